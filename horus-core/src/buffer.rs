@@ -1,0 +1,150 @@
+//! Host memory: aligned, typed by view, and recycled.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::dtype::Pixel;
+
+/// Alignment of every buffer, in bytes: a cache line, and the widest vector register.
+pub const ALIGN: usize = 64;
+const WORD: usize = size_of::<u64>();
+
+/// Keeps freed buffers for reuse, so that a fresh image costs no page faults.
+#[derive(Debug)]
+pub struct Pool {
+    free: Mutex<Free>,
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Free {
+    bytes: usize,
+    blocks: Vec<Vec<u64>>,
+}
+
+impl Pool {
+    /// A pool that keeps at most `limit` bytes of freed memory.
+    pub fn new(limit: usize) -> Arc<Pool> {
+        Arc::new(Pool { free: Mutex::default(), limit })
+    }
+
+    /// A buffer of `bytes` bytes with unspecified (but initialised) contents.
+    pub fn allocate(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
+        let words = bytes.div_ceil(WORD) + ALIGN / WORD;
+        let recycled = {
+            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            let fits = |b: &Vec<u64>| b.len() >= words && b.len() <= words + words / 4;
+            free.blocks.iter().rposition(fits).map(|i| {
+                let block = free.blocks.remove(i);
+                free.bytes -= block.len() * WORD;
+                block
+            })
+        };
+        let block = recycled.unwrap_or_else(|| vec![0; words]);
+        let offset = block.as_ptr().align_offset(ALIGN);
+        HostBuffer { block, offset, bytes, pool: Some(Arc::clone(self)) }
+    }
+
+    fn recycle(&self, block: Vec<u64>) {
+        let size = block.len() * WORD;
+        let mut dropped = Vec::new();
+        if size <= self.limit {
+            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            while free.bytes + size > self.limit {
+                let oldest = free.blocks.remove(0);
+                free.bytes -= oldest.len() * WORD;
+                dropped.push(oldest);
+            }
+            free.bytes += size;
+            free.blocks.push(block);
+        }
+    }
+}
+
+/// A block of host memory, aligned to [`ALIGN`] bytes. Its elements have whatever type it is viewed as.
+#[derive(Debug)]
+pub struct HostBuffer {
+    block: Vec<u64>,
+    offset: usize,
+    bytes: usize,
+    pool: Option<Arc<Pool>>,
+}
+
+impl HostBuffer {
+    /// A zeroed buffer that belongs to no pool.
+    pub fn zeroed(bytes: usize) -> HostBuffer {
+        let block = vec![0; bytes.div_ceil(WORD) + ALIGN / WORD];
+        let offset = block.as_ptr().align_offset(ALIGN);
+        HostBuffer { block, offset, bytes, pool: None }
+    }
+
+    /// A buffer holding a copy of `values`.
+    pub fn from_slice<T: Pixel>(values: &[T]) -> HostBuffer {
+        let mut b = HostBuffer::zeroed(size_of_val(values));
+        b.as_mut_slice().copy_from_slice(values);
+        b
+    }
+
+    /// Size in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether the buffer has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.block[self.offset..])[..self.bytes]
+    }
+
+    /// The bytes, mutable.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.block[self.offset..])[..self.bytes]
+    }
+
+    /// The elements, as type `T`.
+    pub fn as_slice<T: Pixel>(&self) -> &[T] {
+        bytemuck::cast_slice(self.bytes())
+    }
+
+    /// The elements, as type `T`, mutable.
+    pub fn as_mut_slice<T: Pixel>(&mut self) -> &mut [T] {
+        bytemuck::cast_slice_mut(self.bytes_mut())
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.take() {
+            pool.recycle(std::mem::take(&mut self.block));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_recycled_within_the_limit() {
+        let pool = Pool::new(10_000);
+        let a = pool.allocate(4000);
+        assert_eq!(a.bytes().as_ptr().align_offset(ALIGN), 0);
+        let at = a.bytes().as_ptr();
+        drop(a);
+        assert_eq!(pool.allocate(3900).bytes().as_ptr(), at);
+        let many: Vec<_> = (0..5).map(|_| pool.allocate(4000)).collect();
+        drop(many);
+        assert!(pool.free.lock().unwrap().bytes <= 10_000);
+    }
+
+    #[test]
+    fn views_have_the_right_number_of_elements() {
+        let b = HostBuffer::from_slice(&[1.5f32, 2.5, 3.5]);
+        assert_eq!(b.len(), 12);
+        assert_eq!(b.as_slice::<f32>(), &[1.5, 2.5, 3.5]);
+        assert!(HostBuffer::zeroed(0).as_slice::<f64>().is_empty());
+    }
+}

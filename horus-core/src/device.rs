@@ -1,0 +1,188 @@
+//! What a device is: memory and launches. A device decides nothing; it does what a plan says.
+
+use std::any::Any;
+use std::fmt;
+
+use crate::buffer::HostBuffer;
+use crate::dtype::DType;
+use crate::error::DeviceError;
+use crate::kernel::Kernel;
+use crate::shape::{Shape, Window};
+
+/// Memory of a device that is not the host's. Only the device that allocated it knows what is inside.
+pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
+    /// Size in bytes.
+    fn len(&self) -> usize;
+    /// Whether there are no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// For downcasting by the device that allocated it.
+    fn as_any(&self) -> &dyn Any;
+    /// For downcasting by the device that allocated it.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+/// A block of memory that a device can compute on.
+#[derive(Debug)]
+pub enum Memory {
+    /// Host memory: what a device with unified memory computes on.
+    Host(HostBuffer),
+    /// Memory of a separate device.
+    Device(Box<dyn DeviceMemory>),
+}
+
+impl Memory {
+    /// Size in bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Memory::Host(b) => b.len(),
+            Memory::Device(b) => b.len(),
+        }
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The host buffer, if it is one.
+    pub fn host(&self) -> Option<&HostBuffer> {
+        match self {
+            Memory::Host(b) => Some(b),
+            Memory::Device(_) => None,
+        }
+    }
+
+    /// The host buffer, if it is one.
+    pub fn host_mut(&mut self) -> Option<&mut HostBuffer> {
+        match self {
+            Memory::Host(b) => Some(b),
+            Memory::Device(_) => None,
+        }
+    }
+}
+
+/// The geometry of an image's local buffer: rows `window` of each plane, planes one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Extent of the whole image.
+    pub shape: Shape,
+    /// Element type.
+    pub dtype: DType,
+    /// The rows held.
+    pub window: Window,
+}
+
+impl Geometry {
+    /// Elements of one plane of the buffer.
+    pub fn plane(&self) -> usize {
+        self.window.len() * self.shape.width
+    }
+
+    /// Size of the buffer in bytes.
+    pub fn bytes(&self) -> usize {
+        self.plane() * self.shape.channels * self.dtype.size()
+    }
+
+    /// Index of the first element of row `y` (which must be held) of plane `c`.
+    pub fn row(&self, c: usize, y: isize) -> usize {
+        debug_assert!(self.window.contains(y), "row {y} is not in {}", self.window);
+        c * self.plane() + (y - self.window.start).cast_unsigned() * self.shape.width
+    }
+
+    /// Byte range of rows `rows` (which must be held) of plane `c`.
+    pub fn row_bytes(&self, c: usize, rows: Window) -> std::ops::Range<usize> {
+        if rows.is_empty() {
+            return 0..0;
+        }
+        let at = self.row(c, rows.start) * self.dtype.size();
+        at..at + rows.len() * self.shape.width * self.dtype.size()
+    }
+}
+
+/// An input of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// Its memory.
+    pub memory: &'a Memory,
+    /// What is in it.
+    pub geometry: Geometry,
+}
+
+/// One kernel launch: compute `rows` of the output from the inputs.
+///
+/// Every row that the kernel reads for these rows is held by the inputs' windows (after border handling; for
+/// [`Border::Wrap`](crate::shape::Border::Wrap) possibly as a virtual row, which is preferred when held).
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// What to compute.
+    pub kernel: &'a Kernel,
+    /// From what.
+    pub inputs: &'a [Input<'a>],
+    /// Where to: memory of this device.
+    pub output: &'a mut Memory,
+    /// What the output is.
+    pub geometry: Geometry,
+    /// The output rows to compute: inside the image and inside the output's window. For
+    /// [`Kernel::Histogram`], the rows of the *input* to count; for [`Kernel::Fold`], `0..1`.
+    pub rows: Window,
+}
+
+/// Whether a device computes on the host's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryKind {
+    /// The device computes on host memory: nothing is ever copied.
+    Unified,
+    /// The device has memory of its own.
+    Separate,
+}
+
+/// A compute device.
+///
+/// Calls are ordered: a launch sees the effect of all calls before it. Launches and uploads may return before they are
+/// done; `download` and `read` return when the data is there.
+pub trait Device: Send + Sync {
+    /// Name for the user, such as "CPU (2 threads, AVX-512)".
+    fn name(&self) -> String;
+
+    /// Whether the device computes on host memory.
+    fn memory(&self) -> MemoryKind;
+
+    /// New memory with unspecified contents. A device with unified memory returns [`Memory::Host`].
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError>;
+
+    /// Copies host bytes into device memory at byte `at`. Never called on a device with unified memory.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError>;
+
+    /// Copies device memory from byte `at` into host bytes, and waits for it. Never called on a device with unified
+    /// memory.
+    ///
+    /// # Errors
+    /// What the driver reports, including errors of earlier launches.
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Copies bytes between two blocks of this device's memory: `(from, to, length)` each.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[(usize, usize, usize)]) -> Result<(), DeviceError>;
+
+    /// Runs a kernel.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError>;
+
+    /// Waits until everything is done.
+    ///
+    /// # Errors
+    /// What the driver reports of earlier calls.
+    fn synchronize(&self) -> Result<(), DeviceError>;
+}

@@ -1,0 +1,145 @@
+//! Errors: each names the operation, the cause and, for a call of the user, where it was made.
+
+use std::fmt;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+
+use crate::dtype::DType;
+use crate::shape::Shape;
+
+/// The result of everything that can fail in Horus.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The place in the user's program where an operation was recorded.
+pub type Site = &'static Location<'static>;
+
+/// Anything that can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two images of an operation differ in size.
+    #[error("{op}: images differ in size, {left} and {right} (at {site})")]
+    ShapeMismatch {
+        /// The operation.
+        op: &'static str,
+        /// Size of the first image.
+        left: Shape,
+        /// Size of the second image.
+        right: Shape,
+        /// The user's call.
+        site: Site,
+    },
+    /// An image or a filter without a single element.
+    #[error("{op}: size {shape} has no pixels (at {site})")]
+    Empty {
+        /// The operation.
+        op: &'static str,
+        /// The size asked for.
+        shape: Shape,
+        /// The user's call.
+        site: Site,
+    },
+    /// A parameter outside its domain.
+    #[error("{op}: {message} (at {site})")]
+    Parameter {
+        /// The operation.
+        op: &'static str,
+        /// What is wrong with which parameter.
+        message: String,
+        /// The user's call.
+        site: Site,
+    },
+    /// Images of two sessions met in one operation.
+    #[error("{op}: the images belong to different sessions (at {site})")]
+    ForeignImage {
+        /// The operation.
+        op: &'static str,
+        /// The user's call.
+        site: Site,
+    },
+    /// A file could not be read, decoded, encoded or written.
+    #[error("cannot {action} {}: {cause}", path.display())]
+    File {
+        /// "read" or "write".
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        cause: String,
+    },
+    /// A setting (environment variable, builder, command line) that cannot be honoured.
+    #[error("{0}")]
+    Config(String),
+    /// The device failed in an operation.
+    #[error("{op} on {device}: {source}")]
+    Device {
+        /// The operation, or the transfer.
+        op: String,
+        /// The device.
+        device: String,
+        /// What the device said.
+        source: DeviceError,
+    },
+    /// Communication between ranks failed.
+    #[error("rank {rank}: {op}: {cause}")]
+    Communication {
+        /// This rank.
+        rank: usize,
+        /// The transfer.
+        op: String,
+        /// The reason.
+        cause: String,
+    },
+    /// A plan that would read stale data was caught before it ran: a defect of Horus.
+    #[error("internal error: plan step {step} ({text}): {cause}; please report this")]
+    Plan {
+        /// Index of the step.
+        step: usize,
+        /// The step, as `--explain` prints it.
+        text: String,
+        /// What is wrong.
+        cause: String,
+    },
+}
+
+impl Error {
+    /// A [`Error::Parameter`].
+    pub fn parameter(op: &'static str, message: impl Into<String>, site: Site) -> Error {
+        Error::Parameter { op, message: message.into(), site }
+    }
+
+    /// A failure to read `path`.
+    pub fn read(path: &Path, cause: impl fmt::Display) -> Error {
+        Error::File { action: "read", path: path.to_owned(), cause: cause.to_string() }
+    }
+
+    /// A failure to write `path`.
+    pub fn write(path: &Path, cause: impl fmt::Display) -> Error {
+        Error::File { action: "write", path: path.to_owned(), cause: cause.to_string() }
+    }
+}
+
+/// What a device can say.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// There is no room for another buffer.
+    #[error("out of memory: {bytes} bytes needed, {detail}")]
+    OutOfMemory {
+        /// The size asked for.
+        bytes: usize,
+        /// What is in use or free, as far as the device knows.
+        detail: String,
+    },
+    /// The device does not implement a kernel for this type.
+    #[error("{kernel} of {dtype} is not supported")]
+    Unsupported {
+        /// The kernel.
+        kernel: String,
+        /// The element type.
+        dtype: DType,
+    },
+    /// The driver or the runtime compiler reported an error.
+    #[error("{0}")]
+    Driver(String),
+}

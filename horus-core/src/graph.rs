@@ -1,0 +1,213 @@
+//! Recorded programs: nodes and what they compute, pure data.
+//!
+//! A [`Graph`] is a list of nodes in an order in which every node follows its inputs. It is generic over what a node
+//! computes: [`Op`] as recorded, [`Kernel`](crate::kernel::Kernel) after lowering.
+
+use std::fmt;
+
+use crate::dtype::{DType, Scalar};
+use crate::error::Site;
+use crate::ops::geometric::{Affine, Flip, Interpolation};
+use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
+use crate::ops::pixel::PixelOp;
+use crate::ops::reduce::{Fold, RowReduce};
+use crate::shape::{Border, Shape};
+
+/// A value that exists: an image given by the user, or the result of an earlier evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(pub u64);
+
+/// Index of a node in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub usize);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{}", self.0)
+    }
+}
+
+/// An operand of a pixel operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// The node's input of this index.
+    Input(usize),
+    /// A constant of the operand's type.
+    Const(Scalar),
+}
+
+/// A recorded operation. Parameters only; inputs, shape and type are in the [`Node`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// A value that exists.
+    Source(ValueId),
+    /// An image filled with a constant of the node's type.
+    Fill(Scalar),
+    /// A pixel operation; operands of fewer than three are a prefix.
+    Pixel(PixelOp, Vec<Operand>),
+    /// Conversion of the input to the node's type.
+    Convert,
+    /// One plane of the input.
+    Channel(usize),
+    /// The one-channel inputs as the planes of one image.
+    Merge,
+    /// Linear filter, as correlation. Input and output are of one float type.
+    Correlate(Filter, Border),
+    /// Correlation with a row filter, then with a column filter.
+    Separable {
+        /// A filter of one row, applied first.
+        row: Filter,
+        /// A filter of one column.
+        column: Filter,
+        /// For both passes.
+        border: Border,
+    },
+    /// Generalized convolution in the image's own type.
+    Generalized(Generalized, Border),
+    /// Median in the image's own type.
+    Median(MedianSize, Border),
+    /// Affine map with interpolation; the node's shape is the output's.
+    Warp(Affine, Interpolation, Border),
+    /// Mirror image.
+    Flip(Flip),
+    /// Rows and columns exchanged.
+    Transpose,
+    /// Each row reduced to one value: `h x w x c` to `h x 1 x c`. `SquaredDeviation` has the mean as second input.
+    RowReduce(RowReduce),
+    /// Everything reduced to one value, plane by plane in the fixed order: to `1 x 1 x 1`.
+    Fold(Fold),
+    /// Counts in `bins` equal bins over `lo..=hi`, over all planes: to `1 x bins x 1`, `f64`.
+    Histogram {
+        /// Number of bins.
+        bins: usize,
+        /// Lower end of the first bin, as bits of an `f64`.
+        lo: Scalar,
+        /// Upper end of the last bin.
+        hi: Scalar,
+    },
+}
+
+impl Op {
+    /// Short name for plans and messages.
+    pub fn name(&self) -> String {
+        match self {
+            Op::Source(v) => format!("image#{}", v.0),
+            Op::Fill(v) => format!("fill {v}"),
+            Op::Pixel(op, operands) => {
+                let consts: Vec<String> = operands
+                    .iter()
+                    .filter_map(|o| match o {
+                        Operand::Const(c) => Some(c.to_string()),
+                        Operand::Input(_) => None,
+                    })
+                    .collect();
+                if consts.is_empty() { op.to_string() } else { format!("{op}[{}]", consts.join(", ")) }
+            }
+            Op::Convert => "convert".into(),
+            Op::Channel(c) => format!("channel {c}"),
+            Op::Merge => "merge".into(),
+            Op::Correlate(f, _) => format!("correlate {f}"),
+            Op::Separable { row, column, .. } => format!("separable {row} {column}"),
+            Op::Generalized(g, _) => format!("generalized {:?}/{:?} {}", g.combine, g.reduce, g.window),
+            Op::Median(s, _) => format!("median {0}x{0}", 2 * s.radius() + 1),
+            Op::Warp(_, i, _) => format!("warp {i:?}").to_lowercase(),
+            Op::Flip(x) => format!("flip {x:?}").to_lowercase(),
+            Op::Transpose => "transpose".into(),
+            Op::RowReduce(r) => r.name().into(),
+            Op::Fold(f) => f.name().into(),
+            Op::Histogram { bins, .. } => format!("histogram {bins}"),
+        }
+    }
+}
+
+/// One node of a graph.
+#[derive(Clone, Debug)]
+pub struct Node<O> {
+    /// What it computes.
+    pub op: O,
+    /// From what.
+    pub inputs: Vec<NodeId>,
+    /// Extent of the result.
+    pub shape: Shape,
+    /// Element type of the result.
+    pub dtype: DType,
+    /// Where the user recorded it.
+    pub site: Site,
+}
+
+/// A program: nodes in an order in which inputs come first, and the nodes whose values are wanted.
+#[derive(Clone, Debug)]
+pub struct Graph<O> {
+    /// The nodes.
+    pub nodes: Vec<Node<O>>,
+    /// The nodes whose values outlive the evaluation.
+    pub roots: Vec<NodeId>,
+}
+
+impl<O> Default for Graph<O> {
+    fn default() -> Self {
+        Graph { nodes: Vec::new(), roots: Vec::new() }
+    }
+}
+
+impl<O> Graph<O> {
+    /// Appends a node.
+    pub fn push(&mut self, node: Node<O>) -> NodeId {
+        debug_assert!(node.inputs.iter().all(|i| i.0 < self.nodes.len()), "inputs come first");
+        self.nodes.push(node);
+        NodeId(self.nodes.len() - 1)
+    }
+
+    /// Node `id`.
+    pub fn node(&self, id: NodeId) -> &Node<O> {
+        &self.nodes[id.0]
+    }
+
+    /// All nodes with their ids, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (NodeId, &Node<O>)> {
+        self.nodes.iter().enumerate().map(|(i, n)| (NodeId(i), n))
+    }
+
+    /// For each node, the nodes that read it (once per read, in order).
+    pub fn consumers(&self) -> Vec<Vec<NodeId>> {
+        let mut out = vec![Vec::new(); self.nodes.len()];
+        for (id, n) in self.iter() {
+            for i in &n.inputs {
+                out[i.0].push(id);
+            }
+        }
+        out
+    }
+
+    /// The graph without the nodes that no root needs, and where each kept node went.
+    pub fn without_dead(self) -> Graph<O> {
+        let mut live = vec![false; self.nodes.len()];
+        self.roots.iter().for_each(|r| live[r.0] = true);
+        for (i, n) in self.nodes.iter().enumerate().rev() {
+            if live[i] {
+                n.inputs.iter().for_each(|x| live[x.0] = true);
+            }
+        }
+        let mut map = vec![NodeId(usize::MAX); self.nodes.len()];
+        let mut out = Graph { nodes: Vec::new(), roots: Vec::new() };
+        for (i, mut n) in self.nodes.into_iter().enumerate() {
+            if live[i] {
+                n.inputs.iter_mut().for_each(|x| *x = map[x.0]);
+                map[i] = out.push(n);
+            }
+        }
+        out.roots = self.roots.iter().map(|r| map[r.0]).collect();
+        out
+    }
+}
+
+impl fmt::Display for Graph<Op> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (id, n) in self.iter() {
+            let inputs: Vec<String> = n.inputs.iter().map(NodeId::to_string).collect();
+            let root = if self.roots.contains(&id) { "  (wanted)" } else { "" };
+            writeln!(f, "{id} = {}({}) : {} {}{root}", n.op.name(), inputs.join(", "), n.shape, n.dtype)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,362 @@
+//! What devices execute: lowered operations.
+//!
+//! Almost everything is a [`MapKernel`]: an expression evaluated at every pixel of the output, whose *leaves* read the
+//! inputs (the pixel itself, a filter response, a sample of an affine map) and whose *code* combines them with pixel
+//! operations. One recorded operation lowers to a kernel with one leaf or one instruction; fusion substitutes kernels
+//! into each other. A device needs to know nothing else of the program.
+
+use std::fmt;
+
+use crate::dtype::{DType, Scalar};
+use crate::graph::{Graph, NodeId, ValueId};
+use crate::ops::geometric::{Affine, Flip, Interpolation};
+use crate::ops::neighbourhood::{Filter, Generalized, MedianSize, Reach};
+use crate::ops::pixel::PixelOp;
+use crate::ops::reduce::{Fold, RowReduce};
+use crate::shape::{Border, Shape, Window};
+
+/// A lowered operation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kernel {
+    /// A value that exists; nothing is launched.
+    Source(ValueId),
+    /// An expression per pixel, applied to each plane.
+    Map(MapKernel),
+    /// The one-channel inputs as planes of the output.
+    Merge,
+    /// Rows and columns exchanged, per plane.
+    Transpose,
+    /// See [`crate::graph::Op::RowReduce`].
+    RowReduce(RowReduce),
+    /// See [`crate::graph::Op::Fold`].
+    Fold(Fold),
+    /// See [`crate::graph::Op::Histogram`]. Counts only the rows it is launched on.
+    Histogram {
+        /// Number of bins.
+        bins: usize,
+        /// Lower end of the first bin.
+        lo: f64,
+        /// Upper end of the last bin.
+        hi: f64,
+    },
+}
+
+/// A value inside a [`MapKernel`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Val {
+    /// The leaf of this index.
+    Leaf(usize),
+    /// The result of the instruction of this index.
+    Instr(usize),
+    /// A constant.
+    Const(Scalar),
+}
+
+/// What an instruction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstrOp {
+    /// A pixel operation on operands of type [`Instr::operand`].
+    Pixel(PixelOp),
+    /// Conversion from [`Instr::operand`] to [`Instr::result`].
+    Convert,
+}
+
+/// One instruction of a [`MapKernel`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instr {
+    /// What it does.
+    pub op: InstrOp,
+    /// Type of the operands (of the two choices, for `Select`).
+    pub operand: DType,
+    /// Type of the result.
+    pub result: DType,
+    /// The operands: as many as the operation has.
+    pub args: Vec<Val>,
+}
+
+/// Where a filter reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The kernel's input of this index.
+    Input(usize),
+    /// The result of a row pass of the same kernel.
+    Stage(usize),
+}
+
+/// A row filter whose result is read by column filters of the same kernel only, so that it is never stored whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// The kernel's input it reads.
+    pub input: usize,
+    /// A dense filter of one row.
+    pub filter: Filter,
+    /// For this pass.
+    pub border: Border,
+}
+
+/// How a leaf reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LeafOp {
+    /// The pixel itself.
+    Load(usize),
+    /// The pixel itself in a fixed plane of an input.
+    LoadChannel(usize, usize),
+    /// Response of a linear filter. Over a [`Source::Stage`] the filter is a dense one of one column.
+    Correlate(Source, Filter, Border),
+    /// Generalized convolution.
+    Generalized(usize, Generalized, Border),
+    /// Median.
+    Median(usize, MedianSize, Border),
+    /// Sample of an affine map.
+    Warp(usize, Affine, Interpolation, Border),
+    /// Pixel of the mirror image.
+    Flip(usize, Flip),
+}
+
+/// A leaf: how it reads, and the type it yields (the type of the input it reads).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaf {
+    /// How it reads.
+    pub op: LeafOp,
+    /// What it yields.
+    pub dtype: DType,
+}
+
+/// An expression per pixel. Instructions come in an order in which operands come first.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct MapKernel {
+    /// Number of inputs.
+    pub inputs: usize,
+    /// Row passes that leaves read.
+    pub stages: Vec<Stage>,
+    /// Reads of the inputs.
+    pub leaves: Vec<Leaf>,
+    /// Pixel operations.
+    pub code: Vec<Instr>,
+    /// The value that is stored; `None` only in an unfinished kernel.
+    pub result: Option<Val>,
+}
+
+/// How a kernel reads one of its inputs: what the planner must make valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The rows it computes, and `reach` beyond; `wrap` if rows beyond the image are read periodically.
+    Rows {
+        /// Rows beyond those computed.
+        reach: Reach,
+        /// Whether some filter has [`Border::Wrap`].
+        wrap: bool,
+    },
+    /// Rows that depend on where the output row is: see [`Kernel::footprint`].
+    Footprint,
+    /// All rows, everywhere.
+    Whole,
+}
+
+impl Leaf {
+    /// The kernel input that the leaf reads, through a stage or directly.
+    pub fn input(&self, stages: &[Stage]) -> usize {
+        match self.op {
+            LeafOp::Load(i)
+            | LeafOp::LoadChannel(i, _)
+            | LeafOp::Generalized(i, ..)
+            | LeafOp::Median(i, ..)
+            | LeafOp::Warp(i, ..)
+            | LeafOp::Flip(i, _)
+            | LeafOp::Correlate(Source::Input(i), ..) => i,
+            LeafOp::Correlate(Source::Stage(s), ..) => stages[s].input,
+        }
+    }
+
+    /// Changes which kernel input the leaf reads (stages are not touched).
+    pub fn map_input(&mut self, f: impl Fn(usize) -> usize) {
+        match &mut self.op {
+            LeafOp::Load(i)
+            | LeafOp::LoadChannel(i, _)
+            | LeafOp::Generalized(i, ..)
+            | LeafOp::Median(i, ..)
+            | LeafOp::Warp(i, ..)
+            | LeafOp::Flip(i, _)
+            | LeafOp::Correlate(Source::Input(i), ..) => *i = f(*i),
+            LeafOp::Correlate(Source::Stage(_), ..) => {}
+        }
+    }
+
+    /// How far beyond the pixel the leaf reads its input, and whether with [`Border::Wrap`]; `None` for a leaf that
+    /// reads elsewhere.
+    pub fn reach(&self, stages: &[Stage]) -> Option<(Reach, bool)> {
+        match &self.op {
+            LeafOp::Load(_) | LeafOp::LoadChannel(..) => Some((Reach::NONE, false)),
+            LeafOp::Correlate(Source::Input(_), f, b) => Some((f.reach(), *b == Border::Wrap)),
+            LeafOp::Correlate(Source::Stage(s), f, b) => {
+                Some((stages[*s].filter.reach().then(f.reach()), *b == Border::Wrap))
+            }
+            LeafOp::Generalized(_, g, b) => Some((g.window.reach(), *b == Border::Wrap)),
+            LeafOp::Median(_, s, b) => Some((s.reach(), *b == Border::Wrap)),
+            LeafOp::Warp(..) | LeafOp::Flip(..) => None,
+        }
+    }
+}
+
+impl MapKernel {
+    /// How input `i` is read.
+    pub fn access(&self, i: usize) -> Access {
+        let mut rows = (Reach::NONE, false);
+        for leaf in self.leaves.iter().filter(|l| l.input(&self.stages) == i) {
+            match leaf.reach(&self.stages) {
+                Some((r, w)) => rows = (rows.0.max(r), rows.1 || w),
+                None => return Access::Footprint,
+            }
+        }
+        Access::Rows { reach: rows.0, wrap: rows.1 }
+    }
+
+    /// Whether every leaf reads just the pixel itself.
+    pub fn is_pointwise(&self) -> bool {
+        self.leaves.iter().all(|l| matches!(l.op, LeafOp::Load(_) | LeafOp::LoadChannel(..)))
+    }
+
+    fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
+        let mut need = Window::new(0, 0);
+        for leaf in self.leaves.iter().filter(|l| l.input(&self.stages) == i) {
+            let window = match (&leaf.op, leaf.reach(&self.stages)) {
+                (LeafOp::Warp(_, map, how, border), _) => {
+                    mapped_rows(*border, map.footprint(rows, out.width, *how), input.height)
+                }
+                (LeafOp::Flip(_, flip), _) if flip.rows() => {
+                    let h = input.height.cast_signed();
+                    Window::new(h - rows.end, h - rows.start)
+                }
+                (LeafOp::Correlate(_, _, b) | LeafOp::Generalized(_, _, b) | LeafOp::Median(_, _, b), Some((r, _))) => {
+                    mapped_rows(*b, rows.grown(r.up, r.down), input.height)
+                }
+                _ => rows,
+            };
+            need = need.union(window.clipped(input.height));
+        }
+        need
+    }
+}
+
+/// The image rows that a window, read with `border`, touches: the smallest range that holds them.
+fn mapped_rows(border: Border, window: Window, height: usize) -> Window {
+    let inside = window.clipped(height);
+    if inside == window || matches!(border, Border::Constant(_)) {
+        return inside;
+    }
+    if window.len() >= 2 * height {
+        return Window::whole(height); // a full period of any border
+    }
+    (window.start..window.end).filter_map(|y| border.map(y, height)).fold(inside, |w, y| {
+        let y = y.cast_signed();
+        w.union(Window::new(y, y + 1))
+    })
+}
+
+impl Kernel {
+    /// How input `i` is read.
+    pub fn access(&self, i: usize) -> Access {
+        match self {
+            Kernel::Map(m) => m.access(i),
+            Kernel::RowReduce(_) if i == 1 => Access::Whole,
+            Kernel::Source(_) | Kernel::Merge | Kernel::RowReduce(_) | Kernel::Histogram { .. } => {
+                Access::Rows { reach: Reach::NONE, wrap: false }
+            }
+            Kernel::Transpose => Access::Whole,
+            Kernel::Fold(_) => Access::Whole,
+        }
+    }
+
+    /// The rows of input `i` (of shape `input`) that output rows `rows` (of an output of shape `out`) need, inside the
+    /// image.
+    pub fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
+        if rows.is_empty() {
+            return Window::new(0, 0);
+        }
+        match (self, self.access(i)) {
+            (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
+            (_, Access::Rows { .. }) => rows.clipped(input.height),
+            _ => Window::whole(input.height),
+        }
+    }
+
+    /// Short name for plans, traces and messages.
+    pub fn name(&self) -> String {
+        match self {
+            Kernel::Source(v) => format!("image#{}", v.0),
+            Kernel::Map(m) => m.to_string(),
+            Kernel::Merge => "merge".into(),
+            Kernel::Transpose => "transpose".into(),
+            Kernel::RowReduce(r) => r.name().into(),
+            Kernel::Fold(f) => f.name().into(),
+            Kernel::Histogram { bins, .. } => format!("histogram {bins}"),
+        }
+    }
+}
+
+impl fmt::Display for MapKernel {
+    /// What the kernel does, in the order of evaluation, repetitions counted: `row 1x19 + 6 correlate 19x1 + absdiv ...`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stages = self.stages.iter().map(|s| format!("row {}", s.filter));
+        let leaves = self.leaves.iter().filter_map(|l| match &l.op {
+            LeafOp::Load(_) => None,
+            LeafOp::LoadChannel(_, c) => Some(format!("channel {c}")),
+            LeafOp::Correlate(_, k, _) => Some(format!("correlate {k}")),
+            LeafOp::Generalized(_, g, _) => Some(format!("{:?}/{:?} {}", g.combine, g.reduce, g.window).to_lowercase()),
+            LeafOp::Median(_, s, _) => Some(format!("median {0}x{0}", 2 * s.radius() + 1)),
+            LeafOp::Warp(_, _, i, _) => Some(format!("warp {i:?}").to_lowercase()),
+            LeafOp::Flip(_, x) => Some(format!("flip {x:?}").to_lowercase()),
+        });
+        let code = self.code.iter().map(|i| match i.op {
+            InstrOp::Pixel(op) => op.to_string(),
+            InstrOp::Convert => format!("to {}", i.result),
+        });
+        let mut parts: Vec<(String, usize)> = Vec::new();
+        for part in stages.chain(leaves).chain(code) {
+            match parts.iter_mut().find(|(p, _)| *p == part) {
+                Some((_, n)) => *n += 1,
+                None => parts.push((part, 1)),
+            }
+        }
+        if parts.is_empty() {
+            return match self.result {
+                Some(Val::Const(c)) => write!(f, "fill {c}"),
+                _ => f.write_str("copy"),
+            };
+        }
+        let text: Vec<String> = parts.into_iter().map(|(p, n)| if n == 1 { p } else { format!("{n}x {p}") }).collect();
+        f.write_str(&text.join(" + "))
+    }
+}
+
+impl fmt::Display for Graph<Kernel> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (id, n) in self.iter() {
+            let inputs: Vec<String> = n.inputs.iter().map(NodeId::to_string).collect();
+            let root = if self.roots.contains(&id) { "  (wanted)" } else { "" };
+            writeln!(f, "{id} = [{}]({}) : {} {}{root}", n.op.name(), inputs.join(", "), n.shape, n.dtype)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mapped_rows_hold_every_row_that_is_read() {
+        for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap] {
+            for h in 1..6usize {
+                for start in -12..12isize {
+                    for end in start + 1..13 {
+                        let w = mapped_rows(border, Window::new(start, end), h);
+                        for y in start..end {
+                            assert!(w.contains(border.map(y, h).unwrap().cast_signed()), "{border} {h} {start} {end}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

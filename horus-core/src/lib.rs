@@ -1,0 +1,17 @@
+//! The device-independent heart of Horus.
+//!
+//! Data flows one way: [`image`] calls record nodes in a [`graph`]; when a value is looked at, the graph is optimised
+//! ([`optimize`]), lowered to [`kernel`]s, and planned ([`plan`]) against the [`state`] of every image; the plan is
+//! checked ([`verify`]) and executed ([`execute`]) on a [`device`] and a communicator ([`comm`]).
+//! `ARCHITECTURE.md` in the repository tells the story.
+
+pub mod buffer;
+pub mod cpu;
+pub mod device;
+pub mod dtype;
+pub mod error;
+pub mod graph;
+pub mod kernel;
+pub mod ops;
+pub mod reference;
+pub mod shape;

@@ -1,0 +1,9 @@
+//! The operations of Horus, as data.
+//!
+//! Each family is a table or a small parameter type: what the operation is called, what it computes, and which rows
+//! and columns of its input it reads. Recording, planning, tests, documentation and every backend derive from these.
+
+pub mod geometric;
+pub mod neighbourhood;
+pub mod pixel;
+pub mod reduce;

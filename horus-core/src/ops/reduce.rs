@@ -1,0 +1,153 @@
+//! Reductions, in one fixed order that no strip, rank or thread count changes.
+//!
+//! A reduction over an image runs in two steps: along each row ([`RowReduce`], local to whoever holds the row), then
+//! over the column of row results ([`fold`]). Both use the same order: element `i` goes to lane `i mod 64`, lanes
+//! accumulate in order, then lanes are combined in halves (0 with 32, 1 with 33, ..., then 0 with 16, ...).
+
+use crate::dtype::{DType, Pixel};
+
+/// Number of lanes of the fixed order.
+pub const LANES: usize = 64;
+
+/// What is reduced along each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowReduce {
+    /// Sum in `f64`; yields `f64`.
+    Sum,
+    /// Sum of `(pixel - mean)^2` in `f64`, the mean being a second, 1x1 `f64` operand; yields `f64`.
+    SquaredDeviation,
+    /// The smallest pixel, ignoring NaN; keeps the type.
+    Min,
+    /// The largest pixel, ignoring NaN; keeps the type.
+    Max,
+}
+
+impl RowReduce {
+    /// The type of the result for an image of type `dtype`.
+    pub const fn result(self, dtype: DType) -> DType {
+        match self {
+            RowReduce::Sum | RowReduce::SquaredDeviation => DType::F64,
+            RowReduce::Min | RowReduce::Max => dtype,
+        }
+    }
+
+    /// How the row results are combined.
+    pub const fn fold(self) -> Fold {
+        match self {
+            RowReduce::Sum | RowReduce::SquaredDeviation => Fold::Sum,
+            RowReduce::Min => Fold::Min,
+            RowReduce::Max => Fold::Max,
+        }
+    }
+
+    /// Name in plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RowReduce::Sum => "row_sum",
+            RowReduce::SquaredDeviation => "row_squared_deviation",
+            RowReduce::Min => "row_min",
+            RowReduce::Max => "row_max",
+        }
+    }
+}
+
+/// How a sequence is reduced to one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fold {
+    /// The sum (of `f64`).
+    Sum,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+}
+
+impl Fold {
+    /// The value that changes nothing.
+    pub fn identity<T: Pixel>(self) -> T {
+        match self {
+            Fold::Sum => T::ZERO,
+            Fold::Min => T::HIGHEST,
+            Fold::Max => T::LOWEST,
+        }
+    }
+
+    /// Combines two values.
+    #[inline(always)]
+    pub fn combine<T: Pixel>(self, a: T, b: T) -> T {
+        match self {
+            Fold::Sum => a.add(b),
+            Fold::Min => a.min(b),
+            Fold::Max => a.max(b),
+        }
+    }
+
+    /// Name in plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fold::Sum => "fold_sum",
+            Fold::Min => "fold_min",
+            Fold::Max => "fold_max",
+        }
+    }
+}
+
+/// Reduces `values` in the fixed order; the definition of every reduction. An empty sequence gives the identity.
+pub fn fold<T: Pixel>(how: Fold, values: impl IntoIterator<Item = T>) -> T {
+    let mut lanes = [how.identity::<T>(); LANES];
+    for (i, v) in values.into_iter().enumerate() {
+        let lane = &mut lanes[i % LANES];
+        *lane = how.combine(*lane, v);
+    }
+    combine_lanes(how, lanes)
+}
+
+/// The last stage of the fixed order: lanes combined in halves.
+pub fn combine_lanes<T: Pixel>(how: Fold, mut lanes: [T; LANES]) -> T {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = how.combine(lanes[i], lanes[i + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// The bin of `v` in a histogram of `bins` equal bins over `lo..=hi` (as `numpy.histogram`: the last bin is closed),
+/// or `None` outside and for NaN. Computed in `f64`: `floor((v - lo) / (hi - lo) * bins)`.
+#[inline(always)]
+pub fn bin_of(v: f64, lo: f64, hi: f64, bins: usize) -> Option<usize> {
+    if !(v >= lo && v <= hi) {
+        return None;
+    }
+    let i = ((v - lo) / (hi - lo) * bins as f64) as usize;
+    Some(i.min(bins - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fixed_order_sums_exactly_what_is_exact() {
+        let v: Vec<f64> = (0..1000).map(f64::from).collect();
+        assert_eq!(fold(Fold::Sum, v.iter().copied()), 499_500.0);
+        assert_eq!(fold(Fold::Min, v.iter().copied()), 0.0);
+        assert_eq!(fold(Fold::Max, v.iter().copied()), 999.0);
+        assert_eq!(fold(Fold::Sum, std::iter::empty::<f64>()), 0.0);
+    }
+
+    #[test]
+    fn extremes_ignore_nan() {
+        assert_eq!(fold(Fold::Max, [f32::NAN, 2.0, f32::NAN]), 2.0);
+    }
+
+    #[test]
+    fn the_last_bin_is_closed() {
+        assert_eq!(bin_of(1.0, 0.0, 1.0, 4), Some(3));
+        assert_eq!(bin_of(0.25, 0.0, 1.0, 4), Some(1));
+        assert_eq!(bin_of(-0.1, 0.0, 1.0, 4), None);
+        assert_eq!(bin_of(f64::NAN, 0.0, 1.0, 4), None);
+    }
+}

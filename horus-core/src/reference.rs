@@ -1,0 +1,1 @@
+//! Plain sequential oracle.

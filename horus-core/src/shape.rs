@@ -1,0 +1,237 @@
+//! Extents, borders and row windows.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::dtype::Scalar;
+
+/// The extent of an image: rows, columns and channels (one plane per channel, row-major).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Number of rows.
+    pub height: usize,
+    /// Number of columns.
+    pub width: usize,
+    /// Number of planes.
+    pub channels: usize,
+}
+
+impl Shape {
+    /// A shape of the given extent.
+    pub const fn new(height: usize, width: usize, channels: usize) -> Shape {
+        Shape { height, width, channels }
+    }
+
+    /// Number of pixels of one plane.
+    pub const fn area(self) -> usize {
+        self.height * self.width
+    }
+
+    /// Number of elements of all planes.
+    pub const fn len(self) -> usize {
+        self.area() * self.channels
+    }
+
+    /// Whether any extent is zero.
+    pub const fn is_empty(self) -> bool {
+        self.height == 0 || self.width == 0 || self.channels == 0
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.height, self.width)?;
+        if self.channels != 1 {
+            write!(f, "x{}", self.channels)?;
+        }
+        Ok(())
+    }
+}
+
+/// How an operation continues an image beyond its edge. Letters show a row `abcd` and what is read around it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Border {
+    /// `dcb|abcd|cba`: mirrored about the centre of the edge pixel (scipy `mirror`, OpenCV `REFLECT_101`). The default.
+    #[default]
+    Reflect101,
+    /// `cba|abcd|dcb`: mirrored about the edge itself (scipy and OpenCV `reflect`).
+    Reflect,
+    /// `aaa|abcd|ddd`: the edge pixel repeated (scipy `nearest`).
+    Replicate,
+    /// `bcd|abcd|abc`: periodic (scipy `grid-wrap`).
+    Wrap,
+    /// `vvv|abcd|vvv`: a constant, converted to the image's type (scipy `grid-constant`).
+    Constant(Scalar),
+}
+
+impl Border {
+    /// Maps coordinate `i` of a line of `n > 0` pixels to the pixel that is read there, or `None` where the constant is.
+    #[inline]
+    pub fn map(self, i: isize, n: usize) -> Option<usize> {
+        let len = n.cast_signed();
+        if (0..len).contains(&i) {
+            return Some(i.cast_unsigned());
+        }
+        let inside = match self {
+            Border::Constant(_) => return None,
+            Border::Replicate => i.clamp(0, len - 1),
+            Border::Wrap => i.rem_euclid(len),
+            Border::Reflect => {
+                let m = i.rem_euclid(2 * len);
+                if m < len { m } else { 2 * len - 1 - m }
+            }
+            Border::Reflect101 if n == 1 => 0,
+            Border::Reflect101 => {
+                let m = i.rem_euclid(2 * len - 2);
+                if m < len { m } else { 2 * len - 2 - m }
+            }
+        };
+        Some(inside.cast_unsigned())
+    }
+
+    /// The constant of [`Border::Constant`].
+    pub fn constant(self) -> Option<Scalar> {
+        match self {
+            Border::Constant(v) => Some(v),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Border {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Border::Reflect101 => f.write_str("reflect101"),
+            Border::Reflect => f.write_str("reflect"),
+            Border::Replicate => f.write_str("replicate"),
+            Border::Wrap => f.write_str("wrap"),
+            Border::Constant(v) => write!(f, "constant {v}"),
+        }
+    }
+}
+
+/// The rows of an image that a local buffer holds, `start..end`.
+///
+/// Rows `0..height` are the image's own. A window may reach beyond them only to hold *wrapped* rows: virtual row `y`
+/// then holds a copy of row `y mod height`, and is read by operations with [`Border::Wrap`] alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// First row.
+    pub start: isize,
+    /// One past the last row.
+    pub end: isize,
+}
+
+impl Window {
+    /// The window of rows `start..end`.
+    pub const fn new(start: isize, end: isize) -> Window {
+        Window { start, end }
+    }
+
+    /// All rows of an image of `height` rows.
+    pub const fn whole(height: usize) -> Window {
+        Window { start: 0, end: height.cast_signed() }
+    }
+
+    /// The window of a range of image rows.
+    pub fn rows(r: &Range<usize>) -> Window {
+        Window::new(r.start.cast_signed(), r.end.cast_signed())
+    }
+
+    /// Number of rows.
+    pub const fn len(self) -> usize {
+        if self.end > self.start { (self.end - self.start).cast_unsigned() } else { 0 }
+    }
+
+    /// Whether there are no rows.
+    pub const fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+
+    /// Whether row `y` is held.
+    pub const fn contains(self, y: isize) -> bool {
+        self.start <= y && y < self.end
+    }
+
+    /// Whether every row of `other` is held.
+    pub const fn covers(self, other: Window) -> bool {
+        other.is_empty() || (self.start <= other.start && other.end <= self.end)
+    }
+
+    /// Grown by `top` and `bottom` rows (an empty window stays empty).
+    pub const fn grown(self, top: usize, bottom: usize) -> Window {
+        if self.is_empty() {
+            return self;
+        }
+        Window { start: self.start - top.cast_signed(), end: self.end + bottom.cast_signed() }
+    }
+
+    /// The rows that lie inside an image of `height` rows.
+    pub fn clipped(self, height: usize) -> Window {
+        let h = height.cast_signed();
+        Window::new(self.start.clamp(0, h), self.end.clamp(0, h))
+    }
+
+    /// The rows held by both.
+    pub fn intersect(self, other: Window) -> Window {
+        let start = self.start.max(other.start);
+        Window::new(start, self.end.min(other.end).max(start))
+    }
+
+    /// The smallest window holding both (an empty one adds nothing).
+    pub fn union(self, other: Window) -> Window {
+        if self.is_empty() {
+            other
+        } else if other.is_empty() {
+            self
+        } else {
+            Window::new(self.start.min(other.start), self.end.max(other.end))
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.start, self.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(border: Border, n: usize, from: isize, to: isize) -> String {
+        (from..to)
+            .map(|i| match border.map(i, n) {
+                Some(p) => char::from(b'a' + u8::try_from(p).unwrap()),
+                None => '-',
+            })
+            .collect()
+    }
+
+    #[test]
+    fn borders_read_as_their_picture_says() {
+        assert_eq!(line(Border::Reflect101, 4, -3, 7), "dcbabcdcba");
+        assert_eq!(line(Border::Reflect, 4, -3, 7), "cbaabcddcb");
+        assert_eq!(line(Border::Replicate, 4, -3, 7), "aaaabcdddd");
+        assert_eq!(line(Border::Wrap, 4, -3, 7), "bcdabcdabc");
+        assert_eq!(line(Border::Constant(Scalar::U8(0)), 4, -2, 6), "--abcd--");
+    }
+
+    #[test]
+    fn borders_bounce_as_often_as_needed() {
+        assert_eq!(line(Border::Reflect101, 2, -4, 6), "ababababab");
+        assert_eq!(line(Border::Reflect101, 1, -3, 4), "aaaaaaa");
+        assert_eq!(line(Border::Reflect, 2, -5, 7), "aabbaabbaabb");
+    }
+
+    #[test]
+    fn windows_grow_clip_and_meet() {
+        let w = Window::new(2, 5);
+        assert_eq!(w.grown(3, 4), Window::new(-1, 9));
+        assert_eq!(w.grown(3, 4).clipped(6), Window::new(0, 6));
+        assert_eq!(Window::new(3, 3).grown(2, 2).len(), 0);
+        assert!(w.intersect(Window::new(5, 9)).is_empty());
+        assert_eq!(w.union(Window::new(7, 8)), Window::new(2, 8));
+    }
+}

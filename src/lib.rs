@@ -1,0 +1,1 @@
+//! Image programs written sequentially, run in parallel on anything.
