@@ -6,6 +6,7 @@
 //! `ARCHITECTURE.md` in the repository tells the story.
 
 pub mod buffer;
+pub mod comm;
 pub mod cpu;
 pub mod device;
 pub mod dtype;
@@ -14,4 +15,5 @@ pub mod graph;
 pub mod kernel;
 pub mod ops;
 pub mod reference;
+pub mod session;
 pub mod shape;
