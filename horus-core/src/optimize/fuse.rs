@@ -159,9 +159,12 @@ impl<'a> Region<'a> {
         same_shape && (self.facts.read_by_pixel[p.0] || self.facts.stage[p.0])
     }
 
+    /// Takes in producers of `id`, the most recently recorded first: along a chain `acc = max(acc, new)` the region then
+    /// meets the filters of `new` before those of older terms, and ends where the filter size changes.
     fn grow_inputs_of(&mut self, id: NodeId) {
-        let graph = self.graph;
-        for &p in &graph.node(id).inputs {
+        let mut inputs = self.graph.node(id).inputs.clone();
+        inputs.sort_unstable();
+        for p in inputs.into_iter().rev() {
             if !self.contains(p) {
                 self.absorb(p);
             }
