@@ -171,8 +171,8 @@ def main():
     structure = 0.4 * np.sin(0.9 * x) + 0.03 * y - 0.02 * x + np.where(np.hypot(y - 6, x - 4) < 3.5, 0.6, 0)
     image = (structure + 0.2 * rng.standard_normal((h, w))).astype(np.float32)
     image_u8 = np.clip(np.rint(110 + 90 * image + 20 * rng.standard_normal((h, w))), 0, 255).astype(np.uint8)
-    # The largest filter reaches 13 rows and 10 columns: less than four times the image, where scipy's n-dimensional
-    # `reflect` reads outside of the array (at coordinates -4n, -6n, ... of an axis of n).
+    # The largest filter reaches 13 rows and 10 columns, less than four times the image: at coordinates -4n, -6n, ...
+    # of an axis of n pixels, scipy's n-dimensional `reflect` reads outside of the array.
     tiny = rng.standard_normal((4, 3)).astype(np.float32)
     save("image", image)
     save("image_u8", image_u8)
@@ -235,7 +235,8 @@ def main():
     matrix = np.array([[1.375, 0.21, -4.3], [-0.17, 0.87, -1.9]])
     save("affine_matrix", matrix)
     save("affine_bilinear", per_border(lambda **b: ndi.affine_transform(
-        exact, matrix[:, :2], offset=matrix[:, 2], output_shape=(13, 16), order=1, prefilter=False, **b)).astype(np.float32))
+        exact, matrix[:, :2], offset=matrix[:, 2], output_shape=(13, 16), order=1, prefilter=False, **b))
+         .astype(np.float32))
     save("affine_nearest", per_border(lambda **b: ndi.affine_transform(
         image, matrix[:, :2], offset=matrix[:, 2], output_shape=(13, 16), order=0, prefilter=False, **b)))
     # Resize to 21x7 with pixel centres at half-integers: input = (output + 0.5) * ratio - 0.5.

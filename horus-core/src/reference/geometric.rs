@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn bicubic_overshoots_and_saturates() {
         let row = image(1, 4, &[0u8, 0, 255, 255]);
-        // Halfway the weights are -3/32, 19/32, 19/32, -3/32; at 0.5 the value is -3/32 * 255, at 2.5 it is 35/32 * 255.
+        // Halfway the weights are -3/32, 19/32, 19/32, -3/32: at 0.5 the value is -3/32 * 255, at 2.5 it is 35/32 * 255.
         let out = resample(&row, 3, 0.5, 1.0, Interpolation::Bicubic, Border::Replicate);
         assert_eq!(out, image(1, 3, &[0u8, 128, 255]));
         let float = super::super::convert(&row, DType::F32);

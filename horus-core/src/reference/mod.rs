@@ -1,11 +1,11 @@
 //! The oracle: every operation straight from its definition, one pixel after the other.
 //!
 //! Nothing here is optimised, parallel or shared with a backend beyond the definitions themselves: the arithmetic of
-//! [`Pixel`], [`Border::map`](crate::shape::Border::map), the order of [`Filter::taps`](crate::ops::neighbourhood::Filter::taps),
-//! [`median_network`](crate::ops::neighbourhood::median_network), [`Affine::at`](crate::ops::geometric::Affine::at) and
-//! the fixed order of [`fold`](crate::ops::reduce::fold). Every backend, on any number of ranks and threads, must
-//! yield the bits that [`evaluate`] yields (`exp`, `log` and `pow` apart), and `tests/goldens` holds [`evaluate`]
-//! itself against scipy.
+//! [`Pixel`], [`Border::map`](crate::shape::Border::map), the order of the taps of a
+//! [`Filter`](crate::ops::neighbourhood::Filter), [`median_network`](crate::ops::neighbourhood::median_network),
+//! [`Affine::at`](crate::ops::geometric::Affine::at) and the fixed order of [`fold`](crate::ops::reduce::fold). Every
+//! backend, on any number of ranks and threads, must yield the bits that [`evaluate`] yields (`exp`, `log` and `pow`,
+//! and the sign and payload of a NaN apart); `tests/goldens` holds [`evaluate`] itself against scipy.
 
 use crate::dtype::{DType, Pixel, Scalar, convert_pixel};
 use crate::graph::{Graph, Node, Op, Operand, ValueId};

@@ -25,15 +25,15 @@ fn zero(p: &mut Program, shape: Shape) -> NodeId {
     p.add(Op::Fill(Scalar::F32(0.0)), &[], shape, DType::F32)
 }
 
-/// The quotient magnifies the rounding of the filters, about 1e-7, by up to 6 / 1e-3 where the divisor is just above
-/// its threshold; almost everywhere the divisor is as bright as the picture, so the mean is held much closer.
+/// The quotient magnifies the rounding of the filters, about 1e-7 of the picture's brightness, where the divisor is
+/// darker: ten times is allowed for on average, a hundred times at a pixel (measured: 6e-8 and 5e-7).
 #[track_caller]
 fn assert_detector(ours: &Image, golden: &str) {
     let golden = plane(&image::<f32>(golden), 0);
     assert!(golden.iter().any(|v| *v > 0.1), "the golden shows no line");
     let (largest, mean) = difference(&to_f64(ours), &golden);
-    assert!(largest <= 6e-4, "differs by {largest:e}");
-    assert!(mean <= 2e-6, "differs by {mean:e} on average");
+    assert!(largest <= 1e-5, "differs by {largest:e}");
+    assert!(mean <= 1e-6, "differs by {mean:e} on average");
 }
 
 #[test]

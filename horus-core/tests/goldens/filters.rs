@@ -9,14 +9,15 @@ use horus_core::shape::Border;
 use crate::program::apply;
 use crate::{CONSTANT, CONSTANT_U8, assert_close, borders, column, filter, image, load, plane, row, to_f64};
 
-/// Rounding of filters applied one after the other in `dtype`: half a unit per tap (and one for the golden as it is
-/// stored), of partial sums that are at most the sum of |tap| times the largest |pixel|.
+/// Rounding of filters applied one after the other in `dtype`: half a unit per tap, of partial sums that are at most the
+/// sum of |tap| times the largest |pixel|; errors of either sign add up as the root of their number. One more for the
+/// golden, which is stored in f32.
 fn rounding(dtype: DType, filters: &[&Filter], input: &Image) -> f64 {
     let unit = if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let taps: usize = filters.iter().map(|f| f.taps().len()).sum();
     let gain: f64 = filters.iter().map(|f| f.taps().iter().map(|t| t.abs()).sum::<f64>().max(1.0)).product();
     let largest = to_f64(input).iter().fold(CONSTANT, |m, v| m.max(v.abs()));
-    (taps + 1) as f64 * unit / 2.0 * gain * largest
+    ((taps + 1) as f64).sqrt() * unit / 2.0 * gain * largest
 }
 
 /// `op` under every border against the planes of `golden`.
