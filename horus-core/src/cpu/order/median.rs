@@ -39,7 +39,12 @@ fn block<T: Pixel>(_: Isa, patch: &Patch<'_, T>, radius: usize, network: &[(usiz
             let n = out.len();
             for (i, wire) in wires[..side * side].iter_mut().enumerate() {
                 let (dy, dx) = ((i / side).cast_signed(), (i % side).cast_signed());
-                wire[..n].copy_from_slice(patch.line(y - r + dy, x + dx, n));
+                let line = patch.line(y - r + dy, x + dx, n);
+                match line.as_array() {
+                    // A copy of known length is a few vector moves, any other a call.
+                    Some(line) => *wire = *line,
+                    None => wire[..n].copy_from_slice(line),
+                }
             }
             // A comparator duplicates a number that meets a NaN, so that no number becomes one: without any NaN at the
             // start, the questions for it fall away, and each half of a comparator is one vector instruction.

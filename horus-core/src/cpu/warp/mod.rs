@@ -104,18 +104,46 @@ struct Held<'a, T> {
     window: Window,
 }
 
+/// Samples that are computed together where neighbourhoods lie inside the image.
+const LANES: usize = 16;
+
 /// Samples whose neighbourhoods lie inside the image.
 #[inline(always)]
 fn interior<T: Pixel, S: Sampler<N>, const N: usize>(held: &Held<'_, T>, line: &Line, out: &mut [T]) {
-    let first = (held.window.start as i64, 0);
-    for (i, out) in out.iter_mut().enumerate() {
-        let (y, x) = line.at(i);
-        let at = ((y >> 32) + S::FIRST - first.0) as usize * held.width + ((x >> 32) + S::FIRST - first.1) as usize;
-        *out = S::sample(y as u32, x as u32, |k| {
-            let row = &held.data[at + k * held.width..][..N];
-            from_fn(|j| row[j])
-        });
+    let (groups, rest) = out.as_chunks_mut::<LANES>();
+    let done = groups.len() * LANES;
+    for (g, group) in groups.iter_mut().enumerate() {
+        *group = inside::<T, S, N, LANES>(held, line, g * LANES);
     }
+    for (i, out) in rest.iter_mut().enumerate() {
+        [*out] = inside::<T, S, N, 1>(held, line, done + i);
+    }
+}
+
+/// The `L` samples from `i` on.
+#[inline(always)]
+fn inside<T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
+    held: &Held<'_, T>,
+    line: &Line,
+    i: usize,
+) -> [T; L] {
+    let (mut fy, mut fx, mut at) = ([0; L], [0; L], [0; L]);
+    let top = S::FIRST - held.window.start as i64;
+    for l in 0..L {
+        let (y, x) = line.at(i + l);
+        (fy[l], fx[l]) = (y as u32, x as u32);
+        at[l] = (((y >> 32) + top) * held.width as i64 + (x >> 32) + S::FIRST) as usize;
+    }
+    S::sample(&fy, &fx, |k, j| {
+        let mut pixels = [T::ZERO; L];
+        for l in 0..L {
+            let at = at[l] + k * held.width + j;
+            debug_assert!(at < held.data.len());
+            // SAFETY: the caller's run consists of neighbourhoods inside the held rows.
+            pixels[l] = unsafe { *held.data.get_unchecked(at) };
+        }
+        pixels
+    })
 }
 
 /// Samples whose neighbourhoods cross the edge of the image, or lie beyond it.
@@ -132,12 +160,10 @@ fn edge<T: Pixel, S: Sampler<N>, const N: usize>(
         let (y, x) = line.at(i);
         let (top, left) = (((y >> 32) + S::FIRST) as isize, ((x >> 32) + S::FIRST) as isize);
         let cols: [Option<usize>; N] = from_fn(|j| border.map(left + j.cast_signed(), plane.width));
-        out[i] = S::sample(y as u32, x as u32, |k| match plane.resolve(top + k.cast_signed(), border) {
-            Some(y) => {
-                let row = plane.row(y);
-                cols.map(|x| x.map_or(constant, |x| row[x]))
-            }
-            None => [constant; N],
+        let rows: [Option<&[T]>; N] = from_fn(|k| plane.resolve(top + k.cast_signed(), border).map(|y| plane.row(y)));
+        [out[i]] = S::sample(&[y as u32], &[x as u32], |k, j| match (rows[k], cols[j]) {
+            (Some(row), Some(x)) => [row[x]],
+            _ => [constant],
         });
     }
 }
@@ -148,11 +174,12 @@ fn outside<T: Pixel, S: Sampler<N>, const N: usize>(constant: T, line: &Line, ru
     // Between equal pixels, `lerp` gives the same whatever the fraction, and weighted zeros sum to +0 whatever the
     // weights. Other constants come out of cubic weights with a rounding that depends on the fraction.
     if N <= 2 || constant == T::ZERO {
-        out[run].fill(S::sample(0, 0, |_| [constant; N]));
+        let [value] = S::sample(&[0], &[0], |_, _| [constant]);
+        out[run].fill(value);
         return;
     }
     for i in run {
         let (y, x) = line.at(i);
-        out[i] = S::sample(y as u32, x as u32, |_| [constant; N]);
+        [out[i]] = S::sample(&[y as u32], &[x as u32], |_, _| [constant]);
     }
 }

@@ -1,4 +1,4 @@
-//! How one sample is made of the pixels around its position.
+//! How samples are made of the pixels around their positions.
 
 use super::Held;
 use super::bilinear;
@@ -12,8 +12,11 @@ pub(super) trait Sampler<const N: usize> {
     /// Coordinate of the first pixel, relative to the integer part of the position.
     const FIRST: i64;
 
-    /// The sample at fractions `fy`, `fx` (of 2^32); `row(k)` yields row `k` of the neighbourhood.
-    fn sample<T: Pixel>(fy: u32, fx: u32, row: impl Fn(usize) -> [T; N]) -> T;
+    /// `L` samples at fractions `fy`, `fx` (of 2^32); `pixel(k, j)` yields pixel `j` of row `k` of each neighbourhood.
+    ///
+    /// Written in lanes, so that one definition serves single samples and vectors of them.
+    fn sample<T: Pixel, const L: usize>(fy: &[u32; L], fx: &[u32; L], pixel: impl Fn(usize, usize) -> [T; L])
+    -> [T; L];
 
     /// Computes a run of samples inside the image by other means, if there are any; whether it did.
     #[inline(always)]
@@ -29,8 +32,8 @@ impl Sampler<1> for Nearest {
     const FIRST: i64 = 0;
 
     #[inline(always)]
-    fn sample<T: Pixel>(_: u32, _: u32, row: impl Fn(usize) -> [T; 1]) -> T {
-        row(0)[0]
+    fn sample<T: Pixel, const L: usize>(_: &[u32; L], _: &[u32; L], pixel: impl Fn(usize, usize) -> [T; L]) -> [T; L] {
+        pixel(0, 0)
     }
 }
 
@@ -38,21 +41,53 @@ impl Sampler<1> for Nearest {
 pub(super) struct Bilinear;
 
 #[inline(always)]
-fn lerp<F: Float>(a: F, b: F, t: F) -> F {
-    t.fma(b.sub(a), a)
+fn lerp<F: Float, const L: usize>(a: [F; L], b: [F; L], t: &[F; L]) -> [F; L] {
+    let mut out = a;
+    for l in 0..L {
+        out[l] = t[l].fma(b[l].sub(a[l]), a[l]);
+    }
+    out
+}
+
+#[inline(always)]
+fn fractions<F: Float, const L: usize>(bits: &[u32; L]) -> [F; L] {
+    let mut out = [F::ZERO; L];
+    for l in 0..L {
+        out[l] = F::from_fraction(bits[l]);
+    }
+    out
+}
+
+#[inline(always)]
+fn widen<T: Pixel, const L: usize>(pixels: [T; L]) -> [T::Interp; L] {
+    let mut out = [T::Interp::ZERO; L];
+    for l in 0..L {
+        out[l] = pixels[l].to_interp();
+    }
+    out
+}
+
+#[inline(always)]
+fn narrow<T: Pixel, const L: usize>(samples: [T::Interp; L]) -> [T; L] {
+    let mut out = [T::ZERO; L];
+    for l in 0..L {
+        out[l] = T::from_interp(samples[l]);
+    }
+    out
 }
 
 impl Sampler<2> for Bilinear {
     const FIRST: i64 = 0;
 
     #[inline(always)]
-    fn sample<T: Pixel>(fy: u32, fx: u32, row: impl Fn(usize) -> [T; 2]) -> T {
-        let t = T::Interp::from_fraction(fx);
-        let [top, bottom] = [0, 1].map(|k| {
-            let [a, b] = row(k).map(T::to_interp);
-            lerp(a, b, t)
-        });
-        T::from_interp(lerp(top, bottom, T::Interp::from_fraction(fy)))
+    fn sample<T: Pixel, const L: usize>(
+        fy: &[u32; L],
+        fx: &[u32; L],
+        pixel: impl Fn(usize, usize) -> [T; L],
+    ) -> [T; L] {
+        let (ty, tx) = (fractions(fy), fractions(fx));
+        let row = |k| lerp(widen(pixel(k, 0)), widen(pixel(k, 1)), &tx);
+        narrow(lerp(row(0), row(1), &ty))
     }
 
     #[inline(always)]
@@ -64,19 +99,40 @@ impl Sampler<2> for Bilinear {
 /// Cubic convolution in x, then in y.
 pub(super) struct Bicubic;
 
+/// The four weights of each lane, weight by weight.
 #[inline(always)]
-fn weighted<F: Float>(w: &[F; 4], p: [F; 4]) -> F {
-    (0..4).fold(F::ZERO, |acc, k| w[k].fma(p[k], acc))
+fn weights<F: Float, const L: usize>(bits: &[u32; L]) -> [[F; L]; 4] {
+    let mut out = [[F::ZERO; L]; 4];
+    for l in 0..L {
+        let [a, b, c, d] = cubic_weights(F::from_fraction(bits[l]));
+        (out[0][l], out[1][l], out[2][l], out[3][l]) = (a, b, c, d);
+    }
+    out
+}
+
+/// The sum of four weighted values, from the first on.
+#[inline(always)]
+fn weighted<F: Float, const L: usize>(weights: &[[F; L]; 4], values: impl Fn(usize) -> [F; L]) -> [F; L] {
+    let mut acc = [F::ZERO; L];
+    for (k, w) in weights.iter().enumerate() {
+        let v = values(k);
+        for l in 0..L {
+            acc[l] = w[l].fma(v[l], acc[l]);
+        }
+    }
+    acc
 }
 
 impl Sampler<4> for Bicubic {
     const FIRST: i64 = -1;
 
     #[inline(always)]
-    fn sample<T: Pixel>(fy: u32, fx: u32, row: impl Fn(usize) -> [T; 4]) -> T {
-        let wx = cubic_weights(T::Interp::from_fraction(fx));
-        let wy = cubic_weights(T::Interp::from_fraction(fy));
-        let rows = [0, 1, 2, 3].map(|k| weighted(&wx, row(k).map(T::to_interp)));
-        T::from_interp(weighted(&wy, rows))
+    fn sample<T: Pixel, const L: usize>(
+        fy: &[u32; L],
+        fx: &[u32; L],
+        pixel: impl Fn(usize, usize) -> [T; L],
+    ) -> [T; L] {
+        let (wy, wx) = (weights(fy), weights(fx));
+        narrow(weighted(&wy, |k| weighted(&wx, |j| widen(pixel(k, j)))))
     }
 }

@@ -7,9 +7,11 @@ use crate::device::Geometry;
 use crate::dtype::Pixel;
 use crate::shape::Window;
 
-/// Side of the squares in which a plane is transposed: as many rows of input and output as the first-level cache holds
-/// lines of, whatever the stride between them.
+/// Side of the squares that are transposed at once, through the stack: no two lines of a column of pixels need to stay
+/// in the same set of the cache.
 const SQUARE: usize = 16;
+/// Side of the blocks of squares: both sides of a block take few enough pages for the translation buffer.
+const BLOCK: usize = 64;
 
 /// Rows `rows` of input `k` to plane `k` of the output.
 pub(super) fn merge<T: Pixel>(inputs: &[View<'_, T>], out: &mut [T], geometry: &Geometry, rows: Window) {
@@ -36,33 +38,37 @@ pub(super) fn transpose<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: &
         let from = (-plane.window.start).cast_unsigned() * plane.width;
         let pixels = &plane.data()[from..];
         let at = geometry.row(c, rows.start);
-        let n = grain(width).next_multiple_of(SQUARE);
+        let n = grain(width).next_multiple_of(BLOCK);
         out[at..at + rows.len() * width].par_chunks_mut(n * width).enumerate().for_each(|(k, out)| {
             let first = rows.start.cast_unsigned() + k * n;
-            for (y, band) in (first..).step_by(SQUARE).zip(out.chunks_mut(SQUARE * width)) {
-                transpose_band(pixels, plane.width, y, band, width);
+            for (y, band) in (first..).step_by(BLOCK).zip(out.chunks_mut(BLOCK * width)) {
+                for x in (0..width).step_by(BLOCK) {
+                    for (y, band) in (y..).step_by(SQUARE).zip(band.chunks_mut(SQUARE * width)) {
+                        for x in (x..width.min(x + BLOCK)).step_by(SQUARE) {
+                            transpose_square(pixels, plane.width, (y, x), band, width);
+                        }
+                    }
+                }
             }
         });
     }
 }
 
-/// Columns `y..` of `pixels` to the rows of `band`.
-fn transpose_band<T: Pixel>(pixels: &[T], stride: usize, y: usize, band: &mut [T], width: usize) {
-    let height = band.len() / width;
-    for x in (0..width).step_by(SQUARE) {
-        let n = SQUARE.min(width - x);
-        if n == SQUARE && height == SQUARE {
-            let mut square = [[T::ZERO; SQUARE]; SQUARE];
-            for (i, row) in square.iter_mut().enumerate() {
-                row.copy_from_slice(&pixels[(x + i) * stride + y..][..SQUARE]);
-            }
-            for (j, row) in band.chunks_exact_mut(width).enumerate() {
-                row[x..x + SQUARE].iter_mut().zip(&square).for_each(|(o, from)| *o = from[j]);
-            }
-        } else {
-            for (j, row) in band.chunks_exact_mut(width).enumerate() {
-                (x..x + n).for_each(|x| row[x] = pixels[x * stride + y + j]);
-            }
+/// The square of `pixels` whose corner is row `x`, column `y`, to column `x` of the rows `band` of the output.
+#[inline(always)]
+fn transpose_square<T: Pixel>(pixels: &[T], stride: usize, (y, x): (usize, usize), band: &mut [T], width: usize) {
+    let n = SQUARE.min(width - x);
+    if n == SQUARE && band.len() == SQUARE * width {
+        let mut square = [[T::ZERO; SQUARE]; SQUARE];
+        for (i, row) in square.iter_mut().enumerate() {
+            row.copy_from_slice(&pixels[(x + i) * stride + y..][..SQUARE]);
+        }
+        for (j, row) in band.chunks_exact_mut(width).enumerate() {
+            row[x..x + SQUARE].iter_mut().zip(&square).for_each(|(o, from)| *o = from[j]);
+        }
+    } else {
+        for (j, row) in band.chunks_exact_mut(width).enumerate() {
+            (x..x + n).for_each(|x| row[x] = pixels[x * stride + y + j]);
         }
     }
 }

@@ -78,7 +78,9 @@ fn row_reductions_follow_the_fixed_order<T: Pixel>() {
                         }
                     }
                 };
-                [RowReduce::Sum, RowReduce::SquaredDeviation, RowReduce::Min, RowReduce::Max].into_iter().for_each(check);
+                [RowReduce::Sum, RowReduce::SquaredDeviation, RowReduce::Min, RowReduce::Max]
+                    .into_iter()
+                    .for_each(check);
             }
         }
     }
