@@ -38,14 +38,7 @@ impl Session {
 
     /// Appends an operation to the program. Inputs must belong to this session. Cheap; never evaluates more than the
     /// flush policy asks for, hence the result.
-    pub(crate) fn record(
-        &self,
-        _op: Op,
-        _inputs: &[&Handle],
-        _shape: Shape,
-        _dtype: DType,
-        _site: Site,
-    ) -> Handle {
+    pub(crate) fn record(&self, _op: Op, _inputs: &[&Handle], _shape: Shape, _dtype: DType, _site: Site) -> Handle {
         unreachable!()
     }
 
