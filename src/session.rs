@@ -164,9 +164,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn parsed<T>(name: &str, parse: impl Fn(&str) -> std::result::Result<T, String>) -> Result<Option<T>> {
-    variable(name)
-        .map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: expected {e}"))))
-        .transpose()
+    variable(name).map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: expected {e}")))).transpose()
 }
 
 #[cfg(test)]

@@ -182,19 +182,26 @@ impl Leaf {
         }
     }
 
-    /// How far beyond the pixel the leaf reads its input, and whether with [`Border::Wrap`]; `None` for a leaf that
-    /// reads elsewhere.
+    /// How far beyond its own rows a strip must reach for the leaf, and whether the leaf has [`Border::Wrap`]; `None` for
+    /// a leaf that reads elsewhere.
+    ///
+    /// A reflecting border turns what is read above the image into rows below its first, so the reach counts for both
+    /// sides.
     pub fn reach(&self, stages: &[Stage]) -> Option<(Reach, bool)> {
-        match &self.op {
-            LeafOp::Load(_) | LeafOp::LoadChannel(..) => Some((Reach::NONE, false)),
-            LeafOp::Correlate(Source::Input(_), f, b) => Some((f.reach(), *b == Border::Wrap)),
-            LeafOp::Correlate(Source::Stage(s), f, b) => {
-                Some((stages[*s].filter.reach().then(f.reach()), *b == Border::Wrap))
-            }
-            LeafOp::Generalized(_, g, b) => Some((g.window.reach(), *b == Border::Wrap)),
-            LeafOp::Median(_, s, b) => Some((s.reach(), *b == Border::Wrap)),
-            LeafOp::Warp(..) | LeafOp::Flip(..) => None,
-        }
+        let (reach, border) = match &self.op {
+            LeafOp::Load(_) | LeafOp::LoadChannel(..) => return Some((Reach::NONE, false)),
+            LeafOp::Correlate(Source::Input(_), f, b) => (f.reach(), *b),
+            LeafOp::Correlate(Source::Stage(s), f, b) => (stages[*s].filter.reach().then(f.reach()), *b),
+            LeafOp::Generalized(_, g, b) => (g.window.reach(), *b),
+            LeafOp::Median(_, s, b) => (s.reach(), *b),
+            LeafOp::Warp(..) | LeafOp::Flip(..) => return None,
+        };
+        let rows = reach.up.max(reach.down);
+        let reach = match border {
+            Border::Reflect | Border::Reflect101 => Reach { up: rows, down: rows, ..reach },
+            _ => reach,
+        };
+        Some((reach, border == Border::Wrap))
     }
 }
 

@@ -26,35 +26,35 @@ use horus_core::verify::verify;
 
 /// A program over given images.
 #[derive(Clone, Debug, Default)]
-pub struct Program {
-    pub graph: Graph<Op>,
-    pub sources: Vec<Image>,
+pub(crate) struct Program {
+    pub(crate) graph: Graph<Op>,
+    pub(crate) sources: Vec<Image>,
 }
 
 impl Program {
-    pub fn op(&mut self, op: Op, inputs: &[NodeId], shape: Shape, dtype: DType) -> NodeId {
+    pub(crate) fn op(&mut self, op: Op, inputs: &[NodeId], shape: Shape, dtype: DType) -> NodeId {
         self.graph.push(Node { op, inputs: inputs.to_vec(), shape, dtype, site: Location::caller() })
     }
 
-    pub fn source(&mut self, image: Image) -> NodeId {
+    pub(crate) fn source(&mut self, image: Image) -> NodeId {
         let (shape, dtype) = (image.shape, image.dtype());
         self.sources.push(image);
         self.op(Op::Source(ValueId(self.sources.len() as u64 - 1)), &[], shape, dtype)
     }
 
     /// An operation that keeps shape and type.
-    pub fn like(&mut self, op: Op, a: NodeId) -> NodeId {
+    pub(crate) fn like(&mut self, op: Op, a: NodeId) -> NodeId {
         let (shape, dtype) = (self.graph.node(a).shape, self.graph.node(a).dtype);
         self.op(op, &[a], shape, dtype)
     }
 
-    pub fn convert(&mut self, a: NodeId, to: DType) -> NodeId {
+    pub(crate) fn convert(&mut self, a: NodeId, to: DType) -> NodeId {
         let shape = self.graph.node(a).shape;
         self.op(Op::Convert, &[a], shape, to)
     }
 
     /// A pixel operation on images.
-    pub fn pixel(&mut self, op: PixelOp, inputs: &[NodeId]) -> NodeId {
+    pub(crate) fn pixel(&mut self, op: PixelOp, inputs: &[NodeId]) -> NodeId {
         let last = self.graph.node(*inputs.last().unwrap());
         let (shape, dtype) = (last.shape, op.result(last.dtype));
         let operands = (0..inputs.len()).map(Operand::Input).collect();
@@ -62,26 +62,26 @@ impl Program {
     }
 
     /// A pixel operation whose last operands are constants.
-    pub fn pixel_const(&mut self, op: PixelOp, a: NodeId, constants: &[f64]) -> NodeId {
+    pub(crate) fn pixel_const(&mut self, op: PixelOp, a: NodeId, constants: &[f64]) -> NodeId {
         let (shape, dtype) = (self.graph.node(a).shape, self.graph.node(a).dtype);
         let mut operands = vec![Operand::Input(0)];
         operands.extend(constants.iter().map(|c| Operand::Const(Scalar::from_f64(dtype, *c))));
         self.op(Op::Pixel(op, operands), &[a], shape, op.result(dtype))
     }
 
-    pub fn wanted(mut self, roots: &[NodeId]) -> Program {
+    pub(crate) fn wanted(mut self, roots: &[NodeId]) -> Program {
         self.graph.roots = roots.to_vec();
         self
     }
 }
 
 /// A reproducible image with values that provoke saturation, rounding, and (floats) signs and infinities.
-pub fn image(shape: Shape, dtype: DType, seed: u64) -> Image {
+pub(crate) fn image(shape: Shape, dtype: DType, seed: u64) -> Image {
     dispatch!(dtype, T => Image::from_fn::<T>(shape, |c, y, x| {
         let h = hash(seed, [c, y, x]);
         let v = match h % 16 {
             0 => 0.0,
-            1 => -((h >> 8) % 7) as f64,
+            1 => -(((h >> 8) % 7) as f64),
             2 if T::DTYPE.is_float() => -0.0,
             3 => ((h >> 8) % 300) as f64,
             _ => ((h >> 8) % 4096) as f64 / 16.0,
@@ -101,16 +101,16 @@ fn hash(seed: u64, at: [usize; 3]) -> u64 {
 
 /// Where a program runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
-    pub ranks: usize,
-    pub mode: Mode,
-    pub separate: bool,
+pub(crate) struct Place {
+    pub(crate) ranks: usize,
+    pub(crate) mode: Mode,
+    pub(crate) separate: bool,
     /// Whether sources start on rank 0 alone.
-    pub from_root: bool,
+    pub(crate) from_root: bool,
 }
 
 impl Place {
-    pub fn all() -> Vec<Place> {
+    pub(crate) fn all() -> Vec<Place> {
         let mut out = Vec::new();
         for ranks in 1..=5 {
             for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
@@ -124,7 +124,7 @@ impl Place {
     }
 
     /// A few places that differ in everything.
-    pub fn some() -> Vec<Place> {
+    pub(crate) fn some() -> Vec<Place> {
         vec![
             Place { ranks: 1, mode: Mode::Fused, separate: false, from_root: false },
             Place { ranks: 1, mode: Mode::Lazy, separate: true, from_root: false },
@@ -136,7 +136,7 @@ impl Place {
 }
 
 /// The program's roots, evaluated at `place`; the same on every rank.
-pub fn run(program: &Program, place: Place) -> Vec<Image> {
+pub(crate) fn run(program: &Program, place: Place) -> Vec<Image> {
     let mut all = if place.ranks == 1 {
         vec![on_rank(program, place, &Alone)]
     } else {
@@ -194,7 +194,7 @@ fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) -> Vec<Imag
 }
 
 /// Compares the program's roots at `places` with the reference.
-pub fn conforms(program: &Program, places: &[Place], what: &str) {
+pub(crate) fn conforms(program: &Program, places: &[Place], what: &str) {
     let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
     for place in places {
         let got = run(program, *place);
@@ -219,4 +219,3 @@ fn difference(got: &Image, want: &Image) -> String {
         )
     })
 }
-

@@ -102,7 +102,11 @@ fn linear_filters() {
                     let mut p = Program::default();
                     let a = p.source(image(shape, dtype, 6));
                     let out = p.like(Op::Correlate(filter.clone(), border), a);
-                    conforms(&p.wanted(&[out]), &Place::some(), &format!("correlate {filter} {dtype} {border} {shape}"));
+                    conforms(
+                        &p.wanted(&[out]),
+                        &Place::some(),
+                        &format!("correlate {filter} {dtype} {border} {shape}"),
+                    );
                 }
             }
         }
@@ -156,7 +160,8 @@ fn erosions_dilations_and_medians() {
                     let window = Filter::dense(5, 3, vec![1.0; 15]);
                     let mut p = Program::default();
                     let a = p.source(image(shape, dtype, 9));
-                    let out = p.like(Op::Generalized(Generalized { window, combine: Combine::Pixel, reduce }, border), a);
+                    let out =
+                        p.like(Op::Generalized(Generalized { window, combine: Combine::Pixel, reduce }, border), a);
                     conforms(&p.wanted(&[out]), &Place::some(), &format!("{reduce:?} 5x3 {dtype} {border} {shape}"));
                 }
                 for size in [MedianSize::Three, MedianSize::Five] {
@@ -178,7 +183,10 @@ fn affine_maps() {
                 let maps = [
                     (rotation(30.0, shape), shape),
                     (rotation(-90.0, shape), shape),
-                    ([[0.5, 0.0, -0.25], [0.0, 2.5, 0.75]], Shape::new(2 * shape.height + 1, shape.width, shape.channels)),
+                    (
+                        [[0.5, 0.0, -0.25], [0.0, 2.5, 0.75]],
+                        Shape::new(2 * shape.height + 1, shape.width, shape.channels),
+                    ),
                 ];
                 for (matrix, out_shape) in maps {
                     for how in Interpolation::ALL {
