@@ -211,8 +211,8 @@ unsafe fn rows<T: Pixel, V: Vector, S: Network<N>, const N: usize>(
             // SAFETY: lines and output have as many pixels as the vector lanes, the rest is the caller's.
             unsafe {
                 let mut wires = [V::load(line(0)); N];
-                for i in 1..N {
-                    wires[i] = V::load(line(i.cast_signed()));
+                for (i, wire) in wires.iter_mut().enumerate().skip(1) {
+                    *wire = V::load(line(i.cast_signed()));
                 }
                 let mut nan = V::any_nan(wires[N - 1], wires[N - 1]);
                 for i in (1..N).step_by(2) {
