@@ -19,58 +19,49 @@ pub fn median<T: Pixel>(plane: &Plane<'_, T>, size: MedianSize, border: Border, 
     let side = 2 * size.radius() + 1;
     let network = median_network(side * side);
     for_each_block(plane, size.reach(), border, tile, |patch, block| {
-        middle(isa, patch, size.radius(), &network, block);
+        let run = |y: isize, x: usize, out: &mut [T]| exchange(isa, patch, size.radius(), &network, y, x, out);
+        #[cfg(target_arch = "x86_64")]
+        if super::network::medians(isa, patch, size, block, run) {
+            return;
+        }
+        for y in block.rows.start..block.rows.end {
+            run(y, block.cols.start, block.row_mut(y));
+        }
     });
 }
 
 for_each_isa! {
-    fn middle[T: Pixel][T](patch: &Patch<'_, T>, radius: usize, network: &[(usize, usize)], tile: &mut Tile<'_, T>)
-    as block
+    /// Medians of the pixels from column `x` of row `y` on, whatever they are.
+    fn exchange[T: Pixel][T](
+        patch: &Patch<'_, T>, radius: usize, network: &[(usize, usize)], y: isize, x: usize, out: &mut [T]
+    ) as exchange_lanes
 }
 
 #[inline(always)]
-fn block<T: Pixel>(_: Isa, patch: &Patch<'_, T>, radius: usize, network: &[(usize, usize)], tile: &mut Tile<'_, T>) {
-    let (r, side) = (radius.cast_signed(), 2 * radius + 1);
-    let left = tile.cols.start.cast_signed() - r;
-    let mut wires = [[T::ZERO; LANES]; WIRES];
-    for y in tile.rows.start..tile.rows.end {
-        for (k, out) in tile.row_mut(y).chunks_mut(LANES).enumerate() {
-            let x = left + (k * LANES).cast_signed();
-            let n = out.len();
-            for (i, wire) in wires[..side * side].iter_mut().enumerate() {
-                let (dy, dx) = ((i / side).cast_signed(), (i % side).cast_signed());
-                let line = patch.line(y - r + dy, x + dx, n);
-                match line.as_array() {
-                    // A copy of known length is a few vector moves, any other a call.
-                    Some(line) => *wire = *line,
-                    None => wire[..n].copy_from_slice(line),
-                }
-            }
-            // A comparator duplicates a number that meets a NaN, so that no number becomes one: without any NaN at the
-            // start, the questions for it fall away, and each half of a comparator is one vector instruction.
-            let numbers = wires[..side * side].iter().all(|w| !w.iter().fold(false, |nan, v| nan | v.is_nan()));
-            if numbers {
-                exchange_all(&mut wires, network, |a, b| if b < a { b } else { a }, |a, b| if b > a { b } else { a });
-            } else {
-                exchange_all(&mut wires, network, T::min, T::max);
-            }
-            out.copy_from_slice(&wires[side * side / 2][..n]);
-        }
-    }
-}
-
-#[inline(always)]
-fn exchange_all<T: Pixel>(
-    wires: &mut [[T; LANES]; WIRES],
+fn exchange_lanes<T: Pixel>(
+    _: Isa,
+    patch: &Patch<'_, T>,
+    radius: usize,
     network: &[(usize, usize)],
-    min: impl Fn(T, T) -> T,
-    max: impl Fn(T, T) -> T,
+    y: isize,
+    x: usize,
+    out: &mut [T],
 ) {
-    for &(i, j) in network {
-        let (upper, lower) = wires.split_at_mut(j);
-        for (a, b) in upper[i].iter_mut().zip(&mut lower[0]) {
-            (*a, *b) = (min(*a, *b), max(*b, *a));
+    let (r, side) = (radius.cast_signed(), 2 * radius + 1);
+    let mut wires = [[T::ZERO; LANES]; WIRES];
+    for (x, out) in (x.cast_signed() - r..).step_by(LANES).zip(out.chunks_mut(LANES)) {
+        let n = out.len();
+        for (i, wire) in wires[..side * side].iter_mut().enumerate() {
+            let (dy, dx) = ((i / side).cast_signed(), (i % side).cast_signed());
+            wire[..n].copy_from_slice(patch.line(y - r + dy, x + dx, n));
         }
+        for &(i, j) in network {
+            let (upper, lower) = wires.split_at_mut(j);
+            for (a, b) in upper[i].iter_mut().zip(&mut lower[0]) {
+                (*a, *b) = (a.min(*b), b.max(*a));
+            }
+        }
+        out.copy_from_slice(&wires[side * side / 2][..n]);
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod generalized;
 mod median;
+#[cfg(target_arch = "x86_64")]
+mod network;
 
 pub use self::generalized::generalized;
 pub use self::median::median;
