@@ -1,0 +1,190 @@
+//! Times operations and detectors of Horus, and the machine's own limits, in one process.
+//!
+//! Results are written in the format of the peers' script, so that `benches/run.sh` can set them side by side.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use horus::prelude::*;
+use horus_apps::detectors::{Params, conv2d, convrot, convuv};
+use serde_json::{Value, json};
+
+/// Times operations of Horus.
+#[derive(Parser)]
+struct Options {
+    /// Operations, comma separated, or `all`.
+    #[arg(long, default_value = "all")]
+    op: String,
+    /// Rows and columns of the image.
+    #[arg(long, default_value_t = 1024)]
+    size: usize,
+    /// Threads.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Device: auto, cpu.
+    #[arg(long, default_value = "cpu")]
+    device: String,
+    /// Timed runs after one that is not counted.
+    #[arg(long, default_value_t = 7)]
+    runs: usize,
+    /// Seconds after which no further run of an operation begins.
+    #[arg(long, default_value_t = 20.0)]
+    budget: f64,
+    /// Write the results to this file.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+type Work = Box<dyn FnMut() -> Result<()>>;
+
+/// What can be timed: a name, and how to make its work.
+const OPERATIONS: &[(&str, fn(&Bench) -> Result<Work>)] = &[
+    ("copy", |b| b.copy()),
+    ("sep19", |b| b.separable(3.0)),
+    ("sep43", |b| b.separable(7.0)),
+    ("conv7", |b| b.dense(7)),
+    ("conv17", |b| b.dense(17)),
+    ("conv43", |b| b.dense(43)),
+    ("rot30", |b| b.rotate()),
+    ("pixel", |b| b.pixel()),
+    ("sum", |b| b.sum()),
+    ("minmax", |b| b.min_max()),
+    ("convrot", |b| b.detector(convrot)),
+    ("convuv", |b| b.detector(convuv)),
+    ("conv2d", |b| b.detector(conv2d)),
+];
+
+struct Bench {
+    session: Session,
+    image: Image<f32>,
+    size: usize,
+}
+
+/// Reproducible noise in `0..1`.
+fn noise(session: &Session, n: usize, seed: u64) -> Result<Image<f32>> {
+    Image::from_fn(session, n, n, |y, x| {
+        let mut h = seed ^ ((y as u64) << 32 | x as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        h = (h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((h >> 40) as f32) / 16_777_216.0
+    })
+}
+
+impl Bench {
+    /// Evaluates what `f` records, and lets go of it.
+    fn evaluated<T: Pixel>(&self, f: impl Fn() -> Result<Image<T>> + 'static) -> Result<Work> {
+        let session = self.session.clone();
+        Ok(Box::new(move || {
+            let _kept = f()?;
+            session.evaluate()
+        }))
+    }
+
+    fn copy(&self) -> Result<Work> {
+        let source = vec![1.0f32; self.size * self.size];
+        let mut target = vec![0.0f32; self.size * self.size];
+        Ok(Box::new(move || {
+            target.copy_from_slice(std::hint::black_box(&source));
+            std::hint::black_box(&mut target);
+            Ok(())
+        }))
+    }
+
+    fn separable(&self, sigma: f64) -> Result<Work> {
+        let image = self.image.clone();
+        self.evaluated(move || image.gauss(sigma))
+    }
+
+    fn dense(&self, n: usize) -> Result<Work> {
+        let taps: Vec<f64> = (0..n * n).map(|i| ((i * 7919 % 101) as f64 - 50.0) / (25.0 * (n * n) as f64)).collect();
+        let (image, filter) = (self.image.clone(), Filter::dense(n, n, taps));
+        self.evaluated(move || image.correlate(&filter, Border::Reflect101))
+    }
+
+    fn rotate(&self) -> Result<Work> {
+        let image = self.image.clone();
+        self.evaluated(move || image.rotate(30.0))
+    }
+
+    fn pixel(&self) -> Result<Work> {
+        let a = self.image.clone();
+        let (b, acc) = (noise(&self.session, self.size, 1)? + 0.5, noise(&self.session, self.size, 2)?);
+        self.session.evaluate()?;
+        self.evaluated(move || acc.max(&((&a / &b)?.abs() * 2.5)))
+    }
+
+    fn sum(&self) -> Result<Work> {
+        let image = self.image.clone();
+        Ok(Box::new(move || image.sum().get().map(|s| drop(std::hint::black_box(s)))))
+    }
+
+    fn min_max(&self) -> Result<Work> {
+        let image = self.image.clone();
+        Ok(Box::new(move || {
+            let (lo, hi) = (image.min_value(), image.max_value());
+            std::hint::black_box((lo.get()?, hi.get()?));
+            Ok(())
+        }))
+    }
+
+    fn detector(&self, f: fn(&Image<f32>, &Params) -> Result<Image<f32>>) -> Result<Work> {
+        let image = self.image.clone();
+        self.evaluated(move || f(&image, &Params::default()))
+    }
+}
+
+/// Seconds of each counted run, and of the first.
+fn measure(mut work: Work, runs: usize, budget: f64) -> Result<(Vec<f64>, f64)> {
+    let mut timed = || {
+        let start = Instant::now();
+        work().map(|()| start.elapsed().as_secs_f64())
+    };
+    let cold = timed()?;
+    let until = Instant::now() + Duration::from_secs_f64(budget);
+    let mut times = Vec::new();
+    while times.len() < runs.max(1) && (times.is_empty() || Instant::now() < until) {
+        times.push(timed()?);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok((times, cold))
+}
+
+fn run(options: &Options) -> Result<()> {
+    let session = Session::builder().device(&options.device).threads(options.threads).build()?;
+    let image = noise(&session, options.size, 7)?;
+    let bench = Bench { session: session.clone(), image, size: options.size };
+    let wanted: Vec<&str> = options.op.split(',').collect();
+    if let Some(unknown) = wanted.iter().find(|w| **w != "all" && !OPERATIONS.iter().any(|(n, _)| n == *w)) {
+        return Err(Error::Config(format!("operation {unknown:?} is not known")));
+    }
+    println!("{} size {} threads {}", session.device_name(), options.size, options.threads);
+    let mut results: Vec<Value> = Vec::new();
+    for (name, make) in OPERATIONS {
+        if !wanted.contains(&"all") && !wanted.contains(name) {
+            continue;
+        }
+        let (times, cold) = measure(make(&bench)?, options.runs, options.budget)?;
+        let (median, min, max) = (times[times.len() / 2] * 1e3, times[0] * 1e3, times[times.len() - 1] * 1e3);
+        println!("{name:8} median {median:9.3} ms  min {min:9.3}  max {max:9.3}  first {:9.3}", cold * 1e3);
+        results.push(json!({
+            "op": name, "peer": "horus", "size": options.size, "threads": options.threads, "runs": times.len(),
+            "median_ms": median, "min_ms": min, "max_ms": max, "first_ms": cold * 1e3,
+        }));
+    }
+    if let Some(path) = &options.json {
+        let text = json!({ "device": session.device_name(), "results": results }).to_string();
+        std::fs::write(path, text).map_err(|e| Error::write(path, e))?;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
