@@ -149,6 +149,11 @@ pub trait Device: Send + Sync {
     /// Whether the device computes on host memory.
     fn memory(&self) -> MemoryKind;
 
+    /// Bytes that images may take on a device with memory of its own; `None` if it need not be watched.
+    fn capacity(&self) -> Option<usize> {
+        None
+    }
+
     /// New memory with unspecified contents. A device with unified memory returns [`Memory::Host`].
     ///
     /// # Errors

@@ -107,6 +107,12 @@ impl Run<'_> {
         match action {
             Action::Upload(n) => self.upload(n),
             Action::Download(n) => self.download(n),
+            Action::Evict(n) => {
+                if let Some(image) = &mut self.images[n.0] {
+                    image.device = None;
+                }
+                Ok(())
+            }
             Action::Scatter { node, room } => self.scatter(node, room),
             Action::Replicate(n) => self.replicate(n),
             Action::Exchange { node, halo } => self.exchange(node, halo),

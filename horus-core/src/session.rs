@@ -11,7 +11,7 @@ use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
 use crate::execute::{Context, Stored, execute};
-use crate::graph::{Graph, NodeId, Op, ValueId};
+use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::kernel::Kernel;
 use crate::optimize::{lower::lower, optimize};
 use crate::partition::Partition;
@@ -433,7 +433,8 @@ impl Session {
 
     fn plan(&self, state: &mut Mutable, graph: Graph<Op>, wants: &[Want], disposable: &[ValueId]) -> Result<Plan> {
         let unified = self.0.device.memory() == MemoryKind::Unified;
-        let setting = Setting { partition: self.0.partition.clone(), unified, mode: self.0.mode };
+        let capacity = self.0.device.capacity();
+        let setting = Setting { partition: self.0.partition.clone(), unified, mode: self.0.mode, capacity };
         let images = &state.images;
         let make = |graph: Graph<Kernel>, setting: &Setting| {
             let sources: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
@@ -456,11 +457,26 @@ impl Session {
                 sink(&format!("{title}:\n{text}"));
             }
         };
-        let kernels = optimize(graph, self.0.mode == Mode::Fused, &mut |pass, graph| explain(pass, graph));
+        let mut kernels = optimize(graph, self.0.mode == Mode::Fused, &mut |pass, graph| explain(pass, graph));
+        if capacity.is_some() {
+            add_bystanders(&mut kernels, images);
+        }
         let plan = make(kernels, &setting);
         explain("plan", &plan);
         verify(&plan)?;
         Ok(plan)
+    }
+}
+
+/// Adds the images that this program does not read but that are on the device: the planner may have to evict them.
+fn add_bystanders(graph: &mut Graph<Kernel>, images: &HashMap<ValueId, Stored>) {
+    let read: Vec<ValueId> = graph.nodes.iter().filter_map(|n| source_of(&n.op)).collect();
+    let mut others: Vec<_> = images.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v)).collect();
+    others.sort_by_key(|(v, _)| **v);
+    for (value, stored) in others {
+        let Geometry { shape, dtype, .. } = stored.geometry;
+        let site = std::panic::Location::caller();
+        graph.push(Node { op: Kernel::Source(*value), inputs: Vec::new(), shape, dtype, site });
     }
 }
 

@@ -137,6 +137,10 @@ impl<D: Device> Device for Simulated<D> {
         MemoryKind::Separate
     }
 
+    fn capacity(&self) -> Option<usize> {
+        Some(self.capacity)
+    }
+
     fn allocate(&self, size: usize) -> Result<Memory, DeviceError> {
         let used = self.counters.bytes.load(Ordering::Relaxed);
         if used + size > self.capacity {

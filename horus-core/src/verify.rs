@@ -115,6 +115,10 @@ impl<'a> Check<'a> {
                 let rows = self.images[n.0].device.ok_or_else(|| format!("the device copy of {n} is stale"))?;
                 self.set(n, Some(rows), Some(rows));
             }
+            Action::Evict(n) => {
+                let rows = self.host(n)?;
+                self.set(n, Some(rows), None);
+            }
             Action::Scatter { node, .. } => {
                 self.gives(node, self.host(node)?)?;
                 self.on_root[node.0] = false;

@@ -128,7 +128,11 @@ fn conv_2d(size: usize, thetas: usize) -> Graph<Op> {
 }
 
 fn make(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode) -> Plan {
-    let setting = Setting { partition: Partition::equal(ranks), unified, mode };
+    make_within(graph, ranks, unified, mode, None)
+}
+
+fn make_within(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode, capacity: Option<usize>) -> Plan {
+    let setting = Setting { partition: Partition::equal(ranks), unified, mode, capacity };
     let residency = if unified { Residency::Both } else { Residency::Host };
     let placement = if ranks == 1 { Placement::Replicated } else { Placement::Root };
     let mut wants = vec![Want::Root];
@@ -293,5 +297,35 @@ fn a_plan_with_a_step_left_out_is_caught() {
         let mut broken = whole.clone();
         broken.steps.remove(i);
         assert!(verify(&broken).is_err(), "leaving out {:?} goes unnoticed", step.action);
+    }
+}
+
+/// Ten images computed from one, then added up: more than fits at once.
+fn many_images() -> Graph<Op> {
+    let mut p = Recorder::new(100, 100);
+    let a = p.source(DType::F32);
+    let parts: Vec<NodeId> = (0..10).map(|i| p.rotate(a, 10.0 * f64::from(i))).collect();
+    let turned: Vec<NodeId> = parts.iter().map(|&i| p.rotate(i, 5.0)).collect();
+    let sum = turned.into_iter().reduce(|x, y| p.binary(PixelOp::Add, x, y)).unwrap();
+    p.graph.roots = vec![sum];
+    p.graph.roots.extend(parts);
+    p.graph
+}
+
+#[test]
+fn a_device_that_is_too_small_spills_to_the_host() {
+    let image = 100 * 100 * 4;
+    let roomy = make(many_images(), 1, false, Mode::Lazy);
+    assert_eq!((roomy.counts().uploads, roomy.counts().downloads), (1, 1));
+    let tight = make_within(many_images(), 1, false, Mode::Lazy, Some(5 * image));
+    assert!(tight.counts().downloads > 1 && tight.counts().uploads > 1, "{tight}");
+    let mut held = std::collections::HashSet::new();
+    for s in &tight.steps {
+        match s.action {
+            Action::Upload(n) | Action::Launch { node: n, .. } => drop(held.insert(n)),
+            Action::Evict(n) | Action::Free(n) => drop(held.remove(&n)),
+            _ => {}
+        }
+        assert!(held.len() <= 5, "{tight}");
     }
 }

@@ -154,7 +154,7 @@ fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) -> Vec<Imag
     let device: Box<dyn Device> =
         if place.separate { Box::new(Simulated::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
     let unified = device.memory() == MemoryKind::Unified;
-    let setting = Setting { partition: Partition::equal(place.ranks), unified, mode: place.mode };
+    let setting = Setting { partition: Partition::equal(place.ranks), unified, mode: place.mode, capacity: None };
     let kernels = optimize(program.graph.clone(), place.mode == Mode::Fused, &mut |_, _| ());
     let at_root = place.from_root && place.ranks > 1;
     let state = State {

@@ -1,0 +1,115 @@
+//! Room on the device: which images leave it when it is full.
+//!
+//! The planner knows the rest of the program, so the image that is read again last (or never) leaves first; among equals,
+//! the one used least recently. What leaves is copied to the host if the device's copy is the only one, and comes back by
+//! an ordinary upload when it is read again.
+
+use super::planner::Planner;
+use super::{Action, Rows};
+use crate::graph::NodeId;
+use crate::state::{Event, Halo, Placement};
+
+/// What is in the device's memory.
+pub(super) struct Ledger {
+    capacity: usize,
+    used: usize,
+    /// Bytes and time of last use of what is held.
+    held: std::collections::BTreeMap<NodeId, (usize, usize)>,
+    clock: usize,
+}
+
+impl Ledger {
+    pub(super) fn new(capacity: usize) -> Ledger {
+        Ledger { capacity, used: 0, held: std::collections::BTreeMap::new(), clock: 0 }
+    }
+
+    fn hold(&mut self, id: NodeId, bytes: usize) {
+        self.clock += 1;
+        let before = self.held.insert(id, (bytes, self.clock)).map_or(0, |(b, _)| b);
+        self.used = self.used - before + bytes;
+    }
+
+    fn drop(&mut self, id: NodeId) {
+        if let Some((bytes, _)) = self.held.remove(&id) {
+            self.used -= bytes;
+        }
+    }
+}
+
+impl Planner<'_> {
+    /// Enters the images that are on the device from the start.
+    pub(super) fn note_residents(&mut self) {
+        for id in (0..self.graph.nodes.len()).map(NodeId) {
+            if self.states[id.0].is_some_and(|s| s.residency.device()) {
+                let bytes = self.bytes(id, None);
+                if let Some(ledger) = &mut self.ledger {
+                    ledger.hold(id, bytes);
+                }
+            }
+        }
+    }
+
+    /// Bytes of an image on the rank that holds most of it.
+    fn bytes(&self, id: NodeId, rows: Option<Rows>) -> usize {
+        let node = self.graph.node(id);
+        let placement = rows.map_or(self.state(id).placement, Rows::placement);
+        let height = match placement {
+            Placement::Root | Placement::Replicated => node.shape.height,
+            Placement::Strips(halo) => {
+                let Halo { up, down, .. } = halo.max(self.asked[id.0]);
+                let partition = &self.setting.partition;
+                let strip = (0..partition.ranks()).map(|r| partition.strip(r, node.shape.height).len()).max();
+                strip.unwrap_or(0) + up + down
+            }
+        };
+        height * node.shape.width * node.shape.channels * node.dtype.size()
+    }
+
+    /// Evicts images until `id` fits. What `reader` reads stays.
+    pub(super) fn make_room(&mut self, id: NodeId, rows: Option<Rows>, reader: NodeId) {
+        if self.ledger.is_none() {
+            return;
+        }
+        let bytes = self.bytes(id, rows);
+        let mut needed: Vec<NodeId> = self.graph.node(reader).inputs.clone();
+        needed.push(reader);
+        while let Some(victim) = self.victim(bytes, &needed) {
+            let why = format!("room is needed for {}", self.label(id));
+            if !self.state(victim).residency.host() {
+                self.step(Action::Download(victim), why.clone());
+                self.event(victim, Event::Downloaded);
+            }
+            self.step(Action::Evict(victim), why);
+            let placement = self.state(victim).placement;
+            self.event(victim, Event::Placed(placement));
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.hold(id, bytes);
+            for i in needed.iter().filter(|i| **i != id) {
+                if let Some((b, _)) = ledger.held.get(i).copied() {
+                    ledger.hold(*i, b);
+                }
+            }
+        }
+    }
+
+    /// The image to evict, if `bytes` more do not fit and something can go.
+    fn victim(&self, bytes: usize, needed: &[NodeId]) -> Option<NodeId> {
+        let ledger = self.ledger.as_ref()?;
+        if ledger.used + bytes <= ledger.capacity {
+            return None;
+        }
+        let now = needed.last().copied()?;
+        let next_read = |id: &NodeId| self.consumers[id.0].iter().find(|c| **c > now).map_or(usize::MAX, |c| c.0);
+        let mut candidates: Vec<_> = ledger.held.iter().filter(|(id, _)| !needed.contains(id)).collect();
+        candidates.sort_by_key(|(id, (_, used))| (std::cmp::Reverse(next_read(id)), *used));
+        candidates.first().map(|(id, _)| **id)
+    }
+
+    /// Notes that an image is no longer on the device.
+    pub(super) fn left_device(&mut self, id: NodeId) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.drop(id);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The planner: what must happen, and in which order, so that no operation reads stale data.
+//!
+//! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise read something that is
+//! not there (lazy parallelization, thesis section 2.3). The planner is a pure function of graph, states and setting.
+
+mod memory;
+mod planner;
+
+pub use planner::plan;
+
+use std::fmt;
+
+use crate::graph::{Graph, NodeId};
+use crate::kernel::Kernel;
+use crate::partition::Partition;
+use crate::shape::Window;
+use crate::state::{Halo, Placement, State};
+
+/// How much of the machinery is used; see the crate documentation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Every operation uploads its inputs, runs and downloads its result; on several ranks it scatters and gathers too
+    /// (thesis, Figure 2.4).
+    Naive,
+    /// The state machines decide (thesis, Figure 2.5).
+    Lazy,
+    /// The state machines decide, over the optimised graph.
+    #[default]
+    Fused,
+}
+
+impl std::str::FromStr for Mode {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Mode, String> {
+        match s {
+            "naive" => Ok(Mode::Naive),
+            "lazy" => Ok(Mode::Lazy),
+            "fused" => Ok(Mode::Fused),
+            _ => Err(format!("mode {s:?} is not one of naive, lazy, fused")),
+        }
+    }
+}
+
+/// What is wanted of a root once it is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Nothing more: it stays where it is.
+    Keep,
+    /// The pixels on rank 0's host.
+    Root,
+    /// The pixels on every rank's host.
+    Everyone,
+}
+
+/// What a plan is made for.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// How rows are divided, and among how many ranks.
+    pub partition: Partition,
+    /// Whether the device has memory of its own.
+    pub unified: bool,
+    /// How much of the machinery is used.
+    pub mode: Mode,
+    /// Bytes that a device with memory of its own can hold; `None` if it need not be watched.
+    pub capacity: Option<usize>,
+}
+
+/// A copy of some rows of an image, made for one input of one launch and dropped after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Temp {
+    /// The launch.
+    pub consumer: NodeId,
+    /// Its input.
+    pub input: usize,
+}
+
+/// Which rows of a result a rank computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// All of them; every rank does the same.
+    All,
+    /// The rank's strip and so many rows around it.
+    Strip(Halo),
+}
+
+impl Rows {
+    /// Where the result is afterwards.
+    pub const fn placement(self) -> Placement {
+        match self {
+            Rows::All => Placement::Replicated,
+            Rows::Strip(extend) => Placement::Strips(extend),
+        }
+    }
+
+    /// The rows of rank `rank` of a result of `height` rows.
+    pub fn window(self, partition: &Partition, rank: usize, height: usize) -> Window {
+        match self {
+            Rows::All => Window::whole(height),
+            Rows::Strip(extend) => partition.strip(rank, height).grown(extend.up, extend.down).clipped(height),
+        }
+    }
+}
+
+/// One thing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Copy the host's buffer to the device.
+    Upload(NodeId),
+    /// Copy the device's buffer to the host.
+    Download(NodeId),
+    /// Send each rank its strip of an image that rank 0 has; `room` rows of halo are reserved around it.
+    Scatter {
+        /// The image.
+        node: NodeId,
+        /// Rows reserved around the strip.
+        room: Halo,
+    },
+    /// Give every rank the whole image.
+    Replicate(NodeId),
+    /// Bring the border rows up to date, to the depth given.
+    Exchange {
+        /// The image.
+        node: NodeId,
+        /// Depth after the exchange.
+        halo: Halo,
+    },
+    /// Bring the rows that one launch reads of one input into a temporary buffer.
+    Fetch {
+        /// The image.
+        node: NodeId,
+        /// For whom.
+        temp: Temp,
+        /// The rows that the launch computes.
+        rows: Rows,
+    },
+    /// Run a kernel.
+    Launch {
+        /// The node to compute.
+        node: NodeId,
+        /// The rows to compute.
+        rows: Rows,
+        /// Rows reserved around the strip.
+        room: Halo,
+    },
+    /// Drop the device's copy, to make room.
+    Evict(NodeId),
+    /// Add up the partial results of all ranks.
+    Sum(NodeId),
+    /// Collect the whole image on rank 0's host, as the result; the strips stay.
+    Gather(NodeId),
+    /// Collect the whole image on rank 0, and drop the strips (naive mode).
+    Collect(NodeId),
+    /// Hand the host's buffer over, as the result.
+    Deliver(NodeId),
+    /// Drop an image that nobody needs any more.
+    Free(NodeId),
+}
+
+/// One step of a plan: what to do, and why leaving it out would be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What to do.
+    pub action: Action,
+    /// Why.
+    pub why: String,
+}
+
+/// How often each kind of transfer happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Copies from host to device.
+    pub uploads: usize,
+    /// Copies from device to host.
+    pub downloads: usize,
+    /// Kernels launched.
+    pub launches: usize,
+    /// Images scattered from rank 0.
+    pub scatters: usize,
+    /// Images gathered to rank 0.
+    pub gathers: usize,
+    /// Border exchanges.
+    pub exchanges: usize,
+    /// Images given to every rank.
+    pub replications: usize,
+    /// Footprints fetched.
+    pub footprints: usize,
+}
+
+impl Counts {
+    /// Copies between host and device.
+    pub fn copies(&self) -> usize {
+        self.uploads + self.downloads
+    }
+
+    /// Transfers between ranks.
+    pub fn exchanges_between_ranks(&self) -> usize {
+        self.scatters + self.gathers + self.exchanges + self.replications + self.footprints
+    }
+
+    /// Adds `other` to these counts.
+    pub fn add(&mut self, other: &Counts) {
+        self.uploads += other.uploads;
+        self.downloads += other.downloads;
+        self.launches += other.launches;
+        self.scatters += other.scatters;
+        self.gathers += other.gathers;
+        self.exchanges += other.exchanges;
+        self.replications += other.replications;
+        self.footprints += other.footprints;
+    }
+}
+
+/// What to do, in order. The same on every rank.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The kernels.
+    pub graph: Graph<Kernel>,
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// What the plan was made for.
+    pub setting: Setting,
+    /// The states that the plan starts from: of the sources, in graph order.
+    pub initial: Vec<Option<State>>,
+    /// The states that the plan ends in.
+    pub states: Vec<Option<State>>,
+}
+
+impl Plan {
+    /// How often each kind of transfer happens.
+    pub fn counts(&self) -> Counts {
+        let mut c = Counts::default();
+        for s in &self.steps {
+            match s.action {
+                Action::Upload(_) => c.uploads += 1,
+                Action::Download(_) => c.downloads += 1,
+                Action::Launch { .. } => c.launches += 1,
+                Action::Scatter { .. } => c.scatters += 1,
+                Action::Gather(_) | Action::Collect(_) => c.gathers += 1,
+                Action::Exchange { .. } => c.exchanges += 1,
+                Action::Replicate(_) => c.replications += 1,
+                // Naive mode scatters an input, and uploads it, for every launch anew.
+                Action::Fetch { .. } if self.setting.mode == Mode::Naive => {
+                    c.scatters += 1;
+                    c.uploads += usize::from(!self.setting.unified);
+                }
+                Action::Fetch { .. } => c.footprints += 1,
+                Action::Evict(_) | Action::Sum(_) | Action::Deliver(_) | Action::Free(_) => {}
+            }
+        }
+        c
+    }
+
+    /// The text of one action, as in the plan's display.
+    pub fn describe(&self, action: &Action) -> String {
+        let what = |id: NodeId| {
+            let n = self.graph.node(id);
+            format!("{id} {} {}", n.shape, n.dtype)
+        };
+        match *action {
+            Action::Upload(n) => format!("upload     {}", what(n)),
+            Action::Download(n) => format!("download   {}", what(n)),
+            Action::Scatter { node, .. } => format!("scatter    {}", what(node)),
+            Action::Replicate(n) => format!("replicate  {}", what(n)),
+            Action::Exchange { node, halo } => format!("exchange   {} to depth {halo}", what(node)),
+            Action::Fetch { node, temp, .. } => format!("fetch      rows of {} for {}", what(node), temp.consumer),
+            Action::Launch { node, rows, .. } => {
+                let n = self.graph.node(node);
+                let inputs: Vec<String> = n.inputs.iter().map(NodeId::to_string).collect();
+                let rows = match rows {
+                    Rows::Strip(extend) if !extend.is_none() => format!(", and {extend} rows around the strip"),
+                    _ => String::new(),
+                };
+                format!("launch     {} = {} ({}){rows}", what(node), n.op.name(), inputs.join(", "))
+            }
+            Action::Evict(n) => format!("evict      {} from the device", what(n)),
+            Action::Sum(n) => format!("sum        {} over ranks", what(n)),
+            Action::Gather(n) | Action::Collect(n) => format!("gather     {}", what(n)),
+            Action::Deliver(n) => format!("deliver    {}", what(n)),
+            Action::Free(n) => format!("free       {}", what(n)),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, s) in self.steps.iter().enumerate() {
+            write!(f, "{i:4}  {}", self.describe(&s.action))?;
+            if s.why.is_empty() { writeln!(f)? } else { writeln!(f, "    [{}]", s.why)? }
+        }
+        let c = self.counts();
+        writeln!(
+            f,
+            "      {} launches, {} uploads, {} downloads, {} scatters, {} gathers, {} exchanges, {} replications, {} fetches",
+            c.launches, c.uploads, c.downloads, c.scatters, c.gathers, c.exchanges, c.replications, c.footprints
+        )
+    }
+}
