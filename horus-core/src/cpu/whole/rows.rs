@@ -8,7 +8,7 @@ use crate::cpu::versions::for_each_isa;
 use crate::device::{Geometry, Memory};
 use crate::dtype::Pixel;
 use crate::error::DeviceError;
-use crate::ops::reduce::{Fold, LANES, RowReduce, combine_lanes};
+use crate::ops::reduce::{Fold, LANES, RowReduce};
 use crate::shape::Window;
 
 /// Reduces rows `rows` of every plane of `input` to one element each. `mean` is asked for by
@@ -72,36 +72,40 @@ for_each_isa! { fn largest[T: Pixel][T](values: &[T]) -> T as largest_body }
 
 #[inline(always)]
 fn sum_body<T: Pixel>(_: Isa, row: &[T]) -> f64 {
-    lanes(Fold::Sum, row, |acc: f64, v| acc + v.to_f64())
+    lanes(Fold::Sum, row, |acc: f64, v| acc + v.to_f64(), Pixel::add)
 }
 
 #[inline(always)]
 fn squared_deviation_body<T: Pixel>(_: Isa, row: &[T], mean: f64) -> f64 {
-    lanes(Fold::Sum, row, |acc: f64, v| {
+    let step = |acc: f64, v: T| {
         let d = v.to_f64() - mean;
         acc + d * d
-    })
+    };
+    lanes(Fold::Sum, row, step, Pixel::add)
 }
 
 #[inline(always)]
 fn total_body<T: Pixel>(_: Isa, values: &[T]) -> T {
-    lanes(Fold::Sum, values, T::add)
+    lanes(Fold::Sum, values, T::add, T::add)
 }
 
 // Extremes start from a number, and so never hold a NaN that `Pixel::min` would have to ask for.
 #[inline(always)]
 fn smallest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
-    lanes(Fold::Min, values, |acc, v| if v < acc { v } else { acc })
+    let min = |acc: T, v: T| if v < acc { v } else { acc };
+    lanes(Fold::Min, values, min, min)
 }
 
 #[inline(always)]
 fn largest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
-    lanes(Fold::Max, values, |acc, v| if v > acc { v } else { acc })
+    let max = |acc: T, v: T| if v > acc { v } else { acc };
+    lanes(Fold::Max, values, max, max)
 }
 
-/// Element `i` into lane `i mod 64`, lanes combined in halves.
+/// Element `i` into lane `i mod 64` by `step`, then lanes combined in halves by `join`. As
+/// [`combine_lanes`](crate::ops::reduce::combine_lanes), but compiled for the instruction set: rows may be short.
 #[inline(always)]
-fn lanes<T: Pixel, A: Pixel>(how: Fold, values: &[T], step: impl Fn(A, T) -> A) -> A {
+fn lanes<T: Pixel, A: Pixel>(how: Fold, values: &[T], step: impl Fn(A, T) -> A, join: impl Fn(A, A) -> A) -> A {
     let mut lanes = [how.identity::<A>(); LANES];
     let (groups, rest) = values.as_chunks::<LANES>();
     for group in groups {
@@ -112,5 +116,11 @@ fn lanes<T: Pixel, A: Pixel>(how: Fold, values: &[T], step: impl Fn(A, T) -> A) 
     for (lane, &v) in lanes.iter_mut().zip(rest) {
         *lane = step(*lane, v);
     }
-    combine_lanes(how, lanes)
+    let mut half = LANES / 2;
+    while half > 0 {
+        let (lower, upper) = lanes.split_at_mut(half);
+        lower.iter_mut().zip(upper).for_each(|(a, b)| *a = join(*a, *b));
+        half /= 2;
+    }
+    lanes[0]
 }
