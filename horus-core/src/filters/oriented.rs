@@ -85,15 +85,7 @@ struct Aligned {
     turned: bool,
 }
 
-fn aligned(
-    op: &'static str,
-    theta: f64,
-    su: f64,
-    sv: f64,
-    ou: u32,
-    ov: u32,
-    site: Site,
-) -> Result<Option<Aligned>> {
+fn aligned(op: &'static str, theta: f64, su: f64, sv: f64, ou: u32, ov: u32, site: Site) -> Result<Option<Aligned>> {
     check_angle(op, theta, site)?;
     let pair = Pair::new(op, su, sv, ou, ov, site)?;
     let (sin, cos) = exact_sin_cos(theta);

@@ -164,5 +164,8 @@ fn bad_parameters_are_errors() {
 fn errors_name_the_callers_line() {
     let line = line!() + 1;
     let message = gauss_xy(0.0, 1.0, 0, 0).unwrap_err().to_string();
-    assert!(message.starts_with("gauss_xy: sigma_u is 0") && message.contains(&format!("tests.rs:{line}")), "{message}");
+    assert!(
+        message.starts_with("gauss_xy: sigma_u is 0") && message.contains(&format!("tests.rs:{line}")),
+        "{message}"
+    );
 }

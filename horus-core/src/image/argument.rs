@@ -14,12 +14,8 @@ mod sealed {
 
 /// The second operand of a pixel operation on an [`Image<T>`]: an image of the same size, or a scalar. Sealed.
 ///
-/// With an image the operation is checked and yields a `Result`; with a scalar it cannot fail and yields the image:
-///
-/// ```ignore
-/// let brightest = a.max(&b)?;
-/// let positive = a.max(0.0);
-/// ```
+/// With an image the operation is checked and yields a `Result`; with a scalar it cannot fail and yields the image: one
+/// writes `a.max(&b)?`, but `a.max(0.0)`.
 pub trait Argument<T: Pixel>: sealed::Sealed {
     /// What an operation that yields pixels of type `R` returns.
     type Output<R: Pixel>;

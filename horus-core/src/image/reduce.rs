@@ -34,10 +34,7 @@ impl<V> Value<V> {
     }
 
     /// The only element of a 1x1 image.
-    fn single<T: Pixel>(image: &Image<T>) -> Value<V>
-    where
-        T: Into<V>,
-    {
+    fn single<T: Pixel + Into<V>>(image: &Image<T>) -> Value<V> {
         Value { handle: image.handle().clone(), read: |b| b.as_slice::<T>()[0].into() }
     }
 }

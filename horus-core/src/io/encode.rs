@@ -1,12 +1,12 @@
 //! From pixels to a file's bytes.
 
+use std::borrow::Cow;
 use std::io::{Seek, Write};
 use std::path::Path;
 
 use image::codecs::bmp::BmpEncoder;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;
-use image::codecs::pnm::{PnmEncoder, PnmSubtype, SampleEncoding};
 use image::{ExtendedColorType, ImageEncoder};
 use ndarray::{ArrayView2, ArrayView3};
 use ndarray_npy::{WritableElement, WriteNpyExt};
@@ -97,8 +97,10 @@ pub(super) fn interleaved<T: Pixel, S>(pixels: &[T], shape: Shape, map: impl Fn(
 pub(super) fn write<W: Write + Seek>(to: W, format: Format, samples: &Samples, shape: Shape) -> Result<(), String> {
     let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels are too many for the format"));
     let (w, h) = (extent(shape.width)?, extent(shape.height)?);
-    if format == Format::Tiff {
-        return write_tiff(to, samples, w, h, shape.channels);
+    match format {
+        Format::Tiff => return write_tiff(to, samples, w, h, shape.channels),
+        Format::Pgm | Format::Ppm => return write_pnm(to, samples, shape),
+        _ => {}
     }
     let (bytes, wide): (&[u8], bool) = match samples {
         Samples::U8(v) => (v, false),
@@ -116,12 +118,9 @@ pub(super) fn write<W: Write + Seek>(to: W, format: Format, samples: &Samples, s
         (_, true) => ExtendedColorType::Rgba16,
     };
     let mut to = to;
-    let binary = SampleEncoding::Binary;
     match format {
         Format::Png => PngEncoder::new(to).write_image(bytes, w, h, color),
         Format::Jpeg => JpegEncoder::new_with_quality(to, JPEG_QUALITY).write_image(bytes, w, h, color),
-        Format::Pgm => PnmEncoder::new(to).with_subtype(PnmSubtype::Graymap(binary)).write_image(bytes, w, h, color),
-        Format::Ppm => PnmEncoder::new(to).with_subtype(PnmSubtype::Pixmap(binary)).write_image(bytes, w, h, color),
         _ => BmpEncoder::new(&mut to).write_image(bytes, w, h, color),
     }
     .map_err(|e| e.to_string())
@@ -146,6 +145,21 @@ fn write_tiff<W: Write + Seek>(to: W, samples: &Samples, w: u32, h: u32, channel
         (Samples::F32(v), 3) => image::<colortype::RGB32Float>(to, w, h, v),
         (Samples::F32(v), _) => image::<colortype::RGBA32Float>(to, w, h, v),
     }
+}
+
+/// Binary PGM or PPM. Written here because the `image` crate cannot write 16 bits.
+fn write_pnm<W: Write>(mut to: W, samples: &Samples, shape: Shape) -> Result<(), String> {
+    let magic = if shape.channels == 1 { "P5" } else { "P6" };
+    let (full, bytes) = match samples {
+        Samples::U8(v) => (u16::from(u8::MAX), Cow::Borrowed(v.as_slice())),
+        Samples::U16(v) => (u16::MAX, v.iter().flat_map(|v| v.to_be_bytes()).collect()),
+        Samples::F32(_) => return Err(format!("PNM files cannot hold {}", Depth::Float)),
+    };
+    let mut write = || {
+        writeln!(to, "{magic}\n{} {}\n{full}", shape.width, shape.height)?;
+        to.write_all(&bytes)
+    };
+    write().map_err(|e: std::io::Error| e.to_string())
 }
 
 /// Writes the exact values as a NumPy array of shape `(height, width)`, or `(height, width, channels)` if there are
