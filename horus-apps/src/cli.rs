@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Parser, ValueEnum};
+use clap::{ArgAction, Parser};
 use horus::prelude::*;
 
 use crate::detectors::Params;
@@ -37,13 +37,13 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 
-    /// How much of the program is optimised (HORUS_MODE if not given, else fused)
-    #[arg(long, value_enum)]
-    pub mode: Option<ModeName>,
+    /// How much is optimised: naive, lazy or fused (HORUS_MODE if not given, else fused)
+    #[arg(long)]
+    pub mode: Option<Mode>,
 
-    /// Device to run on: auto, cpu, cuda or cuda:N
-    #[arg(long, default_value = "auto")]
-    pub device: String,
+    /// Device to run on: auto, cpu, cuda or cuda:N (HORUS_DEVICE if not given, else auto)
+    #[arg(long)]
+    pub device: Option<String>,
 
     /// Bits per sample of the output; 32 writes a float TIFF, unscaled
     #[arg(long, value_name = "BITS", default_value = "8", value_parser = parse_depth)]
@@ -64,27 +64,6 @@ pub struct Args {
     /// Say more; twice for debugging
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
-}
-
-/// The modes of a session, by the names that users type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ModeName {
-    /// Each operation copies, scatters and gathers for itself
-    Naive,
-    /// Redundant transfers are left out
-    Lazy,
-    /// As lazy, with the program optimised first
-    Fused,
-}
-
-impl From<ModeName> for Mode {
-    fn from(name: ModeName) -> Mode {
-        match name {
-            ModeName::Naive => Mode::Naive,
-            ModeName::Lazy => Mode::Lazy,
-            ModeName::Fused => Mode::Fused,
-        }
-    }
 }
 
 impl Args {
@@ -154,14 +133,14 @@ mod tests {
     fn defaults_are_those_of_the_thesis() {
         let args = parse(&[]).unwrap();
         assert_eq!(args.params(), Params::default());
-        assert_eq!((args.depth, args.mode, args.device.as_str()), (Depth::Eight, None, "auto"));
+        assert_eq!((args.depth, args.mode, args.device), (Depth::Eight, None, None));
     }
 
     #[test]
     fn lists_and_modes_are_parsed() {
         let args = parse(&["--sigma-u", "2.5, 4", "--sigma-v=1", "--mode", "lazy", "--depth", "16", "-vv"]).unwrap();
         assert_eq!((args.sigma_u.as_slice(), args.sigma_v.as_slice()), ([2.5, 4.0].as_slice(), [1.0].as_slice()));
-        assert_eq!((args.mode, args.depth), (Some(ModeName::Lazy), Depth::Sixteen));
+        assert_eq!((args.mode, args.depth), (Some(Mode::Lazy), Depth::Sixteen));
         assert_eq!(args.log_level(), log::LevelFilter::Debug);
     }
 
@@ -175,6 +154,7 @@ mod tests {
         }
         assert!(parse(&["--theta-step=-15"]).unwrap_err().contains("at least 0.01 degrees"));
         assert!(parse(&["--threads", "0"]).is_err());
+        assert!(parse(&["--mode", "quick"]).unwrap_err().contains("naive"));
         assert!(parse(&["--depth", "12"]).unwrap_err().contains("8, 16 or 32"));
         assert!(parse(&["--quiet", "-v"]).is_err());
     }

@@ -32,7 +32,7 @@ impl Bar {
         let bar = slot.get_or_insert_with(|| ProgressBar::new(0).with_style(style()));
         bar.set_length(progress.steps as u64);
         bar.set_position(progress.step as u64);
-        bar.set_message(progress.text.to_owned());
+        bar.set_message((progress.text)());
     }
 
     /// Removes the bar from the terminal.

@@ -15,19 +15,9 @@ pub(crate) struct Summary<'a> {
     pub(crate) device: String,
     pub(crate) ranks: usize,
     pub(crate) time: Duration,
-    pub(crate) transfers: Transfers,
-    pub(crate) naive: Transfers,
+    pub(crate) stats: Stats,
     pub(crate) output: String,
     pub(crate) scale: Option<Scale>,
-}
-
-/// Transfers of a run, by kind.
-#[derive(Clone, Copy)]
-pub(crate) struct Transfers {
-    /// Between host and device.
-    pub(crate) copies: u64,
-    /// Between ranks: scatters, gathers, replications, borders and footprints.
-    pub(crate) exchanges: u64,
 }
 
 impl fmt::Display for Summary<'_> {
@@ -43,10 +33,14 @@ impl fmt::Display for Summary<'_> {
         )?;
         let ranks = if self.ranks == 1 { "1 rank".to_owned() } else { format!("{} ranks", self.ranks) };
         writeln!(f, "ran on {}, {ranks}, in {:.3} s", self.device, self.time.as_secs_f64())?;
+        let Stats { made, naive, .. } = &self.stats;
         writeln!(
             f,
             "made {} copies and {} exchanges; a naive run makes {} and {}",
-            self.transfers.copies, self.transfers.exchanges, self.naive.copies, self.naive.exchanges
+            made.copies(),
+            made.exchanges_between_ranks(),
+            naive.copies(),
+            naive.exchanges_between_ranks()
         )?;
         write!(f, "wrote {}", self.output)?;
         match self.scale {
@@ -64,6 +58,13 @@ fn list(values: &[f64]) -> String {
 mod tests {
     use super::*;
 
+    fn stats() -> Stats {
+        let mut stats = Stats::default();
+        (stats.made.uploads, stats.made.downloads) = (1, 1);
+        (stats.naive.uploads, stats.naive.downloads, stats.naive.gathers) = (1000, 500, 12);
+        stats
+    }
+
     #[test]
     fn a_summary_says_what_was_done_and_what_was_saved() {
         let summary = Summary {
@@ -73,8 +74,7 @@ mod tests {
             device: "cpu".into(),
             ranks: 1,
             time: Duration::from_millis(1500),
-            transfers: Transfers { copies: 2, exchanges: 0 },
-            naive: Transfers { copies: 1500, exchanges: 12 },
+            stats: stats(),
             output: "lines.png".into(),
             scale: Some(Scale { low: 0.0, high: 2.5, full: 255 }),
         };

@@ -12,7 +12,7 @@ use horus::prelude::*;
 use crate::cli::Args;
 use crate::detectors::Detector;
 use crate::progress::Bar;
-use crate::report::{Summary, Transfers};
+use crate::report::Summary;
 
 /// The program `name` around `detector`: parses the command line, runs, and prints a summary, or on failure one line
 /// starting with `error:`. Exits with 0, 1 after a failure, or 2 after wrong usage.
@@ -51,27 +51,14 @@ fn execute(name: &'static str, detector: Detector, args: &Args) -> Result<()> {
     if args.quiet {
         return Ok(());
     }
-    let stats = session.stats();
     let summary = Summary {
         name,
         shape: image.shape(),
         params: &params,
-        device: session.device_name().to_string(),
+        device: session.device_name(),
         ranks: session.ranks(),
         time,
-        transfers: Transfers {
-            copies: (stats.uploads + stats.downloads) as u64,
-            exchanges: (stats.scatters + stats.gathers + stats.replications + stats.exchanges + stats.footprints)
-                as u64,
-        },
-        naive: Transfers {
-            copies: (stats.naive.uploads + stats.naive.downloads) as u64,
-            exchanges: (stats.naive.scatters
-                + stats.naive.gathers
-                + stats.naive.replications
-                + stats.naive.exchanges
-                + stats.naive.footprints) as u64,
-        },
+        stats: session.stats(),
         output: args.output.display().to_string(),
         scale,
     };
@@ -83,15 +70,22 @@ fn execute(name: &'static str, detector: Detector, args: &Args) -> Result<()> {
 fn session(args: &Args, bar: &Arc<Bar>) -> Result<Session> {
     let bar = Arc::clone(bar);
     let mut builder = Session::builder()
-        .threads(args.threads.map(|n| n.get()))
-        .device(&args.device)?
-        .observer(Arc::new(move |progress| bar.update(&progress)));
-    if let Some(mode) = args.mode {
-        builder = builder.mode(mode.into());
+        .observer(move |progress| bar.update(&progress))
+        .compare_naive(!args.quiet)
+        .trace(args.trace.is_some());
+    if let Some(threads) = args.threads {
+        builder = builder.threads(threads.get());
     }
-    let session = builder.build()?;
-    session.explain(args.explain);
-    Ok(session)
+    if let Some(mode) = args.mode {
+        builder = builder.mode(mode);
+    }
+    if let Some(device) = &args.device {
+        builder = builder.device(device);
+    }
+    if args.explain {
+        builder = builder.explain(|text| println!("{text}"));
+    }
+    builder.build()
 }
 
 fn write_trace(path: &Path, trace: &str) -> Result<()> {

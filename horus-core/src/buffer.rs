@@ -1,4 +1,4 @@
-//! Host memory: aligned, typed by view, and recycled.
+//! Host memory: aligned, typed by view, shared until written, and recycled.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,9 +39,7 @@ impl Pool {
                 block
             })
         };
-        let block = recycled.unwrap_or_else(|| vec![0; words]);
-        let offset = block.as_ptr().align_offset(ALIGN);
-        HostBuffer { block, offset, bytes, pool: Some(Arc::clone(self)) }
+        HostBuffer::over(recycled.unwrap_or_else(|| vec![0; words]), bytes, Some(Arc::clone(self)))
     }
 
     fn recycle(&self, block: Vec<u64>) {
@@ -60,21 +58,39 @@ impl Pool {
     }
 }
 
-/// A block of host memory, aligned to [`ALIGN`] bytes. Its elements have whatever type it is viewed as.
 #[derive(Debug)]
-pub struct HostBuffer {
-    block: Vec<u64>,
+struct Block {
+    words: Vec<u64>,
     offset: usize,
-    bytes: usize,
     pool: Option<Arc<Pool>>,
 }
 
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.take() {
+            pool.recycle(std::mem::take(&mut self.words));
+        }
+    }
+}
+
+/// A block of host memory, aligned to [`ALIGN`] bytes. Its elements have whatever type it is viewed as.
+///
+/// A clone shares the block; writing to a shared block copies it first.
+#[derive(Clone, Debug)]
+pub struct HostBuffer {
+    block: Arc<Block>,
+    bytes: usize,
+}
+
 impl HostBuffer {
+    fn over(words: Vec<u64>, bytes: usize, pool: Option<Arc<Pool>>) -> HostBuffer {
+        let offset = words.as_ptr().align_offset(ALIGN);
+        HostBuffer { block: Arc::new(Block { words, offset, pool }), bytes }
+    }
+
     /// A zeroed buffer that belongs to no pool.
     pub fn zeroed(bytes: usize) -> HostBuffer {
-        let block = vec![0; bytes.div_ceil(WORD) + ALIGN / WORD];
-        let offset = block.as_ptr().align_offset(ALIGN);
-        HostBuffer { block, offset, bytes, pool: None }
+        HostBuffer::over(vec![0; bytes.div_ceil(WORD) + ALIGN / WORD], bytes, None)
     }
 
     /// A buffer holding a copy of `values`.
@@ -96,12 +112,21 @@ impl HostBuffer {
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.block[self.offset..])[..self.bytes]
+        &bytemuck::cast_slice(&self.block.words[self.block.offset..])[..self.bytes]
     }
 
-    /// The bytes, mutable.
+    /// The bytes, mutable; a shared block is copied first.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.block[self.offset..])[..self.bytes]
+        if Arc::get_mut(&mut self.block).is_none() {
+            let mut copy = match &self.block.pool {
+                Some(pool) => pool.allocate(self.bytes),
+                None => HostBuffer::zeroed(self.bytes),
+            };
+            copy.bytes_mut().copy_from_slice(self.bytes());
+            *self = copy;
+        }
+        let block = Arc::get_mut(&mut self.block).expect("just made unique");
+        &mut bytemuck::cast_slice_mut(&mut block.words[block.offset..])[..self.bytes]
     }
 
     /// The elements, as type `T`.
@@ -112,14 +137,6 @@ impl HostBuffer {
     /// The elements, as type `T`, mutable.
     pub fn as_mut_slice<T: Pixel>(&mut self) -> &mut [T] {
         bytemuck::cast_slice_mut(self.bytes_mut())
-    }
-}
-
-impl Drop for HostBuffer {
-    fn drop(&mut self) {
-        if let Some(pool) = self.pool.take() {
-            pool.recycle(std::mem::take(&mut self.block));
-        }
     }
 }
 
@@ -146,5 +163,13 @@ mod tests {
         assert_eq!(b.len(), 12);
         assert_eq!(b.as_slice::<f32>(), &[1.5, 2.5, 3.5]);
         assert!(HostBuffer::zeroed(0).as_slice::<f64>().is_empty());
+    }
+
+    #[test]
+    fn writing_to_a_shared_buffer_leaves_the_other_alone() {
+        let a = HostBuffer::from_slice(&[1u8, 2, 3]);
+        let mut b = a.clone();
+        b.as_mut_slice::<u8>()[0] = 9;
+        assert_eq!((a.as_slice::<u8>()[0], b.as_slice::<u8>()[0]), (1, 9));
     }
 }

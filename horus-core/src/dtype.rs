@@ -377,8 +377,8 @@ macro_rules! integer {
     };
 }
 
-integer!(u8, U8, f32, f32, |_| 0, |a| a, |a| u8::from(a != 0).into());
-integer!(u16, U16, f32, f32, |_| 0, |a| a, |a| u8::from(a != 0).into());
+integer!(u8, U8, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
+integer!(u16, U16, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
 integer!(i32, I32, f32, f64, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
 
 macro_rules! float {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::{Error, Result};
 use horus_core::filters;
@@ -14,7 +15,8 @@ use horus_core::shape::{Border, Shape};
 use ndarray::{Array2, array};
 
 fn session() -> Session {
-    Session::new().expect("a session on this machine")
+    let device = CpuDevice::new(Some(2)).expect("a CPU");
+    Session::on(Box::new(device)).build().expect("a session on the CPU")
 }
 
 fn ramp(s: &Session, height: usize, width: usize) -> Image<f32> {
@@ -66,7 +68,7 @@ fn images_without_pixels_cannot_be_made() {
     assert_eq!(op(Image::<f32>::from_slice(&s, 0, 5, &[])), "from_slice");
     assert_eq!(op(Image::<f32>::from_planes(&s, 2, 2, &[])), "from_planes");
     assert_eq!(op(Image::from_array(&s, Array2::<i32>::zeros((0, 3)).view())), "from_array");
-    assert_eq!(op(Image::worms(&s, 3, 0, 1)), "worms");
+    assert_eq!(op(Image::worms(&s, 3, 0)), "worms");
     assert_eq!(op(Image::<u8>::merge(&[])), "merge");
     assert_eq!(op(ramp(&s, 3, 3).resize(0, 3, Interpolation::Bilinear)), "resize");
     assert_eq!(op(Image::<f64>::zeros(&s, usize::MAX, 2)), "zeros");

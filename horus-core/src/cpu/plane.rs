@@ -24,6 +24,12 @@ impl<'a, T: Pixel> Plane<'a, T> {
         Plane { data, height, width, window }
     }
 
+    /// All rows held, one after the other.
+    #[inline]
+    pub fn data(&self) -> &'a [T] {
+        self.data
+    }
+
     /// Row `y`, which must be held.
     #[inline]
     pub fn row(&self, y: isize) -> &'a [T] {

@@ -9,7 +9,8 @@ use super::Image;
 use crate::buffer::HostBuffer;
 use crate::dtype::Pixel;
 use crate::error::{Error, Result};
-use crate::session::{Handle, Want};
+use crate::plan::Want;
+use crate::session::Handle;
 
 /// Reading pixels back. These, [`Value::get`](super::Value::get) and saving are what makes a program run.
 impl<T: Pixel> Image<T> {

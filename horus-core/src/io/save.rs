@@ -12,7 +12,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::session::Want;
+use crate::plan::Want;
 use crate::shape::Shape;
 
 /// What a file stores for each sample. NumPy files keep the image's own type, whatever is asked for.

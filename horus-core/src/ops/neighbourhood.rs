@@ -273,7 +273,7 @@ impl MedianSize {
 ///
 /// A compare-exchange replaces `(v[i], v[j])` by `(v[i].min(v[j]), v[j].max(v[i]))` in the arithmetic of
 /// [`Pixel`](crate::dtype::Pixel) (second form on the *old* values), which fixes the result for NaN and signed zeros too.
-/// Odd-even transposition sort, pruned to the comparators that the middle value depends on.
+/// Batcher's merge exchange, pruned to the comparators that the middle value depends on.
 pub fn median_network(n: usize) -> Vec<(usize, usize)> {
     let full = batcher(n);
     // Walk backwards, keeping only comparators that touch a wire the middle still depends on.

@@ -114,8 +114,9 @@ pub fn combine_lanes<T: Pixel>(how: Fold, mut lanes: [T; LANES]) -> T {
     lanes[0]
 }
 
-/// The bin of `v` in a histogram of `bins` equal bins over `lo..=hi` (as `numpy.histogram`: the last bin is closed),
-/// or `None` outside and for NaN. Computed in `f64`: `floor((v - lo) / (hi - lo) * bins)`.
+/// The bin of `v` in a histogram of `bins` equal bins over `lo..=hi`, or `None` outside and for NaN. The last bin is
+/// closed. Computed in `f64` as `floor((v - lo) / (hi - lo) * bins)`: `numpy.histogram` can differ for a value that
+/// lies on a bin edge which binary cannot represent, because it corrects against its rounded edges.
 #[inline(always)]
 pub fn bin_of(v: f64, lo: f64, hi: f64, bins: usize) -> Option<usize> {
     if !(v >= lo && v <= hi) {

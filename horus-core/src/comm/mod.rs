@@ -1,5 +1,7 @@
 //! Communication between ranks: what the planner's transfers are made of.
 
+pub mod threads;
+
 use std::fmt;
 
 use crate::error::Error;

@@ -1,0 +1,202 @@
+//! Ranks as threads of one process: distribution without MPI.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::{CommError, Communicator};
+
+/// One rank of a group of threads.
+#[derive(Debug, Clone)]
+pub struct ThreadComm {
+    rank: usize,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    size: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Messages on their way, by sender and receiver.
+    mail: HashMap<(usize, usize), VecDeque<Vec<u8>>>,
+    /// Ranks that have returned.
+    left: Vec<usize>,
+    aborted: Option<String>,
+}
+
+/// Marks a rank as gone when its thread ends, however it ends.
+struct Leave(ThreadComm);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.left.push(self.0.rank);
+        if std::thread::panicking() && state.aborted.is_none() {
+            state.aborted = Some(format!("rank {} panicked", self.0.rank));
+        }
+        self.0.shared.changed.notify_all();
+    }
+}
+
+impl ThreadComm {
+    /// Runs `program` on `ranks` ranks, each in a thread of its own, and returns their results in rank order.
+    ///
+    /// # Panics
+    /// If the program panics on a rank (the others fail with an error then, and do not hang).
+    pub fn run<R: Send>(ranks: usize, program: impl Fn(ThreadComm) -> R + Sync) -> Vec<R> {
+        let size = ranks.max(1);
+        let shared = Arc::new(Shared { size, state: Mutex::default(), changed: Condvar::new() });
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..size)
+                .map(|rank| {
+                    let comm = ThreadComm { rank, shared: Arc::clone(&shared) };
+                    let program = &program;
+                    scope.spawn(move || {
+                        let _leave = Leave(comm.clone());
+                        program(comm)
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, to: usize, bytes: &[u8]) -> Result<(), CommError> {
+        let mut state = self.lock();
+        if let Some(why) = &state.aborted {
+            return Err(CommError(why.clone()));
+        }
+        state.mail.entry((self.rank, to)).or_default().push_back(bytes.to_vec());
+        self.shared.changed.notify_all();
+        Ok(())
+    }
+
+    fn receive(&self, from: usize) -> Result<Vec<u8>, CommError> {
+        let mut state = self.lock();
+        loop {
+            if let Some(why) = &state.aborted {
+                return Err(CommError(why.clone()));
+            }
+            if let Some(message) = state.mail.get_mut(&(from, self.rank)).and_then(VecDeque::pop_front) {
+                return Ok(message);
+            }
+            if state.left.contains(&from) {
+                return Err(CommError(format!("rank {from} ended while rank {} waits for it", self.rank)));
+            }
+            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Communicator for ThreadComm {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.shared.size
+    }
+
+    fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError> {
+        for (to, bytes) in sends {
+            self.send(*to, bytes)?;
+        }
+        for (from, buffer) in receives {
+            let message = self.receive(*from)?;
+            if message.len() != buffer.len() {
+                let (got, want) = (message.len(), buffer.len());
+                return Err(CommError(format!(
+                    "rank {from} sent {got} bytes where rank {} expected {want}: the ranks run different programs",
+                    self.rank
+                )));
+            }
+            buffer.copy_from_slice(&message);
+        }
+        Ok(())
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
+        if self.rank == root {
+            (0..self.size()).filter(|r| *r != root).try_for_each(|r| self.send(r, bytes))
+        } else {
+            *bytes = self.receive(root)?;
+            Ok(())
+        }
+    }
+
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+        let mut bytes: Vec<u8> = bytemuck::cast_slice(values).to_vec();
+        if self.rank == 0 {
+            for rank in 1..self.size() {
+                let theirs = self.receive(rank)?;
+                for (v, b) in values.iter_mut().zip(theirs.chunks_exact(8)) {
+                    *v += bytemuck::pod_read_unaligned::<f64>(b);
+                }
+            }
+            bytes = bytemuck::cast_slice(values).to_vec();
+        } else {
+            self.send(0, &bytes)?;
+        }
+        self.broadcast(0, &mut bytes)?;
+        for (v, b) in values.iter_mut().zip(bytes.chunks_exact(8)) {
+            *v = bytemuck::pod_read_unaligned(b);
+        }
+        Ok(())
+    }
+
+    fn abort(&self, message: &str) {
+        let mut state = self.lock();
+        if state.aborted.is_none() {
+            state.aborted = Some(format!("rank {} failed: {message}", self.rank));
+        }
+        self.shared.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rank_gets_what_the_others_send() {
+        let out = ThreadComm::run(4, |c| {
+            let next = (c.rank() + 1) % 4;
+            let before = (c.rank() + 3) % 4;
+            let mut got = [0u8; 2];
+            c.exchange(&[(next, &[c.rank() as u8, 7])], &mut [(before, &mut got)]).unwrap();
+            let mut sum = [c.rank() as f64, 1.0];
+            c.sum(&mut sum).unwrap();
+            let mut word = if c.rank() == 2 { b"hello".to_vec() } else { Vec::new() };
+            c.broadcast(2, &mut word).unwrap();
+            (got[0], sum, word)
+        });
+        for (rank, (from, sum, word)) in out.into_iter().enumerate() {
+            assert_eq!(usize::from(from), (rank + 3) % 4);
+            assert_eq!(sum, [6.0, 4.0]);
+            assert_eq!(word, b"hello");
+        }
+    }
+
+    #[test]
+    fn a_rank_that_leaves_or_aborts_does_not_hang_the_others() {
+        let waits = |c: &ThreadComm| c.exchange(&[], &mut [(0, &mut [0u8; 1])]).unwrap_err().0;
+        let left = ThreadComm::run(3, |c| if c.rank() == 0 { String::new() } else { waits(&c) });
+        assert!(left[1].contains("rank 0 ended"), "{}", left[1]);
+        let aborted = ThreadComm::run(3, |c| {
+            if c.rank() == 0 {
+                c.abort("no disk");
+                return String::new();
+            }
+            waits(&c)
+        });
+        assert_eq!(aborted[2], "rank 0 failed: no disk");
+    }
+}

@@ -1,0 +1,359 @@
+//! The tile executor of [`MapKernel`]s.
+//!
+//! Blocks of rows run in parallel. A block is worked through in chunks of columns, a chunk in groups of a few rows, and
+//! these in tiles: the steps of the schedule run over a tile, whose intermediates stay in the first levels of the
+//! cache. Nothing of this partition shows in the result.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::correlate::{Bank, Taps};
+use super::feed::Feed;
+use super::order;
+use super::pixels::{self, Operand};
+use super::plane::{Plane, Tile};
+use super::schedule::{Action, Place, Program, Step};
+use super::simd::Isa;
+use super::warp;
+use crate::buffer::HostBuffer;
+use crate::device::{Geometry, Input, Launch};
+use crate::dtype::{DType, Pixel};
+use crate::error::DeviceError;
+use crate::kernel::{InstrOp, Kernel, LeafOp, MapKernel, Source};
+use crate::ops::neighbourhood::Layout;
+use crate::shape::Window;
+use crate::{dispatch, dispatch_float};
+
+/// Bytes of rings that one thread keeps: they stay in the second level of the cache.
+const RING_BYTES: usize = 512 << 10;
+/// Elements of a tile row of a pointwise kernel.
+const FLAT: usize = 2048;
+
+/// Extents of the partition of a launch.
+#[derive(Clone, Copy, Debug)]
+struct Partition {
+    block_rows: usize,
+    chunk: usize,
+    tile_rows: usize,
+    tile: usize,
+}
+
+/// Everything that the blocks of a launch share.
+struct Job<'a> {
+    kernel: &'a MapKernel,
+    program: Program,
+    inputs: &'a [Input<'a>],
+    /// The output's bytes. Blocks write disjoint rows.
+    output: *mut u8,
+    geometry: Geometry,
+    partition: Partition,
+    isa: Isa,
+}
+
+// SAFETY: the pointer is to the exclusively borrowed output; every block writes rows of its own.
+unsafe impl Sync for Job<'_> {}
+
+/// Runs `kernel` on the current thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
+///
+/// # Errors
+/// [`DeviceError::Driver`] if a buffer is not in host memory.
+pub fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
+    let Launch { kernel: Kernel::Map(kernel), inputs, output, geometry, rows } = launch else {
+        return Err(DeviceError::Driver(format!("{} is not a map", launch.kernel.name())));
+    };
+    let foreign = || DeviceError::Driver("a buffer is not in host memory".into());
+    if rows.is_empty() || geometry.shape.is_empty() {
+        return Ok(());
+    }
+    if inputs.iter().any(|i| i.memory.host().is_none()) {
+        return Err(foreign());
+    }
+    let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
+    assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
+    let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
+    let program = Program::new(kernel, &dtypes);
+    let partition = partition(kernel, &program, geometry, rows, threads);
+    let job = Job { kernel, program, inputs, output: output.as_mut_ptr(), geometry, partition, isa };
+    let blocks = rows.len().div_ceil(partition.block_rows);
+    let run = |i: usize| {
+        let start = rows.start + ((i % blocks) * partition.block_rows).cast_signed();
+        let end = rows.end.min(start + partition.block_rows.cast_signed());
+        SCRATCH.with_borrow_mut(|scratch| job.block(i / blocks, Window::new(start, end), scratch));
+    };
+    let all = blocks * geometry.shape.channels;
+    if threads <= 1 || all == 1 {
+        (0..all).for_each(run);
+    } else {
+        (0..all).into_par_iter().with_max_len(1).for_each(run);
+    }
+    Ok(())
+}
+
+thread_local! {
+    /// Rings and slots, kept from launch to launch.
+    static SCRATCH: RefCell<HostBuffer> = RefCell::new(HostBuffer::zeroed(0));
+}
+
+fn partition(kernel: &MapKernel, program: &Program, geometry: Geometry, rows: Window, threads: usize) -> Partition {
+    let width = geometry.shape.width;
+    let total = rows.len();
+    if program.is_pointwise() {
+        // Blocks of about 64 Ki pixels, but enough of them for all threads.
+        let block_rows = total.div_ceil(threads * 2).min((1usize << 16).div_ceil(width)).max(1);
+        let tile = if program.slots > 4 { FLAT / 2 } else { FLAT };
+        return Partition { block_rows, chunk: width, tile_rows: 1, tile };
+    }
+    let windows = kernel.leaves.iter().any(|l| matches!(l.op, LeafOp::Generalized(..) | LeafOp::Median(..)));
+    let (tile_rows, tile) = match (windows, program.groups.is_empty()) {
+        (true, _) => (16, 512),
+        (false, true) => (8, 512),
+        (false, false) => (4, 256),
+    };
+    let reach = program.feeds.iter().map(|f| f.reach.up + f.reach.down).max().unwrap_or(0);
+    let per_column: usize = program.feeds.iter().map(|f| Feed::bytes_per_column(f, tile_rows)).sum();
+    // Blocks restart their rings, so they are several times the reach, unless threads would idle.
+    let fair = total.div_ceil(threads);
+    let fine = if threads == 1 { fair } else { total.div_ceil(threads * 4) };
+    let block_rows = fine.max(4 * reach).min(fair).next_multiple_of(tile_rows);
+    let most = (RING_BYTES / per_column.max(1)).clamp(tile, 8 * tile);
+    let chunk = width.div_ceil(width.div_ceil(most)).next_multiple_of(64);
+    Partition { block_rows, chunk, tile_rows, tile }
+}
+
+/// A cut of `scratch` into feeds and slots.
+struct Scratch<'a> {
+    feeds: Vec<Feed<'a>>,
+    slots: *mut u8,
+    slot_bytes: usize,
+}
+
+/// The tile that is computed, and its scratch.
+struct Spot {
+    rows: Window,
+    cols: Range<usize>,
+    channel: usize,
+    slots: *mut u8,
+    slot_bytes: usize,
+}
+
+impl Job<'_> {
+    fn plane<T: Pixel>(&self, input: usize, channel: usize) -> Plane<'_, T> {
+        let Input { memory, geometry } = &self.inputs[input];
+        let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
+        let n = geometry.plane();
+        Plane::new(&all[channel * n..(channel + 1) * n], geometry.shape.height, geometry.shape.width, geometry.window)
+    }
+
+    /// Computes rows `rows` of plane `channel`.
+    fn block(&self, channel: usize, rows: Window, scratch: &mut HostBuffer) {
+        let p = self.partition;
+        let width = self.geometry.shape.width;
+        let slot_bytes = (p.tile_rows * p.tile * self.program.element).next_multiple_of(64) + 192;
+        let sizes: Vec<usize> = (self.program.feeds.iter())
+            .map(|f| (Feed::scratch(f, self.stage(f.source), p.chunk, p.tile_rows) * 8).next_multiple_of(64))
+            .collect();
+        let need = slot_bytes * self.program.slots + sizes.iter().sum::<usize>();
+        if scratch.len() < need {
+            *scratch = HostBuffer::zeroed(need);
+        }
+        let base = scratch.bytes_mut().as_mut_ptr();
+        let slots = base.wrapping_add(sizes.iter().sum());
+        if self.program.is_pointwise() {
+            let n = rows.len() * width;
+            for start in (0..n).step_by(p.tile) {
+                let cols = start..n.min(start + p.tile);
+                let at = Spot { rows: Window::new(rows.start, rows.start + 1), cols, channel, slots, slot_bytes };
+                self.tile(&at, &[], 0);
+            }
+            return;
+        }
+        for start in (0..width).step_by(p.chunk) {
+            let cols = start..width.min(start + p.chunk);
+            let mut at = base;
+            let mut feeds: Vec<Feed<'_>> = Vec::with_capacity(sizes.len());
+            for (spec, size) in self.program.feeds.iter().zip(&sizes) {
+                let stage = match spec.source {
+                    Source::Stage(s) => Some((&self.kernel.stages[s], self.program.stages[s].bytes())),
+                    Source::Input(_) => None,
+                };
+                feeds.push(Feed::new(spec, stage, cols.clone(), width, rows.start, p.tile_rows, at));
+                at = at.wrapping_add(*size);
+            }
+            self.chunk(channel, rows, cols, Scratch { feeds, slots, slot_bytes });
+        }
+    }
+
+    fn stage(&self, source: Source) -> Option<&crate::kernel::Stage> {
+        match source {
+            Source::Stage(s) => Some(&self.kernel.stages[s]),
+            Source::Input(_) => None,
+        }
+    }
+
+    fn chunk(&self, channel: usize, rows: Window, cols: Range<usize>, mut scratch: Scratch<'_>) {
+        let p = self.partition;
+        let mut tables: Vec<Vec<*const u8>> = vec![Vec::new(); self.program.groups.len()];
+        let mut y = rows.start;
+        while y < rows.end {
+            let end = rows.end.min(y + p.tile_rows.cast_signed());
+            for feed in &mut scratch.feeds {
+                let input = self.input_of(feed.spec().source);
+                dispatch_float!(feed.spec().dtype, T => {
+                    // SAFETY: the plane is of the feed's type; the device checked the instruction set.
+                    unsafe { feed.advance(&self.plane::<T>(input, channel), end, self.isa) }
+                });
+            }
+            for (group, table) in self.program.groups.iter().zip(&mut tables) {
+                let feed = &scratch.feeds[group.feed];
+                let input = self.input_of(feed.spec().source);
+                let read = Window::new(y, end).grown(group.reach.up, group.reach.down);
+                let x = cols.start.cast_signed() - group.reach.left.cast_signed();
+                table.clear();
+                dispatch_float!(feed.spec().dtype, T => {
+                    let plane = self.plane::<T>(input, channel);
+                    table.extend((read.start..read.end).map(|y| feed.at(&plane, y, x).cast::<u8>()));
+                });
+            }
+            for x in cols.clone().step_by(p.tile) {
+                let tile = Spot {
+                    rows: Window::new(y, end),
+                    cols: x..cols.end.min(x + p.tile),
+                    channel,
+                    slots: scratch.slots,
+                    slot_bytes: scratch.slot_bytes,
+                };
+                self.tile(&tile, &tables, x - cols.start);
+            }
+            y = end;
+        }
+    }
+
+    fn input_of(&self, source: Source) -> usize {
+        match source {
+            Source::Input(i) => i,
+            Source::Stage(s) => self.kernel.stages[s].input,
+        }
+    }
+
+    /// Runs the schedule over a tile that starts `along` columns into its chunk.
+    fn tile(&self, at: &Spot, tables: &[Vec<*const u8>], along: usize) {
+        for step in &self.program.steps {
+            match &step.action {
+                Action::Group(g) => self.group(*g, step, at, &tables[*g], along),
+                Action::Leaf(l) => self.leaf(*l, step.targets[0], at),
+                Action::Run(op, operand, result, args) => {
+                    self.run(*op, (*operand, *result), args, step.targets[0], at);
+                }
+            }
+        }
+    }
+
+    /// Where a value of type `dtype` starts in the tile, and the distance of its rows in elements (none for a constant).
+    fn resolve(&self, place: Place, dtype: DType, at: &Spot) -> (*mut u8, Option<usize>) {
+        let element =
+            |geometry: &Geometry, channel: usize| (geometry.row(channel, at.rows.start) + at.cols.start) * dtype.size();
+        match place {
+            Place::Slot(s) => (at.slots.wrapping_add(s * at.slot_bytes), Some(at.cols.len())),
+            Place::Constant(c) => (self.program.constants[c].bytes().as_ptr().cast_mut(), None),
+            Place::Plane(i, c) => {
+                let Input { memory, geometry } = &self.inputs[i];
+                let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
+                let first = bytes[element(geometry, c.unwrap_or(at.channel))..].as_ptr();
+                (first.cast_mut(), Some(geometry.shape.width))
+            }
+            Place::Output => {
+                (self.output.wrapping_add(element(&self.geometry, at.channel)), Some(self.geometry.shape.width))
+            }
+        }
+    }
+
+    fn run(&self, op: InstrOp, (operand, result): (DType, DType), args: &[Place], target: Place, at: &Spot) {
+        let (out, stride) = self.resolve(target, result, at);
+        let stride = stride.unwrap_or(0);
+        let mut operands = [Operand { at: out, constant: true }; 3];
+        let mut steps = [0; 3];
+        let mut packed = stride == at.cols.len();
+        for (i, place) in args.iter().enumerate() {
+            let dtype = match op {
+                InstrOp::Pixel(op) => op.operand(i, operand),
+                InstrOp::Convert => operand,
+            };
+            let (first, apart) = self.resolve(*place, dtype, at);
+            operands[i] = Operand { at: first, constant: apart.is_none() };
+            steps[i] = apart.unwrap_or(0) * dtype.size();
+            packed &= apart.is_none_or(|s| s == at.cols.len());
+        }
+        let (lines, n) = if packed { (1, at.rows.len() * at.cols.len()) } else { (at.rows.len(), at.cols.len()) };
+        for y in 0..lines {
+            let mut line = operands;
+            line.iter_mut().zip(steps).for_each(|(o, s)| o.at = o.at.wrapping_add(y * s));
+            let out = out.wrapping_add(y * stride * result.size());
+            // SAFETY: operands and results are rows of the tile, in inputs (the plan holds the rows), slots and the
+            // output, typed by the schedule; a slot is free when it is written, and the output is no input.
+            unsafe {
+                match op {
+                    InstrOp::Pixel(op) => pixels::apply(op, operand, self.isa, &line, out, n),
+                    InstrOp::Convert => pixels::convert(operand, result, self.isa, &line, out, n),
+                }
+            }
+        }
+    }
+
+    fn group(&self, g: usize, step: &Step, at: &Spot, table: &[*const u8], along: usize) {
+        let group = &self.program.groups[g];
+        let layout = match group.layout {
+            Layout::Dense { height, width, .. } => Taps::Dense { height, width },
+            Layout::Sparse(_) => Taps::Sparse(&group.offsets),
+        };
+        let dtype = self.program.feeds[group.feed].dtype;
+        dispatch_float!(dtype, T => {
+            let mut out = [(std::ptr::null_mut::<T>(), 0); super::correlate::GROUP];
+            for (o, target) in out.iter_mut().zip(&step.targets) {
+                let (first, stride) = self.resolve(*target, dtype, at);
+                *o = (first.cast(), stride.unwrap_or(0));
+            }
+            // SAFETY: pointers to any element type are alike.
+            let rows = unsafe { std::slice::from_raw_parts(table.as_ptr().cast::<*const T>(), table.len()) };
+            let bank = Bank {
+                layout,
+                weights: group.weights.as_slice::<T>(),
+                rows,
+                along,
+                out: &out[..step.targets.len()],
+                height: at.rows.len(),
+                width: at.cols.len(),
+            };
+            // SAFETY: the table has the rows from the reach above the tile to the reach below, from the feed, which holds
+            // the chunk's columns and their reach; the targets are free slots and the output.
+            unsafe { bank.run(self.isa) }
+        });
+    }
+
+    fn leaf(&self, l: usize, target: Place, at: &Spot) {
+        let leaf = &self.kernel.leaves[l];
+        let (first, stride) = self.resolve(target, leaf.dtype, at);
+        let stride = stride.unwrap_or(0);
+        let isa = self.isa;
+        dispatch!(leaf.dtype, T => {
+            let length = (at.rows.len() - 1) * stride + at.cols.len();
+            // SAFETY: the tile's rows of a free slot or of the output, which nothing else refers to now.
+            let out = unsafe { std::slice::from_raw_parts_mut(first.cast::<T>(), length) };
+            let mut tile = Tile { out, stride, rows: at.rows, cols: at.cols.clone() };
+            match &leaf.op {
+                LeafOp::Generalized(i, g, b) => {
+                    order::generalized(&self.plane(*i, at.channel), g, *b, &mut tile, isa);
+                }
+                LeafOp::Median(i, size, b) => order::median(&self.plane(*i, at.channel), *size, *b, &mut tile, isa),
+                LeafOp::Warp(i, map, how, b) => {
+                    warp::warp(&self.plane(*i, at.channel), map, *how, *b, &mut tile, isa);
+                }
+                LeafOp::Flip(i, flip) => order::flip(&self.plane(*i, at.channel), *flip, &mut tile),
+                LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Correlate(..) => {
+                    debug_assert!(false, "loads are operands, and filters come in groups");
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,138 @@
+//! Medians of small windows by a compare-exchange network, many pixels at a time.
+
+use crate::cpu::patch::{Patch, for_each_block};
+use crate::cpu::plane::{Plane, Tile};
+use crate::cpu::simd::Isa;
+use crate::cpu::versions::for_each_isa;
+use crate::dtype::Pixel;
+use crate::ops::neighbourhood::{MedianSize, median_network};
+use crate::shape::Border;
+
+/// Pixels that pass through the network together.
+const LANES: usize = 64;
+/// Values of the largest window.
+const WIRES: usize = 25;
+
+/// Computes the median of the window around each pixel of `tile`: its values in row-major order, passed through
+/// [`median_network`].
+pub fn median<T: Pixel>(plane: &Plane<'_, T>, size: MedianSize, border: Border, tile: &mut Tile<'_, T>, isa: Isa) {
+    let side = 2 * size.radius() + 1;
+    let network = median_network(side * side);
+    for_each_block(plane, size.reach(), border, tile, |patch, block| {
+        middle(isa, patch, size.radius(), &network, block);
+    });
+}
+
+for_each_isa! {
+    fn middle[T: Pixel][T](patch: &Patch<'_, T>, radius: usize, network: &[(usize, usize)], tile: &mut Tile<'_, T>)
+    as block
+}
+
+#[inline(always)]
+fn block<T: Pixel>(_: Isa, patch: &Patch<'_, T>, radius: usize, network: &[(usize, usize)], tile: &mut Tile<'_, T>) {
+    let (r, side) = (radius.cast_signed(), 2 * radius + 1);
+    let left = tile.cols.start.cast_signed() - r;
+    let mut wires = [[T::ZERO; LANES]; WIRES];
+    for y in tile.rows.start..tile.rows.end {
+        for (k, out) in tile.row_mut(y).chunks_mut(LANES).enumerate() {
+            let x = left + (k * LANES).cast_signed();
+            let n = out.len();
+            for (i, wire) in wires[..side * side].iter_mut().enumerate() {
+                let (dy, dx) = ((i / side).cast_signed(), (i % side).cast_signed());
+                let line = patch.line(y - r + dy, x + dx, n);
+                match line.as_array() {
+                    // A copy of known length is a few vector moves, any other a call.
+                    Some(line) => *wire = *line,
+                    None => wire[..n].copy_from_slice(line),
+                }
+            }
+            // A comparator duplicates a number that meets a NaN, so that no number becomes one: without any NaN at the
+            // start, the questions for it fall away, and each half of a comparator is one vector instruction.
+            let numbers = wires[..side * side].iter().all(|w| !w.iter().fold(false, |nan, v| nan | v.is_nan()));
+            if numbers {
+                exchange_all(&mut wires, network, |a, b| if b < a { b } else { a }, |a, b| if b > a { b } else { a });
+            } else {
+                exchange_all(&mut wires, network, T::min, T::max);
+            }
+            out.copy_from_slice(&wires[side * side / 2][..n]);
+        }
+    }
+}
+
+#[inline(always)]
+fn exchange_all<T: Pixel>(
+    wires: &mut [[T; LANES]; WIRES],
+    network: &[(usize, usize)],
+    min: impl Fn(T, T) -> T,
+    max: impl Fn(T, T) -> T,
+) {
+    for &(i, j) in network {
+        let (upper, lower) = wires.split_at_mut(j);
+        for (a, b) in upper[i].iter_mut().zip(&mut lower[0]) {
+            (*a, *b) = (min(*a, *b), max(*b, *a));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{SIZES, assert_same, borders, for_each_type, noise, rows_of, whole};
+    use crate::shape::Window;
+
+    /// One pixel, from the definition.
+    fn oracle<T: Pixel>(plane: &Plane<'_, T>, size: MedianSize, border: Border, y: usize, x: usize) -> T {
+        let r = size.radius() as isize;
+        let mut v: Vec<T> = (-r..=r)
+            .flat_map(|dy| (-r..=r).map(move |dx| (dy, dx)))
+            .map(|(dy, dx)| plane.pixel(y as isize + dy, x as isize + dx, border))
+            .collect();
+        for (i, j) in median_network(v.len()) {
+            (v[i], v[j]) = (v[i].min(v[j]), v[j].max(v[i]));
+        }
+        v[v.len() / 2]
+    }
+
+    fn medians_follow_the_network<T: Pixel>() {
+        for (n, &(h, w)) in SIZES.iter().chain(&[(70, 530)]).enumerate() {
+            let image = noise::<T>(h * w, n as u64, n % 2 == 0);
+            let plane = whole(&image, h, w);
+            for size in [MedianSize::Three, MedianSize::Five] {
+                for border in borders::<T>() {
+                    let want: Vec<T> = (0..h * w).map(|i| oracle(&plane, size, border, i / w, i % w)).collect();
+                    for isa in Isa::available() {
+                        let mut out = vec![T::ONE; h * w];
+                        let mut tile = Tile { out: &mut out, stride: w, rows: Window::whole(h), cols: 0..w };
+                        median(&plane, size, border, &mut tile, isa);
+                        assert_same(&out, &want, &format!("{} {h}x{w} {size:?} {border} {isa:?}", T::DTYPE));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn medians_follow_the_network_for_every_type() {
+        for_each_type!(medians_follow_the_network);
+    }
+
+    #[test]
+    fn a_tile_over_the_rows_it_needs_equals_the_whole() {
+        let (h, w) = (31, 90);
+        let image = noise::<u16>(h * w, 4, false);
+        let (rows, cols) = (Window::new(0, 6), 17..81);
+        for border in [Border::Reflect, Border::Wrap] {
+            let mut all = vec![0; h * w];
+            let mut tile = Tile { out: &mut all, stride: w, rows: Window::whole(h), cols: 0..w };
+            median(&whole(&image, h, w), MedianSize::Five, border, &mut tile, Isa::detect());
+            let window = if border == Border::Wrap { rows.grown(2, 2) } else { rows.grown(2, 2).clipped(h) };
+            let held = rows_of(&image, h, w, window);
+            let mut part = vec![0; 6 * 64];
+            let mut tile = Tile { out: &mut part, stride: 64, rows, cols: cols.clone() };
+            median(&Plane::new(&held, h, w, window), MedianSize::Five, border, &mut tile, Isa::detect());
+            for (part, all) in part.chunks(64).zip(all.chunks(w)) {
+                assert_eq!(part, &all[cols.clone()]);
+            }
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! From an expression to a linear schedule: which filters are evaluated together, in which order steps run, and in which
+//! scratch slot every intermediate lives.
+
+use super::correlate::group_size;
+use super::pixels::RUN;
+use crate::buffer::HostBuffer;
+use crate::dispatch;
+use crate::dispatch_float;
+use crate::dtype::{DType, Pixel, Scalar};
+use crate::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
+use crate::ops::neighbourhood::{Filter, Layout, Reach};
+use crate::shape::Border;
+
+/// Where a value lives while a tile is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A scratch slot.
+    Slot(usize),
+    /// An input's pixels: of the plane given, or of the plane that is computed.
+    Plane(usize, Option<usize>),
+    /// A constant of [`Program::constants`].
+    Constant(usize),
+    /// The output.
+    Output,
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    /// A group of filters: an index into [`Program::groups`].
+    Group(usize),
+    /// A leaf of the kernel that is no filter and no plain load.
+    Leaf(usize),
+    /// A pixel operation, with the type of its operands and of its result.
+    Run(InstrOp, DType, DType, Vec<Place>),
+}
+
+/// A step and where its results go: one, or one for each filter of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) action: Action,
+    pub(super) targets: Vec<Place>,
+}
+
+/// Rows that filters read: of an input, or of a row pass over one, continued by a border.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FeedSpec {
+    pub(super) source: Source,
+    pub(super) border: Border,
+    pub(super) dtype: DType,
+    pub(super) reach: Reach,
+}
+
+/// Filters of one geometry over one feed.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) feed: usize,
+    pub(super) reach: Reach,
+    pub(super) layout: Layout,
+    /// Offsets of a sparse layout from the upper left corner of its reach.
+    pub(super) offsets: Vec<(usize, usize)>,
+    /// Weights of all filters, tap by tap.
+    pub(super) weights: HostBuffer,
+    pub(super) leaves: Vec<usize>,
+}
+
+/// A compiled kernel.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) steps: Vec<Step>,
+    pub(super) slots: usize,
+    /// Size of the largest element that a slot holds.
+    pub(super) element: usize,
+    pub(super) constants: Vec<HostBuffer>,
+    pub(super) feeds: Vec<FeedSpec>,
+    pub(super) groups: Vec<Group>,
+    /// The taps of each stage, rounded to its type.
+    pub(super) stages: Vec<HostBuffer>,
+}
+
+/// The taps of `filters`, which have one geometry, rounded to `dtype` and interleaved.
+fn weights(filters: &[&Filter], dtype: DType) -> HostBuffer {
+    dispatch_float!(dtype, T => {
+        let taps = filters.first().map_or(0, |f| f.taps().len());
+        let all: Vec<T> =
+            (0..taps).flat_map(|i| filters.iter().map(move |f| T::from_f64(f.taps()[i]))).collect();
+        HostBuffer::from_slice(&all)
+    })
+}
+
+/// The offsets of a sparse filter from the upper left corner of its reach.
+fn corner_offsets(filter: &Filter) -> Vec<(usize, usize)> {
+    let reach = filter.reach();
+    let (up, left) = (reach.up.cast_signed(), reach.left.cast_signed());
+    let moved = |&(y, x): &(isize, isize)| ((y + up).cast_unsigned(), (x + left).cast_unsigned());
+    match filter.layout() {
+        Layout::Dense { .. } => Vec::new(),
+        Layout::Sparse(_) => filter.offsets().iter().map(moved).collect(),
+    }
+}
+
+struct Compiler<'a> {
+    kernel: &'a MapKernel,
+    dtypes: &'a [DType],
+    program: Program,
+    /// For each leaf, its group.
+    group_of: Vec<Option<usize>>,
+    /// For each leaf and each instruction, where its value is.
+    leaves: Vec<Option<Place>>,
+    results: Vec<Option<Place>>,
+    /// Reads of each value still to come.
+    leaf_uses: Vec<usize>,
+    result_uses: Vec<usize>,
+    free: Vec<usize>,
+}
+
+impl Program {
+    /// Compiles `kernel` over inputs of types `dtypes`.
+    pub(super) fn new(kernel: &MapKernel, dtypes: &[DType]) -> Program {
+        let mut c = Compiler {
+            kernel,
+            dtypes,
+            program: Program {
+                steps: Vec::new(),
+                slots: 0,
+                element: 1,
+                constants: Vec::new(),
+                feeds: Vec::new(),
+                groups: Vec::new(),
+                stages: kernel.stages.iter().map(|s| weights(&[&s.filter], dtypes[s.input].linear())).collect(),
+            },
+            group_of: vec![None; kernel.leaves.len()],
+            leaves: vec![None; kernel.leaves.len()],
+            results: vec![None; kernel.code.len()],
+            leaf_uses: vec![0; kernel.leaves.len()],
+            result_uses: vec![0; kernel.code.len()],
+            free: Vec::new(),
+        };
+        c.count_uses();
+        c.form_groups();
+        c.emit();
+        c.program
+    }
+
+    /// Whether nothing but pixels themselves is read.
+    pub(super) fn is_pointwise(&self) -> bool {
+        self.steps.iter().all(|s| matches!(s.action, Action::Run(..)))
+    }
+}
+
+impl Compiler<'_> {
+    /// Counts the reads of every value that the result depends on.
+    fn count_uses(&mut self) {
+        let kernel = self.kernel;
+        self.read(kernel.result);
+        for i in (0..kernel.code.len()).rev() {
+            if self.result_uses[i] > 0 {
+                kernel.code[i].args.iter().for_each(|a| self.read(Some(*a)));
+            }
+        }
+    }
+
+    fn read(&mut self, value: Option<Val>) {
+        match value {
+            Some(Val::Leaf(l)) => self.leaf_uses[l] += 1,
+            Some(Val::Instr(i)) => self.result_uses[i] += 1,
+            _ => {}
+        }
+    }
+
+    /// Filter leaves in the order in which the code first reads them.
+    fn filters_in_order(&self) -> Vec<usize> {
+        let args = self.kernel.code.iter().enumerate().filter(|(i, _)| self.result_uses[*i] > 0);
+        let vals = args.flat_map(|(_, instr)| instr.args.iter().copied()).chain(self.kernel.result);
+        let mut order = Vec::new();
+        for v in vals {
+            if let Val::Leaf(l) = v
+                && matches!(self.kernel.leaves[l].op, LeafOp::Correlate(..))
+                && !order.contains(&l)
+            {
+                order.push(l);
+            }
+        }
+        order
+    }
+
+    /// Puts filters of one geometry over one feed together, then cuts these banks into groups.
+    fn form_groups(&mut self) {
+        let mut banks: Vec<(usize, Vec<usize>)> = Vec::new();
+        for l in self.filters_in_order() {
+            let LeafOp::Correlate(source, filter, border) = &self.kernel.leaves[l].op else { continue };
+            let feed = self.feed(*source, *border, filter.reach());
+            let same = |other: usize| match &self.kernel.leaves[other].op {
+                LeafOp::Correlate(_, f, _) => f.layout() == filter.layout(),
+                _ => false,
+            };
+            match banks.iter_mut().find(|(f, members)| *f == feed && same(members[0])) {
+                Some((_, members)) => members.push(l),
+                None => banks.push((feed, vec![l])),
+            }
+        }
+        for (feed, members) in banks {
+            let mut rest = &members[..];
+            while !rest.is_empty() {
+                let (group, tail) = rest.split_at(group_size(rest.len()));
+                rest = tail;
+                let filters: Vec<&Filter> = group
+                    .iter()
+                    .filter_map(|&l| match &self.kernel.leaves[l].op {
+                        LeafOp::Correlate(_, f, _) => Some(f),
+                        _ => None,
+                    })
+                    .collect();
+                group.iter().for_each(|&l| self.group_of[l] = Some(self.program.groups.len()));
+                self.program.groups.push(Group {
+                    feed,
+                    reach: filters[0].reach(),
+                    layout: filters[0].layout().clone(),
+                    offsets: corner_offsets(filters[0]),
+                    weights: weights(&filters, self.program.feeds[feed].dtype),
+                    leaves: group.to_vec(),
+                });
+            }
+        }
+    }
+
+    /// The feed for a filter, widened to its reach.
+    fn feed(&mut self, source: Source, border: Border, reach: Reach) -> usize {
+        let input = match source {
+            Source::Input(i) => i,
+            Source::Stage(s) => self.kernel.stages[s].input,
+        };
+        let feeds = &mut self.program.feeds;
+        match feeds.iter().position(|f| f.source == source && f.border == border) {
+            Some(i) => {
+                feeds[i].reach = feeds[i].reach.max(reach);
+                i
+            }
+            None => {
+                feeds.push(FeedSpec { source, border, dtype: self.dtypes[input].linear(), reach });
+                feeds.len() - 1
+            }
+        }
+    }
+
+    /// Runs every instruction as soon as its operands are there, and evaluates leaves only when no instruction can run:
+    /// the values of a group of filters are used up before the next group is evaluated.
+    fn emit(&mut self) {
+        let kernel = self.kernel;
+        loop {
+            let mut waiting = None;
+            for (i, instr) in kernel.code.iter().enumerate() {
+                if self.result_uses[i] == 0 || self.results[i].is_some() {
+                    continue;
+                }
+                let missing = instr.args.iter().find(|a| !self.is_there(**a));
+                match missing {
+                    None => self.instruction(i),
+                    Some(Val::Leaf(l)) if waiting.is_none() => waiting = Some(*l),
+                    Some(_) => {}
+                }
+            }
+            match (waiting, kernel.result) {
+                (Some(l), _) => self.leaf(l),
+                (None, Some(Val::Leaf(l))) if !self.is_there(Val::Leaf(l)) => self.leaf(l),
+                _ => break,
+            }
+        }
+        // A result that is no step's own is copied.
+        match kernel.result {
+            Some(Val::Const(c)) => {
+                let at = self.constant(c);
+                self.push(Action::Run(InstrOp::Convert, c.dtype(), c.dtype(), vec![at]), vec![Place::Output]);
+            }
+            Some(Val::Leaf(l)) => {
+                if let Some(at @ Place::Plane(..)) = self.leaves[l] {
+                    let dtype = kernel.leaves[l].dtype;
+                    self.push(Action::Run(InstrOp::Convert, dtype, dtype, vec![at]), vec![Place::Output]);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a value can be read; a plain load always can.
+    fn is_there(&mut self, value: Val) -> bool {
+        match value {
+            Val::Const(_) => true,
+            Val::Instr(i) => self.results[i].is_some(),
+            Val::Leaf(l) => {
+                match self.kernel.leaves[l].op {
+                    LeafOp::Load(i) => self.leaves[l] = Some(Place::Plane(i, None)),
+                    LeafOp::LoadChannel(i, c) => self.leaves[l] = Some(Place::Plane(i, Some(c))),
+                    _ => {}
+                }
+                self.leaves[l].is_some()
+            }
+        }
+    }
+
+    fn push(&mut self, action: Action, targets: Vec<Place>) {
+        self.program.steps.push(Step { action, targets });
+    }
+
+    /// Where a new value goes.
+    fn target(&mut self, value: Val, dtype: DType) -> Place {
+        if self.kernel.result == Some(value) {
+            return Place::Output;
+        }
+        self.program.element = self.program.element.max(dtype.size());
+        Place::Slot(self.free.pop().unwrap_or_else(|| {
+            self.program.slots += 1;
+            self.program.slots - 1
+        }))
+    }
+
+    fn leaf(&mut self, l: usize) {
+        let kernel = self.kernel;
+        match self.group_of[l] {
+            Some(g) => {
+                let members = self.program.groups[g].leaves.clone();
+                let targets: Vec<Place> =
+                    members.iter().map(|&m| self.target(Val::Leaf(m), kernel.leaves[m].dtype)).collect();
+                members.iter().zip(&targets).for_each(|(&m, &t)| self.leaves[m] = Some(t));
+                self.push(Action::Group(g), targets);
+            }
+            None => {
+                let target = self.target(Val::Leaf(l), kernel.leaves[l].dtype);
+                self.leaves[l] = Some(target);
+                self.push(Action::Leaf(l), vec![target]);
+            }
+        }
+    }
+
+    fn instruction(&mut self, i: usize) {
+        let instr = &self.kernel.code[i];
+        let target = self.target(Val::Instr(i), instr.result);
+        let args: Vec<Place> = instr.args.iter().filter_map(|a| self.operand(*a)).collect();
+        self.results[i] = Some(target);
+        self.push(Action::Run(instr.op, instr.operand, instr.result, args), vec![target]);
+    }
+
+    /// Where an operand is; its slot becomes free after the last read.
+    fn operand(&mut self, value: Val) -> Option<Place> {
+        let (place, uses) = match value {
+            Val::Const(c) => return Some(self.constant(c)),
+            Val::Leaf(l) => (self.leaves[l], &mut self.leaf_uses[l]),
+            Val::Instr(i) => (self.results[i], &mut self.result_uses[i]),
+        };
+        *uses -= 1;
+        if let (Some(Place::Slot(s)), 0) = (place, *uses) {
+            self.free.push(s);
+        }
+        place
+    }
+
+    fn constant(&mut self, value: Scalar) -> Place {
+        let splat = dispatch!(value.dtype(), T => HostBuffer::from_slice(&[T::from_scalar(value); RUN]));
+        let constants = &mut self.program.constants;
+        let at = constants.iter().position(|c| c.bytes() == splat.bytes()).unwrap_or_else(|| {
+            constants.push(splat);
+            constants.len() - 1
+        });
+        Place::Constant(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Instr, Leaf};
+    use crate::ops::pixel::PixelOp;
+
+    #[test]
+    fn a_bank_is_used_up_before_the_next_is_evaluated() {
+        // max over pairs of column filters, pair by pair; the code first takes one pair of each stage.
+        let stage =
+            |n: usize| crate::kernel::Stage { input: 0, filter: Filter::row(vec![1.0; n]), border: Border::Reflect101 };
+        let column = |s: usize, n: usize, v: f64| Leaf {
+            op: LeafOp::Correlate(Source::Stage(s), Filter::column(vec![v; n]), Border::Reflect101),
+            dtype: DType::F32,
+        };
+        let mut k = MapKernel { inputs: 1, stages: vec![stage(3), stage(5)], ..MapKernel::default() };
+        let mut last = None;
+        for pair in 0..4 {
+            let s = pair % 2;
+            let first = k.leaves.len();
+            k.leaves.push(column(s, 2 * s + 3, pair as f64));
+            k.leaves.push(column(s, 2 * s + 3, pair as f64 + 0.5));
+            let mut push = |op, args| {
+                k.code.push(Instr { op: InstrOp::Pixel(op), operand: DType::F32, result: DType::F32, args });
+                Val::Instr(k.code.len() - 1)
+            };
+            let v = push(PixelOp::Div, vec![Val::Leaf(first), Val::Leaf(first + 1)]);
+            last = Some(last.map_or(v, |l| push(PixelOp::Max, vec![l, v])));
+        }
+        k.result = last;
+        let p = Program::new(&k, &[DType::F32]);
+        assert_eq!(p.groups.len(), 2);
+        assert_eq!(p.slots, 7, "two quotients, four filters, and the quotient being computed");
+        let last = p.steps.last().unwrap();
+        assert_eq!(last.targets, [Place::Output]);
+    }
+}

@@ -1,0 +1,38 @@
+//! One body of portable code, compiled once per instruction set.
+
+/// Defines a function that runs `$body` compiled for the instruction set it is given:
+///
+/// ```text
+/// for_each_isa! { fn name[T: Pixel][T](plane: &Plane<'_, T>) -> u32 as body }
+/// ```
+///
+/// defines `fn name<T: Pixel>(isa: Isa, plane: &Plane<'_, T>) -> u32`, which calls `body(isa, plane)`. The body has to
+/// be `#[inline(always)]`: only so does it take on the features of the function it is compiled into.
+macro_rules! for_each_isa {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident[$($generics:tt)*][$($used:tt)*]($($arg:ident: $ty:ty),* $(,)?)
+     $(-> $ret:ty)? as $body:ident) => {
+        $(#[$doc])*
+        $vis fn $name<$($generics)*>(isa: $crate::cpu::simd::Isa, $($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            fn avx512<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
+                $body::<$($used)*>($crate::cpu::simd::Isa::Avx512, $($arg),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            fn avx2<$($generics)*>($($arg: $ty),*) $(-> $ret)? {
+                $body::<$($used)*>($crate::cpu::simd::Isa::Avx2, $($arg),*)
+            }
+            match isa {
+                // SAFETY: an instruction set is only named after it was detected (`Isa::available`).
+                #[cfg(target_arch = "x86_64")]
+                $crate::cpu::simd::Isa::Avx512 => unsafe { avx512::<$($used)*>($($arg),*) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                $crate::cpu::simd::Isa::Avx2 => unsafe { avx2::<$($used)*>($($arg),*) },
+                _ => $body::<$($used)*>($crate::cpu::simd::Isa::Portable, $($arg),*),
+            }
+        }
+    };
+}
+pub(crate) use for_each_isa;

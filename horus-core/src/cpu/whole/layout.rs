@@ -1,0 +1,74 @@
+//! Kernels that only move pixels: merging planes and transposition.
+
+use rayon::prelude::*;
+
+use super::{GRAIN, View, grain};
+use crate::device::Geometry;
+use crate::dtype::Pixel;
+use crate::shape::Window;
+
+/// Side of the squares that are transposed at once, through the stack: no two lines of a column of pixels need to stay
+/// in the same set of the cache.
+const SQUARE: usize = 16;
+/// Side of the blocks of squares: both sides of a block take few enough pages for the translation buffer.
+const BLOCK: usize = 64;
+
+/// Rows `rows` of input `k` to plane `k` of the output.
+pub(super) fn merge<T: Pixel>(inputs: &[View<'_, T>], out: &mut [T], geometry: &Geometry, rows: Window) {
+    let width = geometry.shape.width;
+    if rows.is_empty() || width == 0 {
+        return;
+    }
+    for (c, input) in inputs.iter().enumerate() {
+        let (from, to) = (input.geometry.row(0, rows.start), geometry.row(c, rows.start));
+        let n = rows.len() * width;
+        let (from, to) = (&input.data[from..from + n], &mut out[to..to + n]);
+        to.par_chunks_mut(GRAIN).zip(from.par_chunks(GRAIN)).for_each(|(to, from)| to.copy_from_slice(from));
+    }
+}
+
+/// Output (`y`, `x`) is input (`x`, `y`), for output rows `rows` of every plane. The input holds all its rows.
+pub(super) fn transpose<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: &Geometry, rows: Window) {
+    let width = geometry.shape.width;
+    if rows.is_empty() || width == 0 {
+        return;
+    }
+    for c in 0..geometry.shape.channels {
+        let plane = input.plane(c);
+        let from = (-plane.window.start).cast_unsigned() * plane.width;
+        let pixels = &plane.data()[from..];
+        let at = geometry.row(c, rows.start);
+        let n = grain(width).next_multiple_of(BLOCK);
+        out[at..at + rows.len() * width].par_chunks_mut(n * width).enumerate().for_each(|(k, out)| {
+            let first = rows.start.cast_unsigned() + k * n;
+            for (y, band) in (first..).step_by(BLOCK).zip(out.chunks_mut(BLOCK * width)) {
+                for x in (0..width).step_by(BLOCK) {
+                    for (y, band) in (y..).step_by(SQUARE).zip(band.chunks_mut(SQUARE * width)) {
+                        for x in (x..width.min(x + BLOCK)).step_by(SQUARE) {
+                            transpose_square(pixels, plane.width, (y, x), band, width);
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// The square of `pixels` whose corner is row `x`, column `y`, to column `x` of the rows `band` of the output.
+#[inline(always)]
+fn transpose_square<T: Pixel>(pixels: &[T], stride: usize, (y, x): (usize, usize), band: &mut [T], width: usize) {
+    let n = SQUARE.min(width - x);
+    if n == SQUARE && band.len() == SQUARE * width {
+        let mut square = [[T::ZERO; SQUARE]; SQUARE];
+        for (i, row) in square.iter_mut().enumerate() {
+            row.copy_from_slice(&pixels[(x + i) * stride + y..][..SQUARE]);
+        }
+        for (j, row) in band.chunks_exact_mut(width).enumerate() {
+            row[x..x + SQUARE].iter_mut().zip(&square).for_each(|(o, from)| *o = from[j]);
+        }
+    } else {
+        for (j, row) in band.chunks_exact_mut(width).enumerate() {
+            (x..x + n).for_each(|x| row[x] = pixels[x * stride + y + j]);
+        }
+    }
+}

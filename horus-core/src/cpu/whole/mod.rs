@@ -1,0 +1,91 @@
+//! Kernels that are more than a map over pixels: merging planes, transposition, reductions and histograms.
+//!
+//! They run inside the device's thread pool, and divide their rows among its threads where that pays. No result depends
+//! on the division.
+
+mod histogram;
+mod layout;
+mod rows;
+
+use super::plane::Plane;
+use super::simd::Isa;
+use crate::device::{Geometry, Input, Launch, Memory};
+use crate::dispatch;
+use crate::dtype::Pixel;
+use crate::error::DeviceError;
+use crate::kernel::Kernel;
+
+/// Pixels that one task should have at least, so that handing it to another thread is worth it.
+const GRAIN: usize = 1 << 15;
+
+/// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::RowReduce`], [`Kernel::Fold`] or [`Kernel::Histogram`] on
+/// host memory.
+///
+/// # Errors
+/// [`DeviceError::Unsupported`] for any other kernel, [`DeviceError::Driver`] for memory that is not the host's.
+pub fn launch(launch: Launch<'_>, isa: Isa) -> Result<(), DeviceError> {
+    let Launch { kernel, inputs, output, geometry, rows } = launch;
+    let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
+    match kernel {
+        Kernel::Merge => dispatch!(dtype, T => layout::merge(&views::<T>(inputs)?, out(output)?, &geometry, rows)),
+        Kernel::Transpose => {
+            dispatch!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows))
+        }
+        Kernel::RowReduce(how) => {
+            let mean = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
+            dispatch!(dtype, T => rows::reduce(isa, *how, view::<T>(inputs, 0)?, mean, output, &geometry, rows)?);
+        }
+        Kernel::Fold(how) => dispatch!(dtype, T => {
+            let value = rows::fold(isa, *how, view::<T>(inputs, 0)?.data);
+            out(output)?[..1].fill(value);
+        }),
+        &Kernel::Histogram { bins, lo, hi } => {
+            let bins = histogram::Bins { lo, hi, bins };
+            dispatch!(dtype, T => histogram::count(isa, view::<T>(inputs, 0)?, bins, out(output)?, rows));
+        }
+        Kernel::Source(_) | Kernel::Map(_) => {
+            return Err(DeviceError::Unsupported { kernel: kernel.name(), dtype });
+        }
+    }
+    Ok(())
+}
+
+/// An input as typed planes.
+#[derive(Clone, Copy)]
+struct View<'a, T> {
+    data: &'a [T],
+    geometry: Geometry,
+}
+
+impl<'a, T: Pixel> View<'a, T> {
+    fn plane(&self, c: usize) -> Plane<'a, T> {
+        let g = &self.geometry;
+        Plane::new(&self.data[c * g.plane()..(c + 1) * g.plane()], g.shape.height, g.shape.width, g.window)
+    }
+}
+
+fn view<'a, T: Pixel>(inputs: &[Input<'a>], i: usize) -> Result<View<'a, T>, DeviceError> {
+    let input = inputs.get(i).ok_or_else(|| DeviceError::Driver(format!("the launch has no input {i}")))?;
+    let data = input.memory.host().ok_or_else(foreign)?.as_slice::<T>();
+    Ok(View { data, geometry: input.geometry })
+}
+
+fn views<'a, T: Pixel>(inputs: &[Input<'a>]) -> Result<Vec<View<'a, T>>, DeviceError> {
+    (0..inputs.len()).map(|i| view(inputs, i)).collect()
+}
+
+fn out<T: Pixel>(memory: &mut Memory) -> Result<&mut [T], DeviceError> {
+    Ok(memory.host_mut().ok_or_else(foreign)?.as_mut_slice())
+}
+
+fn foreign() -> DeviceError {
+    DeviceError::Driver("a host kernel was given memory of another device".into())
+}
+
+/// Rows that one task should have at least.
+fn grain(width: usize) -> usize {
+    GRAIN.div_ceil(width.max(1))
+}
+
+#[cfg(test)]
+mod tests;

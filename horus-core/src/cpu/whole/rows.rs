@@ -1,0 +1,116 @@
+//! Reductions along rows and over columns of row results, in the fixed order of [`crate::ops::reduce`].
+
+use rayon::prelude::*;
+
+use super::{View, grain, out};
+use crate::cpu::simd::Isa;
+use crate::cpu::versions::for_each_isa;
+use crate::device::{Geometry, Memory};
+use crate::dtype::Pixel;
+use crate::error::DeviceError;
+use crate::ops::reduce::{Fold, LANES, RowReduce, combine_lanes};
+use crate::shape::Window;
+
+/// Reduces rows `rows` of every plane of `input` to one element each. `mean` is asked for by
+/// [`RowReduce::SquaredDeviation`] alone.
+pub(super) fn reduce<T: Pixel>(
+    isa: Isa,
+    how: RowReduce,
+    input: View<'_, T>,
+    mean: impl Fn() -> Result<f64, DeviceError>,
+    output: &mut Memory,
+    geometry: &Geometry,
+    rows: Window,
+) -> Result<(), DeviceError> {
+    match how {
+        RowReduce::Sum => each_row(input, out(output)?, geometry, rows, |row| sum(isa, row)),
+        RowReduce::SquaredDeviation => {
+            let mean = mean()?;
+            each_row(input, out(output)?, geometry, rows, |row| squared_deviation(isa, row, mean));
+        }
+        RowReduce::Min => each_row(input, out(output)?, geometry, rows, |row| smallest(isa, row)),
+        RowReduce::Max => each_row(input, out(output)?, geometry, rows, |row| largest(isa, row)),
+    }
+    Ok(())
+}
+
+fn each_row<T: Pixel, R: Pixel>(
+    input: View<'_, T>,
+    out: &mut [R],
+    geometry: &Geometry,
+    rows: Window,
+    reduce: impl Fn(&[T]) -> R + Sync,
+) {
+    if rows.is_empty() {
+        return;
+    }
+    for c in 0..input.geometry.shape.channels {
+        let plane = input.plane(c);
+        let at = geometry.row(c, rows.start);
+        let n = grain(plane.width);
+        out[at..at + rows.len()].par_chunks_mut(n).enumerate().for_each(|(k, out)| {
+            let first = rows.start + (k * n).cast_signed();
+            (first..).zip(out).for_each(|(y, out)| *out = reduce(plane.row(y)));
+        });
+    }
+}
+
+/// [`crate::ops::reduce::fold`] of a slice.
+pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, values: &[T]) -> T {
+    match how {
+        Fold::Sum => total(isa, values),
+        Fold::Min => smallest(isa, values),
+        Fold::Max => largest(isa, values),
+    }
+}
+
+for_each_isa! { fn sum[T: Pixel][T](row: &[T]) -> f64 as sum_body }
+for_each_isa! { fn squared_deviation[T: Pixel][T](row: &[T], mean: f64) -> f64 as squared_deviation_body }
+for_each_isa! { fn total[T: Pixel][T](values: &[T]) -> T as total_body }
+for_each_isa! { fn smallest[T: Pixel][T](values: &[T]) -> T as smallest_body }
+for_each_isa! { fn largest[T: Pixel][T](values: &[T]) -> T as largest_body }
+
+#[inline(always)]
+fn sum_body<T: Pixel>(_: Isa, row: &[T]) -> f64 {
+    lanes(Fold::Sum, row, |acc: f64, v| acc + v.to_f64())
+}
+
+#[inline(always)]
+fn squared_deviation_body<T: Pixel>(_: Isa, row: &[T], mean: f64) -> f64 {
+    lanes(Fold::Sum, row, |acc: f64, v| {
+        let d = v.to_f64() - mean;
+        acc + d * d
+    })
+}
+
+#[inline(always)]
+fn total_body<T: Pixel>(_: Isa, values: &[T]) -> T {
+    lanes(Fold::Sum, values, T::add)
+}
+
+// Extremes start from a number, and so never hold a NaN that `Pixel::min` would have to ask for.
+#[inline(always)]
+fn smallest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
+    lanes(Fold::Min, values, |acc, v| if v < acc { v } else { acc })
+}
+
+#[inline(always)]
+fn largest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
+    lanes(Fold::Max, values, |acc, v| if v > acc { v } else { acc })
+}
+
+/// Element `i` into lane `i mod 64`, lanes combined in halves.
+#[inline(always)]
+fn lanes<T: Pixel, A: Pixel>(how: Fold, values: &[T], step: impl Fn(A, T) -> A) -> A {
+    let mut lanes = [how.identity::<A>(); LANES];
+    let (groups, rest) = values.as_chunks::<LANES>();
+    for group in groups {
+        for (lane, &v) in lanes.iter_mut().zip(group) {
+            *lane = step(*lane, v);
+        }
+    }
+    for (lane, &v) in lanes.iter_mut().zip(rest) {
+        *lane = step(*lane, v);
+    }
+    combine_lanes(how, lanes)
+}

@@ -1,0 +1,550 @@
+//! The executor: carries out the steps of a plan on this rank, and decides nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::buffer::{HostBuffer, Pool};
+use crate::comm::Communicator;
+use crate::device::{Device, Geometry, Input, Launch, Memory, MemoryKind};
+use crate::error::{DeviceError, Error, Result};
+use crate::graph::NodeId;
+use crate::kernel::Kernel;
+use crate::plan::{Action, Plan, Rows, Temp};
+use crate::shape::Window;
+use crate::state::{Halo, Placement, Residency, State};
+use crate::trace::Trace;
+use crate::transfer::{Moved, Need, RowSize, needs_around, needs_of, redistribute};
+
+/// An image in this rank's memory.
+#[derive(Debug)]
+pub struct Stored {
+    /// What the buffers hold.
+    pub geometry: Geometry,
+    /// Where the image is.
+    pub state: State,
+    /// Host copy. A device with unified memory has none: its memory is the host's.
+    pub host: Option<HostBuffer>,
+    /// Device copy.
+    pub device: Option<Memory>,
+}
+
+impl Stored {
+    /// The pixels on the host.
+    pub fn host(&self) -> Option<&HostBuffer> {
+        self.host.as_ref().or_else(|| self.device.as_ref().and_then(Memory::host))
+    }
+}
+
+/// Told before each step: its index, the number of steps, and its text.
+pub type Observer<'a> = &'a dyn Fn(usize, usize, &dyn Fn() -> String);
+
+/// What an execution runs on.
+pub struct Context<'a> {
+    /// Computes.
+    pub device: &'a dyn Device,
+    /// Talks to the other ranks.
+    pub comm: &'a dyn Communicator,
+    /// Host memory.
+    pub pool: &'a Arc<Pool>,
+    /// Told of each step.
+    pub observer: Observer<'a>,
+    /// Records when each step ran.
+    pub trace: &'a mut Trace,
+}
+
+/// What an execution leaves.
+pub struct Outcome {
+    /// The images that exist afterwards, by node.
+    pub images: Vec<Option<Stored>>,
+    /// The results handed over, by node.
+    pub delivered: HashMap<NodeId, HostBuffer>,
+    /// What was sent to other ranks.
+    pub moved: Moved,
+}
+
+/// Runs a plan. `images` holds the sources, by node.
+///
+/// # Errors
+/// When the device or communication fails; the images are lost then.
+pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -> Result<Outcome> {
+    let unified = context.device.memory() == MemoryKind::Unified;
+    let mut run = Run {
+        plan,
+        cx: context,
+        unified,
+        images,
+        temps: HashMap::new(),
+        delivered: HashMap::new(),
+        moved: Moved::default(),
+    };
+    for (i, step) in plan.steps.iter().enumerate() {
+        (run.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
+        let start = Instant::now();
+        run.step(step.action)?;
+        run.cx.trace.add(start, &step.action, plan);
+    }
+    for (stored, state) in run.images.iter_mut().zip(&plan.states) {
+        if let (Some(stored), Some(state)) = (stored, state) {
+            stored.state = *state;
+        }
+    }
+    Ok(Outcome { images: run.images, delivered: run.delivered, moved: run.moved })
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    cx: Context<'a>,
+    unified: bool,
+    images: Vec<Option<Stored>>,
+    temps: HashMap<Temp, (Geometry, Memory)>,
+    delivered: HashMap<NodeId, HostBuffer>,
+    moved: Moved,
+}
+
+impl Run<'_> {
+    fn step(&mut self, action: Action) -> Result<()> {
+        match action {
+            Action::Upload(n) => self.upload(n),
+            Action::Download(n) => self.download(n),
+            Action::Scatter { node, room } => self.scatter(node, room),
+            Action::Replicate(n) => self.replicate(n),
+            Action::Exchange { node, halo } => self.exchange(node, halo),
+            Action::Fetch { node, temp, rows } => self.fetch(node, temp, rows),
+            Action::Launch { node, rows, room } => self.launch(node, rows, room),
+            Action::Sum(n) => self.sum(n),
+            Action::Gather(n) => {
+                let whole = self.collected(n)?;
+                self.delivered.extend(whole.map(|w| (n, w)));
+                Ok(())
+            }
+            Action::Collect(n) => {
+                let whole = self.collected(n)?;
+                self.set_placement(n, Placement::Root);
+                self.place(n, Window::whole(self.geometry(n)?.shape.height), whole)
+            }
+            Action::Deliver(n) => {
+                if let Some(host) = self.images[n.0].as_ref().and_then(Stored::host) {
+                    self.delivered.insert(n, host.clone());
+                }
+                Ok(())
+            }
+            Action::Free(n) => {
+                self.images[n.0] = None;
+                Ok(())
+            }
+        }
+    }
+
+    fn rank(&self) -> usize {
+        self.cx.comm.rank()
+    }
+
+    fn ranks(&self) -> usize {
+        self.cx.comm.size()
+    }
+
+    fn strip(&self, rank: usize, height: usize) -> Window {
+        self.plan.setting.partition.strip(rank, height)
+    }
+
+    fn failed(&self, op: impl Into<String>) -> impl FnOnce(DeviceError) -> Error {
+        let (op, device) = (op.into(), self.cx.device.name());
+        move |source| Error::Device { op, device, source }
+    }
+
+    fn image(&self, n: NodeId) -> Result<&Stored> {
+        self.images[n.0].as_ref().ok_or_else(|| missing(n))
+    }
+
+    fn geometry(&self, n: NodeId) -> Result<Geometry> {
+        Ok(self.image(n)?.geometry)
+    }
+
+    /// A label for errors of transfers of node `n`.
+    fn label(&self, what: &str, n: NodeId) -> String {
+        format!("{what} of {}", self.plan.graph.node(n).op.name())
+    }
+
+    fn allocate(&self, op: &str, bytes: usize) -> Result<Memory> {
+        self.cx.device.allocate(bytes).map_err(self.failed(op))
+    }
+
+    fn upload(&mut self, n: NodeId) -> Result<()> {
+        let label = self.label("upload", n);
+        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        let Some(host) = &image.host else { return Ok(()) };
+        let device = self.cx.device;
+        let failed = |source| Error::Device { op: label.clone(), device: device.name(), source };
+        let mut memory = match image.device.take() {
+            Some(m) if m.len() == host.len() => m,
+            _ => device.allocate(host.len()).map_err(failed)?,
+        };
+        device.write(host.bytes(), &mut memory, 0).map_err(failed)?;
+        image.device = Some(memory);
+        Ok(())
+    }
+
+    fn download(&mut self, n: NodeId) -> Result<()> {
+        let label = self.label("download", n);
+        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        let Some(memory) = &image.device else { return Ok(()) };
+        let mut host = self.cx.pool.allocate(memory.len());
+        let device = self.cx.device;
+        device.read(memory, 0, host.bytes_mut()).map_err(|source| Error::Device {
+            op: label,
+            device: device.name(),
+            source,
+        })?;
+        image.host = Some(host);
+        Ok(())
+    }
+
+    /// Puts host pixels where the image is read from next: into the device's memory if it is the host's.
+    fn place(&mut self, n: NodeId, window: Window, host: Option<HostBuffer>) -> Result<()> {
+        let unified = self.unified;
+        let node = self.plan.graph.node(n);
+        let state = self.images[n.0].as_ref().map(|s| s.state);
+        let initial = State { residency: Residency::Host, placement: Placement::Replicated };
+        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
+        let (host, device) = if unified { (None, host.map(Memory::Host)) } else { (host, None) };
+        self.images[n.0] = Some(Stored { geometry, state: state.unwrap_or(initial), host, device });
+        Ok(())
+    }
+
+    /// Reads rows of an image from whichever side the plan keeps valid.
+    fn reader<'b>(&'b self, n: NodeId) -> impl Fn(usize, Window, &mut [u8]) -> Result<()> + 'b {
+        move |channel, rows, out| {
+            let image = self.image(n)?;
+            let range = image.geometry.row_bytes(channel, rows);
+            match image.host() {
+                Some(host) => out.copy_from_slice(&host.bytes()[range]),
+                None => {
+                    let memory = image.device.as_ref().ok_or_else(|| missing(n))?;
+                    let failed = self.failed(self.label("reading rows", n));
+                    self.cx.device.read(memory, range.start, out).map_err(failed)?;
+                }
+            }
+            Ok(())
+        }
+    }
+
+    fn row_size(g: &Geometry) -> RowSize {
+        RowSize { bytes: g.shape.width * g.dtype.size(), channels: g.shape.channels }
+    }
+
+    /// Which rows each rank has to give of image `n`.
+    fn owned(&self, n: NodeId) -> Result<Vec<Window>> {
+        let height = self.plan.graph.node(n).shape.height;
+        let root = self.image(n)?.state.placement == Placement::Root;
+        Ok((0..self.ranks())
+            .map(|r| match (root, r) {
+                (true, 0) => Window::whole(height),
+                (true, _) => Window::new(0, 0),
+                (false, r) => self.strip(r, height),
+            })
+            .collect())
+    }
+
+    /// Brings every rank the rows it needs, into new host memory that holds `windows[rank]`.
+    fn bring(&mut self, n: NodeId, what: &str, needs: &[Vec<Need>], window: Window) -> Result<HostBuffer> {
+        let node = self.plan.graph.node(n);
+        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
+        let mut target = self.cx.pool.allocate(geometry.bytes());
+        let have = self.owned(n)?;
+        let size = Self::row_size(&geometry);
+        let label = self.label(what, n);
+        let rank = self.rank();
+        let result = {
+            let bytes = target.bytes_mut();
+            redistribute::<Transfer>(
+                self.cx.comm,
+                size,
+                &have,
+                needs,
+                |c, rows, out| Ok(self.reader(n)(c, rows, out)?),
+                |c, at, rows| {
+                    let to =
+                        geometry.row_bytes(c, Window::new(at, at + (rows.len() / size.bytes.max(1)).cast_signed()));
+                    bytes[to].copy_from_slice(rows);
+                    Ok(())
+                },
+            )
+        };
+        self.count(result.map_err(|e| e.during(rank, &label))?);
+        Ok(target)
+    }
+
+    fn count(&mut self, moved: Moved) {
+        self.moved.messages += moved.messages;
+        self.moved.bytes += moved.bytes;
+    }
+
+    fn scatter(&mut self, n: NodeId, room: Halo) -> Result<()> {
+        let shape = self.plan.graph.node(n).shape;
+        let needs: Vec<_> = (0..self.ranks()).map(|r| needs_of(self.strip(r, shape.height), shape.height)).collect();
+        let window = with_room(self.strip(self.rank(), shape.height), room, shape.height);
+        let host = self.bring(n, "scatter", &needs, window)?;
+        self.set_placement(n, Placement::Strips(Halo::NONE));
+        self.place(n, window, Some(host))
+    }
+
+    fn replicate(&mut self, n: NodeId) -> Result<()> {
+        let height = self.plan.graph.node(n).shape.height;
+        let whole = Window::whole(height);
+        let needs = vec![needs_of(whole, height); self.ranks()];
+        let host = self.bring(n, "replication", &needs, whole)?;
+        self.set_placement(n, Placement::Replicated);
+        self.place(n, whole, Some(host))
+    }
+
+    /// The whole image on rank 0.
+    fn collected(&mut self, n: NodeId) -> Result<Option<HostBuffer>> {
+        let height = self.plan.graph.node(n).shape.height;
+        let mut needs = vec![Vec::new(); self.ranks()];
+        needs[0] = needs_of(Window::whole(height), height);
+        let root = self.rank() == 0;
+        let window = if root { Window::whole(height) } else { Window::new(0, 0) };
+        let host = self.bring(n, "gather", &needs, window)?;
+        Ok(root.then_some(host))
+    }
+
+    fn set_placement(&mut self, n: NodeId, placement: Placement) {
+        if let Some(image) = &mut self.images[n.0] {
+            image.state.placement = placement;
+        }
+    }
+
+    fn exchange(&mut self, n: NodeId, halo: Halo) -> Result<()> {
+        let shape = self.plan.graph.node(n).shape;
+        let grown = |r: usize| {
+            let strip = self.strip(r, shape.height);
+            (strip, with_room(strip, halo, shape.height))
+        };
+        let needs: Vec<_> = (0..self.ranks())
+            .map(|r| {
+                let (strip, window) = grown(r);
+                needs_around(strip, window, shape.height)
+            })
+            .collect();
+        let (strip, window) = grown(self.rank());
+        self.make_room(n, strip, window)?;
+        let have = self.owned(n)?;
+        let geometry = self.geometry(n)?;
+        let size = Self::row_size(&geometry);
+        let label = self.label("border exchange", n);
+        let rank = self.rank();
+        // Rows are collected first: the image itself is read while they travel.
+        let mut arrived: Vec<(std::ops::Range<usize>, Vec<u8>)> = Vec::new();
+        let result = redistribute::<Transfer>(
+            self.cx.comm,
+            size,
+            &have,
+            &needs,
+            |c, rows, out| Ok(self.reader(n)(c, rows, out)?),
+            |c, at, rows| {
+                let count = (rows.len() / size.bytes.max(1)).cast_signed();
+                arrived.push((geometry.row_bytes(c, Window::new(at, at + count)), rows.to_vec()));
+                Ok(())
+            },
+        );
+        self.count(result.map_err(|e| e.during(rank, &label))?);
+        let device = self.cx.device;
+        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        let on_device = !self.unified && image.device.is_some();
+        for (to, bytes) in arrived {
+            match (&mut image.device, &mut image.host) {
+                (Some(memory), _) if on_device => device
+                    .write(&bytes, memory, to.start)
+                    .map_err(|source| Error::Device { op: label.clone(), device: device.name(), source })?,
+                (Some(Memory::Host(host)), _) | (_, Some(host)) => host.bytes_mut()[to].copy_from_slice(&bytes),
+                _ => return Err(missing(n)),
+            }
+        }
+        if on_device {
+            image.host = None; // its borders are stale now
+        }
+        self.set_placement(n, Placement::Strips(halo));
+        Ok(())
+    }
+
+    /// Gives the local buffers of an image room for `window`.
+    fn make_room(&mut self, n: NodeId, strip: Window, window: Window) -> Result<()> {
+        let old = self.geometry(n)?;
+        if old.window.covers(window) {
+            return Ok(());
+        }
+        let new = Geometry { window: old.window.union(window), ..old };
+        let pieces: Vec<(usize, usize, usize)> = (0..old.shape.channels)
+            .map(|c| {
+                let (from, to) = (old.row_bytes(c, strip), new.row_bytes(c, strip));
+                (from.start, to.start, from.len())
+            })
+            .collect();
+        let label = self.label("enlarging the borders", n);
+        let mut memory = None;
+        if let Some(device) = &self.image(n)?.device {
+            let mut larger = self.allocate(&label, new.bytes())?;
+            self.cx.device.copy(device, &mut larger, &pieces).map_err(self.failed(&label))?;
+            memory = Some(larger);
+        }
+        let mut copied = None;
+        if let Some(host) = &self.image(n)?.host {
+            let mut larger = self.cx.pool.allocate(new.bytes());
+            for &(from, to, len) in &pieces {
+                larger.bytes_mut()[to..to + len].copy_from_slice(&host.bytes()[from..from + len]);
+            }
+            copied = Some(larger);
+        }
+        if let Some(image) = &mut self.images[n.0] {
+            (image.geometry, image.device, image.host) = (new, memory, copied);
+        }
+        Ok(())
+    }
+
+    fn fetch(&mut self, n: NodeId, temp: Temp, rows: Rows) -> Result<()> {
+        let graph = &self.plan.graph;
+        let (consumer, shape) = (graph.node(temp.consumer), graph.node(n).shape);
+        let window_of = |rank: usize| {
+            let rows = self.rows_of(temp.consumer, rank, rows);
+            consumer.op.footprint(temp.input, rows, consumer.shape, shape)
+        };
+        let windows: Vec<Window> = (0..self.ranks()).map(window_of).collect();
+        let mine = windows[self.rank()];
+        let geometry = Geometry { shape, dtype: graph.node(n).dtype, window: mine };
+        let host = if self.image(n)?.state.placement == Placement::Replicated {
+            self.local_rows(n, geometry)?
+        } else {
+            let needs: Vec<_> = windows.iter().map(|w| needs_of(*w, shape.height)).collect();
+            self.bring(n, "footprint", &needs, mine)?
+        };
+        let memory = if self.unified {
+            Memory::Host(host)
+        } else {
+            let label = self.label("footprint", n);
+            let mut memory = self.allocate(&label, host.len())?;
+            self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(&label))?;
+            memory
+        };
+        self.temps.insert(temp, (geometry, memory));
+        Ok(())
+    }
+
+    /// A copy of some rows of an image that this rank has whole.
+    fn local_rows(&self, n: NodeId, geometry: Geometry) -> Result<HostBuffer> {
+        let mut host = self.cx.pool.allocate(geometry.bytes());
+        let read = self.reader(n);
+        for c in 0..geometry.shape.channels {
+            let to = geometry.row_bytes(c, geometry.window);
+            read(c, geometry.window, &mut host.bytes_mut()[to])?;
+        }
+        Ok(host)
+    }
+
+    /// The rows of node `n` that rank `rank` computes (for a histogram, the rows it counts).
+    fn rows_of(&self, n: NodeId, rank: usize, rows: Rows) -> Window {
+        let graph = &self.plan.graph;
+        let node = graph.node(n);
+        let alone = self.ranks() == 1;
+        match node.op {
+            Kernel::Fold(_) => Window::whole(1),
+            Kernel::Histogram { .. } => {
+                let height = graph.node(node.inputs[0]).shape.height;
+                if alone { Window::whole(height) } else { self.strip(rank, height) }
+            }
+            _ => rows.window(&self.plan.setting.partition, rank, node.shape.height),
+        }
+    }
+
+    fn launch(&mut self, n: NodeId, which: Rows, room: Halo) -> Result<()> {
+        let plan = self.plan;
+        let node = plan.graph.node(n);
+        let label = node.op.name();
+        let rows = self.rows_of(n, self.rank(), which);
+        let window = match which {
+            Rows::All => Window::whole(node.shape.height),
+            Rows::Strip(extend) => {
+                with_room(self.strip(self.rank(), node.shape.height), room.max(extend), node.shape.height)
+            }
+        };
+        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
+        let mut output = self.allocate(&label, geometry.bytes())?;
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for (i, source) in node.inputs.iter().enumerate() {
+            let input = match self.temps.get(&Temp { consumer: n, input: i }) {
+                Some((geometry, memory)) => Input { memory, geometry: *geometry },
+                None => {
+                    let image = self.image(*source)?;
+                    let memory = image.device.as_ref().ok_or_else(|| missing(*source))?;
+                    Input { memory, geometry: image.geometry }
+                }
+            };
+            inputs.push(input);
+        }
+        if !rows.is_empty() || matches!(node.op, Kernel::Histogram { .. }) {
+            let launch = Launch { kernel: &node.op, inputs: &inputs, output: &mut output, geometry, rows };
+            self.cx.device.launch(launch).map_err(|source| Error::Device {
+                op: format!("{label} (recorded at {})", node.site),
+                device: self.cx.device.name(),
+                source,
+            })?;
+        }
+        self.temps.retain(|t, _| t.consumer != n);
+        let state = State { residency: Residency::Device, placement: which.placement() };
+        self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(output) });
+        Ok(())
+    }
+
+    fn sum(&mut self, n: NodeId) -> Result<()> {
+        let label = self.label("sum over ranks", n);
+        let rank = self.rank();
+        let comm = self.cx.comm;
+        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        let host = match (&mut image.host, &mut image.device) {
+            (Some(h), _) | (None, Some(Memory::Host(h))) => h,
+            _ => return Err(missing(n)),
+        };
+        comm.sum(host.as_mut_slice::<f64>()).map_err(|e| e.during(rank, label))?;
+        if !self.unified {
+            image.device = None;
+        }
+        Ok(())
+    }
+}
+
+/// `strip` with room for a halo around it; beyond the image only for a wrapped one.
+fn with_room(strip: Window, room: Halo, height: usize) -> Window {
+    let grown = strip.grown(room.up, room.down);
+    if room.wrap { grown } else { grown.intersect(Window::whole(height)).union(strip) }
+}
+
+fn missing(n: NodeId) -> Error {
+    Error::Plan { step: n.0, text: n.to_string(), cause: "the image is not in memory".into() }
+}
+
+/// Errors inside a redistribution.
+enum Transfer {
+    Comm(crate::comm::CommError),
+    Other(Error),
+}
+
+impl From<crate::comm::CommError> for Transfer {
+    fn from(e: crate::comm::CommError) -> Transfer {
+        Transfer::Comm(e)
+    }
+}
+
+impl From<Error> for Transfer {
+    fn from(e: Error) -> Transfer {
+        Transfer::Other(e)
+    }
+}
+
+impl Transfer {
+    fn during(self, rank: usize, label: &str) -> Error {
+        match self {
+            Transfer::Comm(e) => e.during(rank, label),
+            Transfer::Other(e) => e,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Lowering: each recorded operation becomes a kernel of its own.
+
+use crate::dtype::DType;
+use crate::graph::{Graph, Node, Op, Operand};
+use crate::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+
+/// Lowers every node; the graph keeps its shape.
+pub fn lower(graph: Graph<Op>) -> Graph<Kernel> {
+    let kernels: Vec<Kernel> = graph.nodes.iter().map(|n| kernel(&graph, n)).collect();
+    let nodes = graph.nodes.into_iter().zip(kernels).map(|(n, op)| Node {
+        op,
+        inputs: n.inputs,
+        shape: n.shape,
+        dtype: n.dtype,
+        site: n.site,
+    });
+    Graph { nodes: nodes.collect(), roots: graph.roots }
+}
+
+fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
+    let input = |i: usize| graph.node(node.inputs[i]).dtype;
+    let leaf = |op: LeafOp| {
+        let map = MapKernel { inputs: 1, leaves: vec![Leaf { op, dtype: node.dtype }], ..MapKernel::default() };
+        Kernel::Map(MapKernel { result: Some(Val::Leaf(0)), ..map })
+    };
+    match &node.op {
+        Op::Source(v) => Kernel::Source(*v),
+        Op::Fill(v) => Kernel::Map(MapKernel { result: Some(Val::Const(*v)), ..MapKernel::default() }),
+        Op::Pixel(op, operands) => {
+            let leaves = (0..node.inputs.len()).map(|i| Leaf { op: LeafOp::Load(i), dtype: input(i) }).collect();
+            let args = operands.iter().map(|o| match o {
+                Operand::Input(i) => Val::Leaf(*i),
+                Operand::Const(c) => Val::Const(*c),
+            });
+            // The last operand has the operand type of every operation: a mask only ever comes first.
+            let operand = match operands.last() {
+                Some(Operand::Input(i)) => input(*i),
+                Some(Operand::Const(c)) => c.dtype(),
+                None => node.dtype,
+            };
+            single(node.inputs.len(), leaves, InstrOp::Pixel(*op), operand, node.dtype, args.collect())
+        }
+        Op::Convert => {
+            let leaves = vec![Leaf { op: LeafOp::Load(0), dtype: input(0) }];
+            single(1, leaves, InstrOp::Convert, input(0), node.dtype, vec![Val::Leaf(0)])
+        }
+        Op::Channel(c) => leaf(LeafOp::LoadChannel(0, *c)),
+        Op::Correlate(f, b) => leaf(LeafOp::Correlate(Source::Input(0), f.clone(), *b)),
+        Op::Separable { row, column, border } => Kernel::Map(MapKernel {
+            inputs: 1,
+            stages: vec![Stage { input: 0, filter: row.clone(), border: *border }],
+            leaves: vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), column.clone(), *border), dtype: node.dtype }],
+            code: Vec::new(),
+            result: Some(Val::Leaf(0)),
+        }),
+        Op::Generalized(g, b) => leaf(LeafOp::Generalized(0, g.clone(), *b)),
+        Op::Median(s, b) => leaf(LeafOp::Median(0, *s, *b)),
+        Op::Warp(a, i, b) => leaf(LeafOp::Warp(0, *a, *i, *b)),
+        Op::Flip(f) => leaf(LeafOp::Flip(0, *f)),
+        Op::Merge => Kernel::Merge,
+        Op::Transpose => Kernel::Transpose,
+        Op::RowReduce(r) => Kernel::RowReduce(*r),
+        Op::Fold(f) => Kernel::Fold(*f),
+        Op::Histogram { bins, lo, hi } => Kernel::Histogram { bins: *bins, lo: lo.to_f64(), hi: hi.to_f64() },
+    }
+}
+
+fn single(inputs: usize, leaves: Vec<Leaf>, op: InstrOp, operand: DType, result: DType, args: Vec<Val>) -> Kernel {
+    let code = vec![Instr { op, operand, result, args }];
+    Kernel::Map(MapKernel { inputs, stages: Vec::new(), leaves, code, result: Some(Val::Instr(0)) })
+}

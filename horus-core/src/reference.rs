@@ -1,1 +1,0 @@
-//! Plain sequential oracle.

@@ -1,0 +1,157 @@
+//! The oracle: every operation straight from its definition, one pixel after the other.
+//!
+//! Nothing here is optimised, parallel or shared with a backend beyond the definitions themselves: the arithmetic of
+//! [`Pixel`], [`Border::map`](crate::shape::Border::map), the order of the taps of a
+//! [`Filter`](crate::ops::neighbourhood::Filter), [`median_network`](crate::ops::neighbourhood::median_network),
+//! [`Affine::at`](crate::ops::geometric::Affine::at) and the fixed order of [`fold`](crate::ops::reduce::fold). Every
+//! backend, on any number of ranks and threads, must yield the bits that [`evaluate`] yields (`exp`, `log` and `pow`,
+//! and the sign and payload of a NaN apart); `tests/goldens` holds [`evaluate`] itself against scipy.
+
+use crate::dtype::{DType, Pixel, Scalar, convert_pixel};
+use crate::graph::{Graph, Node, Op, Operand, ValueId};
+use crate::shape::Shape;
+
+pub mod geometric;
+pub mod neighbourhood;
+pub mod pixel;
+pub mod reduce;
+
+mod image;
+pub use image::{Image, Pixels};
+
+/// The values of the graph's roots, in their order. `source` gives the values that exist.
+///
+/// # Panics
+/// If the graph is malformed: inputs of the wrong number, type or size, or a node whose operation yields another shape
+/// or type than the node says.
+pub fn evaluate(graph: &Graph<Op>, source: &dyn Fn(ValueId) -> Image) -> Vec<Image> {
+    let mut values: Vec<Image> = Vec::new();
+    for (id, node) in graph.iter() {
+        let inputs: Vec<&Image> = node.inputs.iter().map(|i| &values[i.0]).collect();
+        let value = apply(node, &inputs, source);
+        assert_eq!(
+            (value.shape, value.dtype()),
+            (node.shape, node.dtype),
+            "{id} = {} (recorded at {}) yields another shape or type than it was recorded with",
+            node.op.name(),
+            node.site
+        );
+        values.push(value);
+    }
+    graph.roots.iter().map(|r| values[r.0].clone()).collect()
+}
+
+/// The value of one node from the values of its inputs.
+fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) -> Image {
+    match &node.op {
+        Op::Source(id) => source(*id),
+        Op::Fill(value) => fill(node.shape, node.dtype, *value),
+        Op::Pixel(op, operands) => {
+            let operands: Vec<pixel::Value<'_>> = operands
+                .iter()
+                .map(|operand| match operand {
+                    Operand::Input(i) => pixel::Value::Image(inputs[*i]),
+                    Operand::Const(c) => pixel::Value::Const(*c),
+                })
+                .collect();
+            pixel::apply(*op, &operands)
+        }
+        Op::Convert => convert(inputs[0], node.dtype),
+        Op::Channel(c) => channel(inputs[0], *c),
+        Op::Merge => merge(inputs),
+        Op::Correlate(filter, border) => neighbourhood::correlate(inputs[0], filter, *border),
+        Op::Separable { row, column, border } => neighbourhood::separable(inputs[0], row, column, *border),
+        Op::Generalized(g, border) => neighbourhood::generalized(inputs[0], g, *border),
+        Op::Median(size, border) => neighbourhood::median(inputs[0], *size, *border),
+        Op::Warp(map, interpolation, border) => geometric::warp(inputs[0], node.shape, map, *interpolation, *border),
+        Op::Flip(flip) => geometric::flip(inputs[0], *flip),
+        Op::Transpose => geometric::transpose(inputs[0]),
+        Op::RowReduce(how) => reduce::rows(inputs[0], *how, inputs.get(1).copied()),
+        Op::Fold(how) => reduce::fold(inputs[0], *how),
+        Op::Histogram { bins, lo, hi } => reduce::histogram(inputs[0], *bins, lo.to_f64(), hi.to_f64()),
+    }
+}
+
+/// An image of one value.
+pub fn fill(shape: Shape, dtype: DType, value: Scalar) -> Image {
+    crate::dispatch!(dtype, T => Image::from_fn(shape, |_, _, _| T::from_scalar(value)))
+}
+
+/// Every pixel converted to another type; see [`convert_pixel`].
+pub fn convert(image: &Image, dtype: DType) -> Image {
+    crate::dispatch!(image.dtype(), S => crate::dispatch!(dtype, D => {
+        Image::from_fn(image.shape, |c, y, x| convert_pixel::<S, D>(image.at(c, y, x)))
+    }))
+}
+
+/// Plane `c` as an image of its own.
+pub fn channel(image: &Image, c: usize) -> Image {
+    let shape = Shape { channels: 1, ..image.shape };
+    crate::dispatch!(image.dtype(), T => Image::from_fn(shape, |_, y, x| image.at::<T>(c, y, x)))
+}
+
+/// One-channel images of one size and type as the planes of one image.
+pub fn merge(planes: &[&Image]) -> Image {
+    let first = planes[0];
+    assert_eq!(first.shape.channels, 1, "merge takes images of one channel");
+    assert!(planes.iter().all(|p| p.shape == first.shape && p.dtype() == first.dtype()), "merged images differ");
+    let shape = Shape { channels: planes.len(), ..first.shape };
+    crate::dispatch!(first.dtype(), T => Image::from_fn(shape, |c, y, x| planes[c].at::<T>(0, y, x)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::NodeId;
+    use crate::ops::pixel::PixelOp;
+    use std::panic::Location;
+
+    fn node(op: Op, inputs: &[usize], shape: Shape, dtype: DType) -> Node<Op> {
+        let inputs = inputs.iter().map(|&i| NodeId(i)).collect();
+        Node { op, inputs, shape, dtype, site: Location::caller() }
+    }
+
+    #[test]
+    fn a_program_is_evaluated_node_by_node_and_yields_its_roots_in_their_order() {
+        let shape = Shape::new(1, 2, 1);
+        let mut g = Graph::default();
+        let image = g.push(node(Op::Source(ValueId(7)), &[], shape, DType::U8));
+        let ten = g.push(node(Op::Fill(Scalar::U8(10)), &[], shape, DType::U8));
+        let sum = Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]);
+        let sum = g.push(node(sum, &[image.0, ten.0], shape, DType::U8));
+        let from = Op::Pixel(PixelOp::Sub, vec![Operand::Const(Scalar::U8(200)), Operand::Input(0)]);
+        let from = g.push(node(from, &[sum.0], shape, DType::U8));
+        g.roots = vec![from, image];
+        let values = evaluate(&g, &|id| {
+            assert_eq!(id, ValueId(7));
+            Image::new(shape, vec![5u8, 250])
+        });
+        assert_eq!(values, [Image::new(shape, vec![185u8, 0]), Image::new(shape, vec![5u8, 250])]);
+    }
+
+    #[test]
+    #[should_panic(expected = "another shape or type")]
+    fn a_node_must_be_what_it_says() {
+        let mut g = Graph::default();
+        g.push(node(Op::Fill(Scalar::F32(0.0)), &[], Shape::new(2, 2, 1), DType::F32));
+        g.push(node(Op::Transpose, &[0], Shape::new(2, 2, 1), DType::F64));
+        evaluate(&g, &|_| unreachable!("no sources"));
+    }
+
+    #[test]
+    fn conversion_rounds_once_and_saturates() {
+        let shape = Shape::new(1, 5, 1);
+        let f = Image::new(shape, vec![0.5f32, 1.5, -3.0, 300.0, f32::NAN]);
+        assert_eq!(convert(&f, DType::U8), Image::new(shape, vec![0u8, 2, 0, 255, 0]));
+        let i = Image::new(Shape::new(1, 1, 1), vec![16_777_217i32]);
+        assert_eq!(convert(&i, DType::F32), Image::new(Shape::new(1, 1, 1), vec![16_777_216f32]));
+    }
+
+    #[test]
+    fn planes_part_and_meet_again() {
+        let image = Image::new(Shape::new(1, 2, 3), vec![1u16, 2, 3, 4, 5, 6]);
+        let planes: Vec<Image> = (0..3).map(|c| channel(&image, c)).collect();
+        assert_eq!(planes[1], Image::new(Shape::new(1, 2, 1), vec![3u16, 4]));
+        assert_eq!(merge(&[&planes[0], &planes[1], &planes[2]]), image);
+    }
+}

@@ -1,0 +1,104 @@
+//! Reductions, in the fixed order of [`fold`](crate::ops::reduce::fold).
+
+use super::{Image, Pixel, Shape};
+use crate::ops::reduce::{self, Fold, RowReduce, bin_of};
+
+/// Each row of each plane reduced to one value: `h x w x c` to `h x 1 x c`. `mean`, a 1x1 `f64` image, is read by
+/// [`RowReduce::SquaredDeviation`] only.
+///
+/// # Panics
+/// If the squared deviation lacks its mean.
+pub fn rows(image: &Image, how: RowReduce, mean: Option<&Image>) -> Image {
+    let shape = Shape { width: 1, ..image.shape };
+    let columns = 0..image.shape.width;
+    crate::dispatch!(image.dtype(), T => {
+        let row = |c, y| columns.clone().map(move |x| image.at::<T>(c, y, x));
+        match how {
+            RowReduce::Sum => {
+                Image::from_fn(shape, |c, y, _| reduce::fold(how.fold(), row(c, y).map(T::to_f64)))
+            }
+            RowReduce::SquaredDeviation => {
+                let mean: f64 = mean.expect("the squared deviation has the mean as second input").at(0, 0, 0);
+                Image::from_fn(shape, |c, y, _| {
+                    let squares = row(c, y).map(|p| {
+                        let d = p.to_f64() - mean;
+                        d * d
+                    });
+                    reduce::fold(how.fold(), squares)
+                })
+            }
+            RowReduce::Min | RowReduce::Max => {
+                Image::from_fn(shape, |c, y, _| reduce::fold::<T>(how.fold(), row(c, y)))
+            }
+        }
+    })
+}
+
+/// All elements, plane by plane and row by row as one sequence, reduced to one value.
+pub fn fold(image: &Image, how: Fold) -> Image {
+    crate::dispatch!(image.dtype(), T => {
+        Image::new(Shape::new(1, 1, 1), vec![reduce::fold(how, image.as_slice::<T>().iter().copied())])
+    })
+}
+
+/// Counts in `bins` equal bins over `lo..=hi` of the pixels of all planes; see [`bin_of`].
+pub fn histogram(image: &Image, bins: usize, lo: f64, hi: f64) -> Image {
+    let mut counts = vec![0.0f64; bins];
+    crate::dispatch!(image.dtype(), T => for p in image.as_slice::<T>() {
+        if let Some(bin) = bin_of(p.to_f64(), lo, hi, bins) {
+            counts[bin] += 1.0;
+        }
+    });
+    Image::new(Shape::new(1, bins, 1), counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_reduce_to_a_column_per_plane() {
+        let image = Image::new(Shape::new(2, 3, 2), vec![1u8, 2, 3, 4, 5, 6, 7, 8, 9, 255, 255, 255]);
+        let column = Shape::new(2, 1, 2);
+        assert_eq!(rows(&image, RowReduce::Sum, None), Image::new(column, vec![6.0, 15.0, 24.0, 765.0]));
+        assert_eq!(rows(&image, RowReduce::Min, None), Image::new(column, vec![1u8, 4, 7, 255]));
+        assert_eq!(rows(&image, RowReduce::Max, None), Image::new(column, vec![3u8, 6, 9, 255]));
+        let mean = Image::new(Shape::new(1, 1, 1), vec![2.0f64]);
+        let squares = rows(&image, RowReduce::SquaredDeviation, Some(&mean));
+        assert_eq!(squares, Image::new(column, vec![2.0, 4.0 + 9.0 + 16.0, 25.0 + 36.0 + 49.0, 3.0 * 253.0 * 253.0]));
+    }
+
+    #[test]
+    fn everything_folds_into_one_value_across_planes() {
+        let image = Image::new(Shape::new(2, 1, 2), vec![1.5f64, -2.0, 4.0, 0.25]);
+        let one = |v: f64| Image::new(Shape::new(1, 1, 1), vec![v]);
+        assert_eq!(fold(&image, Fold::Sum), one(3.75));
+        assert_eq!(fold(&image, Fold::Min), one(-2.0));
+        assert_eq!(fold(&image, Fold::Max), one(4.0));
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_lanes() {
+        // Elements 0 and 64 share a lane, so that the large ones cancel before the small one of another lane comes.
+        let mut v = vec![0.0f64; 65];
+        (v[0], v[1], v[64]) = (1e17, 1.0, -1e17);
+        let image = Image::new(Shape::new(1, 65, 1), v.clone());
+        assert_eq!(rows(&image, RowReduce::Sum, None).at::<f64>(0, 0, 0), 1.0);
+        assert_eq!(v.iter().sum::<f64>(), 0.0, "the plain order loses it");
+    }
+
+    #[test]
+    fn extremes_ignore_nan_and_sums_of_negative_zeros_are_positive() {
+        let row = |v: &[f32]| Image::new(Shape::new(1, v.len(), 1), v.to_vec());
+        let max = |v: &[f32]| rows(&row(v), RowReduce::Max, None).at::<f32>(0, 0, 0);
+        assert_eq!(max(&[f32::NAN, -3.0]), -3.0);
+        assert_eq!(max(&[f32::NAN]), f32::NEG_INFINITY, "nothing but NaN leaves the identity");
+        assert_eq!(rows(&row(&[-0.0, -0.0]), RowReduce::Sum, None).at::<f64>(0, 0, 0).to_bits(), 0);
+    }
+
+    #[test]
+    fn histograms_count_all_planes_and_nothing_outside() {
+        let image = Image::new(Shape::new(1, 3, 2), vec![-1.0f32, 0.0, 0.5, 1.0, f32::NAN, 0.49]);
+        assert_eq!(histogram(&image, 2, 0.0, 1.0), Image::new(Shape::new(1, 2, 1), vec![2.0, 2.0]));
+    }
+}

@@ -1,0 +1,188 @@
+//! A device with memory of its own, simulated on a device that computes on host memory.
+//!
+//! It counts what it is asked to do, and its memory is really separate: fresh memory is poisoned, so that a missing
+//! upload or a stale copy shows as wrong pixels. This is how the residency machine is tested without a GPU.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::device::{Device, DeviceMemory, Input, Launch, Memory, MemoryKind};
+use crate::error::DeviceError;
+
+/// Every byte of fresh memory: NaN in floats, the largest value in unsigned integers.
+const POISON: u8 = 0xff;
+
+/// What a [`Simulated`] device was asked to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// Whole or partial copies from the host.
+    pub writes: usize,
+    /// Whole or partial copies to the host.
+    pub reads: usize,
+    /// Kernels.
+    pub launches: usize,
+    /// Bytes allocated now.
+    pub bytes: usize,
+    /// Most bytes allocated at any time.
+    pub peak: usize,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    writes: AtomicUsize,
+    reads: AtomicUsize,
+    launches: AtomicUsize,
+    bytes: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+/// A device with separate memory of a given size, computing on `inner`.
+#[derive(Debug)]
+pub struct Simulated<D> {
+    inner: D,
+    capacity: usize,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug)]
+struct SeparateMemory {
+    memory: Memory,
+    counters: Arc<Counters>,
+}
+
+impl DeviceMemory for SeparateMemory {
+    fn len(&self) -> usize {
+        self.memory.len()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Drop for SeparateMemory {
+    fn drop(&mut self) {
+        self.counters.bytes.fetch_sub(self.memory.len(), Ordering::Relaxed);
+    }
+}
+
+/// Reads the counts of a [`Simulated`] device after it was given to a session.
+#[derive(Clone, Debug)]
+pub struct LogHandle(Arc<Counters>);
+
+impl LogHandle {
+    /// The counts so far.
+    pub fn get(&self) -> Log {
+        let c = &self.0;
+        let get = |a: &AtomicUsize| a.load(Ordering::Relaxed);
+        Log {
+            writes: get(&c.writes),
+            reads: get(&c.reads),
+            launches: get(&c.launches),
+            bytes: get(&c.bytes),
+            peak: get(&c.peak),
+        }
+    }
+}
+
+impl<D: Device> Simulated<D> {
+    /// A device of `capacity` bytes.
+    pub fn new(inner: D, capacity: usize) -> Simulated<D> {
+        Simulated { inner, capacity, counters: Arc::default() }
+    }
+
+    /// The device's counts, readable while a session owns the device.
+    pub fn log(&self) -> LogHandle {
+        LogHandle(Arc::clone(&self.counters))
+    }
+}
+
+fn separate(memory: &Memory) -> Result<&Memory, DeviceError> {
+    match memory {
+        Memory::Device(m) => match m.as_any().downcast_ref::<SeparateMemory>() {
+            Some(s) => Ok(&s.memory),
+            None => Err(foreign()),
+        },
+        Memory::Host(_) => Err(foreign()),
+    }
+}
+
+fn separate_mut(memory: &mut Memory) -> Result<&mut Memory, DeviceError> {
+    match memory {
+        Memory::Device(m) => match m.as_any_mut().downcast_mut::<SeparateMemory>() {
+            Some(s) => Ok(&mut s.memory),
+            None => Err(foreign()),
+        },
+        Memory::Host(_) => Err(foreign()),
+    }
+}
+
+fn foreign() -> DeviceError {
+    DeviceError::Driver("memory of another device".into())
+}
+
+fn bytes(memory: &Memory) -> Result<&[u8], DeviceError> {
+    memory.host().map(|h| h.bytes()).ok_or_else(foreign)
+}
+
+impl<D: Device> Device for Simulated<D> {
+    fn name(&self) -> String {
+        format!("simulated device on {}", self.inner.name())
+    }
+
+    fn memory(&self) -> MemoryKind {
+        MemoryKind::Separate
+    }
+
+    fn allocate(&self, size: usize) -> Result<Memory, DeviceError> {
+        let used = self.counters.bytes.load(Ordering::Relaxed);
+        if used + size > self.capacity {
+            let detail = format!("{used} of {} in use", self.capacity);
+            return Err(DeviceError::OutOfMemory { bytes: size, detail });
+        }
+        let mut memory = self.inner.allocate(size)?;
+        memory.host_mut().ok_or_else(foreign)?.bytes_mut().fill(POISON);
+        self.counters.bytes.fetch_add(size, Ordering::Relaxed);
+        self.counters.peak.fetch_max(used + size, Ordering::Relaxed);
+        Ok(Memory::Device(Box::new(SeparateMemory { memory, counters: Arc::clone(&self.counters) })))
+    }
+
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        let host = separate_mut(target)?.host_mut().ok_or_else(foreign)?;
+        host.bytes_mut()[at..at + source.len()].copy_from_slice(source);
+        Ok(())
+    }
+
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        target.copy_from_slice(&bytes(separate(source)?)?[at..at + target.len()]);
+        Ok(())
+    }
+
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[(usize, usize, usize)]) -> Result<(), DeviceError> {
+        let from = bytes(separate(source)?)?;
+        let to = separate_mut(target)?.host_mut().ok_or_else(foreign)?.bytes_mut();
+        for &(a, b, len) in pieces {
+            to[b..b + len].copy_from_slice(&from[a..a + len]);
+        }
+        Ok(())
+    }
+
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        self.counters.launches.fetch_add(1, Ordering::Relaxed);
+        let inputs: Vec<Input<'_>> = launch
+            .inputs
+            .iter()
+            .map(|i| Ok(Input { memory: separate(i.memory)?, geometry: i.geometry }))
+            .collect::<Result<_, DeviceError>>()?;
+        self.inner.launch(Launch { inputs: &inputs, output: separate_mut(launch.output)?, ..launch })
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.inner.synchronize()
+    }
+}

@@ -1,0 +1,217 @@
+//! The finite state machines of an image: residency, placement and border validity.
+//!
+//! This module and the planner are the only places that know where an image is. A state is the same on every rank: the
+//! ranks run one program, so where an image is can differ from rank to rank only in what the state itself says.
+
+use std::fmt;
+
+/// Which copies of a local buffer are up to date (thesis, Table 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Residency {
+    /// q0: nothing valid yet.
+    Nothing,
+    /// q1: the host copy, after I/O or communication.
+    Host,
+    /// q2: the device copy, after a kernel.
+    Device,
+    /// q3: both, after a synchronisation; always so on a device that computes on host memory.
+    Both,
+}
+
+impl Residency {
+    /// Whether the host copy may be read.
+    pub const fn host(self) -> bool {
+        matches!(self, Residency::Host | Residency::Both)
+    }
+
+    /// Whether the device copy may be read.
+    pub const fn device(self) -> bool {
+        matches!(self, Residency::Device | Residency::Both)
+    }
+}
+
+impl fmt::Display for Residency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Residency::Nothing => "q0",
+            Residency::Host => "q1",
+            Residency::Device => "q2",
+            Residency::Both => "q3",
+        })
+    }
+}
+
+/// Rows around a strip that are up to date.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Halo {
+    /// Rows above the strip.
+    pub up: usize,
+    /// Rows below the strip.
+    pub down: usize,
+    /// Whether rows beyond the image's own edges are held too, as periodic copies.
+    pub wrap: bool,
+}
+
+impl Halo {
+    /// No rows around the strip.
+    pub const NONE: Halo = Halo { up: 0, down: 0, wrap: false };
+
+    /// A halo of equal depth on both sides.
+    pub const fn even(depth: usize) -> Halo {
+        Halo { up: depth, down: depth, wrap: false }
+    }
+
+    /// Whether every row of `other` is up to date.
+    pub const fn covers(self, other: Halo) -> bool {
+        self.up >= other.up
+            && self.down >= other.down
+            && (self.wrap || !other.wrap || (other.up == 0 && other.down == 0))
+    }
+
+    /// The deeper on each side.
+    pub fn max(self, other: Halo) -> Halo {
+        Halo { up: self.up.max(other.up), down: self.down.max(other.down), wrap: self.wrap || other.wrap }
+    }
+
+    /// The shallower on each side.
+    pub fn min(self, other: Halo) -> Halo {
+        Halo { up: self.up.min(other.up), down: self.down.min(other.down), wrap: self.wrap && other.wrap }
+    }
+
+    /// Whether there are no rows.
+    pub const fn is_none(self) -> bool {
+        self.up == 0 && self.down == 0
+    }
+}
+
+impl fmt::Display for Halo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.up == self.down {
+            write!(f, "{}", self.up)?
+        } else {
+            write!(f, "{}+{}", self.up, self.down)?
+        }
+        if self.wrap { f.write_str(" wrapped") } else { Ok(()) }
+    }
+}
+
+/// Where the rows of an image are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// Whole on rank 0, nothing elsewhere.
+    Root,
+    /// Whole on every rank (also: on the only rank).
+    Replicated,
+    /// Each rank has its strip, and `halo` rows around it.
+    Strips(Halo),
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Placement::Root => f.write_str("root"),
+            Placement::Replicated => f.write_str("replicated"),
+            Placement::Strips(h) if h.is_none() => f.write_str("strips"),
+            Placement::Strips(h) => write!(f, "strips, halo {h}"),
+        }
+    }
+}
+
+/// The state of an image: the product of the machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    /// Which copies of the local buffer are up to date.
+    pub residency: Residency,
+    /// Where the rows are, and how deep borders are valid.
+    pub placement: Placement,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.residency, self.placement)
+    }
+}
+
+/// What happens to an image. Every change of a state is one of these transitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A kernel wrote the image.
+    Computed(Placement),
+    /// The host copy was copied to the device.
+    Uploaded,
+    /// The device copy was copied to the host.
+    Downloaded,
+    /// Communication left the host copy in a new placement.
+    Placed(Placement),
+    /// Communication brought border rows, on whichever side the image was valid.
+    Exchanged(Halo),
+}
+
+/// The transition rules, for a device with memory of its own or one that computes on the host's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Whether host and device memory are the same.
+    pub unified: bool,
+}
+
+impl Machine {
+    /// The state after `event`.
+    pub fn next(self, state: State, event: Event) -> State {
+        let mut s = state;
+        match event {
+            Event::Computed(placement) => s = State { residency: Residency::Device, placement },
+            Event::Uploaded | Event::Downloaded => s.residency = Residency::Both,
+            Event::Placed(placement) => s = State { residency: Residency::Host, placement },
+            Event::Exchanged(halo) => {
+                s.placement = Placement::Strips(halo);
+                // Rows arrive on the side that computes next, if it was valid; the other side's borders are stale.
+                s.residency = if s.residency.device() { Residency::Device } else { Residency::Host };
+            }
+        }
+        if self.unified {
+            s.residency = Residency::Both;
+        }
+        s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEPARATE: Machine = Machine { unified: false };
+
+    #[test]
+    fn residency_follows_table_2_1() {
+        let q0 = State { residency: Residency::Nothing, placement: Placement::Replicated };
+        let q1 = SEPARATE.next(q0, Event::Placed(Placement::Replicated));
+        assert_eq!(q1.residency, Residency::Host);
+        let q3 = SEPARATE.next(q1, Event::Uploaded);
+        assert_eq!(q3.residency, Residency::Both);
+        let q2 = SEPARATE.next(q0, Event::Computed(Placement::Replicated));
+        assert_eq!(q2.residency, Residency::Device);
+        assert_eq!(SEPARATE.next(q2, Event::Downloaded).residency, Residency::Both);
+    }
+
+    #[test]
+    fn unified_memory_is_always_valid_on_both_sides() {
+        let m = Machine { unified: true };
+        let s = State { residency: Residency::Nothing, placement: Placement::Replicated };
+        assert_eq!(m.next(s, Event::Computed(Placement::Replicated)).residency, Residency::Both);
+    }
+
+    #[test]
+    fn an_exchange_stales_the_other_side() {
+        let s = State { residency: Residency::Both, placement: Placement::Strips(Halo::NONE) };
+        let s = SEPARATE.next(s, Event::Exchanged(Halo::even(3)));
+        assert_eq!((s.residency, s.placement), (Residency::Device, Placement::Strips(Halo::even(3))));
+    }
+
+    #[test]
+    fn a_wrapped_halo_serves_others_but_not_the_reverse() {
+        let wrapped = Halo { wrap: true, ..Halo::even(2) };
+        assert!(wrapped.covers(Halo::even(2)));
+        assert!(!Halo::even(2).covers(wrapped));
+        assert!(Halo::even(0).covers(Halo { wrap: true, ..Halo::NONE }));
+    }
+}

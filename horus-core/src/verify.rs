@@ -1,0 +1,209 @@
+//! Checks a plan before it runs: every step finds what it reads, on every rank.
+//!
+//! The check shares nothing with the planner but the steps. It follows, rank by rank, which rows of which copy are up to
+//! date, where the planner reasons in states that are the same on all ranks.
+
+use std::collections::HashMap;
+
+use crate::error::{Error, Result};
+use crate::graph::NodeId;
+use crate::kernel::{Access, Kernel};
+use crate::plan::{Action, Plan, Rows, Temp};
+use crate::shape::Window;
+use crate::state::{Halo, Placement};
+
+/// The up-to-date rows of an image on one rank.
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    host: Option<Window>,
+    device: Option<Window>,
+}
+
+/// Checks every step of `plan`.
+///
+/// # Errors
+/// [`Error::Plan`] naming the first step that would read what is not there.
+pub fn verify(plan: &Plan) -> Result<()> {
+    for rank in 0..plan.setting.partition.ranks() {
+        let mut check = Check::new(plan, rank);
+        for (i, step) in plan.steps.iter().enumerate() {
+            check.step(step.action).map_err(|cause| Error::Plan {
+                step: i,
+                text: plan.describe(&step.action),
+                cause: format!("{cause} on rank {rank}"),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+struct Check<'a> {
+    plan: &'a Plan,
+    rank: usize,
+    images: Vec<Copies>,
+    /// Whether rank 0 alone has the image; then the others have nothing to give.
+    on_root: Vec<bool>,
+    temps: HashMap<Temp, Window>,
+}
+
+impl<'a> Check<'a> {
+    fn new(plan: &'a Plan, rank: usize) -> Check<'a> {
+        let n = plan.graph.nodes.len();
+        let mut check =
+            Check { plan, rank, images: vec![Copies::default(); n], on_root: vec![false; n], temps: HashMap::new() };
+        for (i, state) in plan.initial.iter().enumerate() {
+            let Some(state) = state else { continue };
+            let height = plan.graph.nodes[i].shape.height;
+            let rows = match state.placement {
+                Placement::Root if rank > 0 => Window::new(0, 0),
+                Placement::Root | Placement::Replicated => Window::whole(height),
+                Placement::Strips(halo) => check.grown(height, halo),
+            };
+            check.on_root[i] = state.placement == Placement::Root;
+            check.images[i] = Copies {
+                host: state.residency.host().then_some(rows),
+                device: state.residency.device().then_some(rows),
+            };
+        }
+        check
+    }
+
+    fn height(&self, n: NodeId) -> usize {
+        self.plan.graph.node(n).shape.height
+    }
+
+    fn strip(&self, height: usize) -> Window {
+        self.plan.setting.partition.strip(self.rank, height)
+    }
+
+    fn grown(&self, height: usize, halo: Halo) -> Window {
+        let grown = self.strip(height).grown(halo.up, halo.down);
+        if halo.wrap { grown } else { grown.clipped(height) }
+    }
+
+    fn set(&mut self, n: NodeId, host: Option<Window>, device: Option<Window>) {
+        let unified = self.plan.setting.unified;
+        let both = host.or(device);
+        self.images[n.0] = if unified { Copies { host: both, device: both } } else { Copies { host, device } };
+    }
+
+    fn host(&self, n: NodeId) -> Result<Window, String> {
+        self.images[n.0].host.ok_or_else(|| format!("the host copy of {n} is stale"))
+    }
+
+    /// The rows that this rank must be able to give in a transfer that reads the whole image.
+    fn must_give(&self, n: NodeId) -> Window {
+        match (self.on_root[n.0], self.rank) {
+            (true, 0) => Window::whole(self.height(n)),
+            (true, _) => Window::new(0, 0),
+            (false, _) => self.strip(self.height(n)),
+        }
+    }
+
+    fn gives(&self, n: NodeId, rows: Window) -> Result<(), String> {
+        let need = self.must_give(n);
+        if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, must give {need}")) }
+    }
+
+    fn step(&mut self, action: Action) -> Result<(), String> {
+        match action {
+            Action::Upload(n) => {
+                let rows = self.host(n)?;
+                self.set(n, Some(rows), Some(rows));
+            }
+            Action::Download(n) => {
+                let rows = self.images[n.0].device.ok_or_else(|| format!("the device copy of {n} is stale"))?;
+                self.set(n, Some(rows), Some(rows));
+            }
+            Action::Scatter { node, .. } => {
+                self.gives(node, self.host(node)?)?;
+                self.on_root[node.0] = false;
+                self.set(node, Some(self.strip(self.height(node))), None);
+            }
+            Action::Replicate(n) => {
+                self.gives(n, self.host(n)?)?;
+                self.on_root[n.0] = false;
+                self.set(n, Some(Window::whole(self.height(n))), None);
+            }
+            Action::Gather(n) => self.gives(n, self.host(n)?)?,
+            Action::Collect(n) => {
+                self.gives(n, self.host(n)?)?;
+                self.on_root[n.0] = true;
+                let rows = if self.rank == 0 { Window::whole(self.height(n)) } else { Window::new(0, 0) };
+                self.set(n, Some(rows), None);
+            }
+            Action::Deliver(n) => {
+                self.host(n)?;
+            }
+            Action::Exchange { node, halo } => {
+                let copies = self.images[node.0];
+                self.gives(node, copies.device.or(copies.host).ok_or_else(|| format!("{node} is nowhere valid"))?)?;
+                let rows = self.grown(self.height(node), halo);
+                let on_device = copies.device.is_some();
+                self.set(node, (!on_device).then_some(rows), on_device.then_some(rows));
+            }
+            Action::Fetch { node, temp, rows } => {
+                let copies = self.images[node.0];
+                self.gives(node, copies.host.or(copies.device).ok_or_else(|| format!("{node} is nowhere valid"))?)?;
+                let consumer = self.plan.graph.node(temp.consumer);
+                let rows = self.rows(temp.consumer, rows);
+                let shape = self.plan.graph.node(node).shape;
+                self.temps.insert(temp, consumer.op.footprint(temp.input, rows, consumer.shape, shape));
+            }
+            Action::Launch { node, rows, .. } => {
+                let window = self.rows(node, rows);
+                for input in 0..self.plan.graph.node(node).inputs.len() {
+                    self.reads(node, input, window)?;
+                }
+                let held = match rows {
+                    Rows::All => Window::whole(self.height(node)),
+                    Rows::Strip(_) => window,
+                };
+                self.set(node, None, Some(held));
+            }
+            Action::Sum(n) => {
+                let rows = self.host(n)?;
+                self.set(n, Some(rows), None);
+            }
+            Action::Free(n) => self.images[n.0] = Copies::default(),
+        }
+        Ok(())
+    }
+
+    /// The rows that a launch computes (for a histogram, the rows it counts).
+    fn rows(&self, n: NodeId, rows: Rows) -> Window {
+        let node = self.plan.graph.node(n);
+        match node.op {
+            Kernel::Histogram { .. } => self.strip(self.height(node.inputs[0])),
+            Kernel::Fold(_) => Window::whole(1),
+            _ => rows.window(&self.plan.setting.partition, self.rank, node.shape.height),
+        }
+    }
+
+    fn reads(&self, n: NodeId, input: usize, rows: Window) -> Result<(), String> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let node = self.plan.graph.node(n);
+        let source = node.inputs[input];
+        let shape = self.plan.graph.node(source).shape;
+        let footprint = node.op.footprint(input, rows, node.shape, shape);
+        if let Some(held) = self.temps.get(&Temp { consumer: n, input }) {
+            return if held.covers(footprint) {
+                Ok(())
+            } else {
+                Err(format!("rows {footprint} of {source} not fetched"))
+            };
+        }
+        let held = self.images[source.0].device.ok_or_else(|| format!("the device copy of {source} is stale"))?;
+        let wrapped = match node.op.access(input) {
+            Access::Rows { reach, wrap: true } => held.covers(rows.grown(reach.up, reach.down)),
+            _ => false,
+        };
+        if wrapped || held.covers(footprint) {
+            Ok(())
+        } else {
+            Err(format!("reads rows {footprint} of {source}, of which {held} are up to date"))
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Records programs by hand, and evaluates them everywhere.
+
+use std::collections::HashMap;
+use std::panic::Location;
+
+use horus_core::buffer::{HostBuffer, Pool};
+use horus_core::comm::threads::ThreadComm;
+use horus_core::comm::{Alone, Communicator};
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::{Device, Geometry, Memory, MemoryKind};
+use horus_core::dispatch;
+use horus_core::dtype::{DType, Pixel, Scalar};
+use horus_core::execute::{Context, Stored, execute};
+use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_core::kernel::Kernel;
+use horus_core::ops::pixel::PixelOp;
+use horus_core::optimize::optimize;
+use horus_core::partition::Partition;
+use horus_core::plan::{Mode, Setting, Want, plan};
+use horus_core::reference::{self, Image};
+use horus_core::shape::{Shape, Window};
+use horus_core::simulate::Simulated;
+use horus_core::state::{Placement, Residency, State};
+use horus_core::trace::Trace;
+use horus_core::verify::verify;
+
+/// A program over given images.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Program {
+    pub(crate) graph: Graph<Op>,
+    pub(crate) sources: Vec<Image>,
+}
+
+impl Program {
+    pub(crate) fn op(&mut self, op: Op, inputs: &[NodeId], shape: Shape, dtype: DType) -> NodeId {
+        self.graph.push(Node { op, inputs: inputs.to_vec(), shape, dtype, site: Location::caller() })
+    }
+
+    pub(crate) fn source(&mut self, image: Image) -> NodeId {
+        let (shape, dtype) = (image.shape, image.dtype());
+        self.sources.push(image);
+        self.op(Op::Source(ValueId(self.sources.len() as u64 - 1)), &[], shape, dtype)
+    }
+
+    /// An operation that keeps shape and type.
+    pub(crate) fn like(&mut self, op: Op, a: NodeId) -> NodeId {
+        let (shape, dtype) = (self.graph.node(a).shape, self.graph.node(a).dtype);
+        self.op(op, &[a], shape, dtype)
+    }
+
+    pub(crate) fn convert(&mut self, a: NodeId, to: DType) -> NodeId {
+        let shape = self.graph.node(a).shape;
+        self.op(Op::Convert, &[a], shape, to)
+    }
+
+    /// A pixel operation on images.
+    pub(crate) fn pixel(&mut self, op: PixelOp, inputs: &[NodeId]) -> NodeId {
+        let last = self.graph.node(*inputs.last().unwrap());
+        let (shape, dtype) = (last.shape, op.result(last.dtype));
+        let operands = (0..inputs.len()).map(Operand::Input).collect();
+        self.op(Op::Pixel(op, operands), inputs, shape, dtype)
+    }
+
+    /// A pixel operation whose last operands are constants.
+    pub(crate) fn pixel_const(&mut self, op: PixelOp, a: NodeId, constants: &[f64]) -> NodeId {
+        let (shape, dtype) = (self.graph.node(a).shape, self.graph.node(a).dtype);
+        let mut operands = vec![Operand::Input(0)];
+        operands.extend(constants.iter().map(|c| Operand::Const(Scalar::from_f64(dtype, *c))));
+        self.op(Op::Pixel(op, operands), &[a], shape, op.result(dtype))
+    }
+
+    pub(crate) fn wanted(mut self, roots: &[NodeId]) -> Program {
+        self.graph.roots = roots.to_vec();
+        self
+    }
+}
+
+/// A reproducible image with values that provoke saturation, rounding, and (floats) signs and infinities.
+pub(crate) fn image(shape: Shape, dtype: DType, seed: u64) -> Image {
+    dispatch!(dtype, T => Image::from_fn::<T>(shape, |c, y, x| {
+        let h = hash(seed, [c, y, x]);
+        let v = match h % 16 {
+            0 => 0.0,
+            1 => -(((h >> 8) % 7) as f64),
+            2 if T::DTYPE.is_float() => -0.0,
+            3 => ((h >> 8) % 300) as f64,
+            _ => ((h >> 8) % 4096) as f64 / 16.0,
+        };
+        T::from_f64(if T::DTYPE == DType::I32 { v * 100_000.0 } else { v })
+    }))
+}
+
+fn hash(seed: u64, at: [usize; 3]) -> u64 {
+    let mut h = seed ^ 0x9e37_79b9_7f4a_7c15;
+    for v in at {
+        h = (h ^ v as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        h ^= h >> 29;
+    }
+    h
+}
+
+/// Where a program runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) ranks: usize,
+    pub(crate) mode: Mode,
+    pub(crate) separate: bool,
+    /// Whether sources start on rank 0 alone.
+    pub(crate) from_root: bool,
+}
+
+impl Place {
+    pub(crate) fn all() -> Vec<Place> {
+        let mut out = Vec::new();
+        for ranks in 1..=5 {
+            for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
+                for separate in [false, true] {
+                    let from_root = (ranks + usize::from(separate)) % 2 == 0;
+                    out.push(Place { ranks, mode, separate, from_root });
+                }
+            }
+        }
+        out
+    }
+
+    /// A few places that differ in everything.
+    pub(crate) fn some() -> Vec<Place> {
+        vec![
+            Place { ranks: 1, mode: Mode::Fused, separate: false, from_root: false },
+            Place { ranks: 1, mode: Mode::Lazy, separate: true, from_root: false },
+            Place { ranks: 3, mode: Mode::Fused, separate: true, from_root: true },
+            Place { ranks: 2, mode: Mode::Naive, separate: false, from_root: true },
+            Place { ranks: 5, mode: Mode::Lazy, separate: false, from_root: false },
+        ]
+    }
+}
+
+/// The program's roots, evaluated at `place`; the same on every rank.
+pub(crate) fn run(program: &Program, place: Place) -> Vec<Image> {
+    let mut all = if place.ranks == 1 {
+        vec![on_rank(program, place, &Alone)]
+    } else {
+        ThreadComm::run(place.ranks, |comm| on_rank(program, place, &comm))
+    };
+    let first = all.remove(0);
+    for (rank, other) in all.into_iter().enumerate() {
+        assert_eq!(other, first, "rank {} got another result than rank 0 at {place:?}", rank + 1);
+    }
+    first
+}
+
+fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) -> Vec<Image> {
+    let cpu = CpuDevice::new(Some(1)).unwrap();
+    let device: Box<dyn Device> =
+        if place.separate { Box::new(Simulated::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
+    let unified = device.memory() == MemoryKind::Unified;
+    let setting = Setting { partition: Partition::equal(place.ranks), unified, mode: place.mode };
+    let kernels = optimize(program.graph.clone(), place.mode == Mode::Fused, &mut |_, _| ());
+    let at_root = place.from_root && place.ranks > 1;
+    let state = State {
+        residency: if unified { Residency::Both } else { Residency::Host },
+        placement: if at_root { Placement::Root } else { Placement::Replicated },
+    };
+    let wants = vec![Want::Everyone; kernels.roots.len()];
+    let plan = plan(kernels, &wants, &setting, |_| state, |_| true);
+    verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+    let images = plan.graph.nodes.iter().map(|n| {
+        let Kernel::Source(v) = n.op else { return None };
+        let given = &program.sources[v.0 as usize];
+        let here = !at_root || comm.rank() == 0;
+        let window = if here { Window::whole(n.shape.height) } else { Window::new(0, 0) };
+        let host = HostBuffer::from_slice(if here { given.bytes() } else { &[] });
+        let geometry = Geometry { shape: n.shape, dtype: n.dtype, window };
+        let (host, device) = if unified { (None, Some(Memory::Host(host))) } else { (Some(host), None) };
+        Some(Stored { geometry, state, host, device })
+    });
+    let context = Context {
+        device: &*device,
+        comm,
+        pool: &Pool::new(1 << 24),
+        observer: &|_, _, _| (),
+        trace: &mut Trace::new(comm.rank(), false),
+    };
+    let outcome = execute(&plan, images.collect(), context).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+    let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered;
+    plan.graph
+        .roots
+        .iter()
+        .map(|r| {
+            let n = plan.graph.node(*r);
+            dispatch!(n.dtype, T => Image::new::<T>(n.shape, delivered[r].as_slice::<T>().to_vec()))
+        })
+        .collect()
+}
+
+/// Compares the program's roots at `places` with the reference.
+pub(crate) fn conforms(program: &Program, places: &[Place], what: &str) {
+    let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
+    for place in places {
+        let got = run(program, *place);
+        for (i, (g, w)) in got.iter().zip(&want).enumerate() {
+            assert!(g == w, "{what}: root {i} differs from the reference at {place:?}\n{}", difference(g, w));
+        }
+    }
+}
+
+fn difference(got: &Image, want: &Image) -> String {
+    if got.shape != want.shape || got.dtype() != want.dtype() {
+        return format!("{} {} instead of {} {}", got.shape, got.dtype(), want.shape, want.dtype());
+    }
+    dispatch!(got.dtype(), T => {
+        let (g, w): (&[T], &[T]) = (got.as_slice(), want.as_slice());
+        let bad: Vec<usize> = (0..g.len()).filter(|&i| g[i].scalar() != w[i].scalar() && !(g[i].is_nan() && w[i].is_nan())).collect();
+        let first = bad[0];
+        let (plane, width) = (got.shape.area(), got.shape.width);
+        format!(
+            "{} of {} pixels; first at channel {} row {} column {}: {} instead of {}",
+            bad.len(), g.len(), first / plane, first % plane / width, first % width, g[first], w[first]
+        )
+    })
+}

@@ -1,0 +1,266 @@
+//! Each operation by itself.
+
+use horus_core::dtype::{DType, Scalar};
+use horus_core::graph::Op;
+use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus_core::ops::reduce::RowReduce;
+use horus_core::shape::{Border, Shape};
+
+use crate::harness::{Place, Program, conforms, image};
+
+const SHAPES: [Shape; 6] = [
+    Shape::new(1, 1, 1),
+    Shape::new(1, 9, 1),
+    Shape::new(9, 1, 1),
+    Shape::new(7, 5, 2),
+    Shape::new(23, 37, 1),
+    Shape::new(40, 130, 1),
+];
+
+fn borders(dtype: DType) -> [Border; 5] {
+    let v = Scalar::from_f64(dtype, 3.25);
+    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(v)]
+}
+
+fn filters() -> Vec<Filter> {
+    let taps = |n: usize| (0..n).map(|i| ((i * 37 % 19) as f64 - 8.0) / 7.0).collect::<Vec<_>>();
+    let sparse = [(-2, 1), (0, 0), (0, 3), (4, -1), (1, 1)];
+    vec![
+        Filter::dense(3, 3, taps(9)),
+        Filter::dense(5, 4, taps(20)),
+        Filter::row(taps(7)),
+        Filter::column(taps(9)),
+        Filter::dense(11, 17, taps(187)),
+        Filter::dense(5, 4, taps(20)).flipped(),
+        Filter::sparse(sparse, taps(5)),
+    ]
+}
+
+#[test]
+fn pixel_operations() {
+    for row in TABLE {
+        for dtype in DType::ALL {
+            for shape in SHAPES {
+                let mut p = Program::default();
+                let a = p.source(image(shape, dtype, 1));
+                let b = p.source(image(shape, dtype, 2));
+                let c = p.source(image(shape, dtype, 3));
+                let out = match row.kind {
+                    PixelKind::Unary => p.pixel(row.op, &[a]),
+                    PixelKind::Binary | PixelKind::Compare => p.pixel(row.op, &[a, b]),
+                    PixelKind::Ternary => p.pixel(row.op, &[a, b, c]),
+                    PixelKind::Select => {
+                        let mask = p.pixel(PixelOp::Lt, &[a, b]);
+                        p.pixel(row.op, &[mask, b, c])
+                    }
+                };
+                conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape}", row.name));
+            }
+        }
+    }
+}
+
+#[test]
+fn pixel_operations_with_constants() {
+    for row in TABLE {
+        for dtype in DType::ALL {
+            let mut p = Program::default();
+            let a = p.source(image(Shape::new(7, 21, 1), dtype, 4));
+            let out = match row.kind {
+                PixelKind::Binary | PixelKind::Compare => p.pixel_const(row.op, a, &[5.0]),
+                PixelKind::Ternary => p.pixel_const(row.op, a, &[3.0, 20.0]),
+                _ => continue,
+            };
+            conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} with constants", row.name));
+        }
+    }
+}
+
+#[test]
+fn conversions() {
+    for from in DType::ALL {
+        for to in DType::ALL {
+            for shape in SHAPES {
+                let mut p = Program::default();
+                let a = p.source(image(shape, from, 5));
+                let half = p.pixel_const(PixelOp::Div, a, &[2.0]);
+                let out = p.convert(half, to);
+                conforms(&p.wanted(&[out]), &Place::some(), &format!("{from} to {to} {shape}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn linear_filters() {
+    for dtype in [DType::F32, DType::F64] {
+        for border in borders(dtype) {
+            for shape in SHAPES {
+                for filter in filters() {
+                    let mut p = Program::default();
+                    let a = p.source(image(shape, dtype, 6));
+                    let out = p.like(Op::Correlate(filter.clone(), border), a);
+                    conforms(
+                        &p.wanted(&[out]),
+                        &Place::some(),
+                        &format!("correlate {filter} {dtype} {border} {shape}"),
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn separable_filters() {
+    for dtype in [DType::F32, DType::F64] {
+        for border in borders(dtype) {
+            for shape in SHAPES {
+                for (r, c) in [(3, 3), (7, 5), (4, 6), (43, 43)] {
+                    let taps = |n: usize| (0..n).map(|i| ((i * 29 % 13) as f64 - 5.0) / 9.0).collect::<Vec<_>>();
+                    let (row, column) = (Filter::row(taps(r)), Filter::column(taps(c)));
+                    let mut p = Program::default();
+                    let a = p.source(image(shape, dtype, 7));
+                    let out = p.like(Op::Separable { row, column, border }, a);
+                    let what = format!("separable {r} {c} {dtype} {border} {shape}");
+                    conforms(&p.wanted(&[out]), &Place::some(), &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn generalized_convolutions() {
+    let window = Filter::dense(3, 4, [1.0, -2.0, 3.0, 0.5, 0.0, 1.0, 2.0, -1.0, 1.0, 4.0, 1.0, 2.0]);
+    for dtype in DType::ALL {
+        for combine in Combine::ALL {
+            for reduce in Reduce::ALL {
+                for border in borders(dtype) {
+                    let mut p = Program::default();
+                    let a = p.source(image(Shape::new(9, 35, 1), dtype, 8));
+                    let g = Generalized { window: window.clone(), combine, reduce };
+                    let out = p.like(Op::Generalized(g, border), a);
+                    let what = format!("generalized {combine:?} {reduce:?} {dtype} {border}");
+                    conforms(&p.wanted(&[out]), &Place::some(), &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn erosions_dilations_and_medians() {
+    for dtype in DType::ALL {
+        for border in borders(dtype) {
+            for shape in SHAPES {
+                for reduce in [Reduce::Min, Reduce::Max] {
+                    let window = Filter::dense(5, 3, vec![1.0; 15]);
+                    let mut p = Program::default();
+                    let a = p.source(image(shape, dtype, 9));
+                    let out =
+                        p.like(Op::Generalized(Generalized { window, combine: Combine::Pixel, reduce }, border), a);
+                    conforms(&p.wanted(&[out]), &Place::some(), &format!("{reduce:?} 5x3 {dtype} {border} {shape}"));
+                }
+                for size in [MedianSize::Three, MedianSize::Five] {
+                    let mut p = Program::default();
+                    let a = p.source(image(shape, dtype, 10));
+                    let out = p.like(Op::Median(size, border), a);
+                    conforms(&p.wanted(&[out]), &Place::some(), &format!("median {size:?} {dtype} {border} {shape}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn affine_maps() {
+    for dtype in DType::ALL {
+        for border in borders(dtype) {
+            for shape in SHAPES {
+                let maps = [
+                    (rotation(30.0, shape), shape),
+                    (rotation(-90.0, shape), shape),
+                    (
+                        [[0.5, 0.0, -0.25], [0.0, 2.5, 0.75]],
+                        Shape::new(2 * shape.height + 1, shape.width, shape.channels),
+                    ),
+                ];
+                for (matrix, out_shape) in maps {
+                    for how in Interpolation::ALL {
+                        let mut p = Program::default();
+                        let a = p.source(image(shape, dtype, 11));
+                        let map = Affine::new(matrix, out_shape).unwrap();
+                        let out = p.op(Op::Warp(map, how, border), &[a], out_shape, dtype);
+                        conforms(&p.wanted(&[out]), &Place::some(), &format!("{how:?} {dtype} {border} {shape}"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn flips_transposes_and_channels() {
+    for dtype in DType::ALL {
+        for shape in SHAPES {
+            let mut p = Program::default();
+            let a = p.source(image(shape, dtype, 12));
+            let turned = Shape::new(shape.width, shape.height, shape.channels);
+            let mut roots = vec![p.op(Op::Transpose, &[a], turned, dtype)];
+            for flip in [Flip::Horizontal, Flip::Vertical, Flip::Both] {
+                roots.push(p.like(Op::Flip(flip), a));
+            }
+            let plane = Shape::new(shape.height, shape.width, 1);
+            let last = p.op(Op::Channel(shape.channels - 1), &[a], plane, dtype);
+            let first = p.op(Op::Channel(0), &[a], plane, dtype);
+            let merged = p.op(Op::Merge, &[last, first, last], Shape { channels: 3, ..plane }, dtype);
+            roots.extend([last, merged]);
+            conforms(&p.wanted(&roots), &Place::some(), &format!("layout {dtype} {shape}"));
+        }
+    }
+}
+
+#[test]
+fn reductions_on_every_number_of_ranks() {
+    for dtype in DType::ALL {
+        for shape in SHAPES {
+            let mut p = Program::default();
+            let a = p.source(image(shape, dtype, 13));
+            let column = Shape::new(shape.height, 1, shape.channels);
+            let one = Shape::new(1, 1, 1);
+            let mut roots = Vec::new();
+            for how in [RowReduce::Sum, RowReduce::Min, RowReduce::Max] {
+                let rows = p.op(Op::RowReduce(how), &[a], column, how.result(dtype));
+                let all = p.op(Op::Fold(how.fold()), &[rows], one, how.result(dtype));
+                roots.extend([rows, all]);
+            }
+            let mean = p.pixel_const(PixelOp::Div, roots[1], &[shape.len() as f64]);
+            let how = RowReduce::SquaredDeviation;
+            let rows = p.op(Op::RowReduce(how), &[a, mean], column, DType::F64);
+            roots.push(p.op(Op::Fold(how.fold()), &[rows], one, DType::F64));
+            let (lo, hi) = (Scalar::F64(0.0), Scalar::F64(250.0));
+            roots.push(p.op(Op::Histogram { bins: 16, lo, hi }, &[a], Shape::new(1, 16, 1), DType::F64));
+            conforms(&p.wanted(&roots), &Place::all(), &format!("reductions {dtype} {shape}"));
+        }
+    }
+}
+
+#[test]
+fn strips_thinner_than_the_halo_and_ranks_without_rows() {
+    for (height, radius) in [(2, 1), (3, 4), (5, 7), (6, 2), (11, 9)] {
+        for border in borders(DType::F32) {
+            let n = 2 * radius + 1;
+            let taps: Vec<f64> = (0..n * 3).map(|i| 1.0 / (1.0 + i as f64)).collect();
+            let mut p = Program::default();
+            let a = p.source(image(Shape::new(height, 13, 1), DType::F32, 14));
+            let b = p.like(Op::Correlate(Filter::dense(n, 3, taps.clone()), border), a);
+            let c = p.pixel_const(PixelOp::Mul, b, &[0.5]);
+            let d = p.like(Op::Correlate(Filter::dense(n, 3, taps), border), c);
+            let e = p.pixel(PixelOp::Max, &[d, a]);
+            conforms(&p.wanted(&[e]), &Place::all(), &format!("height {height} radius {radius} {border}"));
+        }
+    }
+}

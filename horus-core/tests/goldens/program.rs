@@ -1,0 +1,68 @@
+//! Programs built node by node, as the recorder would.
+
+use std::panic::Location;
+
+use horus_core::dtype::{DType, Scalar};
+use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::reduce::RowReduce;
+use horus_core::reference::{Image, evaluate};
+use horus_core::shape::Shape;
+
+/// A program under construction, over one image.
+pub(crate) struct Program {
+    graph: Graph<Op>,
+    input: Image,
+}
+
+impl Program {
+    /// The empty program over `input`, and the node of that.
+    pub(crate) fn over(input: &Image) -> (Program, NodeId) {
+        let mut p = Program { graph: Graph::default(), input: input.clone() };
+        let source = p.add(Op::Source(ValueId(0)), &[], input.shape, input.dtype());
+        (p, source)
+    }
+
+    pub(crate) fn add(&mut self, op: Op, inputs: &[NodeId], shape: Shape, dtype: DType) -> NodeId {
+        self.graph.push(Node { op, inputs: inputs.to_vec(), shape, dtype, site: Location::caller() })
+    }
+
+    /// An operation that keeps shape and type of its first input.
+    pub(crate) fn like(&mut self, op: Op, inputs: &[NodeId]) -> NodeId {
+        let first = self.graph.node(inputs[0]);
+        let (shape, dtype) = (first.shape, first.dtype);
+        self.add(op, inputs, shape, dtype)
+    }
+
+    /// A pixel operation on nodes, then constants.
+    pub(crate) fn pixel(&mut self, op: PixelOp, inputs: &[NodeId], constants: &[Scalar]) -> NodeId {
+        let nodes = (0..inputs.len()).map(Operand::Input);
+        let operands = nodes.chain(constants.iter().copied().map(Operand::Const)).collect();
+        self.like(Op::Pixel(op, operands), inputs)
+    }
+
+    /// The source reduced over everything: along rows, then over the column of results.
+    pub(crate) fn reduce(&mut self, how: RowReduce, inputs: &[NodeId]) -> NodeId {
+        let column = Shape { width: 1, ..self.input.shape };
+        let dtype = how.result(self.input.dtype());
+        let rows = self.add(Op::RowReduce(how), inputs, column, dtype);
+        self.add(Op::Fold(how.fold()), &[rows], Shape::new(1, 1, 1), dtype)
+    }
+
+    /// The values of some nodes.
+    pub(crate) fn values(mut self, roots: &[NodeId]) -> Vec<Image> {
+        self.graph.roots = roots.to_vec();
+        evaluate(&self.graph, &|_| self.input.clone())
+    }
+
+    pub(crate) fn value(self, root: NodeId) -> Image {
+        self.values(&[root]).remove(0)
+    }
+}
+
+/// The result of one operation that keeps shape and type.
+pub(crate) fn apply(op: Op, input: &Image) -> Image {
+    let (mut p, source) = Program::over(input);
+    let node = p.like(op, &[source]);
+    p.value(node)
+}

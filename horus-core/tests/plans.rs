@@ -1,0 +1,297 @@
+//! Plans of known programs, step by step, without any device.
+
+use std::panic::Location;
+
+use horus_core::dtype::{DType, Scalar};
+use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_core::ops::geometric::{Affine, Interpolation, rotation};
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::optimize::optimize;
+use horus_core::partition::Partition;
+use horus_core::plan::{Action, Counts, Mode, Plan, Setting, Want, plan};
+use horus_core::shape::{Border, Shape};
+use horus_core::state::{Placement, Residency, State};
+use horus_core::verify::verify;
+
+/// Builds recorded programs by hand.
+struct Recorder {
+    graph: Graph<Op>,
+    shape: Shape,
+}
+
+impl Recorder {
+    fn new(height: usize, width: usize) -> Recorder {
+        Recorder { graph: Graph::default(), shape: Shape::new(height, width, 1) }
+    }
+
+    fn op(&mut self, op: Op, inputs: &[NodeId], dtype: DType) -> NodeId {
+        let (inputs, shape) = (inputs.to_vec(), self.shape);
+        self.graph.push(Node { op, inputs, shape, dtype, site: Location::caller() })
+    }
+
+    fn source(&mut self, dtype: DType) -> NodeId {
+        let value = ValueId(self.graph.nodes.len() as u64);
+        self.op(Op::Source(value), &[], dtype)
+    }
+
+    /// A `u8` file, scaled to 0..1.
+    fn picture(&mut self) -> NodeId {
+        let s = self.source(DType::U8);
+        let f = self.op(Op::Convert, &[s], DType::F32);
+        self.constant(PixelOp::Div, f, 255.0)
+    }
+
+    fn fill(&mut self, v: f32) -> NodeId {
+        self.op(Op::Fill(Scalar::F32(v)), &[], DType::F32)
+    }
+
+    fn binary(&mut self, op: PixelOp, a: NodeId, b: NodeId) -> NodeId {
+        self.op(Op::Pixel(op, vec![Operand::Input(0), Operand::Input(1)]), &[a, b], DType::F32)
+    }
+
+    fn constant(&mut self, op: PixelOp, a: NodeId, c: f32) -> NodeId {
+        self.op(Op::Pixel(op, vec![Operand::Input(0), Operand::Const(Scalar::F32(c))]), &[a], DType::F32)
+    }
+
+    fn absdiv(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        let operands = vec![Operand::Input(0), Operand::Input(1), Operand::Const(Scalar::F32(1e-3))];
+        self.op(Op::Pixel(PixelOp::AbsDiv, operands), &[a, b], DType::F32)
+    }
+
+    fn correlate(&mut self, a: NodeId, filter: Filter, border: Border) -> NodeId {
+        self.op(Op::Correlate(filter, border), &[a], DType::F32)
+    }
+
+    fn gauss_xy(&mut self, a: NodeId, su: usize, sv: usize, order: usize) -> NodeId {
+        let r = 3 * su.max(sv);
+        let row = Filter::row(vec![su as f64; 2 * r + 1]);
+        let column = Filter::column(vec![(100 * sv + order) as f64; 2 * r + 1]);
+        self.op(Op::Separable { row, column, border: Border::Reflect101 }, &[a], DType::F32)
+    }
+
+    fn gauss_2d(&mut self, a: NodeId, theta: f64, su: usize, sv: usize, order: usize) -> NodeId {
+        let n = 6 * su.max(sv) + 1;
+        let taps = vec![theta + (100 * sv + order) as f64; n * n];
+        self.correlate(a, Filter::dense(n, n, taps), Border::Reflect101)
+    }
+
+    fn rotate(&mut self, a: NodeId, degrees: f64) -> NodeId {
+        let map = Affine::new(rotation(degrees, self.shape), self.shape).unwrap();
+        let outside = Border::Constant(Scalar::F32(0.0));
+        self.op(Op::Warp(map, Interpolation::Bilinear, outside), &[a], DType::F32)
+    }
+
+    fn detect(&mut self, acc: NodeId, f1: NodeId, f2: NodeId, scale: f32) -> NodeId {
+        let d = self.absdiv(f1, f2);
+        let d = self.constant(PixelOp::Mul, d, scale);
+        self.binary(PixelOp::Max, acc, d)
+    }
+}
+
+const SCALES: [(usize, usize); 9] = [(3, 1), (3, 2), (3, 3), (5, 1), (5, 2), (5, 3), (7, 1), (7, 2), (7, 3)];
+
+fn conv_rot(size: usize, thetas: usize) -> Graph<Op> {
+    let mut p = Recorder::new(size, size);
+    let image = p.picture();
+    let mut result = p.fill(0.0);
+    for t in 0..thetas {
+        let theta = 15.0 * t as f64;
+        let rotated = p.rotate(image, theta);
+        let mut contrast = p.fill(0.0);
+        for (su, sv) in SCALES {
+            let f1 = p.gauss_xy(rotated, su, sv, 2);
+            let f2 = p.gauss_xy(rotated, su, sv, 0);
+            contrast = p.detect(contrast, f1, f2, (su * sv) as f32);
+        }
+        let back = p.rotate(contrast, -theta);
+        result = p.binary(PixelOp::Max, result, back);
+    }
+    p.graph.roots = vec![result, image];
+    p.graph
+}
+
+fn conv_2d(size: usize, thetas: usize) -> Graph<Op> {
+    let mut p = Recorder::new(size, size);
+    let image = p.picture();
+    let mut result = p.fill(0.0);
+    for t in 0..thetas {
+        for (su, sv) in SCALES {
+            let f1 = p.gauss_2d(image, 15.0 * t as f64, su, sv, 2);
+            let f2 = p.gauss_2d(image, 15.0 * t as f64, su, sv, 0);
+            result = p.detect(result, f1, f2, (su * sv) as f32);
+        }
+    }
+    p.graph.roots = vec![result, image];
+    p.graph
+}
+
+fn make(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode) -> Plan {
+    let setting = Setting { partition: Partition::equal(ranks), unified, mode };
+    let residency = if unified { Residency::Both } else { Residency::Host };
+    let placement = if ranks == 1 { Placement::Replicated } else { Placement::Root };
+    let mut wants = vec![Want::Root];
+    wants.resize(graph.roots.len(), Want::Keep);
+    let kernels = optimize(graph, mode == Mode::Fused, &mut |_, _| ());
+    let p = plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true);
+    verify(&p).unwrap_or_else(|e| panic!("{e}\n{p}"));
+    p
+}
+
+/// The steps without node numbers and reasons.
+fn steps(p: &Plan) -> Vec<String> {
+    p.steps.iter().map(|s| p.describe(&s.action).split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn conv_rot_on_one_gpu_uploads_once_and_downloads_once() {
+    let c = make(conv_rot(1024, 12), 1, false, Mode::Fused).counts();
+    assert_eq!((c.uploads, c.downloads), (1, 1));
+    // The conversion, and per orientation a rotation, a filter bank, and the way back into the maximum.
+    assert!(c.launches <= 1 + 12 * 3, "{c:?}");
+}
+
+#[test]
+fn conv_rot_fuses_each_orientation_into_one_filter_bank() {
+    let p = make(conv_rot(64, 1), 1, false, Mode::Fused);
+    let want = "launch %58 64x64 f32 = row 1x43 + row 1x31 + row 1x19 + 6x correlate 43x1 + 6x correlate 31x1 + \
+                6x correlate 19x1 + 9x absdiv + 9x mul + 9x max";
+    let bank = steps(&p).into_iter().find(|s| s.contains("absdiv")).unwrap();
+    let parts = |s: &str| {
+        let text = s.split(" = ").nth(1).unwrap().split(" (").next().unwrap().to_owned();
+        let mut parts: Vec<String> = text.split(" + ").map(str::to_owned).collect();
+        parts.sort();
+        parts
+    };
+    assert_eq!(parts(&bank), parts(want));
+}
+
+#[test]
+fn lazy_mode_copies_no_more_than_fused_mode() {
+    let c = make(conv_rot(256, 2), 1, false, Mode::Lazy).counts();
+    assert_eq!((c.uploads, c.downloads), (1, 1));
+}
+
+#[test]
+fn naive_mode_copies_every_operand_of_every_operation() {
+    // Per orientation: rotate (1 up, 1 down), set (0, 1), 9 x [2 filters (1, 1), absdiv (2, 1), mul (1, 1), max (2, 1)],
+    // rotate back (1, 1), max (2, 1); once: convert (1, 1), divide (1, 1), the zero image (0, 1).
+    let per_orientation = (1 + 9 * (2 + 2 + 1 + 2) + 1 + 2, 1 + 1 + 9 * 5 + 1 + 1);
+    let c = make(conv_rot(256, 2), 1, false, Mode::Naive).counts();
+    assert_eq!((c.uploads, c.downloads), (2 + 2 * per_orientation.0, 3 + 2 * per_orientation.1));
+    assert_eq!(c.launches, c.downloads);
+}
+
+#[test]
+fn a_device_on_host_memory_copies_nothing() {
+    for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
+        assert_eq!(make(conv_rot(128, 2), 1, true, mode).counts().copies(), 0);
+    }
+}
+
+#[test]
+fn conv_2d_on_four_ranks_scatters_exchanges_and_gathers_once() {
+    for unified in [true, false] {
+        let p = make(conv_2d(1024, 3), 4, unified, Mode::Fused);
+        let c = p.counts();
+        let between = Counts { scatters: 1, exchanges: 1, gathers: 1, ..Counts::default() };
+        assert_eq!(Counts { launches: 0, uploads: 0, downloads: 0, ..c }, between, "{p}");
+        let depth = p.steps.iter().find_map(|s| match s.action {
+            Action::Exchange { halo, .. } => Some((halo.up, halo.down)),
+            _ => None,
+        });
+        assert_eq!(depth, Some((21, 21)), "the widest radius serves the whole bank");
+    }
+}
+
+#[test]
+fn conv_2d_banks_hold_filters_of_one_size() {
+    let p = make(conv_2d(64, 2), 1, false, Mode::Fused);
+    let banks: Vec<String> = steps(&p).into_iter().filter(|s| s.contains("correlate")).collect();
+    assert_eq!(banks.len(), 6, "{banks:#?}");
+    assert!(banks.iter().all(|b| b.contains("6x correlate")), "{banks:#?}");
+}
+
+#[test]
+fn conv_rot_on_four_ranks_replicates_the_image_and_fetches_footprints() {
+    let p = make(conv_rot(1024, 12), 4, false, Mode::Fused);
+    let c = p.counts();
+    assert_eq!((c.replications, c.gathers, c.exchanges), (1, 1, 0), "{p}");
+    assert_eq!(c.footprints, 12, "one per rotation back");
+}
+
+#[test]
+fn naive_mode_scatters_and_gathers_around_every_operation() {
+    let c = make(conv_2d(256, 1), 4, false, Mode::Naive).counts();
+    // Two pixel operations, the zero image, and 9 x [2 filters, absdiv, mul, max].
+    let operands = 2 + 9 * (2 + 2 + 1 + 2);
+    let results = 3 + 9 * 5;
+    assert_eq!((c.scatters, c.uploads), (operands, operands));
+    assert_eq!(c.downloads, results);
+    assert_eq!(c.gathers, results, "every result");
+}
+
+#[test]
+fn a_pixel_operation_computes_on_the_halo_instead_of_exchanging() {
+    let mut p = Recorder::new(100, 10);
+    let a = p.source(DType::F32);
+    let box3 = Filter::dense(3, 3, vec![1.0; 9]);
+    let blurred = p.correlate(a, box3.clone(), Border::Reflect101);
+    let squared = p.constant(PixelOp::Mul, a, 2.0);
+    let again = p.correlate(squared, box3, Border::Reflect101);
+    let sum = p.binary(PixelOp::Add, blurred, again);
+    p.graph.roots = vec![sum];
+    let plan = make(p.graph, 3, true, Mode::Lazy);
+    assert_eq!(plan.counts().exchanges, 1, "{plan}");
+}
+
+#[test]
+fn a_wrapped_border_is_exchanged_around_the_edge() {
+    let mut p = Recorder::new(60, 8);
+    let a = p.source(DType::F32);
+    let f = p.correlate(a, Filter::column([1.0, 2.0, 3.0]), Border::Wrap);
+    p.graph.roots = vec![f];
+    let plan = make(p.graph, 4, true, Mode::Fused);
+    let wrapped = plan.steps.iter().any(|s| matches!(s.action, Action::Exchange { halo, .. } if halo.wrap));
+    assert!(wrapped, "{plan}");
+}
+
+#[test]
+fn a_sum_moves_one_value_per_row() {
+    let mut p = Recorder::new(1000, 1000);
+    let a = p.source(DType::F32);
+    p.shape = Shape::new(1000, 1, 1);
+    let rows = p.op(Op::RowReduce(RowReduce::Sum), &[a], DType::F64);
+    p.shape = Shape::new(1, 1, 1);
+    let sum = p.op(Op::Fold(Fold::Sum), &[rows], DType::F64);
+    p.graph.roots = vec![sum];
+    let plan = make(p.graph, 4, false, Mode::Fused);
+    assert_eq!(
+        steps(&plan),
+        [
+            "scatter %0 1000x1000 f32",
+            "upload %0 1000x1000 f32",
+            "launch %1 1000x1 f64 = row_sum (%0)",
+            "free %0 1000x1000 f32",
+            "fetch rows of %1 1000x1 f64 for %2",
+            "launch %2 1x1 f64 = fold_sum (%1)",
+            "free %1 1000x1 f64",
+            "download %2 1x1 f64",
+            "deliver %2 1x1 f64",
+        ]
+    );
+}
+
+#[test]
+fn a_plan_with_a_step_left_out_is_caught() {
+    let whole = make(conv_2d(256, 1), 4, false, Mode::Fused);
+    for (i, step) in whole.steps.iter().enumerate() {
+        if matches!(step.action, Action::Free(_) | Action::Deliver(_) | Action::Gather(_)) {
+            continue;
+        }
+        let mut broken = whole.clone();
+        broken.steps.remove(i);
+        assert!(verify(&broken).is_err(), "leaving out {:?} goes unnoticed", step.action);
+    }
+}

@@ -1,0 +1,181 @@
+//! The session that users open: it picks the device.
+
+use std::ops::Deref;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use horus_core::comm::{Alone, Communicator};
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
+use horus_core::error::{Error, Result};
+use horus_core::plan::Mode;
+use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
+
+/// An open session: images live in it, and programs run on its device. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Session(CoreSession);
+
+impl Session {
+    /// A session on what is there.
+    ///
+    /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`), `HORUS_THREADS` (a number) and `HORUS_MODE`
+    /// (`naive`, `lazy`, `fused`).
+    ///
+    /// # Errors
+    /// [`Error::Config`] if the environment asks for what does not exist.
+    pub fn new() -> Result<Session> {
+        Session::builder().build()
+    }
+
+    /// Settings for a session.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl Deref for Session {
+    type Target = CoreSession;
+    fn deref(&self) -> &CoreSession {
+        &self.0
+    }
+}
+
+/// A device asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Auto,
+    Cpu,
+}
+
+impl FromStr for Choice {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Choice> {
+        match s {
+            "auto" | "" => Ok(Choice::Auto),
+            "cpu" => Ok(Choice::Cpu),
+            _ if s == "cuda" || s.starts_with("cuda:") => {
+                Err(Error::Config(format!("device {s:?}: this build of Horus has no CUDA backend")))
+            }
+            _ => Err(Error::Config(format!("device {s:?} is not one of auto, cpu, cuda, cuda:N"))),
+        }
+    }
+}
+
+type Configure = Box<dyn FnOnce(SessionBuilder) -> SessionBuilder>;
+
+/// Settings of a [`Session`]. What is not set comes from the environment, then from a default.
+#[must_use]
+#[derive(Default)]
+pub struct Builder {
+    device: Option<String>,
+    threads: Option<usize>,
+    mode: Option<Mode>,
+    comm: Option<Arc<dyn Communicator>>,
+    configure: Vec<Configure>,
+}
+
+impl Builder {
+    /// The device: `auto` or `cpu`.
+    pub fn device(mut self, name: impl Into<String>) -> Self {
+        self.device = Some(name.into());
+        self
+    }
+
+    /// Threads of the CPU device (default: one per core). Results do not depend on it.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// How much of the machinery is used.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Runs on the ranks of `comm`.
+    pub fn communicator(mut self, comm: Arc<dyn Communicator>) -> Self {
+        self.comm = Some(comm);
+        self
+    }
+
+    /// Divides rows among ranks in proportion to `weights`, one per rank.
+    pub fn weights(self, weights: Vec<f64>) -> Self {
+        self.with(move |b| b.weights(weights))
+    }
+
+    /// Calls `observer` before each step of each evaluation.
+    pub fn observer(self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
+        self.with(move |b| b.observer(observer))
+    }
+
+    /// Gives the text of each recorded graph, of each pass and of each plan to `sink`.
+    pub fn explain(self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.with(move |b| b.explain(sink))
+    }
+
+    /// Also counts the transfers that naive mode would have made.
+    pub fn compare_naive(self, on: bool) -> Self {
+        self.with(move |b| b.compare_naive(on))
+    }
+
+    /// Records when each step ran; see [`CoreSession::trace_json`].
+    pub fn trace(self, on: bool) -> Self {
+        self.with(move |b| b.trace(on))
+    }
+
+    /// Evaluates without being asked once so many operations are recorded, or so many bytes of images are alive only
+    /// because recorded operations read them.
+    pub fn flush_limits(self, operations: usize, bytes: usize) -> Self {
+        self.with(move |b| b.flush_limits(operations, bytes))
+    }
+
+    fn with(mut self, f: impl FnOnce(SessionBuilder) -> SessionBuilder + 'static) -> Self {
+        self.configure.push(Box::new(f));
+        self
+    }
+
+    /// Opens the session.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if a setting cannot be honoured.
+    pub fn build(self) -> Result<Session> {
+        let name = self.device.or_else(|| variable("HORUS_DEVICE")).unwrap_or_default();
+        let threads = match self.threads {
+            Some(n) => Some(n),
+            None => parsed("HORUS_THREADS", |s| s.parse::<usize>().map_err(|_| "a number of threads".into()))?,
+        };
+        let mode = match self.mode {
+            Some(m) => m,
+            None => parsed("HORUS_MODE", Mode::from_str)?.unwrap_or_default(),
+        };
+        let device: Box<dyn Device> = match name.parse()? {
+            Choice::Auto | Choice::Cpu => Box::new(CpuDevice::new(threads)?),
+        };
+        log::info!("computing on {}", device.name());
+        let builder = CoreSession::on(device).communicator(self.comm.unwrap_or_else(|| Arc::new(Alone))).mode(mode);
+        let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
+        Ok(Session(builder.build()?))
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|v| !v.is_empty())
+}
+
+fn parsed<T>(name: &str, parse: impl Fn(&str) -> std::result::Result<T, String>) -> Result<Option<T>> {
+    variable(name).map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: expected {e}")))).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_chosen_by_name() {
+        assert_eq!("auto".parse::<Choice>().unwrap(), Choice::Auto);
+        assert_eq!("cpu".parse::<Choice>().unwrap(), Choice::Cpu);
+        assert!("cuda:0".parse::<Choice>().unwrap_err().to_string().contains("no CUDA backend"));
+        assert!("tpu".parse::<Choice>().unwrap_err().to_string().contains("not one of"));
+    }
+}
