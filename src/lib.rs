@@ -32,11 +32,14 @@ pub use session::{Builder, Session};
 /// What a program needs: `use horus::prelude::*`.
 pub mod prelude {
     pub use crate::session::{Builder, Session};
-    pub use horus_core::dtype::{DType, Float, Pixel};
+    pub use horus_core::dtype::{DType, Float, Pixel, Scalar};
     pub use horus_core::error::{Error, Result};
-    pub use horus_core::image::Image;
+    pub use horus_core::filters;
+    pub use horus_core::image::{Image, Value};
+    pub use horus_core::io::{AnyImage, Depth, SaveOptions, Scale, Scaling};
     pub use horus_core::ops::geometric::{Flip, Interpolation};
-    pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
+    pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
     pub use horus_core::plan::Mode;
+    pub use horus_core::session::{Progress, Stats};
     pub use horus_core::shape::{Border, Shape};
 }

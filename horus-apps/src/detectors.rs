@@ -1,0 +1,122 @@
+//! Three ways to find lines with oriented anisotropic Gaussians (thesis, section 2.4).
+//!
+//! All compute, over orientations and over scales `sigma_u` along and `sigma_v` across a line, the largest
+//! `|second derivative across the line / smoothed image| * sigma_u * sigma_v`. They differ in what they turn: the image,
+//! the filter, or the directions along which the filter is decomposed. Images are scaled to `0..=1`.
+
+use horus::prelude::*;
+
+/// Where the smoothed image is darker than this, there is no contrast to measure.
+const DARK: f32 = 1e-3;
+
+/// The orientations and scales that a detector searches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// Angle between orientations, in degrees.
+    pub theta_step: f64,
+    /// Scales along the line, in pixels.
+    pub sigma_u: Vec<f64>,
+    /// Scales across the line, in pixels.
+    pub sigma_v: Vec<f64>,
+}
+
+impl Default for Params {
+    fn default() -> Params {
+        Params { theta_step: 15.0, sigma_u: vec![3.0, 5.0, 7.0], sigma_v: vec![1.0, 2.0, 3.0] }
+    }
+}
+
+impl Params {
+    /// The orientations in degrees: multiples of the step below 180.
+    pub fn orientations(&self) -> impl Iterator<Item = f64> {
+        let step = self.theta_step;
+        (0u32..).map(move |i| f64::from(i) * step).take_while(|theta| *theta < 180.0)
+    }
+
+    /// All pairs of a scale along and a scale across the line.
+    pub fn scales(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.sigma_u.iter().flat_map(|&su| self.sigma_v.iter().map(move |&sv| (su, sv)))
+    }
+}
+
+/// A line detector: takes a one-channel image in `0..=1`, returns the line response.
+///
+/// # Errors
+/// If a scale is not positive and finite, or the step is not finite.
+pub type Detector = fn(&Image<f32>, &Params) -> Result<Image<f32>>;
+
+/// Rotates the image, filters along its axes, rotates the response back (Figure 2.1).
+///
+/// # Errors
+/// As [`Detector`].
+pub fn convrot(image: &Image<f32>, params: &Params) -> Result<Image<f32>> {
+    let mut result = image.zeros_like();
+    for theta in params.orientations() {
+        let rotated = image.rotate(theta)?;
+        let mut contrast = image.zeros_like();
+        for (su, sv) in params.scales() {
+            let filtered1 = rotated.gauss_xy(su, sv, 0, 2)?;
+            let filtered2 = rotated.gauss_xy(su, sv, 0, 0)?;
+            let detected = filtered1.absdiv(&filtered2, DARK)? * (su * sv) as f32;
+            contrast = contrast.max(&detected)?;
+        }
+        let back_rotated = contrast.rotate(-theta)?;
+        result = result.max(&back_rotated)?;
+    }
+    Ok(result)
+}
+
+/// Filters the image with turned two-dimensional kernels (Figure 2.7 with `gauss2D`).
+///
+/// # Errors
+/// As [`Detector`].
+pub fn conv2d(image: &Image<f32>, params: &Params) -> Result<Image<f32>> {
+    let mut result = image.zeros_like();
+    for theta in params.orientations() {
+        for (su, sv) in params.scales() {
+            let filtered1 = image.gauss_2d(theta, su, sv, 0, 2)?;
+            let filtered2 = image.gauss_2d(theta, su, sv, 0, 0)?;
+            let contrast = filtered1.absdiv(&filtered2, DARK)? * (su * sv) as f32;
+            result = result.max(&contrast)?;
+        }
+    }
+    Ok(result)
+}
+
+/// Filters along and across the line, sampling the image between its pixels (Figure 2.7 with `gaussUV`).
+///
+/// # Errors
+/// As [`Detector`].
+pub fn convuv(image: &Image<f32>, params: &Params) -> Result<Image<f32>> {
+    let mut result = image.zeros_like();
+    for theta in params.orientations() {
+        for (su, sv) in params.scales() {
+            let filtered1 = image.gauss_uv(theta, su, sv, 0, 2)?;
+            let filtered2 = image.gauss_uv(theta, su, sv, 0, 0)?;
+            let contrast = filtered1.absdiv(&filtered2, DARK)? * (su * sv) as f32;
+            result = result.max(&contrast)?;
+        }
+    }
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orientations_cover_the_half_circle() {
+        let angles: Vec<f64> = Params::default().orientations().collect();
+        assert_eq!((angles.len(), angles[0], angles[11]), (12, 0.0, 165.0));
+        let whole = Params { theta_step: 180.0, ..Params::default() };
+        assert_eq!(whole.orientations().collect::<Vec<_>>(), [0.0]);
+        let uneven = Params { theta_step: 70.0, ..Params::default() };
+        assert_eq!(uneven.orientations().collect::<Vec<_>>(), [0.0, 70.0, 140.0]);
+    }
+
+    #[test]
+    fn scales_are_all_pairs() {
+        let params = Params { sigma_u: vec![3.0, 5.0], sigma_v: vec![1.0, 2.0], ..Params::default() };
+        assert_eq!(params.scales().collect::<Vec<_>>(), [(3.0, 1.0), (3.0, 2.0), (5.0, 1.0), (5.0, 2.0)]);
+    }
+}

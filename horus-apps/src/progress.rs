@@ -1,0 +1,50 @@
+//! A progress bar that stays away from short runs and from files.
+
+use std::io::{IsTerminal, stderr};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use horus::prelude::*;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Runs shorter than this show no bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Shows the steps of the running plan on a terminal.
+pub(crate) struct Bar {
+    started: Instant,
+    enabled: bool,
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+impl Bar {
+    /// A bar that will show itself if `wanted`, stderr is a terminal, and the run takes longer than a second.
+    pub(crate) fn new(wanted: bool) -> Bar {
+        Bar { started: Instant::now(), enabled: wanted && stderr().is_terminal(), bar: Mutex::new(None) }
+    }
+
+    /// Takes note of a step.
+    pub(crate) fn update(&self, progress: &Progress<'_>) {
+        if !self.enabled || self.started.elapsed() < PATIENCE {
+            return;
+        }
+        let mut slot = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
+        let bar = slot.get_or_insert_with(|| ProgressBar::new(0).with_style(style()));
+        bar.set_length(progress.steps as u64);
+        bar.set_position(progress.step as u64);
+        bar.set_message((progress.text)());
+    }
+
+    /// Removes the bar from the terminal.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = self.bar.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {pos}/{len} {msg:30!}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
+}

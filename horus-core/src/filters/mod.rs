@@ -1,0 +1,240 @@
+//! The taps of named linear filters: Gaussian derivatives along the axes or oriented, box, Sobel, Laplace.
+//!
+//! These are plain functions from parameters to [`Filter`]s. The methods of [`Image`](crate::image::Image) of the same
+//! names apply them with [`Border::Reflect101`](crate::shape::Border); with another border, take the filter from here
+//! and hand it to `correlate` or `separable`.
+//!
+//! Gaussian taps are evaluated for `x` in `-r..=r` in `f64`, normalised so that the smoothing kernel sums to 1 over its
+//! support, multiplied by the factor of the derivative's order, and rounded to `f32` values, so that images of every
+//! type are filtered by the same numbers.
+
+mod oriented;
+
+use std::panic::Location;
+
+use crate::error::{Error, Result, Site};
+use crate::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
+use crate::shape::Shape;
+
+pub(crate) use oriented::axis_aligned;
+pub use oriented::{gauss_2d, gauss_uv};
+
+/// The largest radius, in pixels, of any filter.
+pub const MAX_RADIUS: usize = 1 << 15;
+
+/// The largest number of taps of a dense oriented kernel.
+pub const MAX_DENSE_TAPS: usize = 1 << 24;
+
+/// Taps of a Gaussian derivative for `x` in `-radius..=radius`, rounded to `f32`: with `g = exp(-x^2 / 2 sigma^2)`
+/// normalised to sum 1, order 0 is `g`, order 1 is `-x / sigma^2 g`, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
+///
+/// # Errors
+/// If `sigma` is not positive and finite or too small for its taps to be finite, `order > 2`, or
+/// `radius > `[`MAX_RADIUS`].
+#[track_caller]
+pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
+    let site = Location::caller();
+    Axis { name: "sigma", sigma, order }.check("gauss_1d", site)?;
+    check_radius("gauss_1d", radius as f64, site)?;
+    rounded("gauss_1d", gauss_taps(sigma, order, radius), site)
+}
+
+/// The row filter (along x, `sigma_u`, `order_u`) and the column filter (along y, `sigma_v`, `order_v`) of an
+/// axis-aligned anisotropic Gaussian. Both have radius `ceil(3 max(sigma_u, sigma_v))`.
+///
+/// # Errors
+/// If a sigma is not positive and finite, an order exceeds 2, or the radius exceeds [`MAX_RADIUS`].
+#[track_caller]
+pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Result<(Filter, Filter)> {
+    let site = Location::caller();
+    let pair = Pair::new("gauss_xy", sigma_u, sigma_v, order_u, order_v, site)?;
+    let (row, column) = pair.taps();
+    Ok((Filter::row(rounded(pair.op, row, site)?), Filter::column(rounded(pair.op, column, site)?)))
+}
+
+/// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x of an isotropic
+/// Gaussian, of radius `ceil(3 sigma)`.
+///
+/// Correlating with them gives the derivative itself, as `scipy.ndimage.gaussian_filter(order=(order_y, order_x))`
+/// does: taps of order 1 are those of [`gauss_1d`] reversed.
+///
+/// # Errors
+/// As [`gauss_xy`].
+#[track_caller]
+pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> Result<(Filter, Filter)> {
+    let site = Location::caller();
+    let pair = Pair::new("gauss", sigma, sigma, order_x, order_y, site)?;
+    let (row, column) = pair.taps();
+    let (row, column) = (rounded(pair.op, row, site)?, rounded(pair.op, column, site)?);
+    Ok((Filter::row(row).flipped(), Filter::column(column).flipped()))
+}
+
+/// The row and the column filter of the mean over `size x size` pixels. An even size anchors at `size / 2`: it reads
+/// one pixel more above and to the left.
+///
+/// # Errors
+/// If `size` is zero or the radius exceeds [`MAX_RADIUS`].
+#[track_caller]
+pub fn box_filter(size: usize) -> Result<(Filter, Filter)> {
+    check_size("box_filter", size, size, Location::caller())?;
+    let taps = vec![1.0 / size as f64; size];
+    Ok((Filter::row(taps.clone()), Filter::column(taps)))
+}
+
+/// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: the derivative along x, 8 times the slope.
+pub fn sobel_x() -> (Filter, Filter) {
+    (Filter::row([-1.0, 0.0, 1.0]), Filter::column([1.0, 2.0, 1.0]))
+}
+
+/// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: the derivative along y, 8 times the slope.
+pub fn sobel_y() -> (Filter, Filter) {
+    (Filter::row([1.0, 2.0, 1.0]), Filter::column([-1.0, 0.0, 1.0]))
+}
+
+/// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the sum of the four neighbours minus four times the pixel.
+pub fn laplace() -> Filter {
+    Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0])
+}
+
+/// Erosion by a `height x width` rectangle: the smallest pixel under it.
+///
+/// # Errors
+/// If a size is zero or even, the radius exceeds [`MAX_RADIUS`], or the window has more than [`MAX_DENSE_TAPS`] pixels.
+#[track_caller]
+pub fn erosion(height: usize, width: usize) -> Result<Generalized> {
+    rectangle("erode", height, width, Reduce::Min, Location::caller())
+}
+
+/// Dilation by a `height x width` rectangle: the largest pixel under it.
+///
+/// # Errors
+/// As [`erosion`].
+#[track_caller]
+pub fn dilation(height: usize, width: usize) -> Result<Generalized> {
+    rectangle("dilate", height, width, Reduce::Max, Location::caller())
+}
+
+fn rectangle(op: &'static str, height: usize, width: usize, reduce: Reduce, site: Site) -> Result<Generalized> {
+    check_window(op, height, width, site)?;
+    check_taps(op, height, width, site)?;
+    let window = Filter::dense(height, width, vec![0.0; height * width]);
+    Ok(Generalized { window, combine: Combine::Pixel, reduce })
+}
+
+/// Checks the size of a window that must have a centre.
+pub(crate) fn check_window(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
+    check_size(op, height, width, site)?;
+    if height.is_multiple_of(2) || width.is_multiple_of(2) {
+        return Err(Error::parameter(op, format!("the window is {height}x{width}, both sizes must be odd"), site));
+    }
+    Ok(())
+}
+
+fn check_size(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
+    if height == 0 || width == 0 {
+        return Err(Error::Empty { op, shape: Shape::new(height, width, 1), site });
+    }
+    check_radius(op, (height.max(width) / 2) as f64, site)
+}
+
+fn check_taps(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
+    if height * width <= MAX_DENSE_TAPS {
+        return Ok(());
+    }
+    Err(Error::parameter(op, format!("a kernel of {height}x{width} taps exceeds {MAX_DENSE_TAPS}"), site))
+}
+
+fn check_radius(op: &'static str, radius: f64, site: Site) -> Result<()> {
+    if radius <= MAX_RADIUS as f64 {
+        return Ok(());
+    }
+    Err(Error::parameter(op, format!("a radius of {radius} pixels exceeds {MAX_RADIUS}"), site))
+}
+
+/// Scale and order of differentiation along one axis.
+#[derive(Clone, Copy)]
+struct Axis {
+    name: &'static str,
+    sigma: f64,
+    order: u32,
+}
+
+impl Axis {
+    fn check(&self, op: &'static str, site: Site) -> Result<()> {
+        let Axis { name, sigma, order } = *self;
+        if !(sigma > 0.0 && sigma.is_finite()) {
+            return Err(Error::parameter(op, format!("{name} is {sigma}, it must be positive and finite"), site));
+        }
+        if order > 2 {
+            return Err(Error::parameter(op, format!("derivative order {order} is not 0, 1 or 2"), site));
+        }
+        Ok(())
+    }
+}
+
+/// The checked parameters of a Gaussian with two axes.
+struct Pair {
+    op: &'static str,
+    u: Axis,
+    v: Axis,
+    radius: usize,
+}
+
+impl Pair {
+    fn new(op: &'static str, su: f64, sv: f64, ou: u32, ov: u32, site: Site) -> Result<Pair> {
+        let u = Axis { name: "sigma_u", sigma: su, order: ou };
+        let v = Axis { name: "sigma_v", sigma: sv, order: ov };
+        u.check(op, site)?;
+        v.check(op, site)?;
+        let radius = (3.0 * su.max(sv)).ceil();
+        check_radius(op, radius, site)?;
+        Ok(Pair { op, u, v, radius: radius as usize })
+    }
+
+    /// The unrounded taps along u and along v.
+    fn taps(&self) -> (Vec<f64>, Vec<f64>) {
+        let taps = |a: Axis| gauss_taps(a.sigma, a.order, self.radius);
+        (taps(self.u), taps(self.v))
+    }
+}
+
+/// The positions of the taps of a filter of this radius.
+fn positions(radius: usize) -> impl DoubleEndedIterator<Item = f64> + Clone {
+    (-radius.cast_signed()..=radius.cast_signed()).map(|x| x as f64)
+}
+
+fn bell(x: f64, sigma: f64) -> f64 {
+    (-x * x / (2.0 * sigma * sigma)).exp()
+}
+
+/// Sum of the unnormalised smoothing kernel over its support.
+fn weight(sigma: f64, radius: usize) -> f64 {
+    positions(radius).map(|x| bell(x, sigma)).sum()
+}
+
+/// What a smoothing kernel is multiplied by at `x` to become a derivative.
+fn factor(x: f64, sigma: f64, order: u32) -> f64 {
+    let s2 = sigma * sigma;
+    match order {
+        0 => 1.0,
+        1 => -x / s2,
+        _ => x * x / (s2 * s2) - 1.0 / s2,
+    }
+}
+
+fn gauss_taps(sigma: f64, order: u32, radius: usize) -> Vec<f64> {
+    let sum = weight(sigma, radius);
+    positions(radius).map(|x| bell(x, sigma) / sum * factor(x, sigma, order)).collect()
+}
+
+/// Taps rounded to `f32` values; fails where they are too large for it.
+fn rounded(op: &'static str, mut taps: Vec<f64>, site: Site) -> Result<Vec<f64>> {
+    taps.iter_mut().for_each(|t| *t = f64::from(*t as f32));
+    if taps.iter().all(|t| t.is_finite()) {
+        return Ok(taps);
+    }
+    Err(Error::parameter(op, "sigma is too small for a derivative: its taps are not finite", site))
+}
+
+#[cfg(test)]
+mod tests;

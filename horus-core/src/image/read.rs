@@ -1,0 +1,79 @@
+//! Reading pixels back.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use ndarray::{Array2, Array3, ArrayView3};
+
+use super::Image;
+use crate::buffer::HostBuffer;
+use crate::dtype::Pixel;
+use crate::error::{Error, Result};
+use crate::plan::Want;
+use crate::session::Handle;
+
+/// Reading pixels back. These, [`Value::get`](super::Value::get) and saving are what makes a program run.
+impl<T: Pixel> Image<T> {
+    /// All pixels, channels one after the other, each in row-major order.
+    ///
+    /// # Errors
+    /// If the program up to here fails on its device or between its ranks.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        Ok(fetch(self.handle())?.as_slice().to_vec())
+    }
+
+    /// The pixels of an image of one channel, of shape `(height, width)`.
+    ///
+    /// # Errors
+    /// If there are several channels, or as [`Image::to_vec`].
+    #[track_caller]
+    pub fn to_array(&self) -> Result<Array2<T>> {
+        if self.channels() != 1 {
+            let message = format!("the image has {} channels, see to_array3", self.channels());
+            return Err(Error::parameter("to_array", message, Location::caller()));
+        }
+        let pixels = fetch(self.handle())?;
+        let row = self.width();
+        Ok(Array2::from_shape_fn((self.height(), row), |(y, x)| pixels.as_slice::<T>()[y * row + x]))
+    }
+
+    /// The pixels, of shape `(height, width, channels)`.
+    ///
+    /// # Errors
+    /// As [`Image::to_vec`].
+    pub fn to_array3(&self) -> Result<Array3<T>> {
+        let pixels = fetch(self.handle())?;
+        let shape = (self.channels(), self.height(), self.width());
+        let planes = ArrayView3::from_shape(shape, pixels.as_slice::<T>()).expect("a fetched image fills its shape");
+        Ok(planes.permuted_axes([1, 2, 0]).as_standard_layout().into_owned())
+    }
+
+    /// The first channel's pixel in row `y` and column `x`.
+    ///
+    /// # Errors
+    /// If it lies outside, or as [`Image::to_vec`].
+    #[track_caller]
+    pub fn pixel(&self, y: usize, x: usize) -> Result<T> {
+        self.pixel_at(y, x, 0)
+    }
+
+    /// The pixel in row `y` and column `x` of channel `channel`.
+    ///
+    /// # Errors
+    /// If it lies outside, or as [`Image::to_vec`].
+    #[track_caller]
+    pub fn pixel_at(&self, y: usize, x: usize, channel: usize) -> Result<T> {
+        let shape = self.shape();
+        if y >= shape.height || x >= shape.width || channel >= shape.channels {
+            let message = format!("row {y}, column {x}, channel {channel} lie outside {shape}");
+            return Err(Error::parameter("pixel", message, Location::caller()));
+        }
+        Ok(fetch(self.handle())?.as_slice()[channel * shape.area() + y * shape.width + x])
+    }
+}
+
+/// Evaluates a value and brings it to every rank.
+pub(super) fn fetch(handle: &Handle) -> Result<Arc<HostBuffer>> {
+    let pixels = handle.session.fetch(handle, Want::Everyone)?;
+    Ok(pixels.expect("a value fetched for everyone is everywhere"))
+}

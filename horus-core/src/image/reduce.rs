@@ -1,0 +1,149 @@
+//! Reductions of whole images, rows and columns.
+
+use std::fmt;
+use std::panic::Location;
+
+use super::read::fetch;
+use super::{Image, record};
+use crate::buffer::HostBuffer;
+use crate::dtype::{Pixel, Scalar};
+use crate::error::{Error, Result, Site};
+use crate::graph::{Op, Operand};
+use crate::ops::pixel::PixelOp;
+use crate::ops::reduce::{Fold, RowReduce};
+use crate::session::Handle;
+use crate::shape::Shape;
+
+/// The largest number of bins of a histogram.
+const MAX_BINS: usize = 1 << 24;
+
+/// A recorded value that is not an image: a sum, an extreme, a histogram. [`Value::get`] computes it.
+#[derive(Clone)]
+pub struct Value<V> {
+    handle: Handle,
+    read: fn(&HostBuffer) -> V,
+}
+
+impl<V> Value<V> {
+    /// Evaluates the program as far as needed and returns the value, on every rank.
+    ///
+    /// # Errors
+    /// If the program up to here fails on its device or between its ranks.
+    pub fn get(&self) -> Result<V> {
+        Ok((self.read)(&*fetch(&self.handle)?))
+    }
+
+    /// The only element of a 1x1 image.
+    fn single<T: Pixel + Into<V>>(image: &Image<T>) -> Value<V> {
+        Value { handle: image.handle().clone(), read: |b| b.as_slice::<T>()[0].into() }
+    }
+}
+
+impl<V> fmt::Debug for Value<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Value({} {})", self.handle.shape, self.handle.dtype)
+    }
+}
+
+/// Reductions, over all channels together unless said otherwise. Sums run in `f64` and in one fixed order, so that they
+/// do not depend on ranks or threads.
+impl<T: Pixel> Image<T> {
+    /// The sum of all pixels.
+    #[track_caller]
+    pub fn sum(&self) -> Value<f64> {
+        Value::single(&self.total(Location::caller()))
+    }
+
+    /// The mean of all pixels.
+    #[track_caller]
+    pub fn mean(&self) -> Value<f64> {
+        Value::single(&self.average(Location::caller()))
+    }
+
+    /// The population variance of all pixels: the mean of the squared deviation from the mean, in two passes.
+    #[track_caller]
+    pub fn variance(&self) -> Value<f64> {
+        let site = Location::caller();
+        let mean = self.average(site);
+        let op = Op::RowReduce(RowReduce::SquaredDeviation);
+        let rows = record::<f64>(self.session(), op, &[self.handle(), mean.handle()], self.row_shape(), site);
+        Value::single(&self.per_pixel(&fold(&rows, Fold::Sum, site), site))
+    }
+
+    /// The smallest pixel, ignoring NaN (infinity where there is nothing else).
+    #[track_caller]
+    pub fn min_value(&self) -> Value<T> {
+        Value::single(&self.extreme(RowReduce::Min, Location::caller()))
+    }
+
+    /// The largest pixel, ignoring NaN (minus infinity where there is nothing else).
+    #[track_caller]
+    pub fn max_value(&self) -> Value<T> {
+        Value::single(&self.extreme(RowReduce::Max, Location::caller()))
+    }
+
+    /// How many pixels fall into each of `bins` equal bins over `lo..=hi`; the last bin includes `hi`, and pixels
+    /// outside or NaN are not counted (as `numpy.histogram`).
+    ///
+    /// # Errors
+    /// If `bins` is zero or larger than 2^24, or `lo` and `hi` are not finite with `lo < hi`.
+    #[track_caller]
+    pub fn histogram(&self, bins: usize, lo: f64, hi: f64) -> Result<Value<Vec<u64>>> {
+        let site = Location::caller();
+        if bins == 0 || bins > MAX_BINS {
+            return Err(Error::parameter("histogram", format!("{bins} bins, not 1 to {MAX_BINS}"), site));
+        }
+        // The width must be finite too: bins are found by dividing by it.
+        if !(lo < hi && (hi - lo).is_finite()) {
+            let message = format!("the range {lo} to {hi} is not an interval of finite width");
+            return Err(Error::parameter("histogram", message, site));
+        }
+        let op = Op::Histogram { bins, lo: Scalar::F64(lo), hi: Scalar::F64(hi) };
+        let counts = self.node_of_shape::<f64>(op, Shape::new(1, bins, 1), site);
+        // Counts below 2^53 are exact in f64.
+        let read = |b: &HostBuffer| b.as_slice::<f64>().iter().map(|v| *v as u64).collect();
+        Ok(Value { handle: counts.handle().clone(), read })
+    }
+
+    /// The sum of each row, channel by channel: an image of `height x 1` pixels.
+    #[track_caller]
+    pub fn row_sums(&self) -> Image<f64> {
+        self.reduce_rows(RowReduce::Sum, Location::caller())
+    }
+
+    /// The sum of each column, channel by channel: an image of `1 x width` pixels.
+    #[track_caller]
+    pub fn column_sums(&self) -> Image<f64> {
+        self.transpose().row_sums().transpose()
+    }
+
+    fn row_shape(&self) -> Shape {
+        Shape { width: 1, ..self.shape() }
+    }
+
+    fn reduce_rows<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {
+        self.node_of_shape(Op::RowReduce(how), self.row_shape(), site)
+    }
+
+    fn total(&self, site: Site) -> Image<f64> {
+        fold(&self.reduce_rows::<f64>(RowReduce::Sum, site), Fold::Sum, site)
+    }
+
+    fn average(&self, site: Site) -> Image<f64> {
+        self.per_pixel(&self.total(site), site)
+    }
+
+    /// A total divided by the number of this image's pixels.
+    fn per_pixel(&self, total: &Image<f64>, site: Site) -> Image<f64> {
+        let count = Operand::Const(Scalar::F64(self.shape().len() as f64));
+        total.node(Op::Pixel(PixelOp::Div, vec![Operand::Input(0), count]), site)
+    }
+
+    fn extreme(&self, how: RowReduce, site: Site) -> Image<T> {
+        fold(&self.reduce_rows::<T>(how, site), how.fold(), site)
+    }
+}
+
+fn fold<T: Pixel>(rows: &Image<T>, how: Fold, site: Site) -> Image<T> {
+    rows.node_of_shape(Op::Fold(how), Shape::new(1, 1, 1), site)
+}

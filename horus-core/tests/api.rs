@@ -1,0 +1,232 @@
+//! What the public algebra accepts and refuses when it records, and files in and out. Values are in `values.rs`.
+
+use std::path::PathBuf;
+
+use horus_core::cpu::device::CpuDevice;
+use horus_core::dtype::{DType, Scalar};
+use horus_core::error::{Error, Result};
+use horus_core::filters;
+use horus_core::image::Image;
+use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
+use horus_core::ops::geometric::{Flip, Interpolation};
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::session::Session;
+use horus_core::shape::{Border, Shape};
+use ndarray::{Array2, array};
+
+fn session() -> Session {
+    let device = CpuDevice::new(Some(2)).expect("a CPU");
+    Session::on(Box::new(device)).build().expect("a session on the CPU")
+}
+
+fn ramp(s: &Session, height: usize, width: usize) -> Image<f32> {
+    Image::from_fn(s, height, width, |y, x| (y * width + x) as f32).expect("sizes are not zero")
+}
+
+/// The operation that an error names, after checking that it names a line of this file.
+fn op<T>(result: Result<T>) -> &'static str {
+    let (op, site) = match result.err().expect("an error") {
+        Error::ShapeMismatch { op, site, .. }
+        | Error::Empty { op, site, .. }
+        | Error::Parameter { op, site, .. }
+        | Error::ForeignImage { op, site } => (op, site),
+        other => panic!("{other}"),
+    };
+    assert!(site.file().ends_with("tests/api.rs"), "{op} blames {site}");
+    op
+}
+
+#[test]
+fn images_of_different_sizes_do_not_meet() {
+    let s = session();
+    let (a, b) = (ramp(&s, 3, 4), ramp(&s, 4, 3));
+    assert_eq!(op(&a + &b), "add");
+    assert_eq!(op(a.clone() / b.clone()), "div");
+    assert_eq!(op(a.max(&b)), "max");
+    assert_eq!(op(a.lt(&b)), "lt");
+    assert_eq!(op(a.absdiv(&b, 1e-3)), "absdiv");
+    assert_eq!(op(a.gt(0.5).select(&b, 0.0)), "select");
+    assert_eq!(op(a.gt(0.5).select(&a, &b)), "select");
+    assert_eq!(op(Image::merge(&[&a, &b])), "merge");
+    let message = (&a + &b).unwrap_err().to_string();
+    assert!(message.starts_with("add: images differ in size, 3x4 and 4x3 (at "), "{message}");
+}
+
+#[test]
+fn images_of_different_sessions_do_not_meet() {
+    let (a, b) = (ramp(&session(), 3, 4), ramp(&session(), 3, 4));
+    assert!(matches!(&a + &b, Err(Error::ForeignImage { op: "add", .. })));
+    assert!(matches!(Image::merge(&[&a, &b]), Err(Error::ForeignImage { op: "merge", .. })));
+}
+
+#[test]
+fn images_without_pixels_cannot_be_made() {
+    let s = session();
+    assert_eq!(op(Image::<u8>::zeros(&s, 0, 4)), "zeros");
+    assert_eq!(op(Image::constant(&s, 4, 0, 1.0f32)), "constant");
+    assert_eq!(op(Image::from_fn(&s, 0, 0, |_, _| 0u8)), "from_fn");
+    assert_eq!(op(Image::<f32>::from_slice(&s, 0, 5, &[])), "from_slice");
+    assert_eq!(op(Image::<f32>::from_planes(&s, 2, 2, &[])), "from_planes");
+    assert_eq!(op(Image::from_array(&s, Array2::<i32>::zeros((0, 3)).view())), "from_array");
+    assert_eq!(op(Image::worms(&s, 3, 0)), "worms");
+    assert_eq!(op(Image::<u8>::merge(&[])), "merge");
+    assert_eq!(op(ramp(&s, 3, 3).resize(0, 3, Interpolation::Bilinear)), "resize");
+    assert_eq!(op(Image::<f64>::zeros(&s, usize::MAX, 2)), "zeros");
+    assert_eq!(op(Image::from_slice(&s, 2, 2, &[1u8, 2, 3])), "from_slice");
+}
+
+#[test]
+fn parameters_outside_their_domain_are_refused() {
+    let s = session();
+    let a = ramp(&s, 8, 8);
+    for sigma in [0.0, -2.0, f64::NAN, f64::INFINITY, 1e9] {
+        assert_eq!(op(a.gauss(sigma)), "gauss");
+        assert_eq!(op(a.gauss_xy(1.0, sigma, 0, 0)), "gauss_xy");
+        assert_eq!(op(a.gauss_2d(30.0, sigma, 1.0, 0, 0)), "gauss_2d");
+        assert_eq!(op(a.gauss_uv(30.0, sigma, 1.0, 0, 0)), "gauss_uv");
+    }
+    assert_eq!(op(a.gauss_derivative(1.0, 3, 0)), "gauss");
+    assert_eq!(op(a.gauss_2d(f64::NAN, 1.0, 1.0, 0, 0)), "gauss_2d");
+    assert_eq!(op(a.box_filter(0)), "box_filter");
+    assert_eq!(op(a.erode(2, 3)), "erode");
+    assert_eq!(op(a.dilate(3, 0)), "dilate");
+    assert_eq!(op(a.correlate(&Filter::row(Vec::new()), Border::Wrap)), "correlate");
+    assert_eq!(op(a.convolve(&Filter::dense(0, 0, Vec::new()), Border::Wrap)), "convolve");
+    assert_eq!(op(a.separable(&Filter::column([1.0, 2.0]), &Filter::column([1.0]), Border::Wrap)), "separable");
+    assert_eq!(op(a.rotate(f64::NAN)), "rotate");
+    assert_eq!(op(a.translate(f64::INFINITY, 0.0)), "translate");
+    assert_eq!(op(a.affine([[f64::NAN; 3]; 2], (4, 4), Interpolation::Nearest, Border::Wrap)), "affine");
+    assert_eq!(op(a.clamp(1.0, 0.0)), "clamp");
+    assert_eq!(op(a.clamp(f32::NAN, 0.0)), "clamp");
+    assert_eq!(op(a.absdiv(&a, -1.0)), "absdiv");
+    assert_eq!(op(a.channel(1)), "channel");
+    assert_eq!(op(a.histogram(0, 0.0, 1.0)), "histogram");
+    assert_eq!(op(a.histogram(4, 1.0, 1.0)), "histogram");
+    assert_eq!(op(a.histogram(4, 0.0, f64::NAN)), "histogram");
+    assert_eq!(op(a.pixel(8, 0)), "pixel");
+    let five = Image::merge(&[&a; 5]).unwrap();
+    assert_eq!(op(five.luminance()), "luminance");
+    assert_eq!(op(five.to_array()), "to_array");
+}
+
+#[test]
+fn operations_know_the_type_and_the_size_of_their_result() {
+    let s = session();
+    let bytes = Image::from_fn(&s, 6, 9, |y, x| (y * x) as u8).unwrap();
+    assert_eq!(bytes.gauss(1.0).unwrap().dtype(), DType::F32);
+    assert_eq!(bytes.convert::<f64>().sobel_x().dtype(), DType::F64);
+    assert_eq!(bytes.erode(3, 3).unwrap().dtype(), DType::U8);
+    assert_eq!(bytes.convert::<i32>().rotate(20.0).unwrap().dtype(), DType::I32);
+    assert_eq!(bytes.to_unit().dtype(), DType::F32);
+    assert_eq!(bytes.convert::<f64>().lt(3.0).dtype(), DType::U8);
+    assert_eq!(bytes.transpose().shape(), Shape::new(9, 6, 1));
+    assert_eq!(bytes.flip(Flip::Both).shape(), bytes.shape());
+    assert_eq!(bytes.resize(3, 30, Interpolation::Bicubic).unwrap().shape(), Shape::new(3, 30, 1));
+    assert_eq!(bytes.row_sums().shape(), Shape::new(6, 1, 1));
+    assert_eq!(bytes.column_sums().shape(), Shape::new(1, 9, 1));
+    let colour = Image::merge(&[&bytes, &bytes, &bytes]).unwrap();
+    assert_eq!((colour.channels(), colour.luminance().unwrap().channels()), (3, 1));
+}
+
+#[test]
+fn operators_take_images_and_scalars_owned_or_borrowed() -> Result<()> {
+    let s = session();
+    let (a, b) = (ramp(&s, 2, 2), ramp(&s, 2, 2));
+    let _: Image<f32> = ((&a + &b)? - &b)?;
+    let _: Image<f32> = (a.clone() * b.clone())? / 2.0;
+    let _: Image<f32> = 1.0 - &(&a * 3.0);
+    let _: Image<f32> = -&a + 0.5;
+    let _: Image<f32> = -(2.0 / a.clone());
+    let n = Image::constant(&s, 2, 2, 7u8)?;
+    let _: Image<u8> = 3 + &n * 2;
+    let _: Image<f32> = a.max(&b)?.min(1.0).pow(2.0).absdiff(&b)?;
+    Ok(())
+}
+
+#[test]
+fn pictures_survive_a_round_trip() -> Result<()> {
+    let s = session();
+    let folder = tempfile::tempdir().expect("a folder for pictures");
+    let colour = Image::from_array3(
+        &s,
+        ndarray::Array3::from_shape_fn((5, 7, 3), |(y, x, c)| (40 * y + 5 * x + c) as u8).view(),
+    )?;
+    let grey = Image::from_fn(&s, 5, 7, |y, x| (9000 * y + x) as u16)?;
+    let floats = Image::from_fn(&s, 5, 7, |y, x| y as f32 - 0.1 * x as f32)?;
+    let at = |name: &str| folder.path().join(name);
+    for name in ["c.png", "c.tif", "c.ppm", "c.bmp", "c.pnm"] {
+        assert_eq!(colour.save(at(name))?, None);
+        let AnyImage::U8(read) = AnyImage::open(&s, at(name))? else { panic!("{name} has another type") };
+        assert_eq!(read.to_array3()?, colour.to_array3()?, "{name}");
+    }
+    let sixteen = SaveOptions { depth: Depth::Sixteen, ..SaveOptions::default() };
+    for name in ["g.png", "g.tiff", "g.pgm"] {
+        grey.save_with(at(name), &sixteen)?;
+        let AnyImage::U16(read) = AnyImage::open(&s, at(name))? else { panic!("{name} has another type") };
+        assert_eq!(read.to_array()?, grey.to_array()?, "{name}");
+    }
+    floats.save_with(at("f.tif"), &SaveOptions { depth: Depth::Float, ..SaveOptions::default() })?;
+    assert_eq!(Image::<f32>::open(&s, at("f.tif"))?.to_vec()?, floats.to_vec()?);
+    floats.save(at("f.npy"))?;
+    assert_eq!(ndarray_npy::read_npy::<_, Array2<f32>>(at("f.npy")).expect("an array"), floats.to_array()?);
+    let scale = floats.save(at("f.png"))?.expect("floats are scaled");
+    assert_eq!((scale.low, scale.high, scale.full), (f64::from(0.0f32 - 0.1 * 6.0), 4.0, 255));
+    let read = Image::<u8>::open(&s, at("f.png"))?;
+    assert_eq!((read.pixel(0, 6)?, read.pixel(4, 0)?), (0, 255));
+    colour.save(at("c.jpg"))?;
+    assert_eq!(AnyImage::open(&s, at("c.jpg"))?.shape(), colour.shape());
+    Ok(())
+}
+
+#[test]
+fn unscaled_values_are_rounded() -> Result<()> {
+    let s = session();
+    let folder = tempfile::tempdir().expect("a folder for pictures");
+    let path = folder.path().join("a.png");
+    let image = Image::from_array(&s, array![[0.4f64, 2.5, 300.0], [-1.0, f64::NAN, 3.5]].view())?;
+    assert_eq!(image.save_with(&path, &SaveOptions { scaling: Scaling::None, ..SaveOptions::default() })?, None);
+    assert_eq!(Image::<u8>::open(&s, &path)?.to_array()?, array![[0, 2, 255], [0, 0, 4]]);
+    Ok(())
+}
+
+#[test]
+fn files_that_cannot_be_read_say_why() {
+    let s = session();
+    let folder = tempfile::tempdir().expect("a folder for pictures");
+    let cause = |path: PathBuf| match AnyImage::open(&s, path) {
+        Err(Error::File { action: "read", cause, .. }) => cause,
+        other => panic!("{other:?}"),
+    };
+    assert!(cause(folder.path().join("missing.png")).contains("No such file"));
+    assert!(cause(folder.path().to_owned()).contains("directory"));
+    let text = folder.path().join("text.png");
+    std::fs::write(&text, "no picture at all").expect("a writable folder");
+    assert!(cause(text).contains("not a PNG, JPEG, TIFF, PNM or BMP file"));
+}
+
+#[test]
+fn files_that_cannot_be_written_say_why_and_leave_nothing() -> Result<()> {
+    let s = session();
+    let folder = tempfile::tempdir().expect("a folder for pictures");
+    let image = ramp(&s, 3, 3);
+    for name in ["a.gif", "a", "missing/a.png"] {
+        let failed = image.save(folder.path().join(name));
+        assert!(matches!(failed, Err(Error::File { action: "write", .. })), "{name}: {failed:?}");
+    }
+    let sixteen = SaveOptions { depth: Depth::Sixteen, ..SaveOptions::default() };
+    assert!(image.save_with(folder.path().join("a.jpg"), &sixteen).is_err());
+    assert!(Image::merge(&[&image, &image])?.save(folder.path().join("a.bmp")).is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    Ok(())
+}
+
+#[test]
+fn border_constants_and_named_filters_combine_with_every_border() -> Result<()> {
+    let s = session();
+    let a = ramp(&s, 4, 4);
+    let (row, column) = filters::gauss_xy(2.0, 1.0, 0, 2)?;
+    for border in [Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(Scalar::U8(3))] {
+        assert_eq!(a.separable(&row, &column, border)?.shape(), a.shape());
+    }
+    Ok(())
+}
