@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use horus::prelude::*;
 use horus_apps::detectors::{Params, conv2d, convrot, convuv};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Times operations of Horus.
 #[derive(Parser)]
@@ -159,7 +159,7 @@ fn run(options: &Options) -> Result<()> {
         return Err(Error::Config(format!("operation {unknown:?} is not known")));
     }
     println!("{} size {} threads {}", session.device_name(), options.size, options.threads);
-    let mut results: Vec<Value> = Vec::new();
+    let mut results: Vec<serde_json::Value> = Vec::new();
     for (name, make) in OPERATIONS {
         if !wanted.contains(&"all") && !wanted.contains(name) {
             continue;
