@@ -13,7 +13,7 @@ const FINEST_STEP: f64 = 0.01;
 
 /// Finds lines in a picture.
 #[derive(Parser, Clone, Debug)]
-#[command(version, about)]
+#[command(version, about, allow_negative_numbers = true)]
 pub struct Args {
     /// Picture to read: PNG, JPEG, TIFF, PNM or BMP; colour is reduced to luminance
     pub input: PathBuf,
@@ -152,7 +152,7 @@ mod tests {
         for sigma in ["0", "-1", "NaN", "inf", "3,,5", ""] {
             assert!(parse(&["--sigma-u", sigma]).unwrap_err().contains("--sigma-u"), "{sigma}");
         }
-        assert!(parse(&["--theta-step=-15"]).unwrap_err().contains("at least 0.01 degrees"));
+        assert!(parse(&["--theta-step", "-15"]).unwrap_err().contains("at least 0.01 degrees"));
         assert!(parse(&["--threads", "0"]).is_err());
         assert!(parse(&["--mode", "quick"]).unwrap_err().contains("naive"));
         assert!(parse(&["--depth", "12"]).unwrap_err().contains("8, 16 or 32"));
