@@ -65,7 +65,11 @@ fn only_planning_execution_and_the_session_ask_where_an_image_is() {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         if !allowed.contains(&name.as_str()) {
             let code = code(&file);
-            assert!(!code.contains("Residency") && !code.contains("Placement"), "{} asks where an image is", file.display());
+            assert!(
+                !code.contains("Residency") && !code.contains("Placement"),
+                "{} asks where an image is",
+                file.display()
+            );
         }
     }
 }

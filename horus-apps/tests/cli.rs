@@ -1,0 +1,116 @@
+//! The detectors as a user meets them: the command line.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(program: &str, args: &[&str]) -> Output {
+    let path = match program {
+        "convrot" => env!("CARGO_BIN_EXE_convrot"),
+        "conv2d" => env!("CARGO_BIN_EXE_conv2d"),
+        _ => env!("CARGO_BIN_EXE_convuv"),
+    };
+    Command::new(path).args(args).env_remove("HORUS_MODE").env_remove("HORUS_DEVICE").output().unwrap()
+}
+
+fn picture() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png").to_owned()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn entries(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// The run fails with status 1 and one line that contains `cause`, and leaves `dir` as it was.
+fn fails(args: &[&str], dir: &Path, cause: &str) {
+    let before = entries(dir);
+    let out = run("convrot", args);
+    let message = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.starts_with("error: ") && message.lines().count() == 1, "{message}");
+    assert!(message.contains(cause), "{message} does not say {cause}");
+    assert_eq!(entries(dir), before);
+}
+
+#[test]
+fn a_run_writes_the_picture_and_a_summary() {
+    let dir = tempfile::tempdir().unwrap();
+    for program in ["convrot", "conv2d", "convuv"] {
+        let out_file = dir.path().join(format!("{program}.png"));
+        let args = [&picture(), out_file.to_str().unwrap(), "--theta-step", "60", "--sigma-u", "2"];
+        let out = run(program, &args);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let summary = text(&out.stdout);
+        assert!(summary.contains("96 x 80 pixels, 3 orientations, 3 scales"), "{summary}");
+        assert!(summary.contains("CPU") && summary.contains("1 rank") && summary.contains("scaled"), "{summary}");
+        assert!(fs::metadata(out_file).unwrap().len() > 500);
+    }
+    assert_eq!(entries(dir.path()), ["conv2d.png", "convrot.png", "convuv.png"]);
+}
+
+#[test]
+fn every_mode_and_thread_count_writes_the_same_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    for options in [&["--mode", "naive"][..], &["--mode", "lazy", "--threads", "1"], &["--threads", "3"], &[]] {
+        let out_file = dir.path().join("out.npy");
+        let mut args = vec![picture(), out_file.to_str().unwrap().to_owned()];
+        args.extend(["--quiet", "--theta-step", "45", "--sigma-u", "3"].map(str::to_owned));
+        args.extend(options.iter().map(|o| (*o).to_owned()));
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let out = run("convrot", &args);
+        assert!(out.status.success() && out.stdout.is_empty(), "{}", text(&out.stderr));
+        files.push(fs::read(&out_file).unwrap());
+    }
+    assert!(files.windows(2).all(|f| f[0] == f[1]));
+}
+
+#[test]
+fn explain_and_trace_tell_what_happened() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out_file, trace) = (dir.path().join("o.tif"), dir.path().join("trace.json"));
+    let (out_path, trace_path) = (out_file.to_str().unwrap(), trace.to_str().unwrap());
+    let args = [&picture(), out_path, "--theta-step", "90", "--explain", "--trace", trace_path];
+    let out = run("conv2d", &args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("launch"), "{}", text(&out.stdout));
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    assert!(events.iter().any(|e| e["cat"] == "kernel"), "{json}");
+}
+
+#[test]
+fn bad_input_fails_with_one_line_and_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (good, out) = (picture(), at("out.png"));
+    let bytes = fs::read(&good).unwrap();
+    fs::write(at("truncated.png"), &bytes[..bytes.len() / 2]).unwrap();
+    fs::write(at("text.png"), "not a picture").unwrap();
+    fs::write(at("empty.png"), "").unwrap();
+    fails(&[&at("missing.png"), &out], dir.path(), "missing.png");
+    fails(&[&at("truncated.png"), &out], dir.path(), "truncated.png");
+    fails(&[&at("text.png"), &out], dir.path(), "text.png");
+    fails(&[&at("empty.png"), &out], dir.path(), "empty.png");
+    fails(&[dir.path().to_str().unwrap(), &out], dir.path(), "cannot read");
+    fails(&[&good, &at("out.xyz")], dir.path(), "xyz");
+    fails(&[&good, &at("no/such/folder/out.png")], dir.path(), "cannot write");
+    fails(&[&good, &out, "--device", "tpu"], dir.path(), "tpu");
+    fails(&[&good, &out, "--sigma-u", "100000"], dir.path(), "gauss_xy: a radius of 300000 pixels");
+}
+
+#[test]
+fn wrong_usage_exits_with_two() {
+    for args in
+        [&["in.png"][..], &["in.png", "out.png", "--theta-step", "0"], &["in.png", "out.png", "--sigma-v", "NaN"]]
+    {
+        assert_eq!(run("convuv", args).status.code(), Some(2));
+    }
+}

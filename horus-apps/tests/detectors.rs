@@ -1,0 +1,147 @@
+//! The detectors on a real picture: the same bits in every mode, on every number of ranks, on shared and on separate
+//! memory, and no more copies and exchanges than they need.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use horus::core::comm::threads::ThreadComm;
+use horus::core::comm::{Alone, Communicator};
+use horus::core::cpu::device::CpuDevice;
+use horus::core::device::Device;
+use horus::core::session::Session as CoreSession;
+use horus::core::simulate::Simulated;
+use horus::prelude::*;
+use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
+
+fn picture() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../assets/small.png")
+}
+
+fn params() -> Params {
+    Params { theta_step: 45.0, sigma_u: vec![2.0, 3.0], sigma_v: vec![1.0, 1.5] }
+}
+
+fn detect(detector: Detector, mode: Mode, separate: bool, comm: Arc<dyn Communicator>) -> (Vec<u32>, Stats) {
+    let cpu = CpuDevice::new(Some(1)).unwrap();
+    let device: Box<dyn Device> = if separate { Box::new(Simulated::new(cpu, 1 << 30)) } else { Box::new(cpu) };
+    let session = CoreSession::on(device).communicator(comm).mode(mode).compare_naive(true).build().unwrap();
+    let image = AnyImage::open(&session, picture()).unwrap().to_luminance_unit().unwrap();
+    let lines = detector(&image, &params()).unwrap();
+    let pixels = lines.to_vec().unwrap().into_iter().map(f32::to_bits).collect();
+    (pixels, session.stats())
+}
+
+#[test]
+fn every_way_of_running_a_detector_gives_the_same_bits() {
+    for (name, detector) in [("convrot", convrot as Detector), ("conv2d", conv2d), ("convuv", convuv)] {
+        let (want, _) = detect(detector, Mode::Naive, false, Arc::new(Alone));
+        for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
+            for separate in [false, true] {
+                let (got, _) = detect(detector, mode, separate, Arc::new(Alone));
+                assert!(got == want, "{name} {mode:?} separate {separate}");
+                for ranks in [2, 3, 5] {
+                    for got in ThreadComm::run(ranks, |c| detect(detector, mode, separate, Arc::new(c)).0) {
+                        assert!(got == want, "{name} {mode:?} separate {separate} on {ranks} ranks");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_separate_device_is_copied_to_once_and_from_once() {
+    for detector in [convrot as Detector, conv2d, convuv] {
+        let (_, stats) = detect(detector, Mode::Fused, true, Arc::new(Alone));
+        assert_eq!((stats.made.uploads, stats.made.downloads, stats.evaluations), (1, 1, 1));
+        assert!(stats.naive.copies() > 100, "{:?}", stats.naive);
+    }
+}
+
+#[test]
+fn conv_2d_scatters_and_exchanges_once() {
+    for stats in ThreadComm::run(4, |c| detect(conv2d, Mode::Fused, true, Arc::new(c)).1) {
+        assert_eq!((stats.made.scatters, stats.made.exchanges, stats.made.footprints), (1, 1, 0));
+    }
+}
+
+#[test]
+fn conv_rot_holds_fewer_than_eight_images() {
+    let (height, width) = (256, 256);
+    let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
+    let log = device.log();
+    let session = CoreSession::on(Box::new(device)).build().unwrap();
+    let image = Image::worms(&session, height, width).unwrap();
+    let lines = convrot(&image, &Params { theta_step: 30.0, sigma_u: vec![1.0], sigma_v: vec![1.0] }).unwrap();
+    session.evaluate().unwrap();
+    drop((image, lines));
+    let images = log.get().peak as f64 / (height * width * 4) as f64;
+    assert!(images < 8.0, "{images} images");
+    assert_eq!(log.get().bytes, 0, "nothing stays on the device when nobody can observe it");
+}
+
+#[test]
+fn a_long_loop_runs_in_bounded_memory() {
+    let (height, width) = (64, 64);
+    let bytes = height * width * 4;
+    let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
+    let log = device.log();
+    let session = CoreSession::on(Box::new(device)).flush_limits(200, 10 * bytes).build().unwrap();
+    let mut result = Image::<f32>::zeros(&session, height, width).unwrap();
+    for i in 0..1000 {
+        let next = Image::from_fn(&session, height, width, |y, x| ((y * x + i) % 97) as f32).unwrap();
+        result = result.max(&next).unwrap();
+    }
+    assert_eq!(result.pixel(0, 0).unwrap(), 96.0);
+    assert!(session.stats().evaluations > 10);
+    assert!(log.get().peak <= 16 * bytes, "{} images", log.get().peak / bytes);
+}
+
+#[test]
+fn an_image_set_larger_than_the_device_spills_and_goes_on() {
+    let (height, width) = (64, 48);
+    let bytes = height * width * 4;
+    let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 6 * bytes);
+    let log = device.log();
+    let session = CoreSession::on(Box::new(device)).build().unwrap();
+    let image = Image::worms(&session, height, width).unwrap();
+    let turned: Vec<_> = (0..12).map(|i| image.rotate(f64::from(i) * 7.0).unwrap()).collect();
+    session.evaluate().unwrap();
+    let mut total = image.zeros_like();
+    for t in &turned {
+        total = (&total + t).unwrap();
+    }
+    let got = total.to_vec().unwrap();
+    assert!(log.get().peak <= 6 * bytes);
+
+    let roomy = CoreSession::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
+    let image = Image::worms(&roomy, height, width).unwrap();
+    let mut total = image.zeros_like();
+    for i in 0..12 {
+        total = (&total + image.rotate(f64::from(i) * 7.0).unwrap()).unwrap();
+    }
+    assert_eq!(got, total.to_vec().unwrap());
+}
+
+#[test]
+fn a_device_without_room_for_one_operation_says_so() {
+    let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1000);
+    let session = CoreSession::on(Box::new(device)).build().unwrap();
+    let image = Image::worms(&session, 64, 64).unwrap();
+    let message = image.rotate(10.0).unwrap().to_vec().unwrap_err().to_string();
+    assert!(message.contains("out of memory: 16384 bytes needed"), "{message}");
+}
+
+#[test]
+fn a_failing_rank_brings_the_others_down_with_its_reason() {
+    let messages = ThreadComm::run(3, |c| {
+        let rank = c.rank();
+        let capacity = if rank == 1 { 100 } else { 1 << 30 };
+        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), capacity);
+        let session = CoreSession::on(Box::new(device)).communicator(Arc::new(c)).build().unwrap();
+        let image = AnyImage::open(&session, picture()).unwrap().to_luminance_unit().unwrap();
+        conv2d(&image, &params()).unwrap().to_vec().unwrap_err().to_string()
+    });
+    assert!(messages.iter().all(|m| m.contains("out of memory")), "{messages:#?}");
+    assert!(messages[0].contains("rank 1 failed"), "{messages:#?}");
+}
