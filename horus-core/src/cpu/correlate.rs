@@ -107,12 +107,13 @@ unsafe fn avx512<T: Simd>(bank: &Bank<'_, T>) {
     select!(bank, T::Avx512, 8, 1: 4 4 8, 2: 4 2 8, 3: 2 4 6, 4: 2 2 5, 6: 2 2 4)
 }
 
-/// Calls `$block` for blocks of `$c` vectors that cover the columns of the tile. The last block overlaps the one before
-/// when the width is no multiple: the same values are computed twice. Narrower tiles take single vectors, or pixels.
+/// Evaluates `$wide` at the starts of blocks of `$c` vectors that cover `$width` columns. The last block overlaps the one
+/// before when the width is no multiple: the same values are computed twice. Narrower tiles take single vectors, or
+/// pixels.
 macro_rules! columns {
-    ($bank:expr, $v:ty, $c:expr, |$x:ident| $wide:expr, $single:expr, $pixel:expr) => {
+    ($width:expr, $v:ty, $c:expr, |$x:ident| $wide:expr, $single:expr, $pixel:expr) => {
         let lanes = <$v>::LANES;
-        let width = $bank.width;
+        let width: usize = $width;
         let mut $x = 0;
         if width >= $c * lanes {
             loop {
@@ -138,6 +139,7 @@ macro_rules! columns {
         }
     };
 }
+pub(super) use columns;
 
 #[inline(always)]
 unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
@@ -150,7 +152,7 @@ unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
     unsafe {
         while y + R <= bank.height {
             columns!(
-                bank,
+                bank.width,
                 V,
                 C,
                 |x| dense_block::<V, NF, R, C>(bank, height, width, y, x),
@@ -161,7 +163,7 @@ unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
         }
         while y < bank.height {
             columns!(
-                bank,
+                bank.width,
                 V,
                 C,
                 |x| dense_block::<V, NF, 1, C>(bank, height, width, y, x),
@@ -267,7 +269,7 @@ unsafe fn sparse<V: Vector, const NF: usize, const C: usize>(bank: &Bank<'_, V::
     unsafe {
         for y in 0..bank.height {
             columns!(
-                bank,
+                bank.width,
                 V,
                 C,
                 |x| sparse_block::<V, NF, C>(bank, at, y, x),

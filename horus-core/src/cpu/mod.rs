@@ -13,6 +13,7 @@ pub mod map;
 pub mod order;
 pub mod pixels;
 pub mod plane;
+mod rows;
 mod schedule;
 pub mod simd;
 #[cfg(test)]
