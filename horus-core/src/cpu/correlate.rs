@@ -193,31 +193,16 @@ unsafe fn dense_block<V: Vector, const NF: usize, const R: usize, const C: usize
         let mut acc: Block<V, NF, R, C> = [[[V::splat(V::Elem::default()); C]; NF]; R];
         let rows = bank.rows.as_ptr().add(y);
         let taps = bank.weights.as_ptr();
-        let line = width * NF;
+        let row = |k: usize| (*rows.add(k)).add(bank.along + x);
         let full = R - 1..height.max(R - 1);
         for k in 0..full.start.min(height + R - 1) {
-            edge(&mut acc, (*rows.add(k)).add(bank.along + x), taps, k, height, width);
+            edge(&mut acc, row(k), taps, k, height, width);
         }
         for k in full.clone() {
-            let row = (*rows.add(k)).add(bank.along + x);
-            let first = taps.add(k * line);
-            for j in 0..width {
-                let mut pixels = [V::splat(V::Elem::default()); C];
-                for c in 0..C {
-                    pixels[c] = V::load(row.add(j + c * V::LANES));
-                }
-                for r in 0..R {
-                    for f in 0..NF {
-                        let tap = V::splat(*first.sub(r * line).add(j * NF + f));
-                        for c in 0..C {
-                            acc[r][f][c] = tap.fma(pixels[c], acc[r][f][c]);
-                        }
-                    }
-                }
-            }
+            line::<V, NF, R, C, 0, R>(&mut acc, row(k), taps, k, width);
         }
         for k in full.end..height + R - 1 {
-            edge(&mut acc, (*rows.add(k)).add(bank.along + x), taps, k, height, width);
+            edge(&mut acc, row(k), taps, k, height, width);
         }
         for r in 0..R {
             for f in 0..NF {
@@ -230,8 +215,41 @@ unsafe fn dense_block<V: Vector, const NF: usize, const R: usize, const C: usize
     }
 }
 
-/// Source row `k` of a block for those output rows that read it. Written out row by row, so that the accumulators stay in
+/// Source row `k` of a block for output rows `FROM..TO`, all of which read it. A constant range keeps the accumulators in
 /// registers.
+#[inline(always)]
+unsafe fn line<V: Vector, const NF: usize, const R: usize, const C: usize, const FROM: usize, const TO: usize>(
+    acc: &mut Block<V, NF, R, C>,
+    row: *const V::Elem,
+    taps: *const V::Elem,
+    k: usize,
+    width: usize,
+) {
+    if TO > R {
+        return;
+    }
+    // SAFETY: vouched for by the caller; the filter has rows k - FROM down to k - TO + 1.
+    unsafe {
+        for j in 0..width {
+            let mut pixels = [V::splat(V::Elem::default()); C];
+            for c in 0..C {
+                pixels[c] = V::load(row.add(j + c * V::LANES));
+            }
+            for r in FROM..TO {
+                let taps = taps.add(((k - r) * width + j) * NF);
+                for f in 0..NF {
+                    let tap = V::splat(*taps.add(f));
+                    for c in 0..C {
+                        acc[r][f][c] = tap.fma(pixels[c], acc[r][f][c]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Source row `k` of a block for those output rows that read it: near the first and the last row of the filter, not all
+/// of them do.
 #[inline(always)]
 unsafe fn edge<V: Vector, const NF: usize, const R: usize, const C: usize>(
     acc: &mut Block<V, NF, R, C>,
@@ -242,25 +260,17 @@ unsafe fn edge<V: Vector, const NF: usize, const R: usize, const C: usize>(
     width: usize,
 ) {
     const { assert!(R <= 4) };
-    macro_rules! each {
-        ($($r:literal)*) => {$(
-            if $r < R && (k + 1 > $r) && k < height + $r {
-                // SAFETY: vouched for by the caller; the filter has a row k - r.
-                unsafe {
-                    let first = taps.add((k - $r) * width * NF);
-                    for j in 0..width {
-                        for c in 0..C {
-                            let pixel = V::load(row.add(j + c * V::LANES));
-                            for f in 0..NF {
-                                acc[$r][f][c] = V::splat(*first.add(j * NF + f)).fma(pixel, acc[$r][f][c]);
-                            }
-                        }
-                    }
-                }
+    let (from, to) = ((k + 1).saturating_sub(height), R.min(k + 1));
+    macro_rules! select {
+        ($($from:literal $to:literal),+) => {
+            match (from, to) {
+                // SAFETY: vouched for by the caller; just these rows read row k.
+                $(($from, $to) => unsafe { line::<V, NF, R, C, $from, $to>(acc, row, taps, k, width) },)+
+                _ => {}
             }
-        )*};
+        };
     }
-    each!(0 1 2 3);
+    select!(0 1, 0 2, 0 3, 1 2, 1 3, 1 4, 2 3, 2 4, 3 4);
 }
 
 #[inline(always)]

@@ -24,7 +24,7 @@ fn ring_stride(width: usize) -> usize {
 }
 
 /// Columns at the ends of a row that are filtered from a padded copy, at least: enough for the widest kernel.
-const END: usize = 128;
+pub(super) const END: usize = 128;
 
 /// A row pass: how far it reads to the left, and its taps.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::correlate::{Bank, Taps};
-use super::feed::{Feed, Pass};
+use super::feed::{END, Feed, Pass};
 use super::order;
 use super::pixels::{self, Operand};
 use super::plane::{Plane, Tile};
@@ -118,7 +118,9 @@ fn partition(kernel: &MapKernel, program: &Program, geometry: Geometry, rows: Wi
     let fine = if threads == 1 { fair } else { total.div_ceil(threads * 4) };
     let block_rows = fine.max(4 * reach).min(fair).next_multiple_of(tile_rows);
     let most = (RING_BYTES / per_column.max(1)).clamp(tile, 8 * tile);
-    let chunk = width.div_ceil(width.div_ceil(most)).next_multiple_of(64);
+    // Wide enough for the chunks at the edges, too.
+    let sides = program.feeds.iter().map(|f| f.reach.left.max(f.reach.right)).max().unwrap_or(0);
+    let chunk = width.div_ceil(width.div_ceil(most)).max(sides).next_multiple_of(END);
     Partition { block_rows, chunk, tile_rows, tile }
 }
 
@@ -170,8 +172,7 @@ impl Job<'_> {
             }
             return;
         }
-        for start in (0..width).step_by(p.chunk) {
-            let cols = start..width.min(start + p.chunk);
+        for cols in self.chunks() {
             let mut at = base;
             let mut feeds: Vec<Feed<'_>> = Vec::with_capacity(sizes.len());
             for ((spec, passes), size) in self.program.feeds.iter().zip(&passes).zip(&sizes) {
@@ -180,6 +181,20 @@ impl Job<'_> {
             }
             self.chunk(channel, rows, cols, Scratch { feeds, slots, slot_bytes });
         }
+    }
+
+    /// The chunks of columns. Feeds of the image's own rows have to pad them wherever the filters reach beyond an edge:
+    /// narrow chunks at the edges (of the widest kernel's blocks) leave the middle to be read in place.
+    fn chunks(&self) -> Vec<Range<usize>> {
+        let (width, chunk) = (self.geometry.shape.width, self.partition.chunk);
+        let feeds = &self.program.feeds;
+        let left = feeds.iter().map(|f| f.reach.left).max().unwrap_or(0).next_multiple_of(END);
+        let right = feeds.iter().map(|f| f.reach.right).max().unwrap_or(0).next_multiple_of(END);
+        let apart = feeds.iter().all(|f| f.stages.is_empty()) && left + right > 0 && 2 * (left + right) <= width;
+        let (from, to) = if apart { (left, width - right) } else { (0, width) };
+        let middle = (from..to).step_by(chunk).map(|x| x..to.min(x + chunk));
+        let ends = |cols: Range<usize>| std::iter::once(cols);
+        ends(0..from).chain(middle).chain(ends(to..width)).filter(|c| !c.is_empty()).collect()
     }
 
     fn passes(&self, feed: &FeedSpec) -> Vec<Pass<'_>> {
