@@ -107,12 +107,13 @@ unsafe fn avx512<T: Simd>(bank: &Bank<'_, T>) {
     select!(bank, T::Avx512, 8, 1: 4 4 8, 2: 4 2 8, 3: 2 4 6, 4: 2 2 5, 6: 2 2 4)
 }
 
-/// Calls `$block` for blocks of `$c` vectors that cover the columns of the tile. The last block overlaps the one before
-/// when the width is no multiple: the same values are computed twice. Narrower tiles take single vectors, or pixels.
+/// Evaluates `$wide` at the starts of blocks of `$c` vectors that cover `$width` columns. The last block overlaps the one
+/// before when the width is no multiple: the same values are computed twice. Narrower tiles take single vectors, or
+/// pixels.
 macro_rules! columns {
-    ($bank:expr, $v:ty, $c:expr, |$x:ident| $wide:expr, $single:expr, $pixel:expr) => {
+    ($width:expr, $v:ty, $c:expr, |$x:ident| $wide:expr, $single:expr, $pixel:expr) => {
         let lanes = <$v>::LANES;
-        let width = $bank.width;
+        let width: usize = $width;
         let mut $x = 0;
         if width >= $c * lanes {
             loop {
@@ -138,6 +139,7 @@ macro_rules! columns {
         }
     };
 }
+pub(super) use columns;
 
 #[inline(always)]
 unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
@@ -150,7 +152,7 @@ unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
     unsafe {
         while y + R <= bank.height {
             columns!(
-                bank,
+                bank.width,
                 V,
                 C,
                 |x| dense_block::<V, NF, R, C>(bank, height, width, y, x),
@@ -161,7 +163,7 @@ unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
         }
         while y < bank.height {
             columns!(
-                bank,
+                bank.width,
                 V,
                 C,
                 |x| dense_block::<V, NF, 1, C>(bank, height, width, y, x),
@@ -191,31 +193,16 @@ unsafe fn dense_block<V: Vector, const NF: usize, const R: usize, const C: usize
         let mut acc: Block<V, NF, R, C> = [[[V::splat(V::Elem::default()); C]; NF]; R];
         let rows = bank.rows.as_ptr().add(y);
         let taps = bank.weights.as_ptr();
-        let line = width * NF;
+        let row = |k: usize| (*rows.add(k)).add(bank.along + x);
         let full = R - 1..height.max(R - 1);
         for k in 0..full.start.min(height + R - 1) {
-            edge(&mut acc, (*rows.add(k)).add(bank.along + x), taps, k, height, width);
+            edge(&mut acc, row(k), taps, k, height, width);
         }
         for k in full.clone() {
-            let row = (*rows.add(k)).add(bank.along + x);
-            let first = taps.add(k * line);
-            for j in 0..width {
-                let mut pixels = [V::splat(V::Elem::default()); C];
-                for c in 0..C {
-                    pixels[c] = V::load(row.add(j + c * V::LANES));
-                }
-                for r in 0..R {
-                    for f in 0..NF {
-                        let tap = V::splat(*first.sub(r * line).add(j * NF + f));
-                        for c in 0..C {
-                            acc[r][f][c] = tap.fma(pixels[c], acc[r][f][c]);
-                        }
-                    }
-                }
-            }
+            line::<V, NF, R, C, 0, R>(&mut acc, row(k), taps, k, width);
         }
         for k in full.end..height + R - 1 {
-            edge(&mut acc, (*rows.add(k)).add(bank.along + x), taps, k, height, width);
+            edge(&mut acc, row(k), taps, k, height, width);
         }
         for r in 0..R {
             for f in 0..NF {
@@ -228,8 +215,41 @@ unsafe fn dense_block<V: Vector, const NF: usize, const R: usize, const C: usize
     }
 }
 
-/// Source row `k` of a block for those output rows that read it. Written out row by row, so that the accumulators stay in
+/// Source row `k` of a block for output rows `FROM..TO`, all of which read it. A constant range keeps the accumulators in
 /// registers.
+#[inline(always)]
+unsafe fn line<V: Vector, const NF: usize, const R: usize, const C: usize, const FROM: usize, const TO: usize>(
+    acc: &mut Block<V, NF, R, C>,
+    row: *const V::Elem,
+    taps: *const V::Elem,
+    k: usize,
+    width: usize,
+) {
+    if TO > R {
+        return;
+    }
+    // SAFETY: vouched for by the caller; the filter has rows k - FROM down to k - TO + 1.
+    unsafe {
+        for j in 0..width {
+            let mut pixels = [V::splat(V::Elem::default()); C];
+            for c in 0..C {
+                pixels[c] = V::load(row.add(j + c * V::LANES));
+            }
+            for r in FROM..TO {
+                let taps = taps.add(((k - r) * width + j) * NF);
+                for f in 0..NF {
+                    let tap = V::splat(*taps.add(f));
+                    for c in 0..C {
+                        acc[r][f][c] = tap.fma(pixels[c], acc[r][f][c]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Source row `k` of a block for those output rows that read it: near the first and the last row of the filter, not all
+/// of them do.
 #[inline(always)]
 unsafe fn edge<V: Vector, const NF: usize, const R: usize, const C: usize>(
     acc: &mut Block<V, NF, R, C>,
@@ -240,25 +260,17 @@ unsafe fn edge<V: Vector, const NF: usize, const R: usize, const C: usize>(
     width: usize,
 ) {
     const { assert!(R <= 4) };
-    macro_rules! each {
-        ($($r:literal)*) => {$(
-            if $r < R && (k + 1 > $r) && k < height + $r {
-                // SAFETY: vouched for by the caller; the filter has a row k - r.
-                unsafe {
-                    let first = taps.add((k - $r) * width * NF);
-                    for j in 0..width {
-                        for c in 0..C {
-                            let pixel = V::load(row.add(j + c * V::LANES));
-                            for f in 0..NF {
-                                acc[$r][f][c] = V::splat(*first.add(j * NF + f)).fma(pixel, acc[$r][f][c]);
-                            }
-                        }
-                    }
-                }
+    let (from, to) = ((k + 1).saturating_sub(height), R.min(k + 1));
+    macro_rules! select {
+        ($($from:literal $to:literal),+) => {
+            match (from, to) {
+                // SAFETY: vouched for by the caller; just these rows read row k.
+                $(($from, $to) => unsafe { line::<V, NF, R, C, $from, $to>(acc, row, taps, k, width) },)+
+                _ => {}
             }
-        )*};
+        };
     }
-    each!(0 1 2 3);
+    select!(0 1, 0 2, 0 3, 1 2, 1 3, 1 4, 2 3, 2 4, 3 4);
 }
 
 #[inline(always)]
@@ -267,7 +279,7 @@ unsafe fn sparse<V: Vector, const NF: usize, const C: usize>(bank: &Bank<'_, V::
     unsafe {
         for y in 0..bank.height {
             columns!(
-                bank,
+                bank.width,
                 V,
                 C,
                 |x| sparse_block::<V, NF, C>(bank, at, y, x),

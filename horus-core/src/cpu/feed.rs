@@ -4,12 +4,16 @@
 //! the image's own rows; where they reach beyond its left or right edge, or read a row pass, it keeps a ring of rows
 //! that it pads or filters once each, as they come into reach.
 
-use super::correlate::{Bank, Taps};
+use std::ops::Range;
+
 use super::plane::Plane;
+use super::rows::{self, RowFilter};
 use super::schedule::FeedSpec;
 use super::simd::{Isa, Simd};
+use crate::buffer::HostBuffer;
 use crate::dtype::{Pixel, Scalar};
-use crate::kernel::{Source, Stage};
+use crate::kernel::Stage;
+use crate::ops::neighbourhood::Reach;
 use crate::shape::Border;
 
 /// Elements between the rows of a ring beyond their length: odd multiples of a cache line, so that the rows of a column
@@ -19,41 +23,66 @@ fn ring_stride(width: usize) -> usize {
     (lines | 1) * 16
 }
 
+/// Columns at the ends of a row that are filtered from a padded copy, at least: enough for the widest kernel.
+pub(super) const END: usize = 128;
+
+/// A row pass: how far it reads to the left, and its taps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass<'a> {
+    left: usize,
+    right: usize,
+    taps: &'a [u8],
+}
+
+impl<'a> Pass<'a> {
+    pub(super) fn new(stage: &Stage, taps: &'a HostBuffer) -> Pass<'a> {
+        let reach = stage.filter.reach();
+        Pass { left: reach.left, right: reach.right, taps: taps.bytes() }
+    }
+}
+
 /// What one feed does for a chunk of columns.
 #[derive(Debug)]
 pub(super) struct Feed<'a> {
     spec: &'a FeedSpec,
-    stage: Option<(&'a Stage, &'a [u8])>,
+    passes: &'a [Pass<'a>],
     /// First column that the rows handed out hold.
     first: isize,
     /// Their length.
     length: usize,
-    /// Rows of the ring; 0 if the image's own rows do.
+    /// Rows of each ring; 0 if the image's own rows do.
     capacity: usize,
-    /// The first row not yet in the ring.
+    /// The first row not yet in the rings.
     next: isize,
+    /// A row of the border's constant, a ring for each pass (one without passes), and a padded source row.
     scratch: *mut u8,
 }
 
 impl<'a> Feed<'a> {
     /// Elements of scratch that a feed needs for chunks of at most `width` columns, tiles of `rows` rows.
-    pub(super) fn scratch(spec: &FeedSpec, stage: Option<&Stage>, width: usize, rows: usize) -> usize {
-        let stride = ring_stride(width + spec.reach.left + spec.reach.right);
-        let source = stage.map_or(0, |s| ring_stride(width + s.filter.taps().len()));
-        (spec.reach.up + spec.reach.down + rows + 1) * stride + source
+    pub(super) fn scratch(spec: &FeedSpec, passes: &[Pass<'_>], width: usize, rows: usize) -> usize {
+        let Reach { up, down, left, right } = spec.reach;
+        let (before, after) = Feed::widest(passes);
+        let ring = (up + down + rows) * ring_stride(width + left + right);
+        ring_stride(width + left + right) + ring * passes.len().max(1) + ring_stride(width + before + after)
     }
 
-    /// Bytes of ring that each column of a chunk needs.
+    /// Bytes of rings that each column of a chunk needs.
     pub(super) fn bytes_per_column(spec: &FeedSpec, rows: usize) -> usize {
-        (spec.reach.up + spec.reach.down + rows) * spec.dtype.size()
+        (spec.reach.up + spec.reach.down + rows) * spec.stages.len().max(1) * spec.dtype.size()
     }
 
-    /// A feed for columns `cols` of images of `image` columns, from row `y` on. `stage` is the row pass that it reads,
-    /// with its taps; `scratch` has room as told by [`Feed::scratch`].
+    /// How far the passes read to the left and to the right.
+    fn widest(passes: &[Pass<'_>]) -> (usize, usize) {
+        passes.iter().fold((0, 0), |(l, r), p| (l.max(p.left), r.max(p.right)))
+    }
+
+    /// A feed for columns `cols` of images of `image` columns, from row `y` on; `passes` are the row passes that it reads,
+    /// and `scratch` has room as told by [`Feed::scratch`].
     pub(super) fn new(
         spec: &'a FeedSpec,
-        stage: Option<(&'a Stage, &'a [u8])>,
-        cols: std::ops::Range<usize>,
+        passes: &'a [Pass<'a>],
+        cols: Range<usize>,
         image: usize,
         y: isize,
         rows: usize,
@@ -62,16 +91,15 @@ impl<'a> Feed<'a> {
         let first = cols.start.cast_signed() - spec.reach.left.cast_signed();
         let length = cols.len() + spec.reach.left + spec.reach.right;
         let inside = first >= 0 && first.cast_unsigned() + length <= image;
-        let direct = inside && matches!(spec.source, Source::Input(_));
+        let direct = inside && passes.is_empty();
         let capacity = if direct { 0 } else { spec.reach.up + spec.reach.down + rows };
-        let feed = Feed { spec, stage, first, length, capacity, next: y - spec.reach.up.cast_signed(), scratch };
+        let feed = Feed { spec, passes, first, length, capacity, next: y - spec.reach.up.cast_signed(), scratch };
         if let Border::Constant(v) = spec.border {
             feed.fill_constant(v);
         }
         feed
     }
 
-    /// The row of the border's constant lies before the ring.
     fn fill_constant(&self, v: Scalar) {
         crate::dispatch_float!(self.spec.dtype, T => {
             // SAFETY: `Feed::scratch` counts this row.
@@ -79,13 +107,14 @@ impl<'a> Feed<'a> {
         });
     }
 
-    fn ring<T>(&self, y: isize) -> *mut T {
-        let stride = ring_stride(self.length);
-        let at = y.rem_euclid(self.capacity.cast_signed()).cast_unsigned();
-        self.scratch.cast::<T>().wrapping_add((at + 1) * stride)
+    /// Row `y` of ring `part`; with a `part` beyond the last, row 0 of what follows the rings.
+    fn ring<T>(&self, part: usize, y: isize) -> *mut T {
+        let slot = y.rem_euclid(self.capacity.cast_signed()).cast_unsigned();
+        let row = 1 + part * self.capacity + slot;
+        self.scratch.cast::<T>().wrapping_add(row * ring_stride(self.length))
     }
 
-    /// Brings the ring forward so that it serves output rows below `end`.
+    /// Brings the rings forward so that they serve output rows below `end`.
     ///
     /// # Safety
     /// `plane` is of the feed's type, and the machine has the instruction set.
@@ -96,58 +125,77 @@ impl<'a> Feed<'a> {
         let end = end + self.spec.reach.down.cast_signed();
         while self.next < end {
             if let Some(y) = plane.resolve(self.next, self.spec.border) {
-                let target = self.ring::<T>(self.next);
-                match self.stage {
+                if self.passes.is_empty() {
+                    // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
+                    let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, self.next), self.length) };
+                    pad(plane.row(y), self.first, self.spec.border, out);
+                } else {
                     // SAFETY: vouched for by the caller.
-                    Some((stage, taps)) => unsafe {
-                        self.pass(stage, bytemuck::cast_slice(taps), plane.row(y), target, isa)
-                    },
-                    None => {
-                        // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
-                        let out = unsafe { std::slice::from_raw_parts_mut(target, self.length) };
-                        pad(plane.row(y), self.first, self.spec.border, out);
-                    }
+                    unsafe { self.filter(plane.row(y), isa) }
                 }
             }
             self.next += 1;
         }
     }
 
-    /// Filters one row.
-    unsafe fn pass<T: Simd>(&self, stage: &Stage, taps: &[T], row: &[T], target: *mut T, isa: Isa) {
-        let left = stage.filter.reach().left;
-        let first = self.first - left.cast_signed();
-        let length = self.length + taps.len().max(1) - 1;
-        let source = if first >= 0 && first.cast_unsigned() + length <= row.len() {
-            row[first.cast_unsigned()..].as_ptr()
-        } else {
-            let padded = self.scratch.cast::<T>().wrapping_add((self.capacity + 1) * ring_stride(self.length));
-            // SAFETY: `Feed::scratch` counts this row behind the ring.
-            let out = unsafe { std::slice::from_raw_parts_mut(padded, length) };
-            pad(row, first, stage.border, out);
-            padded.cast_const()
-        };
-        let bank = Bank {
-            layout: Taps::Dense { height: 1, width: taps.len() },
-            weights: taps,
-            rows: &[source],
-            along: 0,
-            out: &[(target, 0)],
-            height: 1,
-            width: self.length,
-        };
-        // SAFETY: the source has `length` elements, the ring's row as many as the feed, apart from each other.
-        unsafe { bank.run(isa) }
+    /// Filters one row into the rings: the middle straight from the image, the ends from padded copies.
+    unsafe fn filter<T: Simd>(&self, row: &[T], isa: Isa) {
+        let (before, after) = Feed::widest(self.passes);
+        // Columns of the feed whose filters stay inside the row.
+        let from = (before.cast_signed() - self.first).max(0).cast_unsigned();
+        let last = row.len().cast_signed() - after.cast_signed() - self.first;
+        let to = last.clamp(0, self.length.cast_signed()).cast_unsigned();
+        // SAFETY: vouched for by the caller; the pieces lie within the feed, and those not padded inside the row.
+        unsafe {
+            if from >= to {
+                self.piece(row, 0..self.length, true, isa);
+                return;
+            }
+            if from > 0 {
+                self.piece(row, 0..from.max(END).min(self.length), true, isa);
+            }
+            self.piece(row, from..to, false, isa);
+            if to < self.length {
+                self.piece(row, to.min(self.length.saturating_sub(END))..self.length, true, isa);
+            }
+        }
     }
 
-    /// The pixel that filters read at row `y` and column `x` of the image continued by the border; `y` within reach of
-    /// the rows that the ring was brought to, `x` within reach of the chunk.
-    pub(super) fn at<T: Pixel>(&self, plane: &Plane<'_, T>, y: isize, x: isize) -> *const T {
+    /// Filters columns `cols` of the feed, from a padded copy or from the row itself.
+    unsafe fn piece<T: Simd>(&self, row: &[T], cols: Range<usize>, padded: bool, isa: Isa) {
+        let (before, after) = Feed::widest(self.passes);
+        let first = self.first + cols.start.cast_signed() - before.cast_signed();
+        let source = if padded {
+            let parts = self.passes.len();
+            let at = self.scratch.cast::<T>().wrapping_add((1 + parts * self.capacity) * ring_stride(self.length));
+            // SAFETY: `Feed::scratch` counts this row behind the rings.
+            let out = unsafe { std::slice::from_raw_parts_mut(at, cols.len() + before + after) };
+            pad(row, first, self.spec.pass_border, out);
+            at.cast_const()
+        } else {
+            row[first.cast_unsigned()..].as_ptr()
+        };
+        let filter = |part: usize| {
+            let pass = self.passes[part.min(self.passes.len() - 1)];
+            RowFilter {
+                start: before - pass.left,
+                taps: bytemuck::cast_slice(pass.taps),
+                out: self.ring::<T>(part, self.next).wrapping_add(cols.start),
+            }
+        };
+        let filters: [RowFilter<'_, T>; rows::MOST] = std::array::from_fn(filter);
+        // SAFETY: the source has the columns and the reach of all passes; the rings are apart from it.
+        unsafe { rows::run(source, &filters[..self.passes.len()], cols.len(), isa) }
+    }
+
+    /// The pixel that filters over pass `part` read at row `y` and column `x` of the image continued by the border; `y`
+    /// within reach of the rows that the rings were brought to, `x` within reach of the chunk.
+    pub(super) fn at<T: Pixel>(&self, plane: &Plane<'_, T>, part: usize, y: isize, x: isize) -> *const T {
         let along = (x - self.first).cast_unsigned();
         debug_assert!(along < self.length);
         match plane.resolve(y, self.spec.border) {
             None => self.scratch.cast::<T>().cast_const().wrapping_add(along),
-            Some(_) if self.capacity > 0 => self.ring::<T>(y).cast_const().wrapping_add(along),
+            Some(_) if self.capacity > 0 => self.ring::<T>(part, y).cast_const().wrapping_add(along),
             Some(y) => plane.row(y)[x.cast_unsigned()..].as_ptr(),
         }
     }

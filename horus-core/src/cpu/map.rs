@@ -10,24 +10,24 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::correlate::{Bank, Taps};
-use super::feed::Feed;
+use super::feed::{END, Feed, Pass};
 use super::order;
 use super::pixels::{self, Operand};
 use super::plane::{Plane, Tile};
-use super::schedule::{Action, Place, Program, Step};
+use super::schedule::{Action, FeedSpec, Place, Program, Step};
 use super::simd::Isa;
 use super::warp;
 use crate::buffer::HostBuffer;
 use crate::device::{Geometry, Input, Launch};
 use crate::dtype::{DType, Pixel};
 use crate::error::DeviceError;
-use crate::kernel::{InstrOp, Kernel, LeafOp, MapKernel, Source};
+use crate::kernel::{InstrOp, Kernel, LeafOp, MapKernel};
 use crate::ops::neighbourhood::Layout;
 use crate::shape::Window;
 use crate::{dispatch, dispatch_float};
 
 /// Bytes of rings that one thread keeps: they stay in the second level of the cache.
-const RING_BYTES: usize = 512 << 10;
+const RING_BYTES: usize = 640 << 10;
 /// Elements of a tile row of a pointwise kernel.
 const FLAT: usize = 2048;
 
@@ -118,7 +118,9 @@ fn partition(kernel: &MapKernel, program: &Program, geometry: Geometry, rows: Wi
     let fine = if threads == 1 { fair } else { total.div_ceil(threads * 4) };
     let block_rows = fine.max(4 * reach).min(fair).next_multiple_of(tile_rows);
     let most = (RING_BYTES / per_column.max(1)).clamp(tile, 8 * tile);
-    let chunk = width.div_ceil(width.div_ceil(most)).next_multiple_of(64);
+    // Wide enough for the chunks at the edges, too.
+    let sides = program.feeds.iter().map(|f| f.reach.left.max(f.reach.right)).max().unwrap_or(0);
+    let chunk = width.div_ceil(width.div_ceil(most)).max(sides).next_multiple_of(END);
     Partition { block_rows, chunk, tile_rows, tile }
 }
 
@@ -151,8 +153,9 @@ impl Job<'_> {
         let p = self.partition;
         let width = self.geometry.shape.width;
         let slot_bytes = (p.tile_rows * p.tile * self.program.element).next_multiple_of(64) + 192;
-        let sizes: Vec<usize> = (self.program.feeds.iter())
-            .map(|f| (Feed::scratch(f, self.stage(f.source), p.chunk, p.tile_rows) * 8).next_multiple_of(64))
+        let passes: Vec<Vec<Pass<'_>>> = self.program.feeds.iter().map(|f| self.passes(f)).collect();
+        let sizes: Vec<usize> = (self.program.feeds.iter().zip(&passes))
+            .map(|(f, passes)| Feed::scratch(f, passes, p.chunk, p.tile_rows) * f.dtype.size())
             .collect();
         let need = slot_bytes * self.program.slots + sizes.iter().sum::<usize>();
         if scratch.len() < need {
@@ -169,27 +172,33 @@ impl Job<'_> {
             }
             return;
         }
-        for start in (0..width).step_by(p.chunk) {
-            let cols = start..width.min(start + p.chunk);
+        for cols in self.chunks() {
             let mut at = base;
             let mut feeds: Vec<Feed<'_>> = Vec::with_capacity(sizes.len());
-            for (spec, size) in self.program.feeds.iter().zip(&sizes) {
-                let stage = match spec.source {
-                    Source::Stage(s) => Some((&self.kernel.stages[s], self.program.stages[s].bytes())),
-                    Source::Input(_) => None,
-                };
-                feeds.push(Feed::new(spec, stage, cols.clone(), width, rows.start, p.tile_rows, at));
+            for ((spec, passes), size) in self.program.feeds.iter().zip(&passes).zip(&sizes) {
+                feeds.push(Feed::new(spec, passes, cols.clone(), width, rows.start, p.tile_rows, at));
                 at = at.wrapping_add(*size);
             }
             self.chunk(channel, rows, cols, Scratch { feeds, slots, slot_bytes });
         }
     }
 
-    fn stage(&self, source: Source) -> Option<&crate::kernel::Stage> {
-        match source {
-            Source::Stage(s) => Some(&self.kernel.stages[s]),
-            Source::Input(_) => None,
-        }
+    /// The chunks of columns. Feeds of the image's own rows have to pad them wherever the filters reach beyond an edge:
+    /// narrow chunks at the edges (of the widest kernel's blocks) leave the middle to be read in place.
+    fn chunks(&self) -> Vec<Range<usize>> {
+        let (width, chunk) = (self.geometry.shape.width, self.partition.chunk);
+        let feeds = &self.program.feeds;
+        let left = feeds.iter().map(|f| f.reach.left).max().unwrap_or(0).next_multiple_of(END);
+        let right = feeds.iter().map(|f| f.reach.right).max().unwrap_or(0).next_multiple_of(END);
+        let apart = feeds.iter().all(|f| f.stages.is_empty()) && left + right > 0 && 2 * (left + right) <= width;
+        let (from, to) = if apart { (left, width - right) } else { (0, width) };
+        let middle = (from..to).step_by(chunk).map(|x| x..to.min(x + chunk));
+        let ends = |cols: Range<usize>| std::iter::once(cols);
+        ends(0..from).chain(middle).chain(ends(to..width)).filter(|c| !c.is_empty()).collect()
+    }
+
+    fn passes(&self, feed: &FeedSpec) -> Vec<Pass<'_>> {
+        feed.stages.iter().map(|&s| Pass::new(&self.kernel.stages[s], &self.program.stages[s])).collect()
     }
 
     fn chunk(&self, channel: usize, rows: Window, cols: Range<usize>, mut scratch: Scratch<'_>) {
@@ -199,7 +208,7 @@ impl Job<'_> {
         while y < rows.end {
             let end = rows.end.min(y + p.tile_rows.cast_signed());
             for feed in &mut scratch.feeds {
-                let input = self.input_of(feed.spec().source);
+                let input = feed.spec().input;
                 dispatch_float!(feed.spec().dtype, T => {
                     // SAFETY: the plane is of the feed's type; the device checked the instruction set.
                     unsafe { feed.advance(&self.plane::<T>(input, channel), end, self.isa) }
@@ -207,13 +216,13 @@ impl Job<'_> {
             }
             for (group, table) in self.program.groups.iter().zip(&mut tables) {
                 let feed = &scratch.feeds[group.feed];
-                let input = self.input_of(feed.spec().source);
+                let input = feed.spec().input;
                 let read = Window::new(y, end).grown(group.reach.up, group.reach.down);
                 let x = cols.start.cast_signed() - group.reach.left.cast_signed();
                 table.clear();
                 dispatch_float!(feed.spec().dtype, T => {
                     let plane = self.plane::<T>(input, channel);
-                    table.extend((read.start..read.end).map(|y| feed.at(&plane, y, x).cast::<u8>()));
+                    table.extend((read.start..read.end).map(|y| feed.at(&plane, group.part, y, x).cast::<u8>()));
                 });
             }
             for x in cols.clone().step_by(p.tile) {
@@ -227,13 +236,6 @@ impl Job<'_> {
                 self.tile(&tile, &tables, x - cols.start);
             }
             y = end;
-        }
-    }
-
-    fn input_of(&self, source: Source) -> usize {
-        match source {
-            Source::Input(i) => i,
-            Source::Stage(s) => self.kernel.stages[s].input,
         }
     }
 

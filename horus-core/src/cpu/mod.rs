@@ -6,6 +6,7 @@
 //! of [`simd`]; all of them give the same bits.
 
 mod convert;
+#[allow(clippy::needless_range_loop, reason = "constant indices into accumulators that shall become registers")]
 pub mod correlate;
 pub mod device;
 mod feed;
@@ -14,6 +15,8 @@ pub mod order;
 mod patch;
 pub mod pixels;
 pub mod plane;
+#[allow(clippy::needless_range_loop, reason = "as in correlate")]
+mod rows;
 mod schedule;
 pub mod simd;
 #[cfg(test)]

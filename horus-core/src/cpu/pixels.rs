@@ -41,7 +41,7 @@ impl Operand {
     }
 }
 
-/// Runs `pixel` over the starts of whole runs that cover `n >= RUN` elements (the last two may overlap: every element
+/// Calls `whole` for the starts of whole runs that cover `n >= RUN` elements (the last two may overlap: every element
 /// is computed from the operands alone), or `single` over the elements of a short run.
 #[inline(always)]
 fn cover(n: usize, mut whole: impl FnMut(usize), mut single: impl FnMut(usize)) {

@@ -3,6 +3,7 @@
 
 use super::correlate::group_size;
 use super::pixels::RUN;
+use super::rows;
 use crate::buffer::HostBuffer;
 use crate::dispatch;
 use crate::dispatch_float;
@@ -42,10 +43,13 @@ pub(super) struct Step {
     pub(super) targets: Vec<Place>,
 }
 
-/// Rows that filters read: of an input, or of a row pass over one, continued by a border.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Rows that filters read: of an input, or of up to [`rows::MOST`] row passes over one, continued by a border.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct FeedSpec {
-    pub(super) source: Source,
+    pub(super) input: usize,
+    /// The row passes, all with border `pass_border`; none if the input itself is read.
+    pub(super) stages: Vec<usize>,
+    pub(super) pass_border: Border,
     pub(super) border: Border,
     pub(super) dtype: DType,
     pub(super) reach: Reach,
@@ -55,6 +59,8 @@ pub(super) struct FeedSpec {
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) feed: usize,
+    /// Which of the feed's row passes.
+    pub(super) part: usize,
     pub(super) reach: Reach,
     pub(super) layout: Layout,
     /// Offsets of a sparse layout from the upper left corner of its reach.
@@ -186,7 +192,7 @@ impl Compiler<'_> {
 
     /// Puts filters of one geometry over one feed together, then cuts these banks into groups.
     fn form_groups(&mut self) {
-        let mut banks: Vec<(usize, Vec<usize>)> = Vec::new();
+        let mut banks: Vec<((usize, usize), Vec<usize>)> = Vec::new();
         for l in self.filters_in_order() {
             let LeafOp::Correlate(source, filter, border) = &self.kernel.leaves[l].op else { continue };
             let feed = self.feed(*source, *border, filter.reach());
@@ -199,7 +205,7 @@ impl Compiler<'_> {
                 None => banks.push((feed, vec![l])),
             }
         }
-        for (feed, members) in banks {
+        for ((feed, part), members) in banks {
             let mut rest = &members[..];
             while !rest.is_empty() {
                 let (group, tail) = rest.split_at(group_size(rest.len()));
@@ -214,6 +220,7 @@ impl Compiler<'_> {
                 group.iter().for_each(|&l| self.group_of[l] = Some(self.program.groups.len()));
                 self.program.groups.push(Group {
                     feed,
+                    part,
                     reach: filters[0].reach(),
                     layout: filters[0].layout().clone(),
                     offsets: corner_offsets(filters[0]),
@@ -224,23 +231,35 @@ impl Compiler<'_> {
         }
     }
 
-    /// The feed for a filter, widened to its reach.
-    fn feed(&mut self, source: Source, border: Border, reach: Reach) -> usize {
-        let input = match source {
-            Source::Input(i) => i,
-            Source::Stage(s) => self.kernel.stages[s].input,
+    /// The feed for a filter, widened to its reach, and which of the feed's row passes is meant.
+    fn feed(&mut self, source: Source, border: Border, reach: Reach) -> (usize, usize) {
+        let stages = &self.kernel.stages;
+        let (input, stage) = match source {
+            Source::Input(i) => (i, None),
+            Source::Stage(s) => (stages[s].input, Some(s)),
+        };
+        let pass_border = stage.map_or(border, |s| stages[s].border);
+        let fits = |f: &FeedSpec| {
+            let room = match stage {
+                None => f.stages.is_empty(),
+                Some(s) => f.stages.contains(&s) || (!f.stages.is_empty() && f.stages.len() < rows::MOST),
+            };
+            room && f.input == input && f.border == border && f.pass_border == pass_border
         };
         let feeds = &mut self.program.feeds;
-        match feeds.iter().position(|f| f.source == source && f.border == border) {
-            Some(i) => {
-                feeds[i].reach = feeds[i].reach.max(reach);
-                i
-            }
-            None => {
-                feeds.push(FeedSpec { source, border, dtype: self.dtypes[input].linear(), reach });
-                feeds.len() - 1
-            }
-        }
+        let at = feeds.iter().position(fits).unwrap_or_else(|| {
+            let dtype = self.dtypes[input].linear();
+            feeds.push(FeedSpec { input, stages: stage.into_iter().collect(), pass_border, border, dtype, reach });
+            feeds.len() - 1
+        });
+        let feed = &mut feeds[at];
+        feed.reach = feed.reach.max(reach);
+        let Some(s) = stage else { return (at, 0) };
+        let part = feed.stages.iter().position(|&t| t == s).unwrap_or_else(|| {
+            feed.stages.push(s);
+            feed.stages.len() - 1
+        });
+        (at, part)
     }
 
     /// Runs every instruction as soon as its operands are there, and evaluates leaves only when no instruction can run:

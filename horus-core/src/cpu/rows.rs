@@ -1,0 +1,182 @@
+//! Row passes: up to three filters of one row, of any lengths, over the same source row at once.
+//!
+//! Pixel vectors of a row filter mostly straddle cache lines, and loading them bounds the speed, not multiplying. So a
+//! vector that is loaded serves every filter with a tap there.
+
+use super::correlate::columns;
+use super::simd::{Array, Isa, Simd, Vector};
+
+/// Filters that are evaluated together, at most.
+pub(super) const MOST: usize = 3;
+
+/// One of the filters: output `x` is the sum over `j` of `taps[j]` times source pixel `x + start + j`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowFilter<'a, T> {
+    /// Column of the first tap.
+    pub(super) start: usize,
+    /// The weights.
+    pub(super) taps: &'a [T],
+    /// The output row.
+    pub(super) out: *mut T,
+}
+
+/// Applies one to [`MOST`] filters to a row, for `width` output pixels, each in the canonical order of its taps.
+///
+/// # Safety
+/// The source can be read as far as the taps reach and the outputs written over `width` pixels, without overlap; the
+/// machine has the instruction set.
+pub(super) unsafe fn run<T: Simd>(source: *const T, filters: &[RowFilter<'_, T>], width: usize, isa: Isa) {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2(source, filters, width),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512(source, filters, width),
+            _ => select::<T::Portable, 4, 2, 2>(source, filters, width),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2<T: Simd>(source: *const T, filters: &[RowFilter<'_, T>], width: usize) {
+    // SAFETY: vouched for by the caller.
+    unsafe { select::<T::Avx2, 8, 6, 4>(source, filters, width) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+unsafe fn avx512<T: Simd>(source: *const T, filters: &[RowFilter<'_, T>], width: usize) {
+    // SAFETY: vouched for by the caller.
+    unsafe { select::<T::Avx512, 8, 8, 8>(source, filters, width) }
+}
+
+/// Selects the kernel for the number of filters, with `C1`, `C2` or `C3` column vectors.
+#[inline(always)]
+unsafe fn select<V: Vector, const C1: usize, const C2: usize, const C3: usize>(
+    source: *const V::Elem,
+    filters: &[RowFilter<'_, V::Elem>],
+    width: usize,
+) {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        match *filters {
+            [a] => row::<V, 1, C1>(source, &[a], width),
+            [a, b] => row::<V, 2, C2>(source, &[a, b], width),
+            [a, b, c] => row::<V, 3, C3>(source, &[a, b, c], width),
+            _ => debug_assert!(filters.is_empty(), "at most {MOST} filters"),
+        }
+    }
+}
+
+/// A range of columns over which the same filters have taps: a bit for each.
+type Segment = (usize, usize, u8);
+
+/// The segments between the starts and ends of the filters, in order.
+fn segments<T, const NF: usize>(filters: &[RowFilter<'_, T>; NF]) -> ([Segment; 2 * MOST], usize) {
+    let mut cuts = [0; 2 * MOST];
+    for (i, f) in filters.iter().enumerate() {
+        (cuts[2 * i], cuts[2 * i + 1]) = (f.start, f.start + f.taps.len());
+    }
+    let cuts = &mut cuts[..2 * NF];
+    cuts.sort_unstable();
+    let mut out = [(0, 0, 0); 2 * MOST];
+    let mut n = 0;
+    for w in cuts.windows(2).filter(|w| w[0] < w[1]) {
+        let mask = filters
+            .iter()
+            .enumerate()
+            .fold(0, |m, (i, f)| m | u8::from(f.start <= w[0] && w[1] <= f.start + f.taps.len()) << i);
+        if mask != 0 {
+            out[n] = (w[0], w[1], mask);
+            n += 1;
+        }
+    }
+    (out, n)
+}
+
+#[inline(always)]
+unsafe fn row<V: Vector, const NF: usize, const C: usize>(
+    source: *const V::Elem,
+    filters: &[RowFilter<'_, V::Elem>; NF],
+    width: usize,
+) {
+    let (cuts, n) = segments(filters);
+    let cuts = &cuts[..n];
+    // SAFETY: vouched for by the caller; a block stays inside the row.
+    unsafe {
+        columns!(
+            width,
+            V,
+            C,
+            |x| block::<V, NF, C>(source.add(x), filters, cuts, x),
+            block::<V, NF, 1>(source.add(x), filters, cuts, x),
+            block::<Array<V::Elem, 1>, NF, 1>(source.add(x), filters, cuts, x)
+        );
+    }
+}
+
+#[inline(always)]
+unsafe fn block<V: Vector, const NF: usize, const C: usize>(
+    source: *const V::Elem,
+    filters: &[RowFilter<'_, V::Elem>; NF],
+    cuts: &[Segment],
+    x: usize,
+) {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let mut acc = [[V::splat(V::Elem::default()); C]; NF];
+        for &(from, to, mask) in cuts {
+            match mask {
+                1 => segment::<V, NF, C, 1>(&mut acc, source, filters, from, to),
+                2 => segment::<V, NF, C, 2>(&mut acc, source, filters, from, to),
+                3 => segment::<V, NF, C, 3>(&mut acc, source, filters, from, to),
+                4 => segment::<V, NF, C, 4>(&mut acc, source, filters, from, to),
+                5 => segment::<V, NF, C, 5>(&mut acc, source, filters, from, to),
+                6 => segment::<V, NF, C, 6>(&mut acc, source, filters, from, to),
+                _ => segment::<V, NF, C, 7>(&mut acc, source, filters, from, to),
+            }
+        }
+        for f in 0..NF {
+            for c in 0..C {
+                acc[f][c].store(filters[f].out.add(x + c * V::LANES));
+            }
+        }
+    }
+}
+
+/// Columns `from..to` for the filters of `MASK`.
+#[inline(always)]
+unsafe fn segment<V: Vector, const NF: usize, const C: usize, const MASK: u8>(
+    acc: &mut [[V; C]; NF],
+    source: *const V::Elem,
+    filters: &[RowFilter<'_, V::Elem>; NF],
+    from: usize,
+    to: usize,
+) {
+    if MASK >> NF != 0 {
+        return;
+    }
+    let taps: [*const V::Elem; NF] =
+        std::array::from_fn(|f| filters[f].taps.as_ptr().wrapping_add(from).wrapping_sub(filters[f].start));
+    // SAFETY: vouched for by the caller; the filters of the mask have taps at these columns.
+    unsafe {
+        for j in 0..to - from {
+            let mut weights = [V::splat(V::Elem::default()); NF];
+            for f in 0..NF {
+                if MASK >> f & 1 != 0 {
+                    weights[f] = V::splat(*taps[f].add(j));
+                }
+            }
+            for c in 0..C {
+                let pixels = V::load(source.add(from + j + c * V::LANES));
+                for f in 0..NF {
+                    if MASK >> f & 1 != 0 {
+                        acc[f][c] = weights[f].fma(pixels, acc[f][c]);
+                    }
+                }
+            }
+        }
+    }
+}
