@@ -139,8 +139,11 @@ fn a_failing_rank_brings_the_others_down_with_its_reason() {
         let capacity = if rank == 1 { 100 } else { 1 << 30 };
         let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), capacity);
         let session = CoreSession::on(Box::new(device)).communicator(Arc::new(c)).build().unwrap();
-        let image = AnyImage::open(&session, picture()).unwrap().to_luminance_unit().unwrap();
-        conv2d(&image, &params()).unwrap().to_vec().unwrap_err().to_string()
+        let result = AnyImage::open(&session, picture())
+            .and_then(|image| image.to_luminance_unit())
+            .and_then(|image| conv2d(&image, &params()))
+            .and_then(|lines| lines.to_vec());
+        result.unwrap_err().to_string()
     });
     assert!(messages.iter().all(|m| m.contains("out of memory")), "{messages:#?}");
     assert!(messages[0].contains("rank 1 failed"), "{messages:#?}");

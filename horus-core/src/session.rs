@@ -457,11 +457,20 @@ impl Session {
                 sink(&format!("{title}:\n{text}"));
             }
         };
-        let mut kernels = optimize(graph, self.0.mode == Mode::Fused, &mut |pass, graph| explain(pass, graph));
-        if capacity.is_some() {
-            add_bystanders(&mut kernels, images);
+        let mut with = |fuse: bool| {
+            let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| explain(pass, graph));
+            if capacity.is_some() {
+                add_bystanders(&mut kernels, images);
+            }
+            make(kernels, &setting)
+        };
+        let fuse = self.0.mode == Mode::Fused;
+        let mut plan = with(fuse);
+        if fuse && !plan.fits {
+            // A fused kernel may read more images at once than the device holds; one operation reads three at most.
+            log::info!("fused kernels need more memory than the device has: going on without fusion");
+            plan = with(false);
         }
-        let plan = make(kernels, &setting);
         explain("plan", &plan);
         verify(&plan)?;
         Ok(plan)

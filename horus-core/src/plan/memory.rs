@@ -16,17 +16,20 @@ pub(super) struct Ledger {
     /// Bytes and time of last use of what is held.
     held: std::collections::BTreeMap<NodeId, (usize, usize)>,
     clock: usize,
+    /// Whether some launch needs more than there is.
+    pub(super) overflown: bool,
 }
 
 impl Ledger {
     pub(super) fn new(capacity: usize) -> Ledger {
-        Ledger { capacity, used: 0, held: std::collections::BTreeMap::new(), clock: 0 }
+        Ledger { capacity, used: 0, held: std::collections::BTreeMap::new(), clock: 0, overflown: false }
     }
 
     fn hold(&mut self, id: NodeId, bytes: usize) {
         self.clock += 1;
         let before = self.held.insert(id, (bytes, self.clock)).map_or(0, |(b, _)| b);
         self.used = self.used - before + bytes;
+        self.overflown |= self.used > self.capacity;
     }
 
     fn drop(&mut self, id: NodeId) {

@@ -223,6 +223,8 @@ pub struct Plan {
     pub initial: Vec<Option<State>>,
     /// The states that the plan ends in.
     pub states: Vec<Option<State>>,
+    /// Whether what each launch reads and writes fits in the device's memory.
+    pub fits: bool,
 }
 
 impl Plan {

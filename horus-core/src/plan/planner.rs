@@ -27,8 +27,9 @@ pub fn plan(
     for (&root, &want) in graph.roots.iter().zip(wants) {
         p.deliver(root, want);
     }
+    let fits = p.ledger.as_ref().is_none_or(|l| !l.overflown);
     let (steps, states) = (p.steps, p.states);
-    Plan { graph, steps, setting: setting.clone(), initial, states }
+    Plan { graph, steps, setting: setting.clone(), initial, states, fits }
 }
 
 pub(super) struct Planner<'a> {
