@@ -91,7 +91,7 @@ impl<'a> Feed<'a> {
         let first = cols.start.cast_signed() - spec.reach.left.cast_signed();
         let length = cols.len() + spec.reach.left + spec.reach.right;
         let inside = first >= 0 && first.cast_unsigned() + length <= image;
-        let direct = inside && passes.is_empty();
+        let direct = inside && passes.is_empty() && !spec.copied;
         let capacity = if direct { 0 } else { spec.reach.up + spec.reach.down + rows };
         let feed = Feed { spec, passes, first, length, capacity, next: y - spec.reach.up.cast_signed(), scratch };
         if let Border::Constant(v) = spec.border {

@@ -190,7 +190,8 @@ impl Job<'_> {
         let feeds = &self.program.feeds;
         let left = feeds.iter().map(|f| f.reach.left).max().unwrap_or(0).next_multiple_of(END);
         let right = feeds.iter().map(|f| f.reach.right).max().unwrap_or(0).next_multiple_of(END);
-        let apart = feeds.iter().all(|f| f.stages.is_empty()) && left + right > 0 && 2 * (left + right) <= width;
+        let apart =
+            feeds.iter().all(|f| f.stages.is_empty() && !f.copied) && left + right > 0 && 2 * (left + right) <= width;
         let (from, to) = if apart { (left, width - right) } else { (0, width) };
         let middle = (from..to).step_by(chunk).map(|x| x..to.min(x + chunk));
         let ends = |cols: Range<usize>| std::iter::once(cols);

@@ -53,6 +53,9 @@ pub(super) struct FeedSpec {
     pub(super) border: Border,
     pub(super) dtype: DType,
     pub(super) reach: Reach,
+    /// Whether the image's rows are copied even where no border is needed. A tall sparse filter reads many rows per
+    /// output row, and those of an image whose row length is a power of two compete for the same lines of the cache.
+    pub(super) copied: bool,
 }
 
 /// Filters of one geometry over one feed.
@@ -195,7 +198,7 @@ impl Compiler<'_> {
         let mut banks: Vec<((usize, usize), Vec<usize>)> = Vec::new();
         for l in self.filters_in_order() {
             let LeafOp::Correlate(source, filter, border) = &self.kernel.leaves[l].op else { continue };
-            let feed = self.feed(*source, *border, filter.reach());
+            let feed = self.feed(*source, *border, filter);
             let same = |other: usize| match &self.kernel.leaves[other].op {
                 LeafOp::Correlate(_, f, _) => f.layout() == filter.layout(),
                 _ => false,
@@ -232,7 +235,9 @@ impl Compiler<'_> {
     }
 
     /// The feed for a filter, widened to its reach, and which of the feed's row passes is meant.
-    fn feed(&mut self, source: Source, border: Border, reach: Reach) -> (usize, usize) {
+    fn feed(&mut self, source: Source, border: Border, filter: &Filter) -> (usize, usize) {
+        let reach = filter.reach();
+        let scattered = matches!(filter.layout(), Layout::Sparse(_)) && reach.up + reach.down >= 8;
         let stages = &self.kernel.stages;
         let (input, stage) = match source {
             Source::Input(i) => (i, None),
@@ -249,11 +254,13 @@ impl Compiler<'_> {
         let feeds = &mut self.program.feeds;
         let at = feeds.iter().position(fits).unwrap_or_else(|| {
             let dtype = self.dtypes[input].linear();
-            feeds.push(FeedSpec { input, stages: stage.into_iter().collect(), pass_border, border, dtype, reach });
+            let stages = stage.into_iter().collect();
+            feeds.push(FeedSpec { input, stages, pass_border, border, dtype, reach, copied: false });
             feeds.len() - 1
         });
         let feed = &mut feeds[at];
         feed.reach = feed.reach.max(reach);
+        feed.copied |= scattered;
         let Some(s) = stage else { return (at, 0) };
         let part = feed.stages.iter().position(|&t| t == s).unwrap_or_else(|| {
             feed.stages.push(s);
