@@ -1,0 +1,10 @@
+//! The CUDA device of Horus.
+//!
+//! A device is memory, a compiler and launches; it decides nothing. Kernels are generated from their structure
+//! ([`codegen`]), compiled for the GPU at hand ([`nvrtc`]) and kept on disk ([`cache`]), so that a program's second run
+//! compiles nothing. No CUDA toolkit is needed to build this crate, and no GPU to generate and compile kernels.
+
+pub mod codegen;
+pub mod conformance;
+pub mod nvrtc;
+pub mod tuning;
