@@ -55,8 +55,8 @@ template <> struct hs_interp<i32> { typedef f64 type; };
 template <> struct hs_interp<f64> { typedef f64 type; };
 
 template <class F> HS_FN F hs_fraction(u32 bits);
-template <> HS_FN f32 hs_fraction<f32>(u32 bits) { return (f32)(bits >> 8) * (1.0f / 16777216.0f); }
-template <> HS_FN f64 hs_fraction<f64>(u32 bits) { return (f64)bits * (1.0 / 4294967296.0); }
+template <> __device__ __forceinline__ f32 hs_fraction<f32>(u32 bits) { return (f32)(bits >> 8) * (1.0f / 16777216.0f); }
+template <> __device__ __forceinline__ f64 hs_fraction<f64>(u32 bits) { return (f64)bits * (1.0 / 4294967296.0); }
 
 // ---- arithmetic -------------------------------------------------------------------------------------------------
 HS_FN f32 hs_fma(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
@@ -115,10 +115,10 @@ template <class T> struct hs_linear {
 // The value that a lowest and a highest element has, the identities of max and min.
 template <class T> HS_FN T hs_lowest() { return (T)hs_limits<T>::lo; }
 template <class T> HS_FN T hs_highest() { return (T)hs_limits<T>::hi; }
-template <> HS_FN f32 hs_lowest<f32>() { return -(f32)HS_INFINITY; }
-template <> HS_FN f32 hs_highest<f32>() { return (f32)HS_INFINITY; }
-template <> HS_FN f64 hs_lowest<f64>() { return -(f64)HS_INFINITY; }
-template <> HS_FN f64 hs_highest<f64>() { return (f64)HS_INFINITY; }
+template <> __device__ __forceinline__ f32 hs_lowest<f32>() { return -(f32)HS_INFINITY; }
+template <> __device__ __forceinline__ f32 hs_highest<f32>() { return (f32)HS_INFINITY; }
+template <> __device__ __forceinline__ f64 hs_lowest<f64>() { return -(f64)HS_INFINITY; }
+template <> __device__ __forceinline__ f64 hs_highest<f64>() { return (f64)HS_INFINITY; }
 
 // ---- planes and borders -----------------------------------------------------------------------------------------
 // One plane of an input: rows start..end of an image of height x width. Rows outside the image are held only for
