@@ -165,9 +165,9 @@ template <int BORDER_Y, int BORDER_X, class T> HS_FN T hs_pixel(const hs_plane<T
 // ---- small vectors ----------------------------------------------------------------------------------------------
 template <class T, int N> struct alignas(sizeof(T) * N) hs_vec { T v[N]; };
 
-constexpr int hs_min_int(int a, int b) { return a < b ? a : b; }
+static __device__ constexpr int hs_min_int(int a, int b) { return a < b ? a : b; }
 // Elements of a vector access for C consecutive pixels per thread: at most 16 bytes.
-template <class T> constexpr int hs_lanes(int c) { return hs_min_int(c, 16 / (int)sizeof(T)); }
+template <class T> static __device__ constexpr int hs_lanes(int c) { return hs_min_int(c, 16 / (int)sizeof(T)); }
 
 // N consecutive elements held in registers, read from an address aligned to A elements.
 template <class T, int A, int N> struct hs_span {
