@@ -10,12 +10,19 @@ template <int BORDER, class T> HS_FN T hs_nearest(const hs_plane<T>& in, i64 py,
     return hs_pixel<BORDER, BORDER>(in, y, x, v);
 }
 
-template <int BORDER, class T> HS_FN T hs_bilinear(const hs_plane<T>& in, i64 py, i64 px, T v) {
+// Whether the four pixels around a position are all held and inside the image. If it is so for the corners of a block
+// of pixels, it is so for all of them: the map is affine.
+template <class T> HS_FN bool hs_inside(const hs_plane<T>& in, i64 py, i64 px) {
+    const int y = hs_whole(py), x = hs_whole(px);
+    return x >= 0 && x < in.width - 1 && y >= max(0, in.start) && y < min(in.height, in.end) - 1;
+}
+
+// INSIDE: the caller knows that hs_inside holds. Without a condition, reads for several pixels are in flight at once.
+template <int BORDER, bool INSIDE, class T> HS_FN T hs_bilinear(const hs_plane<T>& in, i64 py, i64 px, T v) {
     typedef typename hs_interp<T>::type F;
     const int y = hs_whole(py), x = hs_whole(px);
-    const int top = max(0, in.start), rows = min(in.height, in.end) - top;
     T a, b, c, d;
-    if ((u32)x < (u32)(in.width - 1) && y >= top && y - top < rows - 1) {
+    if (INSIDE) {
         const T* p = in.row(y) + x;
         a = __ldg(p);
         b = __ldg(p + 1);

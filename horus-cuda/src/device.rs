@@ -82,7 +82,8 @@ impl CudaDevice {
             let shared = context.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
             let arch = (major * 10 + minor).cast_unsigned();
             if !nvrtc.architectures().contains(&arch) {
-                let text = format!("{} is sm_{arch}, which NVRTC {:?} does not compile for", context.name(), nvrtc.version());
+                let text =
+                    format!("{} is sm_{arch}, which NVRTC {:?} does not compile for", context.name(), nvrtc.version());
                 return Err(DeviceError::Driver(text));
             }
             Ok(CudaDevice {
@@ -227,7 +228,14 @@ impl CudaDevice {
         Ok(())
     }
 
-    fn copy_bytes(&self, from: &CudaMemory, at: usize, to: &CudaMemory, target: usize, n: usize) -> Result<(), DeviceError> {
+    fn copy_bytes(
+        &self,
+        from: &CudaMemory,
+        at: usize,
+        to: &CudaMemory,
+        target: usize,
+        n: usize,
+    ) -> Result<(), DeviceError> {
         use horus_core::device::DeviceMemory as _;
         if n == 0 {
             return Ok(());
@@ -319,9 +327,8 @@ impl Device for CudaDevice {
         let output = self.own(launch.output)?;
         if matches!(launch.kernel, Kernel::Histogram { .. }) {
             // SAFETY: the block holds at least the output's bytes, as checked.
-            let code = unsafe {
-                sys::cuMemsetD8Async(output.address(), 0, launch.geometry.bytes(), self.core.stream.0)
-            };
+            let code =
+                unsafe { sys::cuMemsetD8Async(output.address(), 0, launch.geometry.bytes(), self.core.stream.0) };
             check(code, || format!("clearing the output of {name}"))?;
         }
         if nothing {

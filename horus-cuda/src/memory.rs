@@ -27,7 +27,9 @@ impl Core {
         if pooled {
             let mut pool = std::ptr::null_mut();
             // SAFETY: a pointer to a live handle.
-            check(unsafe { sys::cuDeviceGetDefaultMemPool(&mut pool, context.device) }, || "finding the memory pool".into())?;
+            check(unsafe { sys::cuDeviceGetDefaultMemPool(&mut pool, context.device) }, || {
+                "finding the memory pool".into()
+            })?;
             // Freed blocks stay with the pool: giving them back to the system costs more than a kernel.
             let mut keep = u64::MAX;
             let attribute = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
@@ -43,7 +45,11 @@ impl Core {
         let mut at = 0;
         // SAFETY: a pointer to a live address; the context is current.
         let code = unsafe {
-            if self.pooled { sys::cuMemAllocAsync(&mut at, bytes, self.stream.0) } else { sys::cuMemAlloc_v2(&mut at, bytes) }
+            if self.pooled {
+                sys::cuMemAllocAsync(&mut at, bytes, self.stream.0)
+            } else {
+                sys::cuMemAlloc_v2(&mut at, bytes)
+            }
         };
         (code, at)
     }
@@ -63,7 +69,10 @@ impl Core {
         }
         if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             let (free, total) = self.context.memory()?;
-            return Err(DeviceError::OutOfMemory { bytes, detail: format!("{free} of {total} bytes of the GPU are free") });
+            return Err(DeviceError::OutOfMemory {
+                bytes,
+                detail: format!("{free} of {total} bytes of the GPU are free"),
+            });
         }
         check(code, || format!("allocating {bytes} bytes"))?;
         Ok(CudaMemory { core: Arc::clone(self), at, bytes })

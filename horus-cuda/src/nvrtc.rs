@@ -10,8 +10,7 @@ use libloading::Library;
 
 /// Options of every compilation: no contraction but where the source says fma, IEEE division and square root,
 /// denormals kept. They are what makes results equal to the CPU's.
-pub const OPTIONS: &[&str] =
-    &["--std=c++17", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"];
+pub const OPTIONS: &[&str] = &["--std=c++17", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"];
 
 type Status = c_int;
 type Handle = *mut c_void;
@@ -84,7 +83,9 @@ impl Nvrtc {
         for path in candidates() {
             // SAFETY: loading runs the initialisers of a library that the user or the system names as NVRTC.
             match unsafe { Library::new(&path) } {
-                Ok(library) => return Nvrtc::bind(library).map_err(|e| CompileError(format!("{}: {e}", path.display()))),
+                Ok(library) => {
+                    return Nvrtc::bind(library).map_err(|e| CompileError(format!("{}: {e}", path.display())));
+                }
                 Err(e) => reason = e.to_string(),
             }
         }
@@ -155,7 +156,14 @@ impl Nvrtc {
         let mut program: Handle = std::ptr::null_mut();
         // SAFETY: `text` and the name are C strings, there are no headers.
         self.check(unsafe {
-            (self.functions.create)(&mut program, text.as_ptr(), c"horus.cu".as_ptr(), 0, std::ptr::null(), std::ptr::null())
+            (self.functions.create)(
+                &mut program,
+                text.as_ptr(),
+                c"horus.cu".as_ptr(),
+                0,
+                std::ptr::null(),
+                std::ptr::null(),
+            )
         })?;
         let result = self.compile_program(program, arch);
         // SAFETY: the program was created above and is not used after.

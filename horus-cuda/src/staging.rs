@@ -66,7 +66,12 @@ impl Staging {
     }
 
     /// Copies from the device into `target`; returns when it is there.
-    pub(crate) fn download(&mut self, stream: &Stream, source: CUdeviceptr, target: &mut [u8]) -> Result<(), DeviceError> {
+    pub(crate) fn download(
+        &mut self,
+        stream: &Stream,
+        source: CUdeviceptr,
+        target: &mut [u8],
+    ) -> Result<(), DeviceError> {
         let total = target.len();
         let mut flying: std::collections::VecDeque<(usize, &mut [u8])> = std::collections::VecDeque::new();
         for (k, chunk) in target.chunks_mut(CHUNK).enumerate() {

@@ -82,7 +82,9 @@ impl Family {
                 LeafOp::Warp(..) | LeafOp::Flip(..) => Kind::Gather,
                 LeafOp::Median(..) => Kind::Median,
                 LeafOp::Correlate(Source::Stage(_), ..) => Kind::Separable,
-                LeafOp::Correlate(_, f, _) if matches!(f.layout(), horus_core::ops::neighbourhood::Layout::Sparse(_)) => {
+                LeafOp::Correlate(_, f, _)
+                    if matches!(f.layout(), horus_core::ops::neighbourhood::Layout::Sparse(_)) =>
+                {
                     Kind::Sparse
                 }
                 LeafOp::Generalized(_, g, _)
@@ -121,18 +123,22 @@ const TABLES: &[&str] = &[include_str!("../../kernels/tuning/sm_90.json")];
 fn tables() -> &'static [Entry] {
     static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
     ENTRIES.get_or_init(|| {
-        let parse = |t: &&str| serde_json::from_str::<Vec<Entry>>(t).unwrap_or_else(|e| {
-            // A test parses every table, so this is a damaged build; the guesses still work.
-            log::warn!("a tuning table is not readable: {e}");
-            Vec::new()
-        });
+        let parse = |t: &&str| {
+            serde_json::from_str::<Vec<Entry>>(t).unwrap_or_else(|e| {
+                // A test parses every table, so this is a damaged build; the guesses still work.
+                log::warn!("a tuning table is not readable: {e}");
+                Vec::new()
+            })
+        };
         TABLES.iter().flat_map(parse).collect()
     })
 }
 
 /// The tuning of a kernel over elements of `dtype` on architecture `arch`.
 pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
-    let Kernel::Map(map) = kernel else { return guess(Family { kind: Kind::Pointwise, size: 0, filters: 0, bytes: 4 }) };
+    let Kernel::Map(map) = kernel else {
+        return guess(Family { kind: Kind::Pointwise, size: 0, filters: 0, bytes: 4 });
+    };
     let family = Family::of(map, dtype);
     let same = |e: &&Entry| {
         let f = e.family;

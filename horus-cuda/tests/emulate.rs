@@ -34,7 +34,16 @@ fn compile(programs: &[Program], dir: &Path, name: &str) -> libloading::Library 
         .arg(&source)
         .output()
         .unwrap_or_else(|e| panic!("the emulation needs a C++ compiler ({compiler}: {e}); set CXX"));
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr).lines().filter(|l| l.contains("error")).take(20).collect::<Vec<_>>().join("\n"));
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+            .lines()
+            .filter(|l| l.contains("error"))
+            .take(20)
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
     // SAFETY: the library was just built from sources of this repository; it has no initialisers of note.
     unsafe { libloading::Library::new(library) }.unwrap()
 }

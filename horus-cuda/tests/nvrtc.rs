@@ -35,7 +35,12 @@ fn every_kernel_compiles_for_every_architecture() {
             let shapes = Shapes { inputs: &case.inputs, output: case.output, rows: case.rows };
             let limits = Limits { shared: if arch == 90 { 227 << 10 } else { 99 << 10 } };
             let program = generate(&case.kernel, &shapes, &tuning, limits).unwrap();
-            assert!(program.shared as usize <= limits.shared, "{}: {} bytes of shared memory", case.name, program.shared);
+            assert!(
+                program.shared as usize <= limits.shared,
+                "{}: {} bytes of shared memory",
+                case.name,
+                program.shared
+            );
             assert!(program.params.len() <= 4096, "{}: {} bytes of parameters", case.name, program.params.len());
             sources.entry((arch, program.source)).or_insert(case.name.clone());
         }

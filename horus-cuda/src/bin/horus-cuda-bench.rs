@@ -75,7 +75,9 @@ impl Bench {
                 // One upload of random data; the others are copies.
                 match sets.first().map(|s: &Vec<Memory>| &s[0]) {
                     Some(first) => device.copy(first, &mut m, &[(0, 0, SHAPE.len() * 4)])?,
-                    None => device.write(&HostImage::random(image(SHAPE, DType::F32), set as u64 + k).bytes, &mut m, 0)?,
+                    None => {
+                        device.write(&HostImage::random(image(SHAPE, DType::F32), set as u64 + k).bytes, &mut m, 0)?
+                    }
                 }
                 memories.push(m);
             }
@@ -126,7 +128,13 @@ impl Bench {
             }
         }
         let Some(&first) = measured.first() else { return Ok(()) };
-        println!("{:<20} {:>8.4} ms   reach {:>7.3}   ({} of {count} candidates)", row.name, first.0, row.reach, measured.len());
+        println!(
+            "{:<20} {:>8.4} ms   reach {:>7.3}   ({} of {count} candidates)",
+            row.name,
+            first.0,
+            row.reach,
+            measured.len()
+        );
         measured.sort_by(|a, b| a.0.total_cmp(&b.0));
         for (ms, t, (registers, spills, shared)) in measured.iter().take(tunings) {
             println!(

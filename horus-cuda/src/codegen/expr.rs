@@ -91,7 +91,14 @@ impl<'a> Code<'a> {
     }
 
     /// Emits the result as an array and returns its name.
-    pub(super) fn result(&mut self, out: &mut String, params: &mut Params, dtype: DType, rows: usize, cols: usize) -> String {
+    pub(super) fn result(
+        &mut self,
+        out: &mut String,
+        params: &mut Params,
+        dtype: DType,
+        rows: usize,
+        cols: usize,
+    ) -> String {
         let value = self.kernel.result.map_or_else(|| "0".into(), |v| self.value(v, dtype, params));
         if let Some(array) = value.strip_suffix("[r][c]") {
             return array.to_owned();

@@ -186,9 +186,7 @@ pub(super) fn transpose(shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
          out[(i64)(y0 + i - p.out_start) * p.width + x0 + a] = tile[a * {pitch} + i];\n}}",
         pitch = SIDE + 1
     );
-    let grid = [
-        blocks(tiles_x * shapes.rows.len().div_ceil(SIDE), "a transposition")?,
-        blocks(out.shape.channels, "planes")?,
-    ];
+    let grid =
+        [blocks(tiles_x * shapes.rows.len().div_ceil(SIDE), "a transposition")?, blocks(out.shape.channels, "planes")?];
     Ok(program(&[PRELUDE], &s, p, grid, SIDE * 8, SIDE * (SIDE + 1) * out.dtype.size()))
 }

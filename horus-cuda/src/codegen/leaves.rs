@@ -66,9 +66,14 @@ pub(super) fn read(map: &mut Map<'_>, l: usize) -> Result<String, DeviceError> {
 
 fn warp(map: &mut Map<'_>, l: usize, input: usize, affine: Affine, how: Interpolation, border: Border) {
     let dtype = map.kernel.leaves[l].dtype;
-    for (name, v) in
-        [("xx", affine.xx), ("xy", affine.xy), ("x0", affine.x0), ("yx", affine.yx), ("yy", affine.yy), ("y0", affine.y0)]
-    {
+    for (name, v) in [
+        ("xx", affine.xx),
+        ("xy", affine.xy),
+        ("x0", affine.x0),
+        ("yx", affine.yx),
+        ("yy", affine.yy),
+        ("y0", affine.y0),
+    ] {
         map.params.long(&format!("w{l}_{name}"), v);
     }
     let value = map.border_value(border, dtype);
@@ -76,16 +81,27 @@ fn warp(map: &mut Map<'_>, l: usize, input: usize, affine: Affine, how: Interpol
         map.body,
         "    const i64 wy{l} = p.w{l}_yx * x + p.w{l}_yy * y + p.w{l}_y0, wx{l} = p.w{l}_xx * x + p.w{l}_xy * y + p.w{l}_x0;"
     );
-    let name = match how {
-        Interpolation::Nearest => "nearest",
-        Interpolation::Bilinear => "bilinear",
-        Interpolation::Bicubic => "bicubic",
+    let (rows, cols, b) = (map.block.rows, map.block.cols, border_name(border));
+    let at = |r: &str, c: &str| {
+        format!("wy{l} + {r} * p.w{l}_yy + {c} * p.w{l}_yx, wx{l} + {r} * p.w{l}_xy + {c} * p.w{l}_xx")
     };
-    let call = format!(
-        "{EXISTS} l{l}[r][c] = hs_{name}<{}>(in{input}, wy{l} + r * p.w{l}_yy + c * p.w{l}_yx, wx{l} + r * p.w{l}_xy + c * p.w{l}_xx, {value});",
-        border_name(border)
-    );
-    each_pixel(&mut map.body, map.block.rows, map.block.cols, &call);
+    let call = |name: &str| format!("l{l}[r][c] = hs_{name}(in{input}, {}, {value});", at("r", "c"));
+    match how {
+        Interpolation::Nearest | Interpolation::Bicubic => {
+            let name = if how == Interpolation::Nearest { "nearest" } else { "bicubic" };
+            each_pixel(&mut map.body, rows, cols, &format!("{EXISTS} {}", call(&format!("{name}<{b}>"))));
+        }
+        Interpolation::Bilinear => {
+            let (last_row, last_col) = ((rows - 1).to_string(), (cols - 1).to_string());
+            let corners = [("0", "0"), ("0", &*last_col), (&*last_row, "0"), (&*last_row, &*last_col)]
+                .map(|(r, c)| format!(" && hs_inside(in{input}, {})", at(r, c)));
+            let _ = writeln!(map.body, "    if (y + {rows} <= p.row1 && x + {cols} <= p.width{}) {{", corners.concat());
+            each_pixel(&mut map.body, rows, cols, &call(&format!("bilinear<{b}, true>")));
+            map.body.push_str("    } else {\n");
+            each_pixel(&mut map.body, rows, cols, &format!("{EXISTS} {}", call(&format!("bilinear<{b}, false>"))));
+            map.body.push_str("    }\n");
+        }
+    }
 }
 
 /// A filter that no tile has room for.
@@ -123,7 +139,11 @@ pub(super) fn step(kernel: &MapKernel, l: usize, helpers: &mut String) -> String
     let t = leaf.dtype.name();
     let LeafOp::Generalized(_, g, _) = &leaf.op else {
         // A median does not accumulate; its array is only declared.
-        return if leaf.dtype.is_float() { format!("hs_linear<{t}>") } else { define_zero(helpers) + &format!("<{t}>") };
+        return if leaf.dtype.is_float() {
+            format!("hs_linear<{t}>")
+        } else {
+            define_zero(helpers) + &format!("<{t}>")
+        };
     };
     let combine = match g.combine {
         Combine::Pixel => "v",

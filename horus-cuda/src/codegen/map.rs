@@ -224,7 +224,8 @@ impl Map<'_> {
 
     fn finish(self, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
         let Block { bx, by, rows, cols } = self.block;
-        let tiles = shapes.output.shape.width.div_ceil(self.block.width()) * shapes.rows.len().div_ceil(self.block.height());
+        let tiles =
+            shapes.output.shape.width.div_ceil(self.block.width()) * shapes.rows.len().div_ceil(self.block.height());
         // A warp over 8 x 4 pixels touches fewer lines of a turned image than one over 32 x 1; it cannot store vectors.
         let square = self.schedule.groups.is_empty() && cols == 1 && bx.is_multiple_of(8) && by.is_multiple_of(4);
         let place = if square {

@@ -184,7 +184,8 @@ pub(super) fn schedule(
     let taps = |l: usize| match window(&kernel.leaves[l]) {
         Some((_, Some(f), _)) => match *f.layout() {
             Layout::Dense { height, width, .. } => {
-                (height * tap_pitch(width, kernel.leaves[l].dtype) * kernel.leaves[l].dtype.size()).next_multiple_of(REGION)
+                (height * tap_pitch(width, kernel.leaves[l].dtype) * kernel.leaves[l].dtype.size())
+                    .next_multiple_of(REGION)
             }
             Layout::Sparse(_) => 0,
         },
@@ -193,9 +194,10 @@ pub(super) fn schedule(
     let fits = |l: usize| own(l).bytes() + taps(l) <= room;
     let shared = |l: usize| {
         let (input, _, border) = window(&kernel.leaves[l])?;
-        let peers = order.iter().copied().filter(|&k| {
-            window(&kernel.leaves[k]).is_some_and(|(i, _, b)| (i, b) == (input, border)) && fits(k)
-        });
+        let peers = order
+            .iter()
+            .copied()
+            .filter(|&k| window(&kernel.leaves[k]).is_some_and(|(i, _, b)| (i, b) == (input, border)) && fits(k));
         let (mut all, mut most) = (Reach::NONE, 0);
         for k in peers {
             all = all.max(reach(&kernel.leaves[k], kernel));
@@ -223,7 +225,8 @@ pub(super) fn schedule(
             (_, Some((_, f, _))) if is_sparse(f) && fits(l) => How::Sparse(shared(l).unwrap_or_else(|| own(l))),
             (_, Some((_, Some(f), _))) => match *f.layout() {
                 Layout::Dense { .. } if fits(l) => How::Dense(shared(l).unwrap_or_else(|| own(l))),
-                Layout::Dense { height, width, .. } => match chunk_rows(height, width, own(l), block, leaf.dtype, room) {
+                Layout::Dense { height, width, .. } => match chunk_rows(height, width, own(l), block, leaf.dtype, room)
+                {
                     0 => continue,
                     n => How::Chunked(n),
                 },
@@ -254,7 +257,8 @@ pub(super) fn schedule(
 
 /// How many rows of a dense filter may be applied at a time.
 fn chunk_rows(height: usize, width: usize, whole: Tile, block: Block, dtype: DType, room: usize) -> usize {
-    let need = |n: usize| Tile { rows: block.height() + n - 1, ..whole }.bytes() + n * tap_pitch(width, dtype) * dtype.size();
+    let need =
+        |n: usize| Tile { rows: block.height() + n - 1, ..whole }.bytes() + n * tap_pitch(width, dtype) * dtype.size();
     (1..height).rev().find(|&n| need(n) + REGION <= room).unwrap_or(0)
 }
 
@@ -320,7 +324,8 @@ fn place_slots(
     room: usize,
 ) -> Schedule {
     debug_assert!(lazy.len() == kernel.leaves.len());
-    let sequence: Vec<usize> = groups.iter().filter_map(|g| if let How::Column(s) = g.how { Some(s) } else { None }).collect();
+    let sequence: Vec<usize> =
+        groups.iter().filter_map(|g| if let How::Column(s) = g.how { Some(s) } else { None }).collect();
     let turns = sequence.chunk_by(|a, b| a == b).count();
     let all: usize = stages.sizes.iter().sum();
     let one = stages.sizes.iter().copied().max().unwrap_or(0);

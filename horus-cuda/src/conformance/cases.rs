@@ -273,7 +273,13 @@ fn others() -> Vec<Case> {
         let g = Generalized { window, combine: Combine::Pixel, reduce: Reduce::Max };
         add("dilate sparse".into(), single(LeafOp::Generalized(0, g, Border::Wrap), dtype), SMALL, SMALL, dtype);
         for size in [MedianSize::Three, MedianSize::Five] {
-            add(format!("median {size:?}"), single(LeafOp::Median(0, size, Border::Reflect), dtype), SMALL, SMALL, dtype);
+            add(
+                format!("median {size:?}"),
+                single(LeafOp::Median(0, size, Border::Reflect), dtype),
+                SMALL,
+                SMALL,
+                dtype,
+            );
         }
         for how in Interpolation::ALL {
             for border in [Border::Constant(Scalar::from_f64(dtype, 1.0)), Border::Reflect101, Border::Wrap] {
@@ -293,7 +299,9 @@ fn others() -> Vec<Case> {
         }
         let histogram = Kernel::Histogram { bins: 17, lo: -0.5, hi: 200.0 };
         add("histogram".into(), histogram, SMALL, Shape::new(1, 17, 1), DType::F64);
-        all.iter_mut().filter(|c| matches!(c.kernel, Kernel::Histogram { .. })).for_each(|c| c.rows = Window::new(2, 30));
+        all.iter_mut()
+            .filter(|c| matches!(c.kernel, Kernel::Histogram { .. }))
+            .for_each(|c| c.rows = Window::new(2, 30));
     }
     let one = Shape::new(1, 1, 1);
     let f64s = |s| whole(s, DType::F64);

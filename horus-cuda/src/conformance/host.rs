@@ -219,7 +219,9 @@ fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], c: usize, y: is
                 let Some(y) = image.resolve(y, *b) else {
                     return b.constant().map_or(T::Linear::ZERO, T::Linear::from_scalar);
                 };
-                correlate(&stage.filter, y, x, |y, x| image.sample::<T>(c, y, x, stage.border, stage.border).to_linear())
+                correlate(&stage.filter, y, x, |y, x| {
+                    image.sample::<T>(c, y, x, stage.border, stage.border).to_linear()
+                })
             };
             T::from_f64(correlate::<T::Linear>(f, y, x, row).to_f64())
         }
