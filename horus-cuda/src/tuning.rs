@@ -157,19 +157,54 @@ pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
 /// enough registers for 16 warps, tiles that fit twice into the shared memory of a multiprocessor.
 pub fn guess(family: Family) -> Tuning {
     let base = Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 1, unroll: 3000, chunk: 16, span: 8, blocks: 2 };
-    let wide = family.bytes == 8;
-    let cols = if wide { 2 } else { 4 };
+    let cols = if family.bytes == 8 { 2 } else { 4 };
     let pair = family.filters > 1;
+    let group = if pair { 2 } else { 1 };
     match family.kind {
         Kind::Pointwise => Tuning { rows: 4, blocks: 0, ..base },
         Kind::Gather => Tuning { rows: 4, cols: 1, blocks: 0, ..base },
         Kind::Median => Tuning { rows: 2, cols: if family.size > 3 { 1 } else { 2 }, blocks: 0, ..base },
         Kind::Sparse => Tuning { rows: 8, cols: 1, blocks: 0, ..base },
-        Kind::Dense if family.size <= 13 => Tuning { cols, group: if pair { 2 } else { 1 }, ..base },
-        Kind::Dense if pair => Tuning { rows: 4, cols, group: 2, ..base },
-        Kind::Dense => Tuning { rows: 8, cols, ..base },
-        Kind::Separable => {
-            Tuning { rows: if pair { 4 } else { 8 }, cols, group: if pair { 2 } else { 1 }, unroll: 700, ..base }
+        Kind::Dense if family.size <= 13 => Tuning { cols, group, ..base },
+        // Where taps come from shared memory, each should serve many columns: a read of four serves 4 * cols
+        // multiply-adds, a read of pixels rows * group times as many.
+        Kind::Dense => Tuning { bx: 16, by: 16, rows: 4 / group, cols: 2 * cols, group, ..base },
+        Kind::Separable => Tuning { rows: 8 / group, cols, group, unroll: 700, ..base },
+    }
+}
+
+/// The values of each parameter worth trying for a kind.
+struct Choices {
+    shapes: &'static [(usize, usize)],
+    rows: &'static [usize],
+    cols: &'static [usize],
+    groups: &'static [usize],
+    /// Most multiply-adds that are worth unrolling.
+    unroll: usize,
+    spans: &'static [usize],
+}
+
+impl Choices {
+    fn of(kind: Kind) -> Choices {
+        let base = Choices {
+            shapes: &[(32, 4), (32, 8), (16, 8), (16, 16)],
+            rows: &[1, 2, 4, 8],
+            cols: &[1],
+            groups: &[1],
+            unroll: 0,
+            spans: &[8],
+        };
+        match kind {
+            Kind::Pointwise => Choices { shapes: &[(32, 4), (32, 8), (32, 16)], cols: &[4], ..base },
+            Kind::Gather => base,
+            Kind::Median => Choices { rows: &[1, 2, 4], cols: &[1, 2], ..base },
+            Kind::Sparse => Choices { rows: &[4, 8, 16], ..base },
+            Kind::Dense => {
+                Choices { rows: &[2, 4, 8, 16], cols: &[1, 2, 4, 8], groups: &[1, 2], unroll: 10_000, ..base }
+            }
+            Kind::Separable => {
+                Choices { rows: &[4, 8, 16], cols: &[2, 4], groups: &[1, 2], unroll: 1400, spans: &[4, 8, 16], ..base }
+            }
         }
     }
 }
@@ -179,36 +214,31 @@ pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     let now = lookup(kernel, dtype, arch);
     let Kernel::Map(map) = kernel else { return vec![now] };
     let family = Family::of(map, dtype);
-    let shapes: &[(usize, usize)] = &[(32, 4), (32, 8), (16, 8), (16, 16)];
-    let (rows, cols, groups, unrolls, spans): (&[usize], &[usize], &[usize], &[usize], &[usize]) = match family.kind {
-        Kind::Pointwise => (&[1, 2, 4], &[4], &[1], &[0], &[8]),
-        Kind::Gather => (&[1, 2, 4, 8], &[1], &[1], &[0], &[8]),
-        Kind::Median => (&[1, 2, 4], &[1, 2], &[1], &[0], &[8]),
-        Kind::Sparse => (&[4, 8, 16], &[1], &[1], &[0], &[8]),
-        Kind::Dense => (&[2, 4, 8, 16], &[1, 2, 4], &[1, 2], &[0, 3000, 6000], &[8]),
-        Kind::Separable => (&[4, 8, 16], &[2, 4], &[1, 2], &[0, 700], &[4, 8, 16]),
-    };
-    let mut out = vec![now];
-    for &(bx, by) in shapes {
-        for &rows in rows {
-            for &cols in cols {
-                for &group in groups.iter().filter(|&&g| g == 1 || family.filters > 1) {
-                    for &unroll in unrolls {
-                        for &span in spans {
-                            for blocks in [0, 2, 3] {
-                                let t = Tuning { bx, by, rows, cols, group, unroll, span, blocks, ..now };
-                                let fits = rows * cols * group <= 64 && bx * by * blocks <= 1024 && !out.contains(&t);
-                                if fits {
-                                    out.push(t);
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-    out
+    let choices = Choices::of(family.kind);
+    let mut all = vec![now];
+    // One parameter after the other is varied over all combinations so far.
+    let vary = |from: Vec<Tuning>, f: &dyn Fn(Tuning) -> Vec<Tuning>| from.into_iter().flat_map(f).collect::<Vec<_>>();
+    let mut found = vary(vec![now], &|t| choices.shapes.iter().map(|&(bx, by)| Tuning { bx, by, ..t }).collect());
+    found = vary(found, &|t| choices.rows.iter().map(|&rows| Tuning { rows, ..t }).collect());
+    found = vary(found, &|t| choices.cols.iter().map(|&cols| Tuning { cols, ..t }).collect());
+    found = vary(found, &|t| {
+        let groups = choices.groups.iter().filter(|&&g| g == 1 || family.filters > 1);
+        groups.map(|&group| Tuning { group, ..t }).collect()
+    });
+    found = vary(found, &|t| {
+        let taps = if family.kind == Kind::Dense { family.size * family.size } else { family.size };
+        let work = taps * t.rows * t.cols * t.group;
+        let unrolled = (work <= choices.unroll).then_some(choices.unroll);
+        std::iter::once(0).chain(unrolled).map(|unroll| Tuning { unroll, ..t }).collect()
+    });
+    found = vary(found, &|t| choices.spans.iter().map(|&span| Tuning { span, ..t }).collect());
+    found = vary(found, &|t| [0, 2, 3].map(|blocks| Tuning { blocks, ..t }).to_vec());
+    found.retain(|t| {
+        let pixels = t.rows * t.cols * t.group;
+        pixels <= 64 && t.bx * t.by * t.blocks <= 1024 && *t != now
+    });
+    all.append(&mut found);
+    all
 }
 
 #[cfg(test)]

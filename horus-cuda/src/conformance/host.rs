@@ -301,6 +301,6 @@ fn warp<T: Pixel>(how: Interpolation, py: i64, px: i64, at: impl Fn(isize, isize
 }
 
 /// The affine map of a rotation, for cases.
-pub fn turned(degrees: f64, shape: horus_core::shape::Shape) -> Affine {
+pub(super) fn turned(degrees: f64, shape: horus_core::shape::Shape) -> Affine {
     Affine::new(horus_core::ops::geometric::rotation(degrees, shape), shape).unwrap_or(Affine::IDENTITY)
 }
