@@ -31,7 +31,7 @@ impl HostImage {
 
     fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
         let at = self.at(c, y, x);
-        bytemuck_read(&self.bytes[at..at + size_of::<T>()])
+        element(&self.bytes[at..at + size_of::<T>()])
     }
 
     fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
@@ -63,7 +63,7 @@ pub fn bytes_of(s: Scalar) -> Vec<u8> {
     s.bits().to_ne_bytes()[..s.dtype().size()].to_vec()
 }
 
-fn bytemuck_read<T: Pixel>(bytes: &[u8]) -> T {
+fn element<T: Pixel>(bytes: &[u8]) -> T {
     let mut bits = [0u8; 8];
     bits[..bytes.len()].copy_from_slice(bytes);
     let bits = u64::from_ne_bytes(bits);
