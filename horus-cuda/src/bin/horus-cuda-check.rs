@@ -1,0 +1,93 @@
+//! Runs the conformance cases on a GPU and compares every bit with the host's evaluation.
+//!
+//! `horus-cuda-check [FILTER] [--tunings N]`: only cases whose name contains FILTER; with N tuning candidates each.
+//! Exits with 1 if anything differs.
+
+use std::process::ExitCode;
+
+use horus_core::device::{Device, Input, Launch, Memory};
+use horus_core::error::DeviceError;
+use horus_core::shape::{Shape, Window};
+use horus_cuda::CudaDevice;
+use horus_cuda::conformance::{Case, HostImage, cases, evaluate};
+use horus_cuda::tuning::candidates;
+
+fn upload(device: &CudaDevice, image: &HostImage) -> Result<Memory, DeviceError> {
+    let mut memory = device.allocate(image.bytes.len())?;
+    device.write(&image.bytes, &mut memory, 0)?;
+    Ok(memory)
+}
+
+fn run(device: &CudaDevice, case: &Case, inputs: &[HostImage]) -> Result<HostImage, DeviceError> {
+    let memories: Vec<Memory> = inputs.iter().map(|i| upload(device, i)).collect::<Result<_, _>>()?;
+    // What a kernel does not write stays as it was: zero, as in the host's evaluation.
+    let mut out = HostImage::zeroed(case.output);
+    let mut output = upload(device, &out)?;
+    let inputs: Vec<Input<'_>> =
+        memories.iter().zip(&case.inputs).map(|(memory, &geometry)| Input { memory, geometry }).collect();
+    let (kernel, geometry, rows) = (&case.kernel, case.output, case.rows);
+    device.launch(Launch { kernel, inputs: &inputs, output: &mut output, geometry, rows })?;
+    device.read(&output, 0, &mut out.bytes)?;
+    Ok(out)
+}
+
+/// Uploads and downloads that need several chunks give back what they were given.
+fn transfers(device: &CudaDevice) -> Result<bool, DeviceError> {
+    let shape = Shape::new(2111, 10_007, 1);
+    let window = Window::whole(shape.height);
+    let geometry = horus_core::device::Geometry { shape, dtype: horus_core::dtype::DType::F32, window };
+    let image = HostImage::random(geometry, 5);
+    let memory = upload(device, &image)?;
+    let mut copy = device.allocate(image.bytes.len())?;
+    device.copy(&memory, &mut copy, &[(0, 0, 1001), (1001, 1001, image.bytes.len() - 1001)])?;
+    let mut back = vec![0; image.bytes.len()];
+    device.read(&copy, 0, &mut back)?;
+    Ok(back == image.bytes)
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let tunings = arguments.iter().position(|a| a == "--tunings");
+    let count = tunings.and_then(|i| arguments.get(i + 1)).and_then(|n| n.parse().ok()).unwrap_or(0);
+    let filter = arguments.first().filter(|a| !a.starts_with("--")).cloned().unwrap_or_default();
+    let mut device = match CudaDevice::open(0) {
+        Ok(d) => d,
+        Err(e) => {
+            eprintln!("{e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    println!("{}", device.name());
+    let (mut passed, mut failed) = (0, 0);
+    let mut report = |name: &str, result: Result<Option<String>, DeviceError>| match result {
+        Ok(None) => passed += 1,
+        Ok(Some(text)) => {
+            failed += 1;
+            println!("DIFFERS {name}: {text}");
+        }
+        Err(e) => {
+            failed += 1;
+            println!("FAILS   {name}: {e}");
+        }
+    };
+    report("transfers", transfers(&device).map(|same| (!same).then(|| "bytes changed on the way".to_owned())));
+    for case in cases().into_iter().filter(|c| c.name.contains(&filter)) {
+        let inputs: Vec<HostImage> =
+            case.inputs.iter().enumerate().map(|(k, &g)| HostImage::random(g, k as u64 + 1)).collect();
+        let mut expected = HostImage::zeroed(case.output);
+        evaluate(&case.kernel, &inputs, &mut expected, case.rows);
+        let dtype = case.inputs.first().map_or(case.output.dtype, |g| g.dtype);
+        let all = candidates(&case.kernel, dtype, device.arch());
+        let step = (all.len() / (count + 1)).max(1);
+        for tuning in all.into_iter().step_by(step).take(count + 1) {
+            device.set_tuning(Some(tuning));
+            let result = run(&device, &case, &inputs).map(|out| {
+                let difference = out.difference(&expected).filter(|_| case.exact);
+                difference.map(|(at, a, b)| format!("element {at} is {a}, should be {b} ({tuning:?})"))
+            });
+            report(&case.name, result);
+        }
+    }
+    println!("{passed} pass, {failed} do not; {:?}", device.statistics());
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,316 @@
+//! Groups of leaves computed from shared memory.
+
+use std::fmt::Write as _;
+
+use horus_core::dtype::DType;
+use horus_core::kernel::{LeafOp, Source};
+use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
+use horus_core::shape::Border;
+
+use super::border_name;
+use super::leaves;
+use super::map::Map;
+use super::schedule::{Block, Group, How, Slot, Tile, skewed_pitch, stage_input, tap_pitch, window};
+
+impl Map<'_> {
+    fn at(&self, dtype: DType, byte: usize) -> String {
+        format!("reinterpret_cast<{}*>(hs_smem + {byte})", dtype.name())
+    }
+
+    fn reserve(&mut self, bytes: usize) {
+        self.shared = self.shared.max(bytes);
+    }
+
+    fn wait_for_readers(&mut self) {
+        if self.busy {
+            self.body.push_str("    __syncthreads();\n");
+        }
+        self.busy = true;
+    }
+
+    /// Loads the tile of a group unless it is there already.
+    fn load_tile(&mut self, input: usize, border: Border, tile: Tile, dtype: DType) {
+        if self.tile == Some((input, border, tile)) {
+            return;
+        }
+        self.wait_for_readers();
+        self.valid.fill(false);
+        self.tile = Some((input, border, tile));
+        self.reserve(self.kept + tile.bytes());
+        let value = self.border_value(border, dtype);
+        let _ = writeln!(
+            self.body,
+            "    hs_load_tile<{b}, {b}, {}, {}, {}, {}>({}, in{input}, y0 - {}, x0 - {}, p.aligned{input}, {value});\n    \
+             hs_commit();\n    hs_wait<0>();\n    __syncthreads();",
+            tile.rows,
+            tile.cols,
+            tile.cols,
+            self.block.threads(),
+            self.at(dtype, self.kept),
+            tile.up,
+            tile.left,
+            b = border_name(border),
+        );
+    }
+
+    /// Where the thread's pixels begin in a tile, `dy` rows down.
+    fn thread_tile(&self, dtype: DType, byte: usize, pitch: usize, dy: usize) -> String {
+        let Block { rows, cols, .. } = self.block;
+        format!("{} + (ty * {rows} + {dy}) * {pitch} + tx * {cols}", self.at(dtype, byte))
+    }
+
+    pub(super) fn dense(&mut self, group: &Group, tile: Tile, array: &str) {
+        let leaf = &self.kernel.leaves[group.leaves[0]];
+        let Some((input, Some(filter), border)) = window(leaf) else { return };
+        let Layout::Dense { height, width, anchor_y, anchor_x } = *filter.layout() else { return };
+        let (dtype, count) = (leaf.dtype, group.leaves.len());
+        let step = self.step(group.leaves[0]);
+        let taps: Vec<f64> = group.leaves.iter().flat_map(|&l| self.filter(l).taps().to_vec()).collect();
+        let Block { rows, cols, .. } = self.block;
+        let fixed = height * width * rows * cols * count <= self.tuning.unroll;
+        let pitch = if fixed { width } else { tap_pitch(width, dtype) };
+        self.load_tile(input, border, tile, dtype);
+        let taps = if fixed {
+            self.fixed_taps(dtype, &taps)
+        } else {
+            let from = self.table.rows(dtype, width, pitch, &taps);
+            let from = self.table_at(dtype, from);
+            self.copy_taps(dtype, self.kept + tile.bytes(), count * height * pitch, &from)
+        };
+        let _ = writeln!(
+            self.body,
+            "    hs_dense<{step}, {}, {height}, {width}, {pitch}, {rows}, {cols}, {count}, {}, {}, {fixed}>({}, {taps}, {array});",
+            dtype.name(),
+            tile.cols,
+            tile.left - anchor_x,
+            self.thread_tile(dtype, self.kept, tile.cols, tile.up - anchor_y),
+        );
+    }
+
+    fn filter(&self, l: usize) -> &Filter {
+        match &self.kernel.leaves[l].op {
+            LeafOp::Correlate(_, f, _) => f,
+            LeafOp::Generalized(_, g, _) => &g.window,
+            _ => unreachable!("only filters are grouped"),
+        }
+    }
+
+    /// Copies taps to shared memory at `byte`; the expression of where they are.
+    fn copy_taps(&mut self, dtype: DType, byte: usize, count: usize, from: &str) -> String {
+        self.body.push_str("    __syncthreads();\n");
+        let at = self.at(dtype, byte);
+        let _ = writeln!(
+            self.body,
+            "    hs_load_taps<{count}, {}>({at}, {from});\n    hs_commit();\n    hs_wait<0>();\n    __syncthreads();",
+            self.block.threads()
+        );
+        self.busy = true;
+        self.reserve(byte + count * dtype.size());
+        at
+    }
+
+    /// A filter too tall for its tile: bands of its rows in order, each with its own tile.
+    pub(super) fn chunked(&mut self, group: &Group, band: usize, array: &str) {
+        let leaf = &self.kernel.leaves[group.leaves[0]];
+        let Some((_, Some(filter), border)) = window(leaf) else { return };
+        let Layout::Dense { height, width, .. } = *filter.layout() else { return };
+        let from = self.table.rows(leaf.dtype, width, tap_pitch(width, leaf.dtype), filter.taps());
+        let from = self.table_at(leaf.dtype, from);
+        self.tile = None;
+        self.valid.fill(false);
+        self.wait_for_readers();
+        let value = self.border_value(border, leaf.dtype);
+        let whole = height / band * band;
+        let _ = writeln!(self.body, "#pragma unroll 1\n    for (int k = 0; k < {whole}; k += {band}) {{");
+        self.band(group, "k", band, &from, &value, array);
+        self.body.push_str("    }\n");
+        if whole < height {
+            self.band(group, &whole.to_string(), height - whole, &from, &value, array);
+        }
+    }
+
+    /// Rows `first..first + band` of a filter.
+    fn band(&mut self, group: &Group, first: &str, band: usize, from: &str, value: &str, array: &str) {
+        let leaf = &self.kernel.leaves[group.leaves[0]];
+        let Some((input, Some(filter), border)) = window(leaf) else { return };
+        let Layout::Dense { width, anchor_y, anchor_x, .. } = *filter.layout() else { return };
+        let dtype = leaf.dtype;
+        let step = self.step(group.leaves[0]);
+        let pitch = tap_pitch(width, dtype);
+        let reach = Reach { up: 0, down: band - 1, ..filter.reach() };
+        let tile = Tile::new(self.block, reach, dtype);
+        let taps_at = self.kept + tile.bytes();
+        let (threads, Block { rows, cols, .. }) = (self.block.threads(), self.block);
+        let _ = writeln!(
+            self.body,
+            "        hs_load_tile<{b}, {b}, {}, {tc}, {tc}, {threads}>({}, in{input}, y0 - {anchor_y} + {first}, x0 - {}, p.aligned{input}, {value});\n        \
+             hs_load_taps<{}, {threads}>({taps}, {from} + {first} * {pitch});\n        \
+             hs_commit();\n        hs_wait<0>();\n        __syncthreads();\n        \
+             hs_dense<{step}, {}, {band}, {width}, {pitch}, {rows}, {cols}, 1, {tc}, {}, false>({}, {taps}, {array});\n        \
+             __syncthreads();",
+            tile.rows,
+            self.at(dtype, self.kept),
+            tile.left,
+            band * pitch,
+            dtype.name(),
+            tile.left - anchor_x,
+            self.thread_tile(dtype, self.kept, tile.cols, 0),
+            b = border_name(border),
+            tc = tile.cols,
+            taps = self.at(dtype, taps_at),
+        );
+        self.reserve(taps_at + band * pitch * dtype.size());
+    }
+
+    pub(super) fn sparse(&mut self, group: &Group, tile: Tile, array: &str) {
+        let l = group.leaves[0];
+        let leaf = &self.kernel.leaves[l];
+        let Some((input, Some(filter), border)) = window(leaf) else { return };
+        let dtype = leaf.dtype;
+        let step = self.step(l);
+        self.load_tile(input, border, tile, dtype);
+        // Offsets are data, so that filters that differ in direction only share a binary.
+        let offsets = filter.offsets().into_iter().map(|(y, x)| [(y * tile.cols.cast_signed() + x) as i32]);
+        let at = self.table.offsets(dtype, filter.taps(), offsets);
+        self.params.int(&format!("taps{l}"), at.cast_signed());
+        self.params.int(&format!("count{l}"), filter.taps().len().cast_signed());
+        let Block { rows, cols, .. } = self.block;
+        let _ = writeln!(
+            self.body,
+            "    hs_sparse<{step}, {t}, {rows}, {cols}, {}>({} + {}, reinterpret_cast<const hs_tap<{t}>*>(p.table + p.taps{l}), p.count{l}, {array}[0]);",
+            tile.cols,
+            self.thread_tile(dtype, self.kept, tile.cols, tile.up),
+            tile.left,
+            t = dtype.name(),
+        );
+    }
+
+    pub(super) fn median(&mut self, group: &Group, tile: Tile, array: &str) {
+        let leaf = &self.kernel.leaves[group.leaves[0]];
+        let LeafOp::Median(input, size, border) = leaf.op else { return };
+        self.load_tile(input, border, tile, leaf.dtype);
+        let radius = size.radius();
+        leaves::define_median(&mut self.helpers, radius);
+        let _ = writeln!(
+            self.body,
+            "    hs_median{radius}<{}, {}, {}, {}>({} + {}, {array}[0]);",
+            leaf.dtype.name(),
+            self.block.rows,
+            self.block.cols,
+            tile.cols,
+            self.thread_tile(leaf.dtype, self.kept, tile.cols, tile.up - radius),
+            tile.left - radius,
+        );
+    }
+
+    /// Whether a group of column filters is unrolled with its taps as parameters.
+    fn column_is_fixed(&self, group: &Group) -> bool {
+        let taps = self.filter(group.leaves[0]).taps().len();
+        let Block { rows, cols, .. } = self.block;
+        taps * rows * cols * group.leaves.len() <= self.tuning.unroll
+    }
+
+    /// Copies the taps of all column filters that are looped over to the beginning of shared memory, once.
+    pub(super) fn load_column_taps(&mut self) {
+        let groups: Vec<Group> = self
+            .schedule
+            .groups
+            .iter()
+            .filter(|g| matches!(g.how, How::Column(_)) && !self.column_is_fixed(g))
+            .cloned()
+            .collect();
+        let Some(first) = groups.first() else { return };
+        let dtype = self.kernel.leaves[first.leaves[0]].dtype;
+        let mut taps = Vec::new();
+        for group in &groups {
+            // One kernel may filter images of both float types; only those of the first keep their taps here.
+            if self.kernel.leaves[group.leaves[0]].dtype == dtype {
+                self.column_taps[group.leaves[0]] = Some(taps.len() * dtype.size());
+                group.leaves.iter().for_each(|&l| taps.extend_from_slice(self.filter(l).taps()));
+            }
+        }
+        let from = self.table.rows(dtype, taps.len(), taps.len(), &taps);
+        let from = self.table_at(dtype, from);
+        let at = self.at(dtype, 0);
+        self.kept = (taps.len() * dtype.size()).next_multiple_of(super::schedule::REGION);
+        self.reserve(self.kept);
+        let _ = writeln!(
+            self.body,
+            "    hs_load_taps<{}, {}>({at}, {from});\n    hs_commit();\n    hs_wait<0>();\n    __syncthreads();",
+            taps.len(),
+            self.block.threads()
+        );
+    }
+
+    pub(super) fn column(&mut self, group: &Group, slot: usize, array: &str) {
+        let slot_at = self.schedule.slots[slot];
+        self.stage(slot, slot_at);
+        let l = group.leaves[0];
+        let dtype = self.kernel.leaves[l].dtype;
+        let Layout::Dense { height, anchor_y, .. } = *self.filter(l).layout() else { return };
+        let taps = match self.column_taps[l] {
+            Some(at) => self.at(dtype, at),
+            None => {
+                let taps: Vec<f64> = group.leaves.iter().flat_map(|&l| self.filter(l).taps().to_vec()).collect();
+                self.fixed_taps(dtype, &taps)
+            }
+        };
+        let fixed = self.column_is_fixed(group);
+        let Block { rows, cols, .. } = self.block;
+        let _ = writeln!(
+            self.body,
+            "    hs_column<{}, {height}, {height}, {rows}, {cols}, {}, {}, {fixed}>({}, {taps}, {array});",
+            dtype.name(),
+            group.leaves.len(),
+            slot_at.pitch,
+            self.thread_tile(dtype, self.kept + slot_at.at, slot_at.pitch, slot_at.up - anchor_y),
+        );
+    }
+
+    /// Fills a slot with its row pass unless it holds it already.
+    fn stage(&mut self, slot: usize, at: Slot) {
+        if self.valid[slot] {
+            return;
+        }
+        self.wait_for_readers();
+        self.tile = None;
+        for (i, other) in self.schedule.slots.iter().enumerate() {
+            // Slots at the same place take turns.
+            self.valid[i] &= other.at != at.at;
+        }
+        self.valid[slot] = true;
+        let stage = &self.kernel.stages[at.key.stage];
+        let Some(dtype) = self.kernel.leaves.iter().find_map(|l| match l.op {
+            LeafOp::Correlate(Source::Stage(s), ..) if s == at.key.stage => Some(l.dtype),
+            _ => None,
+        }) else {
+            return;
+        };
+        let Layout::Dense { width, anchor_x, .. } = *stage.filter.layout() else { return };
+        let input = stage_input(self.kernel, at.key.stage, self.block, dtype);
+        let pitch_in = skewed_pitch(input.cols, dtype);
+        let chunk = self.schedule.chunk;
+        let buffer = self.kept + self.schedule.slot_bytes;
+        let taps = self.fixed_taps(dtype, stage.filter.taps());
+        let (value_y, value_x) = (self.border_value(at.key.border, dtype), self.border_value(stage.border, dtype));
+        let _ = writeln!(
+            self.body,
+            "    hs_stage<{}, {}, {width}, {}, {chunk}, {}, {}, {pitch_in}, {}, {}, {}, {}, {}>({}, {}, in{i}, y0 - {}, x0, p.aligned{i}, {taps}, {value_y}, {value_x});",
+            border_name(at.key.border),
+            border_name(stage.border),
+            at.chunks,
+            self.block.width(),
+            input.cols,
+            at.pitch,
+            input.left,
+            input.left - anchor_x,
+            self.tuning.span.min(self.block.width()),
+            self.block.threads(),
+            self.at(dtype, self.kept + at.at),
+            self.at(dtype, buffer),
+            at.up,
+            i = stage.input,
+        );
+        self.reserve(buffer + 2 * chunk * pitch_in * dtype.size());
+    }
+}

@@ -1,0 +1,161 @@
+//! From a kernel to CUDA C++ and the parameters of a launch: pure, without a driver.
+//!
+//! The source depends on the *structure* of a kernel (what is read, sizes, types, borders) and on the tuning; taps,
+//! constants, coefficients of maps and the geometry are parameters. So all orientations of a detector share one binary.
+//!
+//! A generated file is the headers of `kernels/` followed by one kernel that calls their templates. Pointwise kernels
+//! are in [`pointwise`], reductions and transposition in [`fixed`]; everything else is in [`map`].
+
+mod expr;
+mod fixed;
+mod groups;
+mod leaves;
+mod map;
+mod params;
+mod pointwise;
+mod schedule;
+
+use horus_core::device::Geometry;
+use horus_core::dtype::DType;
+use horus_core::error::DeviceError;
+use horus_core::kernel::Kernel;
+use horus_core::shape::{Border, Window};
+
+use crate::tuning::Tuning;
+
+/// Name of every generated kernel.
+pub const ENTRY: &str = "hs_kernel";
+
+const PRELUDE: &str = include_str!("../../../kernels/prelude.cuh");
+const TILE: &str = include_str!("../../../kernels/tile.cuh");
+const DENSE: &str = include_str!("../../../kernels/dense.cuh");
+const SEPARABLE: &str = include_str!("../../../kernels/separable.cuh");
+const GATHER: &str = include_str!("../../../kernels/gather.cuh");
+const REDUCE: &str = include_str!("../../../kernels/reduce.cuh");
+
+/// What a launch works on.
+#[derive(Clone, Copy, Debug)]
+pub struct Shapes<'a> {
+    /// The inputs' geometries.
+    pub inputs: &'a [Geometry],
+    /// The output's geometry.
+    pub output: Geometry,
+    /// The output rows to compute (for a histogram, the input rows to count).
+    pub rows: Window,
+}
+
+/// What the device has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of shared memory a block may use.
+    pub shared: usize,
+}
+
+/// Whose address goes into a pointer of the parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pointer {
+    /// The output.
+    Output {
+        /// Bytes from its beginning.
+        offset: usize,
+    },
+    /// An input.
+    Input {
+        /// Which.
+        index: usize,
+        /// Bytes from its beginning.
+        offset: usize,
+    },
+    /// The [`Program::table`].
+    Table,
+}
+
+/// A generated kernel and the parameters of its launch.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// CUDA C++, one `extern "C"` kernel called [`ENTRY`].
+    pub source: String,
+    /// The kernel's parameter.
+    pub params: Vec<u8>,
+    /// Where addresses go in `params`.
+    pub pointers: Vec<(usize, Pointer)>,
+    /// Constant data that the kernel reads through [`Pointer::Table`].
+    pub table: Vec<u8>,
+    /// Blocks in x and y.
+    pub grid: [u32; 2],
+    /// Threads of a block.
+    pub block: u32,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared: u32,
+    /// Whether the output must be zeroed first.
+    pub clear: bool,
+}
+
+/// Generates the program of a launch. [`Kernel::Merge`] and [`Kernel::Source`] are copies, not programs.
+///
+/// # Errors
+/// [`DeviceError::Unsupported`] for a kernel no device runs: a linear filter of an integer image, a source.
+/// [`DeviceError::Driver`] if an extent is beyond 2^31.
+pub fn generate(kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning, limits: Limits) -> Result<Program, DeviceError> {
+    check_extents(shapes)?;
+    match kernel {
+        Kernel::Map(m) if m.is_pointwise() => pointwise::generate(m, shapes, tuning),
+        Kernel::Map(m) => map::generate(m, shapes, tuning, limits),
+        Kernel::Transpose => fixed::transpose(shapes),
+        Kernel::RowReduce(how) => fixed::row_reduce(*how, shapes),
+        Kernel::Fold(how) => fixed::fold(*how, shapes),
+        &Kernel::Histogram { bins, lo, hi } => fixed::histogram(bins, lo, hi, shapes),
+        Kernel::Source(_) | Kernel::Merge => {
+            Err(DeviceError::Unsupported { kernel: kernel.name(), dtype: shapes.output.dtype })
+        }
+    }
+}
+
+fn check_extents(shapes: &Shapes<'_>) -> Result<(), DeviceError> {
+    // Coordinates are 32-bit in kernels, with room for a halo; addresses are 64-bit.
+    const MOST: usize = 1 << 30;
+    for g in shapes.inputs.iter().chain([&shapes.output]) {
+        if g.shape.height > MOST || g.shape.width > MOST || g.window.len() > MOST {
+            return Err(DeviceError::Driver(format!("an image of {} exceeds 2^30 pixels in one direction", g.shape)));
+        }
+    }
+    Ok(())
+}
+
+/// A count of blocks as the driver takes it.
+fn blocks(n: usize, kernel: &str) -> Result<u32, DeviceError> {
+    i32::try_from(n)
+        .map(i32::cast_unsigned)
+        .map_err(|_| DeviceError::Driver(format!("{kernel} needs {n} blocks, more than a launch may have")))
+}
+
+/// Whether rows of the buffer all begin at a multiple of 16 bytes.
+fn rows_aligned(g: &Geometry) -> bool {
+    (g.shape.width * g.dtype.size()).is_multiple_of(16)
+}
+
+/// The name of a border in the kernels.
+fn border_name(border: Border) -> &'static str {
+    match border {
+        Border::Reflect101 => "HS_REFLECT101",
+        Border::Reflect => "HS_REFLECT",
+        Border::Replicate => "HS_REPLICATE",
+        Border::Wrap => "HS_WRAP",
+        Border::Constant(_) => "HS_CONSTANT",
+    }
+}
+
+/// Puts a source together: headers, parameters, code. `HS_EMULATE` is defined by the host emulation alone.
+fn assemble(headers: &[&str], params: &str, code: &str) -> String {
+    let mut s = String::from("#ifndef HS_EMULATE\n#define HS_INFINITY __int_as_float(0x7f800000)\n");
+    s.push_str("extern __shared__ __align__(128) unsigned char hs_smem[];\n#endif\n");
+    headers.iter().for_each(|h| s.push_str(h));
+    s.push_str(params);
+    s.push_str(code);
+    s
+}
+
+/// Least common multiple-of-16-bytes vector length of a type.
+fn vector(dtype: DType) -> usize {
+    16 / dtype.size()
+}

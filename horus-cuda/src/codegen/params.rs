@@ -1,0 +1,171 @@
+//! The one parameter of a generated kernel: a C struct declared in the source and filled in bytes.
+
+use std::fmt::Write as _;
+
+use horus_core::dtype::{DType, Pixel, Scalar};
+
+use super::Pointer;
+
+/// Bytes that taps may take in the parameters; the rest goes to the table. Kernels may have 4 KiB of parameters on
+/// every driver.
+const TAP_BYTES: usize = 3200;
+
+/// Builds the struct member by member, with the layout a C compiler gives it.
+#[derive(Debug, Default)]
+pub(super) struct Params {
+    declaration: String,
+    bytes: Vec<u8>,
+    pointers: Vec<(usize, Pointer)>,
+    taps: usize,
+    constants: usize,
+}
+
+impl Params {
+    fn put(&mut self, ctype: &str, name: &str, align: usize, bytes: &[u8]) -> usize {
+        self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let _ = match bytes.len() / align {
+            1 => writeln!(self.declaration, "    {ctype} {name};"),
+            n => writeln!(self.declaration, "    {ctype} {name}[{n}];"),
+        };
+        at
+    }
+
+    /// A pointer that the device fills in.
+    pub(super) fn pointer(&mut self, ctype: &str, name: &str, what: Pointer) {
+        let at = self.put(&format!("{ctype}*"), name, 8, &[0; 8]);
+        self.pointers.push((at, what));
+    }
+
+    pub(super) fn int(&mut self, name: &str, v: isize) {
+        // Extents beyond 2^31 are refused before any code is generated.
+        self.put("int", name, 4, &(v as i32).to_ne_bytes());
+    }
+
+    pub(super) fn long(&mut self, name: &str, v: i64) {
+        self.put("i64", name, 8, &v.to_ne_bytes());
+    }
+
+    fn scalar(&mut self, name: &str, s: Scalar) {
+        let mut bytes = Vec::new();
+        push_scalar(&mut bytes, s);
+        self.put(s.dtype().name(), name, s.dtype().size(), &bytes);
+    }
+
+    /// A constant, converted to `dtype`; the expression that reads it.
+    pub(super) fn constant(&mut self, s: Scalar, dtype: DType) -> String {
+        let name = format!("k{}", self.constants);
+        self.constants += 1;
+        self.scalar(&name, if s.dtype() == dtype { s } else { Scalar::from_f64(dtype, s.to_f64()) });
+        format!("p.{name}")
+    }
+
+    /// Taps as an array, if there is room; the expression of a pointer to them.
+    pub(super) fn taps(&mut self, dtype: DType, taps: &[f64]) -> Option<String> {
+        let size = taps.len() * dtype.size();
+        if self.taps + size > TAP_BYTES {
+            return None;
+        }
+        let name = format!("t{}", self.taps);
+        self.taps += size;
+        let mut bytes = Vec::with_capacity(size);
+        taps.iter().for_each(|&t| push_scalar(&mut bytes, Scalar::from_f64(dtype, t)));
+        self.put(dtype.name(), &name, dtype.size(), &bytes);
+        Some(if taps.len() == 1 { format!("&p.{name}") } else { format!("p.{name}") })
+    }
+
+    /// The declaration, the bytes and where the pointers are.
+    pub(super) fn finish(mut self) -> (String, Vec<u8>, Vec<(usize, Pointer)>) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        (format!("struct alignas(8) hs_params {{\n{}}};\n", self.declaration), self.bytes, self.pointers)
+    }
+}
+
+/// Appends the bytes of a constant.
+pub(super) fn push_scalar(out: &mut Vec<u8>, s: Scalar) {
+    match s {
+        Scalar::U8(v) => out.push(v),
+        Scalar::U16(v) => out.extend(v.to_ne_bytes()),
+        Scalar::I32(v) => out.extend(v.to_ne_bytes()),
+        Scalar::F32(v) => out.extend(v.to_ne_bytes()),
+        Scalar::F64(v) => out.extend(v.to_ne_bytes()),
+    }
+}
+
+/// Data of a kernel too large for its parameters: uploaded once and kept by contents.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Table {
+    fn align(&mut self) -> usize {
+        self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
+        self.bytes.len()
+    }
+
+    /// Rows of taps, each padded with zeros to `pitch` (the padding is never used); where they begin.
+    pub(super) fn rows(&mut self, dtype: DType, width: usize, pitch: usize, taps: &[f64]) -> usize {
+        let at = self.align();
+        for row in taps.chunks(width) {
+            row.iter().for_each(|&t| push_scalar(&mut self.bytes, Scalar::from_f64(dtype, t)));
+            self.bytes.resize(self.bytes.len() + (pitch - row.len()) * dtype.size(), 0);
+        }
+        at
+    }
+
+    /// Taps with `N` integers each, as a C struct of the weight and the integers; where they begin.
+    pub(super) fn offsets<const N: usize>(
+        &mut self,
+        dtype: DType,
+        taps: &[f64],
+        offsets: impl Iterator<Item = [i32; N]>,
+    ) -> usize {
+        let at = self.align();
+        let align = dtype.size().max(4);
+        for (&t, o) in taps.iter().zip(offsets) {
+            push_scalar(&mut self.bytes, Scalar::from_f64(dtype, t));
+            self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+            o.iter().for_each(|v| self.bytes.extend(v.to_ne_bytes()));
+            self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
+        }
+        at
+    }
+}
+
+/// A border's constant in the type of the image that is read.
+pub(super) fn border_value(s: Scalar, dtype: DType) -> Scalar {
+    match dtype {
+        DType::U8 => Scalar::U8(u8::from_scalar(s)),
+        DType::U16 => Scalar::U16(u16::from_scalar(s)),
+        DType::I32 => Scalar::I32(i32::from_scalar(s)),
+        DType::F32 => Scalar::F32(f32::from_scalar(s)),
+        DType::F64 => Scalar::F64(f64::from_scalar(s)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_lie_where_a_c_compiler_puts_them() {
+        let mut p = Params::default();
+        p.int("a", 7);
+        p.pointer("const f32", "in0", Pointer::Input { index: 0, offset: 0 });
+        assert_eq!(p.constant(Scalar::U8(3), DType::U8), "p.k0");
+        assert_eq!(p.taps(DType::F32, &[1.0, 2.0]).as_deref(), Some("p.t0"));
+        let (text, bytes, pointers) = p.finish();
+        assert_eq!(pointers, [(8, Pointer::Input { index: 0, offset: 0 })]);
+        assert_eq!(bytes.len(), 32); // 4 + pad, 8, 1 + pad, 2 * 4, pad
+        assert_eq!(f32::from_ne_bytes(bytes[20..24].try_into().unwrap()), 1.0);
+        assert!(text.contains("f32 t0[2];"));
+    }
+
+    #[test]
+    fn too_many_taps_go_elsewhere() {
+        let mut p = Params::default();
+        assert!(p.taps(DType::F64, &[0.0; 500]).is_none());
+    }
+}

@@ -1,0 +1,339 @@
+//! Which leaves are computed together, from what in shared memory, and in which order.
+
+use horus_core::dtype::DType;
+use horus_core::kernel::{Leaf, LeafOp, MapKernel, Source};
+use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
+use horus_core::shape::Border;
+
+use super::{Limits, vector};
+use crate::tuning::Tuning;
+
+/// Alignment of what lies in shared memory, in bytes.
+pub(super) const REGION: usize = 128;
+
+/// The pixels of one block of threads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    pub(super) bx: usize,
+    pub(super) by: usize,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+}
+
+impl Block {
+    pub(super) fn threads(self) -> usize {
+        self.bx * self.by
+    }
+    pub(super) fn width(self) -> usize {
+        self.bx * self.cols
+    }
+    pub(super) fn height(self) -> usize {
+        self.by * self.rows
+    }
+}
+
+/// A tile of an input in shared memory: the pixels of a block and what lies around them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tile {
+    /// Rows above the block's first.
+    pub(super) up: usize,
+    /// Columns left of the block's first: a multiple of 16 bytes.
+    pub(super) left: usize,
+    /// Rows.
+    pub(super) rows: usize,
+    /// Columns: a multiple of 16 bytes.
+    pub(super) cols: usize,
+    /// Size of an element.
+    pub(super) size: usize,
+}
+
+impl Tile {
+    pub(super) fn new(block: Block, reach: Reach, dtype: DType) -> Tile {
+        let v = vector(dtype);
+        let left = reach.left.next_multiple_of(v);
+        let cols = (left + block.width() + reach.right).next_multiple_of(v);
+        Tile { up: reach.up, left, rows: block.height() + reach.up + reach.down, cols, size: dtype.size() }
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        (self.rows * self.cols * self.size).next_multiple_of(REGION)
+    }
+}
+
+/// The stage that column filters read: a row pass with their border.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct StageKey {
+    pub(super) stage: usize,
+    pub(super) border: Border,
+}
+
+/// Where a stage lies in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) key: StageKey,
+    /// Byte offset.
+    pub(super) at: usize,
+    /// Rows above the block's first.
+    pub(super) up: usize,
+    /// Chunks of the row pass.
+    pub(super) chunks: usize,
+    /// Elements from row to row.
+    pub(super) pitch: usize,
+}
+
+/// How a group of leaves is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum How {
+    /// Dense filters of one size from a tile.
+    Dense(Tile),
+    /// A dense filter whose tile is too large: this many filter rows at a time.
+    Chunked(usize),
+    /// A filter with offsets, from a tile.
+    Sparse(Tile),
+    /// A median, from a tile.
+    Median(Tile),
+    /// Column filters of one size over the slot of this index.
+    Column(usize),
+}
+
+/// Leaves that are computed together.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) how: How,
+    pub(super) leaves: Vec<usize>,
+}
+
+/// The order of work of a kernel.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    pub(super) groups: Vec<Group>,
+    /// Leaves that are read from global memory when they are needed.
+    pub(super) lazy: Vec<bool>,
+    pub(super) slots: Vec<Slot>,
+    /// Bytes that all slots take, after which the buffers of the row pass lie.
+    pub(super) slot_bytes: usize,
+    /// Rows of a chunk of the row pass.
+    pub(super) chunk: usize,
+}
+
+/// The filter of a leaf that reads an input through a window.
+pub(super) fn window(leaf: &Leaf) -> Option<(usize, Option<&Filter>, Border)> {
+    match &leaf.op {
+        LeafOp::Correlate(Source::Input(i), f, b) => Some((*i, Some(f), *b)),
+        LeafOp::Generalized(i, g, b) => Some((*i, Some(&g.window), *b)),
+        LeafOp::Median(i, _, b) => Some((*i, None, *b)),
+        _ => None,
+    }
+}
+
+fn is_sparse(f: Option<&Filter>) -> bool {
+    f.is_some_and(|f| matches!(f.layout(), Layout::Sparse(_)))
+}
+
+/// What a leaf needs around a pixel. Offsets of sparse filters are data: their extent is rounded up, so that similar
+/// filters share a binary.
+fn reach(leaf: &Leaf, kernel: &MapKernel) -> Reach {
+    let r = leaf.reach(&kernel.stages).map_or(Reach::NONE, |(r, _)| r);
+    match window(leaf) {
+        Some((_, f, _)) if is_sparse(f) => Reach {
+            up: r.up.next_multiple_of(4),
+            down: r.down.next_multiple_of(4),
+            left: r.left.next_multiple_of(4),
+            right: r.right.next_multiple_of(4),
+        },
+        _ => r,
+    }
+}
+
+/// Taps of a row of a dense filter in shared memory: whole vectors.
+pub(super) fn tap_pitch(width: usize, dtype: DType) -> usize {
+    width.next_multiple_of(vector(dtype))
+}
+
+fn same_group(a: &Leaf, b: &Leaf) -> bool {
+    match (&a.op, &b.op) {
+        (LeafOp::Correlate(s, f, x), LeafOp::Correlate(t, g, y)) => {
+            s == t && x == y && f.layout() == g.layout() && !is_sparse(Some(f))
+        }
+        (LeafOp::Generalized(i, g, x), LeafOp::Generalized(j, h, y)) => {
+            i == j
+                && x == y
+                && (g.combine, g.reduce) == (h.combine, h.reduce)
+                && g.window.layout() == h.window.layout()
+                && !is_sparse(Some(&g.window))
+        }
+        _ => false,
+    }
+}
+
+/// Plans the leaves of `order`.
+pub(super) fn schedule(
+    kernel: &MapKernel,
+    order: &[usize],
+    block: Block,
+    tuning: &Tuning,
+    limits: Limits,
+    reserved: usize,
+) -> Schedule {
+    let room = limits.shared.saturating_sub(reserved);
+    let mut lazy = vec![true; kernel.leaves.len()];
+    let mut groups: Vec<Group> = Vec::new();
+
+    // Tiles of one input and border are shared if the largest serves all.
+    let own = |l: usize| Tile::new(block, reach(&kernel.leaves[l], kernel), kernel.leaves[l].dtype);
+    let taps = |l: usize| match window(&kernel.leaves[l]) {
+        Some((_, Some(f), _)) => match *f.layout() {
+            Layout::Dense { height, width, .. } => {
+                (height * tap_pitch(width, kernel.leaves[l].dtype) * kernel.leaves[l].dtype.size())
+                    .next_multiple_of(REGION)
+            }
+            Layout::Sparse(_) => 0,
+        },
+        _ => 0,
+    };
+    let fits = |l: usize| own(l).bytes() + taps(l) <= room;
+    let shared = |l: usize| {
+        let (input, _, border) = window(&kernel.leaves[l])?;
+        let peers = order
+            .iter()
+            .copied()
+            .filter(|&k| window(&kernel.leaves[k]).is_some_and(|(i, _, b)| (i, b) == (input, border)) && fits(k));
+        let (mut all, mut most) = (Reach::NONE, 0);
+        for k in peers {
+            all = all.max(reach(&kernel.leaves[k], kernel));
+            most = most.max(taps(k));
+        }
+        let tile = Tile::new(block, all, kernel.leaves[l].dtype);
+        (tile.bytes() + most * tuning.group <= room).then_some(tile)
+    };
+
+    let stages = plan_stages(kernel, order, block, tuning, room);
+    for &l in order {
+        if groups.iter().any(|g| g.leaves.contains(&l)) {
+            continue;
+        }
+        let leaf = &kernel.leaves[l];
+        let how = match (&leaf.op, window(leaf)) {
+            (LeafOp::Correlate(Source::Stage(s), _, b), _) => {
+                let key = StageKey { stage: *s, border: *b };
+                match stages.slots.iter().position(|x| x.key == key) {
+                    Some(i) => How::Column(i),
+                    None => continue,
+                }
+            }
+            (LeafOp::Median(..), _) if fits(l) => How::Median(shared(l).unwrap_or_else(|| own(l))),
+            (_, Some((_, f, _))) if is_sparse(f) && fits(l) => How::Sparse(shared(l).unwrap_or_else(|| own(l))),
+            (_, Some((_, Some(f), _))) => match *f.layout() {
+                Layout::Dense { .. } if fits(l) => How::Dense(shared(l).unwrap_or_else(|| own(l))),
+                Layout::Dense { height, width, .. } => match chunk_rows(height, width, own(l), block, leaf.dtype, room)
+                {
+                    0 => continue,
+                    n => How::Chunked(n),
+                },
+                Layout::Sparse(_) => continue,
+            },
+            _ => continue,
+        };
+        let mut leaves = vec![l];
+        // Only leaves that the code needs next join, so that no result waits long in registers; and only as many as
+        // their taps have room for.
+        let most = match how {
+            How::Dense(t) => tuning.group.min((room - t.bytes()) / taps(l).max(1)),
+            How::Column(_) => tuning.group,
+            _ => 1,
+        };
+        let rest = order.iter().skip_while(|&&k| k != l).skip(1);
+        for &k in rest.filter(|&&k| !matches!(kernel.leaves[k].op, LeafOp::Load(_) | LeafOp::LoadChannel(..))) {
+            if leaves.len() >= most || !same_group(leaf, &kernel.leaves[k]) {
+                break;
+            }
+            leaves.push(k);
+        }
+        leaves.iter().for_each(|&k| lazy[k] = false);
+        groups.push(Group { how, leaves });
+    }
+    place_slots(kernel, groups, lazy, stages, tuning, room)
+}
+
+/// How many rows of a dense filter may be applied at a time.
+fn chunk_rows(height: usize, width: usize, whole: Tile, block: Block, dtype: DType, room: usize) -> usize {
+    let need =
+        |n: usize| Tile { rows: block.height() + n - 1, ..whole }.bytes() + n * tap_pitch(width, dtype) * dtype.size();
+    (1..height).rev().find(|&n| need(n) + REGION <= room).unwrap_or(0)
+}
+
+struct Stages {
+    slots: Vec<Slot>,
+    sizes: Vec<usize>,
+    buffers: usize,
+    chunk: usize,
+}
+
+/// Elements from row to row of a stage or its input: 16 bytes beyond a multiple of 128, see `separable.cuh`.
+pub(super) fn skewed_pitch(cols: usize, dtype: DType) -> usize {
+    let line = 128 / dtype.size();
+    let v = vector(dtype);
+    cols.saturating_sub(v).next_multiple_of(line) + v
+}
+
+/// The tile of input columns of a row pass.
+pub(super) fn stage_input(kernel: &MapKernel, stage: usize, block: Block, dtype: DType) -> Tile {
+    Tile::new(block, kernel.stages[stage].filter.reach(), dtype)
+}
+
+/// The stages that column leaves read, each with its own room; those that do not fit are left out.
+fn plan_stages(kernel: &MapKernel, order: &[usize], block: Block, tuning: &Tuning, room: usize) -> Stages {
+    let mut found: Vec<(StageKey, Reach, DType)> = Vec::new();
+    for &l in order {
+        let leaf = &kernel.leaves[l];
+        if let LeafOp::Correlate(Source::Stage(stage), f, border) = &leaf.op {
+            let key = StageKey { stage: *stage, border: *border };
+            match found.iter_mut().find(|x| x.0 == key) {
+                Some(x) => x.1 = x.1.max(f.reach()),
+                None => found.push((key, f.reach(), leaf.dtype)),
+            }
+        }
+    }
+    let build = |chunk: usize| {
+        let mut s = Stages { slots: Vec::new(), sizes: Vec::new(), buffers: 0, chunk };
+        for &(key, reach, dtype) in &found {
+            let pitch = skewed_pitch(block.width(), dtype);
+            let chunks = (block.height() + reach.up + reach.down).div_ceil(chunk);
+            let size = (chunks * chunk * pitch * dtype.size()).next_multiple_of(REGION);
+            let input = stage_input(kernel, key.stage, block, dtype);
+            let buffers = (2 * chunk * skewed_pitch(input.cols, dtype) * dtype.size()).next_multiple_of(REGION);
+            if size + buffers <= room {
+                s.slots.push(Slot { key, at: 0, up: reach.up, chunks, pitch });
+                s.sizes.push(size);
+                s.buffers = s.buffers.max(buffers);
+            }
+        }
+        s
+    };
+    let first = build(tuning.chunk);
+    if first.slots.len() == found.len() { first } else { build(4) }
+}
+
+/// Decides whether all stages stay in shared memory or take turns in one place.
+fn place_slots(
+    kernel: &MapKernel,
+    groups: Vec<Group>,
+    lazy: Vec<bool>,
+    mut stages: Stages,
+    _tuning: &Tuning,
+    room: usize,
+) -> Schedule {
+    debug_assert!(lazy.len() == kernel.leaves.len());
+    let sequence: Vec<usize> =
+        groups.iter().filter_map(|g| if let How::Column(s) = g.how { Some(s) } else { None }).collect();
+    let turns = sequence.chunk_by(|a, b| a == b).count();
+    let all: usize = stages.sizes.iter().sum();
+    let one = stages.sizes.iter().copied().max().unwrap_or(0);
+    let resident = turns > stages.slots.len() && all + stages.buffers <= room;
+    let mut at = 0;
+    for (slot, size) in stages.slots.iter_mut().zip(&stages.sizes) {
+        slot.at = at;
+        at += if resident { *size } else { 0 };
+    }
+    Schedule { groups, lazy, slots: stages.slots, slot_bytes: if resident { all } else { one }, chunk: stages.chunk }
+}

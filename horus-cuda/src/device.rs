@@ -1,0 +1,375 @@
+//! The device: memory, transfers and launches of one GPU, in the order of one stream.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys;
+use horus_core::device::{Device, Input, Launch, Memory, MemoryKind};
+use horus_core::error::{DeviceError, Error};
+use horus_core::kernel::Kernel;
+
+use crate::cache::{DiskCache, hash};
+use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
+use crate::driver::{self, Context, Event, Function, check};
+use crate::memory::{Core, CudaMemory};
+use crate::nvrtc::{Nvrtc, OPTIONS};
+use crate::staging::Staging;
+use crate::tuning::{Tuning, lookup};
+
+/// Tables of taps that stay on the device; when there are more, all are let go.
+const TABLES: usize = 512;
+
+/// What kernels have cost so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Kernels compiled by NVRTC.
+    pub compiled: usize,
+    /// Kernels read from the disk cache.
+    pub from_disk: usize,
+    /// Launches.
+    pub launches: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kernels: HashMap<u128, Arc<Function>>,
+    tables: HashMap<u128, Arc<CudaMemory>>,
+    staging: Staging,
+    nvrtc: Option<Nvrtc>,
+    statistics: Statistics,
+    /// Milliseconds of each launch, while a benchmark asks for them.
+    timings: Option<Vec<(Event, Event)>>,
+}
+
+/// One GPU.
+#[derive(Debug)]
+pub struct CudaDevice {
+    state: Mutex<State>,
+    core: Arc<Core>,
+    cache: DiskCache,
+    name: String,
+    arch: u32,
+    limits: Limits,
+    tuning: Option<Tuning>,
+}
+
+impl CudaDevice {
+    /// How many GPUs a program may use: 0 without a driver.
+    pub fn count() -> usize {
+        if driver::present() { driver::initialise().unwrap_or(0) } else { 0 }
+    }
+
+    /// Opens the GPU of this number.
+    ///
+    /// # Errors
+    /// [`Error::Config`] without a driver, without NVRTC, without such a GPU, or if it cannot be used.
+    pub fn open(ordinal: usize) -> Result<CudaDevice, Error> {
+        let config = |text: String| Error::Config(format!("no CUDA device: {text}"));
+        if !driver::present() {
+            return Err(config("the CUDA driver (libcuda) was not found".into()));
+        }
+        let count = driver::initialise().map_err(|e| config(e.to_string()))?;
+        if ordinal >= count {
+            return Err(config(format!("GPU {ordinal} was asked for, and there are {count}")));
+        }
+        // The compiler is needed for any kernel that is not in the cache: say so at the start, not in the middle.
+        let nvrtc = Nvrtc::load().map_err(|e| config(e.to_string()))?;
+        let open = || -> Result<CudaDevice, DeviceError> {
+            let context = Context::new(ordinal)?;
+            use sys::CUdevice_attribute_enum as A;
+            let major = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+            let minor = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+            let shared = context.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+            let arch = (major * 10 + minor).cast_unsigned();
+            if !nvrtc.architectures().contains(&arch) {
+                let text =
+                    format!("{} is sm_{arch}, which NVRTC {:?} does not compile for", context.name(), nvrtc.version());
+                return Err(DeviceError::Driver(text));
+            }
+            Ok(CudaDevice {
+                name: context.name(),
+                arch,
+                limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
+                core: Arc::new(Core::new(context)?),
+                cache: DiskCache::from_environment(),
+                state: Mutex::new(State { nvrtc: Some(nvrtc), ..State::default() }),
+                tuning: None,
+            })
+        };
+        open().map_err(|e| config(format!("GPU {ordinal} cannot be used: {e}")))
+    }
+
+    /// Compute capability, 90 for 9.0.
+    pub fn arch(&self) -> u32 {
+        self.arch
+    }
+
+    /// What a block has room for.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Uses one tuning for every kernel, for searches; `None` goes back to the tables.
+    pub fn set_tuning(&mut self, tuning: Option<Tuning>) {
+        self.tuning = tuning;
+    }
+
+    /// What kernels have cost so far.
+    pub fn statistics(&self) -> Statistics {
+        self.lock().statistics
+    }
+
+    /// Free and total bytes of the GPU's memory.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    pub fn free_memory(&self) -> Result<(usize, usize), DeviceError> {
+        self.core.context.memory()
+    }
+
+    /// Starts timing launches with CUDA events.
+    pub fn start_timing(&self) {
+        self.lock().timings = Some(Vec::new());
+    }
+
+    /// Waits, and returns the milliseconds of each launch since [`CudaDevice::start_timing`].
+    ///
+    /// # Errors
+    /// What the driver reports.
+    pub fn stop_timing(&self) -> Result<Vec<f32>, DeviceError> {
+        self.synchronize()?;
+        let events = self.lock().timings.take().unwrap_or_default();
+        events.iter().map(|(start, end)| end.since(start)).collect()
+    }
+
+    /// Registers per thread and bytes of spills per thread of the kernel that a launch would run.
+    ///
+    /// # Errors
+    /// If the kernel cannot be generated or compiled.
+    pub fn resources(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<(i32, i32, u32), DeviceError> {
+        let program = self.program(kernel, shapes)?;
+        let function = self.function(&mut self.lock(), &program, &kernel.name())?;
+        let (registers, spills) = function.resources();
+        Ok((registers, spills, program.shared))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn program(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
+        let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
+        let tuning = self.tuning.unwrap_or_else(|| lookup(kernel, dtype, self.arch));
+        generate(kernel, shapes, &tuning, self.limits)
+    }
+
+    /// The kernel of a program: loaded, from disk, or compiled.
+    fn function(&self, state: &mut State, program: &Program, what: &str) -> Result<Arc<Function>, DeviceError> {
+        let key = hash(&[program.source.as_bytes(), &program.shared.to_le_bytes()]);
+        if let Some(f) = state.kernels.get(&key) {
+            return Ok(Arc::clone(f));
+        }
+        let Some(nvrtc) = &state.nvrtc else { return Err(DeviceError::Driver("no compiler".into())) };
+        let build = || {
+            let start = std::time::Instant::now();
+            let cubin = nvrtc.compile(&program.source, self.arch);
+            log::debug!("compiled {what} in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
+            cubin
+        };
+        let (cubin, built) = self
+            .cache
+            .get(&program.source, OPTIONS, self.arch, nvrtc.version(), build)
+            .map_err(|e| DeviceError::Driver(format!("compiling {what}: {e}")))?;
+        let function = Arc::new(Function::load(&cubin, ENTRY, program.shared)?);
+        if built {
+            state.statistics.compiled += 1;
+        } else {
+            state.statistics.from_disk += 1;
+        }
+        state.kernels.insert(key, Arc::clone(&function));
+        Ok(function)
+    }
+
+    /// The device copy of a program's table.
+    fn table(&self, state: &mut State, bytes: &[u8]) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let key = hash(&[bytes]);
+        if let Some(t) = state.tables.get(&key) {
+            return Ok(Some(Arc::clone(t)));
+        }
+        if state.tables.len() >= TABLES {
+            state.tables.clear();
+        }
+        let memory = self.core.allocate(bytes.len())?;
+        state.staging.upload(&self.core.stream, bytes, memory.address())?;
+        let memory = Arc::new(memory);
+        state.tables.insert(key, Arc::clone(&memory));
+        Ok(Some(memory))
+    }
+
+    fn own<'a>(&self, memory: &'a Memory) -> Result<&'a CudaMemory, DeviceError> {
+        match memory {
+            Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(&self.core)),
+            Memory::Host(_) => None,
+        }
+        .ok_or_else(|| DeviceError::Driver(format!("memory of another device was given to {}", self.name)))
+    }
+
+    /// Planes of an output copied from one-channel inputs.
+    fn merge(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        let output = self.own(launch.output)?;
+        for (c, input) in launch.inputs.iter().enumerate() {
+            let from = input.geometry.row_bytes(0, launch.rows);
+            let to = launch.geometry.row_bytes(c, launch.rows);
+            self.copy_bytes(self.own(input.memory)?, from.start, output, to.start, from.len())?;
+        }
+        Ok(())
+    }
+
+    fn copy_bytes(
+        &self,
+        from: &CudaMemory,
+        at: usize,
+        to: &CudaMemory,
+        target: usize,
+        n: usize,
+    ) -> Result<(), DeviceError> {
+        use horus_core::device::DeviceMemory as _;
+        if n == 0 {
+            return Ok(());
+        }
+        if at + n > from.len() || target + n > to.len() {
+            return Err(DeviceError::Driver(format!("a copy of {n} bytes reaches beyond its buffers")));
+        }
+        // SAFETY: both ranges were just checked to be inside their blocks, which live until the stream is past the copy
+        // (freeing is ordered in the stream).
+        let code = unsafe {
+            sys::cuMemcpyDtoDAsync_v2(to.address() + target as u64, from.address() + at as u64, n, self.core.stream.0)
+        };
+        check(code, || format!("copying {n} bytes on the GPU"))
+    }
+
+    /// Fills in the addresses of a program.
+    fn arguments(
+        &self,
+        program: &Program,
+        inputs: &[Input<'_>],
+        output: &CudaMemory,
+        table: Option<&CudaMemory>,
+    ) -> Result<Vec<u8>, DeviceError> {
+        let mut params = program.params.clone();
+        for &(at, what) in &program.pointers {
+            let address = match what {
+                Pointer::Output { offset } => output.address() + offset as u64,
+                Pointer::Input { index, offset } => self.own(inputs[index].memory)?.address() + offset as u64,
+                Pointer::Table => table.map_or(0, CudaMemory::address),
+            };
+            params[at..at + 8].copy_from_slice(&address.to_ne_bytes());
+        }
+        Ok(params)
+    }
+}
+
+/// Refuses buffers smaller than their geometry says, which a kernel would read beyond.
+fn check_size(memory: &Memory, bytes: usize, what: &str) -> Result<(), DeviceError> {
+    if memory.len() < bytes {
+        return Err(DeviceError::Driver(format!("{what}: a buffer of {} bytes should hold {bytes}", memory.len())));
+    }
+    Ok(())
+}
+
+impl Device for CudaDevice {
+    fn name(&self) -> String {
+        format!("{} (sm_{})", self.name, self.arch)
+    }
+
+    fn memory(&self) -> MemoryKind {
+        MemoryKind::Separate
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        Ok(Memory::Device(Box::new(self.core.allocate(bytes)?)))
+    }
+
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        check_size(target, at + source.len(), "an upload")?;
+        let address = self.own(target)?.address() + at as u64;
+        self.lock().staging.upload(&self.core.stream, source, address)
+    }
+
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        check_size(source, at + target.len(), "a download")?;
+        let address = self.own(source)?.address() + at as u64;
+        self.lock().staging.download(&self.core.stream, address, target)
+    }
+
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[(usize, usize, usize)]) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        let (from, to) = (self.own(source)?, self.own(target)?);
+        pieces.iter().try_for_each(|&(at, target, n)| self.copy_bytes(from, at, to, target, n))
+    }
+
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        let name = launch.kernel.name();
+        check_size(launch.output, launch.geometry.bytes(), &name)?;
+        for input in launch.inputs {
+            check_size(input.memory, input.geometry.bytes(), &name)?;
+        }
+        let nothing = launch.rows.is_empty() || launch.geometry.shape.is_empty();
+        if matches!(launch.kernel, Kernel::Merge) {
+            return self.merge(&launch);
+        }
+        let output = self.own(launch.output)?;
+        if matches!(launch.kernel, Kernel::Histogram { .. }) {
+            // SAFETY: the block holds at least the output's bytes, as checked.
+            let code =
+                unsafe { sys::cuMemsetD8Async(output.address(), 0, launch.geometry.bytes(), self.core.stream.0) };
+            check(code, || format!("clearing the output of {name}"))?;
+        }
+        if nothing {
+            return Ok(());
+        }
+        let geometries: Vec<_> = launch.inputs.iter().map(|i| i.geometry).collect();
+        let shapes = Shapes { inputs: &geometries, output: launch.geometry, rows: launch.rows };
+        let program = self.program(launch.kernel, &shapes)?;
+        let mut state = self.lock();
+        let function = self.function(&mut state, &program, &name)?;
+        let table = self.table(&mut state, &program.table)?;
+        let params = self.arguments(&program, launch.inputs, output, table.as_deref())?;
+        let stream = &self.core.stream;
+        let events = match state.timings {
+            Some(_) => Some((Event::new(true)?, Event::new(true)?)),
+            None => None,
+        };
+        if let Some((start, _)) = &events {
+            start.record(stream)?;
+        }
+        // SAFETY: the parameters were generated with the kernel; every buffer holds what its geometry says, and is
+        // freed in stream order, after the launch.
+        unsafe { function.launch(program.grid, program.block, program.shared, stream, &params, &name) }?;
+        if let Some((start, end)) = events {
+            end.record(stream)?;
+            state.timings.get_or_insert_default().push((start, end));
+        }
+        state.statistics.launches += 1;
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        self.core.stream.synchronize()
+    }
+}
+
+impl Drop for CudaDevice {
+    fn drop(&mut self) {
+        // Pinned buffers and modules must outlive what the GPU does with them; an error has been reported, or never
+        // will be needed.
+        let _ = self.synchronize();
+    }
+}

@@ -1,0 +1,311 @@
+//! The driver's calls, each checked, and its handles, each freed.
+
+use std::ffi::{CStr, CString, c_void};
+
+use cudarc::driver::sys::{self, CUresult, CUstream};
+use horus_core::error::DeviceError;
+
+/// Turns a driver code into an error that says what was attempted.
+pub(crate) fn check(code: CUresult, what: impl FnOnce() -> String) -> Result<(), DeviceError> {
+    if code == CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    Err(DeviceError::Driver(format!("{}: {}", what(), describe(code))))
+}
+
+/// Name and text of a driver code.
+pub(crate) fn describe(code: CUresult) -> String {
+    let text = |f: unsafe fn(CUresult, *mut *const std::ffi::c_char) -> CUresult| {
+        let mut s = std::ptr::null();
+        // SAFETY: the driver stores a pointer to a static string, or null for a code it does not know.
+        unsafe {
+            f(code, &mut s);
+            if s.is_null() { String::new() } else { CStr::from_ptr(s).to_string_lossy().into_owned() }
+        }
+    };
+    format!("{} ({}, code {})", text(sys::cuGetErrorString), text(sys::cuGetErrorName), code as u32)
+}
+
+/// Whether the driver's library is there. Every other call of this module needs it.
+pub(crate) fn present() -> bool {
+    // SAFETY: tries to load the driver's library and lets go of it.
+    unsafe { sys::is_culib_present() }
+}
+
+/// Initialises the driver; the number of devices.
+pub(crate) fn initialise() -> Result<usize, DeviceError> {
+    // SAFETY: the library is present, as callers checked.
+    check(unsafe { sys::cuInit(0) }, || "starting the CUDA driver".into())?;
+    let mut n = 0;
+    // SAFETY: a pointer to a live integer.
+    check(unsafe { sys::cuDeviceGetCount(&mut n) }, || "counting GPUs".into())?;
+    Ok(usize::try_from(n).unwrap_or(0))
+}
+
+/// The primary context of a device, current on any thread that calls [`Context::bind`].
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) device: sys::CUdevice,
+    handle: sys::CUcontext,
+}
+
+// SAFETY: a context handle may be used from any thread; the driver locks.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    pub(crate) fn new(ordinal: usize) -> Result<Context, DeviceError> {
+        let (mut device, mut handle) = (0, std::ptr::null_mut());
+        let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
+        // SAFETY: pointers to live variables; the driver is initialised.
+        check(unsafe { sys::cuDeviceGet(&mut device, number) }, || format!("opening GPU {ordinal}"))?;
+        // SAFETY: as above; the context is released on drop.
+        check(unsafe { sys::cuDevicePrimaryCtxRetain(&mut handle, device) }, || format!("opening GPU {ordinal}"))?;
+        let context = Context { device, handle };
+        context.bind()?;
+        Ok(context)
+    }
+
+    /// Makes the context current on this thread.
+    pub(crate) fn bind(&self) -> Result<(), DeviceError> {
+        // SAFETY: the context lives as long as `self`.
+        check(unsafe { sys::cuCtxSetCurrent(self.handle) }, || "using the GPU".into())
+    }
+
+    pub(crate) fn attribute(&self, which: sys::CUdevice_attribute) -> Result<i32, DeviceError> {
+        let mut v = 0;
+        // SAFETY: a pointer to a live integer.
+        check(unsafe { sys::cuDeviceGetAttribute(&mut v, which, self.device) }, || "asking for GPU properties".into())?;
+        Ok(v)
+    }
+
+    pub(crate) fn name(&self) -> String {
+        let mut text = [0; 128];
+        // SAFETY: the buffer has the length said; the driver ends the string in it.
+        let code = unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), text.len() as i32, self.device) };
+        if code != CUresult::CUDA_SUCCESS {
+            return "GPU".into();
+        }
+        // SAFETY: a string ended by the driver inside `text`.
+        unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
+    }
+
+    /// Free and total bytes of the device.
+    pub(crate) fn memory(&self) -> Result<(usize, usize), DeviceError> {
+        self.bind()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: pointers to live integers.
+        check(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) }, || "asking for free memory".into())?;
+        Ok((free, total))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: retained once in `new`. A failure at this point has nobody to go to.
+        unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
+
+/// A queue of work.
+#[derive(Debug)]
+pub(crate) struct Stream(pub(crate) CUstream);
+
+// SAFETY: a stream handle may be used from any thread; the driver locks.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    pub(crate) fn new() -> Result<Stream, DeviceError> {
+        let mut s = std::ptr::null_mut();
+        let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: a pointer to a live handle; a context is current.
+        check(unsafe { sys::cuStreamCreate(&mut s, flags) }, || "creating a stream".into())?;
+        Ok(Stream(s))
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<(), DeviceError> {
+        // SAFETY: the stream lives.
+        check(unsafe { sys::cuStreamSynchronize(self.0) }, || "waiting for the GPU".into())
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: created in `new` and not used after.
+        unsafe { sys::cuStreamDestroy_v2(self.0) };
+    }
+}
+
+/// A point in a stream.
+#[derive(Debug)]
+pub(crate) struct Event(sys::CUevent);
+
+// SAFETY: an event handle may be used from any thread; the driver locks.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// With `timed`, the event can tell times; without, it is cheaper.
+    pub(crate) fn new(timed: bool) -> Result<Event, DeviceError> {
+        let flags = if timed { 0 } else { sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32 };
+        let mut e = std::ptr::null_mut();
+        // SAFETY: a pointer to a live handle; a context is current.
+        check(unsafe { sys::cuEventCreate(&mut e, flags) }, || "creating an event".into())?;
+        Ok(Event(e))
+    }
+
+    pub(crate) fn record(&self, stream: &Stream) -> Result<(), DeviceError> {
+        // SAFETY: both live.
+        check(unsafe { sys::cuEventRecord(self.0, stream.0) }, || "recording an event".into())
+    }
+
+    pub(crate) fn wait(&self) -> Result<(), DeviceError> {
+        // SAFETY: the event lives.
+        check(unsafe { sys::cuEventSynchronize(self.0) }, || "waiting for the GPU".into())
+    }
+
+    /// Milliseconds since `start`, when both have passed.
+    pub(crate) fn since(&self, start: &Event) -> Result<f32, DeviceError> {
+        let mut ms = 0.0;
+        // SAFETY: both events live; a pointer to a live float.
+        check(unsafe { sys::cuEventElapsedTime(&mut ms, start.0, self.0) }, || "reading a time".into())?;
+        Ok(ms)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: created in `new` and not used after.
+        unsafe { sys::cuEventDestroy_v2(self.0) };
+    }
+}
+
+/// Host memory that the GPU can reach.
+#[derive(Debug)]
+pub(crate) struct Pinned {
+    at: *mut u8,
+    len: usize,
+}
+
+// SAFETY: plain memory, owned.
+unsafe impl Send for Pinned {}
+
+impl Pinned {
+    pub(crate) fn new(len: usize) -> Result<Pinned, DeviceError> {
+        let mut at: *mut c_void = std::ptr::null_mut();
+        // SAFETY: a pointer to a live pointer; a context is current.
+        check(unsafe { sys::cuMemHostAlloc(&mut at, len, 0) }, || format!("allocating {len} bytes of pinned memory"))?;
+        // SAFETY: the block is `len` bytes; zeroing makes all of them initialised.
+        unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, len) };
+        Ok(Pinned { at: at.cast(), len })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: owned, initialised memory of this length. Callers wait for transfers into it before they look.
+        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and borrowed exclusively. Callers wait for transfers from it before they write.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new`; the device synchronises before it drops its buffers.
+        unsafe { sys::cuMemFreeHost(self.at.cast()) };
+    }
+}
+
+/// A loaded kernel.
+#[derive(Debug)]
+pub(crate) struct Function {
+    module: sys::CUmodule,
+    handle: sys::CUfunction,
+}
+
+// SAFETY: module and function handles may be used from any thread; the driver locks.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Function {
+    /// Loads `cubin` and finds its kernel, which may use up to `shared` bytes of dynamic shared memory.
+    pub(crate) fn load(cubin: &[u8], entry: &str, shared: u32) -> Result<Function, DeviceError> {
+        let mut module = std::ptr::null_mut();
+        // SAFETY: the image is a whole cubin (its checksum or its compiler vouch for it); a context is current.
+        check(unsafe { sys::cuModuleLoadData(&mut module, cubin.as_ptr().cast()) }, || "loading a kernel".into())?;
+        let mut function = Function { module, handle: std::ptr::null_mut() };
+        let name = CString::new(entry).unwrap_or_default();
+        // SAFETY: the module lives; `name` is a C string.
+        check(unsafe { sys::cuModuleGetFunction(&mut function.handle, module, name.as_ptr()) }, || {
+            format!("finding {entry} in a kernel")
+        })?;
+        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function lives.
+        check(unsafe { sys::cuFuncSetAttribute(function.handle, attribute, shared.cast_signed()) }, || {
+            format!("reserving {shared} bytes of shared memory")
+        })?;
+        Ok(function)
+    }
+
+    /// Registers per thread and bytes of local memory (spills).
+    pub(crate) fn resources(&self) -> (i32, i32) {
+        let get = |a| {
+            let mut v = 0;
+            // SAFETY: the function lives; a pointer to a live integer. A failure leaves 0, which is only shown.
+            unsafe { sys::cuFuncGetAttribute(&mut v, a, self.handle) };
+            v
+        };
+        (
+            get(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS),
+            get(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+        )
+    }
+
+    /// Launches the kernel with one parameter, given in bytes.
+    ///
+    /// # Safety
+    /// `params` has the layout of the kernel's parameter, and every address in it stays valid for what the kernel does
+    /// until the stream has passed the launch.
+    pub(crate) unsafe fn launch(
+        &self,
+        grid: [u32; 2],
+        block: u32,
+        shared: u32,
+        stream: &Stream,
+        params: &[u8],
+        what: &str,
+    ) -> Result<(), DeviceError> {
+        let mut arguments = [params.as_ptr().cast_mut().cast::<c_void>()];
+        // SAFETY: handles live; the driver copies the parameter during the call; the rest is the caller's promise.
+        let code = unsafe {
+            sys::cuLaunchKernel(
+                self.handle,
+                grid[0],
+                grid[1],
+                1,
+                block,
+                1,
+                1,
+                shared,
+                stream.0,
+                arguments.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        check(code, || format!("launching {what} ({grid:?} blocks of {block}, {shared} bytes shared)"))
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        // SAFETY: loaded in `load` and not used after.
+        unsafe { sys::cuModuleUnload(self.module) };
+    }
+}

@@ -1,0 +1,17 @@
+//! The CUDA device of Horus.
+//!
+//! A device is memory, a compiler and launches; it decides nothing. Kernels are generated from their structure
+//! ([`codegen`]), compiled for the GPU at hand ([`nvrtc`]) and kept on disk ([`cache`]), so that a program's second run
+//! compiles nothing. No CUDA toolkit is needed to build this crate, and no GPU to generate and compile kernels.
+
+pub mod cache;
+pub mod codegen;
+pub mod conformance;
+mod device;
+mod driver;
+mod memory;
+pub mod nvrtc;
+mod staging;
+pub mod tuning;
+
+pub use device::{CudaDevice, Statistics};

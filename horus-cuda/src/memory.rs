@@ -1,0 +1,140 @@
+//! Device memory from the driver's stream-ordered pool.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
+use horus_core::device::DeviceMemory;
+use horus_core::error::DeviceError;
+
+use crate::driver::{Context, Stream, check};
+
+/// Context and stream that everything of a device shares; dropped when the last buffer is gone.
+#[derive(Debug)]
+pub(crate) struct Core {
+    // Dropped in this order.
+    pub(crate) stream: Stream,
+    pub(crate) context: Context,
+    /// Whether the driver has stream-ordered pools on this device.
+    pooled: bool,
+}
+
+impl Core {
+    pub(crate) fn new(context: Context) -> Result<Core, DeviceError> {
+        let stream = Stream::new()?;
+        let attribute = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+        let pooled = context.attribute(attribute)? != 0;
+        if pooled {
+            let mut pool = std::ptr::null_mut();
+            // SAFETY: a pointer to a live handle.
+            check(unsafe { sys::cuDeviceGetDefaultMemPool(&mut pool, context.device) }, || {
+                "finding the memory pool".into()
+            })?;
+            // Freed blocks stay with the pool: giving them back to the system costs more than a kernel.
+            let mut keep = u64::MAX;
+            let attribute = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+            // SAFETY: the attribute is a 64-bit integer, as given.
+            check(unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut keep).cast()) }, || {
+                "setting up the memory pool".into()
+            })?;
+        }
+        Ok(Core { stream, context, pooled })
+    }
+
+    fn try_allocate(&self, bytes: usize) -> (CUresult, CUdeviceptr) {
+        let mut at = 0;
+        // SAFETY: a pointer to a live address; the context is current.
+        let code = unsafe {
+            if self.pooled {
+                sys::cuMemAllocAsync(&mut at, bytes, self.stream.0)
+            } else {
+                sys::cuMemAlloc_v2(&mut at, bytes)
+            }
+        };
+        (code, at)
+    }
+
+    /// New memory, ordered after everything in the stream.
+    pub(crate) fn allocate(self: &Arc<Core>, bytes: usize) -> Result<CudaMemory, DeviceError> {
+        self.context.bind()?;
+        if bytes == 0 {
+            return Ok(CudaMemory { core: Arc::clone(self), at: 0, bytes });
+        }
+        let (mut code, mut at) = self.try_allocate(bytes);
+        if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            // What the pool holds in pieces may be enough in one.
+            self.stream.synchronize()?;
+            self.trim();
+            (code, at) = self.try_allocate(bytes);
+        }
+        if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            let (free, total) = self.context.memory()?;
+            return Err(DeviceError::OutOfMemory {
+                bytes,
+                detail: format!("{free} of {total} bytes of the GPU are free"),
+            });
+        }
+        check(code, || format!("allocating {bytes} bytes"))?;
+        Ok(CudaMemory { core: Arc::clone(self), at, bytes })
+    }
+
+    /// Gives what the pool does not use back to the system.
+    fn trim(&self) {
+        let mut pool = std::ptr::null_mut();
+        // SAFETY: pointers to live handles. A failure leaves the pool as it is; the allocation that follows will tell.
+        unsafe {
+            if self.pooled && sys::cuDeviceGetDefaultMemPool(&mut pool, self.context.device) == CUresult::CUDA_SUCCESS {
+                sys::cuMemPoolTrimTo(pool, 0);
+            }
+        }
+    }
+}
+
+/// A block of device memory.
+#[derive(Debug)]
+pub(crate) struct CudaMemory {
+    core: Arc<Core>,
+    at: CUdeviceptr,
+    bytes: usize,
+}
+
+impl CudaMemory {
+    /// The device address.
+    pub(crate) fn address(&self) -> CUdeviceptr {
+        self.at
+    }
+
+    /// The device that it belongs to.
+    pub(crate) fn belongs_to(&self, core: &Arc<Core>) -> bool {
+        Arc::ptr_eq(&self.core, core)
+    }
+}
+
+impl DeviceMemory for CudaMemory {
+    fn len(&self) -> usize {
+        self.bytes
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Drop for CudaMemory {
+    fn drop(&mut self) {
+        if self.at == 0 || self.core.context.bind().is_err() {
+            return;
+        }
+        // SAFETY: allocated by `allocate` in the same way. Freeing is ordered after the stream's work (without pools,
+        // the driver waits for it). A failure here is an earlier asynchronous error, which the next call reports.
+        unsafe {
+            if self.core.pooled {
+                sys::cuMemFreeAsync(self.at, self.core.stream.0);
+            } else {
+                sys::cuMemFree_v2(self.at);
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The run-time compiler, loaded when it is first needed.
+//!
+//! It is looked for at `HORUS_NVRTC` (the library, or a directory that holds it), then wherever the system finds
+//! libraries. The PyPI package `nvidia-cuda-nvrtc` holds one.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+
+use libloading::Library;
+
+/// Options of every compilation: no contraction but where the source says fma, IEEE division and square root,
+/// denormals kept. They are what makes results equal to the CPU's.
+pub const OPTIONS: &[&str] = &["--std=c++17", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"];
+
+type Status = c_int;
+type Handle = *mut c_void;
+
+/// Why nothing was compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError(pub String);
+
+impl std::fmt::Display for CompileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for CompileError {}
+
+/// The functions of the library that are used.
+struct Functions {
+    version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status,
+    error: unsafe extern "C" fn(Status) -> *const c_char,
+    create: unsafe extern "C" fn(
+        *mut Handle,
+        *const c_char,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const c_char,
+    ) -> Status,
+    destroy: unsafe extern "C" fn(*mut Handle) -> Status,
+    compile: unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Status,
+    log_size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
+    log: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
+    cubin_size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
+    cubin: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
+    arch_count: unsafe extern "C" fn(*mut c_int) -> Status,
+    archs: unsafe extern "C" fn(*mut c_int) -> Status,
+}
+
+/// The loaded compiler.
+pub struct Nvrtc {
+    functions: Functions,
+    version: (i32, i32),
+    architectures: Vec<u32>,
+    // The functions above live as long as the library.
+    _library: Library,
+}
+
+impl std::fmt::Debug for Nvrtc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Nvrtc").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+fn candidates() -> Vec<PathBuf> {
+    const NAMES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll"];
+    let names = NAMES.iter().map(PathBuf::from);
+    match std::env::var_os("HORUS_NVRTC") {
+        Some(p) if Path::new(&p).is_dir() => NAMES.iter().map(|n| Path::new(&p).join(n)).collect(),
+        Some(p) => vec![PathBuf::from(p)],
+        None => names.chain(NAMES.iter().map(|n| Path::new("/usr/local/cuda/lib64").join(n))).collect(),
+    }
+}
+
+impl Nvrtc {
+    /// Loads the library.
+    ///
+    /// # Errors
+    /// If it is not found, or is not NVRTC.
+    pub fn load() -> Result<Nvrtc, CompileError> {
+        let mut reason = String::from("no library");
+        for path in candidates() {
+            // SAFETY: loading runs the initialisers of a library that the user or the system names as NVRTC.
+            match unsafe { Library::new(&path) } {
+                Ok(library) => {
+                    return Nvrtc::bind(library).map_err(|e| CompileError(format!("{}: {e}", path.display())));
+                }
+                Err(e) => reason = e.to_string(),
+            }
+        }
+        Err(CompileError(format!(
+            "the CUDA run-time compiler (NVRTC) was not found ({reason}); install it, for instance with \
+             `pip install nvidia-cuda-nvrtc`, and set HORUS_NVRTC to libnvrtc.so or its directory"
+        )))
+    }
+
+    fn bind(library: Library) -> Result<Nvrtc, CompileError> {
+        fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, CompileError> {
+            // SAFETY: every caller below names the type of the C function as nvrtc.h declares it.
+            unsafe { library.get::<T>(name.as_bytes()) }.map(|s| *s).map_err(|e| CompileError(e.to_string()))
+        }
+        let functions = Functions {
+            version: symbol(&library, "nvrtcVersion")?,
+            error: symbol(&library, "nvrtcGetErrorString")?,
+            create: symbol(&library, "nvrtcCreateProgram")?,
+            destroy: symbol(&library, "nvrtcDestroyProgram")?,
+            compile: symbol(&library, "nvrtcCompileProgram")?,
+            log_size: symbol(&library, "nvrtcGetProgramLogSize")?,
+            log: symbol(&library, "nvrtcGetProgramLog")?,
+            cubin_size: symbol(&library, "nvrtcGetCUBINSize")?,
+            cubin: symbol(&library, "nvrtcGetCUBIN")?,
+            arch_count: symbol(&library, "nvrtcGetNumSupportedArchs")?,
+            archs: symbol(&library, "nvrtcGetSupportedArchs")?,
+        };
+        let mut nvrtc = Nvrtc { functions, version: (0, 0), architectures: Vec::new(), _library: library };
+        let (mut major, mut minor, mut count) = (0, 0, 0);
+        // SAFETY: the pointers are to live integers.
+        nvrtc.check(unsafe { (nvrtc.functions.version)(&mut major, &mut minor) })?;
+        // SAFETY: as above.
+        nvrtc.check(unsafe { (nvrtc.functions.arch_count)(&mut count) })?;
+        let mut archs = vec![0; usize::try_from(count).unwrap_or(0)];
+        // SAFETY: the array has room for as many as the library said there are.
+        nvrtc.check(unsafe { (nvrtc.functions.archs)(archs.as_mut_ptr()) })?;
+        nvrtc.version = (major, minor);
+        nvrtc.architectures = archs.into_iter().filter_map(|a| u32::try_from(a).ok()).collect();
+        nvrtc.architectures.sort_unstable();
+        Ok(nvrtc)
+    }
+
+    /// Major and minor version.
+    pub fn version(&self) -> (i32, i32) {
+        self.version
+    }
+
+    /// Architectures it compiles for, ascending; 90 is sm_90.
+    pub fn architectures(&self) -> &[u32] {
+        &self.architectures
+    }
+
+    fn check(&self, status: Status) -> Result<(), CompileError> {
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: the function returns a static string for any code.
+        let text = unsafe { CStr::from_ptr((self.functions.error)(status)) };
+        Err(CompileError(text.to_string_lossy().into_owned()))
+    }
+
+    /// Compiles `source` to machine code for sm_`arch`.
+    ///
+    /// # Errors
+    /// With the compiler's messages.
+    pub fn compile(&self, source: &str, arch: u32) -> Result<Vec<u8>, CompileError> {
+        let text = CString::new(source).map_err(|e| CompileError(e.to_string()))?;
+        let mut program: Handle = std::ptr::null_mut();
+        // SAFETY: `text` and the name are C strings, there are no headers.
+        self.check(unsafe {
+            (self.functions.create)(
+                &mut program,
+                text.as_ptr(),
+                c"horus.cu".as_ptr(),
+                0,
+                std::ptr::null(),
+                std::ptr::null(),
+            )
+        })?;
+        let result = self.compile_program(program, arch);
+        // SAFETY: the program was created above and is not used after.
+        unsafe { (self.functions.destroy)(&mut program) };
+        result
+    }
+
+    fn compile_program(&self, program: Handle, arch: u32) -> Result<Vec<u8>, CompileError> {
+        let own = [format!("-arch=sm_{arch}")];
+        let options: Result<Vec<CString>, _> =
+            OPTIONS.iter().copied().chain(own.iter().map(String::as_str)).map(CString::new).collect();
+        let options = options.map_err(|e| CompileError(e.to_string()))?;
+        let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
+        let f = &self.functions;
+        // SAFETY: the options are as many C strings as said, alive during the call.
+        let status = unsafe { (f.compile)(program, pointers.len() as c_int, pointers.as_ptr()) };
+        let mut size = 0;
+        if let Err(e) = self.check(status) {
+            // SAFETY: the log has the size that the library says.
+            let log = unsafe {
+                (f.log_size)(program, &mut size);
+                let mut log = vec![0u8; size];
+                (f.log)(program, log.as_mut_ptr().cast());
+                log
+            };
+            let log = String::from_utf8_lossy(&log);
+            return Err(CompileError(format!("{e}\n{}", log.trim_end_matches('\0'))));
+        }
+        // SAFETY: a pointer to a live integer.
+        self.check(unsafe { (f.cubin_size)(program, &mut size) })?;
+        let mut cubin = vec![0u8; size];
+        // SAFETY: the buffer has the size that the library says.
+        self.check(unsafe { (f.cubin)(program, cubin.as_mut_ptr().cast()) })?;
+        Ok(cubin)
+    }
+}

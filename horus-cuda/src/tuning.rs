@@ -1,0 +1,259 @@
+//! Launch shapes: how many pixels a thread computes, how many threads a block has, what is unrolled.
+//!
+//! Tuning never changes a result. A [`Tuning`] is looked up by [`Family`] in the tables of `kernels/tuning/`, exactly or
+//! at the nearest size and architecture; where nothing fits, [`guess`] models the choice.
+
+use std::sync::OnceLock;
+
+use horus_core::dtype::DType;
+use horus_core::kernel::{Kernel, LeafOp, MapKernel, Source};
+use serde::{Deserialize, Serialize};
+
+/// The parameters of a generated kernel that affect its speed only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Tuning {
+    /// Threads of a block across.
+    pub bx: usize,
+    /// Threads of a block down.
+    pub by: usize,
+    /// Rows of pixels per thread.
+    pub rows: usize,
+    /// Consecutive columns of pixels per thread: 1, 2, 4 or 8.
+    pub cols: usize,
+    /// Most filters of one size that a thread applies at once.
+    pub group: usize,
+    /// Multiply-adds that are fully unrolled, with taps as kernel parameters; more are a loop.
+    pub unroll: usize,
+    /// Input rows of a chunk of the row pass.
+    pub chunk: usize,
+    /// Outputs of a thread along a row in the row pass: 1, 2, 4, 8 or 16.
+    pub span: usize,
+    /// Blocks per multiprocessor that registers must suffice for; 0 leaves it to the compiler.
+    pub blocks: usize,
+}
+
+/// What kernels tuning tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Every leaf is the pixel itself.
+    Pointwise,
+    /// Dense filters, one or a bank.
+    Dense,
+    /// Column filters over row passes.
+    Separable,
+    /// Filters with explicit offsets.
+    Sparse,
+    /// Medians.
+    Median,
+    /// Affine maps and mirrors only.
+    Gather,
+}
+
+/// A class of kernels that share a tuning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Family {
+    /// What dominates the kernel.
+    pub kind: Kind,
+    /// The largest filter side (the larger for a rectangle), 0 without a filter.
+    pub size: usize,
+    /// Number of filter leaves, at most 2 of which matter.
+    pub filters: usize,
+    /// Bytes of an element of what is read.
+    pub bytes: usize,
+}
+
+impl Family {
+    /// The family of a map kernel over elements of `dtype`.
+    pub fn of(kernel: &MapKernel, dtype: DType) -> Family {
+        let mut f = Family { kind: Kind::Pointwise, size: 0, filters: 0, bytes: dtype.size() };
+        let rank = |k: Kind| match k {
+            Kind::Pointwise => 0,
+            Kind::Gather => 1,
+            Kind::Median => 2,
+            Kind::Dense => 3,
+            Kind::Separable => 4,
+            Kind::Sparse => 5,
+        };
+        for leaf in &kernel.leaves {
+            let reach = leaf.reach(&kernel.stages).map_or(0, |(r, _)| (r.up + r.down).max(r.left + r.right) + 1);
+            let kind = match &leaf.op {
+                LeafOp::Load(_) | LeafOp::LoadChannel(..) => continue,
+                LeafOp::Warp(..) | LeafOp::Flip(..) => Kind::Gather,
+                LeafOp::Median(..) => Kind::Median,
+                LeafOp::Correlate(Source::Stage(_), ..) => Kind::Separable,
+                LeafOp::Correlate(_, f, _)
+                    if matches!(f.layout(), horus_core::ops::neighbourhood::Layout::Sparse(_)) =>
+                {
+                    Kind::Sparse
+                }
+                LeafOp::Generalized(_, g, _)
+                    if matches!(g.window.layout(), horus_core::ops::neighbourhood::Layout::Sparse(_)) =>
+                {
+                    Kind::Sparse
+                }
+                _ => Kind::Dense,
+            };
+            f.size = f.size.max(if kind == Kind::Gather { 0 } else { reach });
+            f.filters = (f.filters + 1).min(2);
+            if rank(kind) > rank(f.kind) {
+                f.kind = kind;
+            }
+        }
+        f
+    }
+}
+
+/// One row of a table: the tuning of a family on an architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Compute capability, 90 for 9.0.
+    pub arch: u32,
+    /// Which kernels.
+    #[serde(flatten)]
+    pub family: Family,
+    /// How to run them.
+    #[serde(flatten)]
+    pub tuning: Tuning,
+}
+
+/// The tables in the repository.
+const TABLES: &[&str] = &[include_str!("../../kernels/tuning/sm_90.json")];
+
+fn tables() -> &'static [Entry] {
+    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    ENTRIES.get_or_init(|| {
+        let parse = |t: &&str| {
+            serde_json::from_str::<Vec<Entry>>(t).unwrap_or_else(|e| {
+                // A test parses every table, so this is a damaged build; the guesses still work.
+                log::warn!("a tuning table is not readable: {e}");
+                Vec::new()
+            })
+        };
+        TABLES.iter().flat_map(parse).collect()
+    })
+}
+
+/// The tuning of a kernel over elements of `dtype` on architecture `arch`.
+pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
+    let Kernel::Map(map) = kernel else {
+        return guess(Family { kind: Kind::Pointwise, size: 0, filters: 0, bytes: 4 });
+    };
+    let family = Family::of(map, dtype);
+    let same = |e: &&Entry| {
+        let f = e.family;
+        (f.kind, f.filters, f.bytes) == (family.kind, family.filters, family.bytes)
+            // A neighbouring size serves if it is near.
+            && f.size.abs_diff(family.size) <= family.size / 6
+    };
+    tables()
+        .iter()
+        .filter(same)
+        .min_by_key(|e| (e.arch.abs_diff(arch), e.family.size.abs_diff(family.size)))
+        .map_or_else(|| guess(family), |e| e.tuning)
+}
+
+/// A choice from a model: enough pixels per thread to keep the multiply-adds ahead of the reads of shared memory, few
+/// enough registers for 16 warps, tiles that fit twice into the shared memory of a multiprocessor.
+pub fn guess(family: Family) -> Tuning {
+    let base = Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 1, unroll: 3000, chunk: 16, span: 8, blocks: 2 };
+    let cols = if family.bytes == 8 { 2 } else { 4 };
+    let pair = family.filters > 1;
+    let group = if pair { 2 } else { 1 };
+    match family.kind {
+        Kind::Pointwise => Tuning { rows: 4, blocks: 0, ..base },
+        Kind::Gather => Tuning { rows: 4, cols: 1, blocks: 0, ..base },
+        Kind::Median => Tuning { rows: 2, cols: if family.size > 3 { 1 } else { 2 }, blocks: 0, ..base },
+        Kind::Sparse => Tuning { rows: 8, cols: 1, blocks: 0, ..base },
+        Kind::Dense if family.size <= 13 => Tuning { cols, group, ..base },
+        // Where taps come from shared memory, each should serve many columns: a read of four serves 4 * cols
+        // multiply-adds, a read of pixels rows * group times as many.
+        Kind::Dense => Tuning { bx: 16, by: 16, rows: 4 / group, cols: 2 * cols, group, ..base },
+        Kind::Separable => Tuning { rows: 8 / group, cols, group, unroll: 700, ..base },
+    }
+}
+
+/// The values of each parameter worth trying for a kind.
+struct Choices {
+    shapes: &'static [(usize, usize)],
+    rows: &'static [usize],
+    cols: &'static [usize],
+    groups: &'static [usize],
+    /// Most multiply-adds that are worth unrolling.
+    unroll: usize,
+    spans: &'static [usize],
+}
+
+impl Choices {
+    fn of(kind: Kind) -> Choices {
+        let base = Choices {
+            shapes: &[(32, 4), (32, 8), (16, 8), (16, 16)],
+            rows: &[1, 2, 4, 8],
+            cols: &[1],
+            groups: &[1],
+            unroll: 0,
+            spans: &[8],
+        };
+        match kind {
+            Kind::Pointwise => Choices { shapes: &[(32, 4), (32, 8), (32, 16)], cols: &[4], ..base },
+            Kind::Gather => base,
+            Kind::Median => Choices { rows: &[1, 2, 4], cols: &[1, 2], ..base },
+            Kind::Sparse => Choices { rows: &[4, 8, 16], ..base },
+            Kind::Dense => {
+                Choices { rows: &[2, 4, 8, 16], cols: &[1, 2, 4, 8], groups: &[1, 2], unroll: 10_000, ..base }
+            }
+            Kind::Separable => {
+                Choices { rows: &[4, 8, 16], cols: &[2, 4], groups: &[1, 2], unroll: 1400, spans: &[4, 8, 16], ..base }
+            }
+        }
+    }
+}
+
+/// The tunings worth measuring for a kernel, for a search; the first is the present choice.
+pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
+    let now = lookup(kernel, dtype, arch);
+    let Kernel::Map(map) = kernel else { return vec![now] };
+    let family = Family::of(map, dtype);
+    let choices = Choices::of(family.kind);
+    let mut all = vec![now];
+    // One parameter after the other is varied over all combinations so far.
+    let vary = |from: Vec<Tuning>, f: &dyn Fn(Tuning) -> Vec<Tuning>| from.into_iter().flat_map(f).collect::<Vec<_>>();
+    let mut found = vary(vec![now], &|t| choices.shapes.iter().map(|&(bx, by)| Tuning { bx, by, ..t }).collect());
+    found = vary(found, &|t| choices.rows.iter().map(|&rows| Tuning { rows, ..t }).collect());
+    found = vary(found, &|t| choices.cols.iter().map(|&cols| Tuning { cols, ..t }).collect());
+    found = vary(found, &|t| {
+        let groups = choices.groups.iter().filter(|&&g| g == 1 || family.filters > 1);
+        groups.map(|&group| Tuning { group, ..t }).collect()
+    });
+    found = vary(found, &|t| {
+        let taps = if family.kind == Kind::Dense { family.size * family.size } else { family.size };
+        let work = taps * t.rows * t.cols * t.group;
+        let unrolled = (work <= choices.unroll).then_some(choices.unroll);
+        std::iter::once(0).chain(unrolled).map(|unroll| Tuning { unroll, ..t }).collect()
+    });
+    found = vary(found, &|t| choices.spans.iter().map(|&span| Tuning { span, ..t }).collect());
+    found = vary(found, &|t| [0, 2, 3].map(|blocks| Tuning { blocks, ..t }).to_vec());
+    found.retain(|t| {
+        let pixels = t.rows * t.cols * t.group;
+        pixels <= 64 && t.bx * t.by * t.blocks <= 1024 && *t != now
+    });
+    all.append(&mut found);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_parse_and_hold_sensible_shapes() {
+        for t in TABLES {
+            for e in serde_json::from_str::<Vec<Entry>>(t).unwrap() {
+                let t = e.tuning;
+                assert!(t.bx * t.by <= 1024 && t.bx * t.by >= 32, "{e:?}");
+                assert!([1, 2, 4, 8].contains(&t.cols), "{e:?}");
+                assert!([1, 2, 4, 8, 16].contains(&t.span) && t.rows > 0 && t.chunk > 0, "{e:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The generated kernels run on the host, one fibre per GPU thread, and give the definitions' results to the bit.
+//!
+//! The host's C++ compiler takes the place of NVRTC: the sources are the very ones that a GPU runs, between
+//! `kernels/emulate.h` and `kernels/emulate_main.h`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use horus_core::kernel::Kernel;
+use horus_cuda::codegen::{Limits, Pointer, Program, Shapes, generate};
+use horus_cuda::conformance::{Case, HostImage, cases, evaluate};
+use horus_cuda::tuning::{Tuning, candidates, lookup};
+
+const HEAD: &str = include_str!("../../kernels/emulate.h");
+const MAIN: &str = include_str!("../../kernels/emulate_main.h");
+
+type Run = unsafe extern "C" fn(*const u8, u32, u32, u32, u32);
+
+/// Compiles programs into one library: a namespace each, their entry points numbered.
+fn compile(programs: &[Program], dir: &Path, name: &str) -> libloading::Library {
+    let mut text = String::from(HEAD);
+    for (i, p) in programs.iter().enumerate() {
+        let source = p.source.replace("extern \"C\" __global__", "static");
+        let main = MAIN.replace("extern \"C\" void hs_run", &format!("extern \"C\" void hs_run{i}"));
+        let _ = writeln!(text, "namespace case{i} {{\n{source}\n{main}\n}}");
+    }
+    let (source, library) = (dir.join(format!("{name}.cpp")), dir.join(format!("{name}.so")));
+    std::fs::write(&source, text).unwrap();
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
+    let out = Command::new(&compiler)
+        .args(["-std=c++17", "-O1", "-w", "-mfma", "-ffp-contract=off", "-fno-builtin-fma", "-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .output()
+        .unwrap_or_else(|e| panic!("the emulation needs a C++ compiler ({compiler}: {e}); set CXX"));
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+            .lines()
+            .filter(|l| l.contains("error"))
+            .take(20)
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+    // SAFETY: the library was just built from sources of this repository; it has no initialisers of note.
+    unsafe { libloading::Library::new(library) }.unwrap()
+}
+
+fn program(case: &Case, tuning: &Tuning, limits: Limits) -> Program {
+    let shapes = Shapes { inputs: &case.inputs, output: case.output, rows: case.rows };
+    generate(&case.kernel, &shapes, tuning, limits).unwrap()
+}
+
+fn run(library: &libloading::Library, index: usize, p: &Program, inputs: &[HostImage], out: &mut HostImage) {
+    let mut params = p.params.clone();
+    for &(at, what) in &p.pointers {
+        let address = match what {
+            Pointer::Output { offset } => out.bytes.as_mut_ptr() as usize + offset,
+            Pointer::Input { index, offset } => inputs[index].bytes.as_ptr() as usize + offset,
+            Pointer::Table => p.table.as_ptr() as usize,
+        };
+        params[at..at + 8].copy_from_slice(&address.to_ne_bytes());
+    }
+    // SAFETY: the symbol is the function that `emulate_main.h` defines for this program.
+    let run = unsafe { library.get::<Run>(format!("hs_run{index}").as_bytes()) }.unwrap();
+    // SAFETY: the parameters are the program's own struct, whose pointers lead to live buffers of the sizes that the
+    // case's geometries say.
+    unsafe { run(params.as_ptr(), p.grid[0], p.grid[1], p.block, p.shared) };
+}
+
+/// Runs cases, each with its own tuning, and compares with the host's evaluation.
+fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut failures = Vec::new();
+    for (batch, jobs) in jobs.chunks(40).enumerate() {
+        let programs: Vec<Program> = jobs.iter().map(|(c, t, l)| program(c, t, *l)).collect();
+        let library = compile(&programs, dir.path(), &format!("{name}{batch}"));
+        for (i, ((case, tuning, _), p)) in jobs.iter().zip(&programs).enumerate() {
+            let inputs: Vec<HostImage> =
+                case.inputs.iter().enumerate().map(|(k, &g)| HostImage::random(g, k as u64 + 1)).collect();
+            let (mut ours, mut theirs) = (HostImage::zeroed(case.output), HostImage::zeroed(case.output));
+            run(&library, i, p, &inputs, &mut ours);
+            evaluate(&case.kernel, &inputs, &mut theirs, case.rows);
+            if let Some((at, a, b)) = ours.difference(&theirs)
+                && case.exact
+            {
+                failures.push(format!("{} {tuning:?}: element {at} is {a}, should be {b}", case.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+fn runnable() -> impl Iterator<Item = Case> {
+    let only = std::env::var("HORUS_CASE").unwrap_or_default();
+    cases()
+        .into_iter()
+        .filter(|c| !matches!(c.kernel, Kernel::Merge | Kernel::Source(_)))
+        .filter(move |c| c.name.contains(&only))
+}
+
+fn tuned(case: &Case) -> Tuning {
+    lookup(&case.kernel, case.inputs.first().map_or(case.output.dtype, |g| g.dtype), 90)
+}
+
+#[test]
+fn kernels_follow_the_definitions_to_the_bit() {
+    let jobs = runnable().map(|c| {
+        let t = tuned(&c);
+        (c, t, Limits { shared: 227 << 10 })
+    });
+    check(jobs.collect(), "default");
+}
+
+#[test]
+fn no_tuning_changes_a_result() {
+    let mut jobs = Vec::new();
+    for case in runnable() {
+        if !["correlate 17x17 f32", "separable 19 reflect101 f32", "convrot nested", "conv2d", "mixed"]
+            .contains(&case.name.as_str())
+        {
+            continue;
+        }
+        let all = candidates(&case.kernel, case.inputs[0].dtype, 90);
+        let step = (all.len() / 6).max(1);
+        jobs.extend(all.into_iter().step_by(step).map(|t| (case.clone(), t, Limits { shared: 227 << 10 })));
+    }
+    check(jobs, "tuning");
+}
+
+#[test]
+fn filters_beyond_shared_memory_are_cut_or_read_directly() {
+    let mut jobs = Vec::new();
+    for case in runnable() {
+        if ["correlate 43x43 f32", "separable 43 f32", "convrot", "conv2d"].contains(&case.name.as_str()) {
+            let t = tuned(&case);
+            jobs.extend([24 << 10, 6 << 10].map(|shared| (case.clone(), t, Limits { shared })));
+        }
+    }
+    check(jobs, "small");
+}

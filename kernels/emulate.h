@@ -1,0 +1,31 @@
+// Runs a generated kernel on the host, one fibre per thread of a block, so that its results can be checked to the bit
+// on machines without a GPU. Prepended to the source in place of NVRTC's built-ins by the emulation test.
+#define HS_EMULATE 1
+#include <ucontext.h>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+using std::max;
+using std::min;
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __grid_constant__
+#define __shared__
+#define __restrict__
+#define __launch_bounds__(...)
+#define HS_INFINITY INFINITY
+#define __syncthreads() hs_barrier()
+template <class T> static T __ldg(const T* p) { return *p; }
+struct hs_dim3 { int x, y, z; };
+static hs_dim3 threadIdx, blockIdx;
+static unsigned char* hs_smem;
+static ucontext_t hs_scheduler;
+static std::vector<ucontext_t> hs_fibres;
+static int hs_current;
+static void hs_barrier() { swapcontext(&hs_fibres[hs_current], &hs_scheduler); }
+static inline double atomicAdd(double* p, double v) { const double old = *p; *p += v; return old; }
+static inline unsigned atomicAdd(unsigned* p, unsigned v) { const unsigned old = *p; *p += v; return old; }

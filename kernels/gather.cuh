@@ -1,0 +1,114 @@
+// Leaves that read global memory pixel by pixel: samples of affine maps, and filters too large for any tile.
+
+// Positions are fixed point with 32 fractional bits.
+HS_FN int hs_whole(i64 p) { return (int)(p >> 32); }
+
+template <class F> HS_FN F hs_lerp(F a, F b, F t) { return hs_fma(t, b - a, a); }
+
+template <int BORDER, class T> HS_FN T hs_nearest(const hs_plane<T>& in, i64 py, i64 px, T v) {
+    const int y = hs_whole(py + (1LL << 31)), x = hs_whole(px + (1LL << 31));
+    return hs_pixel<BORDER, BORDER>(in, y, x, v);
+}
+
+// Whether the four pixels around a position are all held and inside the image. If it is so for the corners of a block
+// of pixels, it is so for all of them: the map is affine.
+template <class T> HS_FN bool hs_inside(const hs_plane<T>& in, i64 py, i64 px) {
+    const int y = hs_whole(py), x = hs_whole(px);
+    return x >= 0 && x < in.width - 1 && y >= max(0, in.start) && y < min(in.height, in.end) - 1;
+}
+
+// INSIDE: the caller knows that hs_inside holds. Without a condition, reads for several pixels are in flight at once.
+template <int BORDER, bool INSIDE, class T> HS_FN T hs_bilinear(const hs_plane<T>& in, i64 py, i64 px, T v) {
+    typedef typename hs_interp<T>::type F;
+    const int y = hs_whole(py), x = hs_whole(px);
+    T a, b, c, d;
+    if (INSIDE) {
+        const T* p = in.row(y) + x;
+        a = __ldg(p);
+        b = __ldg(p + 1);
+        c = __ldg(p + in.width);
+        d = __ldg(p + in.width + 1);
+    } else {
+        a = hs_pixel<BORDER, BORDER>(in, y, x, v);
+        b = hs_pixel<BORDER, BORDER>(in, y, x + 1, v);
+        c = hs_pixel<BORDER, BORDER>(in, y + 1, x, v);
+        d = hs_pixel<BORDER, BORDER>(in, y + 1, x + 1, v);
+    }
+    const F tx = hs_fraction<F>((u32)px), ty = hs_fraction<F>((u32)py);
+    const F upper = hs_lerp(hs_to<F>(a), hs_to<F>(b), tx);
+    const F lower = hs_lerp(hs_to<F>(c), hs_to<F>(d), tx);
+    return hs_to<T>(hs_lerp(upper, lower, ty));
+}
+
+template <class F> HS_FN F hs_cubic_near(F x) {
+    return hs_fma(hs_fma((F)1.25, x, (F)-2.25) * x, x, (F)1);
+}
+template <class F> HS_FN F hs_cubic_far(F x) {
+    return hs_fma(hs_fma(hs_fma((F)-0.75, x, (F)3.75), x, (F)-6), x, (F)3);
+}
+template <class F> HS_FN void hs_cubic_weights(F t, F (&w)[4]) {
+    w[0] = hs_cubic_far((F)1 + t);
+    w[1] = hs_cubic_near(t);
+    w[2] = hs_cubic_near((F)1 - t);
+    w[3] = hs_cubic_far((F)2 - t);
+}
+
+template <int BORDER, class T> HS_FN T hs_bicubic(const hs_plane<T>& in, i64 py, i64 px, T v) {
+    typedef typename hs_interp<T>::type F;
+    const int y = hs_whole(py) - 1, x = hs_whole(px) - 1;
+    F wx[4], wy[4];
+    hs_cubic_weights(hs_fraction<F>((u32)px), wx);
+    hs_cubic_weights(hs_fraction<F>((u32)py), wy);
+    const int top = max(0, in.start), rows = min(in.height, in.end) - top;
+    const bool inside = x >= 0 && x < in.width - 3 && y >= top && y - top < rows - 3;
+    F sum = (F)0;
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+        F line = (F)0;
+        const T* p = in.row(inside ? y + j : in.start) + x;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const T s = inside ? __ldg(p + i) : hs_pixel<BORDER, BORDER>(in, y + j, x + i, v);
+            line = hs_fma(wx[i], hs_to<F>(s), line);
+        }
+        sum = hs_fma(wy[j], line, sum);
+    }
+    return hs_to<T>(sum);
+}
+
+// A dense filter straight from global memory.
+template <class Op, int BORDER, class T>
+HS_FN T hs_direct_dense(const hs_plane<T>& in, int y, int x, int kh, int kw, const T* taps, T v) {
+    T acc = Op::init();
+    for (int ky = 0; ky < kh; ++ky)
+        for (int kx = 0; kx < kw; ++kx)
+            acc = Op::step(acc, hs_pixel<BORDER, BORDER>(in, y + ky, x + kx, v), taps[ky * kw + kx]);
+    return acc;
+}
+
+// A tap at an offset in pixels.
+template <class T> struct hs_far_tap { T weight; int dy, dx; };
+
+// A sparse filter straight from global memory.
+template <class Op, int BORDER, class T>
+HS_FN T hs_direct_sparse(const hs_plane<T>& in, int y, int x, const hs_far_tap<T>* taps, int count, T v) {
+    T acc = Op::init();
+    for (int k = 0; k < count; ++k)
+        acc = Op::step(acc, hs_pixel<BORDER, BORDER>(in, y + taps[k].dy, x + taps[k].dx, v), taps[k].weight);
+    return acc;
+}
+
+// A column pass over a row pass that is evaluated anew for every tap.
+template <int BORDER_Y, int BORDER_X, class T>
+HS_FN T hs_direct_stage(const hs_plane<T>& in, int y, int x, const T* row, int kw, const T* column, int kh, T value_y,
+                        T value_x) {
+    T acc = (T)0;
+    for (int ky = 0; ky < kh; ++ky) {
+        const bool constant = BORDER_Y == HS_CONSTANT && (u32)(y + ky) >= (u32)in.height;
+        T line = (T)0;
+        for (int kx = 0; kx < kw && !constant; ++kx)
+            line = hs_fma(row[kx], hs_pixel<BORDER_Y, BORDER_X>(in, y + ky, x + kx, value_x), line);
+        acc = hs_fma(column[ky], constant ? value_y : line, acc);
+    }
+    return acc;
+}

@@ -1,0 +1,231 @@
+// Arithmetic of the five element types, matching horus_core::dtype::Pixel to the bit: integers saturate, x / 0 is 0,
+// float to integer rounds to nearest even and saturates, float min and max ignore a NaN and keep the first on a tie.
+// Everything is compiled with -fmad=false; a fused multiply-add happens only where hs_fma says so.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef int i32;
+typedef float f32;
+typedef double f64;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+
+#define HS_FN static __device__ __forceinline__
+
+enum { HS_REFLECT101, HS_REFLECT, HS_REPLICATE, HS_WRAP, HS_CONSTANT };
+
+template <class T> HS_FN T hs_clamp(i64 v, i64 lo, i64 hi) { return (T)(v < lo ? lo : v > hi ? hi : v); }
+
+// ---- conversions: hs_to<D>(value) -------------------------------------------------------------------------------
+template <class D> struct hs_limits;
+template <> struct hs_limits<u8> { static constexpr i64 lo = 0, hi = 255; };
+template <> struct hs_limits<u16> { static constexpr i64 lo = 0, hi = 65535; };
+template <> struct hs_limits<i32> { static constexpr i64 lo = -2147483648LL, hi = 2147483647LL; };
+
+// Comparisons are written so that a NaN falls through to 0.
+template <class D> struct hs_convert {
+    static __device__ __forceinline__ D of(f64 v) {
+        const f64 r = rint(v);
+        if (r >= (f64)hs_limits<D>::hi) return (D)hs_limits<D>::hi;
+        if (r > (f64)hs_limits<D>::lo) return (D)(i32)r;
+        return r == r ? (D)hs_limits<D>::lo : (D)0;
+    }
+    static __device__ __forceinline__ D of(f32 v) {
+        const f32 r = rintf(v);
+        if (r >= (f32)hs_limits<D>::hi) return (D)hs_limits<D>::hi;
+        if (r > (f32)hs_limits<D>::lo) return (D)(i32)r;
+        return r == r ? (D)hs_limits<D>::lo : (D)0;
+    }
+    static __device__ __forceinline__ D of(i32 v) { return hs_clamp<D>(v, hs_limits<D>::lo, hs_limits<D>::hi); }
+    static __device__ __forceinline__ D of(u16 v) { return of((i32)v); }
+    static __device__ __forceinline__ D of(u8 v) { return (D)v; }
+};
+template <> struct hs_convert<f32> {
+    template <class S> static __device__ __forceinline__ f32 of(S v) { return (f32)v; }
+};
+template <> struct hs_convert<f64> {
+    template <class S> static __device__ __forceinline__ f64 of(S v) { return (f64)v; }
+};
+template <class D, class S> HS_FN D hs_to(S v) { return hs_convert<D>::of(v); }
+
+// The type geometric operations interpolate in.
+template <class T> struct hs_interp { typedef f32 type; };
+template <> struct hs_interp<i32> { typedef f64 type; };
+template <> struct hs_interp<f64> { typedef f64 type; };
+
+template <class F> HS_FN F hs_fraction(u32 bits);
+template <> __device__ __forceinline__ f32 hs_fraction<f32>(u32 bits) { return (f32)(bits >> 8) * (1.0f / 16777216.0f); }
+template <> __device__ __forceinline__ f64 hs_fraction<f64>(u32 bits) { return (f64)bits * (1.0 / 4294967296.0); }
+
+// ---- arithmetic -------------------------------------------------------------------------------------------------
+HS_FN f32 hs_fma(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
+HS_FN f64 hs_fma(f64 a, f64 b, f64 c) { return fma(a, b, c); }
+
+#define HS_INTEGER(T)                                                                                                 \
+    HS_FN T hs_add(T a, T b) { return hs_clamp<T>((i64)a + b, hs_limits<T>::lo, hs_limits<T>::hi); }                  \
+    HS_FN T hs_sub(T a, T b) { return hs_clamp<T>((i64)a - b, hs_limits<T>::lo, hs_limits<T>::hi); }                  \
+    HS_FN T hs_mul(T a, T b) { return hs_clamp<T>((i64)a * b, hs_limits<T>::lo, hs_limits<T>::hi); }                  \
+    HS_FN T hs_neg(T a) { return hs_clamp<T>(-(i64)a, hs_limits<T>::lo, hs_limits<T>::hi); }                          \
+    HS_FN T hs_div(T a, T b) {                                                                                        \
+        return b == 0 ? (T)0 : hs_limits<T>::lo < 0 && b == (T)-1 ? hs_neg(a) : (T)(a / b);                           \
+    }                                                                                                                 \
+    HS_FN T hs_abs(T a) { return a < 0 ? hs_neg(a) : a; }                                                             \
+    HS_FN T hs_sqrt(T a) { return hs_to<T>(sqrt((f64)a)); }                                                           \
+    HS_FN T hs_exp(T a) { return hs_to<T>(exp((f64)a)); }                                                             \
+    HS_FN T hs_log(T a) { return hs_to<T>(log((f64)a)); }                                                             \
+    HS_FN T hs_pow(T a, T b) { return hs_to<T>(pow((f64)a, (f64)b)); }                                                \
+    HS_FN T hs_floor(T a) { return a; }                                                                               \
+    HS_FN T hs_sign(T a) { return (T)((a > 0) - (a < 0)); }                                                           \
+    HS_FN T hs_min(T a, T b) { return b < a ? b : a; }                                                                \
+    HS_FN T hs_max(T a, T b) { return b > a ? b : a; }
+HS_INTEGER(u8)
+HS_INTEGER(u16)
+HS_INTEGER(i32)
+#undef HS_INTEGER
+
+#define HS_FLOAT(T, F)                                                                                                \
+    HS_FN T hs_add(T a, T b) { return a + b; }                                                                        \
+    HS_FN T hs_sub(T a, T b) { return a - b; }                                                                        \
+    HS_FN T hs_mul(T a, T b) { return a * b; }                                                                        \
+    HS_FN T hs_div(T a, T b) { return a / b; }                                                                        \
+    HS_FN T hs_neg(T a) { return -a; }                                                                                \
+    HS_FN T hs_abs(T a) { return fabs##F(a); }                                                                        \
+    HS_FN T hs_sqrt(T a) { return sqrt##F(a); }                                                                       \
+    HS_FN T hs_exp(T a) { return exp##F(a); }                                                                         \
+    HS_FN T hs_log(T a) { return log##F(a); }                                                                         \
+    HS_FN T hs_pow(T a, T b) { return pow##F(a, b); }                                                                 \
+    HS_FN T hs_floor(T a) { return floor##F(a); }                                                                     \
+    HS_FN T hs_sign(T a) { return a > (T)0 ? (T)1 : a < (T)0 ? (T)-1 : a; }                                           \
+    HS_FN T hs_min(T a, T b) { return (b < a || a != a) ? b : a; }                                                    \
+    HS_FN T hs_max(T a, T b) { return (b > a || a != a) ? b : a; }
+HS_FLOAT(f32, f)
+HS_FLOAT(f64, )
+#undef HS_FLOAT
+
+template <class T> HS_FN T hs_absdiff(T a, T b) { return a > b ? hs_sub(a, b) : hs_abs(hs_sub(b, a)); }
+template <class T> HS_FN T hs_absdiv(T a, T b, T eps) { return hs_abs(b) < eps ? (T)0 : hs_abs(hs_div(a, b)); }
+
+// A linear filter as a reduction: acc = fma(tap, pixel, acc) from +0.
+template <class T> struct hs_linear {
+    static __device__ __forceinline__ T init() { return (T)0; }
+    static __device__ __forceinline__ T step(T acc, T v, T w) { return hs_fma(w, v, acc); }
+};
+
+// The value that a lowest and a highest element has, the identities of max and min.
+template <class T> HS_FN T hs_lowest() { return (T)hs_limits<T>::lo; }
+template <class T> HS_FN T hs_highest() { return (T)hs_limits<T>::hi; }
+template <> __device__ __forceinline__ f32 hs_lowest<f32>() { return -(f32)HS_INFINITY; }
+template <> __device__ __forceinline__ f32 hs_highest<f32>() { return (f32)HS_INFINITY; }
+template <> __device__ __forceinline__ f64 hs_lowest<f64>() { return -(f64)HS_INFINITY; }
+template <> __device__ __forceinline__ f64 hs_highest<f64>() { return (f64)HS_INFINITY; }
+
+// ---- planes and borders -----------------------------------------------------------------------------------------
+// One plane of an input: rows start..end of an image of height x width. Rows outside the image are held only for
+// HS_WRAP, which then prefers them.
+template <class T> struct hs_plane {
+    const T* data;
+    int height, width, start, end;
+    __device__ __forceinline__ const T* row(int y) const { return data + (i64)(y - start) * width; }
+};
+
+// The pixel of a line of n pixels that is read at i, or -1 where the constant is read.
+template <int BORDER> HS_FN int hs_map(int i, int n) {
+    if ((u32)i < (u32)n) return i;
+    if (BORDER == HS_CONSTANT) return -1;
+    if (BORDER == HS_REPLICATE) return i < 0 ? 0 : n - 1;
+    if (BORDER == HS_REFLECT101 && n == 1) return 0;
+    const int period = BORDER == HS_WRAP ? n : BORDER == HS_REFLECT ? 2 * n : 2 * n - 2;
+    int m = i % period;
+    if (m < 0) m += period;
+    return m < n ? m : (BORDER == HS_REFLECT ? 2 * n - 1 : 2 * n - 2) - m;
+}
+
+// The held row that is read at image row y; `constant` tells that the constant is read instead. A tile may reach over
+// rows that no output pixel needs and that are not held: those are clamped into the window.
+template <int BORDER, class T> HS_FN int hs_row(const hs_plane<T>& in, int y, bool& constant) {
+    int r = y;
+    constant = false;
+    if ((u32)y >= (u32)in.height && !(BORDER == HS_WRAP && y >= in.start && y < in.end)) {
+        r = hs_map<BORDER>(y, in.height);
+        constant = BORDER == HS_CONSTANT;
+    }
+    constant |= in.start >= in.end;
+    return min(max(r, in.start), in.end - 1);
+}
+
+// The pixel read at (y, x): the slow way, for edges.
+template <int BORDER_Y, int BORDER_X, class T> HS_FN T hs_pixel(const hs_plane<T>& in, int y, int x, T v) {
+    bool constant;
+    const int r = hs_row<BORDER_Y>(in, y, constant);
+    const int c = hs_map<BORDER_X>(x, in.width);
+    return constant || c < 0 ? v : in.row(r)[c];
+}
+
+// ---- small vectors ----------------------------------------------------------------------------------------------
+template <class T, int N> struct alignas(sizeof(T) * N) hs_vec { T v[N]; };
+
+static __device__ constexpr int hs_min_int(int a, int b) { return a < b ? a : b; }
+// Elements of a vector access for C consecutive pixels per thread: at most 16 bytes.
+template <class T> static __device__ constexpr int hs_lanes(int c) { return hs_min_int(c, 16 / (int)sizeof(T)); }
+
+// N consecutive elements held in registers, read from an address aligned to A elements.
+template <class T, int A, int N> struct hs_span {
+    static constexpr int PIECES = (N + A - 1) / A;
+    T v[PIECES * A];
+    __device__ __forceinline__ void load(const T* p) {
+#pragma unroll
+        for (int i = 0; i < PIECES; ++i) {
+            const hs_vec<T, A> t = *reinterpret_cast<const hs_vec<T, A>*>(p + i * A);
+#pragma unroll
+            for (int j = 0; j < A; ++j) v[i * A + j] = t.v[j];
+        }
+    }
+};
+
+// ---- the block of pixels of one thread --------------------------------------------------------------------------
+// R rows of C consecutive pixels from (y, x). Pixels at or beyond (y1, width) do not exist.
+template <class T, int R, int C>
+HS_FN void hs_load_block(const hs_plane<T>& in, int y, int x, int y1, bool aligned, T (&v)[R][C]) {
+    constexpr int A = hs_lanes<T>(C);
+    const bool whole = aligned && x + C <= in.width;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        if (y + r >= y1) continue;
+        const T* p = in.row(y + r) + x;
+        if (whole) {
+            hs_span<T, A, C> s;
+            s.load(p);
+#pragma unroll
+            for (int c = 0; c < C; ++c) v[r][c] = s.v[c];
+        } else {
+#pragma unroll
+            for (int c = 0; c < C; ++c)
+                if (x + c < in.width) v[r][c] = p[c];
+        }
+    }
+}
+
+template <class T, int R, int C>
+HS_FN void hs_store_block(T* out, int start, int width, int y, int x, int y1, bool aligned, const T (&v)[R][C]) {
+    constexpr int A = hs_lanes<T>(C);
+    const bool whole = aligned && x + C <= width;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        if (y + r >= y1) continue;
+        T* p = out + (i64)(y + r - start) * width + x;
+        if (whole) {
+#pragma unroll
+            for (int i = 0; i < C; i += A) {
+                hs_vec<T, A> t;
+#pragma unroll
+                for (int j = 0; j < A; ++j) t.v[j] = v[r][i + j];
+                *reinterpret_cast<hs_vec<T, A>*>(p + i) = t;
+            }
+        } else {
+#pragma unroll
+            for (int c = 0; c < C; ++c)
+                if (x + c < width) p[c] = v[r][c];
+        }
+    }
+}

@@ -1,0 +1,138 @@
+// Separable filters, both passes in one launch: the row pass goes from chunks of input rows into a stage in shared
+// memory, the column passes read the stage. Only the stage's rows are held; the input passes by in two small buffers.
+
+// One row pass over a chunk of ROWS rows: CX outputs per item. Neighbouring threads take neighbouring *rows*, so that
+// with both pitches 16 bytes beyond a multiple of 128 their vector accesses hit different banks.
+template <class T, int KW, int ROWS, int COLS, int PITCH_IN, int PITCH_OUT, int OFF, int CX, int THREADS>
+HS_FN void hs_row_pass(const T* in, T* out, const T* taps) {
+    constexpr int A = hs_lanes<T>(CX);
+    constexpr int SKEW = OFF % A;
+    constexpr int PIECE = 64;
+    for (int i = threadIdx.x; i < ROWS * (COLS / CX); i += THREADS) {
+        const int seg = i / ROWS, row = i - seg * ROWS;
+        const T* p = in + row * PITCH_IN + seg * CX + (OFF - SKEW);
+        T acc[CX];
+#pragma unroll
+        for (int c = 0; c < CX; ++c) acc[c] = (T)0;
+        constexpr int WHOLE = KW <= PIECE ? 0 : KW / PIECE;
+#pragma unroll 1
+        for (int k0 = 0; k0 < WHOLE * PIECE; k0 += PIECE) {
+            hs_span<T, A, CX + PIECE - 1 + SKEW> v;
+            v.load(p + k0);
+#pragma unroll
+            for (int k = 0; k < PIECE; ++k)
+#pragma unroll
+                for (int c = 0; c < CX; ++c) acc[c] = hs_fma(taps[k0 + k], v.v[SKEW + k + c], acc[c]);
+        }
+        constexpr int REST = KW - WHOLE * PIECE;
+        if (REST > 0) {
+            hs_span<T, A, CX + REST - 1 + SKEW> v;
+            v.load(p + WHOLE * PIECE);
+#pragma unroll
+            for (int k = 0; k < REST; ++k)
+#pragma unroll
+                for (int c = 0; c < CX; ++c) acc[c] = hs_fma(taps[WHOLE * PIECE + k], v.v[SKEW + k + c], acc[c]);
+        }
+        T* q = out + row * PITCH_OUT + seg * CX;
+#pragma unroll
+        for (int c = 0; c < CX; c += A) {
+            hs_vec<T, A> t;
+#pragma unroll
+            for (int j = 0; j < A; ++j) t.v[j] = acc[c + j];
+            *reinterpret_cast<hs_vec<T, A>*>(q + c) = t;
+        }
+    }
+}
+
+// Fills `stage` with CHUNKS * ROWS rows of the row pass, of which the first is image row y0; rows are continued with
+// BORDER_Y as the column passes read them, columns with BORDER_X. `buffer` holds two chunks of the input. LEFT is how
+// many columns before x0 a chunk begins, OFF how many of those the filter does not need.
+template <int BORDER_Y, int BORDER_X, int KW, int CHUNKS, int ROWS, int COLS, int COLS_IN, int PITCH_IN, int PITCH,
+          int LEFT, int OFF, int CX, int THREADS, class T>
+HS_FN void hs_stage(T* stage, T* buffer, const hs_plane<T>& in, int y0, int x0, bool aligned, const T* taps,
+                    T value_y, T value_x) {
+    hs_load_tile<BORDER_Y, BORDER_X, ROWS, COLS_IN, PITCH_IN, THREADS>(buffer, in, y0, x0 - LEFT, aligned, value_x);
+    hs_commit();
+#pragma unroll 1
+    for (int k = 0; k < CHUNKS; ++k) {
+        const T* now = buffer + (k & 1) * (ROWS * PITCH_IN);
+        T* next = buffer + ((k + 1) & 1) * (ROWS * PITCH_IN);
+        if (k + 1 < CHUNKS)
+            hs_load_tile<BORDER_Y, BORDER_X, ROWS, COLS_IN, PITCH_IN, THREADS>(next, in, y0 + (k + 1) * ROWS, x0 - LEFT,
+                                                                               aligned, value_x);
+        hs_commit();
+        hs_wait<1>();
+        __syncthreads();
+        hs_row_pass<T, KW, ROWS, COLS, PITCH_IN, PITCH, OFF, CX, THREADS>(now, stage + k * ROWS * PITCH, taps);
+        __syncthreads();
+    }
+    // Beyond the image the column passes read the constant itself, not the row pass over it.
+    if (BORDER_Y == HS_CONSTANT && (y0 < 0 || y0 + CHUNKS * ROWS > in.height)) {
+        for (int i = threadIdx.x; i < CHUNKS * ROWS * COLS; i += THREADS) {
+            const int r = i / COLS, y = y0 + r;
+            if (y < 0 || y >= in.height) stage[r * PITCH + (i - r * COLS)] = value_y;
+        }
+        __syncthreads();
+    }
+}
+
+template <class T, int C> HS_FN void hs_load_pixels(const T* p, T (&v)[C]) {
+    hs_span<T, hs_lanes<T>(C), C> s;
+    s.load(p);
+#pragma unroll
+    for (int c = 0; c < C; ++c) v[c] = s.v[c];
+}
+
+// Column passes of G filters of KH taps over a stage. With STATIC all is unrolled and the taps are kernel parameters,
+// KH per filter. Otherwise the steady state is a loop over R input rows, in which a ring of R taps per filter stays in
+// registers and one new tap serves R * C multiply-adds; the taps are in shared memory, TAP_PITCH per filter.
+template <class T, int KH, int TAP_PITCH, int R, int C, int G, int PITCH, bool STATIC>
+HS_FN void hs_column(const T* stage, const T* taps, T (&acc)[G][R][C]) {
+    if (STATIC || KH < 2 * R) {
+#pragma unroll
+        for (int iy = 0; iy < KH + R - 1; ++iy) {
+            T v[C];
+            hs_load_pixels<T, C>(stage + iy * PITCH, v);
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+                const int ky = iy - r;
+                if (ky < 0 || ky >= KH) continue;
+#pragma unroll
+                for (int g = 0; g < G; ++g)
+#pragma unroll
+                    for (int c = 0; c < C; ++c) acc[g][r][c] = hs_fma(taps[g * TAP_PITCH + ky], v[c], acc[g][r][c]);
+            }
+        }
+        return;
+    }
+    T w[G][R];
+    // One input row: its newest tap goes into the ring, then row r of the block takes tap iy - r.
+    auto step = [&](int iy, int slot, int first, int last, bool fresh) __attribute__((always_inline)) {
+        T v[C];
+        hs_load_pixels<T, C>(stage + iy * PITCH, v);
+        if (fresh) {
+#pragma unroll
+            for (int g = 0; g < G; ++g) w[g][slot] = taps[g * TAP_PITCH + iy];
+        }
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            if (r < first || r > last) continue;
+#pragma unroll
+            for (int g = 0; g < G; ++g)
+#pragma unroll
+                for (int c = 0; c < C; ++c) acc[g][r][c] = hs_fma(w[g][(slot + R - r) % R], v[c], acc[g][r][c]);
+        }
+    };
+    constexpr int BLOCKS = KH / R - 1, STEADY = R + BLOCKS * R;
+#pragma unroll
+    for (int u = 0; u < R; ++u) step(u, u, 0, u, true);
+#pragma unroll 1
+    for (int b = 1; b <= BLOCKS; ++b) {
+#pragma unroll
+        for (int u = 0; u < R; ++u) step(b * R + u, u, 0, R - 1, true);
+    }
+#pragma unroll
+    for (int u = 0; u < KH - STEADY; ++u) step(STEADY + u, u, 0, R - 1, true);
+#pragma unroll
+    for (int u = 0; u < R - 1; ++u) step(KH + u, (KH + u) % R, u + 1, R - 1, false);
+}

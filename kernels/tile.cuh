@@ -1,0 +1,61 @@
+// Tiles of an input in shared memory, borders resolved, so that everything computed from them knows of no border.
+
+#ifdef HS_EMULATE
+template <int BYTES> HS_FN void hs_copy_async(void* shared, const void* global) { memcpy(shared, global, BYTES); }
+HS_FN void hs_commit() {}
+template <int PENDING> HS_FN void hs_wait() {}
+#else
+// An asynchronous copy of 4, 8 or 16 bytes from global to shared memory.
+template <int BYTES> HS_FN void hs_copy_async(void* shared, const void* global) {
+    const u32 at = (u32)__cvta_generic_to_shared(shared);
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(global), "n"(BYTES) : "memory");
+}
+HS_FN void hs_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int PENDING> HS_FN void hs_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
+#endif
+
+// One element; types too small for an asynchronous copy go through a register.
+template <class T, bool ASYNC = (sizeof(T) >= 4)> struct hs_element {
+    static __device__ __forceinline__ void copy(T* s, const T* g) { hs_copy_async<(int)sizeof(T)>(s, g); }
+};
+template <class T> struct hs_element<T, false> {
+    static __device__ __forceinline__ void copy(T* s, const T* g) { *s = *g; }
+};
+
+// Starts loading ROWS x COLS elements whose first is image pixel (y0, x0) into `s`. The caller commits and waits.
+// `aligned` tells that every row of the plane begins at a multiple of 16 bytes; x0, COLS and PITCH are multiples of 16
+// bytes by construction.
+template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH, int THREADS, class T>
+HS_FN void hs_load_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligned, T v) {
+    constexpr int V = 16 / (int)sizeof(T);
+    static_assert(COLS % V == 0 && PITCH % V == 0, "rows of a tile are whole vectors");
+    const int top = max(0, in.start), bottom = min(in.height, in.end);
+    if (y0 >= top && y0 + ROWS <= bottom && x0 >= 0 && x0 + COLS <= in.width) {
+        const T* g = in.row(y0) + x0;
+        if (aligned) {
+            constexpr int VECTORS = COLS / V;
+            for (int i = threadIdx.x; i < ROWS * VECTORS; i += THREADS) {
+                const int r = i / VECTORS, c = (i - r * VECTORS) * V;
+                hs_copy_async<16>(s + r * PITCH + c, g + (i64)r * in.width + c);
+            }
+        } else {
+            for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
+                const int r = i / COLS, c = i - r * COLS;
+                hs_element<T>::copy(s + r * PITCH + c, g + (i64)r * in.width + c);
+            }
+        }
+    } else {
+        for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
+            const int r = i / COLS, c = i - r * COLS;
+            s[r * PITCH + c] = hs_pixel<BORDER_Y, BORDER_X>(in, y0 + r, x0 + c, v);
+        }
+    }
+}
+
+// Copies COUNT taps to shared memory.
+template <int COUNT, int THREADS, class T> HS_FN void hs_load_taps(T* s, const T* g) {
+    for (int i = threadIdx.x; i < COUNT; i += THREADS) hs_element<T>::copy(s + i, g + i);
+}
