@@ -4,10 +4,23 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if ! command -v cc >/dev/null; then
+# What the tests need beyond Rust: a C linker, a C++ compiler (runs the GPU kernels on the host), and the run-time compiler
+# of CUDA, from PyPI.
+missing=()
+command -v cc >/dev/null || missing+=(gcc libc6-dev)
+command -v "${CXX:-g++}" >/dev/null || missing+=(g++)
+python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
+if [ ${#missing[@]} -gt 0 ]; then
   sudo=$([ "$(id -u)" = 0 ] || echo sudo)
   $sudo apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends gcc libc6-dev
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
+if [ -z "${HORUS_NVRTC:-}" ]; then
+  venv=$(realpath -m "${CARGO_TARGET_DIR:-target}")/nvrtc
+  [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --disable-pip-version-check 'nvidia-cuda-nvrtc==13.*'
+  HORUS_NVRTC=$(dirname "$(find "$venv" -name 'libnvrtc.so.*' | head -n 1)")
+  export HORUS_NVRTC
 fi
 
 step() { printf '\n== %s\n' "$*"; "$@"; }

@@ -152,10 +152,10 @@ impl Program {
         let mut needed = BTreeSet::new();
         let mut open = targets.to_vec();
         while let Some(id) = open.pop() {
-            if needed.insert(id) {
-                if let Some(r) = self.records.get(&id) {
-                    open.extend(&r.inputs);
-                }
+            if needed.insert(id)
+                && let Some(r) = self.records.get(&id)
+            {
+                open.extend(&r.inputs);
             }
         }
         let mut graph = Graph::default();

@@ -457,7 +457,7 @@ impl Session {
                 sink(&format!("{title}:\n{text}"));
             }
         };
-        let mut with = |fuse: bool| {
+        let with = |fuse: bool| {
             let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| explain(pass, graph));
             if capacity.is_some() {
                 add_bystanders(&mut kernels, images);

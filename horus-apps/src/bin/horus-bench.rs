@@ -39,8 +39,11 @@ struct Options {
 
 type Work = Box<dyn FnMut() -> Result<()>>;
 
+/// Prepares what one row of the table times.
+type Prepare = fn(&Bench) -> Result<Work>;
+
 /// What can be timed: a name, and how to make its work.
-const OPERATIONS: &[(&str, fn(&Bench) -> Result<Work>)] = &[
+const OPERATIONS: &[(&str, Prepare)] = &[
     ("copy", |b| b.copy()),
     ("sep19", |b| b.separable(3.0)),
     ("sep43", |b| b.separable(7.0)),

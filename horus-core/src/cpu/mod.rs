@@ -1,7 +1,7 @@
 //! Host kernels: they know slices, planes and tiles, and nothing of images, graphs or states.
 //!
-//! [`device`] is the entrance. A map kernel is compiled to a linear [`schedule`] of steps and executed tile by tile
-//! ([`map`]): filters in banks ([`correlate`]) over rows that are held, padded or filtered once ([`feed`]), pixel
+//! [`device`] is the entrance. A map kernel is compiled to a linear `schedule` of steps and executed tile by tile
+//! (`map`): filters in banks (`correlate`) over rows that are held, padded or filtered once (`feed`), pixel
 //! operations over contiguous runs ([`pixels`]). Everything is written once and instantiated for each instruction set
 //! of [`simd`]; all of them give the same bits.
 

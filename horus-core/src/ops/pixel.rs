@@ -1,4 +1,4 @@
-//! Pixel operations: one row per operation in [`pixel_ops!`].
+//! Pixel operations: one row per operation in `pixel_ops!`.
 //!
 //! A row holds the variant, its name, the Rust body (over [`Pixel`](crate::dtype::Pixel) methods, which define the
 //! arithmetic), the CUDA expression of the same, and one line of documentation. The enum below, the CPU interpreter,

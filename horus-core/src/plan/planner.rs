@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
 
     /// Ends an operation of naive mode: the result is on rank 0's host, and nothing is on the device any more.
     fn return_to_host(&mut self, id: NodeId) {
-        self.to_host(id, "naive mode downloads every result");
+        self.bring_to_host(id, "naive mode downloads every result");
         let placement = self.state(id).placement;
         if matches!(placement, Placement::Strips(_)) {
             self.step(Action::Collect(id), "naive mode gathers every result");
@@ -155,7 +155,7 @@ impl<'a> Planner<'a> {
         }
         self.launch(id, rows, Halo::NONE);
         if matches!(node.op, Kernel::Histogram { .. }) {
-            self.to_host(id, "ranks add up their counts on the host");
+            self.bring_to_host(id, "ranks add up their counts on the host");
             self.sum(id);
         }
     }
@@ -184,7 +184,7 @@ impl<'a> Planner<'a> {
         if matches!(node.op, Kernel::Histogram { .. }) {
             node.inputs.iter().for_each(|i| self.on_device(*i, id));
             self.launch(id, Rows::All, Halo::NONE);
-            self.to_host(id, "ranks add up their counts on the host");
+            self.bring_to_host(id, "ranks add up their counts on the host");
             self.sum(id);
             return;
         }
@@ -232,11 +232,11 @@ impl<'a> Planner<'a> {
         });
         let (rows, elsewhere): (Vec<Access>, Vec<Access>) = reads.partition(|a| matches!(a, Access::Rows { .. }));
         if elsewhere.len() > 1 {
-            self.to_host(source, "it is sent to every rank from the host");
+            self.bring_to_host(source, "it is sent to every rank from the host");
             self.step(Action::Replicate(source), format!("{} launches read it across strips", elsewhere.len()));
             self.event(source, Event::Placed(Placement::Replicated));
         } else if placement == Placement::Root && !rows.is_empty() {
-            self.to_host(source, "it is scattered from the host");
+            self.bring_to_host(source, "it is scattered from the host");
             let room = self.asked[source.0];
             self.step(Action::Scatter { node: source, room }, format!("{} needs its strip", self.label(reader)));
             self.event(source, Event::Placed(Placement::Strips(Halo::NONE)));
@@ -245,13 +245,13 @@ impl<'a> Planner<'a> {
 
     /// Makes the borders of a distributed image valid to at least `need`; then to the widest depth anybody will ask for.
     fn borders(&mut self, source: NodeId, need: Halo, reader: NodeId) {
-        if let Placement::Strips(have) = self.state(source).placement {
-            if !have.covers(need) {
-                let halo = self.asked[source.0].max(need);
-                let why = format!("{} reads {need} rows beyond the strip, {have} are valid", self.label(reader));
-                self.step(Action::Exchange { node: source, halo }, why);
-                self.event(source, Event::Exchanged(halo));
-            }
+        if let Placement::Strips(have) = self.state(source).placement
+            && !have.covers(need)
+        {
+            let halo = self.asked[source.0].max(need);
+            let why = format!("{} reads {need} rows beyond the strip, {have} are valid", self.label(reader));
+            self.step(Action::Exchange { node: source, halo }, why);
+            self.event(source, Event::Exchanged(halo));
         }
     }
 
@@ -263,7 +263,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn to_host(&mut self, id: NodeId, why: &str) {
+    fn bring_to_host(&mut self, id: NodeId, why: &str) {
         if !self.state(id).residency.host() {
             self.step(Action::Download(id), why);
             self.event(id, Event::Downloaded);
@@ -274,7 +274,7 @@ impl<'a> Planner<'a> {
         if want == Want::Keep {
             return;
         }
-        self.to_host(root, "the result is wanted on the host");
+        self.bring_to_host(root, "the result is wanted on the host");
         let placement = self.state(root).placement;
         match (want, placement) {
             (Want::Everyone, Placement::Root | Placement::Strips(_)) => {

@@ -4,7 +4,7 @@
 //! constants, coefficients of maps and the geometry are parameters. So all orientations of a detector share one binary.
 //!
 //! A generated file is the headers of `kernels/` followed by one kernel that calls their templates. Pointwise kernels
-//! are in [`pointwise`], reductions and transposition in [`fixed`]; everything else is in [`map`].
+//! are in `pointwise`, reductions and transposition in `fixed`; everything else is in `map`.
 
 mod expr;
 mod fixed;
