@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use cudarc::driver::sys;
 use horus_core::device::{Device, Input, Launch, Memory, MemoryKind};
@@ -11,7 +12,7 @@ use horus_core::kernel::Kernel;
 use crate::cache::{DiskCache, hash};
 use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
 use crate::driver::{self, Context, Event, Function, check};
-use crate::memory::{Core, CudaMemory};
+use crate::memory::{self, Core, CudaMemory};
 use crate::nvrtc::{Nvrtc, OPTIONS};
 use crate::staging::Staging;
 use crate::tuning::{Tuning, lookup};
@@ -51,12 +52,37 @@ pub struct CudaDevice {
     arch: u32,
     limits: Limits,
     tuning: Option<Tuning>,
+    capacity: usize,
 }
 
+/// What a kernel, its tables and the driver itself may need beside images.
+fn margin(free: usize) -> usize {
+    (free / 32).min(1 << 30)
+}
+
+/// The oldest driver that has every call used here.
+const OLDEST_DRIVER: (i32, i32) = (11, 4);
+
 impl CudaDevice {
-    /// How many GPUs a program may use: 0 without a driver.
-    pub fn count() -> usize {
-        if driver::present() { driver::initialise().unwrap_or(0) } else { 0 }
+    /// How many GPUs this process may use.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if there are none: no driver, one that is too old, no GPU, or none that is visible.
+    pub fn count() -> Result<usize, Error> {
+        if !driver::present() {
+            return Err(unusable("the CUDA driver (libcuda) was not found"));
+        }
+        let version = driver::version().map_err(unusable)?;
+        if version < OLDEST_DRIVER {
+            let ((a, b), (c, d)) = (version, OLDEST_DRIVER);
+            return Err(unusable(format!("the driver is too old: it supports CUDA {a}.{b}, and {c}.{d} is needed")));
+        }
+        let count = driver::initialise().map_err(unusable)?;
+        if count == 0 {
+            let hidden = std::env::var("CUDA_VISIBLE_DEVICES").map(|v| format!(" (CUDA_VISIBLE_DEVICES is {v:?})"));
+            return Err(unusable(format!("the driver shows no GPU{}", hidden.unwrap_or_default())));
+        }
+        Ok(count)
     }
 
     /// Opens the GPU of this number.
@@ -64,18 +90,26 @@ impl CudaDevice {
     /// # Errors
     /// [`Error::Config`] without a driver, without NVRTC, without such a GPU, or if it cannot be used.
     pub fn open(ordinal: usize) -> Result<CudaDevice, Error> {
-        let config = |text: String| Error::Config(format!("no CUDA device: {text}"));
-        if !driver::present() {
-            return Err(config("the CUDA driver (libcuda) was not found".into()));
-        }
-        let count = driver::initialise().map_err(|e| config(e.to_string()))?;
+        let start = Instant::now();
+        let count = CudaDevice::count()?;
+        let counted = start.elapsed();
         if ordinal >= count {
-            return Err(config(format!("GPU {ordinal} was asked for, and there are {count}")));
+            let gpus = if count == 1 { "there is 1".into() } else { format!("there are {count}") };
+            return Err(unusable(format!("GPU {ordinal} was asked for, and {gpus} (numbers begin at 0)")));
         }
-        // The compiler is needed for any kernel that is not in the cache: say so at the start, not in the middle.
-        let nvrtc = Nvrtc::load().map_err(|e| config(e.to_string()))?;
+        let (newest, _) = driver::version().map_err(unusable)?;
+        // The compiler is needed for any kernel that is not in the cache: say so at the start, not in the middle. It
+        // loads while the driver makes the context.
+        let compiler = std::thread::spawn(move || {
+            let start = Instant::now();
+            (Nvrtc::load_at_most(newest), start.elapsed())
+        });
+        let context = Context::new(ordinal);
+        let opened = start.elapsed();
+        let (nvrtc, loading) = compiler.join().map_err(|_| unusable("loading NVRTC failed"))?;
+        let (nvrtc, context) = (nvrtc.map_err(unusable)?, context.map_err(unusable)?);
+        let limit = memory::limit().map_err(Error::Config)?;
         let open = || -> Result<CudaDevice, DeviceError> {
-            let context = Context::new(ordinal)?;
             use sys::CUdevice_attribute_enum as A;
             let major = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
             let minor = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
@@ -86,17 +120,30 @@ impl CudaDevice {
                     format!("{} is sm_{arch}, which NVRTC {:?} does not compile for", context.name(), nvrtc.version());
                 return Err(DeviceError::Driver(text));
             }
+            let (free, total) = context.memory()?;
+            log::debug!(
+                "driver started in {:.0} ms, context made in {:.0} ms, meanwhile NVRTC {}.{} loaded in {:.0} ms; {} of {} MiB free",
+                counted.as_secs_f64() * 1e3,
+                (opened - counted).as_secs_f64() * 1e3,
+                nvrtc.version().0,
+                nvrtc.version().1,
+                loading.as_secs_f64() * 1e3,
+                free >> 20,
+                total >> 20
+            );
+            let most = limit.unwrap_or(free);
             Ok(CudaDevice {
-                name: context.name(),
+                name: format!("{} (GPU {ordinal}, sm_{arch})", context.name()),
                 arch,
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
-                core: Arc::new(Core::new(context)?),
+                core: Arc::new(Core::new(context, limit)?),
                 cache: DiskCache::from_environment(),
                 state: Mutex::new(State { nvrtc: Some(nvrtc), ..State::default() }),
                 tuning: None,
+                capacity: most - margin(most),
             })
         };
-        open().map_err(|e| config(format!("GPU {ordinal} cannot be used: {e}")))
+        open().map_err(|e| unusable(format!("GPU {ordinal} cannot be used: {e}")))
     }
 
     /// Compute capability, 90 for 9.0.
@@ -171,7 +218,7 @@ impl CudaDevice {
         }
         let Some(nvrtc) = &state.nvrtc else { return Err(DeviceError::Driver("no compiler".into())) };
         let build = || {
-            let start = std::time::Instant::now();
+            let start = Instant::now();
             let cubin = nvrtc.compile(&program.source, self.arch);
             log::debug!("compiled {what} in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
             cubin
@@ -202,7 +249,13 @@ impl CudaDevice {
         if state.tables.len() >= TABLES {
             state.tables.clear();
         }
-        let memory = self.core.allocate(bytes.len())?;
+        let memory = match self.core.allocate(bytes.len()) {
+            Err(DeviceError::OutOfMemory { .. }) => {
+                state.tables.clear();
+                self.core.allocate(bytes.len())?
+            }
+            other => other?,
+        };
         state.staging.upload(&self.core.stream, bytes, memory.address())?;
         let memory = Arc::new(memory);
         state.tables.insert(key, Arc::clone(&memory));
@@ -272,6 +325,11 @@ impl CudaDevice {
     }
 }
 
+/// Why there is no device to use.
+fn unusable(why: impl std::fmt::Display) -> Error {
+    Error::Config(format!("no CUDA device: {why}"))
+}
+
 /// Refuses buffers smaller than their geometry says, which a kernel would read beyond.
 fn check_size(memory: &Memory, bytes: usize, what: &str) -> Result<(), DeviceError> {
     if memory.len() < bytes {
@@ -282,15 +340,27 @@ fn check_size(memory: &Memory, bytes: usize, what: &str) -> Result<(), DeviceErr
 
 impl Device for CudaDevice {
     fn name(&self) -> String {
-        format!("{} (sm_{})", self.name, self.arch)
+        self.name.clone()
     }
 
     fn memory(&self) -> MemoryKind {
         MemoryKind::Separate
     }
 
+    fn capacity(&self) -> Option<usize> {
+        Some(self.capacity)
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        Ok(Memory::Device(Box::new(self.core.allocate(bytes)?)))
+        let memory = match self.core.allocate(bytes) {
+            // Tables of taps are kept as long as there is room.
+            Err(DeviceError::OutOfMemory { .. }) if !self.lock().tables.is_empty() => {
+                self.lock().tables.clear();
+                self.core.allocate(bytes)
+            }
+            other => other,
+        };
+        Ok(Memory::Device(Box::new(memory?)))
     }
 
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
