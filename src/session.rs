@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use horus_core::buffer::parse_bytes;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
@@ -19,7 +20,8 @@ impl Session {
     /// A session on what is there.
     ///
     /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), `HORUS_THREADS` (a number)
-    /// and `HORUS_MODE` (`naive`, `lazy`, `fused`).
+    /// and `HORUS_MODE` (`naive`, `lazy`, `fused`). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
+    /// M or G) bound what images may take on a GPU and what their copies may take on the host.
     ///
     /// # Errors
     /// [`Error::Config`] if the environment asks for what does not exist.
@@ -189,8 +191,11 @@ impl Builder {
             Some(m) => m,
             None => parsed("HORUS_MODE", Mode::from_str)?.unwrap_or_default(),
         };
+        let host_memory =
+            parsed("HORUS_HOST_MEMORY", |s| parse_bytes(s).ok_or_else(|| "bytes, or a number with K, M or G".into()))?;
         let device = open(name.parse()?, threads, self.rank_on_node)?;
         let builder = CoreSession::on(device).communicator(self.comm.unwrap_or_else(|| Arc::new(Alone))).mode(mode);
+        let builder = builder.host_memory(host_memory.unwrap_or(usize::MAX));
         let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
         Ok(Session(builder.build()?))
     }

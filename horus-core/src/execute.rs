@@ -195,13 +195,11 @@ impl Run<'_> {
         let label = self.label("download", n);
         let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
         let Some(memory) = &image.device else { return Ok(()) };
-        let mut host = self.cx.pool.allocate(memory.len());
         let device = self.cx.device;
-        device.read(memory, 0, host.bytes_mut()).map_err(|source| Error::Device {
-            op: label,
-            device: device.name(),
-            source,
-        })?;
+        let failed = |source, device| Error::Device { op: label.clone(), device, source };
+        let host = self.cx.pool.try_allocate(memory.len());
+        let mut host = host.map_err(|e| failed(e, "the host".into()))?;
+        device.read(memory, 0, host.bytes_mut()).map_err(|e| failed(e, device.name()))?;
         image.host = Some(host);
         Ok(())
     }

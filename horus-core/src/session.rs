@@ -106,6 +106,7 @@ pub struct SessionBuilder {
     trace: bool,
     max_pending: usize,
     max_pinned: usize,
+    host_memory: usize,
 }
 
 impl SessionBuilder {
@@ -151,6 +152,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Bytes of host memory that copies of a device's images may take (default: no bound but the host's).
+    pub fn host_memory(mut self, bytes: usize) -> Self {
+        self.host_memory = bytes;
+        self
+    }
+
     /// Evaluates without being asked once so many operations are recorded, or so many bytes of images are alive only
     /// because recorded operations read them.
     pub fn flush_limits(mut self, operations: usize, bytes: usize) -> Self {
@@ -182,7 +189,7 @@ impl SessionBuilder {
             comm: self.comm,
             mode: self.mode,
             partition,
-            pool: Pool::new(POOL),
+            pool: Pool::bounded(POOL, self.host_memory),
             observer: self.observer,
             explain: self.explain,
             compare_naive: self.compare_naive,
@@ -233,6 +240,7 @@ impl Session {
             trace: false,
             max_pending: MAX_PENDING,
             max_pinned: MAX_PINNED,
+            host_memory: usize::MAX,
         }
     }
 

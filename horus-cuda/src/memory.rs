@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
+use horus_core::buffer::parse_bytes;
 use horus_core::device::DeviceMemory;
 use horus_core::error::DeviceError;
 
@@ -17,16 +18,6 @@ pub(crate) const LIMIT: &str = "HORUS_GPU_MEMORY";
 pub(crate) fn limit() -> Result<Option<usize>, String> {
     let Some(text) = std::env::var(LIMIT).ok().filter(|v| !v.is_empty()) else { return Ok(None) };
     parse_bytes(&text).map(Some).ok_or_else(|| format!("{LIMIT}={text}: expected bytes, or a number with K, M or G"))
-}
-
-fn parse_bytes(text: &str) -> Option<usize> {
-    let (digits, unit) = match text.trim().to_ascii_uppercase() {
-        t if t.ends_with('K') => (t.trim_end_matches('K').to_owned(), 1 << 10),
-        t if t.ends_with('M') => (t.trim_end_matches('M').to_owned(), 1 << 20),
-        t if t.ends_with('G') => (t.trim_end_matches('G').to_owned(), 1 << 30),
-        t => (t, 1),
-    };
-    digits.trim().parse::<usize>().ok()?.checked_mul(unit)
 }
 
 /// Context and stream that everything of a device shares; dropped when the last buffer is gone.
@@ -180,20 +171,5 @@ impl Drop for CudaMemory {
                 sys::cuMemFree_v2(self.at);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_take_units() {
-        assert_eq!(parse_bytes("4096"), Some(4096));
-        assert_eq!(parse_bytes("64M"), Some(64 << 20));
-        assert_eq!(parse_bytes("2 g"), Some(2 << 30));
-        assert_eq!(parse_bytes("3k"), Some(3 << 10));
-        assert_eq!(parse_bytes("much"), None);
-        assert_eq!(parse_bytes("-1"), None);
     }
 }
