@@ -80,6 +80,12 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
     };
     for (i, step) in plan.steps.iter().enumerate() {
         (run.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
+        if matches!(step.action, Action::Download(_)) && !unified {
+            // The copy would wait for the kernels before it anyway; so their time is told apart from its own.
+            let start = Instant::now();
+            run.cx.device.synchronize().map_err(run.failed("waiting for the device"))?;
+            run.cx.trace.waited(start);
+        }
         let start = Instant::now();
         run.step(step.action)?;
         run.cx.trace.add(start, &step.action, plan);

@@ -19,7 +19,7 @@ use crate::plan::{Counts, Mode, Plan, Setting, Want, plan};
 use crate::program::{Extract, Program, RecordId};
 use crate::shape::{Shape, Window};
 use crate::state::{Placement, Residency, State};
-use crate::trace::Trace;
+use crate::trace::{Times, Trace};
 use crate::transfer::Moved;
 use crate::verify::verify;
 
@@ -274,6 +274,11 @@ impl Session {
         self.lock().stats
     }
 
+    /// How long evaluations took so far.
+    pub fn times(&self) -> Times {
+        self.lock().trace.times()
+    }
+
     /// When each step ran, as JSON for Chrome's trace viewer or Perfetto.
     pub fn trace_json(&self) -> String {
         self.lock().trace.json()
@@ -292,11 +297,10 @@ impl Session {
         let targets = state.program.observable();
         let wants = vec![Want::Keep; targets.len()];
         self.run(state, &targets, &wants)?;
-        self.0.device.synchronize().map_err(|source| Error::Device {
-            op: "waiting for the device".into(),
-            device: self.device_name(),
-            source,
-        })
+        let start = Instant::now();
+        let done = self.0.device.synchronize();
+        state.trace.waited(start);
+        done.map_err(|source| Error::Device { op: "waiting for the device".into(), device: self.device_name(), source })
     }
 
     fn lock(&self) -> MutexGuard<'_, Mutable> {
@@ -391,7 +395,7 @@ impl Session {
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
         let plan = self.plan(state, graph.clone(), &wants, &disposable)?;
-        state.trace.span(start, "planning", "optimise and plan");
+        state.trace.planned(start);
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
         let observe = |step, steps, text: &dyn Fn() -> String| {

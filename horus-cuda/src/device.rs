@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
-use horus_core::device::{Device, Input, Launch, Memory, MemoryKind};
+use horus_core::device::{Compilation, Device, Input, Launch, Memory, MemoryKind};
 use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
 
@@ -36,6 +36,8 @@ struct State {
     kernels: HashMap<u128, Arc<Function>>,
     tables: HashMap<u128, Arc<CudaMemory>>,
     staging: Staging,
+    /// Time spent generating, compiling and loading.
+    making: Duration,
     nvrtc: Option<Nvrtc>,
     statistics: Statistics,
     /// Milliseconds of each launch, while a benchmark asks for them.
@@ -227,7 +229,12 @@ impl CudaDevice {
             .cache
             .get(&program.source, OPTIONS, self.arch, nvrtc.version(), build)
             .map_err(|e| DeviceError::Driver(format!("compiling {what}: {e}")))?;
-        let function = Arc::new(Function::load(&cubin, ENTRY, program.shared)?);
+        let start = Instant::now();
+        let function = Arc::new(
+            Function::load(&cubin, ENTRY, program.shared)
+                .map_err(|e| DeviceError::Driver(format!("{what}, compiled by NVRTC {:?}: {e}", nvrtc.version())))?,
+        );
+        log::debug!("loaded {what} in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
         if built {
             state.statistics.compiled += 1;
         } else {
@@ -351,6 +358,12 @@ impl Device for CudaDevice {
         Some(self.capacity)
     }
 
+    fn compilation(&self) -> Compilation {
+        let state = self.lock();
+        let Statistics { compiled, from_disk, .. } = state.statistics;
+        Compilation { time: state.making, compiled, from_disk }
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         let memory = match self.core.allocate(bytes) {
             // Tables of taps are kept as long as there is room.
@@ -406,9 +419,11 @@ impl Device for CudaDevice {
         }
         let geometries: Vec<_> = launch.inputs.iter().map(|i| i.geometry).collect();
         let shapes = Shapes { inputs: &geometries, output: launch.geometry, rows: launch.rows };
+        let start = Instant::now();
         let program = self.program(launch.kernel, &shapes)?;
         let mut state = self.lock();
         let function = self.function(&mut state, &program, &name)?;
+        state.making += start.elapsed();
         let table = self.table(&mut state, &program.table)?;
         let params = self.arguments(&program, launch.inputs, output, table.as_deref())?;
         let stream = &self.core.stream;
