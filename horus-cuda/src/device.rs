@@ -38,7 +38,6 @@ struct State {
     staging: Staging,
     /// Time spent generating, compiling and loading.
     making: Duration,
-    nvrtc: Option<Nvrtc>,
     statistics: Statistics,
     /// Milliseconds of each launch, while a benchmark asks for them.
     timings: Option<Vec<(Event, Event)>>,
@@ -48,6 +47,7 @@ struct State {
 #[derive(Debug)]
 pub struct CudaDevice {
     state: Mutex<State>,
+    nvrtc: Nvrtc,
     core: Arc<Core>,
     cache: DiskCache,
     name: String,
@@ -140,7 +140,8 @@ impl CudaDevice {
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
                 core: Arc::new(Core::new(context, limit)?),
                 cache: DiskCache::from_environment(),
-                state: Mutex::new(State { nvrtc: Some(nvrtc), ..State::default() }),
+                state: Mutex::default(),
+                nvrtc,
                 tuning: None,
                 capacity: most - margin(most),
             })
@@ -197,7 +198,7 @@ impl CudaDevice {
     /// If the kernel cannot be generated or compiled.
     pub fn resources(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<(i32, i32, u32), DeviceError> {
         let program = self.program(kernel, shapes)?;
-        let function = self.function(&mut self.lock(), &program, &kernel.name())?;
+        let function = self.function(&program, &kernel.name())?;
         let (registers, spills) = function.resources();
         Ok((registers, spills, program.shared))
     }
@@ -212,36 +213,34 @@ impl CudaDevice {
         generate(kernel, shapes, &tuning, self.limits)
     }
 
-    /// The kernel of a program: loaded, from disk, or compiled.
-    fn function(&self, state: &mut State, program: &Program, what: &str) -> Result<Arc<Function>, DeviceError> {
+    /// The kernel of a program: loaded, from disk, or compiled. Threads that launch other kernels go on meanwhile.
+    fn function(&self, program: &Program, what: &str) -> Result<Arc<Function>, DeviceError> {
         let key = hash(&[program.source.as_bytes(), &program.shared.to_le_bytes()]);
-        if let Some(f) = state.kernels.get(&key) {
+        if let Some(f) = self.lock().kernels.get(&key) {
             return Ok(Arc::clone(f));
         }
-        let Some(nvrtc) = &state.nvrtc else { return Err(DeviceError::Driver("no compiler".into())) };
         let build = || {
             let start = Instant::now();
-            let cubin = nvrtc.compile(&program.source, self.arch);
+            let cubin = self.nvrtc.compile(&program.source, self.arch);
             log::debug!("compiled {what} in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
             cubin
         };
+        let version = self.nvrtc.version();
         let (cubin, built) = self
             .cache
-            .get(&program.source, OPTIONS, self.arch, nvrtc.version(), build)
+            .get(&program.source, OPTIONS, self.arch, version, build)
             .map_err(|e| DeviceError::Driver(format!("compiling {what}: {e}")))?;
         let start = Instant::now();
-        let function = Arc::new(
-            Function::load(&cubin, ENTRY, program.shared)
-                .map_err(|e| DeviceError::Driver(format!("{what}, compiled by NVRTC {:?}: {e}", nvrtc.version())))?,
-        );
+        let function = Function::load(&cubin, ENTRY, program.shared)
+            .map_err(|e| DeviceError::Driver(format!("{what}, compiled by NVRTC {version:?}: {e}")))?;
         log::debug!("loaded {what} in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+        let mut state = self.lock();
         if built {
             state.statistics.compiled += 1;
         } else {
             state.statistics.from_disk += 1;
         }
-        state.kernels.insert(key, Arc::clone(&function));
-        Ok(function)
+        Ok(Arc::clone(state.kernels.entry(key).or_insert_with(|| Arc::new(function))))
     }
 
     /// The device copy of a program's table.
@@ -421,8 +420,8 @@ impl Device for CudaDevice {
         let shapes = Shapes { inputs: &geometries, output: launch.geometry, rows: launch.rows };
         let start = Instant::now();
         let program = self.program(launch.kernel, &shapes)?;
+        let function = self.function(&program, &name)?;
         let mut state = self.lock();
-        let function = self.function(&mut state, &program, &name)?;
         state.making += start.elapsed();
         let table = self.table(&mut state, &program.table)?;
         let params = self.arguments(&program, launch.inputs, output, table.as_deref())?;
