@@ -27,5 +27,7 @@ step() { printf '\n== %s\n' "$*"; "$@"; }
 
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
+# Compiled here, run on a GPU by scripts/gpu.sh.
+step cargo clippy -p horus-cuda --test gpu --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
 step cargo test --workspace

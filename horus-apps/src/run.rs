@@ -12,7 +12,7 @@ use horus::prelude::*;
 use crate::cli::Args;
 use crate::detectors::Detector;
 use crate::progress::Bar;
-use crate::report::Summary;
+use crate::report::{Breakdown, Summary};
 
 /// The program `name` around `detector`: parses the command line, runs, and prints a summary, or on failure one line
 /// starting with `error:`. Exits with 0, 1 after a failure, or 2 after wrong usage.
@@ -36,12 +36,22 @@ fn execute(name: &'static str, detector: Detector, args: &Args) -> Result<()> {
     let started = Instant::now();
     let bar = Arc::new(Bar::new(!args.quiet));
     let session = session(args, &bar)?;
+    let start = started.elapsed();
     let image = AnyImage::open(&session, &args.input)?.to_luminance_unit()?;
+    let read = started.elapsed() - start;
     let params = args.params();
     let saved = detector(&image, &params).and_then(|lines| lines.save_with(&args.output, &args.save_options()));
     bar.finish();
     let scale = saved?;
     let time = started.elapsed();
+    let times = session.times();
+    let breakdown = (args.verbose > 0).then(|| Breakdown {
+        start,
+        read,
+        times,
+        compilation: session.device().compilation(),
+        write: time.saturating_sub(start + read + times.total()),
+    });
     if session.rank() != 0 {
         return Ok(());
     }
@@ -61,6 +71,7 @@ fn execute(name: &'static str, detector: Detector, args: &Args) -> Result<()> {
         stats: session.stats(),
         output: args.output.display().to_string(),
         scale,
+        breakdown,
     };
     // A closed pipe behind stdout is no failure of the run: the picture is written.
     let _ = writeln!(stdout(), "{summary}");

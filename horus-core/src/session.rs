@@ -19,7 +19,7 @@ use crate::plan::{Counts, Mode, Plan, Setting, Want, plan};
 use crate::program::{Extract, Program, RecordId};
 use crate::shape::{Shape, Window};
 use crate::state::{Placement, Residency, State};
-use crate::trace::Trace;
+use crate::trace::{Times, Trace};
 use crate::transfer::Moved;
 use crate::verify::verify;
 
@@ -106,6 +106,7 @@ pub struct SessionBuilder {
     trace: bool,
     max_pending: usize,
     max_pinned: usize,
+    host_memory: usize,
 }
 
 impl SessionBuilder {
@@ -151,6 +152,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Bytes of host memory that copies of a device's images may take (default: no bound but the host's).
+    pub fn host_memory(mut self, bytes: usize) -> Self {
+        self.host_memory = bytes;
+        self
+    }
+
     /// Evaluates without being asked once so many operations are recorded, or so many bytes of images are alive only
     /// because recorded operations read them.
     pub fn flush_limits(mut self, operations: usize, bytes: usize) -> Self {
@@ -182,7 +189,7 @@ impl SessionBuilder {
             comm: self.comm,
             mode: self.mode,
             partition,
-            pool: Pool::new(POOL),
+            pool: Pool::bounded(POOL, self.host_memory),
             observer: self.observer,
             explain: self.explain,
             compare_naive: self.compare_naive,
@@ -233,6 +240,7 @@ impl Session {
             trace: false,
             max_pending: MAX_PENDING,
             max_pinned: MAX_PINNED,
+            host_memory: usize::MAX,
         }
     }
 
@@ -266,6 +274,11 @@ impl Session {
         self.lock().stats
     }
 
+    /// How long evaluations took so far.
+    pub fn times(&self) -> Times {
+        self.lock().trace.times()
+    }
+
     /// When each step ran, as JSON for Chrome's trace viewer or Perfetto.
     pub fn trace_json(&self) -> String {
         self.lock().trace.json()
@@ -284,11 +297,10 @@ impl Session {
         let targets = state.program.observable();
         let wants = vec![Want::Keep; targets.len()];
         self.run(state, &targets, &wants)?;
-        self.0.device.synchronize().map_err(|source| Error::Device {
-            op: "waiting for the device".into(),
-            device: self.device_name(),
-            source,
-        })
+        let start = Instant::now();
+        let done = self.0.device.synchronize();
+        state.trace.waited(start);
+        done.map_err(|source| Error::Device { op: "waiting for the device".into(), device: self.device_name(), source })
     }
 
     fn lock(&self) -> MutexGuard<'_, Mutable> {
@@ -383,7 +395,7 @@ impl Session {
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
         let plan = self.plan(state, graph.clone(), &wants, &disposable)?;
-        state.trace.span(start, "planning", "optimise and plan");
+        state.trace.planned(start);
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
         let observe = |step, steps, text: &dyn Fn() -> String| {

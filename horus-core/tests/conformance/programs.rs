@@ -37,7 +37,7 @@ fn taps(n: usize, seed: u8) -> Vec<f64> {
 }
 
 /// Transcendentals are outside the promise of equal bits.
-fn exact(op: PixelOp) -> bool {
+pub(crate) fn exact(op: PixelOp) -> bool {
     !matches!(op, PixelOp::Exp | PixelOp::Log | PixelOp::Pow)
 }
 
@@ -85,7 +85,7 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::RANDOM_PROGRAMS, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_programs_give_the_same_bits_everywhere(
