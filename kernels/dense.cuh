@@ -2,8 +2,9 @@
 // every pixel that it reads serves up to G * R * C accumulators. For one output the taps are taken row by row, which
 // is the canonical order.
 
-// The part K0..K0+KC of the columns of the filters, for input row iy of the thread's block.
-template <class Op, class T, int KH, int KC, int TAP_PITCH, int R, int C, int G, int OFF, bool STATIC>
+// KC columns of the filters, for input row iy of the thread's block. With FULL the caller knows that every row of the
+// block has a tap for it: without a condition, taps are loaded ahead of the multiply-adds that need them.
+template <class Op, class T, int KH, int KC, int TAP_PITCH, int R, int C, int G, int OFF, bool STATIC, bool FULL>
 HS_FN void hs_dense_row(const T* row, const T* taps, int iy, T (&acc)[G][R][C]) {
     constexpr int A = hs_lanes<T>(C);
     constexpr int SKEW = OFF % A;
@@ -13,7 +14,7 @@ HS_FN void hs_dense_row(const T* row, const T* taps, int iy, T (&acc)[G][R][C]) 
 #pragma unroll
     for (int r = 0; r < R; ++r) {
         const int ky = iy - r;
-        if (ky < 0 || ky >= KH) continue;
+        if (!FULL && (ky < 0 || ky >= KH)) continue;
 #pragma unroll
         for (int g = 0; g < G; ++g) {
             hs_span<T, TA, KC> w;
@@ -27,32 +28,38 @@ HS_FN void hs_dense_row(const T* row, const T* taps, int iy, T (&acc)[G][R][C]) 
     }
 }
 
+// One input row, STEP columns of the filters at a time: a loop whose body stays in the instruction cache.
+template <class Op, class T, int KH, int KW, int STEP, int TAP_PITCH, int R, int C, int G, int OFF, bool FULL>
+HS_FN void hs_dense_pieces(const T* row, const T* taps, int iy, T (&acc)[G][R][C]) {
+    constexpr int REST = KW % STEP;
+    int k = 0;
+#pragma unroll 1
+    for (; k + STEP <= KW; k += STEP)
+        hs_dense_row<Op, T, KH, STEP, TAP_PITCH, R, C, G, OFF, false, FULL>(row + k, taps + k, iy, acc);
+    if (REST > 0)
+        hs_dense_row<Op, T, KH, (REST > 0 ? REST : 1), TAP_PITCH, R, C, G, OFF, false, FULL>(row + k, taps + k, iy, acc);
+}
+
 // KH x KW taps per filter, rows TAP_PITCH apart. `tile` is where the thread's pixels begin; the filters' first column
 // is OFF elements further. With STATIC everything is unrolled and `taps` are kernel parameters, which are operands of
-// the multiply-adds at no cost; otherwise input rows are a loop, whose conditions are uniform, and `taps` are in shared
-// memory, read as vectors by all threads at once.
-template <class Op, class T, int KH, int KW, int TAP_PITCH, int R, int C, int G, int PITCH, int OFF, bool STATIC>
+// the multiply-adds at no cost; otherwise input rows are a loop and `taps` are in shared memory, read as vectors by all
+// threads at once. PIECE is how many columns of the filters the body of that loop has, a multiple of a vector; 0 chooses.
+template <class Op, class T, int KH, int KW, int TAP_PITCH, int R, int C, int G, int PITCH, int OFF, bool STATIC, int PIECE>
 HS_FN void hs_dense(const T* tile, const T* taps, T (&acc)[G][R][C]) {
-    constexpr int WHOLE = 48, PIECE = 32;
+    constexpr int STEP = PIECE > 0 && PIECE < KW ? PIECE : KW <= 48 ? KW : 32;
     if (STATIC) {
 #pragma unroll
         for (int iy = 0; iy < KH + R - 1; ++iy)
-            hs_dense_row<Op, T, KH, KW, TAP_PITCH, R, C, G, OFF, true>(tile + iy * PITCH, taps, iy, acc);
-    } else if (KW <= WHOLE) {
-#pragma unroll 1
-        for (int iy = 0; iy < KH + R - 1; ++iy)
-            hs_dense_row<Op, T, KH, KW, TAP_PITCH, R, C, G, OFF, false>(tile + iy * PITCH, taps, iy, acc);
+            hs_dense_row<Op, T, KH, KW, TAP_PITCH, R, C, G, OFF, true, false>(tile + iy * PITCH, taps, iy, acc);
     } else {
-        constexpr int REST = KW <= WHOLE ? 1 : KW % PIECE;
 #pragma unroll 1
         for (int iy = 0; iy < KH + R - 1; ++iy) {
-            int k = 0;
-#pragma unroll 1
-            for (; k + PIECE <= KW; k += PIECE)
-                hs_dense_row<Op, T, KH, PIECE, TAP_PITCH, R, C, G, OFF, false>(tile + iy * PITCH + k, taps + k, iy, acc);
-            if (REST > 0)
-                hs_dense_row<Op, T, KH, (REST > 0 ? REST : 1), TAP_PITCH, R, C, G, OFF, false>(
-                    tile + iy * PITCH + k, taps + k, iy, acc);
+            const T* row = tile + iy * PITCH;
+            // The first and the last rows that the block reads belong to some of its rows only.
+            if (iy >= R - 1 && iy < KH)
+                hs_dense_pieces<Op, T, KH, KW, STEP, TAP_PITCH, R, C, G, OFF, true>(row, taps, iy, acc);
+            else
+                hs_dense_pieces<Op, T, KH, KW, STEP, TAP_PITCH, R, C, G, OFF, false>(row, taps, iy, acc);
         }
     }
 }

@@ -15,9 +15,8 @@ template <int HOW, class A, class T> HS_FN A hs_value(T v, A mean) {
     return d * d;
 }
 
-// Lane `lane` of `count` elements from `p`.
-template <int HOW, class A, class T> HS_FN A hs_lane(const T* p, i64 count, int lane, A mean) {
-    constexpr int AHEAD = 16;
+// Lane `lane` of `count` elements from `p`, AHEAD of them read at once.
+template <int HOW, class A, int AHEAD = 16, class T> HS_FN A hs_lane(const T* p, i64 count, int lane, A mean) {
     A acc = hs_identity<HOW, A>();
     i64 i = lane;
     for (; i + 64 * (AHEAD - 1) < count; i += 64 * AHEAD) {

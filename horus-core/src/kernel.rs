@@ -28,6 +28,9 @@ pub enum Kernel {
     Transpose,
     /// See [`crate::graph::Op::RowReduce`].
     RowReduce(RowReduce),
+    /// A row reduction of an expression that is never stored. Every leaf of the expression reads the pixel itself; the
+    /// mean of a squared deviation is the input after the expression's.
+    MapReduce(MapKernel, RowReduce),
     /// See [`crate::graph::Op::Fold`].
     Fold(Fold),
     /// See [`crate::graph::Op::Histogram`]. Counts only the rows it is launched on.
@@ -218,6 +221,16 @@ impl MapKernel {
         Access::Rows { reach: rows.0, wrap: rows.1 }
     }
 
+    /// The type of the value that is stored.
+    pub fn result_type(&self) -> DType {
+        match self.result {
+            Some(Val::Leaf(l)) => self.leaves[l].dtype,
+            Some(Val::Instr(i)) => self.code[i].result,
+            Some(Val::Const(s)) => s.dtype(),
+            None => DType::F32,
+        }
+    }
+
     /// Whether every leaf reads just the pixel itself.
     pub fn is_pointwise(&self) -> bool {
         self.leaves.iter().all(|l| matches!(l.op, LeafOp::Load(_) | LeafOp::LoadChannel(..)))
@@ -266,6 +279,8 @@ impl Kernel {
         match self {
             Kernel::Map(m) => m.access(i),
             Kernel::RowReduce(_) if i == 1 => Access::Whole,
+            Kernel::MapReduce(m, _) if i < m.inputs => m.access(i),
+            Kernel::MapReduce(..) => Access::Whole,
             Kernel::Source(_) | Kernel::Merge | Kernel::RowReduce(_) | Kernel::Histogram { .. } => {
                 Access::Rows { reach: Reach::NONE, wrap: false }
             }
@@ -295,6 +310,7 @@ impl Kernel {
             Kernel::Merge => "merge".into(),
             Kernel::Transpose => "transpose".into(),
             Kernel::RowReduce(r) => r.name().into(),
+            Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),
             Kernel::Fold(f) => f.name().into(),
             Kernel::Histogram { bins, .. } => format!("histogram {bins}"),
         }

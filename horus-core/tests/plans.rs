@@ -262,6 +262,27 @@ fn a_wrapped_border_is_exchanged_around_the_edge() {
 }
 
 #[test]
+fn a_sum_of_an_expression_stores_no_image() {
+    let mut r = Recorder::new(64, 32);
+    let (a, b) = (r.source(DType::F32), r.source(DType::F32));
+    let product = r.binary(PixelOp::Mul, a, b);
+    let scaled = r.constant(PixelOp::Sub, product, 0.5);
+    let rows = Shape { width: 1, ..r.shape };
+    let (site, f) = (Location::caller(), DType::F64);
+    let op = Op::RowReduce(RowReduce::Sum);
+    let column = r.graph.push(Node { op, inputs: vec![scaled], shape: rows, dtype: f, site });
+    let (op, shape) = (Op::Fold(Fold::Sum), Shape::new(1, 1, 1));
+    let total = r.graph.push(Node { op, inputs: vec![column], shape, dtype: f, site });
+    r.graph.roots = vec![total];
+    let fused = make(r.graph.clone(), 1, false, Mode::Fused);
+    assert_eq!((fused.counts().uploads, fused.counts().launches, fused.counts().downloads), (2, 2, 1), "{fused}");
+    assert!(fused.to_string().contains("mul + sub + row_sum"), "{fused}");
+    // Somebody else wants the expression: it is stored, and reduced from there.
+    r.graph.roots.push(scaled);
+    assert_eq!(make(r.graph, 1, false, Mode::Fused).counts().launches, 3);
+}
+
+#[test]
 fn a_sum_moves_one_value_per_row() {
     let mut p = Recorder::new(1000, 1000);
     let a = p.source(DType::F32);

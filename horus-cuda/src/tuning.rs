@@ -26,6 +26,9 @@ pub struct Tuning {
     pub group: usize,
     /// Multiply-adds that are fully unrolled, with taps as kernel parameters; more are a loop.
     pub unroll: usize,
+    /// Columns of a dense filter in the body of the loop over input rows, where there is one; 0 for all of them up to 48.
+    #[serde(default)]
+    pub piece: usize,
     /// Input rows of a chunk of the row pass.
     pub chunk: usize,
     /// Outputs of a thread along a row in the row pass: 1, 2, 4, 8 or 16.
@@ -45,6 +48,7 @@ impl Tuning {
             && (1..=64).contains(&self.rows)
             && (1..=8).contains(&self.group)
             && (1..=64).contains(&self.chunk)
+            && self.piece <= 64
     }
 }
 
@@ -198,7 +202,8 @@ pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
 /// A choice from a model: enough pixels per thread to keep the multiply-adds ahead of the reads of shared memory, few
 /// enough registers for 16 warps, tiles that fit twice into the shared memory of a multiprocessor.
 pub fn guess(family: Family) -> Tuning {
-    let base = Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 1, unroll: 3000, chunk: 16, span: 8, blocks: 2 };
+    let base =
+        Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 1, unroll: 3000, piece: 0, chunk: 16, span: 8, blocks: 2 };
     let cols = if family.bytes == 8 { 2 } else { 4 };
     let pair = family.filters > 1;
     let group = if pair { 2 } else { 1 };
@@ -256,36 +261,38 @@ pub const LIKELY: usize = 12;
 
 /// Combinations that earlier searches and a look at the machine code favour, by kind.
 fn likely(family: Family) -> Vec<Tuning> {
-    let base = Tuning { bx: 16, by: 16, rows: 4, cols: 8, group: 1, unroll: 3000, chunk: 16, span: 8, blocks: 2 };
+    let base =
+        Tuning { bx: 16, by: 16, rows: 4, cols: 8, group: 1, unroll: 3000, piece: 0, chunk: 16, span: 8, blocks: 2 };
     match family.kind {
+        // Two filters over the same pixels: each load of pixels serves twice the multiply-adds. A body of about 512 of
+        // them (8 KiB of code) stays in the instruction cache next to the multiprocessor's schedulers.
         Kind::Dense if family.filters > 1 => vec![
-            // Two filters over the same pixels: each load of shared memory serves twice the multiply-adds.
-            Tuning { rows: 2, cols: 8, group: 2, blocks: 2, ..base },
-            Tuning { rows: 4, cols: 4, group: 2, blocks: 2, ..base },
-            Tuning { rows: 4, cols: 8, group: 2, blocks: 1, ..base },
-            Tuning { rows: 4, cols: 8, group: 2, blocks: 2, ..base },
-            Tuning { bx: 16, by: 8, rows: 4, cols: 8, group: 2, blocks: 4, ..base },
-            Tuning { bx: 16, by: 8, rows: 4, cols: 8, group: 2, blocks: 3, ..base },
-            Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 2, blocks: 2, ..base },
-            Tuning { bx: 16, by: 8, rows: 8, cols: 4, group: 2, blocks: 3, ..base },
-            Tuning { rows: 8, cols: 4, group: 1, blocks: 2, ..base },
-            Tuning { rows: 4, cols: 8, group: 1, blocks: 2, ..base },
-            Tuning { bx: 16, by: 8, rows: 8, cols: 8, group: 1, blocks: 3, ..base },
-            Tuning { bx: 16, by: 8, rows: 4, cols: 8, group: 1, blocks: 5, ..base },
+            Tuning { rows: 2, cols: 8, group: 2, piece: 16, ..base },
+            Tuning { rows: 4, cols: 8, group: 1, piece: 16, ..base },
+            Tuning { rows: 4, cols: 8, group: 2, piece: 8, blocks: 1, ..base },
+            Tuning { bx: 16, by: 8, rows: 4, cols: 8, group: 2, piece: 8, blocks: 3, ..base },
+            Tuning { rows: 2, cols: 8, group: 2, piece: 0, ..base },
+            Tuning { rows: 8, cols: 8, group: 1, piece: 8, ..base },
+            Tuning { rows: 2, cols: 8, group: 2, piece: 24, ..base },
+            Tuning { rows: 4, cols: 4, group: 2, piece: 16, ..base },
+            Tuning { rows: 4, cols: 8, group: 1, piece: 0, ..base },
+            Tuning { bx: 16, by: 8, rows: 2, cols: 8, group: 2, piece: 16, blocks: 4, ..base },
+            Tuning { bx: 16, by: 8, rows: 4, cols: 8, group: 1, piece: 16, blocks: 4, ..base },
+            Tuning { rows: 4, cols: 8, group: 1, piece: 24, ..base },
         ],
-        Kind::Dense if family.size > 19 => vec![
-            Tuning { rows: 8, cols: 8, blocks: 2, ..base },
-            Tuning { bx: 16, by: 8, rows: 8, cols: 8, blocks: 4, ..base },
-            Tuning { bx: 16, by: 8, rows: 8, cols: 8, blocks: 3, ..base },
-            Tuning { bx: 16, by: 8, rows: 4, cols: 8, blocks: 5, ..base },
-            Tuning { bx: 16, by: 8, rows: 4, cols: 8, blocks: 4, ..base },
-            Tuning { rows: 6, cols: 8, blocks: 2, ..base },
-            Tuning { bx: 16, by: 8, rows: 6, cols: 8, blocks: 4, ..base },
-            Tuning { bx: 32, by: 4, rows: 8, cols: 8, blocks: 3, ..base },
-            Tuning { bx: 32, by: 8, rows: 4, cols: 8, blocks: 2, ..base },
-            Tuning { bx: 8, by: 16, rows: 8, cols: 8, blocks: 4, ..base },
-            Tuning { rows: 4, cols: 8, blocks: 3, ..base },
-            Tuning { bx: 8, by: 16, rows: 4, cols: 8, blocks: 4, ..base },
+        Kind::Dense if family.size > 13 => vec![
+            Tuning { piece: 16, ..base },
+            Tuning { piece: 12, ..base },
+            Tuning { piece: 8, ..base },
+            Tuning { piece: 24, ..base },
+            Tuning { piece: 0, ..base },
+            Tuning { rows: 8, piece: 8, ..base },
+            Tuning { rows: 8, piece: 12, ..base },
+            Tuning { by: 8, piece: 16, blocks: 4, ..base },
+            Tuning { by: 8, rows: 8, piece: 8, blocks: 4, ..base },
+            Tuning { by: 8, rows: 8, piece: 8, blocks: 3, ..base },
+            Tuning { piece: 16, blocks: 3, ..base },
+            Tuning { bx: 32, by: 8, piece: 16, ..base },
         ],
         Kind::Separable if family.filters == 1 => {
             let base = Tuning { cols: 4, unroll: 1400, ..base };

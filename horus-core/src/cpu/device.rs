@@ -71,6 +71,9 @@ impl CpuDevice {
     fn here(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
         match launch.kernel {
             Kernel::Map(_) => map::launch(launch, self.isa, self.threads),
+            Kernel::MapReduce(map, how) => {
+                whole::fused::launch(launch, (map, *how), self.isa, self.threads, &self.pool)
+            }
             Kernel::Source(_) => Ok(()),
             _ => whole::launch(launch, self.isa),
         }

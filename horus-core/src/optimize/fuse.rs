@@ -4,6 +4,8 @@
 //! producer are inside and read it pixel by pixel (the producer becomes part of the expression), or when the producer
 //! is a row pass that only column passes inside read (it becomes a stage, never stored whole).
 //!
+//! A reduction along rows then takes in the expression that it alone reduces.
+//!
 //! Growth is refused where it would cost more than it saves:
 //! - a region holds filters of one kind, and 2-D filters of one geometry, so that a device can evaluate them as a bank;
 //! - taking in a producer must not leave *more* values to be stored than before: if its own producers cannot follow, it
@@ -44,7 +46,23 @@ pub fn fuse(graph: &Graph<Kernel>) -> Graph<Kernel> {
         node.op = Kernel::Map(kernel);
         node.inputs = inputs;
     }
+    feed_reductions(graph, &facts, &mut out);
     out
+}
+
+/// A row reduction evaluates what it reduces, if that is an expression of pixels and nobody else reads it.
+fn feed_reductions(graph: &Graph<Kernel>, facts: &Facts, out: &mut Graph<Kernel>) {
+    for (id, node) in graph.iter() {
+        let Kernel::RowReduce(how) = node.op else { continue };
+        let p = node.inputs[0];
+        let Kernel::Map(map) = &out.node(p).op else { continue };
+        if facts.wanted[p.0] || facts.readers[p.0] != [id] || !map.is_pointwise() || map.inputs == 0 {
+            continue;
+        }
+        let op = Kernel::MapReduce(map.clone(), how);
+        let inputs = out.node(p).inputs.iter().chain(&node.inputs[1..]).copied().collect();
+        (out.nodes[id.0].op, out.nodes[id.0].inputs) = (op, inputs);
+    }
 }
 
 /// What does not depend on the region.

@@ -253,6 +253,26 @@ fn reductions_on_every_number_of_ranks() {
 }
 
 #[test]
+fn reductions_of_expressions_on_every_number_of_ranks() {
+    for dtype in DType::ALL {
+        for shape in SHAPES {
+            for how in [RowReduce::Sum, RowReduce::SquaredDeviation, RowReduce::Min, RowReduce::Max] {
+                let mut p = Program::default();
+                let (a, b) = (p.source(image(shape, dtype, 15)), p.source(image(shape, dtype, 16)));
+                let mean = p.source(image(Shape::new(1, 1, 1), DType::F64, 17));
+                let product = p.pixel(PixelOp::Mul, &[a, b]);
+                let scaled = p.pixel_const(PixelOp::Sub, product, &[1.5]);
+                let inputs = if how == RowReduce::SquaredDeviation { vec![scaled, mean] } else { vec![scaled] };
+                let column = Shape::new(shape.height, 1, shape.channels);
+                let rows = p.op(Op::RowReduce(how), &inputs, column, how.result(dtype));
+                let all = p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, 1, 1), how.result(dtype));
+                conforms(&p.wanted(&[all]), &Place::all(), &format!("{} of {dtype} {shape}", how.name()));
+            }
+        }
+    }
+}
+
+#[test]
 fn strips_thinner_than_the_halo_and_ranks_without_rows() {
     for (height, radius) in [(2, 1), (3, 4), (5, 7), (6, 2), (11, 9)] {
         for border in borders(DType::F32) {

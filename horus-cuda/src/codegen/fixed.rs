@@ -10,11 +10,18 @@ use super::params::Params;
 use super::{PRELUDE, Pointer, Program, REDUCE, Shapes, assemble, blocks};
 
 /// Rows that one block reduces.
-const LINES: usize = 4;
+pub(super) const LINES: usize = 4;
 /// Bins counted in shared memory; more go straight to global memory.
 const SHARED_BINS: usize = 8192;
 
-fn program(headers: &[&str], code: &str, params: Params, grid: [u32; 2], block: usize, shared: usize) -> Program {
+pub(super) fn program(
+    headers: &[&str],
+    code: &str,
+    params: Params,
+    grid: [u32; 2],
+    block: usize,
+    shared: usize,
+) -> Program {
     let (declaration, bytes, pointers) = params.finish();
     Program {
         source: assemble(headers, &declaration, code),
@@ -28,21 +35,26 @@ fn program(headers: &[&str], code: &str, params: Params, grid: [u32; 2], block: 
     }
 }
 
-fn head(threads: usize) -> String {
+pub(super) fn head(threads: usize) -> String {
     format!(
         "extern \"C\" __global__ void __launch_bounds__({threads}) hs_kernel(const __grid_constant__ hs_params p) {{\n"
     )
 }
 
-pub(super) fn row_reduce(how: RowReduce, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
-    let (input, out) = (shapes.inputs[0], shapes.output);
-    let (t, a) = (input.dtype.name(), out.dtype.name());
-    let code = match how {
+/// What a row reduction is called in `reduce.cuh`.
+pub(super) fn row_code(how: RowReduce) -> &'static str {
+    match how {
         RowReduce::Sum => "HS_SUM",
         RowReduce::SquaredDeviation => "HS_SQUARED",
         RowReduce::Min => "HS_MIN",
         RowReduce::Max => "HS_MAX",
-    };
+    }
+}
+
+pub(super) fn row_reduce(how: RowReduce, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
+    let (input, out) = (shapes.inputs[0], shapes.output);
+    let (t, a) = (input.dtype.name(), out.dtype.name());
+    let code = row_code(how);
     let mut p = Params::default();
     p.pointer(a, "out", Pointer::Output { offset: 0 });
     p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
@@ -93,7 +105,7 @@ pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Program, DeviceErro
     let _ = writeln!(
         s,
         "    const int lane = threadIdx.x;\n    {a}* lanes = reinterpret_cast<{a}*>(hs_smem);\n    \
-         lanes[lane] = hs_lane<{code}, {a}>(p.in, p.count, lane, ({a})0);\n    hs_halves<{code}>(lanes, lane);\n    \
+         lanes[lane] = hs_lane<{code}, {a}, 64>(p.in, p.count, lane, ({a})0);\n    hs_halves<{code}>(lanes, lane);\n    \
          if (lane == 0) *p.out = lanes[0];\n}}"
     );
     Ok(program(&[PRELUDE, REDUCE], &s, p, [1, 1], LANES, LANES * out.dtype.size()))

@@ -17,6 +17,11 @@ impl Map<'_> {
         format!("reinterpret_cast<{}*>(hs_smem + {byte})", dtype.name())
     }
 
+    /// Columns of a filter in the body of a loop: whole vectors of `dtype`.
+    fn piece(&self, dtype: DType) -> usize {
+        self.tuning.piece.next_multiple_of(super::vector(dtype))
+    }
+
     fn reserve(&mut self, bytes: usize) {
         self.shared = self.shared.max(bytes);
     }
@@ -79,10 +84,11 @@ impl Map<'_> {
         };
         let _ = writeln!(
             self.body,
-            "    hs_dense<{step}, {}, {height}, {width}, {pitch}, {rows}, {cols}, {count}, {}, {}, {fixed}>({}, {taps}, {array});",
+            "    hs_dense<{step}, {}, {height}, {width}, {pitch}, {rows}, {cols}, {count}, {}, {}, {fixed}, {}>({}, {taps}, {array});",
             dtype.name(),
             tile.cols,
             tile.left - anchor_x,
+            self.piece(dtype),
             self.thread_tile(dtype, self.kept, tile.cols, tile.up - anchor_y),
         );
     }
@@ -146,7 +152,7 @@ impl Map<'_> {
             "        hs_load_tile<{b}, {b}, {}, {tc}, {tc}, {threads}>({}, in{input}, y0 - {anchor_y} + {first}, x0 - {}, p.aligned{input}, {value});\n        \
              hs_load_taps<{}, {threads}>({taps}, {from} + {first} * {pitch});\n        \
              hs_commit();\n        hs_wait<0>();\n        __syncthreads();\n        \
-             hs_dense<{step}, {}, {band}, {width}, {pitch}, {rows}, {cols}, 1, {tc}, {}, false>({}, {taps}, {array});\n        \
+             hs_dense<{step}, {}, {band}, {width}, {pitch}, {rows}, {cols}, 1, {tc}, {}, false, {}>({}, {taps}, {array});\n        \
              __syncthreads();",
             tile.rows,
             self.at(dtype, self.kept),
@@ -154,6 +160,7 @@ impl Map<'_> {
             band * pitch,
             dtype.name(),
             tile.left - anchor_x,
+            self.piece(dtype),
             self.thread_tile(dtype, self.kept, tile.cols, 0),
             b = border_name(border),
             tc = tile.cols,

@@ -156,22 +156,13 @@ impl Map<'_> {
             let array = self.read(l)?;
             code.define(l, &array);
         }
-        let dtype = self.result_type();
+        let dtype = self.kernel.result_type();
         let array = code.result(&mut self.body, &mut self.params, dtype, self.block.rows, self.block.cols);
         let _ = writeln!(
             self.body,
             "    hs_store_block(p.out + plane * p.out_plane, p.out_start, p.width, y, x, p.row1, p.out_aligned, {array});"
         );
         Ok(())
-    }
-
-    fn result_type(&self) -> DType {
-        match self.kernel.result {
-            Some(horus_core::kernel::Val::Leaf(l)) => self.kernel.leaves[l].dtype,
-            Some(horus_core::kernel::Val::Instr(i)) => self.kernel.code[i].result,
-            Some(horus_core::kernel::Val::Const(s)) => s.dtype(),
-            None => DType::F32,
-        }
     }
 
     fn advance(&mut self, code: &mut Code<'_>, lazy: &[bool]) -> Result<(), DeviceError> {

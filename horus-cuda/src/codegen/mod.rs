@@ -13,6 +13,7 @@ mod leaves;
 mod map;
 mod params;
 mod pointwise;
+mod reduced;
 mod schedule;
 
 use horus_core::device::Geometry;
@@ -103,6 +104,7 @@ pub fn generate(kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning, limits: L
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits),
         Kernel::Transpose => fixed::transpose(shapes),
         Kernel::RowReduce(how) => fixed::row_reduce(*how, shapes),
+        Kernel::MapReduce(map, how) => reduced::generate(map, *how, shapes),
         Kernel::Fold(how) => fixed::fold(*how, shapes),
         &Kernel::Histogram { bins, lo, hi } => fixed::histogram(bins, lo, hi, shapes),
         Kernel::Source(_) | Kernel::Merge => {

@@ -309,6 +309,22 @@ fn others() -> Vec<Case> {
     let column = Shape { width: 1, ..ALIGNED };
     let deviation = Kernel::RowReduce(RowReduce::SquaredDeviation);
     all.push(case("row_squared_deviation", deviation, vec![whole(ALIGNED, DType::F32), f64s(one)], f64s(column)));
+    let Kernel::Map(chain) = pixel_chain() else { return all };
+    for how in [RowReduce::Sum, RowReduce::Min, RowReduce::Max] {
+        for shape in [ALIGNED, SMALL] {
+            let inputs = vec![whole(shape, DType::F32); 3];
+            let output = whole(Shape { width: 1, ..shape }, how.result(DType::F32));
+            let kernel = Kernel::MapReduce(chain.clone(), how);
+            all.push(case(format!("{} of a chain {}", how.name(), shape.width), kernel, inputs, output));
+        }
+    }
+    let inputs = vec![whole(ALIGNED, DType::F32), whole(ALIGNED, DType::F32), whole(ALIGNED, DType::F32), f64s(one)];
+    let deviation = Kernel::MapReduce(chain, RowReduce::SquaredDeviation);
+    let mut strip = case("row_squared_deviation of a chain", deviation, inputs, f64s(column));
+    strip.inputs[1].window = Window::new(5, 60);
+    strip.output.window = Window::new(8, 60);
+    strip.rows = Window::new(9, 58);
+    all.push(strip);
     // Leaves of every kind in one kernel.
     let f = DType::F32;
     let ops = [

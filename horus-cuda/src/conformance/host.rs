@@ -149,6 +149,14 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
+        Kernel::MapReduce(map, how) => {
+            let shape = horus_core::shape::Shape { width: inputs[0].geometry.shape.width, ..out.shape };
+            let geometry = Geometry { shape, dtype: map.result_type(), window: rows };
+            let mut values = HostImage::zeroed(geometry);
+            evaluate(&Kernel::Map(map.clone()), &inputs[..map.inputs], &mut values, rows);
+            let all: Vec<HostImage> = std::iter::once(values).chain(inputs[map.inputs..].iter().cloned()).collect();
+            evaluate(&Kernel::RowReduce(*how), &all, output, rows);
+        }
         Kernel::Fold(how) => dispatch!(out.dtype, T => {
             let g = inputs[0].geometry;
             let all = (0..g.shape.channels).flat_map(|c| (0..g.shape.height).map(move |y| (c, y)))

@@ -3,6 +3,7 @@
 //! They run inside the device's thread pool, and divide their rows among its threads where that pays. No result depends
 //! on the division.
 
+pub(crate) mod fused;
 mod histogram;
 mod layout;
 mod rows;
@@ -43,7 +44,7 @@ pub fn launch(launch: Launch<'_>, isa: Isa) -> Result<(), DeviceError> {
             let bins = histogram::Bins { lo, hi, bins };
             dispatch!(dtype, T => histogram::count(isa, view::<T>(inputs, 0)?, bins, out(output)?, rows));
         }
-        Kernel::Source(_) | Kernel::Map(_) => {
+        Kernel::Source(_) | Kernel::Map(_) | Kernel::MapReduce(..) => {
             return Err(DeviceError::Unsupported { kernel: kernel.name(), dtype });
         }
     }

@@ -1,0 +1,96 @@
+//! Reductions along rows of an expression that is never stored: each lane evaluates it for its own pixels.
+
+use std::fmt::Write as _;
+
+use horus_core::error::DeviceError;
+use horus_core::kernel::{LeafOp, MapKernel};
+use horus_core::ops::reduce::{LANES, RowReduce};
+
+use super::expr::{Code, each_pixel};
+use super::fixed::{LINES, head, program, row_code};
+use super::params::Params;
+use super::{PRELUDE, Pointer, Program, REDUCE, Shapes, blocks};
+
+/// Reads of all leaves together that a lane has in flight.
+const IN_FLIGHT: usize = 16;
+
+pub(super) fn generate(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
+    let out = shapes.output;
+    let (a, code_name) = (out.dtype.name(), row_code(how));
+    let ahead = (IN_FLIGHT / kernel.leaves.len().max(1)).clamp(2, IN_FLIGHT);
+    let mut p = Params::default();
+    p.pointer(a, "out", Pointer::Output { offset: 0 });
+    for (i, g) in shapes.inputs.iter().enumerate().take(kernel.inputs) {
+        p.pointer(&format!("const {}", g.dtype.name()), &format!("in{i}"), Pointer::Input { index: i, offset: 0 });
+        p.long(&format!("plane{i}"), g.plane() as i64);
+        p.int(&format!("start{i}"), g.window.start);
+    }
+    let mean = how == RowReduce::SquaredDeviation;
+    if mean {
+        let index = kernel.inputs;
+        let g = shapes.inputs[index];
+        p.pointer("const f64", "mean", Pointer::Input { index, offset: g.row(0, 0) * g.dtype.size() });
+    }
+    p.long("out_plane", out.plane() as i64);
+    p.int("width", shapes.inputs[0].shape.width.cast_signed());
+    p.int("out_start", out.window.start);
+    p.int("row0", shapes.rows.start);
+    p.int("row1", shapes.rows.end);
+    let threads = LANES * LINES;
+    let mut s = head(threads);
+    let _ = writeln!(
+        s,
+        "    const int lane = threadIdx.x & {m}, line = threadIdx.x / {LANES}, plane = blockIdx.y;\n    \
+         const int y = p.row0 + (int)blockIdx.x * {LINES} + line, count = y < p.row1 ? p.width : 0;\n    \
+         {a}* lanes = reinterpret_cast<{a}*>(hs_smem) + line * {LANES};\n    \
+         const {a} mean = {mean};\n    {a} acc = hs_identity<{code_name}, {a}>();",
+        m = LANES - 1,
+        mean = if mean { "*p.mean" } else { "0" },
+    );
+    let mut code = Code::new(kernel);
+    let order = code.order();
+    let mut reads = String::new();
+    for &l in &order {
+        let leaf = &kernel.leaves[l];
+        let (i, t) = (leaf.input(&kernel.stages), leaf.dtype.name());
+        let channel = match leaf.op {
+            LeafOp::LoadChannel(_, c) => {
+                p.int(&format!("channel{l}"), c.cast_signed());
+                format!("p.channel{l}")
+            }
+            _ => "plane".into(),
+        };
+        let _ =
+            writeln!(s, "    const {t}* q{l} = p.in{i} + {channel} * p.plane{i} + (i64)(y - p.start{i}) * p.width;");
+        let _ = writeln!(reads, "    {t} l{l}[1][{ahead}];");
+        each_pixel(
+            &mut reads,
+            1,
+            ahead,
+            &format!("l{l}[r][c] = i + {LANES} * c < count ? q{l}[i + {LANES} * c] : ({t})0;"),
+        );
+        code.define(l, &format!("l{l}"));
+    }
+    let _ = writeln!(s, "#pragma unroll 1\n    for (int i = lane; i < count; i += {}) {{\n{reads}", LANES * ahead);
+    let lazy = vec![false; kernel.leaves.len()];
+    code.advance(&mut s, &mut p, 1, ahead, &lazy, |l, _, _| {
+        Err(DeviceError::Driver(format!("leaf {l} of a reduction is read late")))
+    })?;
+    let result = code.result(&mut s, &mut p, kernel.result_type(), 1, ahead);
+    // Beyond the row nothing is accumulated; within it, in order.
+    each_pixel(
+        &mut s,
+        1,
+        ahead,
+        &format!(
+            "if (i + {LANES} * c < count) acc = hs_combine<{code_name}, {a}>(acc, hs_value<{code_name}, {a}>({result}[r][c], mean));"
+        ),
+    );
+    let _ = writeln!(
+        s,
+        "    }}\n    lanes[lane] = acc;\n    hs_halves<{code_name}>(lanes, lane);\n    \
+         if (lane == 0 && y < p.row1) p.out[plane * p.out_plane + y - p.out_start] = lanes[0];\n}}"
+    );
+    let grid = [blocks(shapes.rows.len().div_ceil(LINES), "a reduction")?, blocks(out.shape.channels, "planes")?];
+    Ok(program(&[PRELUDE, REDUCE], &s, p, grid, threads, threads * out.dtype.size()))
+}
