@@ -24,9 +24,11 @@
 //! [`Session`] picks the device; [`Image`](prelude::Image) holds the operations. How it works is told in
 //! `ARCHITECTURE.md` of the repository.
 
+mod ranks;
 mod session;
 
 pub use horus_core as core;
+pub use ranks::ranks;
 pub use session::{Builder, Session};
 
 /// What a program needs: `use horus::prelude::*`.

@@ -4,12 +4,14 @@ use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use horus_core::comm::{Alone, Communicator};
+use horus_core::comm::Communicator;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
+
+use crate::ranks;
 
 /// An open session: images live in it, and programs run on its device. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -18,8 +20,9 @@ pub struct Session(CoreSession);
 impl Session {
     /// A session on what is there.
     ///
-    /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`), `HORUS_THREADS` (a number) and `HORUS_MODE`
-    /// (`naive`, `lazy`, `fused`).
+    /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`), `HORUS_THREADS` (a number), `HORUS_MODE`
+    /// (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank,
+    /// `node:2,1` for each node, or `measure`).
     ///
     /// # Errors
     /// [`Error::Config`] if the environment asks for what does not exist.
@@ -70,6 +73,7 @@ pub struct Builder {
     device: Option<String>,
     threads: Option<usize>,
     mode: Option<Mode>,
+    weights: Option<Vec<f64>>,
     comm: Option<Arc<dyn Communicator>>,
     configure: Vec<Configure>,
 }
@@ -81,7 +85,7 @@ impl Builder {
         self
     }
 
-    /// Threads of the CPU device (default: one per core). Results do not depend on it.
+    /// Threads of the CPU device (default: one per core, divided among the ranks that share the cores). Results do not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
@@ -93,15 +97,16 @@ impl Builder {
         self
     }
 
-    /// Runs on the ranks of `comm`.
+    /// Runs on the ranks of `comm` (default: [`ranks`](crate::ranks)).
     pub fn communicator(mut self, comm: Arc<dyn Communicator>) -> Self {
         self.comm = Some(comm);
         self
     }
 
     /// Divides rows among ranks in proportion to `weights`, one per rank.
-    pub fn weights(self, weights: Vec<f64>) -> Self {
-        self.with(move |b| b.weights(weights))
+    pub fn weights(mut self, weights: Vec<f64>) -> Self {
+        self.weights = Some(weights);
+        self
     }
 
     /// Calls `observer` before each step of each evaluation.
@@ -149,11 +154,23 @@ impl Builder {
             Some(m) => m,
             None => parsed("HORUS_MODE", Mode::from_str)?.unwrap_or_default(),
         };
-        let device: Box<dyn Device> = match name.parse()? {
-            Choice::Auto | Choice::Cpu => Box::new(CpuDevice::new(threads)?),
+        let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
+        let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
+        let open = || -> Result<Box<dyn Device>> {
+            Ok(match name.parse()? {
+                Choice::Auto | Choice::Cpu => Box::new(CpuDevice::new(threads)?),
+            })
         };
+        let device = open()?;
         log::info!("computing on {}", device.name());
-        let builder = CoreSession::on(device).communicator(self.comm.unwrap_or_else(|| Arc::new(Alone))).mode(mode);
+        let weights = match (self.weights, variable("HORUS_WEIGHTS")) {
+            (None, Some(text)) => Some(ranks::weights(&text, &*comm, &open)?),
+            (given, _) => given,
+        };
+        let mut builder = CoreSession::on(device).communicator(comm).mode(mode);
+        if let Some(weights) = weights {
+            builder = builder.weights(weights);
+        }
         let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
         Ok(Session(builder.build()?))
     }

@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "LIST", default_value = "1,2,3", value_delimiter = ',', value_parser = parse_sigma)]
     pub sigma_v: Vec<f64>,
 
-    /// Worker threads per rank (all cores if not given)
+    /// Worker threads per rank (all cores, divided among the ranks that share them, if not given)
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 

@@ -5,6 +5,7 @@
 //! checked ([`verify`]) and executed ([`execute`]) on a [`device`] and a communicator ([`comm`]).
 //! `ARCHITECTURE.md` in the repository tells the story.
 
+pub mod agree;
 pub mod buffer;
 pub mod comm;
 pub mod cpu;

@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::agree::agree_on_plan;
 use crate::buffer::{HostBuffer, Pool};
-use crate::comm::{Alone, Communicator};
+use crate::comm::{Alone, Communicator, guarded};
 use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
@@ -161,12 +162,12 @@ impl SessionBuilder {
     /// The session.
     ///
     /// # Errors
-    /// [`Error::Config`] if there is not one weight per rank.
+    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them.
     pub fn build(self) -> Result<Session> {
         let ranks = self.comm.size();
         let partition = match self.weights {
             None => Partition::equal(ranks),
-            Some(w) if w.len() == ranks => Partition::weighted(&w),
+            Some(w) if w.len() == ranks => Partition::weighted(&w).map_err(Error::Config)?,
             Some(w) => return Err(Error::Config(format!("{} weights given for {ranks} ranks", w.len()))),
         };
         let state = Mutable {
@@ -300,8 +301,8 @@ impl Session {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The communicator.
-    pub(crate) fn comm(&self) -> &dyn Communicator {
+    /// The ranks that run the program together.
+    pub fn comm(&self) -> &dyn Communicator {
         &*self.0.comm
     }
 
@@ -367,11 +368,12 @@ impl Session {
         if let Some(cause) = &state.lost {
             return Err(Error::Config(format!("the session cannot go on after an earlier error: {cause}")));
         }
-        let result = self.try_run(state, targets, wants);
+        let comm = &*self.0.comm;
+        let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants));
         if let Err(e) = &result {
             state.lost = Some(e.to_string());
             state.images.clear();
-            self.0.comm.abort(&e.to_string());
+            comm.abort(&e.to_string());
         }
         result
     }
@@ -384,6 +386,7 @@ impl Session {
         let disposable = state.program.disposable(&graph, &records);
         let plan = self.plan(state, graph.clone(), &wants, &disposable)?;
         state.trace.span(start, "planning", "optimise and plan");
+        agree_on_plan(&*self.0.comm, &graph, &wants, &plan)?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
         let observe = |step, steps, text: &dyn Fn() -> String| {

@@ -21,7 +21,9 @@ use std::path::Path;
 
 pub use save::{Depth, SaveOptions, Scale, Scaling};
 
+use crate::agree::agree_on;
 use crate::buffer::HostBuffer;
+use crate::comm::guarded;
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -61,7 +63,7 @@ impl AnyImage {
         let site = Location::caller();
         let path = path.as_ref();
         let mut pixels = None;
-        let answer = on_root(session, "open", || {
+        let answer = on_root(session, "opening a picture", || {
             let picture = decode::read(path)?;
             let header = header(picture.shape, picture.dtype);
             pixels = Some(picture.pixels);
@@ -126,9 +128,10 @@ fn on_root(
 ) -> Result<Result<Vec<u8>, String>> {
     const DONE: u8 = 1;
     let comm = session.comm();
+    agree_on(comm, op)?;
     let mut message = Vec::new();
     if comm.rank() == 0 {
-        match work() {
+        match guarded(comm, op, work) {
             Ok(answer) => {
                 message.push(DONE);
                 message.extend(answer);
