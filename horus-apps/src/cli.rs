@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long)]
     pub explain: bool,
 
-    /// Write a trace for chrome://tracing or Perfetto
+    /// Write a trace of all ranks for chrome://tracing or Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 

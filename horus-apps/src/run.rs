@@ -65,13 +65,12 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
     bar.finish();
     let scale = saved?;
     let time = started.elapsed();
-    if !first {
-        return Ok(());
+    if let Some(path) = &args.trace
+        && let Some(trace) = session.trace_json()?
+    {
+        write_trace(path, &trace)?;
     }
-    if let Some(path) = &args.trace {
-        write_trace(path, &session.trace_json())?;
-    }
-    if args.quiet {
+    if !first || args.quiet {
         return Ok(());
     }
     let summary = Summary {

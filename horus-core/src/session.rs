@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::agree::agree_on_plan;
+use crate::agree::{agree_on, agree_on_plan};
 use crate::buffer::{HostBuffer, Pool};
-use crate::comm::{Alone, Communicator, guarded};
+use crate::comm::{Alone, Communicator, gather_bytes, guarded};
 use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
@@ -267,9 +267,17 @@ impl Session {
         self.lock().stats
     }
 
-    /// When each step ran, as JSON for Chrome's trace viewer or Perfetto.
-    pub fn trace_json(&self) -> String {
-        self.lock().trace.json()
+    /// When each step ran on each rank, as JSON for Chrome's trace viewer or Perfetto; on rank 0, nothing elsewhere. All
+    /// ranks must ask.
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    pub fn trace_json(&self) -> Result<Option<String>> {
+        let comm = self.comm();
+        agree_on(comm, "gathering traces")?;
+        let mine = self.lock().trace.json_events();
+        let all = gather_bytes(comm, mine.as_bytes()).map_err(|e| e.during(comm.rank(), "gathering traces"))?;
+        Ok(all.map(|parts| crate::trace::json(&parts)))
     }
 
     /// Evaluates everything that is recorded and can be observed, and waits until the device is done.

@@ -97,6 +97,24 @@ impl Communicator for Alone {
     fn abort(&self, _message: &str) {}
 }
 
+/// Every rank's bytes, in the order of ranks: on rank 0, nothing elsewhere.
+///
+/// # Errors
+/// When another rank failed or went away.
+pub fn gather_bytes(comm: &dyn Communicator, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>, CommError> {
+    let lengths = comm.gather(mine.len() as u64)?;
+    if comm.rank() > 0 {
+        let sends: &[(usize, &[u8])] = if mine.is_empty() { &[] } else { &[(0, mine)] };
+        return comm.exchange(sends, &mut []).map(|()| None);
+    }
+    let mut all: Vec<Vec<u8>> = lengths.iter().map(|n| vec![0; *n as usize]).collect();
+    all[0].copy_from_slice(mine);
+    let others = all.iter_mut().enumerate().skip(1).filter(|(_, b)| !b.is_empty());
+    let mut receives: Vec<_> = others.map(|(rank, b)| (rank, &mut b[..])).collect();
+    comm.exchange(&[], &mut receives)?;
+    Ok(Some(all))
+}
+
 /// Runs `work`, in which other ranks may wait for this one: they are told if it panics.
 pub fn guarded<R>(comm: &dyn Communicator, what: &str, work: impl FnOnce() -> R) -> R {
     struct Guard<'a>(&'a dyn Communicator, &'a str);

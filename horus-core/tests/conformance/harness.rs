@@ -149,7 +149,8 @@ pub(crate) fn run(program: &Program, place: Place) -> Vec<Image> {
     first
 }
 
-fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) -> Vec<Image> {
+/// The program's roots on one rank of `comm`.
+pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) -> Vec<Image> {
     let cpu = CpuDevice::new(Some(1)).unwrap();
     let device: Box<dyn Device> =
         if place.separate { Box::new(Simulated::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
