@@ -18,6 +18,7 @@ pub mod graph;
 pub mod image;
 pub mod io;
 pub mod kernel;
+pub mod movement;
 pub mod ops;
 pub mod optimize;
 pub mod partition;

@@ -14,6 +14,7 @@ use crate::error::{Error, Result, Site};
 use crate::execute::{Context, Stored, execute};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::kernel::Kernel;
+use crate::movement::Load;
 use crate::optimize::{lower::lower, optimize};
 use crate::partition::Partition;
 use crate::plan::{Counts, Mode, Plan, Setting, Want, plan};
@@ -21,7 +22,6 @@ use crate::program::{Extract, Program, RecordId};
 use crate::shape::{Shape, Window};
 use crate::state::{Placement, Residency, State};
 use crate::trace::Trace;
-use crate::transfer::Moved;
 use crate::verify::verify;
 
 /// Operations recorded before the program is evaluated without being asked.
@@ -62,7 +62,7 @@ pub struct Stats {
     /// [`SessionBuilder::compare_naive`]).
     pub naive: Counts,
     /// What this rank sent to others.
-    pub sent: Moved,
+    pub sent: Load,
 }
 
 /// A session: a device, a communicator, and the images and programs recorded on them. Cheap to clone.
