@@ -37,8 +37,10 @@ pub mod prelude {
     pub use horus_core::dtype::{DType, Float, Pixel, Scalar};
     pub use horus_core::error::{Error, Result};
     pub use horus_core::filters;
+    pub use horus_core::forecast::Forecast;
     pub use horus_core::image::{Image, Value};
     pub use horus_core::io::{AnyImage, Depth, SaveOptions, Scale, Scaling};
+    pub use horus_core::movement::Link;
     pub use horus_core::ops::geometric::{Flip, Interpolation};
     pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
     pub use horus_core::plan::Mode;

@@ -1,7 +1,6 @@
 //! What surrounds a detector: the session, the picture, progress, saving, the summary.
 
 use std::io::{Write, stdout};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,6 +8,7 @@ use std::time::Instant;
 use clap::{CommandFactory, FromArgMatches};
 use horus::core::agree::agree_on;
 use horus::core::comm::Communicator;
+use horus::core::io::on_root;
 use horus::prelude::*;
 
 use crate::cli::Args;
@@ -61,14 +61,22 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
     let session = session(args, comm, &bar)?;
     let image = AnyImage::open(&session, &args.input)?.to_luminance_unit()?;
     let params = args.params();
-    let saved = detector(&image, &params).and_then(|lines| lines.save_with(&args.output, &args.save_options()));
+    let lines = detector(&image, &params)?;
+    if let Some(ranks) = args.dry_run_ranks {
+        let forecast = lines.forecast(ranks.get(), args.link())?;
+        if first {
+            print(&forecast);
+        }
+        return Ok(());
+    }
+    let saved = lines.save_with(&args.output, &args.save_options());
     bar.finish();
     let scale = saved?;
     let time = started.elapsed();
-    if let Some(path) = &args.trace
-        && let Some(trace) = session.trace_json()?
-    {
-        write_trace(path, &trace)?;
+    if let Some(path) = &args.trace {
+        let trace = session.trace_json()?.unwrap_or_default();
+        let written = || std::fs::write(path, &trace).map(|()| Vec::new()).map_err(|e| e.to_string());
+        on_root(&session, "writing the trace", written)?.map_err(|e| Error::write(path, e))?;
     }
     if !first || args.quiet {
         return Ok(());
@@ -84,8 +92,7 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
         output: args.output.display().to_string(),
         scale,
     };
-    // A closed pipe behind stdout is no failure of the run: the picture is written.
-    let _ = writeln!(stdout(), "{summary}");
+    print(&summary);
     Ok(())
 }
 
@@ -107,13 +114,14 @@ fn session(args: &Args, comm: &Arc<dyn Communicator>, bar: &Arc<Bar>) -> Result<
         builder = builder.device(device);
     }
     if args.explain && first {
-        builder = builder.explain(|text| println!("{text}"));
+        builder = builder.explain(|text| print(&text));
     }
     builder.build()
 }
 
-fn write_trace(path: &Path, trace: &str) -> Result<()> {
-    std::fs::write(path, trace).map_err(|e| Error::write(path, e))
+fn print(text: &impl std::fmt::Display) {
+    // A closed pipe behind stdout is no failure of the run.
+    let _ = writeln!(stdout(), "{text}");
 }
 
 /// A message without its line breaks: a driver's or a compiler's may have many.

@@ -14,6 +14,7 @@ pub mod dtype;
 pub mod error;
 pub mod execute;
 pub mod filters;
+pub mod forecast;
 pub mod graph;
 pub mod image;
 pub mod io;

@@ -12,15 +12,16 @@ use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
 use crate::execute::{Context, Stored, execute};
+use crate::forecast::{Forecast, forecast};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::kernel::Kernel;
-use crate::movement::Load;
+use crate::movement::{Link, Load};
 use crate::optimize::{lower::lower, optimize};
 use crate::partition::Partition;
 use crate::plan::{Counts, Mode, Plan, Setting, Want, plan};
 use crate::program::{Extract, Program, RecordId};
 use crate::shape::{Shape, Window};
-use crate::state::{Placement, Residency, State};
+use crate::state::{Halo, Placement, Residency, State};
 use crate::trace::Trace;
 use crate::verify::verify;
 
@@ -86,6 +87,8 @@ struct Inner {
 struct Mutable {
     program: Program,
     images: HashMap<ValueId, Stored>,
+    /// Where images that were given to the session were then.
+    given: HashMap<ValueId, Placement>,
     stats: Stats,
     trace: Trace,
     /// An error that nobody has been told of yet.
@@ -173,6 +176,7 @@ impl SessionBuilder {
         let state = Mutable {
             program: Program::default(),
             images: HashMap::new(),
+            given: HashMap::new(),
             stats: Stats::default(),
             trace: Trace::new(self.comm.rank(), self.trace),
             error: None,
@@ -339,8 +343,7 @@ impl Session {
 
     /// An image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
     pub(crate) fn source_on_root(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, site: Site) -> Handle {
-        let placement = if self.ranks() == 1 { Placement::Replicated } else { Placement::Root };
-        self.keep(shape, dtype, pixels, placement, site)
+        self.keep(shape, dtype, pixels, Placement::Root, site)
     }
 
     fn keep(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, placement: Placement, site: Site) -> Handle {
@@ -350,10 +353,14 @@ impl Session {
         let residency = if unified { Residency::Both } else { Residency::Host };
         let (host, device) = if unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
         let geometry = Geometry { shape, dtype, window };
+        let given = placement;
+        // What the only rank has, every rank has.
+        let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
         let stored = Stored { geometry, state: State { residency, placement }, host, device };
         let mut state = self.lock();
         let value = state.program.new_value();
         state.images.insert(value, stored);
+        state.given.insert(value, given);
         let id = state.program.record(Op::Source(value), Vec::new(), shape, dtype, site);
         drop(state);
         Handle { session: self.clone(), shape, dtype, id }
@@ -369,6 +376,39 @@ impl Session {
         }
         let host = self.run(state, &[value.id], &[want])?;
         Ok(host.into_iter().next().flatten().map(Arc::new))
+    }
+
+    /// Plans for `ranks` ranks of equal speed what brings a value to rank 0's host, and tells what they would exchange.
+    /// Images stand where the program left them: what it read from files on rank 0, what it gave everywhere, what was
+    /// computed in strips.
+    pub(crate) fn forecast(&self, value: &Handle, ranks: usize, link: Link) -> Result<Forecast> {
+        let state = self.lock();
+        let Extract { graph, records } = state.program.extract(&[value.id]);
+        let mut wants = vec![Want::Root];
+        wants.resize(graph.roots.len(), Want::Keep);
+        let disposable = state.program.disposable(&graph, &records);
+        let unified = self.0.device.memory() == MemoryKind::Unified;
+        let partition = Partition::equal(ranks);
+        let setting = Setting { partition, unified, mode: self.0.mode, capacity: self.0.device.capacity() };
+        let residency = if unified { Residency::Both } else { Residency::Host };
+        let with = |fuse: bool| {
+            let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
+            let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
+            let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
+                _ if ranks == 1 => Placement::Replicated,
+                Some(given) => *given,
+                None => Placement::Strips(Halo::NONE),
+            };
+            let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
+            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone)
+        };
+        let fuse = self.0.mode == Mode::Fused;
+        let mut plan = with(fuse);
+        if fuse && !plan.fits {
+            plan = with(false);
+        }
+        verify(&plan)?;
+        Ok(forecast(&plan, link))
     }
 
     /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
@@ -438,6 +478,7 @@ impl Session {
         for v in freed.into_iter().chain(disposable) {
             state.images.remove(&v);
         }
+        state.given.retain(|v, _| state.images.contains_key(v));
         let delivered = plan.graph.roots.iter().take(targets.len()).map(|r| outcome.delivered.get(r).cloned());
         Ok(delivered.collect())
     }

@@ -120,8 +120,12 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Runs `work` on rank 0 and tells every rank how it went: its answer, or the reason why there is none.
-fn on_root(
+/// Runs `work` on rank 0 and tells every rank how it went: its answer, or the reason why there is none. `op` says what is
+/// done, for ranks that do something else.
+///
+/// # Errors
+/// When another rank failed, went away, or does something else.
+pub fn on_root(
     session: &Session,
     op: &str,
     work: impl FnOnce() -> Result<Vec<u8>, String>,
