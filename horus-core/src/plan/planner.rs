@@ -47,6 +47,8 @@ pub(super) struct Planner<'a> {
     pub(super) ledger: Option<Ledger>,
     /// For each node, the halo that its readers will ask for.
     pub(super) asked: Vec<Halo>,
+    /// For each node, the halo that filters over it need themselves: it will be exchanged in any case.
+    filtered: Vec<Halo>,
     /// For each node, why its footprints are fetched.
     fetched_because: Vec<String>,
     /// Predicted seconds of footprints, from rank 0 alone or from all.
@@ -78,6 +80,7 @@ impl<'a> Planner<'a> {
             consumers: graph.consumers(),
             ledger: setting.capacity.filter(|_| !setting.unified).map(Ledger::new),
             asked: vec![Halo::NONE; graph.nodes.len()],
+            filtered: vec![Halo::NONE; graph.nodes.len()],
             fetched_because: vec![String::new(); graph.nodes.len()],
             costs: HashMap::new(),
         };
@@ -95,6 +98,7 @@ impl<'a> Planner<'a> {
             for (i, input) in node.inputs.iter().enumerate() {
                 if let Access::Rows { reach, wrap } = node.op.access(i) {
                     let own = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
+                    self.filtered[input.0] = self.filtered[input.0].max(own);
                     let passed_on = if own.is_none() { Halo { wrap: false, ..self.asked[id.0] } } else { own };
                     self.asked[input.0] = self.asked[input.0].max(passed_on);
                 }
@@ -214,7 +218,10 @@ impl<'a> Planner<'a> {
         for (i, &source) in node.inputs.iter().enumerate() {
             if let Access::Rows { reach, wrap } = node.op.access(i) {
                 let need = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
-                self.borders(source, need, id);
+                // What will be exchanged in any case is exchanged now, if this result's halo can then be computed.
+                let deeper = Halo { up: need.up + extend.up, down: need.down + extend.down, ..need };
+                let now = if self.filtered[source.0].covers(deeper) { deeper } else { need };
+                self.borders(source, now, id);
                 if let Placement::Strips(have) = self.state(source).placement {
                     // What is left of the input's halo bounds how far beyond the strip the result can be computed.
                     extend.up = extend.up.min(have.up - need.up);
