@@ -81,7 +81,7 @@ pub(crate) fn messages(comm: MpiComm) -> Outcome {
 /// one rank and of ranks as threads, which other tests compare with it.
 pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
     let sizes = [(1, 1), (1, 9), (2, 5), (3, 17), (5, 4), (7, 33), (13, 8), (23, 31)];
-    for seed in 0..48u64 {
+    for seed in 0..200u64 {
         let mut random = Random(seed);
         let (height, width) = sizes[random.below(sizes.len() as u64)];
         let steps = 1 + random.below(12);
