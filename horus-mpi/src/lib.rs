@@ -4,8 +4,8 @@
 //! bindings of rsmpi (`mpi::ffi`), because the safe ones drop return codes: here every code is looked at. Nothing but
 //! standard MPI-3 is used.
 //!
-//! A process joins once ([`join`]) and leaves at its end. It never leaves others waiting: when it ends while they still
-//! evaluate, all are told and end ([`horus_core::agree`]); when it panics with a session open, it aborts the job.
+//! A process joins once (`join`) and leaves at its end. It never leaves others waiting: when it ends while they still
+//! evaluate, all are told and end (`agree` in the core); when it panics with a session open, it aborts the job.
 #![cfg(feature = "mpi")]
 
 mod codes;
