@@ -29,6 +29,8 @@ step() { printf '\n== %s\n' "$*"; "$@"; }
 
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
+# Compiled here, run on a GPU by scripts/gpu.sh.
+step cargo clippy -p horus-cuda --test gpu --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
 step cargo test --workspace
 # Under mpirun, with 1 to 5 ranks. Apart, because the other packages must build and pass without MPI.

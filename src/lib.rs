@@ -46,4 +46,5 @@ pub mod prelude {
     pub use horus_core::plan::Mode;
     pub use horus_core::session::{Progress, Stats};
     pub use horus_core::shape::{Border, Shape};
+    pub use horus_core::trace::Times;
 }

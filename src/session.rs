@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use horus_core::buffer::parse_bytes;
 use horus_core::comm::Communicator;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
@@ -20,9 +21,10 @@ pub struct Session(CoreSession);
 impl Session {
     /// A session on what is there.
     ///
-    /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`), `HORUS_THREADS` (a number), `HORUS_MODE`
-    /// (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank,
-    /// `node:2,1` for each node, or `measure`).
+    /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), `HORUS_THREADS` (a number),
+    /// `HORUS_MODE` (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank,
+    /// `node:2,1` for each node, or `measure`). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
+    /// M or G) bound what images may take on a GPU and what their copies may take on the host.
     ///
     /// # Errors
     /// [`Error::Config`] if the environment asks for what does not exist.
@@ -46,8 +48,11 @@ impl Deref for Session {
 /// A device asked for by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
+    /// A GPU if there is one that can be used, else the CPU.
     Auto,
     Cpu,
+    /// The GPU of this number; of several ranks on a node each takes another, if none is given.
+    Cuda(Option<usize>),
 }
 
 impl FromStr for Choice {
@@ -56,12 +61,42 @@ impl FromStr for Choice {
         match s {
             "auto" | "" => Ok(Choice::Auto),
             "cpu" => Ok(Choice::Cpu),
-            _ if s == "cuda" || s.starts_with("cuda:") => {
-                Err(Error::Config(format!("device {s:?}: this build of Horus has no CUDA backend")))
-            }
-            _ => Err(Error::Config(format!("device {s:?} is not one of auto, cpu, cuda, cuda:N"))),
+            "cuda" => Ok(Choice::Cuda(None)),
+            _ => s.strip_prefix("cuda:").and_then(|n| n.parse().ok()).map(|n| Choice::Cuda(Some(n))).ok_or_else(|| {
+                Error::Config(format!("device {s:?} is not one of auto, cpu, cuda, cuda:N (N the number of a GPU)"))
+            }),
         }
     }
+}
+
+/// The GPU of number `ordinal`, or one for the `rank`th rank of this node.
+#[cfg(feature = "cuda")]
+fn gpu(ordinal: Option<usize>, rank: usize) -> Result<Box<dyn Device>> {
+    let ordinal = match ordinal {
+        Some(n) => n,
+        None => rank % horus_cuda::CudaDevice::count()?,
+    };
+    Ok(Box::new(horus_cuda::CudaDevice::open(ordinal)?))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn gpu(_ordinal: Option<usize>, _rank: usize) -> Result<Box<dyn Device>> {
+    Err(Error::Config("no CUDA device: Horus was built without its feature `cuda`".into()))
+}
+
+/// Opens what was chosen, and says so.
+fn open(choice: Choice, threads: Option<usize>, rank: usize) -> Result<Box<dyn Device>> {
+    let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
+    let (device, why) = match choice {
+        Choice::Cpu => (cpu()?, "as asked".to_owned()),
+        Choice::Cuda(ordinal) => (gpu(ordinal, rank)?, "as asked".to_owned()),
+        Choice::Auto => match gpu(None, rank) {
+            Ok(device) => (device, "found a GPU".to_owned()),
+            Err(e) => (cpu()?, e.to_string()),
+        },
+    };
+    log::info!("computing on {}: {why}", device.name());
+    Ok(device)
 }
 
 type Configure = Box<dyn FnOnce(SessionBuilder) -> SessionBuilder>;
@@ -75,11 +110,12 @@ pub struct Builder {
     mode: Option<Mode>,
     weights: Option<Vec<f64>>,
     comm: Option<Arc<dyn Communicator>>,
+    rank_on_node: Option<usize>,
     configure: Vec<Configure>,
 }
 
 impl Builder {
-    /// The device: `auto` or `cpu`.
+    /// The device: `auto` (a GPU if there is one, else the CPU), `cpu`, `cuda` or `cuda:N`.
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
         self
@@ -100,6 +136,12 @@ impl Builder {
     /// Runs on the ranks of `comm` (default: [`ranks`](crate::ranks)).
     pub fn communicator(mut self, comm: Arc<dyn Communicator>) -> Self {
         self.comm = Some(comm);
+        self
+    }
+
+    /// Which of the ranks on this computer this one is: without a number of a GPU, each takes another.
+    pub fn rank_on_node(mut self, rank: usize) -> Self {
+        self.rank_on_node = Some(rank);
         self
     }
 
@@ -156,13 +198,11 @@ impl Builder {
         };
         let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
-        let open = || -> Result<Box<dyn Device>> {
-            Ok(match name.parse()? {
-                Choice::Auto | Choice::Cpu => Box::new(CpuDevice::new(threads)?),
-            })
-        };
+        let host_memory =
+            parsed("HORUS_HOST_MEMORY", |s| parse_bytes(s).ok_or_else(|| "bytes, or a number with K, M or G".into()))?;
+        let (choice, rank_on_node) = (name.parse::<Choice>()?, self.rank_on_node.unwrap_or(comm.local_rank()));
+        let open = || open(choice, threads, rank_on_node);
         let device = open()?;
-        log::info!("computing on {}", device.name());
         let weights = match (self.weights, variable("HORUS_WEIGHTS")) {
             (None, Some(text)) => Some(ranks::weights(&text, &*comm, &open)?),
             (given, _) => given,
@@ -171,6 +211,7 @@ impl Builder {
         if let Some(weights) = weights {
             builder = builder.weights(weights);
         }
+        builder = builder.host_memory(host_memory.unwrap_or(usize::MAX));
         let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
         Ok(Session(builder.build()?))
     }
@@ -192,7 +233,9 @@ mod tests {
     fn devices_are_chosen_by_name() {
         assert_eq!("auto".parse::<Choice>().unwrap(), Choice::Auto);
         assert_eq!("cpu".parse::<Choice>().unwrap(), Choice::Cpu);
-        assert!("cuda:0".parse::<Choice>().unwrap_err().to_string().contains("no CUDA backend"));
+        assert_eq!("cuda".parse::<Choice>().unwrap(), Choice::Cuda(None));
+        assert_eq!("cuda:3".parse::<Choice>().unwrap(), Choice::Cuda(Some(3)));
+        assert!("cuda:x".parse::<Choice>().unwrap_err().to_string().contains("not one of"));
         assert!("tpu".parse::<Choice>().unwrap_err().to_string().contains("not one of"));
     }
 }

@@ -73,7 +73,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Say more; twice for debugging
+    /// Say which device was taken and where the time went; twice for debugging
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 }

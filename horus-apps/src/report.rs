@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use horus::core::device::Compilation;
 use horus::prelude::*;
 
 use crate::detectors::Params;
@@ -18,6 +19,44 @@ pub(crate) struct Summary<'a> {
     pub(crate) stats: Stats,
     pub(crate) output: String,
     pub(crate) scale: Option<Scale>,
+    pub(crate) breakdown: Option<Breakdown>,
+}
+
+/// What the time went into.
+pub(crate) struct Breakdown {
+    /// Opening the device.
+    pub(crate) start: Duration,
+    /// Reading and decoding the picture.
+    pub(crate) read: Duration,
+    /// Evaluating.
+    pub(crate) times: Times,
+    /// What of `times` went into making kernels.
+    pub(crate) compilation: Compilation,
+    /// Encoding and writing the result.
+    pub(crate) write: Duration,
+}
+
+impl fmt::Display for Breakdown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |t: Duration| t.as_secs_f64() * 1e3;
+        let Times { planning, upload, kernels, download, communication, rest } = self.times;
+        let Compilation { time, compiled, from_disk } = self.compilation;
+        write!(
+            f,
+            "ms: start {:.1}, read {:.1}, plan {:.1}, compile {:.1} ({compiled} compiled, {from_disk} from disk), upload {:.1}, \
+             kernels {:.1}, download {:.1}, exchange {:.1}, other {:.1}, write {:.1}",
+            ms(self.start),
+            ms(self.read),
+            ms(planning),
+            ms(time),
+            ms(upload),
+            ms(kernels.saturating_sub(time)),
+            ms(download),
+            ms(communication),
+            ms(rest),
+            ms(self.write)
+        )
+    }
 }
 
 impl fmt::Display for Summary<'_> {
@@ -33,6 +72,9 @@ impl fmt::Display for Summary<'_> {
         )?;
         let ranks = if self.ranks == 1 { "1 rank".to_owned() } else { format!("{} ranks", self.ranks) };
         writeln!(f, "ran on {}, {ranks}, in {:.3} s", self.device, self.time.as_secs_f64())?;
+        if let Some(breakdown) = &self.breakdown {
+            writeln!(f, "{breakdown}")?;
+        }
         let Stats { made, naive, .. } = &self.stats;
         writeln!(
             f,
@@ -77,11 +119,25 @@ mod tests {
             stats: stats(),
             output: "lines.png".into(),
             scale: Some(Scale { low: 0.0, high: 2.5, full: 255 }),
+            breakdown: None,
         };
         let lines: Vec<String> = summary.to_string().lines().map(str::to_owned).collect();
         assert_eq!(lines[0], "convrot: 640 x 480 pixels, 12 orientations, 9 scales (3,5,7 along x 1,2,3 across)");
         assert_eq!(lines[1], "ran on cpu, 1 rank, in 1.500 s");
         assert_eq!(lines[2], "made 2 copies and 0 exchanges; a naive run makes 1500 and 12");
         assert_eq!(lines[3], "wrote lines.png, scaled 0..2.5 -> 0..255");
+    }
+
+    #[test]
+    fn a_breakdown_tells_compilation_from_kernels() {
+        let ms = Duration::from_millis;
+        let times = Times { planning: ms(2), upload: ms(3), kernels: ms(100), download: ms(4), ..Times::default() };
+        let compilation = Compilation { time: ms(60), compiled: 2, from_disk: 1 };
+        let b = Breakdown { start: ms(10), read: ms(5), times, compilation, write: ms(7) };
+        assert_eq!(
+            b.to_string(),
+            "ms: start 10.0, read 5.0, plan 2.0, compile 60.0 (2 compiled, 1 from disk), upload 3.0, kernels 40.0, \
+             download 4.0, exchange 0.0, other 0.0, write 7.0"
+        );
     }
 }

@@ -14,7 +14,7 @@ use horus::prelude::*;
 use crate::cli::Args;
 use crate::detectors::Detector;
 use crate::progress::Bar;
-use crate::report::Summary;
+use crate::report::{Breakdown, Summary};
 
 /// The program `name` around `detector`: parses the command line, runs, and prints a summary, or on failure one line
 /// starting with `error:`. Exits with 0, 1 after a failure, or 2 after wrong usage. On several ranks, rank 0 alone reads,
@@ -59,9 +59,11 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
     let first = comm.rank() == 0;
     let bar = Arc::new(Bar::new(first && !args.quiet));
     let session = session(args, comm, &bar)?;
+    let start = started.elapsed();
     let image = AnyImage::open(&session, &args.input)?.to_luminance_unit()?;
+    let read = started.elapsed() - start;
     let params = args.params();
-    let lines = detector(&image, &params)?;
+    let lines = detector(&image, &params).inspect_err(|_| bar.finish())?;
     if let Some(ranks) = args.dry_run_ranks {
         let forecast = lines.forecast(ranks.get(), args.link())?;
         if first {
@@ -73,6 +75,14 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
     bar.finish();
     let scale = saved?;
     let time = started.elapsed();
+    let times = session.times();
+    let breakdown = (args.verbose > 0).then(|| Breakdown {
+        start,
+        read,
+        times,
+        compilation: session.device().compilation(),
+        write: time.saturating_sub(start + read + times.total()),
+    });
     if let Some(path) = &args.trace {
         let trace = session.trace_json()?.unwrap_or_default();
         let written = || std::fs::write(path, &trace).map(|()| Vec::new()).map_err(|e| e.to_string());
@@ -91,6 +101,7 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
         stats: session.stats(),
         output: args.output.display().to_string(),
         scale,
+        breakdown,
     };
     print(&summary);
     Ok(())

@@ -107,6 +107,21 @@ fn bad_input_fails_with_one_line_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_gpu_that_cannot_be_used_is_an_error_when_asked_for_and_a_line_when_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let (good, out) = (picture(), dir.path().join("out.png").to_str().unwrap().to_owned());
+    // Whatever the machine has, it has no GPU of this number.
+    fails(&[&good, &out, "--device", "cuda:999"], dir.path(), "no CUDA device: ");
+    fails(&[&good, &out, "--device", "cuda:first"], dir.path(), "cuda:N");
+    let args = [&good, &out, "-v", "--theta-step", "90", "--sigma-u", "2", "--sigma-v", "1"];
+    let automatic = run("convrot", &args);
+    assert!(automatic.status.success(), "{}", text(&automatic.stderr));
+    let log = text(&automatic.stderr);
+    assert_eq!(log.matches("computing on").count(), 1, "{log}");
+    assert!(log.contains("found a GPU") || log.contains("no CUDA device: "), "{log}");
+}
+
+#[test]
 fn wrong_usage_exits_with_two() {
     for args in
         [&["in.png"][..], &["in.png", "out.png", "--theta-step", "0"], &["in.png", "out.png", "--sigma-v", "NaN"]]

@@ -3,28 +3,68 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::dtype::Pixel;
+use crate::error::DeviceError;
 
 /// Alignment of every buffer, in bytes: a cache line, and the widest vector register.
 pub const ALIGN: usize = 64;
 const WORD: usize = size_of::<u64>();
+
+/// A number of bytes as settings give it: a number, or one with K, M or G (powers of 1024).
+pub fn parse_bytes(text: &str) -> Option<usize> {
+    let text = text.trim().to_ascii_uppercase();
+    let (digits, unit) = match text.chars().last()? {
+        'K' => (&text[..text.len() - 1], 1 << 10),
+        'M' => (&text[..text.len() - 1], 1 << 20),
+        'G' => (&text[..text.len() - 1], 1 << 30),
+        _ => (&*text, 1),
+    };
+    digits.trim().parse::<usize>().ok()?.checked_mul(unit)
+}
 
 /// Keeps freed buffers for reuse, so that a fresh image costs no page faults.
 #[derive(Debug)]
 pub struct Pool {
     free: Mutex<Free>,
     limit: usize,
+    /// Bytes that may be in use at once, by those who ask with [`Pool::try_allocate`].
+    most: usize,
 }
 
 #[derive(Debug, Default)]
 struct Free {
     bytes: usize,
     blocks: Vec<Vec<u64>>,
+    /// Bytes of buffers in use.
+    used: usize,
 }
 
 impl Pool {
     /// A pool that keeps at most `limit` bytes of freed memory.
     pub fn new(limit: usize) -> Arc<Pool> {
-        Arc::new(Pool { free: Mutex::default(), limit })
+        Pool::bounded(limit, usize::MAX)
+    }
+
+    /// A pool that keeps at most `limit` bytes of freed memory, and gives out at most `most`.
+    pub fn bounded(limit: usize, most: usize) -> Arc<Pool> {
+        Arc::new(Pool { free: Mutex::default(), limit: limit.min(most), most })
+    }
+
+    /// As [`Pool::allocate`], for memory that may not be there.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the pool's bound or the host's memory does not allow it.
+    pub fn try_allocate(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        /// Smaller blocks are there or nothing is.
+        const LARGE: usize = 64 << 20;
+        let out = |detail| Err(DeviceError::OutOfMemory { bytes, detail });
+        let used = self.free.lock().unwrap_or_else(PoisonError::into_inner).used;
+        if used.saturating_add(bytes) > self.most {
+            return out(format!("{used} of the {} bytes of host memory that may be used are in use", self.most));
+        }
+        if bytes >= LARGE && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+            return out(format!("the host has no such block, {used} bytes are in use"));
+        }
+        Ok(self.allocate(bytes))
     }
 
     /// A buffer of `bytes` bytes with unspecified (but initialised) contents.
@@ -32,6 +72,7 @@ impl Pool {
         let words = bytes.div_ceil(WORD) + ALIGN / WORD;
         let recycled = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            free.used += words * WORD;
             let fits = |b: &Vec<u64>| b.len() >= words && b.len() <= words + words / 4;
             free.blocks.iter().rposition(fits).map(|i| {
                 let block = free.blocks.remove(i);
@@ -39,12 +80,14 @@ impl Pool {
                 block
             })
         };
-        HostBuffer::over(recycled.unwrap_or_else(|| vec![0; words]), bytes, Some(Arc::clone(self)))
+        let block = recycled.unwrap_or_else(|| vec![0; words]);
+        HostBuffer::over(block, bytes, Some((Arc::clone(self), words * WORD)))
     }
 
-    fn recycle(&self, block: Vec<u64>) {
+    fn recycle(&self, block: Vec<u64>, asked: usize) {
         let size = block.len() * WORD;
         let mut dropped = Vec::new();
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).used -= asked;
         if size <= self.limit {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
             while free.bytes + size > self.limit {
@@ -62,13 +105,14 @@ impl Pool {
 struct Block {
     words: Vec<u64>,
     offset: usize,
-    pool: Option<Arc<Pool>>,
+    /// Where it came from, and the bytes that were counted for it.
+    pool: Option<(Arc<Pool>, usize)>,
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if let Some(pool) = self.pool.take() {
-            pool.recycle(std::mem::take(&mut self.words));
+        if let Some((pool, asked)) = self.pool.take() {
+            pool.recycle(std::mem::take(&mut self.words), asked);
         }
     }
 }
@@ -83,7 +127,7 @@ pub struct HostBuffer {
 }
 
 impl HostBuffer {
-    fn over(words: Vec<u64>, bytes: usize, pool: Option<Arc<Pool>>) -> HostBuffer {
+    fn over(words: Vec<u64>, bytes: usize, pool: Option<(Arc<Pool>, usize)>) -> HostBuffer {
         let offset = words.as_ptr().align_offset(ALIGN);
         HostBuffer { block: Arc::new(Block { words, offset, pool }), bytes }
     }
@@ -119,7 +163,7 @@ impl HostBuffer {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if Arc::get_mut(&mut self.block).is_none() {
             let mut copy = match &self.block.pool {
-                Some(pool) => pool.allocate(self.bytes),
+                Some((pool, _)) => pool.allocate(self.bytes),
                 None => HostBuffer::zeroed(self.bytes),
             };
             copy.bytes_mut().copy_from_slice(self.bytes());
@@ -155,6 +199,24 @@ mod tests {
         let many: Vec<_> = (0..5).map(|_| pool.allocate(4000)).collect();
         drop(many);
         assert!(pool.free.lock().unwrap().bytes <= 10_000);
+    }
+
+    #[test]
+    fn a_bounded_pool_refuses_what_is_beyond_its_bound() {
+        let pool = Pool::bounded(1 << 20, 10_000);
+        let a = pool.try_allocate(6000).unwrap();
+        let message = pool.try_allocate(6000).unwrap_err().to_string();
+        assert!(message.contains("6000 bytes needed") && message.contains("10000 bytes of host memory"), "{message}");
+        drop(a);
+        assert!(pool.try_allocate(6000).is_ok());
+    }
+
+    #[test]
+    fn sizes_take_units() {
+        let expected = [("4096", Some(4096)), ("64M", Some(64 << 20)), ("2 g", Some(2 << 30)), ("3k", Some(3 << 10))];
+        for (text, bytes) in expected.into_iter().chain(["much", "-1", "M", ""].map(|t| (t, None))) {
+            assert_eq!(parse_bytes(text), bytes, "{text}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::time::Duration;
 
 use crate::buffer::HostBuffer;
 use crate::dtype::DType;
@@ -138,6 +139,17 @@ pub enum MemoryKind {
     Separate,
 }
 
+/// What making kernels has cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compilation {
+    /// Time spent generating, compiling and loading.
+    pub time: Duration,
+    /// Kernels compiled.
+    pub compiled: usize,
+    /// Kernels found compiled on disk.
+    pub from_disk: usize,
+}
+
 /// A compute device.
 ///
 /// Calls are ordered: a launch sees the effect of all calls before it. Launches and uploads may return before they are
@@ -152,6 +164,11 @@ pub trait Device: Send + Sync {
     /// Bytes that images may take on a device with memory of its own; `None` if it need not be watched.
     fn capacity(&self) -> Option<usize> {
         None
+    }
+
+    /// What making kernels has cost so far, on a device that makes its own.
+    fn compilation(&self) -> Compilation {
+        Compilation::default()
     }
 
     /// New memory with unspecified contents. A device with unified memory returns [`Memory::Host`].

@@ -22,7 +22,7 @@ use crate::plan::{Counts, Mode, Plan, Setting, Want, plan};
 use crate::program::{Extract, Program, RecordId};
 use crate::shape::{Shape, Window};
 use crate::state::{Halo, Placement, Residency, State};
-use crate::trace::Trace;
+use crate::trace::{Times, Trace};
 use crate::verify::verify;
 
 /// Operations recorded before the program is evaluated without being asked.
@@ -110,6 +110,7 @@ pub struct SessionBuilder {
     trace: bool,
     max_pending: usize,
     max_pinned: usize,
+    host_memory: usize,
 }
 
 impl SessionBuilder {
@@ -155,6 +156,12 @@ impl SessionBuilder {
         self
     }
 
+    /// Bytes of host memory that copies of a device's images may take (default: no bound but the host's).
+    pub fn host_memory(mut self, bytes: usize) -> Self {
+        self.host_memory = bytes;
+        self
+    }
+
     /// Evaluates without being asked once so many operations are recorded, or so many bytes of images are alive only
     /// because recorded operations read them.
     pub fn flush_limits(mut self, operations: usize, bytes: usize) -> Self {
@@ -187,7 +194,7 @@ impl SessionBuilder {
             comm: self.comm,
             mode: self.mode,
             partition,
-            pool: Pool::new(POOL),
+            pool: Pool::bounded(POOL, self.host_memory),
             observer: self.observer,
             explain: self.explain,
             compare_naive: self.compare_naive,
@@ -238,6 +245,7 @@ impl Session {
             trace: false,
             max_pending: MAX_PENDING,
             max_pinned: MAX_PINNED,
+            host_memory: usize::MAX,
         }
     }
 
@@ -271,6 +279,11 @@ impl Session {
         self.lock().stats
     }
 
+    /// How long evaluations took so far.
+    pub fn times(&self) -> Times {
+        self.lock().trace.times()
+    }
+
     /// When each step ran on each rank, as JSON for Chrome's trace viewer or Perfetto; on rank 0, nothing elsewhere. All
     /// ranks must ask.
     ///
@@ -297,11 +310,10 @@ impl Session {
         let targets = state.program.observable();
         let wants = vec![Want::Keep; targets.len()];
         self.run(state, &targets, &wants)?;
-        self.0.device.synchronize().map_err(|source| Error::Device {
-            op: "waiting for the device".into(),
-            device: self.device_name(),
-            source,
-        })
+        let start = Instant::now();
+        let done = self.0.device.synchronize();
+        state.trace.waited(start);
+        done.map_err(|source| Error::Device { op: "waiting for the device".into(), device: self.device_name(), source })
     }
 
     fn lock(&self) -> MutexGuard<'_, Mutable> {
@@ -433,7 +445,7 @@ impl Session {
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
         let plan = self.plan(state, graph.clone(), &wants, &disposable)?;
-        state.trace.span(start, "planning", "optimise and plan");
+        state.trace.planned(start);
         agree_on_plan(&*self.0.comm, &graph, &wants, &plan)?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();

@@ -1,14 +1,40 @@
 //! When each step of each plan ran, in the format of Chrome's trace viewer and Perfetto.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use crate::plan::{Action, Plan};
 
-/// A recording of steps. Off unless asked for.
+/// How long evaluations took, by what they were doing. On a device that works beside the host, `kernels` is the time
+/// until the host had launched them and had waited for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Optimising and planning.
+    pub planning: Duration,
+    /// Copies from host to device.
+    pub upload: Duration,
+    /// Making, launching and awaiting kernels.
+    pub kernels: Duration,
+    /// Copies from device to host.
+    pub download: Duration,
+    /// Transfers between ranks.
+    pub communication: Duration,
+    /// Everything else: handing over results, giving back memory.
+    pub rest: Duration,
+}
+
+impl Times {
+    /// All of it.
+    pub fn total(&self) -> Duration {
+        self.planning + self.upload + self.kernels + self.download + self.communication + self.rest
+    }
+}
+
+/// A recording of steps. Times are always added up; single steps are kept if asked for.
 #[derive(Debug)]
 pub struct Trace {
+    times: Times,
     epoch: Instant,
     rank: usize,
     events: Option<Vec<Event>>,
@@ -28,16 +54,23 @@ struct Event {
 impl Trace {
     /// A trace for rank `rank` that records if `on`.
     pub fn new(rank: usize, on: bool) -> Trace {
-        Trace { epoch: Instant::now(), rank, events: on.then(Vec::new) }
+        Trace { times: Times::default(), epoch: Instant::now(), rank, events: on.then(Vec::new) }
     }
 
     /// Adds a step that began at `start` and ends now.
     pub fn add(&mut self, start: Instant, action: &Action, plan: &Plan) {
+        *match action {
+            Action::Launch { .. } => &mut self.times.kernels,
+            Action::Upload(_) => &mut self.times.upload,
+            Action::Download(_) => &mut self.times.download,
+            Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => &mut self.times.rest,
+            _ => &mut self.times.communication,
+        } += start.elapsed();
         if self.events.is_some() {
             let category = match action {
                 Action::Launch { .. } => "kernel",
                 Action::Upload(_) | Action::Download(_) => "copy",
-                Action::Deliver(_) | Action::Free(_) => "memory",
+                Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => "memory",
                 _ => "communication",
             };
             let text = plan.describe(action);
@@ -45,8 +78,25 @@ impl Trace {
         }
     }
 
+    /// Adds the planning of an evaluation, which began at `start` and ends now.
+    pub fn planned(&mut self, start: Instant) {
+        self.times.planning += start.elapsed();
+        self.span(start, "planning", "optimise and plan");
+    }
+
+    /// Adds the wait for a device's kernels, which began at `start` and ends now.
+    pub fn waited(&mut self, start: Instant) {
+        self.times.kernels += start.elapsed();
+        self.span(start, "kernel", "waiting for the device");
+    }
+
+    /// How long everything took so far.
+    pub fn times(&self) -> Times {
+        self.times
+    }
+
     /// Adds a span that began at `start` and ends now.
-    pub fn span(&mut self, start: Instant, category: &'static str, name: impl Into<String>) {
+    fn span(&mut self, start: Instant, category: &'static str, name: impl Into<String>) {
         let micros = |t: Instant| t.duration_since(self.epoch).as_secs_f64() * 1e6;
         let (ts, end) = (micros(start), micros(Instant::now()));
         if let Some(events) = &mut self.events {

@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
-use horus_core::device::{Device, Input, Launch, Memory, MemoryKind};
+use horus_core::device::{Compilation, Device, Input, Launch, Memory, MemoryKind};
 use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
 
 use crate::cache::{DiskCache, hash};
 use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
 use crate::driver::{self, Context, Event, Function, check};
-use crate::memory::{Core, CudaMemory};
+use crate::memory::{self, Core, CudaMemory};
 use crate::nvrtc::{Nvrtc, OPTIONS};
 use crate::staging::Staging;
 use crate::tuning::{Tuning, lookup};
@@ -35,7 +36,8 @@ struct State {
     kernels: HashMap<u128, Arc<Function>>,
     tables: HashMap<u128, Arc<CudaMemory>>,
     staging: Staging,
-    nvrtc: Option<Nvrtc>,
+    /// Time spent generating, compiling and loading.
+    making: Duration,
     statistics: Statistics,
     /// Milliseconds of each launch, while a benchmark asks for them.
     timings: Option<Vec<(Event, Event)>>,
@@ -45,18 +47,44 @@ struct State {
 #[derive(Debug)]
 pub struct CudaDevice {
     state: Mutex<State>,
+    nvrtc: Nvrtc,
     core: Arc<Core>,
     cache: DiskCache,
     name: String,
     arch: u32,
     limits: Limits,
     tuning: Option<Tuning>,
+    capacity: usize,
 }
 
+/// What a kernel, its tables and the driver itself may need beside images.
+fn margin(free: usize) -> usize {
+    (free / 32).min(1 << 30)
+}
+
+/// The oldest driver that has every call used here.
+const OLDEST_DRIVER: (i32, i32) = (11, 4);
+
 impl CudaDevice {
-    /// How many GPUs a program may use: 0 without a driver.
-    pub fn count() -> usize {
-        if driver::present() { driver::initialise().unwrap_or(0) } else { 0 }
+    /// How many GPUs this process may use.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if there are none: no driver, one that is too old, no GPU, or none that is visible.
+    pub fn count() -> Result<usize, Error> {
+        if !driver::present() {
+            return Err(unusable("the CUDA driver (libcuda) was not found"));
+        }
+        let version = driver::version().map_err(unusable)?;
+        if version < OLDEST_DRIVER {
+            let ((a, b), (c, d)) = (version, OLDEST_DRIVER);
+            return Err(unusable(format!("the driver is too old: it supports CUDA {a}.{b}, and {c}.{d} is needed")));
+        }
+        let count = driver::initialise().map_err(unusable)?;
+        if count == 0 {
+            let hidden = std::env::var("CUDA_VISIBLE_DEVICES").map(|v| format!(" (CUDA_VISIBLE_DEVICES is {v:?})"));
+            return Err(unusable(format!("the driver shows no GPU{}", hidden.unwrap_or_default())));
+        }
+        Ok(count)
     }
 
     /// Opens the GPU of this number.
@@ -64,18 +92,26 @@ impl CudaDevice {
     /// # Errors
     /// [`Error::Config`] without a driver, without NVRTC, without such a GPU, or if it cannot be used.
     pub fn open(ordinal: usize) -> Result<CudaDevice, Error> {
-        let config = |text: String| Error::Config(format!("no CUDA device: {text}"));
-        if !driver::present() {
-            return Err(config("the CUDA driver (libcuda) was not found".into()));
-        }
-        let count = driver::initialise().map_err(|e| config(e.to_string()))?;
+        let start = Instant::now();
+        let count = CudaDevice::count()?;
+        let counted = start.elapsed();
         if ordinal >= count {
-            return Err(config(format!("GPU {ordinal} was asked for, and there are {count}")));
+            let gpus = if count == 1 { "there is 1".into() } else { format!("there are {count}") };
+            return Err(unusable(format!("GPU {ordinal} was asked for, and {gpus} (numbers begin at 0)")));
         }
-        // The compiler is needed for any kernel that is not in the cache: say so at the start, not in the middle.
-        let nvrtc = Nvrtc::load().map_err(|e| config(e.to_string()))?;
+        let (newest, _) = driver::version().map_err(unusable)?;
+        // The compiler is needed for any kernel that is not in the cache: say so at the start, not in the middle. It
+        // loads while the driver makes the context.
+        let compiler = std::thread::spawn(move || {
+            let start = Instant::now();
+            (Nvrtc::load_at_most(newest), start.elapsed())
+        });
+        let context = Context::new(ordinal);
+        let opened = start.elapsed();
+        let (nvrtc, loading) = compiler.join().map_err(|_| unusable("loading NVRTC failed"))?;
+        let (nvrtc, context) = (nvrtc.map_err(unusable)?, context.map_err(unusable)?);
+        let limit = memory::limit().map_err(Error::Config)?;
         let open = || -> Result<CudaDevice, DeviceError> {
-            let context = Context::new(ordinal)?;
             use sys::CUdevice_attribute_enum as A;
             let major = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
             let minor = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
@@ -86,17 +122,31 @@ impl CudaDevice {
                     format!("{} is sm_{arch}, which NVRTC {:?} does not compile for", context.name(), nvrtc.version());
                 return Err(DeviceError::Driver(text));
             }
+            let (free, total) = context.memory()?;
+            log::debug!(
+                "driver started in {:.0} ms, context made in {:.0} ms, meanwhile NVRTC {}.{} loaded in {:.0} ms; {} of {} MiB free",
+                counted.as_secs_f64() * 1e3,
+                (opened - counted).as_secs_f64() * 1e3,
+                nvrtc.version().0,
+                nvrtc.version().1,
+                loading.as_secs_f64() * 1e3,
+                free >> 20,
+                total >> 20
+            );
+            let most = limit.unwrap_or(free);
             Ok(CudaDevice {
-                name: context.name(),
+                name: format!("{} (GPU {ordinal}, sm_{arch})", context.name()),
                 arch,
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
-                core: Arc::new(Core::new(context)?),
+                core: Arc::new(Core::new(context, limit)?),
                 cache: DiskCache::from_environment(),
-                state: Mutex::new(State { nvrtc: Some(nvrtc), ..State::default() }),
+                state: Mutex::default(),
+                nvrtc,
                 tuning: None,
+                capacity: most - margin(most),
             })
         };
-        open().map_err(|e| config(format!("GPU {ordinal} cannot be used: {e}")))
+        open().map_err(|e| unusable(format!("GPU {ordinal} cannot be used: {e}")))
     }
 
     /// Compute capability, 90 for 9.0.
@@ -148,7 +198,7 @@ impl CudaDevice {
     /// If the kernel cannot be generated or compiled.
     pub fn resources(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<(i32, i32, u32), DeviceError> {
         let program = self.program(kernel, shapes)?;
-        let function = self.function(&mut self.lock(), &program, &kernel.name())?;
+        let function = self.function(&program, &kernel.name())?;
         let (registers, spills) = function.resources();
         Ok((registers, spills, program.shared))
     }
@@ -163,31 +213,34 @@ impl CudaDevice {
         generate(kernel, shapes, &tuning, self.limits)
     }
 
-    /// The kernel of a program: loaded, from disk, or compiled.
-    fn function(&self, state: &mut State, program: &Program, what: &str) -> Result<Arc<Function>, DeviceError> {
+    /// The kernel of a program: loaded, from disk, or compiled. Threads that launch other kernels go on meanwhile.
+    fn function(&self, program: &Program, what: &str) -> Result<Arc<Function>, DeviceError> {
         let key = hash(&[program.source.as_bytes(), &program.shared.to_le_bytes()]);
-        if let Some(f) = state.kernels.get(&key) {
+        if let Some(f) = self.lock().kernels.get(&key) {
             return Ok(Arc::clone(f));
         }
-        let Some(nvrtc) = &state.nvrtc else { return Err(DeviceError::Driver("no compiler".into())) };
         let build = || {
-            let start = std::time::Instant::now();
-            let cubin = nvrtc.compile(&program.source, self.arch);
+            let start = Instant::now();
+            let cubin = self.nvrtc.compile(&program.source, self.arch);
             log::debug!("compiled {what} in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
             cubin
         };
+        let version = self.nvrtc.version();
         let (cubin, built) = self
             .cache
-            .get(&program.source, OPTIONS, self.arch, nvrtc.version(), build)
+            .get(&program.source, OPTIONS, self.arch, version, build)
             .map_err(|e| DeviceError::Driver(format!("compiling {what}: {e}")))?;
-        let function = Arc::new(Function::load(&cubin, ENTRY, program.shared)?);
+        let start = Instant::now();
+        let function = Function::load(&cubin, ENTRY, program.shared)
+            .map_err(|e| DeviceError::Driver(format!("{what}, compiled by NVRTC {version:?}: {e}")))?;
+        log::debug!("loaded {what} in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+        let mut state = self.lock();
         if built {
             state.statistics.compiled += 1;
         } else {
             state.statistics.from_disk += 1;
         }
-        state.kernels.insert(key, Arc::clone(&function));
-        Ok(function)
+        Ok(Arc::clone(state.kernels.entry(key).or_insert_with(|| Arc::new(function))))
     }
 
     /// The device copy of a program's table.
@@ -202,7 +255,13 @@ impl CudaDevice {
         if state.tables.len() >= TABLES {
             state.tables.clear();
         }
-        let memory = self.core.allocate(bytes.len())?;
+        let memory = match self.core.allocate(bytes.len()) {
+            Err(DeviceError::OutOfMemory { .. }) => {
+                state.tables.clear();
+                self.core.allocate(bytes.len())?
+            }
+            other => other?,
+        };
         state.staging.upload(&self.core.stream, bytes, memory.address())?;
         let memory = Arc::new(memory);
         state.tables.insert(key, Arc::clone(&memory));
@@ -272,6 +331,11 @@ impl CudaDevice {
     }
 }
 
+/// Why there is no device to use.
+fn unusable(why: impl std::fmt::Display) -> Error {
+    Error::Config(format!("no CUDA device: {why}"))
+}
+
 /// Refuses buffers smaller than their geometry says, which a kernel would read beyond.
 fn check_size(memory: &Memory, bytes: usize, what: &str) -> Result<(), DeviceError> {
     if memory.len() < bytes {
@@ -282,15 +346,33 @@ fn check_size(memory: &Memory, bytes: usize, what: &str) -> Result<(), DeviceErr
 
 impl Device for CudaDevice {
     fn name(&self) -> String {
-        format!("{} (sm_{})", self.name, self.arch)
+        self.name.clone()
     }
 
     fn memory(&self) -> MemoryKind {
         MemoryKind::Separate
     }
 
+    fn capacity(&self) -> Option<usize> {
+        Some(self.capacity)
+    }
+
+    fn compilation(&self) -> Compilation {
+        let state = self.lock();
+        let Statistics { compiled, from_disk, .. } = state.statistics;
+        Compilation { time: state.making, compiled, from_disk }
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        Ok(Memory::Device(Box::new(self.core.allocate(bytes)?)))
+        let memory = match self.core.allocate(bytes) {
+            // Tables of taps are kept as long as there is room.
+            Err(DeviceError::OutOfMemory { .. }) if !self.lock().tables.is_empty() => {
+                self.lock().tables.clear();
+                self.core.allocate(bytes)
+            }
+            other => other,
+        };
+        Ok(Memory::Device(Box::new(memory?)))
     }
 
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
@@ -336,9 +418,11 @@ impl Device for CudaDevice {
         }
         let geometries: Vec<_> = launch.inputs.iter().map(|i| i.geometry).collect();
         let shapes = Shapes { inputs: &geometries, output: launch.geometry, rows: launch.rows };
+        let start = Instant::now();
         let program = self.program(launch.kernel, &shapes)?;
+        let function = self.function(&program, &name)?;
         let mut state = self.lock();
-        let function = self.function(&mut state, &program, &name)?;
+        state.making += start.elapsed();
         let table = self.table(&mut state, &program.table)?;
         let params = self.arguments(&program, launch.inputs, output, table.as_deref())?;
         let stream = &self.core.stream;

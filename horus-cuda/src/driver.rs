@@ -32,10 +32,22 @@ pub(crate) fn present() -> bool {
     unsafe { sys::is_culib_present() }
 }
 
+/// The CUDA version that the driver supports: major and minor.
+pub(crate) fn version() -> Result<(i32, i32), DeviceError> {
+    let mut v = 0;
+    // SAFETY: the library is present, as callers checked; a pointer to a live integer.
+    check(unsafe { sys::cuDriverGetVersion(&mut v) }, || "asking for the driver's version".into())?;
+    Ok((v / 1000, v % 1000 / 10))
+}
+
 /// Initialises the driver; the number of devices.
 pub(crate) fn initialise() -> Result<usize, DeviceError> {
     // SAFETY: the library is present, as callers checked.
-    check(unsafe { sys::cuInit(0) }, || "starting the CUDA driver".into())?;
+    let code = unsafe { sys::cuInit(0) };
+    if code == CUresult::CUDA_ERROR_NO_DEVICE {
+        return Ok(0);
+    }
+    check(code, || "starting the CUDA driver".into())?;
     let mut n = 0;
     // SAFETY: a pointer to a live integer.
     check(unsafe { sys::cuDeviceGetCount(&mut n) }, || "counting GPUs".into())?;

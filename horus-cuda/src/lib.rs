@@ -9,6 +9,7 @@ pub mod codegen;
 pub mod conformance;
 mod device;
 mod driver;
+pub mod measure;
 mod memory;
 pub mod nvrtc;
 mod staging;

@@ -2,12 +2,23 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
+use horus_core::buffer::parse_bytes;
 use horus_core::device::DeviceMemory;
 use horus_core::error::DeviceError;
 
 use crate::driver::{Context, Stream, check};
+
+/// The environment variable that bounds what a program allocates: bytes, or a number with K, M or G.
+pub(crate) const LIMIT: &str = "HORUS_GPU_MEMORY";
+
+/// The bound that the environment sets.
+pub(crate) fn limit() -> Result<Option<usize>, String> {
+    let Some(text) = std::env::var(LIMIT).ok().filter(|v| !v.is_empty()) else { return Ok(None) };
+    parse_bytes(&text).map(Some).ok_or_else(|| format!("{LIMIT}={text}: expected bytes, or a number with K, M or G"))
+}
 
 /// Context and stream that everything of a device shares; dropped when the last buffer is gone.
 #[derive(Debug)]
@@ -17,10 +28,14 @@ pub(crate) struct Core {
     pub(crate) context: Context,
     /// Whether the driver has stream-ordered pools on this device.
     pooled: bool,
+    /// Bytes that may be allocated; `None` for what the GPU has.
+    limit: Option<usize>,
+    /// Bytes allocated now.
+    used: AtomicUsize,
 }
 
 impl Core {
-    pub(crate) fn new(context: Context) -> Result<Core, DeviceError> {
+    pub(crate) fn new(context: Context, limit: Option<usize>) -> Result<Core, DeviceError> {
         let stream = Stream::new()?;
         let attribute = sys::CUdevice_attribute_enum::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
         let pooled = context.attribute(attribute)? != 0;
@@ -38,7 +53,7 @@ impl Core {
                 "setting up the memory pool".into()
             })?;
         }
-        Ok(Core { stream, context, pooled })
+        Ok(Core { stream, context, pooled, limit, used: AtomicUsize::new(0) })
     }
 
     fn try_allocate(&self, bytes: usize) -> (CUresult, CUdeviceptr) {
@@ -60,6 +75,22 @@ impl Core {
         if bytes == 0 {
             return Ok(CudaMemory { core: Arc::clone(self), at: 0, bytes });
         }
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        let result = self.allocate_beside(bytes, used);
+        if result.is_err() {
+            self.used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        Ok(CudaMemory { core: Arc::clone(self), at: result?, bytes })
+    }
+
+    /// Allocates `bytes` when `used` are in use.
+    fn allocate_beside(&self, bytes: usize, used: usize) -> Result<CUdeviceptr, DeviceError> {
+        if let Some(limit) = self.limit
+            && used.saturating_add(bytes) > limit
+        {
+            let detail = format!("{used} of the {limit} bytes that {LIMIT} allows are in use");
+            return Err(DeviceError::OutOfMemory { bytes, detail });
+        }
         let (mut code, mut at) = self.try_allocate(bytes);
         if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             // What the pool holds in pieces may be enough in one.
@@ -71,11 +102,11 @@ impl Core {
             let (free, total) = self.context.memory()?;
             return Err(DeviceError::OutOfMemory {
                 bytes,
-                detail: format!("{free} of {total} bytes of the GPU are free"),
+                detail: format!("{used} in use by this program, {free} of the GPU's {total} bytes free"),
             });
         }
         check(code, || format!("allocating {bytes} bytes"))?;
-        Ok(CudaMemory { core: Arc::clone(self), at, bytes })
+        Ok(at)
     }
 
     /// Gives what the pool does not use back to the system.
@@ -124,7 +155,11 @@ impl DeviceMemory for CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        if self.at == 0 || self.core.context.bind().is_err() {
+        if self.at == 0 {
+            return;
+        }
+        self.core.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.core.context.bind().is_err() {
             return;
         }
         // SAFETY: allocated by `allocate` in the same way. Freeing is ordered after the stream's work (without pools,

@@ -79,19 +79,35 @@ impl Nvrtc {
     /// # Errors
     /// If it is not found, or is not NVRTC.
     pub fn load() -> Result<Nvrtc, CompileError> {
+        Nvrtc::load_at_most(i32::MAX)
+    }
+
+    /// Loads the library, but none of a major version above `newest`: drivers do not run its machine code.
+    ///
+    /// # Errors
+    /// If it is not found, is too new, or is not NVRTC.
+    pub fn load_at_most(newest: i32) -> Result<Nvrtc, CompileError> {
         let mut reason = String::from("no library");
         for path in candidates() {
             // SAFETY: loading runs the initialisers of a library that the user or the system names as NVRTC.
             match unsafe { Library::new(&path) } {
                 Ok(library) => {
-                    return Nvrtc::bind(library).map_err(|e| CompileError(format!("{}: {e}", path.display())));
+                    let nvrtc = Nvrtc::bind(library).map_err(|e| CompileError(format!("{}: {e}", path.display())))?;
+                    if nvrtc.version.0 <= newest {
+                        return Ok(nvrtc);
+                    }
+                    reason = format!(
+                        "{} is of CUDA {}, and the driver runs at most CUDA {newest}",
+                        path.display(),
+                        nvrtc.version.0
+                    );
                 }
                 Err(e) => reason = e.to_string(),
             }
         }
         Err(CompileError(format!(
-            "the CUDA run-time compiler (NVRTC) was not found ({reason}); install it, for instance with \
-             `pip install nvidia-cuda-nvrtc`, and set HORUS_NVRTC to libnvrtc.so or its directory"
+            "the CUDA run-time compiler (NVRTC) was not found ({reason}); it comes with the CUDA toolkit or with \
+             `pip install nvidia-cuda-nvrtc` (then set HORUS_NVRTC to the directory of its libnvrtc.so)"
         )))
     }
 

@@ -1,8 +1,10 @@
 //! Launch shapes: how many pixels a thread computes, how many threads a block has, what is unrolled.
 //!
-//! Tuning never changes a result. A [`Tuning`] is looked up by [`Family`] in the tables of `kernels/tuning/`, exactly or
-//! at the nearest size and architecture; where nothing fits, [`guess`] models the choice.
+//! Tuning never changes a result. A [`Tuning`] is looked up by [`Family`] in the user's table (see [`user_table`]) and in
+//! those of `kernels/tuning/`, exactly or at the nearest architecture and size; where nothing fits, [`guess`] models the
+//! choice.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use horus_core::dtype::DType;
@@ -30,6 +32,20 @@ pub struct Tuning {
     pub span: usize,
     /// Blocks per multiprocessor that registers must suffice for; 0 leaves it to the compiler.
     pub blocks: usize,
+}
+
+impl Tuning {
+    /// Whether the generator accepts it.
+    pub fn is_sane(&self) -> bool {
+        let threads = self.bx * self.by;
+        (32..=1024).contains(&threads)
+            && threads.is_multiple_of(32)
+            && [1, 2, 4, 8].contains(&self.cols)
+            && [1, 2, 4, 8, 16].contains(&self.span)
+            && (1..=64).contains(&self.rows)
+            && (1..=8).contains(&self.group)
+            && (1..=64).contains(&self.chunk)
+    }
 }
 
 /// What kernels tuning tells apart.
@@ -130,7 +146,33 @@ fn tables() -> &'static [Entry] {
                 Vec::new()
             })
         };
-        TABLES.iter().flat_map(parse).collect()
+        // The user's rows come first: of rows that fit equally well the first is taken.
+        user_rows().into_iter().chain(TABLES.iter().flat_map(parse)).collect()
+    })
+}
+
+/// Where `horus-tune` writes what it finds and every program looks first: `HORUS_TUNING`, else `horus/tuning.json` in
+/// `XDG_CONFIG_HOME` or `~/.config`.
+pub fn user_table() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    variable("HORUS_TUNING").or_else(|| {
+        let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|h| h.join(".config")))?;
+        Some(config.join("horus").join("tuning.json"))
+    })
+}
+
+/// The rows of the user's table; none if there is no table, or with a warning if it cannot be used.
+pub fn user_rows() -> Vec<Entry> {
+    let Some(path) = user_table() else { return Vec::new() };
+    let Ok(text) = std::fs::read_to_string(&path) else { return Vec::new() };
+    let rows = serde_json::from_str::<Vec<Entry>>(&text).map_err(|e| e.to_string());
+    let sane = rows.and_then(|rows| match rows.iter().find(|e| !e.tuning.is_sane()) {
+        Some(e) => Err(format!("{:?} cannot be run", e.tuning)),
+        None => Ok(rows),
+    });
+    sane.unwrap_or_else(|e| {
+        log::warn!("{} is not used: {e}", path.display());
+        Vec::new()
     })
 }
 
@@ -209,7 +251,65 @@ impl Choices {
     }
 }
 
-/// The tunings worth measuring for a kernel, for a search; the first is the present choice.
+/// How many of the candidates after the first are the likeliest.
+pub const LIKELY: usize = 12;
+
+/// Combinations that earlier searches and a look at the machine code favour, by kind.
+fn likely(family: Family) -> Vec<Tuning> {
+    let base = Tuning { bx: 16, by: 16, rows: 4, cols: 8, group: 1, unroll: 3000, chunk: 16, span: 8, blocks: 2 };
+    match family.kind {
+        Kind::Dense if family.filters > 1 => vec![
+            // Two filters over the same pixels: each load of shared memory serves twice the multiply-adds.
+            Tuning { rows: 2, cols: 8, group: 2, blocks: 2, ..base },
+            Tuning { rows: 4, cols: 4, group: 2, blocks: 2, ..base },
+            Tuning { rows: 4, cols: 8, group: 2, blocks: 1, ..base },
+            Tuning { rows: 4, cols: 8, group: 2, blocks: 2, ..base },
+            Tuning { bx: 16, by: 8, rows: 4, cols: 8, group: 2, blocks: 4, ..base },
+            Tuning { bx: 16, by: 8, rows: 4, cols: 8, group: 2, blocks: 3, ..base },
+            Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 2, blocks: 2, ..base },
+            Tuning { bx: 16, by: 8, rows: 8, cols: 4, group: 2, blocks: 3, ..base },
+            Tuning { rows: 8, cols: 4, group: 1, blocks: 2, ..base },
+            Tuning { rows: 4, cols: 8, group: 1, blocks: 2, ..base },
+            Tuning { bx: 16, by: 8, rows: 8, cols: 8, group: 1, blocks: 3, ..base },
+            Tuning { bx: 16, by: 8, rows: 4, cols: 8, group: 1, blocks: 5, ..base },
+        ],
+        Kind::Dense if family.size > 19 => vec![
+            Tuning { rows: 8, cols: 8, blocks: 2, ..base },
+            Tuning { bx: 16, by: 8, rows: 8, cols: 8, blocks: 4, ..base },
+            Tuning { bx: 16, by: 8, rows: 8, cols: 8, blocks: 3, ..base },
+            Tuning { bx: 16, by: 8, rows: 4, cols: 8, blocks: 5, ..base },
+            Tuning { bx: 16, by: 8, rows: 4, cols: 8, blocks: 4, ..base },
+            Tuning { rows: 6, cols: 8, blocks: 2, ..base },
+            Tuning { bx: 16, by: 8, rows: 6, cols: 8, blocks: 4, ..base },
+            Tuning { bx: 32, by: 4, rows: 8, cols: 8, blocks: 3, ..base },
+            Tuning { bx: 32, by: 8, rows: 4, cols: 8, blocks: 2, ..base },
+            Tuning { bx: 8, by: 16, rows: 8, cols: 8, blocks: 4, ..base },
+            Tuning { rows: 4, cols: 8, blocks: 3, ..base },
+            Tuning { bx: 8, by: 16, rows: 4, cols: 8, blocks: 4, ..base },
+        ],
+        Kind::Separable if family.filters == 1 => {
+            let base = Tuning { cols: 4, unroll: 1400, ..base };
+            vec![
+                Tuning { chunk: 8, rows: 4, blocks: 3, ..base },
+                Tuning { chunk: 8, rows: 8, blocks: 3, ..base },
+                Tuning { chunk: 32, rows: 4, blocks: 2, ..base },
+                Tuning { chunk: 32, rows: 8, blocks: 2, ..base },
+                Tuning { chunk: 8, rows: 4, span: 4, blocks: 3, ..base },
+                Tuning { bx: 16, by: 8, rows: 8, span: 4, blocks: 4, ..base },
+                Tuning { bx: 16, by: 8, rows: 8, span: 8, chunk: 8, blocks: 6, ..base },
+                Tuning { bx: 32, by: 4, rows: 8, span: 8, blocks: 4, ..base },
+                Tuning { bx: 32, by: 8, rows: 8, span: 8, blocks: 2, ..base },
+                Tuning { bx: 32, by: 8, rows: 8, chunk: 8, span: 16, blocks: 2, ..base },
+                Tuning { bx: 16, by: 16, rows: 8, span: 16, blocks: 3, ..base },
+                Tuning { bx: 32, by: 4, rows: 16, span: 8, chunk: 8, blocks: 3, ..base },
+            ]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The tunings worth measuring for a kernel, for a search; the first is the present choice, the [`LIKELY`] next are the
+/// most promising.
 pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     let now = lookup(kernel, dtype, arch);
     let Kernel::Map(map) = kernel else { return vec![now] };
@@ -237,6 +337,10 @@ pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
         let pixels = t.rows * t.cols * t.group;
         pixels <= 64 && t.bx * t.by * t.blocks <= 1024 && *t != now
     });
+    let mut first = likely(family);
+    first.retain(|t| *t != now);
+    found.retain(|t| !first.contains(t));
+    all.append(&mut first);
     all.append(&mut found);
     all
 }
@@ -249,10 +353,7 @@ mod tests {
     fn tables_parse_and_hold_sensible_shapes() {
         for t in TABLES {
             for e in serde_json::from_str::<Vec<Entry>>(t).unwrap() {
-                let t = e.tuning;
-                assert!(t.bx * t.by <= 1024 && t.bx * t.by >= 32, "{e:?}");
-                assert!([1, 2, 4, 8].contains(&t.cols), "{e:?}");
-                assert!([1, 2, 4, 8, 16].contains(&t.span) && t.rows > 0 && t.chunk > 0, "{e:?}");
+                assert!(e.tuning.is_sane(), "{e:?}");
             }
         }
     }

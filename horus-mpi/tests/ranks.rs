@@ -12,6 +12,17 @@ mod random;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use harness::Place;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
+use horus_core::simulate::Simulated;
+
+/// Calls `f` with the device of a place.
+pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
+    let cpu = CpuDevice::new(Some(1)).expect("a CPU");
+    if place.separate { f(&Simulated::new(cpu, usize::MAX / 2)) } else { f(&cpu) }
+}
+
 /// Within this time the ranks of a job that fails must be gone.
 const SOON: Duration = Duration::from_secs(10);
 /// No job takes that long.

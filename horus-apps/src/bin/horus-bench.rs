@@ -17,13 +17,19 @@ struct Options {
     /// Operations, comma separated, or `all`.
     #[arg(long, default_value = "all")]
     op: String,
-    /// Rows and columns of the image.
-    #[arg(long, default_value_t = 1024)]
-    size: usize,
+    /// Rows and columns of the image; several, comma separated, are measured one after the other.
+    #[arg(long, default_value = "1024", value_delimiter = ',')]
+    size: Vec<usize>,
+    /// How much is optimised: naive, lazy, fused; several are measured one after the other.
+    #[arg(long, default_value = "fused", value_delimiter = ',')]
+    mode: Vec<Mode>,
+    /// Detectors start from pixels on the host and end with pixels on the host.
+    #[arg(long)]
+    from_host: bool,
     /// Threads.
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Device: auto, cpu.
+    /// Device: auto, cpu, cuda, cuda:N.
     #[arg(long, default_value = "cpu")]
     device: String,
     /// Timed runs after one that is not counted.
@@ -35,6 +41,9 @@ struct Options {
     /// Write the results to this file.
     #[arg(long)]
     json: Option<PathBuf>,
+    /// Write a table of the modes to this file.
+    #[arg(long)]
+    markdown: Option<PathBuf>,
 }
 
 type Work = Box<dyn FnMut() -> Result<()>>;
@@ -63,6 +72,7 @@ struct Bench {
     session: Session,
     image: Image<f32>,
     size: usize,
+    from_host: bool,
 }
 
 /// Reproducible noise in `0..1`.
@@ -137,6 +147,14 @@ impl Bench {
 
     fn detector(&self, f: fn(&Image<f32>, &Params) -> Result<Image<f32>>) -> Result<Work> {
         let image = self.image.clone();
+        if self.from_host {
+            let (session, size, pixels) = (self.session.clone(), self.size, image.to_vec()?);
+            return Ok(Box::new(move || {
+                let image = Image::from_slice(&session, size, size, &pixels)?;
+                std::hint::black_box(f(&image, &Params::default())?.to_vec()?);
+                Ok(())
+            }));
+        }
         self.evaluated(move || f(&image, &Params::default()))
     }
 }
@@ -157,31 +175,116 @@ fn measure(mut work: Work, runs: usize, budget: f64) -> Result<(Vec<f64>, f64)> 
     Ok((times, cold))
 }
 
-fn run(options: &Options) -> Result<()> {
-    let session = Session::builder().device(&options.device).threads(options.threads).build()?;
-    let image = noise(&session, options.size, 7)?;
-    let bench = Bench { session: session.clone(), image, size: options.size };
-    let wanted: Vec<&str> = options.op.split(',').collect();
-    if let Some(unknown) = wanted.iter().find(|w| **w != "all" && !OPERATIONS.iter().any(|(n, _)| n == *w)) {
-        return Err(Error::Config(format!("operation {unknown:?} is not known")));
+/// One line of the results.
+struct Line {
+    op: &'static str,
+    size: usize,
+    mode: Mode,
+    /// Seconds, sorted.
+    times: Vec<f64>,
+    first: f64,
+    /// Of one run.
+    copies: usize,
+    launches: usize,
+}
+
+impl Line {
+    fn median(&self) -> f64 {
+        self.times[self.times.len() / 2] * 1e3
     }
-    println!("{} size {} threads {}", session.device_name(), options.size, options.threads);
-    let mut results: Vec<serde_json::Value> = Vec::new();
+
+    fn json(&self, threads: usize) -> serde_json::Value {
+        let (min, max) = (self.times[0] * 1e3, self.times[self.times.len() - 1] * 1e3);
+        json!({
+            "op": self.op, "peer": "horus", "size": self.size, "threads": threads, "runs": self.times.len(),
+            "mode": format!("{:?}", self.mode).to_lowercase(), "copies": self.copies, "launches": self.launches,
+            "median_ms": self.median(), "min_ms": min, "max_ms": max, "first_ms": self.first * 1e3,
+        })
+    }
+}
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (min, max) = (self.times[0] * 1e3, self.times[self.times.len() - 1] * 1e3);
+        let (median, first) = (self.median(), self.first * 1e3);
+        write!(f, "{:8} median {median:9.3} ms  min {min:9.3}  max {max:9.3}  first {first:9.3}", self.op)?;
+        write!(f, "  {} copies, {} kernels", self.copies, self.launches)
+    }
+}
+
+/// Measures the wanted operations on images of one size in one mode.
+fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<Line>)> {
+    let session = Session::builder().device(&options.device).threads(options.threads).mode(mode).build()?;
+    let image = noise(&session, size, 7)?;
+    let bench = Bench { session: session.clone(), image, size, from_host: options.from_host };
+    let wanted: Vec<&str> = options.op.split(',').collect();
+    println!("{} size {size} threads {} {mode:?}", session.device_name(), options.threads);
+    let mut lines = Vec::new();
     for (name, make) in OPERATIONS {
         if !wanted.contains(&"all") && !wanted.contains(name) {
             continue;
         }
-        let (times, cold) = measure(make(&bench)?, options.runs, options.budget)?;
-        let (median, min, max) = (times[times.len() / 2] * 1e3, times[0] * 1e3, times[times.len() - 1] * 1e3);
-        println!("{name:8} median {median:9.3} ms  min {min:9.3}  max {max:9.3}  first {:9.3}", cold * 1e3);
-        results.push(json!({
-            "op": name, "peer": "horus", "size": options.size, "threads": options.threads, "runs": times.len(),
-            "median_ms": median, "min_ms": min, "max_ms": max, "first_ms": cold * 1e3,
-        }));
+        let work = make(&bench)?;
+        let before = session.stats().made;
+        let (times, first) = measure(work, options.runs, options.budget)?;
+        let (after, runs) = (session.stats().made, times.len() + 1);
+        let copies = (after.copies() - before.copies()) / runs;
+        let launches = (after.launches - before.launches) / runs;
+        let line = Line { op: name, size, mode, times, first, copies, launches };
+        println!("{line}");
+        lines.push(line);
+    }
+    Ok((session.device_name(), lines))
+}
+
+/// Operations and sizes as rows, modes as columns.
+fn markdown(device: &str, modes: &[Mode], lines: &[Line]) -> String {
+    use std::fmt::Write as _;
+    let mut s =
+        format!("Medians on {device}, and copies between host and device and kernels of one run.\n\n| | size |");
+    modes.iter().for_each(|m| s.push_str(&format!(" {m:?} ms | copies | kernels |").to_lowercase()));
+    s.push_str(&format!("\n| --- | --- |{}\n", " --- | --- | --- |".repeat(modes.len())));
+    let mut rows: Vec<(&str, usize)> = Vec::new();
+    for l in lines {
+        if !rows.contains(&(l.op, l.size)) {
+            rows.push((l.op, l.size));
+        }
+    }
+    for (op, size) in rows {
+        let _ = write!(s, "| {op} | {size} |");
+        for mode in modes {
+            match lines.iter().find(|l| (l.op, l.size, l.mode) == (op, size, *mode)) {
+                Some(l) => {
+                    let _ = write!(s, " {:.3} | {} | {} |", l.median(), l.copies, l.launches);
+                }
+                None => s.push_str(" | | |"),
+            }
+        }
+        s.push('\n');
+    }
+    s
+}
+
+fn run(options: &Options) -> Result<()> {
+    let mut unknown = options.op.split(',').filter(|w| *w != "all" && !OPERATIONS.iter().any(|(n, _)| n == w));
+    if let Some(unknown) = unknown.next() {
+        return Err(Error::Config(format!("operation {unknown:?} is not known")));
+    }
+    let (mut device, mut lines) = (String::new(), Vec::new());
+    for &size in &options.size {
+        for &mode in &options.mode {
+            let (name, measured) = measure_all(options, size, mode)?;
+            device = name;
+            lines.extend(measured);
+        }
     }
     if let Some(path) = &options.json {
-        let text = json!({ "device": session.device_name(), "results": results }).to_string();
+        let results: Vec<_> = lines.iter().map(|l| l.json(options.threads)).collect();
+        let text = json!({ "device": device, "results": results }).to_string();
         std::fs::write(path, text).map_err(|e| Error::write(path, e))?;
+    }
+    if let Some(path) = &options.markdown {
+        std::fs::write(path, markdown(&device, &options.mode, &lines)).map_err(|e| Error::write(path, e))?;
     }
     Ok(())
 }

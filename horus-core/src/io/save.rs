@@ -71,7 +71,9 @@ pub struct Scale {
 
 impl fmt::Display for Scale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}..{} -> 0..{}", self.low, self.high, self.full)
+        // The shortest digits that name the value: most images are f32.
+        let exact = |v: f64| if f64::from(v as f32) == v { (v as f32).to_string() } else { v.to_string() };
+        write!(f, "{}..{} -> 0..{}", exact(self.low), exact(self.high), self.full)
     }
 }
 

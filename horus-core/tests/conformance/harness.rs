@@ -6,7 +6,6 @@ use std::panic::Location;
 use horus_core::buffer::{HostBuffer, Pool};
 use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
-use horus_core::cpu::device::CpuDevice;
 use horus_core::device::{Device, Geometry, Memory, MemoryKind};
 use horus_core::dispatch;
 use horus_core::dtype::{DType, Pixel, Scalar};
@@ -19,7 +18,6 @@ use horus_core::partition::Partition;
 use horus_core::plan::{Mode, Setting, Want, plan};
 use horus_core::reference::{self, Image};
 use horus_core::shape::{Shape, Window};
-use horus_core::simulate::Simulated;
 use horus_core::state::{Placement, Residency, State};
 use horus_core::trace::Trace;
 use horus_core::verify::verify;
@@ -99,7 +97,7 @@ fn hash(seed: u64, at: [usize; 3]) -> u64 {
     h
 }
 
-/// Where a program runs.
+/// Where a program runs; `crate::with_device` opens the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) ranks: usize,
@@ -107,32 +105,6 @@ pub(crate) struct Place {
     pub(crate) separate: bool,
     /// Whether sources start on rank 0 alone.
     pub(crate) from_root: bool,
-}
-
-impl Place {
-    pub(crate) fn all() -> Vec<Place> {
-        let mut out = Vec::new();
-        for ranks in 1..=5 {
-            for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
-                for separate in [false, true] {
-                    let from_root = (ranks + usize::from(separate)) % 2 == 0;
-                    out.push(Place { ranks, mode, separate, from_root });
-                }
-            }
-        }
-        out
-    }
-
-    /// A few places that differ in everything.
-    pub(crate) fn some() -> Vec<Place> {
-        vec![
-            Place { ranks: 1, mode: Mode::Fused, separate: false, from_root: false },
-            Place { ranks: 1, mode: Mode::Lazy, separate: true, from_root: false },
-            Place { ranks: 3, mode: Mode::Fused, separate: true, from_root: true },
-            Place { ranks: 2, mode: Mode::Naive, separate: false, from_root: true },
-            Place { ranks: 5, mode: Mode::Lazy, separate: false, from_root: false },
-        ]
-    }
 }
 
 /// The program's roots, evaluated at `place`; the same on every rank.
@@ -151,9 +123,10 @@ pub(crate) fn run(program: &Program, place: Place) -> Vec<Image> {
 
 /// The program's roots on one rank of `comm`.
 pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) -> Vec<Image> {
-    let cpu = CpuDevice::new(Some(1)).unwrap();
-    let device: Box<dyn Device> =
-        if place.separate { Box::new(Simulated::new(cpu, usize::MAX / 2)) } else { Box::new(cpu) };
+    crate::with_device(place, |device| on_device(program, place, comm, device))
+}
+
+fn on_device(program: &Program, place: Place, comm: &dyn Communicator, device: &dyn Device) -> Vec<Image> {
     let unified = device.memory() == MemoryKind::Unified;
     let setting = Setting { partition: Partition::equal(place.ranks), unified, mode: place.mode, capacity: None };
     let kernels = optimize(program.graph.clone(), place.mode == Mode::Fused, &mut |_, _| ());
@@ -176,7 +149,7 @@ pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) 
         Some(Stored { geometry, state, host, device })
     });
     let context = Context {
-        device: &*device,
+        device,
         comm,
         pool: &Pool::new(1 << 24),
         observer: &|_, _, _| (),
@@ -194,15 +167,34 @@ pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) 
         .collect()
 }
 
-/// Compares the program's roots at `places` with the reference.
+/// Compares the program's roots at `places` with the reference, bit by bit.
 pub(crate) fn conforms(program: &Program, places: &[Place], what: &str) {
+    conforms_within(program, places, what, 0.0);
+}
+
+/// Compares the program's roots at `places` with the reference; floats may differ by `tolerance` relatively, integers
+/// by 1 unless it is 0.
+pub(crate) fn conforms_within(program: &Program, places: &[Place], what: &str, tolerance: f64) {
     let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
     for place in places {
         let got = run(program, *place);
         for (i, (g, w)) in got.iter().zip(&want).enumerate() {
-            assert!(g == w, "{what}: root {i} differs from the reference at {place:?}\n{}", difference(g, w));
+            let same = g == w || (tolerance > 0.0 && near(g, w, tolerance));
+            assert!(same, "{what}: root {i} differs from the reference at {place:?}\n{}", difference(g, w));
         }
     }
+}
+
+fn near(got: &Image, want: &Image, tolerance: f64) -> bool {
+    let close = |g: f64, w: f64, float: bool| {
+        let slack = if float { tolerance * w.abs() } else { 1.0 };
+        g == w || (g.is_nan() && w.is_nan()) || (g - w).abs() <= slack
+    };
+    (got.shape, got.dtype()) == (want.shape, want.dtype())
+        && dispatch!(got.dtype(), T => {
+            let (g, w): (&[T], &[T]) = (got.as_slice(), want.as_slice());
+            g.iter().zip(w).all(|(g, w)| close(g.scalar().to_f64(), w.scalar().to_f64(), T::DTYPE.is_float()))
+        })
 }
 
 fn difference(got: &Image, want: &Image) -> String {

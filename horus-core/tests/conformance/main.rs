@@ -1,7 +1,53 @@
 //! Every operation, type and border, on every device that needs no hardware, every mode and 1 to 5 ranks: the same bits
 //! as the sequential reference.
+//!
+//! The GPU's conformance test (`horus-cuda/tests/gpu/`) runs the same programs: it differs in this file only.
 
 mod harness;
 mod ops;
 mod programs;
 mod random;
+
+use harness::Place;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
+use horus_core::plan::Mode;
+use horus_core::simulate::Simulated;
+
+/// Random programs tried.
+pub(crate) const RANDOM_PROGRAMS: u32 = 150;
+
+/// How much a transcendental may differ from the reference, relatively: it is the same library's.
+pub(crate) const TRANSCENDENTAL: f64 = 0.0;
+
+/// Calls `f` with the device of a place.
+pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
+    let cpu = CpuDevice::new(Some(1)).unwrap();
+    if place.separate { f(&Simulated::new(cpu, usize::MAX / 2)) } else { f(&cpu) }
+}
+
+impl Place {
+    pub(crate) fn all() -> Vec<Place> {
+        let mut out = Vec::new();
+        for ranks in 1..=5 {
+            for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
+                for separate in [false, true] {
+                    let from_root = (ranks + usize::from(separate)) % 2 == 0;
+                    out.push(Place { ranks, mode, separate, from_root });
+                }
+            }
+        }
+        out
+    }
+
+    /// A few places that differ in everything.
+    pub(crate) fn some() -> Vec<Place> {
+        vec![
+            Place { ranks: 1, mode: Mode::Fused, separate: false, from_root: false },
+            Place { ranks: 1, mode: Mode::Lazy, separate: true, from_root: false },
+            Place { ranks: 3, mode: Mode::Fused, separate: true, from_root: true },
+            Place { ranks: 2, mode: Mode::Naive, separate: false, from_root: true },
+            Place { ranks: 5, mode: Mode::Lazy, separate: false, from_root: false },
+        ]
+    }
+}

@@ -32,7 +32,7 @@ fn taps(n: usize, seed: u8) -> Vec<f64> {
 }
 
 /// Transcendentals are outside the promise of equal bits.
-fn exact(op: PixelOp) -> bool {
+pub(crate) fn exact(op: PixelOp) -> bool {
     !matches!(op, PixelOp::Exp | PixelOp::Log | PixelOp::Pow)
 }
 

@@ -1,6 +1,7 @@
 //! Runs the conformance cases on a GPU and compares every bit with the host's evaluation.
 //!
-//! `horus-cuda-check [FILTER] [--tunings N]`: only cases whose name contains FILTER; with N tuning candidates each.
+//! `horus-cuda-check [FILTER] [--tunings N]`: only cases whose name contains FILTER, or one of several separated by
+//! commas; with N tuning candidates each.
 //! Exits with 1 if anything differs.
 
 use std::process::ExitCode;
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
         }
     };
     report("transfers", transfers(&device).map(|same| (!same).then(|| "bytes changed on the way".to_owned())));
-    for case in cases().into_iter().filter(|c| c.name.contains(&filter)) {
+    for case in cases().into_iter().filter(|c| filter.split(',').any(|f| c.name.contains(f))) {
         let inputs: Vec<HostImage> =
             case.inputs.iter().enumerate().map(|(k, &g)| HostImage::random(g, k as u64 + 1)).collect();
         let mut expected = HostImage::zeroed(case.output);

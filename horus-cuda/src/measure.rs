@@ -1,0 +1,178 @@
+//! Timing of kernels with CUDA events, and the search for the fastest tuning: for `horus-cuda-bench` and `horus-tune`.
+
+use std::time::{Duration, Instant};
+
+use horus_core::device::{Device, Geometry, Input, Launch, Memory};
+use horus_core::dtype::DType;
+use horus_core::error::{DeviceError, Error};
+use horus_core::kernel::Kernel;
+use horus_core::shape::{Shape, Window};
+
+use crate::CudaDevice;
+use crate::codegen::Shapes;
+use crate::conformance::HostImage;
+use crate::tuning::{Tuning, candidates};
+
+/// The images that are measured on.
+pub const SHAPE: Shape = Shape::new(4096, 4096, 1);
+/// Image sets in rotation: 4 x 64 MiB and more do not fit any L2.
+const SETS: usize = 4;
+
+/// A kernel over images of [`SHAPE`].
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// What to time.
+    pub kernel: Kernel,
+    /// Number of inputs, at most 3.
+    pub inputs: usize,
+    /// What it computes.
+    pub output: Geometry,
+}
+
+/// A tuning and what it costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// Median milliseconds.
+    pub ms: f32,
+    /// The tuning.
+    pub tuning: Tuning,
+    /// Registers per thread.
+    pub registers: i32,
+    /// Bytes of spills per thread.
+    pub spills: i32,
+    /// Bytes of shared memory per block.
+    pub shared: u32,
+}
+
+/// All of an image of `shape`.
+pub fn whole(shape: Shape, dtype: DType) -> Geometry {
+    Geometry { shape, dtype, window: Window::whole(shape.height) }
+}
+
+/// A GPU with images to measure on.
+#[derive(Debug)]
+pub struct Bench {
+    device: CudaDevice,
+    sets: Vec<Vec<Memory>>,
+    geometry: Geometry,
+}
+
+impl Bench {
+    /// Opens a GPU and fills images of `dtype` with random pixels.
+    ///
+    /// # Errors
+    /// Without a usable GPU, or if it has no room.
+    pub fn new(ordinal: usize, dtype: DType) -> Result<Bench, Error> {
+        let device = CudaDevice::open(ordinal)?;
+        let geometry = whole(SHAPE, dtype);
+        let sets = Bench::images(&device, geometry).map_err(|source| Error::Device {
+            op: "preparing the images of a benchmark".into(),
+            device: device.name(),
+            source,
+        })?;
+        Ok(Bench { device, sets, geometry })
+    }
+
+    fn images(device: &CudaDevice, geometry: Geometry) -> Result<Vec<Vec<Memory>>, DeviceError> {
+        let bytes = geometry.bytes();
+        let mut sets: Vec<Vec<Memory>> = Vec::new();
+        for _ in 0..SETS {
+            let mut memories: Vec<Memory> = Vec::new();
+            for _ in 0..4 {
+                let mut m = device.allocate(bytes)?;
+                // One upload of random data; the others are copies.
+                match sets.first().map_or(memories.first(), |s| Some(&s[0])) {
+                    Some(first) => device.copy(first, &mut m, &[(0, 0, bytes)])?,
+                    None => device.write(&HostImage::random(geometry, 1).bytes, &mut m, 0)?,
+                }
+                memories.push(m);
+            }
+            sets.push(memories);
+        }
+        Ok(sets)
+    }
+
+    /// The GPU.
+    pub fn device(&self) -> &CudaDevice {
+        &self.device
+    }
+
+    fn launch(&mut self, work: &Work, set: usize) -> Result<(), DeviceError> {
+        let geometry = self.geometry;
+        let (inputs, output) = self.sets[set % SETS].split_at_mut(3);
+        let inputs: Vec<Input<'_>> = inputs.iter().take(work.inputs).map(|memory| Input { memory, geometry }).collect();
+        let rows = Window::whole(work.output.shape.height);
+        let (kernel, output) = (&work.kernel, &mut output[0]);
+        self.device.launch(Launch { kernel, inputs: &inputs, output, geometry: work.output, rows })
+    }
+
+    /// Median milliseconds of `repeats` launches.
+    ///
+    /// # Errors
+    /// If the kernel cannot be generated, compiled or run.
+    pub fn time(&mut self, work: &Work, repeats: usize) -> Result<f32, DeviceError> {
+        let warm = 2.min(repeats);
+        self.device.start_timing();
+        for i in 0..repeats + warm {
+            self.launch(work, i)?;
+        }
+        let mut times = self.device.stop_timing()?.split_off(warm);
+        times.sort_by(f32::total_cmp);
+        Ok(times[times.len() / 2])
+    }
+
+    /// The output of a launch.
+    fn output(&mut self, work: &Work) -> Result<Vec<u8>, DeviceError> {
+        self.launch(work, 0)?;
+        let mut bytes = vec![0; work.output.bytes()];
+        self.device.read(&self.sets[0][3], 0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Measures the present tuning, then for `limit` as many other candidates as there is time for; fastest first, but
+    /// the present one at index 0 of what is returned. With `check`, a candidate whose output differs from the present
+    /// tuning's in a single bit is an error: it would be a defect of the generator.
+    ///
+    /// # Errors
+    /// If the present tuning cannot be run, or with `check` as said.
+    pub fn search(
+        &mut self,
+        work: &Work,
+        limit: Duration,
+        check: bool,
+    ) -> Result<(Measured, Vec<Measured>), DeviceError> {
+        let all = candidates(&work.kernel, self.geometry.dtype, self.device.arch());
+        let present = self.measure(work, all[0])?;
+        let expected = if check { self.output(work)? } else { Vec::new() };
+        let start = Instant::now();
+        let mut found = vec![present];
+        let others = all.len() - 1;
+        // The first candidates are the likeliest; the others are spread over the whole space.
+        let likely = others.min(crate::tuning::LIKELY);
+        let order = (0..others).map(|i| if i < likely { i } else { likely + (i * 7919) % (others - likely) });
+        for i in order {
+            if start.elapsed() > limit {
+                break;
+            }
+            // A candidate may need more registers or shared memory than there is: it is passed over.
+            let Ok(measured) = self.measure(work, all[1 + i]) else { continue };
+            if check && self.output(work)? != expected {
+                return Err(DeviceError::Driver(format!("{:?} changes the result", all[1 + i])));
+            }
+            found.push(measured);
+        }
+        self.device.set_tuning(None);
+        found.sort_by(|a, b| a.ms.total_cmp(&b.ms));
+        Ok((present, found))
+    }
+
+    fn measure(&mut self, work: &Work, tuning: Tuning) -> Result<Measured, DeviceError> {
+        self.device.set_tuning(Some(tuning));
+        let inputs = vec![self.geometry; work.inputs];
+        let rows = Window::whole(work.output.shape.height);
+        let shapes = Shapes { inputs: &inputs, output: work.output, rows };
+        let (registers, spills, shared) = self.device.resources(&work.kernel, &shapes)?;
+        self.time(work, 3)?;
+        Ok(Measured { ms: self.time(work, 15)?, tuning, registers, spills, shared })
+    }
+}

@@ -1,0 +1,51 @@
+//! The core's conformance programs on a GPU, through planner and executor: every operation, type and border, random
+//! programs, every mode, and ranks that share the GPU give the bits of the sequential reference.
+//!
+//! Needs a GPU and fails without one, so it is run by `scripts/gpu.sh` only and not by `cargo test`.
+
+#[path = "../../../horus-core/tests/conformance/harness.rs"]
+mod harness;
+#[path = "../../../horus-core/tests/conformance/ops.rs"]
+mod ops;
+#[path = "../../../horus-core/tests/conformance/programs.rs"]
+mod programs;
+#[path = "../../../horus-core/tests/conformance/random.rs"]
+mod random;
+
+use std::sync::LazyLock;
+
+use harness::Place;
+use horus_core::device::Device;
+use horus_core::plan::Mode;
+use horus_cuda::CudaDevice;
+
+/// Random programs tried: each is some kernels to compile.
+pub(crate) const RANDOM_PROGRAMS: u32 = 60;
+
+/// How much a transcendental may differ from the reference, relatively: some units in the last place of `f32`. They are
+/// outside the promise of equal bits.
+pub(crate) const TRANSCENDENTAL: f64 = 1e-6;
+
+/// Calls `f` with the GPU, which all tests share.
+pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
+    static GPU: LazyLock<CudaDevice> =
+        LazyLock::new(|| CudaDevice::open(0).unwrap_or_else(|e| panic!("this test needs a GPU: {e}")));
+    assert!(place.separate, "a GPU has memory of its own");
+    f(&*GPU)
+}
+
+impl Place {
+    pub(crate) fn all() -> Vec<Place> {
+        let place = |ranks, mode| Place { ranks, mode, separate: true, from_root: ranks == 3 };
+        [1, 2, 3].into_iter().flat_map(|n| [Mode::Naive, Mode::Lazy, Mode::Fused].map(|m| place(n, m))).collect()
+    }
+
+    /// A few places that differ in everything.
+    pub(crate) fn some() -> Vec<Place> {
+        vec![
+            Place { ranks: 1, mode: Mode::Fused, separate: true, from_root: false },
+            Place { ranks: 1, mode: Mode::Naive, separate: true, from_root: false },
+            Place { ranks: 3, mode: Mode::Lazy, separate: true, from_root: true },
+        ]
+    }
+}

@@ -1,0 +1,226 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU: correctness, errors, speed. Needs a driver and NVRTC; no Rust if there are built binaries.
+#
+#   scripts/gpu.sh build BIN             builds the binaries (release) into the folder BIN, on any machine with Rust
+#   scripts/gpu.sh [-b BIN] [-o OUT] [STAGE...]
+#
+# Stages, in this order if none is named (roughly how long on a fast host):
+#   kernels   horus-cuda-check: every kernel against the host's evaluation            1-3 min
+#   session   conformance through planner and executor, random programs               2-5 min
+#   apps      three detectors x three modes, CPU and GPU outputs compared by bytes     1 min
+#   memory    too little GPU memory: spilling; too little of both: a clear error       1 min
+#   driver    no GPU, no compiler, no such GPU: clear errors and fallback              seconds
+#   sanitize  compute-sanitizer memcheck and racecheck (SANITIZER, SANITIZE=filters)   3-6 min
+#   bench     kernels by CUDA events (ROWS=filter), operations through the session; with PEERS=DIR peers_gpu.py too
+#   modes     naive, lazy, fused x detectors x 1024, 4096, with copies (SIZES, RUNS)   2-5 min
+#   process   picture file to picture file, CPU and GPU, cold and warm, with a breakdown (INPUT=picture)
+#
+# Writes OUT/STAGE.log and OUT/results.md (default OUT: target/gpu), prints a table at the end, exits with 1 if a stage
+# failed. HORUS_NVRTC says where libnvrtc is, if the system does not.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+programs=(convrot conv2d convuv horus-bench horus-cuda-check horus-cuda-bench)
+
+build() {
+  local bin=$1 test
+  cargo build --release --workspace --bins || return 1
+  test=$(cargo test --release -p horus-cuda --test gpu --no-run --message-format=json |
+    sed -n 's/.*"name":"gpu".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+  [ -n "$test" ] || { echo "the conformance test was not built" >&2; return 1; }
+  mkdir -p "$bin"
+  (cd "${CARGO_TARGET_DIR:-target}/release" && cp "${programs[@]}" horus-tune "$bin/") && cp "$test" "$bin/gpu-conformance"
+}
+
+if [ "${1:-}" = build ]; then
+  build "$(realpath -m "${2:?a folder}")"
+  exit
+fi
+bin="" out=target/gpu
+while getopts b:o: option; do
+  case $option in
+    b) bin=$OPTARG ;;
+    o) out=$OPTARG ;;
+    *) exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+stages=("$@")
+[ ${#stages[@]} -gt 0 ] || stages=(kernels session apps memory driver sanitize bench modes process)
+if [ -z "$bin" ]; then
+  bin=$(realpath -m target/gpu-bin)
+  build "$bin" || exit 1
+fi
+bin=$(realpath "$bin")
+mkdir -p "$out"
+out=$(realpath "$out")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export HORUS_CACHE=${HORUS_CACHE:-$work/cubin}
+unset HORUS_DEVICE HORUS_MODE HORUS_GPU_MEMORY HORUS_HOST_MEMORY HORUS_THREADS
+
+# Runs a command that must fail with status 1 and one line that has all words; the rest of the output is shown if not.
+refused() {
+  local words=$1 message word
+  shift
+  message=$("$@" 2>&1 >/dev/null)
+  local status=$?
+  if [ $status -ne 1 ]; then
+    echo "should fail: $* (status $status) $message"
+    return 1
+  fi
+  IFS='|' read -ra list <<<"$words"
+  for word in "${list[@]}"; do
+    case $message in
+      *"$word"*) ;;
+      *) echo "does not say '$word': $message"; return 1 ;;
+    esac
+  done
+  echo "refused as it should be: $message"
+}
+
+same() {
+  if cmp "$1" "$2"; then echo "same bytes: $3"; else echo "DIFFERENT: $3"; return 1; fi
+}
+
+# A noisy picture of the size given.
+picture() {
+  python3 - "$1" "$2" <<'PY'
+import random, sys
+n, path = int(sys.argv[1]), sys.argv[2]
+noise = random.Random(7).randbytes(n)
+row = lambda y: bytes((noise[(x * 7 + y * 13) % n] >> 2) + ((x * y // 97 + x) & 127) for x in range(n))
+period = [row(y) for y in range(97)]
+with open(path, "wb") as f:
+    f.write(b"P5\n%d %d\n255\n" % (n, n))
+    f.writelines(period[y % 97] for y in range(n))
+PY
+}
+
+kernels() { "$bin/horus-cuda-check"; }
+
+session() { "$bin/gpu-conformance" --test-threads "${TEST_THREADS:-$(nproc)}"; }
+
+apps() {
+  local failed=0 app mode input
+  for input in assets/vessels.png assets/small.png; do
+    for app in convrot conv2d convuv; do
+      "$bin/$app" $input "$work/cpu.npy" --quiet --device cpu || failed=1
+      for mode in naive lazy fused; do
+        "$bin/$app" $input "$work/gpu.npy" --quiet --device cuda --mode $mode || failed=1
+        same "$work/cpu.npy" "$work/gpu.npy" "$app $mode $input" || failed=1
+      done
+      "$bin/$app" $input "$work/gpu.npy" --device cuda
+    done
+  done
+  return $failed
+}
+
+memory() {
+  local failed=0 app mode
+  picture 1024 "$work/1024.pgm"
+  local run=("$work/1024.pgm" "$work/gpu.npy" --theta-step 45)
+  for app in convrot conv2d convuv; do
+    "$bin/$app" "$work/1024.pgm" "$work/cpu.npy" --theta-step 45 --quiet --device cpu || failed=1
+    for mode in lazy fused; do
+      for room in 64M 22M; do # images of 4 MiB
+        HORUS_GPU_MEMORY=$room "$bin/$app" "${run[@]}" --device cuda --mode $mode --explain >"$work/plan" || failed=1
+        echo "$app $mode with $room: $(grep -c -i evict "$work/plan") images left the GPU to make room"
+        same "$work/cpu.npy" "$work/gpu.npy" "$app $mode with $room" || failed=1
+      done
+    done
+    HORUS_GPU_MEMORY=2M refused "out of memory|bytes needed|HORUS_GPU_MEMORY" "$bin/$app" "${run[@]}" --device cuda || failed=1
+    HORUS_GPU_MEMORY=64M HORUS_HOST_MEMORY=1M refused "out of memory|host memory" "$bin/$app" "${run[@]}" --device cuda || failed=1
+  done
+  HORUS_GPU_MEMORY=lots refused "HORUS_GPU_MEMORY=lots" "$bin/convrot" "${run[@]}" --device cuda || failed=1
+  return $failed
+}
+
+driver() {
+  local failed=0 run=("$bin/convrot" assets/small.png "$work/out.npy" --theta-step 90)
+  CUDA_VISIBLE_DEVICES="" refused "no CUDA device|shows no GPU" "${run[@]}" --device cuda || failed=1
+  refused "GPU 99 was asked for" "${run[@]}" --device cuda:99 || failed=1
+  HORUS_DEVICE=cuda:99 refused "GPU 99 was asked for" "${run[@]}" || failed=1
+  HORUS_NVRTC=/nonexistent refused "NVRTC|pip install nvidia-cuda-nvrtc|HORUS_NVRTC" "${run[@]}" --device cuda || failed=1
+  HORUS_NVRTC=/nonexistent "${run[@]}" -v 2>&1 | grep "computing on CPU.*NVRTC" || { echo "no fallback without NVRTC"; failed=1; }
+  CUDA_VISIBLE_DEVICES="" "${run[@]}" -v 2>&1 | grep "computing on CPU.*shows no GPU" || { echo "no fallback without a GPU"; failed=1; }
+  "${run[@]}" -v 2>&1 | grep "computing on .*found a GPU" || { echo "auto does not take the GPU"; failed=1; }
+  HORUS_CACHE=/proc/nowhere "${run[@]}" --device cuda --quiet || { echo "a cache that cannot be written stops a run"; failed=1; }
+  return $failed
+}
+
+sanitize() {
+  local tool sanitizer=${SANITIZER:-$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)}
+  [ -n "$sanitizer" ] || { echo "compute-sanitizer was not found (SANITIZER)"; return 1; }
+  local subset=${SANITIZE:-correlate 17x17 f32,correlate 5x5 constant,correlate 260x5 f32,separable 19 wrap,separable 75 f64,sparse,median Three,mixed,convrot,conv2d,row_,fold_,histogram,transpose,rotate Bilinear,pixel chain,strip}
+  # Compiled outside the sanitizer, which is slow.
+  "$bin/horus-cuda-check" "$subset" || return 1
+  for tool in memcheck racecheck; do
+    echo "== $tool"
+    timeout "${SANITIZE_SECONDS:-240}" "$sanitizer" --tool $tool --error-exitcode 9 "$bin/horus-cuda-check" "$subset" || return 1
+  done
+}
+
+bench() {
+  local failed=0
+  "$bin/horus-cuda-bench" "${ROWS:-}" || failed=1
+  "$bin/horus-bench" --device cuda --size 4096 --op sep19,sep43,conv7,conv17,conv43,rot30,pixel,sum,minmax,convrot,convuv,conv2d \
+    --budget 6 --json "$out/bench.json" || failed=1
+  if [ -n "${PEERS:-}" ]; then
+    "${PEERS_PYTHON:-python3}" "$PEERS/peers_gpu.py" --json "$out/peers.json" || failed=1
+  fi
+  return $failed
+}
+
+modes() {
+  "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv --size "${SIZES:-1024,4096}" --mode naive,lazy,fused \
+    --from-host --runs "${RUNS:-5}" --budget "${BUDGET:-15}" --json "$out/modes.json" --markdown "$out/modes.md" || return 1
+  cat "$out/modes.md"
+}
+
+# One process: wall seconds and the program's own account, the median of three by wall time.
+timed() {
+  local i
+  for i in 1 2 3; do
+    local from=$EPOCHREALTIME
+    "$@" -v >"$work/summary" 2>"$work/log" || { cat "$work/log"; return 1; }
+    echo "$(awk "BEGIN { printf \"%.3f\", $EPOCHREALTIME - $from }") s; $(grep '^ms:' "$work/summary")"
+  done | sort -n | sed -n 2p
+}
+
+process() {
+  local app failed=0 input=${INPUT:-$work/4096.pgm}
+  [ -n "${INPUT:-}" ] || picture 4096 "$input"
+  printf '| | | wall; breakdown |\n| --- | --- | --- |\n'
+  for app in convrot conv2d convuv; do
+    [ -n "${SKIP_CPU:-}" ] || [ $app != convrot ] ||
+      echo "| $app | CPU | $(timed "$bin/$app" "$input" "$work/out.png" --device cpu) |"
+    local from=$EPOCHREALTIME
+    HORUS_CACHE=$work/cold-$app "$bin/$app" "$input" "$work/out.png" --device cuda -v >"$work/summary" || failed=1
+    echo "| $app | GPU, nothing compiled | $(awk "BEGIN { printf \"%.3f\", $EPOCHREALTIME - $from }") s; $(grep '^ms:' "$work/summary") |"
+    echo "| $app | GPU | $(HORUS_CACHE=$work/cold-$app timed "$bin/$app" "$input" "$work/out.png" --device cuda) |"
+  done
+  HORUS_CACHE=$work/cold-convrot "$bin/convrot" "$input" "$work/out.png" --device cuda -vv 2>&1 | grep -E "DEBUG|^ms:"
+  return $failed
+}
+
+printf '# GPU run of %s, commit %s\n\n' "$(date -u +%F)" "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" >"$out/results.md"
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sed 's/$/\n/' >>"$out/results.md"
+status=0 table=""
+for stage in "${stages[@]}"; do
+  case $stage in
+    kernels | session | apps | memory | driver | sanitize | bench | modes | process) ;;
+    *) echo "no stage $stage" >&2; exit 2 ;;
+  esac
+  printf '\n== %s\n' "$stage"
+  from=$SECONDS
+  if "$stage" 2>&1 | tee "$out/$stage.log"; then verdict=pass; else verdict=FAIL status=1; fi
+  last=$(grep -v '^$' "$out/$stage.log" | tail -n 1 | cut -c 1-120)
+  table+="$(printf '%-9s %-5s %5d s  %s' "$stage" $verdict $((SECONDS - from)) "$last")"$'\n'
+  { printf '\n## %s: %s in %d s\n\n' "$stage" $verdict $((SECONDS - from))
+    case $stage in
+      modes | process) cat "$out/$stage.log" ;;
+      *) printf '```\n%s\n```\n' "$(tail -n 60 "$out/$stage.log")" ;;
+    esac; } >>"$out/results.md"
+done
+printf '\n%s' "$table"
+exit $status
