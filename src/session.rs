@@ -5,12 +5,14 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use horus_core::buffer::parse_bytes;
-use horus_core::comm::{Alone, Communicator};
+use horus_core::comm::Communicator;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
+
+use crate::ranks;
 
 /// An open session: images live in it, and programs run on its device. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -19,8 +21,9 @@ pub struct Session(CoreSession);
 impl Session {
     /// A session on what is there.
     ///
-    /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), `HORUS_THREADS` (a number)
-    /// and `HORUS_MODE` (`naive`, `lazy`, `fused`). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
+    /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), `HORUS_THREADS` (a number),
+    /// `HORUS_MODE` (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank,
+    /// `node:2,1` for each node, or `measure`). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
     /// M or G) bound what images may take on a GPU and what their copies may take on the host.
     ///
     /// # Errors
@@ -105,8 +108,9 @@ pub struct Builder {
     device: Option<String>,
     threads: Option<usize>,
     mode: Option<Mode>,
+    weights: Option<Vec<f64>>,
     comm: Option<Arc<dyn Communicator>>,
-    rank_on_node: usize,
+    rank_on_node: Option<usize>,
     configure: Vec<Configure>,
 }
 
@@ -117,7 +121,7 @@ impl Builder {
         self
     }
 
-    /// Threads of the CPU device (default: one per core). Results do not depend on it.
+    /// Threads of the CPU device (default: one per core, divided among the ranks that share the cores). Results do not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
@@ -129,7 +133,7 @@ impl Builder {
         self
     }
 
-    /// Runs on the ranks of `comm`.
+    /// Runs on the ranks of `comm` (default: [`ranks`](crate::ranks)).
     pub fn communicator(mut self, comm: Arc<dyn Communicator>) -> Self {
         self.comm = Some(comm);
         self
@@ -137,13 +141,14 @@ impl Builder {
 
     /// Which of the ranks on this computer this one is: without a number of a GPU, each takes another.
     pub fn rank_on_node(mut self, rank: usize) -> Self {
-        self.rank_on_node = rank;
+        self.rank_on_node = Some(rank);
         self
     }
 
     /// Divides rows among ranks in proportion to `weights`, one per rank.
-    pub fn weights(self, weights: Vec<f64>) -> Self {
-        self.with(move |b| b.weights(weights))
+    pub fn weights(mut self, weights: Vec<f64>) -> Self {
+        self.weights = Some(weights);
+        self
     }
 
     /// Calls `observer` before each step of each evaluation.
@@ -191,11 +196,22 @@ impl Builder {
             Some(m) => m,
             None => parsed("HORUS_MODE", Mode::from_str)?.unwrap_or_default(),
         };
+        let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
+        let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
         let host_memory =
             parsed("HORUS_HOST_MEMORY", |s| parse_bytes(s).ok_or_else(|| "bytes, or a number with K, M or G".into()))?;
-        let device = open(name.parse()?, threads, self.rank_on_node)?;
-        let builder = CoreSession::on(device).communicator(self.comm.unwrap_or_else(|| Arc::new(Alone))).mode(mode);
-        let builder = builder.host_memory(host_memory.unwrap_or(usize::MAX));
+        let (choice, rank_on_node) = (name.parse::<Choice>()?, self.rank_on_node.unwrap_or(comm.local_rank()));
+        let open = || open(choice, threads, rank_on_node);
+        let device = open()?;
+        let weights = match (self.weights, variable("HORUS_WEIGHTS")) {
+            (None, Some(text)) => Some(ranks::weights(&text, &*comm, &open)?),
+            (given, _) => given,
+        };
+        let mut builder = CoreSession::on(device).communicator(comm).mode(mode);
+        if let Some(weights) = weights {
+            builder = builder.weights(weights);
+        }
+        builder = builder.host_memory(host_memory.unwrap_or(usize::MAX));
         let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
         Ok(Session(builder.build()?))
     }

@@ -102,7 +102,7 @@ impl<T: Pixel> Image<T> {
         let format = Format::of(path, self.channels()).map_err(failed)?;
         format.check(self.channels(), options.depth).map_err(failed)?;
         let pixels = self.session().fetch(self.handle(), Want::Root)?;
-        let answer = on_root(self.session(), "save", || {
+        let answer = on_root(self.session(), "saving a picture", || {
             let pixels = pixels.ok_or("rank 0 has no pixels")?;
             store(path, format, &pixels, T::DTYPE, self.shape(), options).map(pack)
         })?;
