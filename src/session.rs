@@ -151,14 +151,19 @@ impl Builder {
         self
     }
 
-    /// Calls `observer` before each step of each evaluation.
+    /// Calls `observer`, which must not use the session, before each step of each evaluation.
     pub fn observer(self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
         self.with(move |b| b.observer(observer))
     }
 
-    /// Gives the text of each recorded graph, of each pass and of each plan to `sink`.
+    /// Gives the text of each plan to `sink`, which must not use the session.
     pub fn explain(self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.with(move |b| b.explain(sink))
+    }
+
+    /// Also gives the text of the recorded graph, and of the graph after each pass, to the sink of [`Builder::explain`].
+    pub fn explain_passes(self, on: bool) -> Self {
+        self.with(move |b| b.explain_passes(on))
     }
 
     /// Also counts the transfers that naive mode would have made.
@@ -190,7 +195,7 @@ impl Builder {
         let name = self.device.or_else(|| variable("HORUS_DEVICE")).unwrap_or_default();
         let threads = match self.threads {
             Some(n) => Some(n),
-            None => parsed("HORUS_THREADS", |s| s.parse::<usize>().map_err(|_| "a number of threads".into()))?,
+            None => parsed("HORUS_THREADS", |s| s.parse::<usize>().map_err(|_| "expected a number of threads".into()))?,
         };
         let mode = match self.mode {
             Some(m) => m,
@@ -199,7 +204,7 @@ impl Builder {
         let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
         let host_memory =
-            parsed("HORUS_HOST_MEMORY", |s| parse_bytes(s).ok_or_else(|| "bytes, or a number with K, M or G".into()))?;
+            parsed("HORUS_HOST_MEMORY", |s| parse_bytes(s).ok_or_else(|| "expected bytes, or a number with K, M or G".into()))?;
         let (choice, rank_on_node) = (name.parse::<Choice>()?, self.rank_on_node.unwrap_or(comm.local_rank()));
         let open = || open(choice, threads, rank_on_node);
         let device = open()?;
@@ -222,7 +227,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn parsed<T>(name: &str, parse: impl Fn(&str) -> std::result::Result<T, String>) -> Result<Option<T>> {
-    variable(name).map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: expected {e}")))).transpose()
+    variable(name).map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: {e}")))).transpose()
 }
 
 #[cfg(test)]

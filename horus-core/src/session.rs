@@ -75,9 +75,12 @@ struct Inner {
     comm: Arc<dyn Communicator>,
     mode: Mode,
     partition: Partition,
+    /// Bytes of device memory that plans count on.
+    capacity: Option<usize>,
     pool: Arc<Pool>,
     observer: Option<Observer>,
     explain: Option<Sink>,
+    explain_passes: bool,
     compare_naive: bool,
     max_pending: usize,
     max_pinned: usize,
@@ -106,6 +109,7 @@ pub struct SessionBuilder {
     weights: Option<Vec<f64>>,
     observer: Option<Observer>,
     explain: Option<Sink>,
+    explain_passes: bool,
     compare_naive: bool,
     trace: bool,
     max_pending: usize,
@@ -132,15 +136,22 @@ impl SessionBuilder {
         self
     }
 
-    /// Calls `observer` before each step of each evaluation.
+    /// Calls `observer`, which must not use the session, before each step of each evaluation.
     pub fn observer(mut self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Gives the text of each graph and plan to `sink`.
+    /// Gives the text of each plan to `sink`, which must not use the session.
     pub fn explain(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.explain = Some(Arc::new(sink));
+        self
+    }
+
+    /// Also gives the text of the recorded graph, and of the graph after each pass, to the sink of
+    /// [`SessionBuilder::explain`].
+    pub fn explain_passes(mut self, on: bool) -> Self {
+        self.explain_passes = on;
         self
     }
 
@@ -172,7 +183,8 @@ impl SessionBuilder {
     /// The session.
     ///
     /// # Errors
-    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them.
+    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them;
+    /// [`Error::Communication`] when another rank failed or went away.
     pub fn build(self) -> Result<Session> {
         let ranks = self.comm.size();
         let partition = match self.weights {
@@ -180,6 +192,7 @@ impl SessionBuilder {
             Some(w) if w.len() == ranks => Partition::weighted(&w).map_err(Error::Config)?,
             Some(w) => return Err(Error::Config(format!("{} weights given for {ranks} ranks", w.len()))),
         };
+        let capacity = agreed_capacity(&*self.comm, self.device.capacity())?;
         let state = Mutable {
             program: Program::default(),
             images: HashMap::new(),
@@ -194,15 +207,26 @@ impl SessionBuilder {
             comm: self.comm,
             mode: self.mode,
             partition,
+            capacity,
             pool: Pool::bounded(POOL, self.host_memory),
             observer: self.observer,
             explain: self.explain,
+            explain_passes: self.explain_passes,
             compare_naive: self.compare_naive,
             max_pending: self.max_pending,
             max_pinned: self.max_pinned,
             state: Mutex::new(state),
         })))
     }
+}
+
+/// The memory of the smallest device: ranks must make the same plan, so all count on that much.
+fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Option<usize>> {
+    const UNLIMITED: u64 = u64::MAX;
+    let all = comm.gather(mine.map_or(UNLIMITED, |bytes| bytes as u64));
+    let all = all.map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    let least = all.into_iter().min().filter(|least| *least != UNLIMITED);
+    Ok(least.map(|bytes| bytes as usize))
 }
 
 /// A recorded value that somebody can still observe. Dropping the last clone makes it unobservable.
@@ -241,6 +265,7 @@ impl Session {
             weights: None,
             observer: None,
             explain: None,
+            explain_passes: false,
             compare_naive: false,
             trace: false,
             max_pending: MAX_PENDING,
@@ -401,7 +426,7 @@ impl Session {
         let disposable = state.program.disposable(&graph, &records);
         let unified = self.0.device.memory() == MemoryKind::Unified;
         let partition = Partition::equal(ranks);
-        let setting = Setting { partition, unified, mode: self.0.mode, capacity: self.0.device.capacity() };
+        let setting = Setting { partition, unified, mode: self.0.mode, capacity: self.0.capacity };
         let residency = if unified { Residency::Both } else { Residency::Host };
         let with = |fuse: bool| {
             let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
@@ -426,12 +451,14 @@ impl Session {
     /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
     fn run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Vec<Option<HostBuffer>>> {
         if let Some(cause) = &state.lost {
-            return Err(Error::Config(format!("the session cannot go on after an earlier error: {cause}")));
+            return Err(Error::Lost(cause.clone()));
         }
         let comm = &*self.0.comm;
+        // Stays if the evaluation panics, half of the images in its hands.
+        state.lost = Some("an evaluation panicked".into());
         let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants));
+        state.lost = result.as_ref().err().map(ToString::to_string);
         if let Err(e) = &result {
-            state.lost = Some(e.to_string());
             state.images.clear();
             comm.abort(&e.to_string());
         }
@@ -497,7 +524,7 @@ impl Session {
 
     fn plan(&self, state: &mut Mutable, graph: Graph<Op>, wants: &[Want], disposable: &[ValueId]) -> Result<Plan> {
         let unified = self.0.device.memory() == MemoryKind::Unified;
-        let capacity = self.0.device.capacity();
+        let capacity = self.0.capacity;
         let setting = Setting { partition: self.0.partition.clone(), unified, mode: self.0.mode, capacity };
         let images = &state.images;
         let make = |graph: Graph<Kernel>, setting: &Setting| {
@@ -522,7 +549,11 @@ impl Session {
             }
         };
         let with = |fuse: bool| {
-            let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| explain(pass, graph));
+            let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| {
+                if self.0.explain_passes {
+                    explain(pass, graph);
+                }
+            });
             if capacity.is_some() {
                 add_bystanders(&mut kernels, images);
             }
