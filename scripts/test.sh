@@ -4,12 +4,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What the tests need beyond Rust: a C linker, a C++ compiler (runs the GPU kernels on the host), and the run-time compiler
-# of CUDA, from PyPI.
+# What the tests need beyond Rust: a C linker, a C++ compiler (runs the GPU kernels on the host), MPI and libclang (its
+# bindings are generated), and the run-time compiler of CUDA, from PyPI.
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
 command -v "${CXX:-g++}" >/dev/null || missing+=(g++)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
+command -v mpicc >/dev/null && command -v mpirun >/dev/null || missing+=(libopenmpi-dev openmpi-bin)
+[ -n "${LIBCLANG_PATH:-}" ] || ldconfig -p | grep -Eq 'libclang(-[0-9.]+)?\.so' || missing+=(libclang-dev)
 if [ ${#missing[@]} -gt 0 ]; then
   sudo=$([ "$(id -u)" = 0 ] || echo sudo)
   $sudo apt-get update -qq
@@ -31,3 +33,6 @@ step cargo clippy --workspace --all-targets --quiet -- -D warnings
 step cargo clippy -p horus-cuda --test gpu --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
 step cargo test --workspace
+# Under mpirun, with 1 to 5 ranks. Apart, because the other packages must build and pass without MPI.
+step cargo clippy -p horus-mpi -p horus -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --all-targets --quiet -- -D warnings
+step cargo test -p horus-mpi -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --test ranks --test mpirun

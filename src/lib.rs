@@ -24,9 +24,11 @@
 //! [`Session`] picks the device; [`Image`](prelude::Image) holds the operations. How it works is told in
 //! `ARCHITECTURE.md` of the repository.
 
+mod ranks;
 mod session;
 
 pub use horus_core as core;
+pub use ranks::ranks;
 pub use session::{Builder, Session};
 
 /// What a program needs: `use horus::prelude::*`.
@@ -35,8 +37,10 @@ pub mod prelude {
     pub use horus_core::dtype::{DType, Float, Pixel, Scalar};
     pub use horus_core::error::{Error, Result};
     pub use horus_core::filters;
+    pub use horus_core::forecast::Forecast;
     pub use horus_core::image::{Image, Value};
     pub use horus_core::io::{AnyImage, Depth, SaveOptions, Scale, Scaling};
+    pub use horus_core::movement::Link;
     pub use horus_core::ops::geometric::{Flip, Interpolation};
     pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
     pub use horus_core::plan::Mode;

@@ -5,12 +5,14 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use horus_core::buffer::parse_bytes;
-use horus_core::comm::{Alone, Communicator};
+use horus_core::comm::Communicator;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
+
+use crate::ranks;
 
 /// An open session: images live in it, and programs run on its device. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -19,8 +21,9 @@ pub struct Session(CoreSession);
 impl Session {
     /// A session on what is there.
     ///
-    /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), `HORUS_THREADS` (a number)
-    /// and `HORUS_MODE` (`naive`, `lazy`, `fused`). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
+    /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), `HORUS_THREADS` (a number),
+    /// `HORUS_MODE` (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank,
+    /// `node:2,1` for each node, or `measure`). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
     /// M or G) bound what images may take on a GPU and what their copies may take on the host.
     ///
     /// # Errors
@@ -66,28 +69,35 @@ impl FromStr for Choice {
     }
 }
 
-/// The GPU of number `ordinal`, or one for the `rank`th rank of this node.
+/// Which of how many ranks on this node.
+type Local = (usize, usize);
+
+/// The GPU of number `ordinal`, which then all ranks of this node share, or one for this rank of them.
 #[cfg(feature = "cuda")]
-fn gpu(ordinal: Option<usize>, rank: usize) -> Result<Box<dyn Device>> {
-    let ordinal = match ordinal {
-        Some(n) => n,
-        None => rank % horus_cuda::CudaDevice::count()?,
+fn gpu(ordinal: Option<usize>, (rank, ranks): Local) -> Result<Box<dyn Device>> {
+    use horus_cuda::CudaDevice;
+    let (ordinal, sharers) = match ordinal {
+        Some(n) => (n, ranks),
+        None => {
+            let gpus = CudaDevice::count()?;
+            (rank % gpus, ranks.div_ceil(gpus))
+        }
     };
-    Ok(Box::new(horus_cuda::CudaDevice::open(ordinal)?))
+    Ok(Box::new(CudaDevice::open(ordinal)?.shared_by(sharers)))
 }
 
 #[cfg(not(feature = "cuda"))]
-fn gpu(_ordinal: Option<usize>, _rank: usize) -> Result<Box<dyn Device>> {
+fn gpu(_ordinal: Option<usize>, _local: Local) -> Result<Box<dyn Device>> {
     Err(Error::Config("no CUDA device: Horus was built without its feature `cuda`".into()))
 }
 
 /// Opens what was chosen, and says so.
-fn open(choice: Choice, threads: Option<usize>, rank: usize) -> Result<Box<dyn Device>> {
+fn open(choice: Choice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
         Choice::Cpu => (cpu()?, "as asked".to_owned()),
-        Choice::Cuda(ordinal) => (gpu(ordinal, rank)?, "as asked".to_owned()),
-        Choice::Auto => match gpu(None, rank) {
+        Choice::Cuda(ordinal) => (gpu(ordinal, local)?, "as asked".to_owned()),
+        Choice::Auto => match gpu(None, local) {
             Ok(device) => (device, "found a GPU".to_owned()),
             Err(e) => (cpu()?, e.to_string()),
         },
@@ -105,8 +115,9 @@ pub struct Builder {
     device: Option<String>,
     threads: Option<usize>,
     mode: Option<Mode>,
+    weights: Option<Vec<f64>>,
     comm: Option<Arc<dyn Communicator>>,
-    rank_on_node: usize,
+    rank_on_node: Option<usize>,
     configure: Vec<Configure>,
 }
 
@@ -117,7 +128,7 @@ impl Builder {
         self
     }
 
-    /// Threads of the CPU device (default: one per core). Results do not depend on it.
+    /// Threads of the CPU device (default: one per core, divided among the ranks that share the cores). Results do not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
@@ -129,7 +140,7 @@ impl Builder {
         self
     }
 
-    /// Runs on the ranks of `comm`.
+    /// Runs on the ranks of `comm` (default: [`ranks`](crate::ranks)).
     pub fn communicator(mut self, comm: Arc<dyn Communicator>) -> Self {
         self.comm = Some(comm);
         self
@@ -137,13 +148,14 @@ impl Builder {
 
     /// Which of the ranks on this computer this one is: without a number of a GPU, each takes another.
     pub fn rank_on_node(mut self, rank: usize) -> Self {
-        self.rank_on_node = rank;
+        self.rank_on_node = Some(rank);
         self
     }
 
     /// Divides rows among ranks in proportion to `weights`, one per rank.
-    pub fn weights(self, weights: Vec<f64>) -> Self {
-        self.with(move |b| b.weights(weights))
+    pub fn weights(mut self, weights: Vec<f64>) -> Self {
+        self.weights = Some(weights);
+        self
     }
 
     /// Calls `observer` before each step of each evaluation.
@@ -191,11 +203,23 @@ impl Builder {
             Some(m) => m,
             None => parsed("HORUS_MODE", Mode::from_str)?.unwrap_or_default(),
         };
+        let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
+        let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
         let host_memory =
             parsed("HORUS_HOST_MEMORY", |s| parse_bytes(s).ok_or_else(|| "bytes, or a number with K, M or G".into()))?;
-        let device = open(name.parse()?, threads, self.rank_on_node)?;
-        let builder = CoreSession::on(device).communicator(self.comm.unwrap_or_else(|| Arc::new(Alone))).mode(mode);
-        let builder = builder.host_memory(host_memory.unwrap_or(usize::MAX));
+        let (choice, rank_on_node) = (name.parse::<Choice>()?, self.rank_on_node.unwrap_or(comm.local_rank()));
+        let local = (rank_on_node, comm.local_size());
+        let open = || open(choice, threads, local);
+        let device = open()?;
+        let weights = match (self.weights, variable("HORUS_WEIGHTS")) {
+            (None, Some(text)) => Some(ranks::weights(&text, &*comm, &open)?),
+            (given, _) => given,
+        };
+        let mut builder = CoreSession::on(device).communicator(comm).mode(mode);
+        if let Some(weights) = weights {
+            builder = builder.weights(weights);
+        }
+        builder = builder.host_memory(host_memory.unwrap_or(usize::MAX));
         let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
         Ok(Session(builder.build()?))
     }

@@ -36,8 +36,19 @@ fn forbid(layer: &[&str], words: &[&str]) {
     }
 }
 
-const PLANNING: &[&str] =
-    &["ops", "graph.rs", "kernel.rs", "optimize", "partition.rs", "state.rs", "plan.rs", "program.rs", "verify.rs"];
+const PLANNING: &[&str] = &[
+    "ops",
+    "graph.rs",
+    "kernel.rs",
+    "optimize",
+    "partition.rs",
+    "state.rs",
+    "movement.rs",
+    "plan",
+    "forecast.rs",
+    "program.rs",
+    "verify.rs",
+];
 
 #[test]
 fn planning_touches_no_device_file_clock_or_thread() {
@@ -56,14 +67,16 @@ fn kernels_know_neither_images_nor_graphs_nor_states_nor_ranks() {
 #[test]
 fn devices_and_communicators_decide_no_transfer() {
     forbid(&["device.rs", "comm", "simulate.rs"], &["crate::plan", "crate::state", "crate::partition"]);
+    forbid(&["transfer.rs"], &["crate::plan", "crate::state", "crate::partition"]);
 }
 
 #[test]
 fn only_planning_execution_and_the_session_ask_where_an_image_is() {
-    let allowed = ["state.rs", "plan.rs", "verify.rs", "execute.rs", "session.rs", "lib.rs"];
-    for file in sources(&root().join("horus-core/src")) {
-        let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        if !allowed.contains(&name.as_str()) {
+    let core = root().join("horus-core/src");
+    let allowed =
+        ["state.rs", "plan", "verify.rs", "execute.rs", "forecast.rs", "session.rs", "lib.rs"].map(|p| core.join(p));
+    for file in sources(&core) {
+        if !allowed.iter().any(|a| file.starts_with(a)) {
             let code = code(&file);
             assert!(
                 !code.contains("Residency") && !code.contains("Placement"),
@@ -82,6 +95,16 @@ fn the_core_names_no_backend() {
     }
     for file in sources(&root().join("horus-core/src")) {
         assert!(!code(&file).contains("cudarc"), "{} names cudarc", file.display());
+    }
+}
+
+#[test]
+fn backends_know_the_core_alone() {
+    for backend in ["horus-cuda", "horus-mpi"] {
+        let manifest = fs::read_to_string(root().join(backend).join("Cargo.toml")).unwrap();
+        let names = manifest.lines().filter_map(|l| l.split(['.', ' ', '=']).next());
+        let others: Vec<&str> = names.filter(|n| n.starts_with("horus") && *n != "horus-core").collect();
+        assert!(others.is_empty(), "{backend} depends on {others:?}");
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "LIST", default_value = "1,2,3", value_delimiter = ',', value_parser = parse_sigma)]
     pub sigma_v: Vec<f64>,
 
-    /// Worker threads per rank (all cores if not given)
+    /// Worker threads per rank (all cores, divided among the ranks that share them, if not given)
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 
@@ -53,9 +53,21 @@ pub struct Args {
     #[arg(long)]
     pub explain: bool,
 
-    /// Write a trace for chrome://tracing or Perfetto
+    /// Write a trace of all ranks for chrome://tracing or Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+
+    /// Print what N ranks would exchange, and compute and write nothing
+    #[arg(long, value_name = "N")]
+    pub dry_run_ranks: Option<NonZeroUsize>,
+
+    /// For --dry-run-ranks: time of a message before its first byte, in microseconds
+    #[arg(long, value_name = "US", default_value = "5", value_parser = parse_latency)]
+    pub latency: f64,
+
+    /// For --dry-run-ranks: bytes that a rank sends or receives, in GB per second
+    #[arg(long, value_name = "GB/S", default_value = "20", value_parser = parse_bandwidth)]
+    pub bandwidth: f64,
 
     /// Print nothing but errors
     #[arg(long, conflicts_with = "verbose")]
@@ -70,6 +82,11 @@ impl Args {
     /// What the detector searches.
     pub fn params(&self) -> Params {
         Params { theta_step: self.theta_step, sigma_u: self.sigma_u.clone(), sigma_v: self.sigma_v.clone() }
+    }
+
+    /// How long messages take in a dry run.
+    pub fn link(&self) -> Link {
+        Link { latency: self.latency * 1e-6, bandwidth: self.bandwidth * 1e9 }
     }
 
     /// How the response is saved.
@@ -102,6 +119,22 @@ fn parse_sigma(text: &str) -> Result<f64, String> {
         return Ok(sigma);
     }
     Err("a scale must be positive and finite".to_owned())
+}
+
+fn parse_latency(text: &str) -> Result<f64, String> {
+    let latency: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if latency >= 0.0 && latency.is_finite() {
+        return Ok(latency);
+    }
+    Err("a latency must be finite and not negative".to_owned())
+}
+
+fn parse_bandwidth(text: &str) -> Result<f64, String> {
+    let bandwidth: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if bandwidth > 0.0 && bandwidth.is_finite() {
+        return Ok(bandwidth);
+    }
+    Err("a bandwidth must be positive and finite".to_owned())
 }
 
 fn parse_depth(text: &str) -> Result<Depth, String> {
@@ -156,6 +189,9 @@ mod tests {
         assert!(parse(&["--threads", "0"]).is_err());
         assert!(parse(&["--mode", "quick"]).unwrap_err().contains("naive"));
         assert!(parse(&["--depth", "12"]).unwrap_err().contains("8, 16 or 32"));
+        assert!(parse(&["--dry-run-ranks", "0"]).is_err());
+        assert!(parse(&["--bandwidth", "0"]).unwrap_err().contains("positive"));
+        assert!(parse(&["--latency", "-1"]).unwrap_err().contains("not negative"));
         assert!(parse(&["--quiet", "-v"]).is_err());
     }
 }

@@ -1,12 +1,14 @@
 //! What surrounds a detector: the session, the picture, progress, saving, the summary.
 
 use std::io::{Write, stdout};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{CommandFactory, FromArgMatches};
+use horus::core::agree::agree_on;
+use horus::core::comm::Communicator;
+use horus::core::io::on_root;
 use horus::prelude::*;
 
 use crate::cli::Args;
@@ -15,32 +17,61 @@ use crate::progress::Bar;
 use crate::report::{Breakdown, Summary};
 
 /// The program `name` around `detector`: parses the command line, runs, and prints a summary, or on failure one line
-/// starting with `error:`. Exits with 0, 1 after a failure, or 2 after wrong usage.
+/// starting with `error:`. Exits with 0, 1 after a failure, or 2 after wrong usage. On several ranks, rank 0 alone reads,
+/// writes and prints.
 pub fn run(name: &'static str, about: &'static str, detector: Detector) -> ExitCode {
-    let matches = Args::command().name(name).about(about).get_matches();
-    let args = match Args::from_arg_matches(&matches) {
-        Ok(args) => args,
-        Err(e) => e.exit(),
-    };
-    env_logger::Builder::new().filter_level(args.log_level()).parse_default_env().init();
-    match execute(name, detector, &args) {
-        Ok(()) => ExitCode::SUCCESS,
+    let matches = Args::command().name(name).about(about).try_get_matches();
+    let args = matches.and_then(|m| Args::from_arg_matches(&m));
+    let level = args.as_ref().map_or(log::LevelFilter::Warn, Args::log_level);
+    env_logger::Builder::new().filter_level(level).parse_default_env().init();
+    let comm = match horus::ranks() {
+        Ok(comm) => comm,
         Err(e) => {
             eprintln!("error: {}", one_line(&e.to_string()));
+            return ExitCode::FAILURE;
+        }
+    };
+    let first = comm.rank() == 0;
+    let args = match args {
+        Ok(args) => args,
+        Err(e) if first => e.exit(),
+        Err(e) => std::process::exit(e.exit_code()),
+    };
+    if !first && level < log::LevelFilter::Debug {
+        log::set_max_level(log::LevelFilter::Error); // rank 0 speaks for all
+    }
+    match execute(name, detector, &args, &comm) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            let message = one_line(&e.to_string());
+            // If the others do not fail alike, this ends them all.
+            let alike = agree_on(&*comm, &format!("an end with `error: {message}`")).is_ok();
+            if first || !alike {
+                eprintln!("error: {message}");
+            }
             ExitCode::FAILURE
         }
     }
 }
 
-fn execute(name: &'static str, detector: Detector, args: &Args) -> Result<()> {
+fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn Communicator>) -> Result<()> {
     let started = Instant::now();
-    let bar = Arc::new(Bar::new(!args.quiet));
-    let session = session(args, &bar)?;
+    let first = comm.rank() == 0;
+    let bar = Arc::new(Bar::new(first && !args.quiet));
+    let session = session(args, comm, &bar)?;
     let start = started.elapsed();
     let image = AnyImage::open(&session, &args.input)?.to_luminance_unit()?;
     let read = started.elapsed() - start;
     let params = args.params();
-    let saved = detector(&image, &params).and_then(|lines| lines.save_with(&args.output, &args.save_options()));
+    let lines = detector(&image, &params).inspect_err(|_| bar.finish())?;
+    if let Some(ranks) = args.dry_run_ranks {
+        let forecast = lines.forecast(ranks.get(), args.link())?;
+        if first {
+            print(&forecast);
+        }
+        return Ok(());
+    }
+    let saved = lines.save_with(&args.output, &args.save_options());
     bar.finish();
     let scale = saved?;
     let time = started.elapsed();
@@ -52,13 +83,12 @@ fn execute(name: &'static str, detector: Detector, args: &Args) -> Result<()> {
         compilation: session.device().compilation(),
         write: time.saturating_sub(start + read + times.total()),
     });
-    if session.rank() != 0 {
-        return Ok(());
-    }
     if let Some(path) = &args.trace {
-        write_trace(path, &session.trace_json())?;
+        let trace = session.trace_json()?.unwrap_or_default();
+        let written = || std::fs::write(path, &trace).map(|()| Vec::new()).map_err(|e| e.to_string());
+        on_root(&session, "writing the trace", written)?.map_err(|e| Error::write(path, e))?;
     }
-    if args.quiet {
+    if !first || args.quiet {
         return Ok(());
     }
     let summary = Summary {
@@ -73,16 +103,17 @@ fn execute(name: &'static str, detector: Detector, args: &Args) -> Result<()> {
         scale,
         breakdown,
     };
-    // A closed pipe behind stdout is no failure of the run: the picture is written.
-    let _ = writeln!(stdout(), "{summary}");
+    print(&summary);
     Ok(())
 }
 
-fn session(args: &Args, bar: &Arc<Bar>) -> Result<Session> {
+fn session(args: &Args, comm: &Arc<dyn Communicator>, bar: &Arc<Bar>) -> Result<Session> {
     let bar = Arc::clone(bar);
+    let first = comm.rank() == 0;
     let mut builder = Session::builder()
+        .communicator(Arc::clone(comm))
         .observer(move |progress| bar.update(&progress))
-        .compare_naive(!args.quiet)
+        .compare_naive(first && !args.quiet)
         .trace(args.trace.is_some());
     if let Some(threads) = args.threads {
         builder = builder.threads(threads.get());
@@ -93,14 +124,15 @@ fn session(args: &Args, bar: &Arc<Bar>) -> Result<Session> {
     if let Some(device) = &args.device {
         builder = builder.device(device);
     }
-    if args.explain {
-        builder = builder.explain(|text| println!("{text}"));
+    if args.explain && first {
+        builder = builder.explain(|text| print(&text));
     }
     builder.build()
 }
 
-fn write_trace(path: &Path, trace: &str) -> Result<()> {
-    std::fs::write(path, trace).map_err(|e| Error::write(path, e))
+fn print(text: &impl std::fmt::Display) {
+    // A closed pipe behind stdout is no failure of the run.
+    let _ = writeln!(stdout(), "{text}");
 }
 
 /// A message without its line breaks: a driver's or a compiler's may have many.

@@ -129,3 +129,17 @@ fn wrong_usage_exits_with_two() {
         assert_eq!(run("convuv", args).status.code(), Some(2));
     }
 }
+
+#[test]
+fn a_dry_run_tells_what_ranks_would_exchange_and_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let out_file = dir.path().join("lines.png");
+    for ranks in ["4", "20", "1024"] {
+        let out = run("conv2d", &[&picture(), out_file.to_str().unwrap(), "--dry-run-ranks", ranks]);
+        let said = text(&out.stdout);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        assert!(said.starts_with(&format!("on {ranks} ranks, at 5 us per message and 20 GB/s")), "{said}");
+        assert!(said.contains("scatter") && said.contains("gather") && said.contains("in total"), "{said}");
+    }
+    assert!(entries(dir.path()).is_empty());
+}

@@ -10,11 +10,12 @@ use crate::device::{Device, Geometry, Input, Launch, Memory, MemoryKind};
 use crate::error::{DeviceError, Error, Result};
 use crate::graph::NodeId;
 use crate::kernel::Kernel;
+use crate::movement::{BLOCK, Load, Movement, Need, movement, rows_of, with_room};
 use crate::plan::{Action, Plan, Rows, Temp};
 use crate::shape::Window;
 use crate::state::{Halo, Placement, Residency, State};
 use crate::trace::Trace;
-use crate::transfer::{Moved, Need, RowSize, needs_around, needs_of, redistribute};
+use crate::transfer::redistribute;
 
 /// An image in this rank's memory.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ pub struct Outcome {
     /// The results handed over, by node.
     pub delivered: HashMap<NodeId, HostBuffer>,
     /// What was sent to other ranks.
-    pub moved: Moved,
+    pub moved: Load,
 }
 
 /// Runs a plan. `images` holds the sources, by node.
@@ -76,7 +77,7 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         images,
         temps: HashMap::new(),
         delivered: HashMap::new(),
-        moved: Moved::default(),
+        moved: Load::default(),
     };
     for (i, step) in plan.steps.iter().enumerate() {
         (run.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
@@ -105,7 +106,7 @@ struct Run<'a> {
     images: Vec<Option<Stored>>,
     temps: HashMap<Temp, (Geometry, Memory)>,
     delivered: HashMap<NodeId, HostBuffer>,
-    moved: Moved,
+    moved: Load,
 }
 
 impl Run<'_> {
@@ -119,19 +120,19 @@ impl Run<'_> {
                 }
                 Ok(())
             }
-            Action::Scatter { node, room } => self.scatter(node, room),
-            Action::Replicate(n) => self.replicate(n),
-            Action::Exchange { node, halo } => self.exchange(node, halo),
-            Action::Fetch { node, temp, rows } => self.fetch(node, temp, rows),
+            Action::Scatter { node, room } => self.scatter(action, node, room),
+            Action::Replicate(n) => self.replicate(action, n),
+            Action::Exchange { node, halo } => self.exchange(action, node, halo),
+            Action::Fetch { node, temp, rows } => self.fetch(action, node, temp, rows),
             Action::Launch { node, rows, room } => self.launch(node, rows, room),
             Action::Sum(n) => self.sum(n),
             Action::Gather(n) => {
-                let whole = self.collected(n)?;
+                let whole = self.collected(action, n)?;
                 self.delivered.extend(whole.map(|w| (n, w)));
                 Ok(())
             }
             Action::Collect(n) => {
-                let whole = self.collected(n)?;
+                let whole = self.collected(action, n)?;
                 self.set_placement(n, Placement::Root);
                 self.place(n, Window::whole(self.geometry(n)?.shape.height), whole)
             }
@@ -150,10 +151,6 @@ impl Run<'_> {
 
     fn rank(&self) -> usize {
         self.cx.comm.rank()
-    }
-
-    fn ranks(&self) -> usize {
-        self.cx.comm.size()
     }
 
     fn strip(&self, rank: usize, height: usize) -> Window {
@@ -222,61 +219,52 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Reads rows of an image from whichever side the plan keeps valid.
-    fn reader<'b>(&'b self, n: NodeId) -> impl Fn(usize, Window, &mut [u8]) -> Result<()> + 'b {
-        move |channel, rows, out| {
-            let image = self.image(n)?;
-            let range = image.geometry.row_bytes(channel, rows);
-            match image.host() {
-                Some(host) => out.copy_from_slice(&host.bytes()[range]),
-                None => {
-                    let memory = image.device.as_ref().ok_or_else(|| missing(n))?;
-                    let failed = self.failed(self.label("reading rows", n));
+    /// Reads pixels of an image from whichever side the plan keeps valid.
+    fn read(&self, n: NodeId, channel: usize, need: Need, out: &mut [u8]) -> Result<()> {
+        let image = self.image(n)?;
+        let range = image.geometry.row_bytes(channel, need.rows);
+        match image.host() {
+            Some(host) => pack(&host.bytes()[range], &image.geometry, need, out),
+            None => {
+                let memory = image.device.as_ref().ok_or_else(|| missing(n))?;
+                let failed = self.failed(self.label("reading rows", n));
+                if range.len() == out.len() {
                     self.cx.device.read(memory, range.start, out).map_err(failed)?;
+                } else {
+                    let mut rows = vec![0; range.len()];
+                    self.cx.device.read(memory, range.start, &mut rows).map_err(failed)?;
+                    pack(&rows, &image.geometry, need, out);
                 }
             }
-            Ok(())
         }
+        Ok(())
     }
 
-    fn row_size(g: &Geometry) -> RowSize {
-        RowSize { bytes: g.shape.width * g.dtype.size(), channels: g.shape.channels }
+    /// What a step on image `n` moves.
+    fn movement(&self, action: Action, n: NodeId) -> Result<Movement> {
+        let on_root = self.image(n)?.state.placement == Placement::Root;
+        movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, BLOCK).ok_or_else(|| missing(n))
     }
 
-    /// Which rows each rank has to give of image `n`.
-    fn owned(&self, n: NodeId) -> Result<Vec<Window>> {
-        let height = self.plan.graph.node(n).shape.height;
-        let root = self.image(n)?.state.placement == Placement::Root;
-        Ok((0..self.ranks())
-            .map(|r| match (root, r) {
-                (true, 0) => Window::whole(height),
-                (true, _) => Window::new(0, 0),
-                (false, r) => self.strip(r, height),
-            })
-            .collect())
-    }
-
-    /// Brings every rank the rows it needs, into new host memory that holds `windows[rank]`.
-    fn bring(&mut self, n: NodeId, what: &str, needs: &[Vec<Need>], window: Window) -> Result<HostBuffer> {
+    /// Brings every rank the pixels it needs, into new host memory that holds `window`.
+    fn bring(&mut self, action: Action, n: NodeId, what: &str, window: Window) -> Result<HostBuffer> {
         let node = self.plan.graph.node(n);
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
         let mut target = self.cx.pool.allocate(geometry.bytes());
-        let have = self.owned(n)?;
-        let size = Self::row_size(&geometry);
+        if cfg!(debug_assertions) {
+            target.bytes_mut().fill(0xff); // not a number, where nobody may look
+        }
+        let movement = self.movement(action, n)?;
         let label = self.label(what, n);
         let rank = self.rank();
         let result = {
             let bytes = target.bytes_mut();
             redistribute::<Transfer>(
                 self.cx.comm,
-                size,
-                &have,
-                needs,
-                |c, rows, out| Ok(self.reader(n)(c, rows, out)?),
-                |c, at, rows| {
-                    let to =
-                        geometry.row_bytes(c, Window::new(at, at + (rows.len() / size.bytes.max(1)).cast_signed()));
-                    bytes[to].copy_from_slice(rows);
+                &movement,
+                |c, need, out| Ok(self.read(n, c, need, out)?),
+                |c, need, pixels| {
+                    unpack(pixels, bytes, &geometry, c, need);
                     Ok(())
                 },
             )
@@ -285,37 +273,31 @@ impl Run<'_> {
         Ok(target)
     }
 
-    fn count(&mut self, moved: Moved) {
+    fn count(&mut self, moved: Load) {
         self.moved.messages += moved.messages;
         self.moved.bytes += moved.bytes;
     }
 
-    fn scatter(&mut self, n: NodeId, room: Halo) -> Result<()> {
-        let shape = self.plan.graph.node(n).shape;
-        let needs: Vec<_> = (0..self.ranks()).map(|r| needs_of(self.strip(r, shape.height), shape.height)).collect();
-        let window = with_room(self.strip(self.rank(), shape.height), room, shape.height);
-        let host = self.bring(n, "scatter", &needs, window)?;
+    fn scatter(&mut self, action: Action, n: NodeId, room: Halo) -> Result<()> {
+        let height = self.plan.graph.node(n).shape.height;
+        let window = with_room(self.strip(self.rank(), height), room, height);
+        let host = self.bring(action, n, "scatter", window)?;
         self.set_placement(n, Placement::Strips(Halo::NONE));
         self.place(n, window, Some(host))
     }
 
-    fn replicate(&mut self, n: NodeId) -> Result<()> {
-        let height = self.plan.graph.node(n).shape.height;
-        let whole = Window::whole(height);
-        let needs = vec![needs_of(whole, height); self.ranks()];
-        let host = self.bring(n, "replication", &needs, whole)?;
+    fn replicate(&mut self, action: Action, n: NodeId) -> Result<()> {
+        let whole = Window::whole(self.plan.graph.node(n).shape.height);
+        let host = self.bring(action, n, "replication", whole)?;
         self.set_placement(n, Placement::Replicated);
         self.place(n, whole, Some(host))
     }
 
     /// The whole image on rank 0.
-    fn collected(&mut self, n: NodeId) -> Result<Option<HostBuffer>> {
-        let height = self.plan.graph.node(n).shape.height;
-        let mut needs = vec![Vec::new(); self.ranks()];
-        needs[0] = needs_of(Window::whole(height), height);
+    fn collected(&mut self, action: Action, n: NodeId) -> Result<Option<HostBuffer>> {
         let root = self.rank() == 0;
-        let window = if root { Window::whole(height) } else { Window::new(0, 0) };
-        let host = self.bring(n, "gather", &needs, window)?;
+        let window = if root { Window::whole(self.plan.graph.node(n).shape.height) } else { Window::new(0, 0) };
+        let host = self.bring(action, n, "gather", window)?;
         Ok(root.then_some(host))
     }
 
@@ -325,36 +307,23 @@ impl Run<'_> {
         }
     }
 
-    fn exchange(&mut self, n: NodeId, halo: Halo) -> Result<()> {
-        let shape = self.plan.graph.node(n).shape;
-        let grown = |r: usize| {
-            let strip = self.strip(r, shape.height);
-            (strip, with_room(strip, halo, shape.height))
-        };
-        let needs: Vec<_> = (0..self.ranks())
-            .map(|r| {
-                let (strip, window) = grown(r);
-                needs_around(strip, window, shape.height)
-            })
-            .collect();
-        let (strip, window) = grown(self.rank());
-        self.make_room(n, strip, window)?;
-        let have = self.owned(n)?;
+    fn exchange(&mut self, action: Action, n: NodeId, halo: Halo) -> Result<()> {
+        let height = self.plan.graph.node(n).shape.height;
+        let strip = self.strip(self.rank(), height);
+        self.make_room(n, strip, with_room(strip, halo, height))?;
+        let movement = self.movement(action, n)?;
         let geometry = self.geometry(n)?;
-        let size = Self::row_size(&geometry);
         let label = self.label("border exchange", n);
         let rank = self.rank();
         // Rows are collected first: the image itself is read while they travel.
         let mut arrived: Vec<(std::ops::Range<usize>, Vec<u8>)> = Vec::new();
         let result = redistribute::<Transfer>(
             self.cx.comm,
-            size,
-            &have,
-            &needs,
-            |c, rows, out| Ok(self.reader(n)(c, rows, out)?),
-            |c, at, rows| {
-                let count = (rows.len() / size.bytes.max(1)).cast_signed();
-                arrived.push((geometry.row_bytes(c, Window::new(at, at + count)), rows.to_vec()));
+            &movement,
+            |c, need, out| Ok(self.read(n, c, need, out)?),
+            |c, need, rows| {
+                let at = Window::new(need.at, need.at + need.rows.len().cast_signed());
+                arrived.push((geometry.row_bytes(c, at), rows.to_vec()));
                 Ok(())
             },
         );
@@ -412,21 +381,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn fetch(&mut self, n: NodeId, temp: Temp, rows: Rows) -> Result<()> {
+    fn fetch(&mut self, action: Action, n: NodeId, temp: Temp, rows: Rows) -> Result<()> {
         let graph = &self.plan.graph;
         let (consumer, shape) = (graph.node(temp.consumer), graph.node(n).shape);
-        let window_of = |rank: usize| {
-            let rows = self.rows_of(temp.consumer, rank, rows);
-            consumer.op.footprint(temp.input, rows, consumer.shape, shape)
-        };
-        let windows: Vec<Window> = (0..self.ranks()).map(window_of).collect();
-        let mine = windows[self.rank()];
-        let geometry = Geometry { shape, dtype: graph.node(n).dtype, window: mine };
+        let rows = self.rows_of(temp.consumer, rows);
+        let window = consumer.op.footprint(temp.input, rows, consumer.shape, shape);
+        let geometry = Geometry { shape, dtype: graph.node(n).dtype, window };
         let host = if self.image(n)?.state.placement == Placement::Replicated {
             self.local_rows(n, geometry)?
         } else {
-            let needs: Vec<_> = windows.iter().map(|w| needs_of(*w, shape.height)).collect();
-            self.bring(n, "footprint", &needs, mine)?
+            self.bring(action, n, "footprint", window)?
         };
         let memory = if self.unified {
             Memory::Host(host)
@@ -443,34 +407,25 @@ impl Run<'_> {
     /// A copy of some rows of an image that this rank has whole.
     fn local_rows(&self, n: NodeId, geometry: Geometry) -> Result<HostBuffer> {
         let mut host = self.cx.pool.allocate(geometry.bytes());
-        let read = self.reader(n);
+        let rows = geometry.window;
+        let need = Need { at: rows.start, rows, left: 0, right: geometry.shape.width };
         for c in 0..geometry.shape.channels {
-            let to = geometry.row_bytes(c, geometry.window);
-            read(c, geometry.window, &mut host.bytes_mut()[to])?;
+            let to = geometry.row_bytes(c, rows);
+            self.read(n, c, need, &mut host.bytes_mut()[to])?;
         }
         Ok(host)
     }
 
-    /// The rows of node `n` that rank `rank` computes (for a histogram, the rows it counts).
-    fn rows_of(&self, n: NodeId, rank: usize, rows: Rows) -> Window {
-        let graph = &self.plan.graph;
-        let node = graph.node(n);
-        let alone = self.ranks() == 1;
-        match node.op {
-            Kernel::Fold(_) => Window::whole(1),
-            Kernel::Histogram { .. } => {
-                let height = graph.node(node.inputs[0]).shape.height;
-                if alone { Window::whole(height) } else { self.strip(rank, height) }
-            }
-            _ => rows.window(&self.plan.setting.partition, rank, node.shape.height),
-        }
+    /// The rows of node `n` that this rank computes (for a histogram, the rows it counts).
+    fn rows_of(&self, n: NodeId, rows: Rows) -> Window {
+        rows_of(&self.plan.graph, &self.plan.setting.partition, n, self.rank(), rows)
     }
 
     fn launch(&mut self, n: NodeId, which: Rows, room: Halo) -> Result<()> {
         let plan = self.plan;
         let node = plan.graph.node(n);
         let label = node.op.name();
-        let rows = self.rows_of(n, self.rank(), which);
+        let rows = self.rows_of(n, which);
         let window = match which {
             Rows::All => Window::whole(node.shape.height),
             Rows::Strip(extend) => {
@@ -522,10 +477,28 @@ impl Run<'_> {
     }
 }
 
-/// `strip` with room for a halo around it; beyond the image only for a wrapped one.
-fn with_room(strip: Window, room: Halo, height: usize) -> Window {
-    let grown = strip.grown(room.up, room.down);
-    if room.wrap { grown } else { grown.intersect(Window::whole(height)).union(strip) }
+/// Copies the columns that are needed out of whole rows.
+fn pack(rows: &[u8], geometry: &Geometry, need: Need, out: &mut [u8]) {
+    if need.width() == geometry.shape.width {
+        out.copy_from_slice(rows);
+        return;
+    }
+    let pixel = geometry.dtype.size();
+    let lines = rows.chunks_exact(geometry.shape.width * pixel).zip(out.chunks_exact_mut(need.width() * pixel));
+    lines.for_each(|(row, to)| to.copy_from_slice(&row[need.left * pixel..need.right * pixel]));
+}
+
+/// Copies pixels to where they are needed.
+fn unpack(pixels: &[u8], bytes: &mut [u8], geometry: &Geometry, channel: usize, need: Need) {
+    let range = geometry.row_bytes(channel, Window::new(need.at, need.at + need.rows.len().cast_signed()));
+    let rows = &mut bytes[range];
+    if need.width() == geometry.shape.width {
+        rows.copy_from_slice(pixels);
+        return;
+    }
+    let pixel = geometry.dtype.size();
+    let lines = rows.chunks_exact_mut(geometry.shape.width * pixel).zip(pixels.chunks_exact(need.width() * pixel));
+    lines.for_each(|(row, from)| row[need.left * pixel..need.right * pixel].copy_from_slice(from));
 }
 
 fn missing(n: NodeId) -> Error {

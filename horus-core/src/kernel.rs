@@ -258,6 +258,29 @@ impl MapKernel {
     }
 }
 
+/// The columns of input rows `block` that leaf reads of input `i` touch: see [`Kernel::columns`].
+fn map_columns(
+    m: &MapKernel,
+    i: usize,
+    rows: Window,
+    out: Shape,
+    input: Shape,
+    block: Window,
+) -> Option<(usize, usize)> {
+    let mut need: Option<(usize, usize)> = None;
+    for leaf in m.leaves.iter().filter(|l| l.input(&m.stages) == i) {
+        // Other borders bring pixels from elsewhere into the image.
+        let LeafOp::Warp(_, map, how, Border::Constant(_)) = &leaf.op else { return None };
+        let (left, right) = map.columns(rows, out.width, *how, block);
+        let inside = |x: isize| x.clamp(0, input.width.cast_signed()).cast_unsigned();
+        let (left, right) = (inside(left), inside(right));
+        if left < right {
+            need = Some(need.map_or((left, right), |(l, r)| (l.min(left), r.max(right))));
+        }
+    }
+    Some(need.unwrap_or((0, 0)))
+}
+
 /// The image rows that a window, read with `border`, touches: the smallest range that holds them.
 fn mapped_rows(border: Border, window: Window, height: usize) -> Window {
     let inside = window.clipped(height);
@@ -299,6 +322,15 @@ impl Kernel {
             (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
             (_, Access::Rows { .. }) => rows.clipped(input.height),
             _ => Window::whole(input.height),
+        }
+    }
+
+    /// The columns `left..right` of rows `block` of input `i` that output rows `rows` need; `None` if all of them. The
+    /// rows are among those of the footprint.
+    pub fn columns(&self, i: usize, rows: Window, out: Shape, input: Shape, block: Window) -> Option<(usize, usize)> {
+        match self {
+            Kernel::Map(m) => map_columns(m, i, rows, out, input, block),
+            _ => None,
         }
     }
 

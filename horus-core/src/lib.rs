@@ -5,6 +5,7 @@
 //! checked ([`verify`]) and executed ([`execute`]) on a [`device`] and a communicator ([`comm`]).
 //! `ARCHITECTURE.md` in the repository tells the story.
 
+pub mod agree;
 pub mod buffer;
 pub mod comm;
 pub mod cpu;
@@ -13,10 +14,12 @@ pub mod dtype;
 pub mod error;
 pub mod execute;
 pub mod filters;
+pub mod forecast;
 pub mod graph;
 pub mod image;
 pub mod io;
 pub mod kernel;
+pub mod movement;
 pub mod ops;
 pub mod optimize;
 pub mod partition;

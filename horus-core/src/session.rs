@@ -5,22 +5,24 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::agree::{agree_on, agree_on_plan};
 use crate::buffer::{HostBuffer, Pool};
-use crate::comm::{Alone, Communicator};
+use crate::comm::{Alone, Communicator, gather_bytes, guarded};
 use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
 use crate::execute::{Context, Stored, execute};
+use crate::forecast::{Forecast, forecast};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::kernel::Kernel;
+use crate::movement::{Link, Load};
 use crate::optimize::{lower::lower, optimize};
 use crate::partition::Partition;
 use crate::plan::{Counts, Mode, Plan, Setting, Want, plan};
 use crate::program::{Extract, Program, RecordId};
 use crate::shape::{Shape, Window};
-use crate::state::{Placement, Residency, State};
+use crate::state::{Halo, Placement, Residency, State};
 use crate::trace::{Times, Trace};
-use crate::transfer::Moved;
 use crate::verify::verify;
 
 /// Operations recorded before the program is evaluated without being asked.
@@ -61,7 +63,7 @@ pub struct Stats {
     /// [`SessionBuilder::compare_naive`]).
     pub naive: Counts,
     /// What this rank sent to others.
-    pub sent: Moved,
+    pub sent: Load,
 }
 
 /// A session: a device, a communicator, and the images and programs recorded on them. Cheap to clone.
@@ -73,6 +75,8 @@ struct Inner {
     comm: Arc<dyn Communicator>,
     mode: Mode,
     partition: Partition,
+    /// Bytes of images on the smallest device of all ranks, if that must be watched.
+    capacity: Option<usize>,
     pool: Arc<Pool>,
     observer: Option<Observer>,
     explain: Option<Sink>,
@@ -85,6 +89,8 @@ struct Inner {
 struct Mutable {
     program: Program,
     images: HashMap<ValueId, Stored>,
+    /// Where images that were given to the session were then.
+    given: HashMap<ValueId, Placement>,
     stats: Stats,
     trace: Trace,
     /// An error that nobody has been told of yet.
@@ -168,17 +174,26 @@ impl SessionBuilder {
     /// The session.
     ///
     /// # Errors
-    /// [`Error::Config`] if there is not one weight per rank.
+    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them.
     pub fn build(self) -> Result<Session> {
         let ranks = self.comm.size();
         let partition = match self.weights {
             None => Partition::equal(ranks),
-            Some(w) if w.len() == ranks => Partition::weighted(&w),
+            Some(w) if w.len() == ranks => Partition::weighted(&w).map_err(Error::Config)?,
             Some(w) => return Err(Error::Config(format!("{} weights given for {ranks} ranks", w.len()))),
         };
+        // Plans must be the same on all ranks, so all plan for the smallest device.
+        let mut capacity = self.device.capacity();
+        if ranks > 1 {
+            let bytes = self.comm.gather(capacity.map_or(u64::MAX, |c| c as u64));
+            let least =
+                bytes.map_err(|e| e.during(self.comm.rank(), "agreeing on the devices' memory"))?.into_iter().min();
+            capacity = least.filter(|b| *b != u64::MAX).map(|b| usize::try_from(b).unwrap_or(usize::MAX));
+        }
         let state = Mutable {
             program: Program::default(),
             images: HashMap::new(),
+            given: HashMap::new(),
             stats: Stats::default(),
             trace: Trace::new(self.comm.rank(), self.trace),
             error: None,
@@ -189,6 +204,7 @@ impl SessionBuilder {
             comm: self.comm,
             mode: self.mode,
             partition,
+            capacity,
             pool: Pool::bounded(POOL, self.host_memory),
             observer: self.observer,
             explain: self.explain,
@@ -279,9 +295,17 @@ impl Session {
         self.lock().trace.times()
     }
 
-    /// When each step ran, as JSON for Chrome's trace viewer or Perfetto.
-    pub fn trace_json(&self) -> String {
-        self.lock().trace.json()
+    /// When each step ran on each rank, as JSON for Chrome's trace viewer or Perfetto; on rank 0, nothing elsewhere. All
+    /// ranks must ask.
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    pub fn trace_json(&self) -> Result<Option<String>> {
+        let comm = self.comm();
+        agree_on(comm, "gathering traces")?;
+        let mine = self.lock().trace.json_events();
+        let all = gather_bytes(comm, mine.as_bytes()).map_err(|e| e.during(comm.rank(), "gathering traces"))?;
+        Ok(all.map(|parts| crate::trace::json(&parts)))
     }
 
     /// Evaluates everything that is recorded and can be observed, and waits until the device is done.
@@ -312,8 +336,8 @@ impl Session {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The communicator.
-    pub(crate) fn comm(&self) -> &dyn Communicator {
+    /// The ranks that run the program together.
+    pub fn comm(&self) -> &dyn Communicator {
         &*self.0.comm
     }
 
@@ -342,8 +366,7 @@ impl Session {
 
     /// An image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
     pub(crate) fn source_on_root(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, site: Site) -> Handle {
-        let placement = if self.ranks() == 1 { Placement::Replicated } else { Placement::Root };
-        self.keep(shape, dtype, pixels, placement, site)
+        self.keep(shape, dtype, pixels, Placement::Root, site)
     }
 
     fn keep(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, placement: Placement, site: Site) -> Handle {
@@ -353,10 +376,14 @@ impl Session {
         let residency = if unified { Residency::Both } else { Residency::Host };
         let (host, device) = if unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
         let geometry = Geometry { shape, dtype, window };
+        let given = placement;
+        // What the only rank has, every rank has.
+        let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
         let stored = Stored { geometry, state: State { residency, placement }, host, device };
         let mut state = self.lock();
         let value = state.program.new_value();
         state.images.insert(value, stored);
+        state.given.insert(value, given);
         let id = state.program.record(Op::Source(value), Vec::new(), shape, dtype, site);
         drop(state);
         Handle { session: self.clone(), shape, dtype, id }
@@ -374,16 +401,50 @@ impl Session {
         Ok(host.into_iter().next().flatten().map(Arc::new))
     }
 
+    /// Plans for `ranks` ranks of equal speed what brings a value to rank 0's host, and tells what they would exchange.
+    /// Images stand where the program left them: what it read from files on rank 0, what it gave everywhere, what was
+    /// computed in strips.
+    pub(crate) fn forecast(&self, value: &Handle, ranks: usize, link: Link) -> Result<Forecast> {
+        let state = self.lock();
+        let Extract { graph, records } = state.program.extract(&[value.id]);
+        let mut wants = vec![Want::Root];
+        wants.resize(graph.roots.len(), Want::Keep);
+        let disposable = state.program.disposable(&graph, &records);
+        let unified = self.0.device.memory() == MemoryKind::Unified;
+        let partition = Partition::equal(ranks);
+        let setting = Setting { partition, unified, mode: self.0.mode, capacity: self.0.capacity };
+        let residency = if unified { Residency::Both } else { Residency::Host };
+        let with = |fuse: bool| {
+            let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
+            let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
+            let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
+                _ if ranks == 1 => Placement::Replicated,
+                Some(given) => *given,
+                None => Placement::Strips(Halo::NONE),
+            };
+            let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
+            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone)
+        };
+        let fuse = self.0.mode == Mode::Fused;
+        let mut plan = with(fuse);
+        if fuse && !plan.fits {
+            plan = with(false);
+        }
+        verify(&plan)?;
+        Ok(forecast(&plan, link))
+    }
+
     /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
     fn run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Vec<Option<HostBuffer>>> {
         if let Some(cause) = &state.lost {
             return Err(Error::Config(format!("the session cannot go on after an earlier error: {cause}")));
         }
-        let result = self.try_run(state, targets, wants);
+        let comm = &*self.0.comm;
+        let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants));
         if let Err(e) = &result {
             state.lost = Some(e.to_string());
             state.images.clear();
-            self.0.comm.abort(&e.to_string());
+            comm.abort(&e.to_string());
         }
         result
     }
@@ -396,6 +457,7 @@ impl Session {
         let disposable = state.program.disposable(&graph, &records);
         let plan = self.plan(state, graph.clone(), &wants, &disposable)?;
         state.trace.planned(start);
+        agree_on_plan(&*self.0.comm, &graph, &wants, &plan)?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
         let observe = |step, steps, text: &dyn Fn() -> String| {
@@ -439,13 +501,14 @@ impl Session {
         for v in freed.into_iter().chain(disposable) {
             state.images.remove(&v);
         }
+        state.given.retain(|v, _| state.images.contains_key(v));
         let delivered = plan.graph.roots.iter().take(targets.len()).map(|r| outcome.delivered.get(r).cloned());
         Ok(delivered.collect())
     }
 
     fn plan(&self, state: &mut Mutable, graph: Graph<Op>, wants: &[Want], disposable: &[ValueId]) -> Result<Plan> {
         let unified = self.0.device.memory() == MemoryKind::Unified;
-        let capacity = self.0.device.capacity();
+        let capacity = self.0.capacity;
         let setting = Setting { partition: self.0.partition.clone(), unified, mode: self.0.mode, capacity };
         let images = &state.images;
         let make = |graph: Graph<Kernel>, setting: &Setting| {

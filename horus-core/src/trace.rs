@@ -105,9 +105,15 @@ impl Trace {
         }
     }
 
-    /// The trace as JSON: `{"traceEvents": [...]}`.
-    pub fn json(&self) -> String {
-        let events: &[Event] = self.events.as_deref().unwrap_or_default();
-        serde_json::json!({ "traceEvents": events, "displayTimeUnit": "ms" }).to_string()
+    /// This rank's events as JSON, separated by commas.
+    pub fn json_events(&self) -> String {
+        let events: Vec<String> = self.events.iter().flatten().map(|e| serde_json::json!(e).to_string()).collect();
+        events.join(",")
     }
+}
+
+/// A trace from the events of all ranks ([`Trace::json_events`]): `{"traceEvents": [...]}`.
+pub fn json(ranks: &[Vec<u8>]) -> String {
+    let parts: Vec<_> = ranks.iter().filter(|p| !p.is_empty()).map(|p| String::from_utf8_lossy(p)).collect();
+    format!("{{\"traceEvents\":[{}],\"displayTimeUnit\":\"ms\"}}", parts.join(","))
 }

@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
+use horus_core::comm::Communicator;
+use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::{Error, Result};
 use horus_core::filters;
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
+use horus_core::movement::{Link, Load};
 use horus_core::ops::geometric::{Flip, Interpolation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
@@ -229,4 +232,79 @@ fn border_constants_and_named_filters_combine_with_every_border() -> Result<()> 
         assert_eq!(a.separable(&row, &column, border)?.shape(), a.shape());
     }
     Ok(())
+}
+
+#[test]
+fn a_forecast_tells_what_is_then_sent() {
+    let file = tempfile::tempdir().unwrap();
+    let path = file.path().join("picture.png");
+    let alone = session();
+    Image::<f32>::worms(&alone, 61, 47).unwrap().save(&path).unwrap();
+    let program = |session: &Session| -> Image<f32> {
+        let image = Image::<f32>::open(session, &path).unwrap();
+        let mut result = image.zeros_like();
+        for degrees in [0.0, 30.0, 60.0] {
+            let filtered = image.rotate(degrees).unwrap().gauss_xy(2.0, 1.0, 0, 2).unwrap();
+            result = result.max(&filtered.rotate(-degrees).unwrap()).unwrap();
+        }
+        result
+    };
+    let link = Link::default();
+    for ranks in [1, 2, 3, 5] {
+        let told = program(&alone).forecast(ranks, link).unwrap();
+        let sent = ThreadComm::run(ranks, |comm| {
+            let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
+            let session = Session::on(cpu).communicator(std::sync::Arc::new(comm)).build().unwrap();
+            let result = program(&session);
+            assert_eq!(result.forecast(ranks, link).unwrap().total, told.total, "asked on {ranks} ranks");
+            result.save(file.path().join(format!("{ranks}.npy"))).unwrap();
+            session.stats().sent
+        });
+        let all = Load { messages: sent.iter().map(|l| l.messages).sum(), bytes: sent.iter().map(|l| l.bytes).sum() };
+        assert_eq!(told.total.total, all, "{told}");
+        assert_eq!(ranks > 1, all.messages > 0);
+    }
+}
+
+/// The errors of ranks that each run `program`.
+fn errors(ranks: usize, program: impl Fn(usize, &Session) -> Result<()> + Sync) -> Vec<String> {
+    let run = |comm: ThreadComm| {
+        let rank = comm.rank();
+        let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
+        let session = Session::on(cpu).communicator(std::sync::Arc::new(comm)).build().unwrap();
+        program(rank, &session).map_or_else(|e| e.to_string(), |()| String::new())
+    };
+    ThreadComm::run(ranks, run)
+}
+
+#[test]
+fn ranks_that_record_different_operations_are_told_which() {
+    let told = errors(3, |rank, session| {
+        let image = ramp(session, 8, 8).gauss_xy(1.0, 1.0, 0, 0)?;
+        let turned = if rank == 1 { image.flip(Flip::Both) } else { image.rotate(180.0)? };
+        turned.to_vec().map(drop)
+    });
+    for message in told {
+        assert!(message.contains("rank 0 comes to `%2 = warp bilinear (%1) : 8x8 f32, a result,"), "{message}");
+        assert!(message.contains("rank 1 to `%2 = flip both") && message.contains("tests/api.rs:"), "{message}");
+    }
+}
+
+#[test]
+fn ranks_that_ask_for_different_things_are_told_which() {
+    // Rank 2 ends where the others go on, rank 0 opens a file where the others evaluate, and weights differ.
+    let ends = errors(3, |rank, s| if rank == 2 { Ok(()) } else { ramp(s, 4, 4).to_vec().map(drop) });
+    assert!(ends[0].contains("rank 2 ended") && ends[1].contains("rank 2 ended"), "{ends:?}");
+    let opens = errors(2, |rank, s| match rank {
+        0 => AnyImage::open(s, "nothing.png").map(drop),
+        _ => ramp(s, 4, 4).to_vec().map(drop),
+    });
+    assert!(opens[1].contains("rank 0 comes to `opening a picture` and rank 1 to `an evaluation`"), "{opens:?}");
+    let weights = ThreadComm::run(2, |comm| {
+        let weights = vec![1.0, 1.0 + comm.rank() as f64];
+        let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
+        let s = Session::on(cpu).communicator(std::sync::Arc::new(comm)).weights(weights).build().unwrap();
+        ramp(&s, 4, 4).to_vec().unwrap_err().to_string()
+    });
+    assert!(weights[1].contains("rows divided as 50.0%, 50.0%"), "{weights:?}");
 }

@@ -3,7 +3,9 @@
 use std::panic::Location;
 
 use horus_core::dtype::{DType, Scalar};
+use horus_core::forecast::forecast;
 use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_core::movement::Link;
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
@@ -248,6 +250,57 @@ fn a_pixel_operation_computes_on_the_halo_instead_of_exchanging() {
     p.graph.roots = vec![sum];
     let plan = make(p.graph, 3, true, Mode::Lazy);
     assert_eq!(plan.counts().exchanges, 1, "{plan}");
+}
+
+#[test]
+fn an_exchange_that_is_due_anyway_comes_early_enough_to_save_another() {
+    // A row pass reads no borders, the column pass after it does; a filter over the image itself will exchange more.
+    let mut p = Recorder::new(100, 10);
+    let a = p.source(DType::F32);
+    let row = p.correlate(a, Filter::row(vec![1.0; 5]), Border::Reflect101);
+    let column = p.correlate(row, Filter::column(vec![1.0; 5]), Border::Reflect101);
+    let wide = p.correlate(a, Filter::dense(7, 7, vec![1.0; 49]), Border::Reflect101);
+    let sum = p.binary(PixelOp::Add, column, wide);
+    p.graph.roots = vec![sum];
+    let plan = make(p.graph, 3, true, Mode::Lazy);
+    assert_eq!(plan.counts().exchanges, 1, "{plan}");
+}
+
+#[test]
+fn footprints_or_the_whole_image_by_what_they_send() {
+    // One turn reads each pixel once: its footprints are fetched. Twelve turns would fetch the image twelve times.
+    let turns = |count: usize, ranks: usize| {
+        let mut p = Recorder::new(2000, 2000);
+        let a = p.source(DType::F32);
+        let turned: Vec<NodeId> = (0..count).map(|i| p.rotate(a, 15.0 * i as f64 + 5.0)).collect();
+        p.graph.roots = turned;
+        make(p.graph, ranks, true, Mode::Fused)
+    };
+    for ranks in [2, 4, 20] {
+        let (one, twelve) = (turns(1, ranks), turns(12, ranks));
+        assert_eq!((one.counts().footprints, one.counts().replications), (1, 0), "{one}");
+        assert_eq!((twelve.counts().footprints, twelve.counts().replications), (0, 1), "{twelve}");
+        assert!(twelve.to_string().contains("12 launches read it across strips: "), "{twelve}");
+        // On many ranks, rank 0 alone would send the whole image to each.
+        assert_eq!(twelve.counts().scatters, usize::from(ranks > 2), "{twelve}");
+    }
+}
+
+#[test]
+fn a_turned_strip_fetches_a_band_not_the_image() {
+    let mut p = Recorder::new(1600, 1600);
+    let a = p.source(DType::F32);
+    let doubled = p.constant(PixelOp::Mul, a, 2.0);
+    let turned = p.rotate(doubled, 45.0);
+    p.graph.roots = vec![turned, doubled];
+    let ranks = 16;
+    let plan = make(p.graph, ranks, true, Mode::Lazy);
+    let fetched = forecast(&plan, Link::default());
+    let (_, fetch) = fetched.steps.iter().find(|(text, _)| text.starts_with("fetch")).unwrap();
+    let image = 1600 * 1600 * 4;
+    // Every pixel of the result comes from somewhere once; what the strips read beyond that are their seams.
+    assert!(fetch.total.bytes < image * 5 / 4, "{fetched}");
+    assert!(fetch.received < image / ranks * 3 / 2, "{fetched}");
 }
 
 #[test]

@@ -19,6 +19,27 @@ pub trait Communicator: Send + Sync {
     /// Number of ranks.
     fn size(&self) -> usize;
 
+    /// This rank among those of its node, `0..local_size`; which GPU it takes. By default all ranks are on one node.
+    fn local_rank(&self) -> usize {
+        self.rank()
+    }
+
+    /// Number of ranks on this rank's node.
+    fn local_size(&self) -> usize {
+        self.size()
+    }
+
+    /// Number of this rank's node: nodes are counted in the order of their first ranks.
+    fn node(&self) -> usize {
+        0
+    }
+
+    /// Number of ranks that share this rank's cores, itself included: those of its node, unless the launcher bound each
+    /// to cores of its own.
+    fn sharers(&self) -> usize {
+        self.local_size()
+    }
+
     /// Sends one message to each listed rank and receives one from each listed rank; returns when all are done. A rank
     /// appears at most once in each list and never is this rank itself; a message may be empty only if absent on both
     /// sides. The lengths of the receive buffers are the lengths sent.
@@ -39,7 +60,13 @@ pub trait Communicator: Send + Sync {
     /// When another rank failed or went away.
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
 
-    /// Tells all ranks to stop: their pending and later calls fail with `message`.
+    /// Every rank's value, in the order of ranks.
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    fn gather(&self, value: u64) -> Result<Vec<u64>, CommError>;
+
+    /// Tells all ranks to stop: their pending and later calls fail with `message`, or their processes end.
     fn abort(&self, message: &str);
 }
 
@@ -64,7 +91,42 @@ impl Communicator for Alone {
     fn sum(&self, _values: &mut [f64]) -> Result<(), CommError> {
         Ok(())
     }
+    fn gather(&self, value: u64) -> Result<Vec<u64>, CommError> {
+        Ok(vec![value])
+    }
     fn abort(&self, _message: &str) {}
+}
+
+/// Every rank's bytes, in the order of ranks: on rank 0, nothing elsewhere.
+///
+/// # Errors
+/// When another rank failed or went away.
+pub fn gather_bytes(comm: &dyn Communicator, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>, CommError> {
+    let lengths = comm.gather(mine.len() as u64)?;
+    if comm.rank() > 0 {
+        let sends: &[(usize, &[u8])] = if mine.is_empty() { &[] } else { &[(0, mine)] };
+        return comm.exchange(sends, &mut []).map(|()| None);
+    }
+    let mut all: Vec<Vec<u8>> = lengths.iter().map(|n| vec![0; *n as usize]).collect();
+    all[0].copy_from_slice(mine);
+    let others = all.iter_mut().enumerate().skip(1).filter(|(_, b)| !b.is_empty());
+    let mut receives: Vec<_> = others.map(|(rank, b)| (rank, &mut b[..])).collect();
+    comm.exchange(&[], &mut receives)?;
+    Ok(Some(all))
+}
+
+/// Runs `work`, in which other ranks may wait for this one: they are told if it panics.
+pub fn guarded<R>(comm: &dyn Communicator, what: &str, work: impl FnOnce() -> R) -> R {
+    struct Guard<'a>(&'a dyn Communicator, &'a str);
+    impl Drop for Guard<'_> {
+        fn drop(&mut self) {
+            self.0.abort(&format!("a panic in {}", self.1));
+        }
+    }
+    let guard = Guard(comm, what);
+    let result = work();
+    std::mem::forget(guard);
+    result
 }
 
 impl CommError {

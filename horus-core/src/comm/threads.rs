@@ -152,6 +152,26 @@ impl Communicator for ThreadComm {
         Ok(())
     }
 
+    fn gather(&self, value: u64) -> Result<Vec<u64>, CommError> {
+        let others = || (0..self.size()).filter(|r| *r != self.rank);
+        for rank in others() {
+            self.send(rank, &value.to_le_bytes())?;
+        }
+        let mut values = vec![value; self.size()];
+        for rank in others() {
+            let message = self.receive(rank)?;
+            let bytes = <[u8; 8]>::try_from(message).map_err(|m| {
+                CommError(format!(
+                    "rank {rank} sent {} bytes where rank {} expected a word: the ranks run different programs",
+                    m.len(),
+                    self.rank
+                ))
+            })?;
+            values[rank] = u64::from_le_bytes(bytes);
+        }
+        Ok(values)
+    }
+
     fn abort(&self, message: &str) {
         let mut state = self.lock();
         if state.aborted.is_none() {
@@ -176,6 +196,7 @@ mod tests {
             c.sum(&mut sum).unwrap();
             let mut word = if c.rank() == 2 { b"hello".to_vec() } else { Vec::new() };
             c.broadcast(2, &mut word).unwrap();
+            assert_eq!(c.gather(10 + c.rank() as u64).unwrap(), [10, 11, 12, 13]);
             (got[0], sum, word)
         });
         for (rank, (from, sum, word)) in out.into_iter().enumerate() {

@@ -29,7 +29,7 @@ use crate::{dispatch, dispatch_float};
 /// Bytes of rings that one thread keeps: they stay in the second level of the cache.
 const RING_BYTES: usize = 640 << 10;
 /// Elements of a tile row of a pointwise kernel.
-const FLAT: usize = 2048;
+const FLAT: usize = 1024;
 
 /// Extents of the partition of a launch.
 #[derive(Clone, Copy, Debug)]

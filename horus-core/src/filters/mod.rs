@@ -6,7 +6,7 @@
 //!
 //! Gaussian taps are evaluated for `x` in `-r..=r` in `f64`, normalised so that the smoothing kernel sums to 1 over its
 //! support, multiplied by the factor of the derivative's order, and rounded to `f32` values, so that images of every
-//! type are filtered by the same numbers.
+//! type are filtered by the same numbers. Taps below 2^-64 of the largest are 0: they would only be slow.
 
 mod oriented;
 
@@ -227,9 +227,14 @@ fn gauss_taps(sigma: f64, order: u32, radius: usize) -> Vec<f64> {
     positions(radius).map(|x| bell(x, sigma) / sum * factor(x, sigma, order)).collect()
 }
 
-/// Taps rounded to `f32` values; fails where they are too large for it.
+/// A tap this much smaller than the largest is 0. Beside pixels of like size it could not change a sum even in `f64`,
+/// but it makes subnormal products, for each of which a processor stops for a hundred cycles or more.
+const NEGLIGIBLE: f64 = 1.0 / (1u128 << 64) as f64;
+
+/// Taps rounded to `f32` values, those that are negligible to 0; fails where they are too large for it.
 fn rounded(op: &'static str, mut taps: Vec<f64>, site: Site) -> Result<Vec<f64>> {
-    taps.iter_mut().for_each(|t| *t = f64::from(*t as f32));
+    let least = NEGLIGIBLE * taps.iter().fold(0.0, |m: f64, t| m.max(t.abs()));
+    taps.iter_mut().for_each(|t| *t = if t.abs() < least { 0.0 } else { f64::from(*t as f32) });
     if taps.iter().all(|t| t.is_finite()) {
         return Ok(taps);
     }

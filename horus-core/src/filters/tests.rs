@@ -169,3 +169,13 @@ fn errors_name_the_callers_line() {
         "{message}"
     );
 }
+
+#[test]
+fn no_tap_is_subnormal() {
+    let all = [gauss_1d(1.0, 2, 43).unwrap(), gauss_2d(30.0, 7.0, 1.0, 0, 2).unwrap().taps().to_vec()];
+    for taps in all {
+        let largest = taps.iter().fold(0.0, |m: f64, t| m.max(t.abs()));
+        assert!(taps.iter().all(|t| *t == 0.0 || t.abs() > largest * 1e-20), "{taps:?}");
+        assert!(taps.contains(&0.0) && taps.iter().any(|t| t.abs() < largest * 1e-15), "{taps:?}");
+    }
+}

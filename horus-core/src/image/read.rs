@@ -9,6 +9,8 @@ use super::Image;
 use crate::buffer::HostBuffer;
 use crate::dtype::Pixel;
 use crate::error::{Error, Result};
+use crate::forecast::Forecast;
+use crate::movement::Link;
 use crate::plan::Want;
 use crate::session::Handle;
 
@@ -46,6 +48,19 @@ impl<T: Pixel> Image<T> {
         let shape = (self.channels(), self.height(), self.width());
         let planes = ArrayView3::from_shape(shape, pixels.as_slice::<T>()).expect("a fetched image fills its shape");
         Ok(planes.permuted_axes([1, 2, 0]).as_standard_layout().into_owned())
+    }
+
+    /// What `ranks` ranks would exchange to bring this image to rank 0, as a program that saves it does; nothing is
+    /// computed. Any number of ranks can be asked about, whatever the session runs on.
+    ///
+    /// # Errors
+    /// If `ranks` is zero.
+    #[track_caller]
+    pub fn forecast(&self, ranks: usize, link: Link) -> Result<Forecast> {
+        if ranks == 0 {
+            return Err(Error::parameter("forecast", "no ranks", Location::caller()));
+        }
+        self.session().forecast(self.handle(), ranks, link)
     }
 
     /// The first channel's pixel in row `y` and column `x`.

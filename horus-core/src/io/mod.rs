@@ -21,7 +21,9 @@ use std::path::Path;
 
 pub use save::{Depth, SaveOptions, Scale, Scaling};
 
+use crate::agree::agree_on;
 use crate::buffer::HostBuffer;
+use crate::comm::guarded;
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result};
 use crate::image::Image;
@@ -61,7 +63,7 @@ impl AnyImage {
         let site = Location::caller();
         let path = path.as_ref();
         let mut pixels = None;
-        let answer = on_root(session, "open", || {
+        let answer = on_root(session, "opening a picture", || {
             let picture = decode::read(path)?;
             let header = header(picture.shape, picture.dtype);
             pixels = Some(picture.pixels);
@@ -118,17 +120,22 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Runs `work` on rank 0 and tells every rank how it went: its answer, or the reason why there is none.
-fn on_root(
+/// Runs `work` on rank 0 and tells every rank how it went: its answer, or the reason why there is none. `op` says what is
+/// done, for ranks that do something else.
+///
+/// # Errors
+/// When another rank failed, went away, or does something else.
+pub fn on_root(
     session: &Session,
     op: &str,
     work: impl FnOnce() -> Result<Vec<u8>, String>,
 ) -> Result<Result<Vec<u8>, String>> {
     const DONE: u8 = 1;
     let comm = session.comm();
+    agree_on(comm, op)?;
     let mut message = Vec::new();
     if comm.rank() == 0 {
-        match work() {
+        match guarded(comm, op, work) {
             Ok(answer) => {
                 message.push(DONE);
                 message.extend(answer);

@@ -71,7 +71,9 @@ pub struct Scale {
 
 impl fmt::Display for Scale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}..{} -> 0..{}", self.low, self.high, self.full)
+        // The shortest digits that name the value: most images are f32.
+        let exact = |v: f64| if f64::from(v as f32) == v { (v as f32).to_string() } else { v.to_string() };
+        write!(f, "{}..{} -> 0..{}", exact(self.low), exact(self.high), self.full)
     }
 }
 
@@ -100,7 +102,7 @@ impl<T: Pixel> Image<T> {
         let format = Format::of(path, self.channels()).map_err(failed)?;
         format.check(self.channels(), options.depth).map_err(failed)?;
         let pixels = self.session().fetch(self.handle(), Want::Root)?;
-        let answer = on_root(self.session(), "save", || {
+        let answer = on_root(self.session(), "saving a picture", || {
             let pixels = pixels.ok_or("rank 0 has no pixels")?;
             store(path, format, &pixels, T::DTYPE, self.shape(), options).map(pack)
         })?;

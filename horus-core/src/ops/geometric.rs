@@ -102,6 +102,47 @@ impl Affine {
         let (before, after) = interpolation.support();
         Window::new(lo - before, hi + after + 1)
     }
+
+    /// The input columns `left..right` (before any border handling) that output rows `rows` of an output of `width`
+    /// columns read in input rows `block`; a column or two more, never fewer. Empty if they read none.
+    ///
+    /// The positions that are read fill a parallelogram; in a range of rows it is widest at its corners there, or where
+    /// its edges enter the range.
+    pub fn columns(&self, rows: Window, width: usize, interpolation: Interpolation, block: Window) -> (isize, isize) {
+        if rows.is_empty() || width == 0 || block.is_empty() {
+            return (0, 0);
+        }
+        let (before, after) = interpolation.support();
+        let pixels = |v: i64| v as f64 / 4_294_967_296.0;
+        let corner = |y: isize, x: usize| {
+            let (y, x) = self.at(y as i64, x as i64);
+            (pixels(y), pixels(x))
+        };
+        let (first, last) = (rows.start, rows.end - 1);
+        let corners = [corner(first, 0), corner(first, width - 1), corner(last, width - 1), corner(last, 0)];
+        // Positions from which some row of the block is read, and one row more for the rounding of this computation.
+        let (top, bottom) = ((block.start - after - 1) as f64, (block.end + before + 1) as f64);
+        let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
+        for i in 0..4 {
+            let ((y0, x0), (y1, x1)) = (corners[i], corners[(i + 1) % 4]);
+            if y0.max(y1) < top || y0.min(y1) > bottom {
+                continue;
+            }
+            for limit in [top, bottom] {
+                let y = limit.clamp(y0.min(y1), y0.max(y1));
+                let t = if y1 == y0 { 0.0 } else { (y - y0) / (y1 - y0) };
+                let x = x0 + t * (x1 - x0);
+                (lo, hi) = (lo.min(x), hi.max(x));
+                if y1 == y0 {
+                    (lo, hi) = (lo.min(x1), hi.max(x1));
+                }
+            }
+        }
+        if lo > hi {
+            return (0, 0);
+        }
+        (lo.floor() as isize - before - 1, hi.floor() as isize + after + 2)
+    }
 }
 
 /// A mirror image.
@@ -177,6 +218,48 @@ mod tests {
         let shape = Shape::new(8, 8, 1);
         assert_eq!(Affine::new([[1e10, 0.0, 0.0], [0.0, 1.0, 0.0]], shape), None);
         assert_eq!(Affine::new([[f64::NAN, 0.0, 0.0], [0.0, 1.0, 0.0]], shape), None);
+    }
+
+    #[test]
+    fn columns_hold_every_pixel_that_is_read_and_few_more() {
+        let shape = Shape::new(40, 61, 1);
+        let mut spared = 0;
+        for (i, degrees) in [0.0, 1.0, 15.0, 45.0, 90.0, 100.0, 179.0, -30.0, 270.0].into_iter().enumerate() {
+            let mut m = rotation(degrees, shape);
+            m[i % 2][i % 2] *= 1.0 + 0.2 * i as f64; // not just rotations
+            let map = Affine::new(m, shape).unwrap();
+            for how in Interpolation::ALL {
+                let (before, after) = how.support();
+                for rows in [Window::new(0, 1), Window::new(0, 10), Window::new(17, 25), Window::new(0, 40)] {
+                    for block in (-20..70).step_by(7).map(|y| Window::new(y, y + 7)) {
+                        let (left, right) = map.columns(rows, shape.width, how, block);
+                        spared += 61 - (right.min(61) - left.max(0)).clamp(0, 61);
+                        for y in rows.start..rows.end {
+                            for x in 0..shape.width {
+                                let (sy, sx) = map.at(y as i64, x as i64);
+                                // Nearest adds half a pixel first.
+                                for (sy, sx) in [(sy, sx), (sy + (1 << 31), sx + (1 << 31))] {
+                                    let (sy, sx) = ((sy >> 32) as isize, (sx >> 32) as isize);
+                                    let read = Window::new(sy - before, sy + after + 1);
+                                    if how != Interpolation::Nearest
+                                        && sy != (map.at(y as i64, x as i64).0 >> 32) as isize
+                                    {
+                                        continue;
+                                    }
+                                    if !read.intersect(block).is_empty() {
+                                        assert!(
+                                            left <= sx - before && sx + after < right,
+                                            "{degrees} {how:?} {rows:?} {block:?}: {sx} not in {left}..{right}"
+                                        );
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(spared > 0);
     }
 
     #[test]

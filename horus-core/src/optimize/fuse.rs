@@ -34,12 +34,12 @@ pub fn fuse(graph: &Graph<Kernel>) -> Graph<Kernel> {
     let facts = Facts::of(graph);
     let mut absorbed = vec![false; graph.nodes.len()];
     let mut out = graph.clone();
+    let mut region = Region::new(graph, &facts);
     for id in (0..graph.nodes.len()).rev().map(NodeId) {
-        if absorbed[id.0] || !matches!(graph.node(id).op, Kernel::Map(_)) {
+        if absorbed[id.0] || map(graph.node(id)).is_none() {
             continue;
         }
-        let mut region = Region::new(graph, &facts, id);
-        region.grow_inputs_of(id);
+        region.grow_from(id);
         region.members[1..].iter().for_each(|m| absorbed[m.0] = true);
         let (kernel, inputs) = region.build();
         let node = &mut out.nodes[id.0];
@@ -73,18 +73,25 @@ struct Facts {
     wanted: Vec<bool>,
     /// Whether all readers read the node pixel by pixel.
     read_by_pixel: Vec<bool>,
+    /// Whether the node is nothing but a row pass.
+    row_pass: Vec<bool>,
     /// Whether the node is a row pass that column passes alone read.
     stage: Vec<bool>,
+    /// Whether the node is a constant.
+    fill: Vec<bool>,
 }
 
 impl Facts {
     fn of(graph: &Graph<Kernel>) -> Facts {
         let n = graph.nodes.len();
+        let row_pass: Vec<bool> = graph.nodes.iter().map(|x| row_pass(x).is_some()).collect();
         let mut facts = Facts {
             readers: graph.consumers(),
             wanted: vec![false; n],
             read_by_pixel: vec![true; n],
-            stage: graph.nodes.iter().map(|x| row_pass(x).is_some()).collect(),
+            stage: row_pass.clone(),
+            row_pass,
+            fill: graph.nodes.iter().map(is_fill).collect(),
         };
         facts.readers.iter_mut().for_each(|r| r.dedup());
         graph.roots.iter().for_each(|r| facts.wanted[r.0] = true);
@@ -100,11 +107,27 @@ impl Facts {
     }
 }
 
+/// A region that grows, with its cost kept up to date as members come and go. One serves all regions of a graph in turn.
 struct Region<'a> {
     graph: &'a Graph<Kernel>,
     facts: &'a Facts,
+    root: NodeId,
     members: Vec<NodeId>,
     member: Vec<bool>,
+    /// For each node, how many of its readers are members.
+    inside: Vec<usize>,
+    /// For each image, how many values that members read are it, or wait for it as its row pass.
+    reads: Vec<usize>,
+    cost: Cost,
+    bank: Bank<'a>,
+}
+
+/// What the filters of the members have in common.
+#[derive(Clone, Copy, Default)]
+struct Bank<'a> {
+    family: Option<Family>,
+    geometry: Option<&'a Layout>,
+    filters: usize,
 }
 
 /// Kinds of leaves that are evaluated together.
@@ -142,39 +165,106 @@ fn is_fill(node: &Node<Kernel>) -> bool {
     matches!(map(node), Some(m) if m.inputs == 0)
 }
 
+/// The nodes of a short list, each once.
+fn distinct(inputs: &[NodeId]) -> impl Iterator<Item = NodeId> {
+    inputs.iter().enumerate().filter(|(i, p)| !inputs[..*i].contains(p)).map(|(_, p)| *p)
+}
+
 fn reads_pixel(leaf: &Leaf) -> bool {
     matches!(leaf.op, LeafOp::Load(_))
 }
 
 impl<'a> Region<'a> {
-    fn new(graph: &'a Graph<Kernel>, facts: &'a Facts, root: NodeId) -> Region<'a> {
-        let mut region = Region { graph, facts, members: Vec::new(), member: vec![false; graph.nodes.len()] };
-        region.push(root);
-        region
+    fn new(graph: &'a Graph<Kernel>, facts: &'a Facts) -> Region<'a> {
+        let n = graph.nodes.len();
+        Region {
+            graph,
+            facts,
+            root: NodeId(0),
+            members: Vec::new(),
+            member: vec![false; n],
+            inside: vec![0; n],
+            reads: vec![0; n],
+            cost: Cost::default(),
+            bank: Bank::default(),
+        }
+    }
+
+    /// The region of `root`, instead of what it was.
+    fn grow_from(&mut self, root: NodeId) {
+        self.truncate(0);
+        self.root = root;
+        self.bank = Bank::default();
+        self.push(root);
+        if let Some(bank) = self.joined(root) {
+            self.bank = bank;
+            self.grow_inputs_of(root);
+        }
     }
 
     fn push(&mut self, id: NodeId) {
+        if self.inside[id.0] > 0 {
+            self.account(id, false);
+        }
         self.members.push(id);
         self.member[id.0] = true;
+        for p in distinct(&self.graph.node(id).inputs) {
+            if self.inside[p.0] > 0 {
+                self.account(p, false);
+            }
+            self.inside[p.0] += 1;
+            self.account(p, true);
+        }
     }
 
     fn truncate(&mut self, len: usize) {
-        self.members.drain(len..).for_each(|m| self.member[m.0] = false);
+        while self.members.len() > len
+            && let Some(id) = self.members.pop()
+        {
+            for p in distinct(&self.graph.node(id).inputs) {
+                self.account(p, false);
+                self.inside[p.0] -= 1;
+                if self.inside[p.0] > 0 {
+                    self.account(p, true);
+                }
+            }
+            self.member[id.0] = false;
+            if self.inside[id.0] > 0 {
+                self.account(id, true);
+            }
+        }
     }
 
-    fn contains(&self, id: NodeId) -> bool {
-        self.member[id.0]
+    /// Adds what it costs that members read `p` from outside, or takes it back.
+    fn account(&mut self, p: NodeId, add: bool) {
+        if self.facts.fill[p.0] {
+            return;
+        }
+        let change = |n: &mut usize| *n = if add { *n + 1 } else { *n - 1 };
+        if self.can_absorb(p) {
+            change(&mut self.cost.stored);
+        }
+        // A row pass waits for its other readers: count the image it reads.
+        let image = if self.facts.row_pass[p.0] { self.graph.node(p).inputs[0] } else { p };
+        let before = self.reads[image.0];
+        change(&mut self.reads[image.0]);
+        if before == 0 || self.reads[image.0] == 0 {
+            change(&mut self.cost.inputs);
+            if !matches!(self.graph.node(image).op, Kernel::Source(_)) {
+                change(&mut self.cost.computed);
+            }
+        }
     }
 
     /// Whether `p` could be a member: it is computed by a map, nobody outside needs it, and members read it in a way
     /// that can be substituted.
     fn can_absorb(&self, p: NodeId) -> bool {
         let node = self.graph.node(p);
-        if map(node).is_none() || self.facts.wanted[p.0] || !self.facts.readers[p.0].iter().all(|c| self.contains(*c)) {
-            return false;
-        }
-        let same_shape = node.shape == self.graph.node(self.members[0]).shape;
-        same_shape && (self.facts.read_by_pixel[p.0] || self.facts.stage[p.0])
+        map(node).is_some()
+            && !self.facts.wanted[p.0]
+            && self.inside[p.0] == self.facts.readers[p.0].len()
+            && (self.facts.read_by_pixel[p.0] || self.facts.stage[p.0])
+            && node.shape == self.graph.node(self.root).shape
     }
 
     /// Takes in producers of `id`, the most recently recorded first: along a chain `acc = max(acc, new)` the region then
@@ -183,7 +273,7 @@ impl<'a> Region<'a> {
         let mut inputs = self.graph.node(id).inputs.clone();
         inputs.sort_unstable();
         for p in inputs.into_iter().rev() {
-            if !self.contains(p) {
+            if !self.member[p.0] {
                 self.absorb(p);
             }
         }
@@ -191,79 +281,54 @@ impl<'a> Region<'a> {
 
     /// Takes in `p` and what of its producers can follow, or nothing.
     fn absorb(&mut self, p: NodeId) {
-        if !self.can_absorb(p) {
+        if self.members.len() >= MAX_MEMBERS || !self.can_absorb(p) {
             return;
         }
-        let before = self.cost();
+        let Some(bank) = self.joined(p) else { return };
+        let (before, bank) = (self.cost, std::mem::replace(&mut self.bank, bank));
         let checkpoint = self.members.len();
         self.push(p);
-        if self.members.len() <= MAX_MEMBERS && self.fits() {
-            self.grow_inputs_of(p);
-            let after = self.cost();
-            if after.stored <= before.stored
-                && after.computed <= before.computed.max(MAX_COMPUTED)
-                && after.inputs <= before.inputs.max(MAX_INPUTS)
-            {
-                return;
-            }
+        self.grow_inputs_of(p);
+        let after = self.cost;
+        if after.stored > before.stored
+            || after.computed > before.computed.max(MAX_COMPUTED)
+            || after.inputs > before.inputs.max(MAX_INPUTS)
+        {
+            self.truncate(checkpoint);
+            self.bank = bank;
         }
-        self.truncate(checkpoint);
     }
 
-    /// Whether the filters of the members can be evaluated together.
-    fn fits(&self) -> bool {
-        let mut family = None;
-        let mut geometry: Option<&Layout> = None;
-        let mut filters = 0;
-        for (id, leaf) in self
-            .members
-            .iter()
-            .flat_map(|&m| map(self.graph.node(m)).into_iter().flat_map(move |k| k.leaves.iter().map(move |l| (m, l))))
-        {
+    /// The bank with the filters of `id`, if they can be evaluated together.
+    fn joined(&self, id: NodeId) -> Option<Bank<'a>> {
+        let mut bank = self.bank;
+        let node = self.graph.node(id);
+        for leaf in map(node).into_iter().flat_map(|m| &m.leaves) {
             let this = match &leaf.op {
                 LeafOp::Load(_) | LeafOp::LoadChannel(..) => continue,
                 LeafOp::Correlate(Source::Stage(_), ..) => Family::Columns,
                 LeafOp::Correlate(Source::Input(_), f, _) => {
-                    let source = self.graph.node(id).inputs[0];
-                    if (f.is_column() && row_pass(self.graph.node(source)).is_some())
-                        || (row_pass(self.graph.node(id)).is_some() && id != self.members[0])
-                    {
+                    let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];
+                    if of_stage || (self.facts.row_pass[id.0] && id != self.root) {
                         Family::Columns
                     } else {
                         let large = f.taps().len() > SMALL_FILTER;
-                        if geometry.is_some_and(|g| large && g != f.layout()) {
-                            return false;
+                        if bank.geometry.is_some_and(|g| large && g != f.layout()) {
+                            return None;
                         }
-                        geometry = geometry.or(large.then_some(f.layout()));
+                        bank.geometry = bank.geometry.or(large.then_some(f.layout()));
                         Family::Filters
                     }
                 }
                 LeafOp::Generalized(..) | LeafOp::Median(..) => Family::Order,
                 LeafOp::Warp(..) | LeafOp::Flip(..) => Family::Geometric,
             };
-            if *family.get_or_insert(this) != this {
-                return false;
+            if *bank.family.get_or_insert(this) != this {
+                return None;
             }
-            filters += 1;
+            bank.filters += 1;
         }
-        filters <= MAX_FILTERS
-    }
-
-    fn cost(&self) -> Cost {
-        let mut outside: Vec<NodeId> = self.members.iter().flat_map(|m| &self.graph.node(*m).inputs).copied().collect();
-        outside.sort_unstable();
-        outside.dedup();
-        outside.retain(|p| !self.contains(*p) && !is_fill(self.graph.node(*p)));
-        let stored = outside.iter().filter(|p| self.can_absorb(**p)).count();
-        // A row pass waits for its other readers: count the image it reads.
-        let mut read: Vec<NodeId> = outside
-            .iter()
-            .map(|&p| if row_pass(self.graph.node(p)).is_some() { self.graph.node(p).inputs[0] } else { p })
-            .collect();
-        read.sort_unstable();
-        read.dedup();
-        let computed = read.iter().filter(|p| !matches!(self.graph.node(**p).op, Kernel::Source(_))).count();
-        Cost { stored, computed, inputs: read.len() }
+        (bank.filters <= MAX_FILTERS).then_some(bank)
     }
 
     /// The region's kernel and its inputs.
@@ -274,7 +339,7 @@ impl<'a> Region<'a> {
         for id in order {
             let node = self.graph.node(id);
             let Some(m) = map(node) else { continue };
-            if id != self.members[0] && self.facts.stage[id.0] {
+            if id != self.root && self.facts.stage[id.0] {
                 if let Some(mut stage) = row_pass(node) {
                     stage.input = b.input(node.inputs[0]);
                     b.kernel.stages.push(stage);
@@ -296,13 +361,14 @@ impl<'a> Region<'a> {
                 b.values.insert(id, value(result));
             }
         }
-        b.kernel.result = b.values.get(&self.members[0]).copied();
+        b.kernel.result = b.values.get(&self.root).copied();
         b.kernel.inputs = b.inputs.len();
         (b.kernel, b.inputs)
     }
 }
 
 /// What a region leaves to others.
+#[derive(Clone, Copy, Default)]
 struct Cost {
     /// Values that must be stored only because the region refused them.
     stored: usize,

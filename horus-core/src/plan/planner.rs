@@ -1,9 +1,12 @@
 //! The planner itself: walks the graph in order and asks of each input whether it is where it is read.
 
+use std::collections::HashMap;
+
 use super::memory::Ledger;
 use super::{Action, Mode, Plan, Rows, Setting, Step, Temp, Want};
 use crate::graph::{Graph, NodeId};
 use crate::kernel::{Access, Kernel};
+use crate::movement::{BLOCK, Link, Traffic, movement, rows_of};
 use crate::state::{Event, Halo, Machine, Placement, Residency, State};
 
 /// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the state of each source
@@ -44,6 +47,24 @@ pub(super) struct Planner<'a> {
     pub(super) ledger: Option<Ledger>,
     /// For each node, the halo that its readers will ask for.
     pub(super) asked: Vec<Halo>,
+    /// For each node, the halo that filters over it need themselves: it will be exchanged in any case.
+    filtered: Vec<Halo>,
+    /// For each node, why its footprints are fetched.
+    fetched_because: Vec<String>,
+    /// Predicted seconds of footprints, from rank 0 alone or from all.
+    costs: HashMap<(Temp, bool), f64>,
+}
+
+/// How an image gets to launches that read it across strips.
+struct Choice {
+    replicate: bool,
+    /// Whether rank 0 first gives each rank its strip, so that all send.
+    scatter: bool,
+    why: String,
+}
+
+fn microseconds(seconds: f64) -> String {
+    format!("{:.0} us", seconds * 1e6)
 }
 
 impl<'a> Planner<'a> {
@@ -59,6 +80,9 @@ impl<'a> Planner<'a> {
             consumers: graph.consumers(),
             ledger: setting.capacity.filter(|_| !setting.unified).map(Ledger::new),
             asked: vec![Halo::NONE; graph.nodes.len()],
+            filtered: vec![Halo::NONE; graph.nodes.len()],
+            fetched_because: vec![String::new(); graph.nodes.len()],
+            costs: HashMap::new(),
         };
         if ranks > 1 && setting.mode != Mode::Naive {
             p.look_ahead();
@@ -74,6 +98,7 @@ impl<'a> Planner<'a> {
             for (i, input) in node.inputs.iter().enumerate() {
                 if let Access::Rows { reach, wrap } = node.op.access(i) {
                     let own = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
+                    self.filtered[input.0] = self.filtered[input.0].max(own);
                     let passed_on = if own.is_none() { Halo { wrap: false, ..self.asked[id.0] } } else { own };
                     self.asked[input.0] = self.asked[input.0].max(passed_on);
                 }
@@ -193,7 +218,10 @@ impl<'a> Planner<'a> {
         for (i, &source) in node.inputs.iter().enumerate() {
             if let Access::Rows { reach, wrap } = node.op.access(i) {
                 let need = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
-                self.borders(source, need, id);
+                // What will be exchanged in any case is exchanged now, if this result's halo can then be computed.
+                let deeper = Halo { up: need.up + extend.up, down: need.down + extend.down, ..need };
+                let now = if self.filtered[source.0].covers(deeper) { deeper } else { need };
+                self.borders(source, now, id);
                 if let Placement::Strips(have) = self.state(source).placement {
                     // What is left of the input's halo bounds how far beyond the strip the result can be computed.
                     extend.up = extend.up.min(have.up - need.up);
@@ -207,6 +235,10 @@ impl<'a> Planner<'a> {
             if partly && self.state(source).placement != Placement::Replicated {
                 let temp = Temp { consumer: id, input };
                 let why = format!("{} reads other rows than its own", self.label(id));
+                let why = match self.fetched_because[source.0].as_str() {
+                    "" => why,
+                    because => format!("{why}; {because}"),
+                };
                 self.step(Action::Fetch { node: source, temp, rows }, why);
             } else {
                 self.on_device(source, id);
@@ -215,32 +247,118 @@ impl<'a> Planner<'a> {
         self.launch(id, rows, self.asked[id.0]);
     }
 
-    /// Takes an image away from rank 0 alone, and gives it to all if several launches will read it out of their strip.
+    /// Takes an image away from rank 0 alone, and gives it to all if that is cheaper than what the remaining launches
+    /// that read it out of their strip would fetch.
     fn spread(&mut self, source: NodeId, reader: NodeId) {
         let placement = self.state(source).placement;
         if placement == Placement::Replicated {
             return;
         }
-        let reads = self.consumers[source.0].iter().filter(|c| **c >= reader).flat_map(|c| {
-            let node = self.graph.node(*c);
-            node.inputs
-                .iter()
-                .enumerate()
-                .filter(|(_, s)| **s == source)
-                .map(|(i, _)| node.op.access(i))
-                .collect::<Vec<_>>()
-        });
-        let (rows, elsewhere): (Vec<Access>, Vec<Access>) = reads.partition(|a| matches!(a, Access::Rows { .. }));
-        if elsewhere.len() > 1 {
-            self.bring_to_host(source, "it is sent to every rank from the host");
-            self.step(Action::Replicate(source), format!("{} launches read it across strips", elsewhere.len()));
-            self.event(source, Event::Placed(Placement::Replicated));
-        } else if placement == Placement::Root && !rows.is_empty() {
-            self.bring_to_host(source, "it is scattered from the host");
-            let room = self.asked[source.0];
-            self.step(Action::Scatter { node: source, room }, format!("{} needs its strip", self.label(reader)));
-            self.event(source, Event::Placed(Placement::Strips(Halo::NONE)));
+        let on_root = placement == Placement::Root;
+        let (elsewhere, in_strips) = self.readers(source, reader);
+        if elsewhere.is_empty() {
+            if on_root && in_strips {
+                self.scatter(source, reader);
+            }
+            return;
         }
+        let choice = self.choose(source, &elsewhere, on_root, in_strips);
+        if choice.scatter {
+            self.scatter(source, reader);
+        }
+        if choice.replicate {
+            self.bring_to_host(source, "it is sent to every rank from the host");
+            self.step(Action::Replicate(source), choice.why);
+            self.event(source, Event::Placed(Placement::Replicated));
+        } else {
+            self.fetched_because[source.0] = choice.why;
+        }
+    }
+
+    fn scatter(&mut self, source: NodeId, reader: NodeId) {
+        self.bring_to_host(source, "it is scattered from the host");
+        let room = self.asked[source.0];
+        self.step(Action::Scatter { node: source, room }, format!("{} needs its strip", self.label(reader)));
+        self.event(source, Event::Placed(Placement::Strips(Halo::NONE)));
+    }
+
+    /// The reads of `source` from `reader` on that leave the strip, and whether some do not.
+    fn readers(&self, source: NodeId, reader: NodeId) -> (Vec<Temp>, bool) {
+        let mut elsewhere = Vec::new();
+        let mut in_strips = false;
+        let mut consumers: Vec<NodeId> = self.consumers[source.0].iter().copied().filter(|c| *c >= reader).collect();
+        consumers.dedup();
+        for consumer in consumers {
+            let node = self.graph.node(consumer);
+            for (input, _) in node.inputs.iter().enumerate().filter(|(_, s)| **s == source) {
+                match node.op.access(input) {
+                    Access::Rows { .. } => in_strips = true,
+                    _ => elsewhere.push(Temp { consumer, input }),
+                }
+            }
+        }
+        (elsewhere, in_strips)
+    }
+
+    /// Chooses between fetching footprints launch by launch and giving every rank the whole image, by predicted time:
+    /// what is sent, and the copies that each rank then makes of what it got.
+    fn choose(&mut self, source: NodeId, elsewhere: &[Temp], on_root: bool, in_strips: bool) -> Choice {
+        let link = Link::default();
+        let room = Halo::NONE;
+        let time = |p: &Self, action, on_root| p.traffic(action, on_root).time;
+        let copy = |bytes: usize| bytes as f64 / link.bandwidth;
+        let whole = copy(self.graph.node(source).shape.len() * self.graph.node(source).dtype.size());
+        let scatter = if on_root { time(self, Action::Scatter { node: source, room }, true) } else { 0.0 };
+        let replicate = |p: &Self, on_root| time(p, Action::Replicate(source), on_root) + whole;
+        let mut fetch = |on_root| elsewhere.iter().map(|t| self.cost_of_fetching(source, *t, on_root)).sum::<f64>();
+        let fetches = (fetch(false) + scatter, (on_root && !in_strips).then(|| fetch(true)));
+        let whole = (replicate(self, false) + scatter, on_root.then(|| replicate(self, true)));
+        let best = |(spread, direct): (f64, Option<f64>)| match direct {
+            Some(direct) if direct <= spread => (direct, false),
+            _ => (spread, on_root),
+        };
+        let ((fetching, scatter_to_fetch), (replicating, scatter_to_replicate)) = (best(fetches), best(whole));
+        let replicate = replicating < fetching;
+        let count = elsewhere.len();
+        let launches = if count == 1 { "1 launch reads".to_owned() } else { format!("{count} launches read") };
+        let (fetching, replicating) = (microseconds(fetching), microseconds(replicating));
+        Choice {
+            replicate,
+            scatter: if replicate { scatter_to_replicate } else { scatter_to_fetch },
+            why: format!("{launches} it across strips: {fetching} as footprints, {replicating} as a whole"),
+        }
+    }
+
+    fn traffic(&self, action: Action, on_root: bool) -> Traffic {
+        let (Action::Scatter { node, .. } | Action::Replicate(node) | Action::Fetch { node, .. }) = action else {
+            return Traffic::default();
+        };
+        let coarse = BLOCK.max(self.graph.node(node).shape.height / 64);
+        movement(self.graph, &self.setting.partition, action, on_root, coarse)
+            .map_or(Traffic::default(), |m| m.traffic(Link::default()))
+    }
+
+    /// Predicted seconds to fetch what one launch reads of one input, and to copy it where the launch reads it.
+    fn cost_of_fetching(&mut self, node: NodeId, temp: Temp, on_root: bool) -> f64 {
+        if let Some(cost) = self.costs.get(&(temp, on_root)) {
+            return *cost;
+        }
+        let (consumer, shape) = (self.graph.node(temp.consumer), self.graph.node(node).shape);
+        let everywhere =
+            matches!(consumer.op, Kernel::Fold(_) | Kernel::Histogram { .. }) || consumer.shape.area() == 1;
+        let halo = Halo { wrap: false, ..self.asked[temp.consumer.0] };
+        let rows = if everywhere { Rows::All } else { Rows::Strip(halo) };
+        let partition = &self.setting.partition;
+        let held = (0..self.ranks).map(|rank| {
+            let computed = rows_of(self.graph, partition, temp.consumer, rank, rows);
+            consumer.op.footprint(temp.input, computed, consumer.shape, shape).len()
+        });
+        let row = shape.width * shape.channels * self.graph.node(node).dtype.size();
+        let copied = held.max().unwrap_or_default() * row;
+        let sent = self.traffic(Action::Fetch { node, temp, rows }, on_root).time;
+        let cost = sent + copied as f64 / Link::default().bandwidth;
+        self.costs.insert((temp, on_root), cost);
+        cost
     }
 
     /// Makes the borders of a distributed image valid to at least `need`; then to the widest depth anybody will ask for.

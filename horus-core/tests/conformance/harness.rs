@@ -121,7 +121,8 @@ pub(crate) fn run(program: &Program, place: Place) -> Vec<Image> {
     first
 }
 
-fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) -> Vec<Image> {
+/// The program's roots on one rank of `comm`.
+pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) -> Vec<Image> {
     crate::with_device(place, |device| on_device(program, place, comm, device))
 }
 

@@ -6,6 +6,7 @@
 mod harness;
 mod ops;
 mod programs;
+mod random;
 
 use harness::Place;
 use horus_core::cpu::device::CpuDevice;

@@ -9,7 +9,7 @@ use horus_core::ops::reduce::RowReduce;
 use horus_core::shape::{Border, Shape};
 
 use crate::harness::{Place, Program, conforms, conforms_within, image};
-use crate::programs::exact;
+use crate::random::exact;
 
 const SHAPES: [Shape; 6] = [
     Shape::new(1, 1, 1),

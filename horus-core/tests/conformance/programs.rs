@@ -1,87 +1,13 @@
 //! Random programs: any sequence of operations gives the reference's bits everywhere.
 
-use horus_core::dtype::{DType, Scalar};
-use horus_core::graph::{NodeId, Op};
-use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
-use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
-use horus_core::shape::{Border, Shape};
+use horus_core::shape::Shape;
 use proptest::prelude::*;
 
-use crate::harness::{Place, Program, conforms, image};
-
-/// One step of a random program: what to do, and which earlier values to read.
-#[derive(Clone, Debug)]
-struct Choice {
-    kind: u8,
-    param: u8,
-    reads: [u8; 3],
-}
+use crate::harness::{Place, conforms};
+use crate::random::{Choice, program};
 
 fn choice() -> impl Strategy<Value = Choice> {
     (any::<u8>(), any::<u8>(), any::<[u8; 3]>()).prop_map(|(kind, param, reads)| Choice { kind, param, reads })
-}
-
-fn border(param: u8) -> Border {
-    match param % 5 {
-        0 => Border::Reflect101,
-        1 => Border::Reflect,
-        2 => Border::Replicate,
-        3 => Border::Wrap,
-        _ => Border::Constant(Scalar::F32(1.5)),
-    }
-}
-
-fn taps(n: usize, seed: u8) -> Vec<f64> {
-    (0..n).map(|i| (((i * 31 + usize::from(seed) * 7) % 23) as f64 - 9.0) / 32.0).collect()
-}
-
-/// Transcendentals are outside the promise of equal bits.
-pub(crate) fn exact(op: PixelOp) -> bool {
-    !matches!(op, PixelOp::Exp | PixelOp::Log | PixelOp::Pow)
-}
-
-fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId {
-    let read = |i: usize| values[usize::from(c.reads[i]) % values.len()];
-    let (a, param) = (read(0), c.param);
-    let n = 1 + usize::from(param % 7);
-    match c.kind % 16 {
-        0..=5 => {
-            let rows: Vec<_> = TABLE.iter().filter(|r| exact(r.op) && r.kind != PixelKind::Compare).collect();
-            let row = rows[usize::from(param) % rows.len()];
-            match row.kind {
-                PixelKind::Unary => p.pixel(row.op, &[a]),
-                PixelKind::Binary => p.pixel(row.op, &[a, read(1)]),
-                PixelKind::Ternary => p.pixel(row.op, &[a, read(1), read(2)]),
-                PixelKind::Select | PixelKind::Compare => {
-                    let mask = p.pixel(PixelOp::Lt, &[read(1), read(2)]);
-                    p.pixel(PixelOp::Select, &[mask, a, read(1)])
-                }
-            }
-        }
-        6 => p.pixel_const(PixelOp::Max, a, &[f64::from(param) / 8.0]),
-        7 => {
-            let narrow = p.convert(a, DType::ALL[usize::from(param) % 5]);
-            p.convert(narrow, DType::F32)
-        }
-        8 | 9 => p.like(Op::Correlate(Filter::dense(n, 1 + n / 2, taps(n * (1 + n / 2), param)), border(param)), a),
-        10 | 11 => {
-            let (row, column) = (Filter::row(taps(n, param)), Filter::column(taps(n + 2, param)));
-            p.like(Op::Separable { row, column, border: border(param) }, a)
-        }
-        12 => {
-            let how = Interpolation::ALL[usize::from(param) % 3];
-            let map = Affine::new(rotation(f64::from(param) * 3.0, shape), shape).unwrap();
-            p.like(Op::Warp(map, how, border(param / 3)), a)
-        }
-        13 => {
-            let window = Filter::dense(n, 3, vec![1.0; 3 * n]);
-            let reduce = if param % 2 == 0 { Reduce::Min } else { Reduce::Max };
-            p.like(Op::Generalized(Generalized { window, combine: Combine::Pixel, reduce }, border(param)), a)
-        }
-        14 => p.like(Op::Median(if param % 2 == 0 { MedianSize::Three } else { MedianSize::Five }, border(param)), a),
-        _ => p.like(Op::Flip([Flip::Horizontal, Flip::Vertical, Flip::Both][usize::from(param) % 3]), a),
-    }
 }
 
 proptest! {
@@ -94,15 +20,7 @@ proptest! {
         steps in prop::collection::vec(choice(), 1..14),
         seed in any::<u64>(),
     ) {
-        let shape = Shape::new(height, width, 1);
-        let mut p = Program::default();
-        let mut values = vec![p.source(image(shape, DType::F32, seed)), p.source(image(shape, DType::F32, seed ^ 1))];
-        for c in &steps {
-            let v = step(&mut p, &values, c, shape);
-            values.push(v);
-        }
-        let last = *values.last().unwrap();
-        let middle = values[values.len() / 2];
-        conforms(&p.wanted(&[last, middle]), &Place::all(), "random program");
+        let p = program(Shape::new(height, width, 1), &steps, seed);
+        conforms(&p, &Place::all(), "random program");
     }
 }

@@ -9,6 +9,8 @@ mod harness;
 mod ops;
 #[path = "../../../horus-core/tests/conformance/programs.rs"]
 mod programs;
+#[path = "../../../horus-core/tests/conformance/random.rs"]
+mod random;
 
 use std::sync::LazyLock;
 

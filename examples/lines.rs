@@ -1,0 +1,19 @@
+//! Finds lines in a picture: `cargo run --release --example lines`.
+
+use horus::prelude::*;
+
+fn main() -> Result<()> {
+    let session = Session::new()?;
+    let image = AnyImage::open(&session, "assets/vessels.png")?.to_luminance_unit()?;
+    let mut lines = image.zeros_like();
+    for theta in [0.0, 45.0, 90.0, 135.0] {
+        let turned = image.rotate(theta)?;
+        let across = turned.gauss_xy(5.0, 2.0, 0, 2)?;
+        let smooth = turned.gauss_xy(5.0, 2.0, 0, 0)?;
+        let contrast = across.absdiv(&smooth, 1e-3)? * 10.0;
+        lines = lines.max(&contrast.rotate(-theta)?)?;
+    }
+    println!("strongest response: {}", lines.max_value().get()?);
+    lines.save("lines.png")?;
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! The detectors under `mpirun`, with 1 to 5 ranks.
+#![cfg(feature = "mpi")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const CONVROT: &str = env!("CARGO_BIN_EXE_convrot");
+const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
+
+/// One job at a time: they have more ranks than most machines have cores.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// `mpirun` with `words` and some variables, one thread per rank. `MPIRUN` names another launcher.
+fn mpirun(words: &[&str], variables: &[(&str, &str)]) -> Output {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let launcher = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun --oversubscribe".into());
+    let mut launcher = launcher.split_whitespace();
+    let mut command = Command::new(launcher.next().unwrap());
+    for name in ["HORUS_MODE", "HORUS_DEVICE", "HORUS_WEIGHTS"] {
+        command.env_remove(name);
+    }
+    // Containers run as root; Open MPI asks twice.
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").env("HORUS_THREADS", "1");
+    command.args(launcher).args(words).envs(variables.iter().copied()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The one line about an error, of a job that fails and ends soon.
+fn error(words: &[&str], variables: &[(&str, &str)]) -> String {
+    let start = Instant::now();
+    let out = mpirun(words, variables);
+    let said = text(&out.stderr);
+    assert!(!out.status.success(), "{said}");
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    let errors: Vec<&str> = said.lines().filter(|l| l.starts_with("error: ")).collect();
+    assert_eq!(errors.len(), 1, "{said}");
+    errors[0].to_owned()
+}
+
+fn at(dir: &Path, name: &str) -> String {
+    dir.join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_number_of_ranks_writes_the_same_values() {
+    let dir = tempfile::tempdir().unwrap();
+    for (program, path) in
+        [("convrot", CONVROT), ("conv2d", env!("CARGO_BIN_EXE_conv2d")), ("convuv", env!("CARGO_BIN_EXE_convuv"))]
+    {
+        let run = |ranks: &str, variables: &[(&str, &str)]| {
+            let out = at(dir.path(), &format!("{program}-{ranks}.npy"));
+            let result = mpirun(&["-n", ranks, path, PICTURE, &out, "--theta-step", "45"], variables);
+            assert!(result.status.success(), "{}", text(&result.stderr));
+            let said = text(&result.stdout);
+            assert_eq!(said.lines().count(), 4, "rank 0 alone sums up: {said}");
+            assert!(said.contains(if ranks == "1" { "1 rank," } else { " ranks," }), "{said}");
+            fs::read(out).unwrap()
+        };
+        let one = run("1", &[]);
+        for ranks in ["2", "3", "4", "5"] {
+            assert!(run(ranks, &[]) == one, "{program} on {ranks} ranks");
+        }
+        for weights in ["1,2,1", "0,1,0", "node:3", "measure"] {
+            assert!(run("3", &[("HORUS_WEIGHTS", weights)]) == one, "{program} with weights {weights}");
+        }
+        assert!(run("4", &[("HORUS_MODE", "lazy")]) == one, "{program} in lazy mode");
+    }
+}
+
+#[test]
+fn without_mpirun_the_same_program_is_one_rank() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = Command::new(CONVROT).args([PICTURE, &at(dir.path(), "lines.png")]).output().unwrap();
+    assert!(out.status.success() && text(&out.stdout).contains("1 rank,"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn a_bad_file_ends_all_ranks_with_one_message() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = fs::read(PICTURE).unwrap();
+    let (truncated, out) = (at(dir.path(), "truncated.png"), at(dir.path(), "out.png"));
+    fs::write(&truncated, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(error(&["-n", "3", CONVROT, "missing.png", &out], &[]).contains("cannot read missing.png"));
+    assert!(error(&["-n", "3", CONVROT, &truncated, &out], &[]).contains("truncated.png"));
+    let nowhere = at(dir.path(), "no/such/folder/out.png");
+    assert!(error(&["-n", "3", CONVROT, PICTURE, &nowhere], &[]).contains("cannot write"));
+    assert!(error(&["-n", "2", CONVROT, PICTURE], &[]).contains("required"));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left behind");
+}
+
+#[test]
+fn ranks_that_disagree_are_told_where() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = at(dir.path(), "out.png");
+    let other = ["-n", "1", CONVROT, PICTURE, &out, ":", "-n", "2", CONVROT, PICTURE, &out, "--theta-step", "30"];
+    let message = error(&other, &[]);
+    assert!(message.contains("the ranks run different programs: rank 0 comes to `%"), "{message}");
+    assert!(message.contains("rank 1") && message.contains("detectors.rs"), "{message}");
+    let device = ["-n", "2", CONVROT, PICTURE, &out, ":", "-n", "1", CONVROT, PICTURE, &out, "--device", "tpu"];
+    assert!(error(&device, &[]).contains("tpu"));
+}
+
+#[test]
+fn weights_that_make_no_sense_are_refused() {
+    for (weights, cause) in [("1,2", "2 weights for 3 ranks"), ("1,NaN,1", "NaN"), ("0,0,0", "all weights are zero")] {
+        let message = error(&["-n", "3", CONVROT, PICTURE, "out.png"], &[("HORUS_WEIGHTS", weights)]);
+        assert!(message.contains(cause), "{message}");
+    }
+}
+
+#[test]
+fn rank_0_alone_explains_and_traces() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, trace) = (at(dir.path(), "out.npy"), at(dir.path(), "trace.json"));
+    let words = ["-n", "3", CONVROT, PICTURE, &out, "--theta-step", "90", "--explain", "--trace", &trace];
+    let result = mpirun(&words, &[]);
+    let said = text(&result.stdout);
+    assert_eq!(said.matches("plan:").count(), 1, "{said}");
+    assert!(said.contains("scatter") || said.contains("replicate"), "{said}");
+    let json: serde_json::Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();
+    let ranks: std::collections::BTreeSet<_> =
+        json["traceEvents"].as_array().unwrap().iter().map(|e| e["pid"].as_u64().unwrap()).collect();
+    assert_eq!(ranks.into_iter().collect::<Vec<_>>(), [0, 1, 2], "one row of events per rank");
+}

@@ -1,0 +1,229 @@
+//! Ranks that disagree: before ranks communicate, they check that they are about to do the same.
+//!
+//! A program that branches on its rank may record other operations on one rank than on another. The ranks would then wait
+//! for messages that nobody sends. So every evaluation, every file and the end of the program begin with an exchange of
+//! one word per rank, a digest of what is to be done; if the words differ, all ranks stop, and rank 0 names the first
+//! difference.
+
+use std::fmt::Write;
+use std::hash::{Hash, Hasher};
+
+use crate::comm::{CommError, Communicator};
+use crate::error::Result;
+use crate::graph::{Graph, Op};
+use crate::plan::{Action, Plan, Want};
+
+/// Characters of an operation that are told.
+const LONGEST: usize = 400;
+
+/// A hash that is the same in every process (FNV-1a over words).
+#[derive(Clone, Copy, Debug)]
+struct Digest(u64);
+
+impl Digest {
+    fn new() -> Digest {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 ^= self.0 >> 32; // words are wider than FNV's bytes: let their upper halves reach the lower
+    }
+}
+
+impl Hasher for Digest {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|w| self.word(u64::from_le_bytes(*w)));
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            self.word(u64::from_le_bytes(last));
+        }
+    }
+}
+
+/// One part of what a rank is about to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    digest: u64,
+    text: String,
+}
+
+/// Checks that every rank is about to do `what`.
+///
+/// # Errors
+/// On every rank if they are not (other ranks than 0 may be ended by the communicator instead), naming what two ranks are
+/// about to do.
+pub fn agree_on(comm: &dyn Communicator, what: &str) -> Result<()> {
+    agree(comm, item(what, &()).digest, || vec![item(what, &())])
+}
+
+/// Checks that every rank is about to evaluate the same graph with the same communication.
+///
+/// # Errors
+/// As [`agree_on`], naming the first operation that differs.
+pub fn agree_on_plan(comm: &dyn Communicator, graph: &Graph<Op>, wants: &[Want], plan: &Plan) -> Result<()> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    let mut all = Digest::new();
+    each(graph, wants, plan, &mut |digest, _| all.word(digest));
+    agree(comm, all.finish(), || {
+        let mut items = vec![item("an evaluation", &())];
+        each(graph, wants, plan, &mut |digest, text| items.push(Item { digest, text: text() }));
+        items
+    })
+}
+
+fn item(text: &str, parameters: &impl Hash) -> Item {
+    let mut d = Digest::new();
+    text.hash(&mut d);
+    parameters.hash(&mut d);
+    Item { digest: d.finish(), text: text.to_owned() }
+}
+
+/// Visits what the ranks must agree on: the operations, then the steps in which they communicate.
+fn each(graph: &Graph<Op>, wants: &[Want], plan: &Plan, visit: &mut dyn FnMut(u64, &dyn Fn() -> String)) {
+    let mut wanted = vec![Vec::new(); graph.nodes.len()];
+    graph.roots.iter().zip(wants).for_each(|(root, want)| wanted[root.0].push(*want as u8));
+    for (id, node) in graph.iter() {
+        let mut d = Digest::new();
+        (&node.op, &node.inputs, node.shape, node.dtype, &wanted[id.0]).hash(&mut d);
+        visit(d.finish(), &|| {
+            let inputs: Vec<String> = node.inputs.iter().map(ToString::to_string).collect();
+            let wanted = if wanted[id.0].is_empty() { "" } else { ", a result," };
+            let (op, shape, dtype) = (node.op.name(), node.shape, node.dtype);
+            format!("{id} = {op} ({}) : {shape} {dtype}{wanted} recorded at {}", inputs.join(", "), node.site)
+        });
+    }
+    for step in plan.steps.iter().filter(|s| communicates(&s.action)) {
+        let mut d = Digest::new();
+        let text = || plan.describe(&step.action).split_whitespace().collect::<Vec<_>>().join(" ");
+        text().hash(&mut d);
+        visit(d.finish(), &text);
+    }
+    let mut d = Digest::new();
+    plan.setting.partition.hash(&mut d);
+    visit(d.finish(), &|| format!("rows divided as {}", plan.setting.partition));
+}
+
+fn communicates(action: &Action) -> bool {
+    !matches!(
+        action,
+        Action::Upload(_)
+            | Action::Download(_)
+            | Action::Launch { .. }
+            | Action::Evict(_)
+            | Action::Deliver(_)
+            | Action::Free(_)
+    )
+}
+
+fn agree(comm: &dyn Communicator, digest: u64, items: impl FnOnce() -> Vec<Item>) -> Result<()> {
+    let met = || -> Result<(), CommError> {
+        let digests = comm.gather(digest)?;
+        match digests.iter().position(|d| *d != digests[0]) {
+            None => Ok(()),
+            Some(other) => Err(tell(comm, other, &items())),
+        }
+    };
+    met().map_err(|e| e.during(comm.rank(), "meeting the other ranks"))
+}
+
+/// Rank 0 and the first rank that differs from it compare what they are about to do; rank 0 stops all ranks.
+fn tell(comm: &dyn Communicator, other: usize, items: &[Item]) -> CommError {
+    let mut message = if comm.rank() == other { pack(items) } else { Vec::new() };
+    let told = match comm.rank() {
+        0 => receive(comm, other).map(|theirs| difference(items, other, &theirs)),
+        me if me == other => send(comm, &mut message),
+        _ => Ok(String::new()),
+    };
+    match told {
+        Ok(difference) if comm.rank() == 0 => {
+            comm.abort(&difference);
+            CommError(difference)
+        }
+        // Rank 0 tells the difference and ends everybody: wait for it.
+        Ok(_) => match comm.broadcast(0, &mut message) {
+            Ok(()) => CommError("the ranks run different programs".into()),
+            Err(e) => e,
+        },
+        Err(e) => e,
+    }
+}
+
+fn send(comm: &dyn Communicator, message: &mut [u8]) -> Result<String, CommError> {
+    comm.exchange(&[(0, &(message.len() as u64).to_le_bytes())], &mut [])?;
+    comm.exchange(&[(0, message)], &mut [])?;
+    Ok(String::new())
+}
+
+fn receive(comm: &dyn Communicator, from: usize) -> Result<Vec<Item>, CommError> {
+    let mut length = [0; 8];
+    comm.exchange(&[], &mut [(from, &mut length)])?;
+    let mut message = vec![0; u64::from_le_bytes(length) as usize];
+    comm.exchange(&[], &mut [(from, &mut message)])?;
+    Ok(unpack(&message))
+}
+
+fn pack(items: &[Item]) -> Vec<u8> {
+    let mut text = String::new();
+    for i in items {
+        let line: String = i.text.chars().take(LONGEST).map(|c| if c == '\n' { ' ' } else { c }).collect();
+        let _ = writeln!(text, "{:016x}{line}", i.digest); // writing to a string cannot fail
+    }
+    text.into_bytes()
+}
+
+fn unpack(message: &[u8]) -> Vec<Item> {
+    let text = String::from_utf8_lossy(message);
+    let parse = |line: &str| {
+        let (digest, text) = line.split_at_checked(16)?;
+        Some(Item { digest: u64::from_str_radix(digest, 16).ok()?, text: text.to_owned() })
+    };
+    text.lines().filter_map(parse).collect()
+}
+
+fn difference(ours: &[Item], other: usize, theirs: &[Item]) -> String {
+    let same = ours.iter().zip(theirs).take_while(|(a, b)| a.digest == b.digest).count();
+    let text = |items: &[Item]| items.get(same).map_or("nothing more".to_owned(), |i| format!("`{}`", i.text));
+    let (a, b) = (text(ours), text(theirs));
+    let hint = if a == b { ", which differ in their parameters" } else { "" };
+    format!("the ranks run different programs: rank 0 comes to {a} and rank {other} to {b}{hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::threads::ThreadComm;
+
+    #[test]
+    fn items_survive_the_journey() {
+        let items = vec![item("a\nb", &1), item("", &2)];
+        let back = unpack(&pack(&items));
+        assert_eq!((back[0].text.as_str(), back[0].digest, &back[1]), ("a b", items[0].digest, &items[1]));
+    }
+
+    #[test]
+    fn ranks_that_agree_go_on_and_ranks_that_do_not_are_told_why() {
+        let alike = ThreadComm::run(3, |c| agree_on(&c, "the end"));
+        assert!(alike.iter().all(Result::is_ok));
+        let unlike = ThreadComm::run(4, |c| agree_on(&c, if c.rank() == 2 { "a file" } else { "the end" }));
+        for (rank, result) in unlike.into_iter().enumerate() {
+            let message = result.unwrap_err().to_string();
+            assert!(message.contains("rank 0 comes to `the end` and rank 2 to `a file`"), "rank {rank}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let ours = [item("x", &0), item("y", &0)];
+        assert!(difference(&ours, 1, &[item("x", &0)]).contains("`y` and rank 1 to nothing more"));
+        assert!(difference(&ours, 1, &[item("x", &1)]).contains("differ in their parameters"));
+    }
+}

@@ -1,0 +1,241 @@
+//! Messages between ranks.
+
+use std::ffi::c_int;
+
+use horus_core::comm::{CommError, Communicator};
+use mpi::ffi;
+
+use crate::codes::{check, int, succeeded, text};
+use crate::world::{World, gather};
+
+/// Bytes of one MPI call: counts are 32-bit integers.
+const PIECE: usize = 1 << 30;
+/// Bytes that rank 0 gathers at a time when it adds up.
+const GATHERED: usize = 1 << 26;
+/// Tag of all messages: they are matched by sender and order.
+const TAG: c_int = 1;
+
+/// The ranks of an MPI job.
+///
+/// When the last session on it goes away in a panic, the job is aborted: the other ranks would wait for this one.
+pub struct MpiComm {
+    world: &'static World,
+    piece: usize,
+}
+
+impl MpiComm {
+    pub(crate) fn of(world: &'static World) -> MpiComm {
+        MpiComm { world, piece: PIECE }
+    }
+
+    /// Splits messages into pieces of `bytes` (at least 1, at most the default of 1 GiB). All ranks must use the same.
+    #[must_use]
+    pub fn with_pieces_of(mut self, bytes: usize) -> MpiComm {
+        self.piece = bytes.clamp(1, PIECE);
+        self
+    }
+
+    fn broadcast_pieces(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError> {
+        let root = int(root)?;
+        for piece in bytes.chunks_mut(self.piece) {
+            let count = int(piece.len())?;
+            // SAFETY: the buffer holds `count` bytes, and lives until the call returns.
+            let code =
+                unsafe { ffi::MPI_Bcast(piece.as_mut_ptr().cast(), count, ffi::RSMPI_UINT8_T, root, self.world.comm) };
+            check("MPI_Bcast", code)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for MpiComm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {} of {} under MPI", self.world.rank, self.world.size)
+    }
+}
+
+impl Drop for MpiComm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.world.abort("a panic");
+        }
+    }
+}
+
+/// Messages under way. Their buffers must stay where they are until all are complete.
+struct Requests<'a> {
+    world: &'static World,
+    requests: Vec<ffi::MPI_Request>,
+    /// For each request, the rank it receives from and the bytes expected; `None` for what is sent.
+    receives: Vec<Option<(usize, usize)>>,
+    buffers: std::marker::PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Requests<'a> {
+    fn new(world: &'static World) -> Requests<'a> {
+        Requests { world, requests: Vec::new(), receives: Vec::new(), buffers: std::marker::PhantomData }
+    }
+
+    fn receive(&mut self, from: usize, piece: &'a mut [u8]) -> Result<(), CommError> {
+        let (count, rank) = (int(piece.len())?, int(from)?);
+        // SAFETY: a constant of the MPI library.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        // SAFETY: the buffer holds `count` bytes and is borrowed until the requests are complete.
+        let code = unsafe {
+            let (to, byte) = (piece.as_mut_ptr().cast(), ffi::RSMPI_UINT8_T);
+            ffi::MPI_Irecv(to, count, byte, rank, TAG, self.world.comm, &raw mut request)
+        };
+        check("MPI_Irecv", code)?;
+        self.requests.push(request);
+        self.receives.push(Some((from, piece.len())));
+        Ok(())
+    }
+
+    fn send(&mut self, to: usize, piece: &'a [u8]) -> Result<(), CommError> {
+        let (count, rank) = (int(piece.len())?, int(to)?);
+        // SAFETY: a constant of the MPI library.
+        let mut request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        // SAFETY: the buffer holds `count` bytes and is borrowed until the requests are complete.
+        let code = unsafe {
+            let (from, byte) = (piece.as_ptr().cast(), ffi::RSMPI_UINT8_T);
+            ffi::MPI_Isend(from, count, byte, rank, TAG, self.world.comm, &raw mut request)
+        };
+        check("MPI_Isend", code)?;
+        self.requests.push(request);
+        self.receives.push(None);
+        Ok(())
+    }
+
+    /// Whether some message may still be under way.
+    fn under_way(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// Waits until all messages have arrived.
+    fn wait(&mut self) -> Result<(), CommError> {
+        let count = int(self.requests.len())?;
+        // SAFETY: plain integers (and, in some libraries, padding): all zeros is a value.
+        let mut statuses: Vec<ffi::MPI_Status> = vec![unsafe { std::mem::zeroed() }; self.requests.len()];
+        // SAFETY: both arrays have `count` elements, and the buffers of the requests are borrowed for `'a`.
+        let code = unsafe { ffi::MPI_Waitall(count, self.requests.as_mut_ptr(), statuses.as_mut_ptr()) };
+        if !succeeded(code) {
+            let failed = statuses.iter().zip(&self.receives).find(|(s, _)| !settled(s.MPI_ERROR));
+            let why = match failed {
+                Some((s, Some((from, bytes)))) => {
+                    format!("{bytes} bytes expected from rank {from}: {}", text(s.MPI_ERROR))
+                }
+                Some((s, None)) => format!("a message sent: {}", text(s.MPI_ERROR)),
+                None => text(code),
+            };
+            return Err(CommError(format!("MPI_Waitall: {why}")));
+        }
+        self.requests.clear();
+        for (status, expected) in statuses.iter().zip(&self.receives) {
+            let Some((from, bytes)) = expected else { continue };
+            let mut got = 0;
+            // SAFETY: the status is of a receive that is complete.
+            let code = unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &raw mut got) };
+            check("MPI_Get_count", code)?;
+            if usize::try_from(got).ok() != Some(*bytes) {
+                return Err(CommError(format!(
+                    "rank {from} sent {got} bytes where rank {} expected {bytes}: the ranks run different programs",
+                    self.world.rank
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the code of one of many requests is no failure of its own: done, or waiting when another one failed.
+fn settled(code: c_int) -> bool {
+    succeeded(code) || code == ffi::MPI_ERR_PENDING as c_int
+}
+
+impl Communicator for MpiComm {
+    fn rank(&self) -> usize {
+        self.world.rank
+    }
+
+    fn size(&self) -> usize {
+        self.world.size
+    }
+
+    fn local_rank(&self) -> usize {
+        self.world.local_rank
+    }
+
+    fn local_size(&self) -> usize {
+        self.world.local_size
+    }
+
+    fn node(&self) -> usize {
+        self.world.node
+    }
+
+    fn sharers(&self) -> usize {
+        self.world.sharers
+    }
+
+    fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError> {
+        let _turn = self.world.turn()?;
+        let mut requests = Requests::new(self.world);
+        let received = receives.iter_mut().try_for_each(|(from, buffer)| {
+            buffer.chunks_mut(self.piece).try_for_each(|piece| requests.receive(*from, piece))
+        });
+        let sent = received.and_then(|()| {
+            sends.iter().try_for_each(|(to, bytes)| bytes.chunks(self.piece).try_for_each(|p| requests.send(*to, p)))
+        });
+        match sent.and_then(|()| requests.wait()) {
+            // The buffers of messages under way must not go away: the job ends here.
+            Err(e) if requests.under_way() => self.world.abort(&format!("exchange: {e}")),
+            other => other,
+        }
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
+        let _turn = self.world.turn()?;
+        let mut length = (bytes.len() as u64).to_le_bytes();
+        self.broadcast_pieces(root, &mut length)?;
+        let length = u64::from_le_bytes(length);
+        bytes.resize(usize::try_from(length).map_err(|e| CommError(e.to_string()))?, 0);
+        self.broadcast_pieces(root, bytes)
+    }
+
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+        let _turn = self.world.turn()?;
+        let size = self.world.size;
+        let at_once = (GATHERED / size_of::<f64>() / size).max(1);
+        let mut all = Vec::new();
+        for part in values.chunks_mut(at_once) {
+            let count = int(part.len())?;
+            if self.world.rank == 0 {
+                all.resize(part.len() * size, 0.0f64);
+            }
+            // SAFETY: on rank 0 there is room for the values of all ranks; elsewhere the target is not looked at.
+            let code = unsafe {
+                let (from, to, double) = (part.as_ptr().cast(), all.as_mut_ptr().cast(), ffi::RSMPI_DOUBLE);
+                ffi::MPI_Gather(from, count, double, to, count, double, 0, self.world.comm)
+            };
+            check("MPI_Gather", code)?;
+            for theirs in all.chunks_exact(part.len()).skip(1) {
+                part.iter_mut().zip(theirs).for_each(|(sum, v)| *sum += v);
+            }
+            // SAFETY: `part` holds `count` doubles on every rank.
+            let code =
+                unsafe { ffi::MPI_Bcast(part.as_mut_ptr().cast(), count, ffi::RSMPI_DOUBLE, 0, self.world.comm) };
+            check("MPI_Bcast", code)?;
+        }
+        Ok(())
+    }
+
+    fn gather(&self, value: u64) -> Result<Vec<u64>, CommError> {
+        let _turn = self.world.turn()?;
+        // SAFETY: the communicator is valid until the process ends, and has `size` ranks.
+        unsafe { gather(self.world.comm, self.world.size, value) }
+    }
+
+    fn abort(&self, message: &str) {
+        self.world.abort(message);
+    }
+}

@@ -1,0 +1,206 @@
+//! The process in the world of MPI: joined once, left at the end of the process.
+
+use std::ffi::c_int;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use horus_core::agree::agree_on;
+use horus_core::comm::CommError;
+use mpi::ffi;
+
+use crate::codes::{check, int};
+use crate::comm::MpiComm;
+
+/// How long the other ranks let rank 0 tell an error that all of them meet.
+const HEAD_START: Duration = Duration::from_millis(300);
+
+/// What is known of the ranks, and the communicator that Horus has for itself.
+pub(crate) struct World {
+    pub(crate) comm: ffi::MPI_Comm,
+    pub(crate) rank: usize,
+    pub(crate) size: usize,
+    pub(crate) node: usize,
+    pub(crate) local_rank: usize,
+    pub(crate) local_size: usize,
+    pub(crate) sharers: usize,
+    /// The one thread that may call, if MPI insists on that.
+    thread: Option<ThreadId>,
+    turn: Mutex<()>,
+}
+
+// SAFETY: a communicator handle is a number or a pointer that any thread may pass to MPI. Calls are made one at a time
+// (`turn`), and by one thread only where MPI gives no more (`thread`).
+unsafe impl Send for World {}
+// SAFETY: as above.
+unsafe impl Sync for World {}
+
+static WORLD: OnceLock<Result<World, CommError>> = OnceLock::new();
+/// Whether this process is about to be ended by `MPI_Abort`.
+static ABORTING: AtomicBool = AtomicBool::new(false);
+
+/// Joins the other ranks (this rank alone, if no launcher started the process). All ranks must join; joining again gives
+/// the same ranks.
+///
+/// # Errors
+/// If MPI cannot be used.
+pub fn join() -> Result<MpiComm, CommError> {
+    match WORLD.get_or_init(World::open) {
+        Ok(world) => Ok(MpiComm::of(world)),
+        Err(e) => Err(e.clone()),
+    }
+}
+
+impl World {
+    fn open() -> Result<World, CommError> {
+        // SAFETY: constants of the MPI library.
+        let (wanted, all) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_COMM_WORLD) };
+        let provided = initialize(wanted)?;
+        // SAFETY: MPI is initialised; `all` is valid, and the other pointers are to live variables. The same for every
+        // block below.
+        unsafe {
+            check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(all, ffi::RSMPI_ERRORS_RETURN))?;
+            let mut comm = ffi::RSMPI_COMM_NULL;
+            check("MPI_Comm_dup", ffi::MPI_Comm_dup(all, &raw mut comm))?;
+            check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(comm, ffi::RSMPI_ERRORS_RETURN))?;
+            let (rank, size) = rank_and_size(comm)?;
+            let mut local = ffi::RSMPI_COMM_NULL;
+            check(
+                "MPI_Comm_split_type",
+                ffi::MPI_Comm_split_type(comm, ffi::RSMPI_COMM_TYPE_SHARED, 0, ffi::RSMPI_INFO_NULL, &raw mut local),
+            )?;
+            check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(local, ffi::RSMPI_ERRORS_RETURN))?;
+            let (local_rank, local_size) = rank_and_size(local)?;
+            let first_here = gather(local, local_size, rank as u64)?[0];
+            let cores = cores();
+            let sharers = gather(local, local_size, cores)?.into_iter().filter(|c| *c == cores).count();
+            let mut nodes = gather(comm, size, first_here)?;
+            nodes.sort_unstable();
+            nodes.dedup();
+            let node = nodes.iter().position(|n| *n == first_here).unwrap_or_default();
+            check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut local))?;
+            if atexit(leave) != 0 {
+                return Err(CommError("cannot arrange to leave MPI at the end of the process".into()));
+            }
+            let thread = (provided < wanted).then(|| std::thread::current().id());
+            log::info!("rank {rank} of {size}, {local_rank} of {local_size} on node {node}");
+            Ok(World { comm, rank, size, node, local_rank, local_size, sharers, thread, turn: Mutex::new(()) })
+        }
+    }
+
+    /// The right to call MPI.
+    pub(crate) fn turn(&self) -> Result<MutexGuard<'_, ()>, CommError> {
+        if self.thread.is_some_and(|t| t != std::thread::current().id()) {
+            let why = "this MPI library may be called by the thread that joined only: use the session there";
+            return Err(CommError(why.into()));
+        }
+        Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Tells the user why, and ends all processes.
+    pub(crate) fn abort(&self, message: &str) -> ! {
+        if ABORTING.swap(true, Ordering::SeqCst) {
+            // Another thread of this process is at it, or MPI_Abort ran the handlers of `atexit`.
+            std::thread::sleep(10 * HEAD_START);
+            std::process::abort();
+        }
+        if self.rank > 0 {
+            std::thread::sleep(HEAD_START);
+        }
+        let me = format!("rank {}: ", self.rank);
+        eprintln!("error: {me}{}", message.strip_prefix(&me).unwrap_or(message));
+        // SAFETY: the communicator is valid: it is freed after the last chance to get here.
+        let code = unsafe { ffi::MPI_Abort(self.comm, 1) };
+        eprintln!("error: {me}MPI_Abort: {}", crate::codes::text(code));
+        std::process::abort();
+    }
+}
+
+/// Initialises MPI; what level of threads it allows.
+fn initialize(wanted: c_int) -> Result<c_int, CommError> {
+    let mut provided = 0;
+    let mut done = 0;
+    // SAFETY: the pointers are to live variables; MPI takes null for the command line.
+    unsafe {
+        check("MPI_Initialized", ffi::MPI_Initialized(&raw mut done))?;
+        if done != 0 {
+            // By the program itself, or by a library that it uses.
+            check("MPI_Query_thread", ffi::MPI_Query_thread(&raw mut provided))?;
+        } else {
+            let (none, args) = (std::ptr::null_mut(), std::ptr::null_mut());
+            check("MPI_Init_thread", ffi::MPI_Init_thread(none, args, wanted, &raw mut provided))?;
+        }
+    }
+    Ok(provided)
+}
+
+/// # Safety
+/// MPI is initialised and `comm` is valid.
+unsafe fn rank_and_size(comm: ffi::MPI_Comm) -> Result<(usize, usize), CommError> {
+    let (mut rank, mut size) = (0, 0);
+    // SAFETY: by the caller's promise; the pointers are to live variables.
+    unsafe {
+        check("MPI_Comm_rank", ffi::MPI_Comm_rank(comm, &raw mut rank))?;
+        check("MPI_Comm_size", ffi::MPI_Comm_size(comm, &raw mut size))?;
+    }
+    Ok((rank as usize, size as usize))
+}
+
+/// One word of each of the `size` ranks of `comm`.
+///
+/// # Safety
+/// MPI is initialised and `comm` is valid, of `size` ranks.
+pub(crate) unsafe fn gather(comm: ffi::MPI_Comm, size: usize, value: u64) -> Result<Vec<u64>, CommError> {
+    let mut values = vec![0u64; size];
+    int(size)?;
+    // SAFETY: by the caller's promise there is room for one word of each rank.
+    let code = unsafe {
+        let word = ffi::RSMPI_UINT64_T;
+        ffi::MPI_Allgather((&raw const value).cast(), 1, word, values.as_mut_ptr().cast(), 1, word, comm)
+    };
+    check("MPI_Allgather", code)?;
+    Ok(values)
+}
+
+/// Stands for the cores that this process may run on: launchers bind ranks to cores of their own, or not. Compared
+/// between processes of one binary, so any hash without a random key does.
+fn cores() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    status.lines().find(|l| l.starts_with("Cpus_allowed_list")).hash(&mut hasher);
+    hasher.finish()
+}
+
+unsafe extern "C" {
+    /// Of the C library: calls `f` when the process ends by returning from `main` or by `exit`.
+    safe fn atexit(f: extern "C" fn()) -> c_int;
+}
+
+/// Leaves MPI at the end of the process. The ranks meet a last time first: one that ends while others evaluate must not
+/// leave them waiting.
+extern "C" fn leave() {
+    if ABORTING.load(Ordering::SeqCst) {
+        return;
+    }
+    let Some(Ok(world)) = WORLD.get() else { return };
+    let mut done = 0;
+    // SAFETY: allowed at any time; the pointer is to a live variable.
+    let asked = check("MPI_Finalized", unsafe { ffi::MPI_Finalized(&raw mut done) });
+    if asked.is_err() || done != 0 {
+        return;
+    }
+    if let Err(e) = agree_on(&MpiComm::of(world), "the end of the program") {
+        world.abort(&e.to_string());
+    }
+    let mut comm = world.comm;
+    // SAFETY: MPI is initialised and not finalised; no message is under way, and nobody uses the communicator after this.
+    let left = unsafe {
+        check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut comm))
+            .and_then(|()| check("MPI_Finalize", ffi::MPI_Finalize()))
+    };
+    if let Err(e) = left {
+        eprintln!("error: rank {}: leaving MPI: {e}", world.rank);
+    }
+}

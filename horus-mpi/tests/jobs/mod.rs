@@ -1,0 +1,270 @@
+//! What the ranks of each job do.
+
+use std::sync::Arc;
+
+use horus_core::comm::{Alone, Communicator};
+use horus_core::cpu::device::CpuDevice;
+use horus_core::image::Image;
+use horus_core::io::AnyImage;
+use horus_core::ops::geometric::Flip;
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::plan::{Counts, Mode};
+use horus_core::reference;
+use horus_core::session::Session;
+use horus_core::shape::{Border, Shape};
+use horus_core::simulate::Simulated;
+use horus_mpi::MpiComm;
+
+use crate::harness::{Place, on_rank};
+use crate::random::{Choice, program};
+
+type Outcome = Result<(), String>;
+
+fn text(e: impl std::fmt::Display) -> String {
+    e.to_string()
+}
+
+fn session(comm: MpiComm) -> Session {
+    Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).communicator(Arc::new(comm)).build().unwrap()
+}
+
+/// Reproducible numbers.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 ^ (self.0 >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 16
+    }
+
+    fn below(&mut self, n: u64) -> usize {
+        (self.next() % n) as usize
+    }
+}
+
+/// Every call, whole and in pieces.
+pub(crate) fn messages(comm: MpiComm) -> Outcome {
+    let (me, size) = (comm.rank(), comm.size());
+    assert!(comm.local_rank() < comm.local_size() && comm.sharers() <= comm.local_size());
+    assert_eq!((comm.local_size(), comm.node()), (size, 0), "one machine");
+    let bytes =
+        |from: usize, to: usize, n: usize| -> Vec<u8> { (0..n).map(|i| (i * 7 + from * 3 + to) as u8).collect() };
+    for piece in [usize::MAX, 64, 1] {
+        let comm = horus_mpi::join().map_err(text)?.with_pieces_of(piece);
+        for n in [1, 63, 64, 65, 1000] {
+            let others = || (0..size).filter(|r| *r != me);
+            let out: Vec<_> = others().map(|to| (to, bytes(me, to, n))).collect();
+            let mut into: Vec<_> = others().map(|from| (from, vec![0; n])).collect();
+            let sends: Vec<_> = out.iter().map(|(to, b)| (*to, &b[..])).collect();
+            let mut receives: Vec<_> = into.iter_mut().map(|(from, b)| (*from, &mut b[..])).collect();
+            comm.exchange(&sends, &mut receives).map_err(text)?;
+            into.iter().for_each(|(from, b)| assert_eq!(*b, bytes(*from, me, n)));
+            for root in 0..size {
+                let mut word = if me == root { bytes(root, 0, n) } else { vec![1, 2, 3] };
+                comm.broadcast(root, &mut word).map_err(text)?;
+                assert_eq!(word, bytes(root, 0, n));
+            }
+        }
+    }
+    let mut nothing = if me == 0 { Vec::new() } else { vec![1] };
+    comm.broadcast(0, &mut nothing).map_err(text)?;
+    assert!(nothing.is_empty());
+    // 1e16 swallows every 1 that is added to it one at a time: only the order of ranks gives this sum.
+    let mut sums = vec![if me == 0 { 1e16 } else { 1.0 }, me as f64];
+    comm.sum(&mut sums).map_err(text)?;
+    assert_eq!(sums, [1e16, (size * (size - 1) / 2) as f64]);
+    assert_eq!(comm.gather(7 + me as u64).map_err(text)?, (7..7 + size as u64).collect::<Vec<_>>());
+    Ok(())
+}
+
+/// Random programs over odd sizes, from one pixel to strips thinner than the halos: the reference's bits, and so those of
+/// one rank and of ranks as threads, which other tests compare with it.
+pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
+    let sizes = [(1, 1), (1, 9), (2, 5), (3, 17), (5, 4), (7, 33), (13, 8), (23, 31)];
+    for seed in 0..200u64 {
+        let mut random = Random(seed);
+        let (height, width) = sizes[random.below(sizes.len() as u64)];
+        let steps = 1 + random.below(12);
+        let choices: Vec<Choice> = (0..steps)
+            .map(|_| {
+                let mut byte = || random.next() as u8;
+                Choice { kind: byte(), param: byte(), reads: [byte(), byte(), byte()] }
+            })
+            .collect();
+        let p = program(Shape::new(height, width, 1), &choices, seed);
+        let want = reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone());
+        let mode = [Mode::Naive, Mode::Lazy, Mode::Fused][seed as usize % 3];
+        let place = Place { ranks: comm.size(), mode, separate: seed % 2 == 0, from_root: seed % 4 < 2 };
+        let got = on_rank(&p, place, &comm);
+        assert!(got == want, "seed {seed} differs from the reference on rank {} at {place:?}", comm.rank());
+        let alone = on_rank(&p, Place { ranks: 1, ..place }, &Alone);
+        assert!(got == alone, "seed {seed} differs from one rank alone");
+    }
+    Ok(())
+}
+
+/// Steps and bytes of a filter bank over a picture: one scatter, one exchange at the widest radius, one gather, and not a
+/// byte more than the strips and their borders.
+pub(crate) fn traffic(comm: MpiComm) -> Outcome {
+    const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
+    const HEIGHT: usize = 80;
+    const WIDTH: usize = 96;
+    const CHANNELS: usize = 3;
+    const RADIUS: usize = 6;
+    let size = comm.size();
+    let comm = Arc::new(comm);
+    let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
+    let session = Session::on(cpu).communicator(comm.clone()).build().map_err(text)?;
+    let image = Image::<f32>::open(&session, PICTURE).map_err(text)?;
+    assert_eq!((image.height(), image.width()), (HEIGHT, WIDTH));
+    let narrow = image.gauss_xy(1.0, 1.0, 0, 0).map_err(text)?;
+    let wide = image.gauss_xy(2.0, 2.0, 0, 1).map_err(text)?;
+    let sum = (&narrow + &wide).map_err(text)?;
+    drop((image, narrow, wide));
+    let file = std::env::temp_dir().join(format!("horus-mpi-{}.npy", std::process::id()));
+    sum.save(&file).map_err(text)?;
+    if comm.rank() == 0 {
+        std::fs::remove_file(&file).map_err(text)?;
+    }
+    let stats = session.stats();
+    let once = usize::from(size > 1);
+    let counts = Counts { scatters: once, exchanges: once, gathers: once, ..Counts::default() };
+    assert_eq!(between(stats.made), counts);
+    let mut sent = [stats.sent.messages as f64, stats.sent.bytes as f64];
+    comm.sum(&mut sent).map_err(text)?;
+    let away = CHANNELS * (HEIGHT - HEIGHT / size) * WIDTH;
+    let borders = CHANNELS * 2 * (size - 1) * RADIUS * WIDTH;
+    assert_eq!(sent, [4.0 * (size - 1) as f64, (away + 4 * (borders + away)) as f64]);
+    Ok(())
+}
+
+fn between(c: Counts) -> Counts {
+    Counts { launches: 0, uploads: 0, downloads: 0, ..c }
+}
+
+/// Ranks with few rows and with none compute the same.
+pub(crate) fn weights(comm: MpiComm) -> Outcome {
+    let comm = Arc::new(comm);
+    let mut results = Vec::new();
+    for weights in [vec![1.0; 3], vec![1.0, 2.0, 1.0], vec![0.0, 1.0, 0.0], vec![0.0, 0.0, 5.0], vec![9.0, 0.0, 0.1]] {
+        let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
+        let session = Session::on(cpu).communicator(comm.clone()).weights(weights).build().map_err(text)?;
+        let image = Image::<f32>::worms(&session, 37, 29).map_err(text)?;
+        let turned = image.gauss_xy(2.0, 1.0, 0, 2).and_then(|i| i.rotate(30.0)).map_err(text)?;
+        let (sum, pixels) = (turned.sum().get().map_err(text)?, turned.to_vec().map_err(text)?);
+        results.push((sum.to_bits(), pixels.iter().map(|p| p.to_bits()).collect::<Vec<_>>()));
+    }
+    assert!(results.iter().all(|r| *r == results[0]));
+    Ok(())
+}
+
+/// MPI stays usable between sessions, and is left in order when one of them is never dropped.
+pub(crate) fn two_sessions(comm: MpiComm) -> Outcome {
+    let first = session(comm);
+    evaluate(&first)?;
+    drop(first);
+    let second = session(horus_mpi::join().map_err(text)?);
+    evaluate(&second)?;
+    std::mem::forget(second);
+    Ok(())
+}
+
+fn evaluate(session: &Session) -> Outcome {
+    let image = Image::<f32>::worms(session, 16, 16).map_err(text)?;
+    image.gauss_xy(1.0, 1.0, 0, 0).and_then(|i| i.to_vec()).map(drop).map_err(text)
+}
+
+/// Rank 0 sends more than rank 1 expects.
+pub(crate) fn wrong_length(comm: MpiComm) -> Outcome {
+    let sent = [0u8; 100];
+    let mut expected = [0u8; 10];
+    let done = match comm.rank() {
+        0 => comm.exchange(&[(1, &sent)], &mut []),
+        1 => comm.exchange(&[], &mut [(0, &mut expected)]),
+        _ => Ok(()),
+    };
+    if let Err(e) = done {
+        comm.abort(&e.to_string());
+    }
+    Ok(())
+}
+
+/// Rank 2 records another operation.
+pub(crate) fn branching(comm: MpiComm) -> Outcome {
+    let branch = comm.rank() == 2;
+    let session = session(comm);
+    let image = Image::<f32>::worms(&session, 16, 16).map_err(text)?;
+    let turned = if branch { image.flip(Flip::Vertical) } else { image.transpose() };
+    turned.to_vec().map(drop).map_err(text)
+}
+
+/// Rank 2 uses other taps.
+pub(crate) fn other_taps(comm: MpiComm) -> Outcome {
+    let tap = if comm.rank() == 2 { 2.0 } else { 1.0 };
+    let session = session(comm);
+    let image = Image::<f32>::worms(&session, 16, 16).map_err(text)?;
+    let filtered = image.correlate(&Filter::row([1.0, tap, 1.0]), Border::Reflect).map_err(text)?;
+    filtered.to_vec().map(drop).map_err(text)
+}
+
+/// Rank 0 has enough before the others.
+pub(crate) fn ends_early(comm: MpiComm) -> Outcome {
+    let leaves = comm.rank() == 0;
+    let session = session(comm);
+    if leaves { Ok(()) } else { evaluate(&session) }
+}
+
+/// Rank 1 returns an error from `main` before anything is evaluated.
+pub(crate) fn fails_early(comm: MpiComm) -> Outcome {
+    let fails = comm.rank() == 1;
+    let session = session(comm);
+    if fails { Err("no licence".into()) } else { evaluate(&session) }
+}
+
+/// Rank 1 reads a file where the others evaluate.
+pub(crate) fn opens_a_file(comm: MpiComm) -> Outcome {
+    let opens = comm.rank() == 1;
+    let session = session(comm);
+    if opens { AnyImage::open(&session, "a.png").map(drop).map_err(text) } else { evaluate(&session) }
+}
+
+/// Rank 1 panics before anything is evaluated.
+pub(crate) fn panics(comm: MpiComm) -> Outcome {
+    let panics = comm.rank() == 1;
+    let session = session(comm);
+    assert!(!panics, "by intention");
+    evaluate(&session)
+}
+
+/// Rank 2 panics while the others wait for its rows.
+pub(crate) fn panics_in_a_step(comm: MpiComm) -> Outcome {
+    let panics = comm.rank() == 2;
+    let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap()))
+        .communicator(Arc::new(comm))
+        .observer(move |p| assert!(!panics || p.step < 1, "by intention"))
+        .build()
+        .map_err(text)?;
+    evaluate(&session)
+}
+
+/// Rank 1's device is too small.
+pub(crate) fn device_fails(comm: MpiComm) -> Outcome {
+    let bytes = if comm.rank() == 1 { 16 } else { 1 << 30 };
+    let device = Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), bytes));
+    let session = Session::on(device).communicator(Arc::new(comm)).build().map_err(text)?;
+    evaluate(&session)
+}
+
+/// Rank 1 is killed while all evaluate.
+pub(crate) fn killed(comm: MpiComm) -> Outcome {
+    let dies = comm.rank() == 1;
+    let session = session(comm);
+    for round in 0.. {
+        if dies && round == 3 {
+            let me = std::process::id().to_string();
+            std::process::Command::new("kill").args(["-KILL", &me]).status().map_err(text)?;
+        }
+        evaluate(&session)?;
+    }
+    Ok(())
+}
