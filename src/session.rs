@@ -69,28 +69,35 @@ impl FromStr for Choice {
     }
 }
 
-/// The GPU of number `ordinal`, or one for the `rank`th rank of this node.
+/// Which of how many ranks on this node.
+type Local = (usize, usize);
+
+/// The GPU of number `ordinal`, which then all ranks of this node share, or one for this rank of them.
 #[cfg(feature = "cuda")]
-fn gpu(ordinal: Option<usize>, rank: usize) -> Result<Box<dyn Device>> {
-    let ordinal = match ordinal {
-        Some(n) => n,
-        None => rank % horus_cuda::CudaDevice::count()?,
+fn gpu(ordinal: Option<usize>, (rank, ranks): Local) -> Result<Box<dyn Device>> {
+    use horus_cuda::CudaDevice;
+    let (ordinal, sharers) = match ordinal {
+        Some(n) => (n, ranks),
+        None => {
+            let gpus = CudaDevice::count()?;
+            (rank % gpus, ranks.div_ceil(gpus))
+        }
     };
-    Ok(Box::new(horus_cuda::CudaDevice::open(ordinal)?))
+    Ok(Box::new(CudaDevice::open(ordinal)?.shared_by(sharers)))
 }
 
 #[cfg(not(feature = "cuda"))]
-fn gpu(_ordinal: Option<usize>, _rank: usize) -> Result<Box<dyn Device>> {
+fn gpu(_ordinal: Option<usize>, _local: Local) -> Result<Box<dyn Device>> {
     Err(Error::Config("no CUDA device: Horus was built without its feature `cuda`".into()))
 }
 
 /// Opens what was chosen, and says so.
-fn open(choice: Choice, threads: Option<usize>, rank: usize) -> Result<Box<dyn Device>> {
+fn open(choice: Choice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
         Choice::Cpu => (cpu()?, "as asked".to_owned()),
-        Choice::Cuda(ordinal) => (gpu(ordinal, rank)?, "as asked".to_owned()),
-        Choice::Auto => match gpu(None, rank) {
+        Choice::Cuda(ordinal) => (gpu(ordinal, local)?, "as asked".to_owned()),
+        Choice::Auto => match gpu(None, local) {
             Ok(device) => (device, "found a GPU".to_owned()),
             Err(e) => (cpu()?, e.to_string()),
         },
@@ -206,7 +213,8 @@ impl Builder {
         let host_memory =
             parsed("HORUS_HOST_MEMORY", |s| parse_bytes(s).ok_or_else(|| "expected bytes, or a number with K, M or G".into()))?;
         let (choice, rank_on_node) = (name.parse::<Choice>()?, self.rank_on_node.unwrap_or(comm.local_rank()));
-        let open = || open(choice, threads, rank_on_node);
+        let local = (rank_on_node, comm.local_size());
+        let open = || open(choice, threads, local);
         let device = open()?;
         let weights = match (self.weights, variable("HORUS_WEIGHTS")) {
             (None, Some(text)) => Some(ranks::weights(&text, &*comm, &open)?),

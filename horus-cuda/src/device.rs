@@ -149,6 +149,15 @@ impl CudaDevice {
         open().map_err(|e| unusable(format!("GPU {ordinal} cannot be used: {e}")))
     }
 
+    /// Plans for a share of the memory: `processes` use this GPU at once. A bound set by the user stays.
+    #[must_use]
+    pub fn shared_by(mut self, processes: usize) -> CudaDevice {
+        if self.core.limit().is_none() {
+            self.capacity /= processes.max(1);
+        }
+        self
+    }
+
     /// Compute capability, 90 for 9.0.
     pub fn arch(&self) -> u32 {
         self.arch
