@@ -1,6 +1,7 @@
 //! The CPU as a device.
 
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, mpsc};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -72,8 +73,35 @@ impl CpuDevice {
         match launch.kernel {
             Kernel::Map(_) => map::launch(launch, self.isa, self.threads),
             Kernel::Source(_) => Ok(()),
-            _ => whole::launch(launch, self.isa),
+            _ => whole::launch(launch, self.isa, self.threads),
         }
+    }
+}
+
+/// Runs `work` on a worker of `pool` and waits for it.
+///
+/// [`ThreadPool::install`] would do, but for a caller that is a worker of another pool: while it waits it takes up
+/// other jobs of its own pool, and those may want the session that this one keeps locked.
+fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
+    if rayon::current_thread_index().is_none() || pool.current_thread_index().is_some() {
+        return pool.install(work);
+    }
+    let mut result = None;
+    let (done, finished) = mpsc::sync_channel::<()>(1);
+    let job: Box<dyn FnOnce() + Send + '_> = Box::new(|| result = Some(catch_unwind(AssertUnwindSafe(work))));
+    // SAFETY: the job is over, and its box with what it borrows gone, before the message arrives or the channel closes;
+    // this function neither returns nor unwinds before that.
+    let job: Box<dyn FnOnce() + Send + 'static> = unsafe { std::mem::transmute(job) };
+    pool.spawn(move || {
+        job();
+        drop(done);
+    });
+    // Nothing is ever sent: the channel closes.
+    let _ = finished.recv();
+    match result {
+        Some(Ok(result)) => result,
+        Some(Err(panic)) => resume_unwind(panic),
+        None => unreachable!("the pool runs what it is given"),
     }
 }
 
@@ -132,7 +160,7 @@ impl Device for CpuDevice {
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
         match &self.workers {
-            Some(pool) => pool.install(|| self.here(launch)),
+            Some(pool) => run_on(pool, || self.here(launch)),
             None => self.here(launch),
         }
     }
