@@ -3,10 +3,23 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::dtype::Pixel;
+use crate::error::DeviceError;
 
 /// Alignment of every buffer, in bytes: a cache line, and the widest vector register.
 pub const ALIGN: usize = 64;
 const WORD: usize = size_of::<u64>();
+
+/// Words of a block that holds `bytes` aligned bytes.
+fn words(bytes: usize) -> usize {
+    bytes.div_ceil(WORD) + ALIGN / WORD
+}
+
+/// A zeroed block for `bytes` bytes. Its pages come from the system when they are first touched.
+fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
+    let block = bytemuck::allocation::try_zeroed_slice_box(words(bytes));
+    let detail = || "more than the system gives".into();
+    block.map(Vec::from).map_err(|()| DeviceError::OutOfMemory { bytes, detail: detail() })
+}
 
 /// Keeps freed buffers for reuse, so that a fresh image costs no page faults.
 #[derive(Debug)]
@@ -28,8 +41,11 @@ impl Pool {
     }
 
     /// A buffer of `bytes` bytes with unspecified (but initialised) contents.
-    pub fn allocate(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
-        let words = bytes.div_ceil(WORD) + ALIGN / WORD;
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub fn try_allocate(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        let words = words(bytes);
         let recycled = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
             let fits = |b: &Vec<u64>| b.len() >= words && b.len() <= words + words / 4;
@@ -39,7 +55,19 @@ impl Pool {
                 block
             })
         };
-        HostBuffer::over(recycled.unwrap_or_else(|| vec![0; words]), bytes, Some(Arc::clone(self)))
+        let block = match recycled {
+            Some(block) => block,
+            None => zeros(bytes)?,
+        };
+        Ok(HostBuffer::over(block, bytes, Some(Arc::clone(self))))
+    }
+
+    /// [`Pool::try_allocate`] for small buffers.
+    ///
+    /// # Panics
+    /// If there is no memory.
+    pub fn allocate(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
+        self.try_allocate(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
     fn recycle(&self, block: Vec<u64>) {
@@ -89,8 +117,19 @@ impl HostBuffer {
     }
 
     /// A zeroed buffer that belongs to no pool.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub fn try_zeroed(bytes: usize) -> Result<HostBuffer, DeviceError> {
+        Ok(HostBuffer::over(zeros(bytes)?, bytes, None))
+    }
+
+    /// [`HostBuffer::try_zeroed`] for small buffers.
+    ///
+    /// # Panics
+    /// If there is no memory.
     pub fn zeroed(bytes: usize) -> HostBuffer {
-        HostBuffer::over(vec![0; bytes.div_ceil(WORD) + ALIGN / WORD], bytes, None)
+        HostBuffer::try_zeroed(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// A buffer holding a copy of `values`.
@@ -155,6 +194,16 @@ mod tests {
         let many: Vec<_> = (0..5).map(|_| pool.allocate(4000)).collect();
         drop(many);
         assert!(pool.free.lock().unwrap().bytes <= 10_000);
+    }
+
+    #[test]
+    fn too_much_memory_is_an_error_that_says_how_much() {
+        for bytes in [isize::MAX.cast_unsigned() / 2, usize::MAX] {
+            for result in [Pool::new(0).try_allocate(bytes), HostBuffer::try_zeroed(bytes)] {
+                let error = result.expect_err("no machine has so much");
+                assert!(error.to_string().contains(&format!("{bytes} bytes")), "{error}");
+            }
+        }
     }
 
     #[test]
