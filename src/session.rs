@@ -210,8 +210,9 @@ impl Builder {
         };
         let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
-        let host_memory =
-            parsed("HORUS_HOST_MEMORY", |s| parse_bytes(s).ok_or_else(|| "expected bytes, or a number with K, M or G".into()))?;
+        let host_memory = parsed("HORUS_HOST_MEMORY", |s| {
+            parse_bytes(s).ok_or_else(|| "expected bytes, or a number with K, M or G".into())
+        })?;
         let (choice, rank_on_node) = (name.parse::<Choice>()?, self.rank_on_node.unwrap_or(comm.local_rank()));
         let local = (rank_on_node, comm.local_size());
         let open = || open(choice, threads, local);

@@ -88,7 +88,8 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
     });
     if let Some(path) = &args.trace {
         let trace = session.trace_json()?.unwrap_or_default();
-        let written = || replace(path, |to| to.write_all(trace.as_bytes()).map_err(|e| e.to_string())).map(|()| Vec::new());
+        let written =
+            || replace(path, |to| to.write_all(trace.as_bytes()).map_err(|e| e.to_string())).map(|()| Vec::new());
         on_root(&session, "writing the trace", written)?.map_err(|e| Error::write(path, e))?;
     }
     if !first || args.quiet {

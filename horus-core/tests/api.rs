@@ -63,6 +63,16 @@ fn images_of_different_sessions_do_not_meet() {
 }
 
 #[test]
+fn images_larger_than_the_memory_are_errors() {
+    let s = session();
+    let message = Image::<u8>::from_fn(&s, 1 << 30, 1 << 30, |_, _| 0).unwrap_err().to_string();
+    assert!(message.starts_with("from_fn (at ") && message.contains("1152921504606846976 bytes"), "{message}");
+    let zeros = Image::<u8>::zeros(&s, 1 << 30, 1 << 30).expect("nothing is computed yet");
+    let message = zeros.sum().get().unwrap_err().to_string();
+    assert!(message.contains("out of memory: 1152921504606846976 bytes"), "{message}");
+}
+
+#[test]
 fn images_without_pixels_cannot_be_made() {
     let s = session();
     assert_eq!(op(Image::<u8>::zeros(&s, 0, 4)), "zeros");
