@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::{CommandFactory, FromArgMatches};
 use horus::core::agree::agree_on;
 use horus::core::comm::Communicator;
-use horus::core::io::{on_root, replace};
+use horus::core::io::{Target, on_root};
 use horus::prelude::*;
 
 use crate::cli::Args;
@@ -63,6 +63,14 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
     let bar = Arc::new(Bar::new(first && !args.quiet));
     let session = session(args, comm, &bar)?;
     let start = started.elapsed();
+    let mut trace = None;
+    if let Some(path) = &args.trace {
+        let made = on_root(&session, "making a file for the trace", || {
+            trace = Some(Target::new(path)?);
+            Ok(Vec::new())
+        });
+        made?.map_err(|e| Error::write(path, e))?;
+    }
     let image = AnyImage::open(&session, &args.input)?.to_luminance_unit()?;
     let read = started.elapsed() - start;
     let params = args.params();
@@ -87,10 +95,12 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
         write: time.saturating_sub(start + read + times.total()),
     });
     if let Some(path) = &args.trace {
-        let trace = session.trace_json()?.unwrap_or_default();
-        let written =
-            || replace(path, |to| to.write_all(trace.as_bytes()).map_err(|e| e.to_string())).map(|()| Vec::new());
-        on_root(&session, "writing the trace", written)?.map_err(|e| Error::write(path, e))?;
+        let text = session.trace_json()?.unwrap_or_default();
+        let written = on_root(&session, "writing the trace", || {
+            let file = trace.ok_or("there is no file for it")?;
+            file.fill(|to| to.write_all(text.as_bytes()).map_err(|e| e.to_string())).map(|()| Vec::new())
+        });
+        written?.map_err(|e| Error::write(path, e))?;
     }
     if !first || args.quiet {
         return Ok(());

@@ -1,6 +1,7 @@
 //! What the public algebra accepts and refuses when it records, and files in and out. Values are in `values.rs`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
@@ -12,7 +13,7 @@ use horus_core::image::Image;
 use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
 use horus_core::movement::{Link, Load};
 use horus_core::ops::geometric::{Flip, Interpolation};
-use horus_core::ops::neighbourhood::Filter;
+use horus_core::ops::neighbourhood::{Filter, MedianSize};
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape};
 use ndarray::{Array2, array};
@@ -105,6 +106,8 @@ fn parameters_outside_their_domain_are_refused() {
     assert_eq!(op(a.dilate(3, 0)), "dilate");
     assert_eq!(op(a.correlate(&Filter::row(Vec::new()), Border::Wrap)), "correlate");
     assert_eq!(op(a.convolve(&Filter::dense(0, 0, Vec::new()), Border::Wrap)), "convolve");
+    assert_eq!(op(a.convolve(&Filter::row(Vec::new()), Border::Wrap)), "convolve");
+    assert_eq!(op(a.convolve(&Filter::sparse([(0, i32::MIN)], [1.0]), Border::Wrap)), "convolve");
     assert_eq!(op(a.separable(&Filter::column([1.0, 2.0]), &Filter::column([1.0]), Border::Wrap)), "separable");
     assert_eq!(op(a.rotate(f64::NAN)), "rotate");
     assert_eq!(op(a.translate(f64::INFINITY, 0.0)), "translate");
@@ -112,6 +115,7 @@ fn parameters_outside_their_domain_are_refused() {
     assert_eq!(op(a.clamp(1.0, 0.0)), "clamp");
     assert_eq!(op(a.clamp(f32::NAN, 0.0)), "clamp");
     assert_eq!(op(a.absdiv(&a, -1.0)), "absdiv");
+    assert_eq!(op(a.absdiv(2.0, f32::NAN)), "absdiv");
     assert_eq!(op(a.channel(1)), "channel");
     assert_eq!(op(a.histogram(0, 0.0, 1.0)), "histogram");
     assert_eq!(op(a.histogram(4, 1.0, 1.0)), "histogram");
@@ -234,6 +238,23 @@ fn files_that_cannot_be_written_say_why_and_leave_nothing() -> Result<()> {
 }
 
 #[test]
+fn an_output_that_cannot_be_made_costs_no_computation_on_any_rank() {
+    let folder = tempfile::tempdir().expect("a folder for pictures");
+    let (missing, there) = (folder.path().join("missing/a.png"), folder.path().join("a.png"));
+    ThreadComm::run(2, |comm| {
+        let device = CpuDevice::new(Some(1)).expect("a CPU");
+        let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().expect("a session");
+        let image = ramp(&s, 6, 5).gauss(1.0).expect("a filter");
+        let error = image.save(&missing).expect_err("there is no such folder").to_string();
+        assert!(error.contains("missing/a.png: no file can be made in ") && !error.contains(".horus-"), "{error}");
+        assert_eq!(s.stats().evaluations, 0);
+        // And the ranks still agree on what comes next.
+        assert!(image.save(&there).expect("a folder").is_some());
+    });
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
+}
+
+#[test]
 fn border_constants_and_named_filters_combine_with_every_border() -> Result<()> {
     let s = session();
     let a = ramp(&s, 4, 4);
@@ -317,4 +338,32 @@ fn ranks_that_ask_for_different_things_are_told_which() {
         ramp(&s, 4, 4).to_vec().unwrap_err().to_string()
     });
     assert!(weights[1].contains("rows divided as 50.0%, 50.0%"), "{weights:?}");
+}
+
+#[test]
+fn named_operations_are_their_recipes_with_the_default_border() -> Result<()> {
+    let s = session();
+    let a = Image::from_fn(&s, 9, 7, |y, x| ((y * 31 + x * 17) % 23) as f32)?;
+    let border = Border::default();
+    let separable = |(row, column): (Filter, Filter)| a.separable(&row, &column, border);
+    let (u, v) = filters::gauss_uv(20.0, 2.0, 1.0, 0, 1)?;
+    let pairs = [
+        (a.gauss(1.5)?, separable(filters::gauss(1.5, 0, 0)?)?),
+        (a.gauss_derivative(1.5, 1, 2)?, separable(filters::gauss(1.5, 1, 2)?)?),
+        (a.gauss_xy(1.0, 2.0, 0, 1)?, separable(filters::gauss_xy(1.0, 2.0, 0, 1)?)?),
+        (a.gauss_2d(20.0, 2.0, 1.0, 0, 1)?, a.correlate(&filters::gauss_2d(20.0, 2.0, 1.0, 0, 1)?, border)?),
+        (a.gauss_uv(20.0, 2.0, 1.0, 0, 1)?, a.correlate(&u, border)?.correlate(&v, border)?),
+        (a.box_filter(4)?, separable(filters::box_filter(4)?)?),
+        (a.sobel_x(), separable(filters::sobel_x())?),
+        (a.sobel_y(), separable(filters::sobel_y())?),
+        (a.laplace(), a.correlate(&filters::laplace(), border)?),
+        (a.erode(3, 5)?, a.generalized(&filters::erosion(3, 5)?, border)?),
+        (a.dilate(5, 3)?, a.generalized(&filters::dilation(5, 3)?, border)?),
+        (a.median3(), a.median(MedianSize::Three, border)),
+        (a.median5(), a.median(MedianSize::Five, border)),
+    ];
+    for (i, (named, recipe)) in pairs.iter().enumerate() {
+        assert_eq!(named.to_vec()?, recipe.to_vec()?, "pair {i}");
+    }
+    Ok(())
 }

@@ -44,6 +44,8 @@ fn named_operations_compute_what_they_say() -> Result<()> {
     assert_eq!(a.min(3.0).to_vec()?, [1.0, 2.0, 3.0, 3.0, 3.0, 3.0]);
     assert_eq!(a.absdiff(&b)?.to_vec()?, [2.0, 1.0, 0.0, 1.0, 2.0, 3.0]);
     assert_eq!(a.absdiv(&(&b - &a)?, 0.5)?.to_vec()?, [0.5, 2.0, 0.0, 4.0, 2.5, 2.0]);
+    assert_eq!(a.absdiv(-2.0, 0.5)?.to_vec()?, [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]);
+    assert_eq!(a.absdiv(0.1, 0.5)?.to_vec()?, [0.0; 6]);
     assert_eq!(a.gt(3.0).to_vec()?, [0, 0, 0, 1, 1, 1]);
     assert_eq!(a.le(&b)?.to_vec()?, [1, 1, 1, 0, 0, 0]);
     assert_eq!(a.eq(3.0).select(&b, &a)?.to_vec()?, a.to_vec()?);

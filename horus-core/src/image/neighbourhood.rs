@@ -83,13 +83,16 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Named filters, with the border [`Border::Reflect101`]. For another border take the taps from [`filters`].
+/// Named filters, with the border [`Border::Reflect101`]. For another border take the filter from [`filters`], as each
+/// method tells.
 ///
 /// Gaussians of two scales have `sigma_u` and `order_u` along the line and `sigma_v` and `order_v` across it; sigmas are
 /// in pixels, derivative orders 0, 1 or 2. They *correlate* with the taps of [`filters::gauss_1d`], so that an odd order
 /// has the opposite sign of the derivative.
 impl<T: Pixel> Image<T> {
     /// Axis-aligned anisotropic Gaussian: u along x, v along y. Both supports are `ceil(3 max(sigma_u, sigma_v))`.
+    ///
+    /// With another border: [`filters::gauss_xy`] and [`Image::separable`].
     ///
     /// # Errors
     /// If a sigma is not positive and finite or too large, or an order exceeds 2.
@@ -101,6 +104,8 @@ impl<T: Pixel> Image<T> {
 
     /// Anisotropic Gaussian turned by `theta` degrees, as one dense kernel; at multiples of 90 degrees it is separable
     /// and computed as such. `u = x cos t - y sin t` and `v = x sin t + y cos t`, y pointing down.
+    ///
+    /// With another border: [`filters::gauss_2d`] and [`Image::correlate`].
     ///
     /// # Errors
     /// If `theta` is not finite, a sigma is not positive and finite or too large, or an order exceeds 2.
@@ -125,6 +130,8 @@ impl<T: Pixel> Image<T> {
     /// Anisotropic Gaussian turned by `theta` degrees, decomposed: first along u, then along v, sampling bilinearly. At
     /// 0 degrees it is [`Image::gauss_xy`].
     ///
+    /// With another border: [`filters::gauss_uv`] and [`Image::correlate`] twice.
+    ///
     /// # Errors
     /// If `theta` is not finite, a sigma is not positive and finite or too large, or an order exceeds 2.
     #[track_caller]
@@ -145,6 +152,8 @@ impl<T: Pixel> Image<T> {
 
     /// Isotropic Gaussian smoothing of radius `ceil(3 sigma)`.
     ///
+    /// With another border: [`filters::gauss`]`(sigma, 0, 0)` and [`Image::separable`].
+    ///
     /// # Errors
     /// If `sigma` is not positive and finite or too large.
     #[track_caller]
@@ -154,6 +163,8 @@ impl<T: Pixel> Image<T> {
 
     /// The derivative, of order `order_y` along y and `order_x` along x, of the image smoothed by [`Image::gauss`]
     /// (`scipy.ndimage.gaussian_filter`, sign included).
+    ///
+    /// With another border: [`filters::gauss`] and [`Image::separable`].
     ///
     /// # Errors
     /// If `sigma` is not positive and finite or too large, or an order exceeds 2.
@@ -165,6 +176,8 @@ impl<T: Pixel> Image<T> {
 
     /// The mean over `size x size` pixels; an even size reads one pixel more above and to the left.
     ///
+    /// With another border: [`filters::box_filter`] and [`Image::separable`].
+    ///
     /// # Errors
     /// If `size` is zero or too large.
     #[track_caller]
@@ -174,18 +187,24 @@ impl<T: Pixel> Image<T> {
     }
 
     /// OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: 8 times the slope along x.
+    ///
+    /// With another border: [`filters::sobel_x`] and [`Image::separable`].
     #[track_caller]
     pub fn sobel_x(&self) -> Image<T::Linear> {
         self.sobel(filters::sobel_x(), Location::caller())
     }
 
     /// OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: 8 times the slope along y.
+    ///
+    /// With another border: [`filters::sobel_y`] and [`Image::separable`].
     #[track_caller]
     pub fn sobel_y(&self) -> Image<T::Linear> {
         self.sobel(filters::sobel_y(), Location::caller())
     }
 
     /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel.
+    ///
+    /// With another border: [`filters::laplace`] and [`Image::correlate`].
     #[track_caller]
     pub fn laplace(&self) -> Image<T::Linear> {
         self.linear().correlated(filters::laplace(), Border::Reflect101, Location::caller())
@@ -193,6 +212,8 @@ impl<T: Pixel> Image<T> {
 
     /// Erosion: the smallest pixel under a `height x width` rectangle. Unlike OpenCV, pixels mirrored at the border
     /// take part.
+    ///
+    /// With another border: [`filters::erosion`] and [`Image::generalized`].
     ///
     /// # Errors
     /// If a size is zero, even or too large.
@@ -205,6 +226,8 @@ impl<T: Pixel> Image<T> {
 
     /// Dilation: the largest pixel under a `height x width` rectangle; see [`Image::erode`].
     ///
+    /// With another border: [`filters::dilation`] and [`Image::generalized`].
+    ///
     /// # Errors
     /// If a size is zero, even or too large.
     #[track_caller]
@@ -215,12 +238,16 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The median of 3x3 pixels.
+    ///
+    /// With another border: [`Image::median`].
     #[track_caller]
     pub fn median3(&self) -> Image<T> {
         self.median(MedianSize::Three, Border::Reflect101)
     }
 
     /// The median of 5x5 pixels.
+    ///
+    /// With another border: [`Image::median`].
     #[track_caller]
     pub fn median5(&self) -> Image<T> {
         self.median(MedianSize::Five, Border::Reflect101)

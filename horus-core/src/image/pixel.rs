@@ -98,20 +98,27 @@ impl<T: Pixel> Image<T> {
 
 /// Operations with further parameters, and conversions.
 impl<T: Pixel> Image<T> {
-    /// `|a / b|`, and 0 where `|b| < eps`.
+    /// `|a / b|`, and 0 where `|b| < eps`; `b` is an image or a scalar.
     ///
     /// # Errors
     /// If sizes or sessions differ, or `eps` is negative or NaN.
     #[track_caller]
-    pub fn absdiv(&self, other: &Image<T>, eps: T) -> Result<Image<T>> {
+    pub fn absdiv(&self, other: impl Argument<T>, eps: T) -> Result<Image<T>> {
         let site = Location::caller();
         if eps.is_nan() || eps < T::ZERO {
             return Err(Error::parameter("absdiv", format!("eps is {eps}, it must not be negative"), site));
         }
-        self.check_match("absdiv", other, site)?;
-        let operands = vec![Operand::Input(0), Operand::Input(1), Operand::Const(eps.scalar())];
-        let op = Op::Pixel(PixelOp::AbsDiv, operands);
-        Ok(record(self.session(), op, &[self.handle(), other.handle()], self.shape(), site))
+        let mut inputs = vec![self.handle()];
+        let divisor = match other.operand() {
+            Choice::Image(b) => {
+                self.check_match("absdiv", b, site)?;
+                inputs.push(b.handle());
+                Operand::Input(1)
+            }
+            Choice::Scalar(v) => Operand::Const(v.scalar()),
+        };
+        let op = Op::Pixel(PixelOp::AbsDiv, vec![Operand::Input(0), divisor, Operand::Const(eps.scalar())]);
+        Ok(record(self.session(), op, &inputs, self.shape(), site))
     }
 
     /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`.

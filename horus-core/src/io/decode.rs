@@ -40,13 +40,34 @@ fn decode(bytes: &[u8]) -> Result<Picture, String> {
     planar(reader.decode().map_err(|e| e.to_string())?)
 }
 
-/// Whether JPEG data have an end: the decoder fills what is missing with grey.
+/// Whether JPEG data have an end, after the pixels and before whatever else the file holds: the decoder fills what is
+/// missing with grey.
 fn ends(jpeg: &[u8]) -> bool {
-    let last = |marker: u8| jpeg.windows(2).rposition(|w| w == [0xff, marker]);
-    // Neither marker can occur within the coded pixels.
-    const START_OF_SCAN: u8 = 0xda;
+    const STUFFING: u8 = 0x00;
+    const TEMPORARY: u8 = 0x01;
+    const RESTART: std::ops::RangeInclusive<u8> = 0xd0..=0xd7;
+    const START_OF_IMAGE: u8 = 0xd8;
     const END_OF_IMAGE: u8 = 0xd9;
-    last(END_OF_IMAGE) > last(START_OF_SCAN)
+    const START_OF_SCAN: u8 = 0xda;
+    let (mut at, mut scanned) = (0, false);
+    // From marker to marker, over the segments that have a length and over coded pixels, which hold no markers but
+    // restarts.
+    while let Some(&[first, marker]) = jpeg.get(at..).and_then(|rest| rest.first_chunk()) {
+        match (first, marker) {
+            (0xff, END_OF_IMAGE) => return scanned,
+            (0xff, STUFFING | TEMPORARY | START_OF_IMAGE) => at += 2,
+            (0xff, m) if RESTART.contains(&m) => at += 2,
+            // A marker may be preceded by any number of these bytes.
+            (0xff, 0xff) => at += 1,
+            (0xff, m) => {
+                let Some(&length) = jpeg.get(at + 2..).and_then(|rest| rest.first_chunk()) else { return false };
+                at += 2 + usize::from(u16::from_be_bytes(length));
+                scanned |= m == START_OF_SCAN;
+            }
+            _ => at += 1,
+        }
+    }
+    false
 }
 
 fn planar(picture: DynamicImage) -> Result<Picture, String> {
@@ -153,6 +174,20 @@ mod tests {
                 assert!(decode(&bytes[..keep]).is_err(), "{format:?} cut to {keep} of {}", bytes.len());
             }
         }
+    }
+
+    #[test]
+    fn jpeg_files_may_hold_more_than_the_picture() {
+        let bytes = encoded(&gradient(), ImageFormat::Jpeg);
+        let want = decode(&bytes).unwrap();
+        // As phones append films: any bytes, even those that begin a scan.
+        let film = [&bytes[..], b"\0\0\0\x18ftypmp42", &[0xff, 0xda, 0xff, 0xd8, 0, 7]].concat();
+        let got = decode(&film).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(got.pixels.bytes(), want.pixels.bytes());
+        // A thumbnail inside a segment has an end, but it is not the picture's.
+        let note = [&bytes[..2], &[0xff, 0xe1, 0, 6, 0xff, 0xda, 0xff, 0xd9], &bytes[2..]].concat();
+        assert!(decode(&note).is_ok());
+        assert!(decode(&note[..note.len() - 2]).is_err());
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod save;
 use std::panic::Location;
 use std::path::Path;
 
-pub use save::{Depth, SaveOptions, Scale, Scaling, replace};
+pub use save::{Depth, SaveOptions, Scale, Scaling, Target};
 
 use crate::agree::agree_on;
 use crate::buffer::HostBuffer;

@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 use super::encode::{Format, Samples, interleaved, write, write_npy};
 use super::on_root;
@@ -91,27 +93,33 @@ impl<T: Pixel> Image<T> {
     /// for the exact values. Returns the scale, where values were scaled. In integer formats NaN becomes 0.
     ///
     /// Rank 0 writes a temporary file beside the target and renames it, so that a failure leaves nothing half-written;
-    /// all ranks return the same.
+    /// of a link, the target is the file it leads to. All ranks return the same.
     ///
     /// # Errors
-    /// Before anything is computed, if the extension is unknown or the format cannot hold the channels or the depth;
-    /// later, if the program fails or the file cannot be written.
+    /// Before anything is computed, if the extension is unknown, the format cannot hold the channels or the depth, or no
+    /// file can be made in the folder; later, if the program fails or the file cannot be written.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Option<Scale>> {
         let path = path.as_ref();
         let failed = |cause: String| Error::write(path, cause);
         let format = Format::of(path, self.channels()).map_err(failed)?;
         format.check(self.channels(), options.depth).map_err(failed)?;
+        let mut target = None;
+        let answer = on_root(self.session(), "making a file for a picture", || {
+            target = Some(Target::new(path)?);
+            Ok(Vec::new())
+        })?;
+        answer.map_err(failed)?;
         let pixels = self.session().fetch(self.handle(), Want::Root)?;
         let answer = on_root(self.session(), "saving a picture", || {
-            let pixels = pixels.ok_or("rank 0 has no pixels")?;
-            store(path, format, &pixels, T::DTYPE, self.shape(), options).map(pack)
+            let (target, pixels) = target.zip(pixels).ok_or("rank 0 has no pixels")?;
+            store(target, format, &pixels, T::DTYPE, self.shape(), options).map(pack)
         })?;
         answer.map(|bytes| unpack(&bytes)).map_err(failed)
     }
 }
 
 fn store(
-    path: &Path,
+    target: Target,
     format: Format,
     pixels: &HostBuffer,
     dtype: DType,
@@ -119,11 +127,11 @@ fn store(
     options: &SaveOptions,
 ) -> Result<Option<Scale>, String> {
     if format == Format::Npy {
-        replace(path, |to| write_npy(to, pixels, dtype, shape))?;
+        target.fill(|to| write_npy(to, pixels, dtype, shape))?;
         return Ok(None);
     }
     let (samples, scale) = dispatch!(dtype, T => sample::<T>(pixels.as_slice(), shape, options));
-    replace(path, |to| write(to, format, &samples, shape))?;
+    target.fill(|to| write(to, format, &samples, shape))?;
     Ok(scale)
 }
 
@@ -148,7 +156,11 @@ fn sample<T: Pixel>(pixels: &[T], shape: Shape, options: &SaveOptions) -> (Sampl
     let value = |v: T| match scale {
         None => v.to_f64(),
         Some(Scale { low, high, .. }) if low == high => 0.0,
-        Some(Scale { low, high, full }) => (v.to_f64() - low) / (high - low) * f64::from(full),
+        Some(Scale { low, high, full }) => {
+            // Halves of the largest numbers have a difference.
+            let unit = if (high - low).is_finite() { 1.0 } else { 0.5 };
+            (v.to_f64() * unit - low * unit) / (high * unit - low * unit) * f64::from(full)
+        }
     };
     let samples = match options.depth {
         Depth::Eight => Samples::U8(interleaved(pixels, shape, |v| u8::from_f64(value(v)))),
@@ -157,31 +169,70 @@ fn sample<T: Pixel>(pixels: &[T], shape: Shape, options: &SaveOptions) -> (Sampl
     (samples, scale)
 }
 
-/// Writes a temporary file in the target's folder and renames it to the target, so that a failure leaves no half-written
-/// file.
-///
-/// # Errors
-/// The reason in words.
-pub fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Result<(), String>) -> Result<(), String> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let text = |e: std::io::Error| e.to_string();
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".horus-");
-    // Temporary files are private by default; a picture has the mode any new file would have.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let file = builder.tempfile_in(folder).map_err(text)?;
-    let mut to = BufWriter::new(file.as_file());
-    write(&mut to)?;
-    to.flush().map_err(text)?;
-    drop(to);
-    if let Ok(old) = fs::metadata(path) {
-        if old.is_dir() {
+/// A file to be written: a temporary one in its folder, which takes its name when it is complete, so that a failure leaves
+/// no half-written file.
+#[derive(Debug)]
+pub struct Target {
+    path: PathBuf,
+    file: NamedTempFile,
+}
+
+impl Target {
+    /// Makes the temporary file.
+    ///
+    /// # Errors
+    /// In words, why there can be no such file.
+    pub fn new(path: &Path) -> Result<Target, String> {
+        let path = linked(path)?;
+        if path.is_dir() {
             return Err("it is a folder".into());
         }
-        file.as_file().set_permissions(old.permissions()).map_err(text)?;
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".horus-");
+        // Temporary files are private by default; a picture has the mode any new file would have.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let made = builder.tempfile_in(folder);
+        let file = made.map_err(|e| format!("no file can be made in {}: {}", folder.display(), cause(e)))?;
+        Ok(Target { path, file })
     }
-    file.persist(path).map(drop).map_err(|e| text(e.error))
+
+    /// Writes the file and gives it its name.
+    ///
+    /// # Errors
+    /// In words, what could not be written.
+    pub fn fill(self, write: impl FnOnce(&mut BufWriter<&File>) -> Result<(), String>) -> Result<(), String> {
+        let Target { path, file } = self;
+        let mut to = BufWriter::new(file.as_file());
+        write(&mut to)?;
+        to.flush().map_err(cause)?;
+        drop(to);
+        if let Ok(old) = fs::metadata(&path) {
+            file.as_file().set_permissions(old.permissions()).map_err(cause)?;
+        }
+        file.persist(path).map(drop).map_err(|e| cause(e.error))
+    }
+}
+
+/// Where a path leads when links are followed, to a file that need not exist.
+fn linked(path: &Path) -> Result<PathBuf, String> {
+    // As many as systems follow.
+    const LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        match fs::read_link(&path) {
+            // A relative link starts from where it is.
+            Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err("too many links".into())
+}
+
+/// What went wrong, without the name of a temporary file, which would tell the user nothing.
+fn cause(e: io::Error) -> String {
+    if e.raw_os_error().is_some() { e.to_string() } else { e.kind().to_string() }
 }
 
 fn pack(scale: Option<Scale>) -> Vec<u8> {
@@ -224,6 +275,14 @@ mod tests {
     }
 
     #[test]
+    fn the_widest_range_is_scaled_without_overflow() {
+        let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Range };
+        let pixels = [f64::MIN, f64::MIN / 2.0, 0.0, f64::MAX / 2.0, f64::MAX];
+        let (Samples::U8(v), _) = sample(&pixels, Shape::new(1, 5, 1), &options) else { panic!("8 bits") };
+        assert_eq!(v, [0, 64, 128, 191, 255]);
+    }
+
+    #[test]
     fn unscaled_values_are_rounded_and_saturated() {
         assert_eq!(eight(&[2.5, 3.5, -4.0, 300.0, f32::NAN], Scaling::None), (vec![2, 4, 0, 255, 0], None));
     }
@@ -253,9 +312,37 @@ mod tests {
             to.write_all(b"half").unwrap();
             Err("no space".to_owned())
         };
-        assert_eq!(replace(&path, half), Err("no space".into()));
+        assert_eq!(Target::new(&path).unwrap().fill(half), Err("no space".into()));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn errors_do_not_name_the_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = folder.path().join("none");
+        let error = Target::new(&none.join("a.png")).err().unwrap();
+        assert_eq!(error, format!("no file can be made in {}: entity not found", none.display()));
+        assert_eq!(Target::new(folder.path()).err().unwrap(), "it is a folder");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("far")).unwrap();
+        symlink("far/b.png", at("middle.png")).unwrap();
+        symlink(at("middle.png"), at("a.png")).unwrap();
+        symlink("ring.png", at("ring.png")).unwrap();
+        for text in ["new", "replaced"] {
+            let write = |to: &mut BufWriter<&File>| to.write_all(text.as_bytes()).map_err(cause);
+            Target::new(&at("a.png")).unwrap().fill(write).unwrap();
+            assert_eq!(fs::read_to_string(at("far/b.png")).unwrap(), text);
+            assert!(at("a.png").is_symlink() && at("middle.png").is_symlink());
+        }
+        assert_eq!(Target::new(&at("ring.png")).err().unwrap(), "too many links");
     }
 
     #[cfg(unix)]
@@ -265,11 +352,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mode = |p: &Path| fs::metadata(p).unwrap().permissions().mode();
         let (ours, other) = (folder.path().join("a"), folder.path().join("b"));
-        replace(&ours, |_| Ok(())).unwrap();
+        Target::new(&ours).unwrap().fill(|_| Ok(())).unwrap();
         fs::write(&other, "").unwrap();
         assert_eq!(mode(&ours), mode(&other));
         fs::set_permissions(&ours, fs::Permissions::from_mode(0o640)).unwrap();
-        replace(&ours, |_| Ok(())).unwrap();
+        Target::new(&ours).unwrap().fill(|_| Ok(())).unwrap();
         assert_eq!(mode(&ours) & 0o777, 0o640);
     }
 }

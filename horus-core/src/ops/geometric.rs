@@ -3,7 +3,6 @@
 //! An affine map takes *output* pixel positions to *input* positions. It is held in fixed point with 32 fractional
 //! bits, so that every backend computes the very same positions with integer arithmetic.
 
-use crate::dtype::DType;
 use crate::shape::{Shape, Window};
 
 /// How an image is sampled between its pixels.
@@ -187,11 +186,6 @@ pub fn exact_sin_cos(degrees: f64) -> (f64, f64) {
         270.0 => (-1.0, 0.0),
         _ => degrees.to_radians().sin_cos(),
     }
-}
-
-/// The type in which an image of type `dtype` is interpolated.
-pub const fn working_type(dtype: DType) -> DType {
-    dtype.interpolation()
 }
 
 #[cfg(test)]

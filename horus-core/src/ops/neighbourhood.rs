@@ -7,8 +7,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::dtype::DType;
-
 /// Distances, in pixels, that an operation reads beyond the pixel it computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Reach {
@@ -62,7 +60,8 @@ pub enum Layout {
 
 /// The taps of a linear filter, applied as a correlation (no flip).
 ///
-/// Taps are held in `f64`; a filter over an `f32` image uses them rounded to `f32`.
+/// Taps are held in `f64`; a filter over an `f32` image uses them rounded to `f32`. A filter may have no taps or reach
+/// anywhere: whether it can be applied is checked where it is.
 #[derive(Clone, Debug)]
 pub struct Filter {
     layout: Layout,
@@ -76,7 +75,8 @@ impl Filter {
     /// If the number of taps is not `height * width`.
     pub fn dense(height: usize, width: usize, taps: impl Into<Arc<[f64]>>) -> Filter {
         let taps = taps.into();
-        assert_eq!(taps.len(), height * width, "a {height}x{width} filter needs {} taps", height * width);
+        let needed = height.checked_mul(width);
+        assert!(needed == Some(taps.len()), "{} taps for a filter of {height}x{width}", taps.len());
         Filter { layout: Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps }
     }
 
@@ -107,9 +107,14 @@ impl Filter {
         let taps: Arc<[f64]> = self.taps.iter().rev().copied().collect();
         let layout = match &self.layout {
             &Layout::Dense { height, width, anchor_y, anchor_x } => {
-                Layout::Dense { height, width, anchor_y: height - 1 - anchor_y, anchor_x: width - 1 - anchor_x }
+                // Without taps there is nothing to turn.
+                let turned = |size: usize, anchor: usize| size.saturating_sub(anchor + 1);
+                Layout::Dense { height, width, anchor_y: turned(height, anchor_y), anchor_x: turned(width, anchor_x) }
             }
-            Layout::Sparse(o) => Layout::Sparse(o.iter().rev().map(|&(y, x)| (-y, -x)).collect()),
+            // An offset without an opposite is beyond every filter that may be applied.
+            Layout::Sparse(o) => {
+                Layout::Sparse(o.iter().rev().map(|&(y, x)| (y.saturating_neg(), x.saturating_neg())).collect())
+            }
         };
         Filter { layout, taps }
     }
@@ -146,9 +151,9 @@ impl Filter {
             },
             Layout::Sparse(o) => o.iter().fold(Reach::NONE, |r, &(y, x)| {
                 r.max(Reach {
-                    up: (-y).max(0) as usize,
+                    up: y.min(0).unsigned_abs() as usize,
                     down: y.max(0) as usize,
-                    left: (-x).max(0) as usize,
+                    left: x.min(0).unsigned_abs() as usize,
                     right: x.max(0) as usize,
                 })
             }),
@@ -314,11 +319,6 @@ fn batcher(n: usize) -> Vec<(usize, usize)> {
     out
 }
 
-/// Whether linear filters accept images of this type as they are.
-pub const fn is_linear(dtype: DType) -> bool {
-    dtype.is_float()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,6 +330,23 @@ mod tests {
         let g = f.flipped();
         assert_eq!(g.reach(), Reach { left: 1, right: 2, ..Reach::NONE });
         assert_eq!(g.taps(), &[4.0, 3.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn filters_that_cannot_be_applied_can_be_made() {
+        for f in [Filter::row(vec![]), Filter::column(vec![]), Filter::dense(0, usize::MAX, vec![])] {
+            assert_eq!(f.flipped().taps(), &[] as &[f64]);
+            assert!(f.offsets().is_empty());
+        }
+        let far = Filter::sparse([(i32::MIN, i32::MAX)], [1.0]);
+        assert_eq!(far.reach(), Reach { up: 1 << 31, right: (1 << 31) - 1, ..Reach::NONE });
+        assert_eq!(far.flipped().reach(), Reach { down: (1 << 31) - 1, left: (1 << 31) - 1, ..Reach::NONE });
+    }
+
+    #[test]
+    #[should_panic(expected = "0 taps for a filter of")]
+    fn sizes_that_overflow_have_the_wrong_number_of_taps() {
+        Filter::dense(1 << 32, 1 << 32, vec![]);
     }
 
     #[test]
