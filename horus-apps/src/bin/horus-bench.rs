@@ -172,16 +172,24 @@ impl Bench {
     }
 }
 
-/// Seconds of each counted run, and of the first.
-fn measure(mut work: Work, runs: usize, budget: f64) -> Result<(Vec<f64>, f64)> {
+/// What rank 0 says; all ranks must ask.
+fn as_rank_0(session: &Session, value: bool) -> Result<bool> {
+    let all = session.comm().gather(u64::from(value)).map_err(|e| e.during(session.rank(), "benchmark"))?;
+    Ok(all[0] == 1)
+}
+
+/// Seconds of each counted run, until the last rank was done, and of the first.
+fn measure(session: &Session, mut work: Work, runs: usize, budget: f64) -> Result<(Vec<f64>, f64)> {
     let mut timed = || {
         let start = Instant::now();
-        work().map(|()| start.elapsed().as_secs_f64())
+        work()?;
+        as_rank_0(session, true)?;
+        Ok(start.elapsed().as_secs_f64())
     };
     let cold = timed()?;
     let until = Instant::now() + Duration::from_secs_f64(budget);
     let mut times = Vec::new();
-    while times.len() < runs.max(1) && (times.is_empty() || Instant::now() < until) {
+    while times.is_empty() || as_rank_0(session, times.len() < runs && Instant::now() < until)? {
         times.push(timed()?);
     }
     times.sort_by(f64::total_cmp);
@@ -199,6 +207,12 @@ struct Line {
     /// Of one run.
     copies: usize,
     launches: usize,
+    /// What this rank sent to others in one run.
+    messages: usize,
+    bytes: usize,
+    /// Seconds of one run that went into transfers between ranks, and into waiting for them.
+    communication: f64,
+    ranks: usize,
 }
 
 impl Line {
@@ -211,6 +225,8 @@ impl Line {
         json!({
             "op": self.op, "peer": "horus", "size": self.size, "threads": threads, "runs": self.times.len(),
             "mode": format!("{:?}", self.mode).to_lowercase(), "copies": self.copies, "launches": self.launches,
+            "ranks": self.ranks, "messages": self.messages, "bytes": self.bytes,
+            "communication_ms": self.communication * 1e3,
             "median_ms": self.median(), "min_ms": min, "max_ms": max, "first_ms": self.first * 1e3,
         })
     }
@@ -221,30 +237,56 @@ impl std::fmt::Display for Line {
         let (min, max) = (self.times[0] * 1e3, self.times[self.times.len() - 1] * 1e3);
         let (median, first) = (self.median(), self.first * 1e3);
         write!(f, "{:8} median {median:9.3} ms  min {min:9.3}  max {max:9.3}  first {first:9.3}", self.op)?;
-        write!(f, "  {} copies, {} kernels", self.copies, self.launches)
+        write!(f, "  {} copies, {} kernels", self.copies, self.launches)?;
+        if self.ranks > 1 {
+            let (mib, ms) = (self.bytes as f64 / f64::from(1 << 20), self.communication * 1e3);
+            write!(f, ", {} messages, {mib:.2} MiB sent, {ms:.3} ms between ranks", self.messages)?;
+        }
+        Ok(())
     }
 }
 
 /// Measures the wanted operations on images of one size in one mode.
 fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<Line>)> {
     let session = Session::builder().device(&options.device).threads(options.threads).mode(mode).build()?;
-    let image = noise(&session, size, 7)?;
+    let mut image = noise(&session, size, 7)?;
+    if session.ranks() > 1 {
+        // Computed, so that each rank has its strip.
+        image = image + 0.0;
+        session.evaluate()?;
+    }
+    let first = session.rank() == 0;
     let bench = Bench { session: session.clone(), image, size, from_host: options.from_host };
     let wanted: Vec<&str> = options.op.split(',').collect();
-    println!("{} size {size} threads {} {mode:?}", session.device_name(), options.threads);
+    if first {
+        let (device, ranks, threads) = (session.device_name(), session.ranks(), options.threads);
+        println!("{device}, {ranks} ranks, size {size}, threads {threads}, {mode:?}");
+    }
     let mut lines = Vec::new();
     for (name, make) in OPERATIONS {
         if !wanted.contains(&"all") && !wanted.contains(name) {
             continue;
         }
         let work = make(&bench)?;
-        let before = session.stats().made;
-        let (times, first) = measure(work, options.runs, options.budget)?;
-        let (after, runs) = (session.stats().made, times.len() + 1);
-        let copies = (after.copies() - before.copies()) / runs;
-        let launches = (after.launches - before.launches) / runs;
-        let line = Line { op: name, size, mode, times, first, copies, launches };
-        println!("{line}");
+        let (before, spent) = (session.stats(), session.times().communication);
+        let (times, cold) = measure(&session, work, options.runs, options.budget)?;
+        let (after, runs) = (session.stats(), times.len() + 1);
+        let line = Line {
+            op: name,
+            size,
+            mode,
+            first: cold,
+            copies: (after.made.copies() - before.made.copies()) / runs,
+            launches: (after.made.launches - before.made.launches) / runs,
+            messages: (after.sent.messages - before.sent.messages) / runs,
+            bytes: (after.sent.bytes - before.sent.bytes) / runs,
+            communication: (session.times().communication - spent).as_secs_f64() / runs as f64,
+            ranks: session.ranks(),
+            times,
+        };
+        if first {
+            println!("{line}");
+        }
         lines.push(line);
     }
     Ok((session.device_name(), lines))
@@ -290,6 +332,9 @@ fn run(options: &Options) -> Result<()> {
             device = name;
             lines.extend(measured);
         }
+    }
+    if horus::ranks()?.rank() > 0 {
+        return Ok(());
     }
     if let Some(path) = &options.json {
         let results: Vec<_> = lines.iter().map(|l| l.json(options.threads)).collect();
