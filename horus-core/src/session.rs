@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::agree::{agree_on, agree_on_plan};
 use crate::buffer::{HostBuffer, Pool};
-use crate::comm::{Alone, Communicator, gather_bytes, guarded};
+use crate::comm::{Alone, CommError, Communicator, gather_bytes, guarded};
 use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
@@ -73,6 +73,10 @@ pub struct Session(Arc<Inner>);
 struct Inner {
     device: Box<dyn Device>,
     comm: Arc<dyn Communicator>,
+    /// Whether the devices of the ranks exchange memory without the host.
+    direct: bool,
+    /// Bytes that images may take on each rank's device.
+    capacity: Option<usize>,
     mode: Mode,
     partition: Partition,
     pool: Arc<Pool>,
@@ -169,10 +173,11 @@ impl SessionBuilder {
         self
     }
 
-    /// The session.
+    /// The session. All ranks open one together: their devices look for a way to each other.
     ///
     /// # Errors
-    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them.
+    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them. If another rank
+    /// failed, or is about to do something else.
     pub fn build(self) -> Result<Session> {
         let ranks = self.comm.size();
         let partition = match self.weights {
@@ -189,7 +194,10 @@ impl SessionBuilder {
             error: None,
             lost: None,
         };
+        let (direct, capacity) = guarded(&*self.comm, "opening a session", || meet(&*self.device, &*self.comm))?;
         Ok(Session(Arc::new(Inner {
+            direct,
+            capacity,
             device: self.device,
             comm: self.comm,
             mode: self.mode,
@@ -267,6 +275,11 @@ impl Session {
     /// Number of ranks that run the program together.
     pub fn ranks(&self) -> usize {
         self.0.comm.size()
+    }
+
+    /// Whether the devices of the ranks exchange memory without the host.
+    pub fn direct(&self) -> bool {
+        self.0.direct
     }
 
     /// How much of the machinery is used.
@@ -401,7 +414,8 @@ impl Session {
         let disposable = state.program.disposable(&graph, &records);
         let unified = self.0.device.memory() == MemoryKind::Unified;
         let partition = Partition::equal(ranks);
-        let setting = Setting { partition, unified, mode: self.0.mode, capacity: self.0.device.capacity() };
+        let setting =
+            Setting { partition, unified, direct: self.0.direct, mode: self.0.mode, capacity: self.0.capacity };
         let residency = if unified { Residency::Both } else { Residency::Host };
         let with = |fuse: bool| {
             let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
@@ -497,8 +511,8 @@ impl Session {
 
     fn plan(&self, state: &mut Mutable, graph: Graph<Op>, wants: &[Want], disposable: &[ValueId]) -> Result<Plan> {
         let unified = self.0.device.memory() == MemoryKind::Unified;
-        let capacity = self.0.device.capacity();
-        let setting = Setting { partition: self.0.partition.clone(), unified, mode: self.0.mode, capacity };
+        let Inner { direct, capacity, mode, .. } = *self.0;
+        let setting = Setting { partition: self.0.partition.clone(), unified, direct, mode, capacity };
         let images = &state.images;
         let make = |graph: Graph<Kernel>, setting: &Setting| {
             let sources: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
@@ -539,6 +553,28 @@ impl Session {
         verify(&plan)?;
         Ok(plan)
     }
+}
+
+/// Connects the devices of all ranks; whether that worked, and the bytes that images may take on a device.
+fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<(bool, Option<usize>)> {
+    if comm.size() == 1 {
+        return Ok((false, device.capacity()));
+    }
+    let failed = |e: CommError| e.during(comm.rank(), "opening a session");
+    agree_on(comm, "opening a session")?;
+    let addresses = comm.gather(device.address()).map_err(failed)?;
+    let direct = device.connect(comm, &addresses).map_err(|source| {
+        let e = Error::Device { op: "connecting the devices".into(), device: device.name(), source };
+        comm.abort(&e.to_string());
+        e
+    })?;
+    if !direct {
+        return Ok((false, device.capacity()));
+    }
+    // Where an image is decides how it travels: what has to leave a device must be the same on all of them.
+    let capacity = device.capacity().map_or(u64::MAX, |c| c as u64);
+    let least = comm.gather(capacity).map_err(failed)?.into_iter().min().filter(|c| *c < u64::MAX);
+    Ok((true, least.map(|c| usize::try_from(c).unwrap_or(usize::MAX))))
 }
 
 /// Adds the images that this program does not read but that are on the device: the planner may have to evict them.

@@ -5,15 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
-use horus_core::device::{Compilation, Device, Input, Launch, Memory, MemoryKind};
+use horus_core::device::{Compilation, Device, Geometry, Input, Launch, Memory, MemoryKind, Piece};
+use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
+use horus_core::shape::{Shape, Window};
 
 use crate::cache::{DiskCache, hash};
 use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
 use crate::driver::{self, Context, Event, Function, check};
 use crate::memory::{self, Core, CudaMemory};
 use crate::nvrtc::{Nvrtc, OPTIONS};
+use crate::pieces;
 use crate::staging::Staging;
 use crate::tuning::{Tuning, lookup};
 
@@ -56,6 +59,9 @@ pub struct CudaDevice {
     tuning: Option<Tuning>,
     capacity: usize,
 }
+
+/// So many whole copies are made one by one: the driver's are the fastest.
+const FEW: usize = 4;
 
 /// What a kernel, its tables and the driver itself may need beside images.
 fn margin(free: usize) -> usize {
@@ -389,10 +395,26 @@ impl Device for CudaDevice {
         self.lock().staging.download(&self.core.stream, address, target)
     }
 
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[(usize, usize, usize)]) -> Result<(), DeviceError> {
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         let (from, to) = (self.own(source)?, self.own(target)?);
-        pieces.iter().try_for_each(|&(at, target, n)| self.copy_bytes(from, at, to, target, n))
+        let pieces: Vec<Piece> = pieces.iter().copied().filter(|p| p.bytes > 0 && p.rows > 0).collect();
+        if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
+            return Err(DeviceError::Driver(format!("a copy reaches beyond its buffers: {p:?}")));
+        }
+        let whole = |p: &Piece| p.rows == 1 || (p.bytes == p.from_stride && p.bytes == p.to_stride);
+        if pieces.len() <= FEW && pieces.iter().all(whole) {
+            return pieces.iter().try_for_each(|p| self.copy_bytes(from, p.from, to, p.to, p.bytes * p.rows));
+        }
+        let program = pieces::program(&pieces);
+        let function = self.function(&program, "copies")?;
+        let mut state = self.lock();
+        let table = self.table(&mut state, &program.table)?;
+        let geometry = Geometry { shape: Shape::new(0, 0, 0), dtype: DType::U8, window: Window::new(0, 0) };
+        let params = self.arguments(&program, &[Input { memory: source, geometry }], to, table.as_deref())?;
+        // SAFETY: the parameters are those of this kernel; the pieces lie inside both blocks, as checked, and these and
+        // the table are freed in stream order, after the launch.
+        unsafe { function.launch(program.grid, program.block, 0, &self.core.stream, &params, "copies") }
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {

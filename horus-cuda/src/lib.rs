@@ -12,6 +12,7 @@ mod driver;
 pub mod measure;
 mod memory;
 pub mod nvrtc;
+pub mod pieces;
 mod staging;
 pub mod tuning;
 

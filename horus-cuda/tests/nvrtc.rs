@@ -45,6 +45,9 @@ fn every_kernel_compiles_for_every_architecture() {
             sources.entry((arch, program.source)).or_insert(case.name.clone());
         }
     }
+    for arch in [80, 90, newest] {
+        sources.insert((arch, horus_cuda::pieces::program(&[]).source), "pieces".into());
+    }
     let jobs: Vec<_> = sources.into_iter().collect();
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
