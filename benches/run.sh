@@ -4,12 +4,12 @@
 #
 #   benches/run.sh [OUT.md]
 #   PEERS=DIR         folder with peers_cpu.py (its interpreter: PEERS_PYTHON; the machine's limits: PEERS_HW)
-#   SIZES="1024 4096" THREADS="1 2" OPS=sep19,... DETECTORS="convrot" BUDGET=8
+#   SIZES="1024 4096" THREADS="1 2" OPS=sep19,... DETECTORS="convrot,convuv,conv2d" BUDGET=8
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-/dev/stdout}
 ops=${OPS:-copy,sep19,sep43,conv7,conv17,conv43,rot30,pixel,sum,minmax}
-detectors=${DETECTORS-convrot}
+detectors=${DETECTORS-convrot,convuv,conv2d}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cargo build --release --quiet -p horus-apps

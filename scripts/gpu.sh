@@ -98,7 +98,14 @@ PY
 
 kernels() { "$bin/horus-cuda-check"; }
 
-session() { "$bin/gpu-conformance" --test-threads "${TEST_THREADS:-$(nproc)}"; }
+# The run-time compiler works on one kernel at a time in a process: each test gets a process.
+session() {
+  local names
+  names=$("$bin/gpu-conformance" --list | sed -n 's/: test$//p')
+  [ -n "$names" ] || return 1
+  echo "$names" | BIN=$bin xargs -P "$(nproc)" -I{} sh -c \
+    'o=$("$BIN/gpu-conformance" --exact {} 2>&1) && echo "ok {}: ${o##*finished in }" || { echo "$o"; echo "FAILED {}"; exit 1; }'
+}
 
 apps() {
   local failed=0 app mode input

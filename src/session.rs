@@ -69,28 +69,35 @@ impl FromStr for Choice {
     }
 }
 
-/// The GPU of number `ordinal`, or one for the `rank`th rank of this node.
+/// Which of how many ranks on this node.
+type Local = (usize, usize);
+
+/// The GPU of number `ordinal`, which then all ranks of this node share, or one for this rank of them.
 #[cfg(feature = "cuda")]
-fn gpu(ordinal: Option<usize>, rank: usize) -> Result<Box<dyn Device>> {
-    let ordinal = match ordinal {
-        Some(n) => n,
-        None => rank % horus_cuda::CudaDevice::count()?,
+fn gpu(ordinal: Option<usize>, (rank, ranks): Local) -> Result<Box<dyn Device>> {
+    use horus_cuda::CudaDevice;
+    let (ordinal, sharers) = match ordinal {
+        Some(n) => (n, ranks),
+        None => {
+            let gpus = CudaDevice::count()?;
+            (rank % gpus, ranks.div_ceil(gpus))
+        }
     };
-    Ok(Box::new(horus_cuda::CudaDevice::open(ordinal)?))
+    Ok(Box::new(CudaDevice::open(ordinal)?.shared_by(sharers)))
 }
 
 #[cfg(not(feature = "cuda"))]
-fn gpu(_ordinal: Option<usize>, _rank: usize) -> Result<Box<dyn Device>> {
+fn gpu(_ordinal: Option<usize>, _local: Local) -> Result<Box<dyn Device>> {
     Err(Error::Config("no CUDA device: Horus was built without its feature `cuda`".into()))
 }
 
 /// Opens what was chosen, and says so.
-fn open(choice: Choice, threads: Option<usize>, rank: usize) -> Result<Box<dyn Device>> {
+fn open(choice: Choice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
         Choice::Cpu => (cpu()?, "as asked".to_owned()),
-        Choice::Cuda(ordinal) => (gpu(ordinal, rank)?, "as asked".to_owned()),
-        Choice::Auto => match gpu(None, rank) {
+        Choice::Cuda(ordinal) => (gpu(ordinal, local)?, "as asked".to_owned()),
+        Choice::Auto => match gpu(None, local) {
             Ok(device) => (device, "found a GPU".to_owned()),
             Err(e) => (cpu()?, e.to_string()),
         },
@@ -151,14 +158,19 @@ impl Builder {
         self
     }
 
-    /// Calls `observer` before each step of each evaluation.
+    /// Calls `observer`, which must not use the session, before each step of each evaluation.
     pub fn observer(self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
         self.with(move |b| b.observer(observer))
     }
 
-    /// Gives the text of each recorded graph, of each pass and of each plan to `sink`.
+    /// Gives the text of each plan to `sink`, which must not use the session.
     pub fn explain(self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.with(move |b| b.explain(sink))
+    }
+
+    /// Also gives the text of the recorded graph, and of the graph after each pass, to the sink of [`Builder::explain`].
+    pub fn explain_passes(self, on: bool) -> Self {
+        self.with(move |b| b.explain_passes(on))
     }
 
     /// Also counts the transfers that naive mode would have made.
@@ -190,7 +202,7 @@ impl Builder {
         let name = self.device.or_else(|| variable("HORUS_DEVICE")).unwrap_or_default();
         let threads = match self.threads {
             Some(n) => Some(n),
-            None => parsed("HORUS_THREADS", |s| s.parse::<usize>().map_err(|_| "a number of threads".into()))?,
+            None => parsed("HORUS_THREADS", |s| s.parse::<usize>().map_err(|_| "expected a number of threads".into()))?,
         };
         let mode = match self.mode {
             Some(m) => m,
@@ -198,10 +210,12 @@ impl Builder {
         };
         let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
-        let host_memory =
-            parsed("HORUS_HOST_MEMORY", |s| parse_bytes(s).ok_or_else(|| "bytes, or a number with K, M or G".into()))?;
+        let host_memory = parsed("HORUS_HOST_MEMORY", |s| {
+            parse_bytes(s).ok_or_else(|| "expected bytes, or a number with K, M or G".into())
+        })?;
         let (choice, rank_on_node) = (name.parse::<Choice>()?, self.rank_on_node.unwrap_or(comm.local_rank()));
-        let open = || open(choice, threads, rank_on_node);
+        let local = (rank_on_node, comm.local_size());
+        let open = || open(choice, threads, local);
         let device = open()?;
         let weights = match (self.weights, variable("HORUS_WEIGHTS")) {
             (None, Some(text)) => Some(ranks::weights(&text, &*comm, &open)?),
@@ -222,7 +236,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 fn parsed<T>(name: &str, parse: impl Fn(&str) -> std::result::Result<T, String>) -> Result<Option<T>> {
-    variable(name).map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: expected {e}")))).transpose()
+    variable(name).map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: {e}")))).transpose()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const FINEST_STEP: f64 = 0.01;
 #[derive(Parser, Clone, Debug)]
 #[command(version, about, allow_negative_numbers = true)]
 pub struct Args {
-    /// Picture to read: PNG, JPEG, TIFF, PNM or BMP; colour is reduced to luminance
+    /// Picture to read: PNG, JPEG, TIFF, PNM or BMP; colour is reduced to luminance; float pictures should be in 0..=1
     pub input: PathBuf,
 
     /// File to write: png, jpg, tif, pgm or bmp, scaled to the range of the response; npy for the exact values
@@ -34,7 +34,7 @@ pub struct Args {
     pub sigma_v: Vec<f64>,
 
     /// Worker threads per rank (all cores, divided among the ranks that share them, if not given)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub threads: Option<NonZeroUsize>,
 
     /// How much is optimised: naive, lazy or fused (HORUS_MODE if not given, else fused)
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long, value_name = "BITS", default_value = "8", value_parser = parse_depth)]
     pub depth: Depth,
 
-    /// Print the plan: each step, its image, and why it is needed
+    /// Print the plan: each step, its image, and why it is needed (with -vv, what each pass made of the program, too)
     #[arg(long)]
     pub explain: bool,
 
@@ -58,7 +58,7 @@ pub struct Args {
     pub trace: Option<PathBuf>,
 
     /// Print what N ranks would exchange, and compute and write nothing
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     pub dry_run_ranks: Option<NonZeroUsize>,
 
     /// For --dry-run-ranks: time of a message before its first byte, in microseconds
@@ -107,10 +107,14 @@ impl Args {
 
 fn parse_step(text: &str) -> Result<f64, String> {
     let step: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if step >= FINEST_STEP && step.is_finite() {
+    if (FINEST_STEP..=180.0).contains(&step) {
         return Ok(step);
     }
-    Err(format!("the step must be at least {FINEST_STEP} degrees"))
+    Err(format!("the step must be at least {FINEST_STEP} degrees and at most 180"))
+}
+
+fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "a whole number from 1 on".to_owned())
 }
 
 fn parse_sigma(text: &str) -> Result<f64, String> {
@@ -179,7 +183,7 @@ mod tests {
 
     #[test]
     fn numbers_that_make_no_sense_are_refused_with_a_reason() {
-        for step in ["0", "-15", "NaN", "inf", "0.001", "x"] {
+        for step in ["0", "-15", "NaN", "inf", "0.001", "200", "x"] {
             assert!(parse(&["--theta-step", step]).is_err(), "{step}");
         }
         for sigma in ["0", "-1", "NaN", "inf", "3,,5", ""] {

@@ -29,7 +29,8 @@ impl Bar {
             return;
         }
         let mut slot = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
-        let bar = slot.get_or_insert_with(|| ProgressBar::new(0).with_style(style()));
+        let bar =
+            slot.get_or_insert_with(|| ProgressBar::new(0).with_style(style()).with_elapsed(self.started.elapsed()));
         bar.set_length(progress.steps as u64);
         bar.set_position(progress.step as u64);
         bar.set_message((progress.text)());

@@ -65,24 +65,27 @@ impl fmt::Display for Summary<'_> {
         let (orientations, scales) = (self.params.orientations().count(), self.params.scales().count());
         writeln!(
             f,
-            "{}: {width} x {height} pixels, {orientations} orientations, {scales} scales ({} along x {} across)",
+            "{}: {width} x {height} pixels, {}, {} ({} along x {} across)",
             self.name,
+            count(orientations, "orientation"),
+            count(scales, "scale"),
             list(&self.params.sigma_u),
             list(&self.params.sigma_v)
         )?;
-        let ranks = if self.ranks == 1 { "1 rank".to_owned() } else { format!("{} ranks", self.ranks) };
-        writeln!(f, "ran on {}, {ranks}, in {:.3} s", self.device, self.time.as_secs_f64())?;
+        writeln!(f, "ran on {}, {}, in {:.3} s", self.device, count(self.ranks, "rank"), self.time.as_secs_f64())?;
         if let Some(breakdown) = &self.breakdown {
             writeln!(f, "{breakdown}")?;
         }
         let Stats { made, naive, .. } = &self.stats;
         writeln!(
             f,
-            "made {} copies and {} exchanges; a naive run makes {} and {}",
+            "made {} copies and {} exchanges in {} kernels; a naive run makes {} and {} in {}",
             made.copies(),
             made.exchanges_between_ranks(),
+            made.launches,
             naive.copies(),
-            naive.exchanges_between_ranks()
+            naive.exchanges_between_ranks(),
+            naive.launches
         )?;
         write!(f, "wrote {}", self.output)?;
         match self.scale {
@@ -90,6 +93,10 @@ impl fmt::Display for Summary<'_> {
             None => write!(f, ", unscaled"),
         }
     }
+}
+
+fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 fn list(values: &[f64]) -> String {
@@ -102,7 +109,8 @@ mod tests {
 
     fn stats() -> Stats {
         let mut stats = Stats::default();
-        (stats.made.uploads, stats.made.downloads) = (1, 1);
+        (stats.made.uploads, stats.made.downloads, stats.made.launches) = (1, 1, 61);
+        stats.naive.launches = 900;
         (stats.naive.uploads, stats.naive.downloads, stats.naive.gathers) = (1000, 500, 12);
         stats
     }
@@ -124,7 +132,7 @@ mod tests {
         let lines: Vec<String> = summary.to_string().lines().map(str::to_owned).collect();
         assert_eq!(lines[0], "convrot: 640 x 480 pixels, 12 orientations, 9 scales (3,5,7 along x 1,2,3 across)");
         assert_eq!(lines[1], "ran on cpu, 1 rank, in 1.500 s");
-        assert_eq!(lines[2], "made 2 copies and 0 exchanges; a naive run makes 1500 and 12");
+        assert_eq!(lines[2], "made 2 copies and 0 exchanges in 61 kernels; a naive run makes 1500 and 12 in 900");
         assert_eq!(lines[3], "wrote lines.png, scaled 0..2.5 -> 0..255");
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::{CommandFactory, FromArgMatches};
 use horus::core::agree::agree_on;
 use horus::core::comm::Communicator;
-use horus::core::io::on_root;
+use horus::core::io::{on_root, replace};
 use horus::prelude::*;
 
 use crate::cli::Args;
@@ -57,6 +57,9 @@ pub fn run(name: &'static str, about: &'static str, detector: Detector) -> ExitC
 fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn Communicator>) -> Result<()> {
     let started = Instant::now();
     let first = comm.rank() == 0;
+    if args.trace.as_ref() == Some(&args.output) {
+        return Err(Error::Config("the trace and the result cannot be one file".into()));
+    }
     let bar = Arc::new(Bar::new(first && !args.quiet));
     let session = session(args, comm, &bar)?;
     let start = started.elapsed();
@@ -85,7 +88,8 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
     });
     if let Some(path) = &args.trace {
         let trace = session.trace_json()?.unwrap_or_default();
-        let written = || std::fs::write(path, &trace).map(|()| Vec::new()).map_err(|e| e.to_string());
+        let written =
+            || replace(path, |to| to.write_all(trace.as_bytes()).map_err(|e| e.to_string())).map(|()| Vec::new());
         on_root(&session, "writing the trace", written)?.map_err(|e| Error::write(path, e))?;
     }
     if !first || args.quiet {
@@ -125,7 +129,7 @@ fn session(args: &Args, comm: &Arc<dyn Communicator>, bar: &Arc<Bar>) -> Result<
         builder = builder.device(device);
     }
     if args.explain && first {
-        builder = builder.explain(|text| print(&text));
+        builder = builder.explain(|text| print(&text)).explain_passes(args.verbose > 1);
     }
     builder.build()
 }

@@ -80,7 +80,8 @@ fn explain_and_trace_tell_what_happened() {
     let args = [&picture(), out_path, "--theta-step", "90", "--explain", "--trace", trace_path];
     let out = run("conv2d", &args);
     assert!(out.status.success(), "{}", text(&out.stderr));
-    assert!(text(&out.stdout).contains("launch"), "{}", text(&out.stdout));
+    assert!(text(&out.stdout).contains("launch") && !text(&out.stdout).contains("recorded:"), "{}", text(&out.stdout));
+    assert!(text(&out.stdout).contains("[asked for at "), "{}", text(&out.stdout));
     let json: serde_json::Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();
     let events = json["traceEvents"].as_array().unwrap();
     assert!(events.iter().any(|e| e["cat"] == "kernel"), "{json}");
@@ -103,6 +104,7 @@ fn bad_input_fails_with_one_line_and_leaves_nothing_behind() {
     fails(&[&good, &at("out.xyz")], dir.path(), "xyz");
     fails(&[&good, &at("no/such/folder/out.png")], dir.path(), "cannot write");
     fails(&[&good, &out, "--device", "tpu"], dir.path(), "tpu");
+    fails(&[&good, &out, "--trace", &out], dir.path(), "cannot be one file");
     fails(&[&good, &out, "--sigma-u", "100000"], dir.path(), "gauss_xy: a radius of 300000 pixels");
 }
 

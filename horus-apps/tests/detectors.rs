@@ -124,6 +124,26 @@ fn an_image_set_larger_than_the_device_spills_and_goes_on() {
 }
 
 #[test]
+fn detectors_run_within_the_room_of_five_images() {
+    for (name, detector) in [("convrot", convrot as Detector), ("conv2d", conv2d), ("convuv", convuv)] {
+        let (want, _) = detect(detector, Mode::Naive, false, Arc::new(Alone));
+        let bytes = want.len() * 4;
+        for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
+            let room = 5 * bytes + bytes / 4;
+            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room);
+            let log = device.log();
+            let session = CoreSession::on(Box::new(device)).mode(mode).build().unwrap();
+            let image = AnyImage::open(&session, picture()).unwrap().to_luminance_unit().unwrap();
+            let got = detector(&image, &params()).and_then(|lines| lines.to_vec());
+            let got: Vec<u32> =
+                got.unwrap_or_else(|e| panic!("{name} {mode:?}: {e}")).into_iter().map(f32::to_bits).collect();
+            assert!(got == want, "{name} {mode:?}");
+            assert!(log.get().peak <= room);
+        }
+    }
+}
+
+#[test]
 fn a_device_without_room_for_one_operation_says_so() {
     let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1000);
     let session = CoreSession::on(Box::new(device)).build().unwrap();

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use horus_core::buffer::HostBuffer;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::cpu::simd::Isa;
 use horus_core::device::{Device, Geometry, Input, Launch, Memory};
 use horus_core::dtype::{DType, Scalar};
 use horus_core::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
@@ -113,7 +112,8 @@ fn main() {
         ("absdiv(a, b, eps)", ratio()),
         ("lines, 651 taps", lines()),
     ];
-    println!("{side} x {side} f32, milliseconds on 1 and 2 threads, {}", Isa::detect().name());
+    let device = CpuDevice::new(Some(2)).expect("threads");
+    println!("{side} x {side} f32, milliseconds on 1 and 2 threads, {}", device.name());
     for (name, kernel) in cases.into_iter().filter(|(n, _)| n.contains(&only)) {
         let inputs: Vec<Input<'_>> =
             pictures.iter().take(kernel.inputs).map(|memory| Input { memory, geometry }).collect();

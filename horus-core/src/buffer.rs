@@ -21,6 +21,18 @@ pub fn parse_bytes(text: &str) -> Option<usize> {
     digits.trim().parse::<usize>().ok()?.checked_mul(unit)
 }
 
+/// Words of a block that holds `bytes` aligned bytes.
+fn words(bytes: usize) -> usize {
+    bytes.div_ceil(WORD) + ALIGN / WORD
+}
+
+/// A zeroed block for `bytes` bytes. Its pages come from the system when they are first touched.
+fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
+    let block = bytemuck::allocation::try_zeroed_slice_box(words(bytes));
+    let detail = || "more than the system gives".into();
+    block.map(Vec::from).map_err(|()| DeviceError::OutOfMemory { bytes, detail: detail() })
+}
+
 /// Keeps freed buffers for reuse, so that a fresh image costs no page faults.
 #[derive(Debug)]
 pub struct Pool {
@@ -49,30 +61,20 @@ impl Pool {
         Arc::new(Pool { free: Mutex::default(), limit: limit.min(most), most })
     }
 
-    /// As [`Pool::allocate`], for memory that may not be there.
+    /// A buffer of `bytes` bytes with unspecified (but initialised) contents.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the pool's bound or the host's memory does not allow it.
     pub fn try_allocate(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
-        /// Smaller blocks are there or nothing is.
-        const LARGE: usize = 64 << 20;
-        let out = |detail| Err(DeviceError::OutOfMemory { bytes, detail });
-        let used = self.free.lock().unwrap_or_else(PoisonError::into_inner).used;
-        if used.saturating_add(bytes) > self.most {
-            return out(format!("{used} of the {} bytes of host memory that may be used are in use", self.most));
-        }
-        if bytes >= LARGE && Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
-            return out(format!("the host has no such block, {used} bytes are in use"));
-        }
-        Ok(self.allocate(bytes))
-    }
-
-    /// A buffer of `bytes` bytes with unspecified (but initialised) contents.
-    pub fn allocate(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
-        let words = bytes.div_ceil(WORD) + ALIGN / WORD;
+        let words = words(bytes);
+        let counted = words.saturating_mul(WORD);
         let recycled = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            free.used += words * WORD;
+            if free.used.saturating_add(counted) > self.most {
+                let detail =
+                    format!("{} of the {} bytes of host memory that may be used are in use", free.used, self.most);
+                return Err(DeviceError::OutOfMemory { bytes, detail });
+            }
             let fits = |b: &Vec<u64>| b.len() >= words && b.len() <= words + words / 4;
             free.blocks.iter().rposition(fits).map(|i| {
                 let block = free.blocks.remove(i);
@@ -80,8 +82,20 @@ impl Pool {
                 block
             })
         };
-        let block = recycled.unwrap_or_else(|| vec![0; words]);
-        HostBuffer::over(block, bytes, Some((Arc::clone(self), words * WORD)))
+        let block = match recycled {
+            Some(block) => block,
+            None => zeros(bytes)?,
+        };
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).used += counted;
+        Ok(HostBuffer::over(block, bytes, Some((Arc::clone(self), counted))))
+    }
+
+    /// [`Pool::try_allocate`] for small buffers.
+    ///
+    /// # Panics
+    /// If there is no memory.
+    pub fn allocate(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
+        self.try_allocate(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
     fn recycle(&self, block: Vec<u64>, asked: usize) {
@@ -133,8 +147,19 @@ impl HostBuffer {
     }
 
     /// A zeroed buffer that belongs to no pool.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub fn try_zeroed(bytes: usize) -> Result<HostBuffer, DeviceError> {
+        Ok(HostBuffer::over(zeros(bytes)?, bytes, None))
+    }
+
+    /// [`HostBuffer::try_zeroed`] for small buffers.
+    ///
+    /// # Panics
+    /// If there is no memory.
     pub fn zeroed(bytes: usize) -> HostBuffer {
-        HostBuffer::over(vec![0; bytes.div_ceil(WORD) + ALIGN / WORD], bytes, None)
+        HostBuffer::try_zeroed(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// A buffer holding a copy of `values`.
@@ -216,6 +241,16 @@ mod tests {
         let expected = [("4096", Some(4096)), ("64M", Some(64 << 20)), ("2 g", Some(2 << 30)), ("3k", Some(3 << 10))];
         for (text, bytes) in expected.into_iter().chain(["much", "-1", "M", ""].map(|t| (t, None))) {
             assert_eq!(parse_bytes(text), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn too_much_memory_is_an_error_that_says_how_much() {
+        for bytes in [isize::MAX.cast_unsigned() / 2, usize::MAX] {
+            for result in [Pool::new(0).try_allocate(bytes), HostBuffer::try_zeroed(bytes)] {
+                let error = result.expect_err("no machine has so much");
+                assert!(error.to_string().contains(&format!("{bytes} bytes")), "{error}");
+            }
         }
     }
 

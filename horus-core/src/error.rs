@@ -71,6 +71,9 @@ pub enum Error {
     /// A setting (environment variable, builder, command line) that cannot be honoured.
     #[error("{0}")]
     Config(String),
+    /// An earlier evaluation of this session failed: the images that it held are gone.
+    #[error("the session cannot go on after an earlier error: {0}")]
+    Lost(String),
     /// The device failed in an operation.
     #[error("{op} on {device}: {source}")]
     Device {

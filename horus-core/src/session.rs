@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::agree::{agree_on, agree_on_plan};
 use crate::buffer::{HostBuffer, Pool};
-use crate::comm::{Alone, CommError, Communicator, gather_bytes, guarded};
+use crate::comm::{Alone, Communicator, gather_bytes, guarded};
 use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
@@ -75,13 +75,14 @@ struct Inner {
     comm: Arc<dyn Communicator>,
     /// Whether the devices of the ranks exchange memory without the host.
     direct: bool,
-    /// Bytes that images may take on each rank's device.
-    capacity: Option<usize>,
     mode: Mode,
     partition: Partition,
+    /// Bytes of device memory that plans count on.
+    capacity: Option<usize>,
     pool: Arc<Pool>,
     observer: Option<Observer>,
     explain: Option<Sink>,
+    explain_passes: bool,
     compare_naive: bool,
     max_pending: usize,
     max_pinned: usize,
@@ -110,6 +111,7 @@ pub struct SessionBuilder {
     weights: Option<Vec<f64>>,
     observer: Option<Observer>,
     explain: Option<Sink>,
+    explain_passes: bool,
     compare_naive: bool,
     trace: bool,
     max_pending: usize,
@@ -136,15 +138,22 @@ impl SessionBuilder {
         self
     }
 
-    /// Calls `observer` before each step of each evaluation.
+    /// Calls `observer`, which must not use the session, before each step of each evaluation.
     pub fn observer(mut self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Gives the text of each graph and plan to `sink`.
+    /// Gives the text of each plan to `sink`, which must not use the session.
     pub fn explain(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.explain = Some(Arc::new(sink));
+        self
+    }
+
+    /// Also gives the text of the recorded graph, and of the graph after each pass, to the sink of
+    /// [`SessionBuilder::explain`].
+    pub fn explain_passes(mut self, on: bool) -> Self {
+        self.explain_passes = on;
         self
     }
 
@@ -176,8 +185,9 @@ impl SessionBuilder {
     /// The session. All ranks open one together: their devices look for a way to each other.
     ///
     /// # Errors
-    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them. If another rank
-    /// failed, or is about to do something else.
+    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them;
+    /// [`Error::Communication`] when another rank failed, went away or is about to do something else;
+    /// [`Error::Device`] when devices were to be connected and could not be.
     pub fn build(self) -> Result<Session> {
         let ranks = self.comm.size();
         let partition = match self.weights {
@@ -185,6 +195,8 @@ impl SessionBuilder {
             Some(w) if w.len() == ranks => Partition::weighted(&w).map_err(Error::Config)?,
             Some(w) => return Err(Error::Config(format!("{} weights given for {ranks} ranks", w.len()))),
         };
+        let direct = guarded(&*self.comm, "opening a session", || meet(&*self.device, &*self.comm))?;
+        let capacity = agreed_capacity(&*self.comm, self.device.capacity())?;
         let state = Mutable {
             program: Program::default(),
             images: HashMap::new(),
@@ -194,23 +206,32 @@ impl SessionBuilder {
             error: None,
             lost: None,
         };
-        let (direct, capacity) = guarded(&*self.comm, "opening a session", || meet(&*self.device, &*self.comm))?;
         Ok(Session(Arc::new(Inner {
             direct,
-            capacity,
             device: self.device,
             comm: self.comm,
             mode: self.mode,
             partition,
+            capacity,
             pool: Pool::bounded(POOL, self.host_memory),
             observer: self.observer,
             explain: self.explain,
+            explain_passes: self.explain_passes,
             compare_naive: self.compare_naive,
             max_pending: self.max_pending,
             max_pinned: self.max_pinned,
             state: Mutex::new(state),
         })))
     }
+}
+
+/// The memory of the smallest device: ranks must make the same plan, so all count on that much.
+fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Option<usize>> {
+    const UNLIMITED: u64 = u64::MAX;
+    let all = comm.gather(mine.map_or(UNLIMITED, |bytes| bytes as u64));
+    let all = all.map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    let least = all.into_iter().min().filter(|least| *least != UNLIMITED);
+    Ok(least.map(|bytes| bytes as usize))
 }
 
 /// A recorded value that somebody can still observe. Dropping the last clone makes it unobservable.
@@ -249,6 +270,7 @@ impl Session {
             weights: None,
             observer: None,
             explain: None,
+            explain_passes: false,
             compare_naive: false,
             trace: false,
             max_pending: MAX_PENDING,
@@ -440,12 +462,14 @@ impl Session {
     /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
     fn run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Vec<Option<HostBuffer>>> {
         if let Some(cause) = &state.lost {
-            return Err(Error::Config(format!("the session cannot go on after an earlier error: {cause}")));
+            return Err(Error::Lost(cause.clone()));
         }
         let comm = &*self.0.comm;
+        // Stays if the evaluation panics, half of the images in its hands.
+        state.lost = Some("an evaluation panicked".into());
         let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants));
+        state.lost = result.as_ref().err().map(ToString::to_string);
         if let Err(e) = &result {
-            state.lost = Some(e.to_string());
             state.images.clear();
             comm.abort(&e.to_string());
         }
@@ -536,7 +560,11 @@ impl Session {
             }
         };
         let with = |fuse: bool| {
-            let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| explain(pass, graph));
+            let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| {
+                if self.0.explain_passes {
+                    explain(pass, graph);
+                }
+            });
             if capacity.is_some() {
                 add_bystanders(&mut kernels, images);
             }
@@ -555,26 +583,18 @@ impl Session {
     }
 }
 
-/// Connects the devices of all ranks; whether that worked, and the bytes that images may take on a device.
-fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<(bool, Option<usize>)> {
+/// Connects the devices of all ranks; whether that worked.
+fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
     if comm.size() == 1 {
-        return Ok((false, device.capacity()));
+        return Ok(false);
     }
-    let failed = |e: CommError| e.during(comm.rank(), "opening a session");
     agree_on(comm, "opening a session")?;
-    let addresses = comm.gather(device.address()).map_err(failed)?;
-    let direct = device.connect(comm, &addresses).map_err(|source| {
+    let addresses = comm.gather(device.address()).map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    device.connect(comm, &addresses).map_err(|source| {
         let e = Error::Device { op: "connecting the devices".into(), device: device.name(), source };
         comm.abort(&e.to_string());
         e
-    })?;
-    if !direct {
-        return Ok((false, device.capacity()));
-    }
-    // Where an image is decides how it travels: what has to leave a device must be the same on all of them.
-    let capacity = device.capacity().map_or(u64::MAX, |c| c as u64);
-    let least = comm.gather(capacity).map_err(failed)?.into_iter().min().filter(|c| *c < u64::MAX);
-    Ok((true, least.map(|c| usize::try_from(c).unwrap_or(usize::MAX))))
+    })
 }
 
 /// Adds the images that this program does not read but that are on the device: the planner may have to evict them.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Changes when the form of an entry does.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 const TRAILER: usize = 16;
 
 /// A directory of compiled kernels, or none.
@@ -91,14 +91,22 @@ fn write(directory: &Path, path: &Path, cubin: &[u8]) -> std::io::Result<()> {
     done
 }
 
-/// 128-bit FNV-1a over the parts, each followed by its length, so that no two lists of parts read the same.
+/// A 128-bit hash of the parts, each followed by its length, so that no two lists of parts read the same: FNV's
+/// multiplication over words of 8 bytes, with the high half folded back after each. Every launch hashes its source.
 pub(crate) fn hash(parts: &[&[u8]]) -> u128 {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let mut h: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    let mut take = |word: u64| {
+        h = (h ^ u128::from(word)).wrapping_mul(PRIME);
+        h ^= h >> 67;
+    };
     for part in parts {
-        for &b in part.iter().chain(&(part.len() as u64).to_le_bytes()) {
-            h = (h ^ u128::from(b)).wrapping_mul(PRIME);
-        }
+        let (words, rest) = part.as_chunks::<8>();
+        words.iter().for_each(|w| take(u64::from_le_bytes(*w)));
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        take(u64::from_le_bytes(last));
+        take(part.len() as u64);
     }
     h
 }
@@ -126,6 +134,22 @@ mod tests {
         }
         assert_eq!(get(&cache, "a", b"four"), (b"four".to_vec(), true));
         assert_eq!(get(&cache, "a", b"five"), (b"four".to_vec(), false));
+    }
+
+    #[test]
+    fn hashes_tell_parts_bits_and_lengths_apart() {
+        let mut seen = std::collections::HashSet::new();
+        let text = [7u8; 40];
+        for n in 0..text.len() {
+            assert!(seen.insert(hash(&[&text[..n]])));
+            assert!(seen.insert(hash(&[&text[..n], &text[n..]])));
+            for bit in 0..8 {
+                let mut changed = text;
+                changed[n] ^= 1 << bit;
+                assert!(seen.insert(hash(&[&changed])));
+            }
+        }
+        assert_ne!(hash(&[&[0]]), hash(&[&[0, 0]]));
     }
 
     #[test]

@@ -62,8 +62,6 @@ pub struct CudaDevice {
     limits: Limits,
     tuning: Option<Tuning>,
     capacity: AtomicUsize,
-    /// Whether the environment says how much images may take.
-    bounded: bool,
     choice: Choice,
     /// Tells this GPU from all others.
     address: u64,
@@ -152,7 +150,7 @@ impl CudaDevice {
                 total >> 20
             );
             let most = limit.unwrap_or(free);
-            let context_address = context.address()?;
+            let address = context.address()?;
             Ok(CudaDevice {
                 name: format!("{} (GPU {ordinal}, sm_{arch})", context.name()),
                 arch,
@@ -163,13 +161,21 @@ impl CudaDevice {
                 nvrtc,
                 tuning: None,
                 capacity: AtomicUsize::new(most - margin(most)),
-                bounded: limit.is_some(),
                 choice,
-                address: context_address,
+                address,
                 group: Mutex::default(),
             })
         };
         open().map_err(|e| unusable(format!("GPU {ordinal} cannot be used: {e}")))
+    }
+
+    /// Plans for a share of the memory: `processes` use this GPU at once. A bound set by the user stays.
+    #[must_use]
+    pub fn shared_by(mut self, processes: usize) -> CudaDevice {
+        if self.core.limit().is_none() {
+            *self.capacity.get_mut() /= processes.max(1);
+        }
+        self
     }
 
     /// Compute capability, 90 for 9.0.
@@ -445,7 +451,7 @@ impl Device for CudaDevice {
     fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
         let free = self.free_memory()?.0;
         let joined = fabric::connect(&self.core, comm, self.address, addresses)?;
-        if !self.bounded {
+        if self.core.limit().is_none() {
             let taken = free.saturating_sub(self.free_memory()?.0);
             self.capacity.store(self.capacity.load(Ordering::Relaxed).saturating_sub(taken), Ordering::Relaxed);
         }

@@ -56,6 +56,11 @@ impl Core {
         Ok(Core { stream, context, pooled, limit, used: AtomicUsize::new(0) })
     }
 
+    /// The bound that the user set.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
     fn try_allocate(&self, bytes: usize) -> (CUresult, CUdeviceptr) {
         let mut at = 0;
         // SAFETY: a pointer to a live address; the context is current.

@@ -63,6 +63,7 @@ const OPERATIONS: &[(&str, Prepare)] = &[
     ("pixel", |b| b.pixel()),
     ("sum", |b| b.sum()),
     ("minmax", |b| b.min_max()),
+    ("record", |b| b.record()),
     ("convrot", |b| b.detector(convrot)),
     ("convuv", |b| b.detector(convuv)),
     ("conv2d", |b| b.detector(conv2d)),
@@ -141,6 +142,18 @@ impl Bench {
         Ok(Box::new(move || {
             let (lo, hi) = (image.min_value(), image.max_value());
             std::hint::black_box((lo.get()?, hi.get()?));
+            Ok(())
+        }))
+    }
+
+    /// Recording a thousand operations, which nobody looks at.
+    fn record(&self) -> Result<Work> {
+        let image = self.image.clone();
+        Ok(Box::new(move || {
+            let mut sum = image.clone();
+            for _ in 0..1000 {
+                sum = (&sum + &image)?;
+            }
             Ok(())
         }))
     }

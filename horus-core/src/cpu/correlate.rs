@@ -7,10 +7,10 @@
 use super::simd::{Array, Isa, Simd, Vector};
 
 /// Filters that are evaluated together, at most.
-pub const GROUP: usize = 6;
+pub(crate) const GROUP: usize = 6;
 
 /// Sizes of groups that have a kernel: a bank of `n` filters is cut into these, largest first.
-pub fn group_size(n: usize) -> usize {
+pub(crate) fn group_size(n: usize) -> usize {
     match n {
         0..=4 => n,
         5 => 3,
@@ -21,7 +21,7 @@ pub fn group_size(n: usize) -> usize {
 
 /// Where the taps of a group lie, relative to its table of rows.
 #[derive(Clone, Copy, Debug)]
-pub enum Taps<'a> {
+pub(crate) enum Taps<'a> {
     /// A rectangle: tap (`i`, `j`) of output row `y` reads row `y + i`, `j` pixels to the right.
     Dense {
         /// Rows.
@@ -35,22 +35,22 @@ pub enum Taps<'a> {
 
 /// A group of filters over a tile.
 #[derive(Debug)]
-pub struct Bank<'a, T> {
+pub(crate) struct Bank<'a, T> {
     /// Where the taps lie.
-    pub layout: Taps<'a>,
+    pub(crate) layout: Taps<'a>,
     /// The weights in order of accumulation, those of all filters for the first tap first.
-    pub weights: &'a [T],
+    pub(crate) weights: &'a [T],
     /// For every source row that is read, the pixel `along` columns before the one under the first column of taps at
     /// the tile's first column.
-    pub rows: &'a [*const T],
+    pub(crate) rows: &'a [*const T],
     /// See `rows`.
-    pub along: usize,
+    pub(crate) along: usize,
     /// For each filter, the tile's first output pixel and the distance from row to row.
-    pub out: &'a [(*mut T, usize)],
+    pub(crate) out: &'a [(*mut T, usize)],
     /// Rows of the tile.
-    pub height: usize,
+    pub(crate) height: usize,
     /// Columns of the tile.
-    pub width: usize,
+    pub(crate) width: usize,
 }
 
 impl<T: Simd> Bank<'_, T> {
@@ -60,7 +60,7 @@ impl<T: Simd> Bank<'_, T> {
     /// There is a weight per tap and filter; the rows that the taps of the tile reach are in the table and can be read
     /// over `width` columns and the reach of the taps; the outputs can be written, and overlap nothing that is read;
     /// the machine has the instruction set.
-    pub unsafe fn run(&self, isa: Isa) {
+    pub(crate) unsafe fn run(&self, isa: Isa) {
         // SAFETY: vouched for by the caller.
         unsafe {
             match isa {

@@ -1,9 +1,11 @@
 //! The CPU as a device.
 
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, mpsc};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use super::check::check;
 use super::simd::Isa;
 use super::{map, whole};
 use crate::buffer::Pool;
@@ -13,6 +15,8 @@ use crate::kernel::Kernel;
 
 /// Freed memory kept for reuse.
 const POOL_BYTES: usize = 2 << 30;
+/// More threads than any machine has processors: what is asked for beyond is a mistake, and would exhaust the system.
+const MOST_THREADS: usize = 4096;
 
 /// The processor of this machine: kernels over host memory on a pool of threads.
 #[derive(Debug)]
@@ -28,26 +32,31 @@ impl CpuDevice {
     /// A device of `threads` threads; by default one per logical processor. A single thread is the calling one.
     ///
     /// # Errors
-    /// [`Error::Config`] for no threads, or if they cannot be started.
+    /// [`Error::Config`] for no threads, more than 4096, or if they cannot be started, and for an unknown instruction set
+    /// in the environment variable `HORUS_ISA`.
     pub fn new(threads: Option<usize>) -> Result<CpuDevice, Error> {
         let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let isa = Isa::detect()?;
         let workers = match threads {
-            0 => return Err(Error::Config("a CPU device needs at least one thread".into())),
+            0 => return Err(Error::Config("a CPU device needs at least one thread, not 0".into())),
+            n if n > MOST_THREADS => {
+                return Err(Error::Config(format!("{n} threads asked for; a CPU device has at most {MOST_THREADS}")));
+            }
             1 => None,
             n => {
                 let builder = ThreadPoolBuilder::new().num_threads(n).thread_name(|i| format!("horus-{i}"));
                 Some(builder.build().map_err(|e| Error::Config(format!("cannot start {n} threads: {e}")))?)
             }
         };
-        Ok(CpuDevice { workers, threads, isa: Isa::detect(), pool: Pool::new(POOL_BYTES) })
+        Ok(CpuDevice { workers, threads, isa, pool: Pool::new(POOL_BYTES) })
     }
 
     /// The same device restricted to an instruction set: for tests and measurements.
     ///
     /// # Panics
     /// If this machine does not have it.
-    #[must_use]
-    pub fn with_isa(mut self, isa: Isa) -> CpuDevice {
+    #[cfg(test)]
+    pub(crate) fn with_isa(mut self, isa: Isa) -> CpuDevice {
         assert!(isa.is_supported(), "this machine has no {}", isa.name());
         self.isa = isa;
         self
@@ -58,25 +67,48 @@ impl CpuDevice {
         &self.pool
     }
 
-    /// The instruction set in use.
-    pub fn isa(&self) -> Isa {
-        self.isa
-    }
-
     /// Number of threads.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
     fn here(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        check(&launch)?;
         match launch.kernel {
             Kernel::Map(_) => map::launch(launch, self.isa, self.threads),
             Kernel::MapReduce(map, how) => {
                 whole::fused::launch(launch, (map, *how), self.isa, self.threads, &self.pool)
             }
             Kernel::Source(_) => Ok(()),
-            _ => whole::launch(launch, self.isa),
+            _ => whole::launch(launch, self.isa, self.threads),
         }
+    }
+}
+
+/// Runs `work` on a worker of `pool` and waits for it.
+///
+/// [`ThreadPool::install`] would do, but for a caller that is a worker of another pool: while it waits it takes up
+/// other jobs of its own pool, and those may want the session that this one keeps locked.
+fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
+    if rayon::current_thread_index().is_none() || pool.current_thread_index().is_some() {
+        return pool.install(work);
+    }
+    let mut result = None;
+    let (done, finished) = mpsc::sync_channel::<()>(1);
+    let job: Box<dyn FnOnce() + Send + '_> = Box::new(|| result = Some(catch_unwind(AssertUnwindSafe(work))));
+    // SAFETY: the job is over, and its box with what it borrows gone, before the message arrives or the channel closes;
+    // this function neither returns nor unwinds before that.
+    let job: Box<dyn FnOnce() + Send + 'static> = unsafe { std::mem::transmute(job) };
+    pool.spawn(move || {
+        job();
+        drop(done);
+    });
+    // Nothing is ever sent: the channel closes.
+    let _ = finished.recv();
+    match result {
+        Some(Ok(result)) => result,
+        Some(Err(panic)) => resume_unwind(panic),
+        None => unreachable!("the pool runs what it is given"),
     }
 }
 
@@ -107,7 +139,7 @@ impl Device for CpuDevice {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        Ok(Memory::Host(self.pool.allocate(bytes)))
+        self.pool.try_allocate(bytes).map(Memory::Host)
     }
 
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
@@ -135,7 +167,7 @@ impl Device for CpuDevice {
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
         match &self.workers {
-            Some(pool) => pool.install(|| self.here(launch)),
+            Some(pool) => run_on(pool, || self.here(launch)),
             None => self.here(launch),
         }
     }
@@ -165,7 +197,10 @@ mod tests {
 
     #[test]
     fn a_device_tells_its_threads_and_needs_one() {
-        assert!(CpuDevice::new(Some(0)).is_err());
+        let refused = |threads: usize| CpuDevice::new(Some(threads)).unwrap_err().to_string();
+        assert_eq!(refused(0), "a CPU device needs at least one thread, not 0");
+        assert_eq!(refused(4097), "4097 threads asked for; a CPU device has at most 4096");
+        assert!(refused(usize::MAX).contains("at most 4096"));
         let d = CpuDevice::new(Some(2)).unwrap().with_isa(Isa::Portable);
         assert_eq!(d.name(), "CPU (2 threads, portable)");
     }

@@ -2,7 +2,8 @@
 //!
 //! A feed serves a chunk of columns, moving down a block of rows. Where the filters stay inside the image it hands out
 //! the image's own rows; where they reach beyond its left or right edge, or read a row pass, it keeps a ring of rows
-//! that it pads or filters once each, as they come into reach.
+//! that it pads or filters once each, as they come into reach. Filters that reach beyond a whole image have a ring of
+//! all its rows, to which the rows that continue it lead: their taps cost time, but neither memory nor row passes.
 
 use std::ops::Range;
 
@@ -52,6 +53,10 @@ pub(super) struct Feed<'a> {
     length: usize,
     /// Rows of each ring; 0 if the image's own rows do.
     capacity: usize,
+    /// Rows of the image.
+    height: usize,
+    /// Which rows of the image are in the rings, if these hold the whole image.
+    held: Option<Vec<bool>>,
     /// The first row not yet in the rings.
     next: isize,
     /// A row of the border's constant, a ring for each pass (one without passes), and a padded source row.
@@ -59,17 +64,23 @@ pub(super) struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// Elements of scratch that a feed needs for chunks of at most `width` columns, tiles of `rows` rows.
-    pub(super) fn scratch(spec: &FeedSpec, passes: &[Pass<'_>], width: usize, rows: usize) -> usize {
-        let Reach { up, down, left, right } = spec.reach;
+    /// Elements of scratch that a feed needs for chunks of at most `width` columns, tiles of `rows` rows, of an image of
+    /// `height` rows.
+    pub(super) fn scratch(spec: &FeedSpec, passes: &[Pass<'_>], width: usize, rows: usize, height: usize) -> usize {
+        let Reach { left, right, .. } = spec.reach;
         let (before, after) = Feed::widest(passes);
-        let ring = (up + down + rows) * ring_stride(width + left + right);
+        let ring = Feed::ring_rows(spec, rows).min(height) * ring_stride(width + left + right);
         ring_stride(width + left + right) + ring * passes.len().max(1) + ring_stride(width + before + after)
     }
 
     /// Bytes of rings that each column of a chunk needs.
-    pub(super) fn bytes_per_column(spec: &FeedSpec, rows: usize) -> usize {
-        (spec.reach.up + spec.reach.down + rows) * spec.stages.len().max(1) * spec.dtype.size()
+    pub(super) fn bytes_per_column(spec: &FeedSpec, rows: usize, height: usize) -> usize {
+        Feed::ring_rows(spec, rows).min(height) * spec.stages.len().max(1) * spec.dtype.size()
+    }
+
+    /// Rows that tiles of `rows` rows read at a time.
+    fn ring_rows(spec: &FeedSpec, rows: usize) -> usize {
+        spec.reach.up + spec.reach.down + rows
     }
 
     /// How far the passes read to the left and to the right.
@@ -77,23 +88,26 @@ impl<'a> Feed<'a> {
         passes.iter().fold((0, 0), |(l, r), p| (l.max(p.left), r.max(p.right)))
     }
 
-    /// A feed for columns `cols` of images of `image` columns, from row `y` on; `passes` are the row passes that it reads,
-    /// and `scratch` has room as told by [`Feed::scratch`].
+    /// A feed for columns `cols` of images of `height` rows and `width` columns, from row `y` on; `passes` are the row
+    /// passes that it reads, and `scratch` has room as told by [`Feed::scratch`].
     pub(super) fn new(
         spec: &'a FeedSpec,
         passes: &'a [Pass<'a>],
         cols: Range<usize>,
-        image: usize,
+        (height, width): (usize, usize),
         y: isize,
         rows: usize,
         scratch: *mut u8,
     ) -> Feed<'a> {
         let first = cols.start.cast_signed() - spec.reach.left.cast_signed();
         let length = cols.len() + spec.reach.left + spec.reach.right;
-        let inside = first >= 0 && first.cast_unsigned() + length <= image;
+        let inside = first >= 0 && first.cast_unsigned() + length <= width;
         let direct = inside && passes.is_empty() && !spec.copied;
-        let capacity = if direct { 0 } else { spec.reach.up + spec.reach.down + rows };
-        let feed = Feed { spec, passes, first, length, capacity, next: y - spec.reach.up.cast_signed(), scratch };
+        let rows = Feed::ring_rows(spec, rows);
+        let capacity = if direct { 0 } else { rows.min(height) };
+        let held = (capacity > 0 && rows > height).then(|| vec![false; height]);
+        let next = y - spec.reach.up.cast_signed();
+        let feed = Feed { spec, passes, first, length, capacity, height, held, next, scratch };
         if let Border::Constant(v) = spec.border {
             feed.fill_constant(v);
         }
@@ -107,9 +121,15 @@ impl<'a> Feed<'a> {
         });
     }
 
-    /// Row `y` of ring `part`; with a `part` beyond the last, row 0 of what follows the rings.
-    fn ring<T>(&self, part: usize, y: isize) -> *mut T {
-        let slot = y.rem_euclid(self.capacity.cast_signed()).cast_unsigned();
+    /// Where the rings hold what is read at row `y` of the continued image, which is row `source` of the image (or a
+    /// copy of one beyond it).
+    fn slot(&self, y: isize, source: isize) -> usize {
+        let (row, of) = if self.held.is_some() { (source, self.height) } else { (y, self.capacity) };
+        row.rem_euclid(of.cast_signed()).cast_unsigned()
+    }
+
+    /// Row `slot` of ring `part`; with a `part` beyond the last, row `slot` of what follows the rings.
+    fn ring<T>(&self, part: usize, slot: usize) -> *mut T {
         let row = 1 + part * self.capacity + slot;
         self.scratch.cast::<T>().wrapping_add(row * ring_stride(self.length))
     }
@@ -124,22 +144,26 @@ impl<'a> Feed<'a> {
         }
         let end = end + self.spec.reach.down.cast_signed();
         while self.next < end {
-            if let Some(y) = plane.resolve(self.next, self.spec.border) {
-                if self.passes.is_empty() {
-                    // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
-                    let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, self.next), self.length) };
-                    pad(plane.row(y), self.first, self.spec.border, out);
-                } else {
-                    // SAFETY: vouched for by the caller.
-                    unsafe { self.filter(plane.row(y), isa) }
-                }
-            }
+            let row = self.next;
             self.next += 1;
+            let Some(y) = plane.resolve(row, self.spec.border) else { continue };
+            let slot = self.slot(row, y);
+            if self.held.as_mut().is_some_and(|held| std::mem::replace(&mut held[slot], true)) {
+                continue;
+            }
+            if self.passes.is_empty() {
+                // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
+                let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, slot), self.length) };
+                pad(plane.row(y), self.first, self.spec.border, out);
+            } else {
+                // SAFETY: vouched for by the caller.
+                unsafe { self.filter(plane.row(y), slot, isa) }
+            }
         }
     }
 
-    /// Filters one row into the rings: the middle straight from the image, the ends from padded copies.
-    unsafe fn filter<T: Simd>(&self, row: &[T], isa: Isa) {
+    /// Filters one row into row `slot` of the rings: the middle straight from the image, the ends from padded copies.
+    unsafe fn filter<T: Simd>(&self, row: &[T], slot: usize, isa: Isa) {
         let (before, after) = Feed::widest(self.passes);
         // Columns of the feed whose filters stay inside the row.
         let from = (before.cast_signed() - self.first).max(0).cast_unsigned();
@@ -148,21 +172,21 @@ impl<'a> Feed<'a> {
         // SAFETY: vouched for by the caller; the pieces lie within the feed, and those not padded inside the row.
         unsafe {
             if from >= to {
-                self.piece(row, 0..self.length, true, isa);
+                self.piece(row, slot, 0..self.length, true, isa);
                 return;
             }
             if from > 0 {
-                self.piece(row, 0..from.max(END).min(self.length), true, isa);
+                self.piece(row, slot, 0..from.max(END).min(self.length), true, isa);
             }
-            self.piece(row, from..to, false, isa);
+            self.piece(row, slot, from..to, false, isa);
             if to < self.length {
-                self.piece(row, to.min(self.length.saturating_sub(END))..self.length, true, isa);
+                self.piece(row, slot, to.min(self.length.saturating_sub(END))..self.length, true, isa);
             }
         }
     }
 
     /// Filters columns `cols` of the feed, from a padded copy or from the row itself.
-    unsafe fn piece<T: Simd>(&self, row: &[T], cols: Range<usize>, padded: bool, isa: Isa) {
+    unsafe fn piece<T: Simd>(&self, row: &[T], slot: usize, cols: Range<usize>, padded: bool, isa: Isa) {
         let (before, after) = Feed::widest(self.passes);
         let first = self.first + cols.start.cast_signed() - before.cast_signed();
         let source = if padded {
@@ -180,7 +204,7 @@ impl<'a> Feed<'a> {
             RowFilter {
                 start: before - pass.left,
                 taps: bytemuck::cast_slice(pass.taps),
-                out: self.ring::<T>(part, self.next).wrapping_add(cols.start),
+                out: self.ring::<T>(part, slot).wrapping_add(cols.start),
             }
         };
         let filters: [RowFilter<'_, T>; rows::MOST] = std::array::from_fn(filter);
@@ -195,7 +219,9 @@ impl<'a> Feed<'a> {
         debug_assert!(along < self.length);
         match plane.resolve(y, self.spec.border) {
             None => self.scratch.cast::<T>().cast_const().wrapping_add(along),
-            Some(_) if self.capacity > 0 => self.ring::<T>(part, y).cast_const().wrapping_add(along),
+            Some(source) if self.capacity > 0 => {
+                self.ring::<T>(part, self.slot(y, source)).cast_const().wrapping_add(along)
+            }
             Some(y) => plane.row(y)[x.cast_unsigned()..].as_ptr(),
         }
     }
@@ -224,6 +250,21 @@ fn pad<T: Pixel>(row: &[T], first: isize, border: Border, out: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scratch_grows_with_the_reach_in_one_direction_only() {
+        let spec = |reach: usize| FeedSpec {
+            input: 0,
+            stages: vec![0],
+            pass_border: Border::Wrap,
+            border: Border::Wrap,
+            dtype: crate::dtype::DType::F32,
+            reach: Reach { up: reach, down: reach, left: reach, right: reach },
+            copied: false,
+        };
+        let scratch = |reach: usize| Feed::scratch(&spec(reach), &[], 128, 4, 40);
+        assert!(scratch(20_000) < 11 * scratch(2_000), "{} and {}", scratch(20_000), scratch(2_000));
+    }
 
     #[test]
     fn padding_follows_the_border_for_any_extent() {

@@ -23,7 +23,7 @@ use crate::dtype::{DType, Pixel};
 use crate::error::DeviceError;
 use crate::kernel::{InstrOp, Kernel, LeafOp, MapKernel};
 use crate::ops::neighbourhood::Layout;
-use crate::shape::Window;
+use crate::shape::{Shape, Window};
 use crate::{dispatch, dispatch_float};
 
 /// Bytes of rings that one thread keeps: they stay in the second level of the cache.
@@ -49,6 +49,10 @@ struct Job<'a> {
     output: *mut u8,
     geometry: Geometry,
     partition: Partition,
+    /// Bytes of scratch: of each feed, of one slot, of everything.
+    feed_bytes: Vec<usize>,
+    slot_bytes: usize,
+    scratch_bytes: usize,
     isa: Isa,
 }
 
@@ -57,9 +61,11 @@ unsafe impl Sync for Job<'_> {}
 
 /// Runs `kernel` on the current thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///
+/// The launch is one that [`check`](super::check::check) accepts.
+///
 /// # Errors
-/// [`DeviceError::Driver`] if a buffer is not in host memory.
-pub fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
+/// [`DeviceError::Driver`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] without room for scratch.
+pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
     let Launch { kernel: Kernel::Map(kernel), inputs, output, geometry, rows } = launch else {
         return Err(DeviceError::Driver(format!("{} is not a map", launch.kernel.name())));
     };
@@ -75,20 +81,38 @@ pub fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), Device
     let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
     let program = Program::new(kernel, &dtypes);
     let partition = partition(kernel, &program, geometry, rows, threads);
-    let job = Job { kernel, program, inputs, output: output.as_mut_ptr(), geometry, partition, isa };
+    let mut job = Job {
+        kernel,
+        program,
+        inputs,
+        output: output.as_mut_ptr(),
+        geometry,
+        partition,
+        feed_bytes: Vec::new(),
+        slot_bytes: 0,
+        scratch_bytes: 0,
+        isa,
+    };
+    job.measure();
+    let job = job;
     let blocks = rows.len().div_ceil(partition.block_rows);
     let run = |i: usize| {
         let start = rows.start + ((i % blocks) * partition.block_rows).cast_signed();
         let end = rows.end.min(start + partition.block_rows.cast_signed());
-        SCRATCH.with_borrow_mut(|scratch| job.block(i / blocks, Window::new(start, end), scratch));
+        SCRATCH.with_borrow_mut(|scratch| {
+            if scratch.len() < job.scratch_bytes {
+                *scratch = HostBuffer::try_zeroed(job.scratch_bytes)?;
+            }
+            job.block(i / blocks, Window::new(start, end), scratch);
+            Ok(())
+        })
     };
     let all = blocks * geometry.shape.channels;
     if threads <= 1 || all == 1 {
-        (0..all).for_each(run);
+        (0..all).try_for_each(run)
     } else {
-        (0..all).into_par_iter().with_max_len(1).for_each(run);
+        (0..all).into_par_iter().with_max_len(1).try_for_each(run)
     }
-    Ok(())
 }
 
 thread_local! {
@@ -112,23 +136,23 @@ fn partition(kernel: &MapKernel, program: &Program, geometry: Geometry, rows: Wi
         (false, false) => (4, 256),
     };
     let reach = program.feeds.iter().map(|f| f.reach.up + f.reach.down).max().unwrap_or(0);
-    let per_column: usize = program.feeds.iter().map(|f| Feed::bytes_per_column(f, tile_rows)).sum();
+    let height = geometry.shape.height;
+    let per_column: usize = program.feeds.iter().map(|f| Feed::bytes_per_column(f, tile_rows, height)).sum();
     // Blocks restart their rings, so they are several times the reach, unless threads would idle.
     let fair = total.div_ceil(threads);
     let fine = if threads == 1 { fair } else { total.div_ceil(threads * 4) };
-    let block_rows = fine.max(4 * reach).min(fair).next_multiple_of(tile_rows);
+    let block_rows = fine.max(reach.saturating_mul(4)).min(fair).next_multiple_of(tile_rows);
     let most = (RING_BYTES / per_column.max(1)).clamp(tile, 8 * tile);
-    // Wide enough for the chunks at the edges, too.
+    // Wide enough for the chunks at the edges, too, but no wider than the image.
     let sides = program.feeds.iter().map(|f| f.reach.left.max(f.reach.right)).max().unwrap_or(0);
-    let chunk = width.div_ceil(width.div_ceil(most)).max(sides).next_multiple_of(END);
+    let chunk = width.div_ceil(width.div_ceil(most)).max(sides.min(width)).next_multiple_of(END);
     Partition { block_rows, chunk, tile_rows, tile }
 }
 
-/// A cut of `scratch` into feeds and slots.
+/// A cut of the scratch into feeds and slots.
 struct Scratch<'a> {
     feeds: Vec<Feed<'a>>,
     slots: *mut u8,
-    slot_bytes: usize,
 }
 
 /// The tile that is computed, and its scratch.
@@ -137,7 +161,6 @@ struct Spot {
     cols: Range<usize>,
     channel: usize,
     slots: *mut u8,
-    slot_bytes: usize,
 }
 
 impl Job<'_> {
@@ -148,38 +171,40 @@ impl Job<'_> {
         Plane::new(&all[channel * n..(channel + 1) * n], geometry.shape.height, geometry.shape.width, geometry.window)
     }
 
-    /// Computes rows `rows` of plane `channel`.
+    /// Finds out how much scratch a block needs.
+    fn measure(&mut self) {
+        let p = self.partition;
+        let height = self.geometry.shape.height;
+        let scratch = |f: &FeedSpec| Feed::scratch(f, &self.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
+        self.feed_bytes = self.program.feeds.iter().map(scratch).collect();
+        self.slot_bytes = (p.tile_rows * p.tile * self.program.element).next_multiple_of(64) + 192;
+        self.scratch_bytes = self.slot_bytes * self.program.slots + self.feed_bytes.iter().sum::<usize>();
+    }
+
+    /// Computes rows `rows` of plane `channel`, with scratch as measured.
     fn block(&self, channel: usize, rows: Window, scratch: &mut HostBuffer) {
         let p = self.partition;
-        let width = self.geometry.shape.width;
-        let slot_bytes = (p.tile_rows * p.tile * self.program.element).next_multiple_of(64) + 192;
-        let passes: Vec<Vec<Pass<'_>>> = self.program.feeds.iter().map(|f| self.passes(f)).collect();
-        let sizes: Vec<usize> = (self.program.feeds.iter().zip(&passes))
-            .map(|(f, passes)| Feed::scratch(f, passes, p.chunk, p.tile_rows) * f.dtype.size())
-            .collect();
-        let need = slot_bytes * self.program.slots + sizes.iter().sum::<usize>();
-        if scratch.len() < need {
-            *scratch = HostBuffer::zeroed(need);
-        }
+        let Shape { height, width, .. } = self.geometry.shape;
         let base = scratch.bytes_mut().as_mut_ptr();
-        let slots = base.wrapping_add(sizes.iter().sum());
+        let slots = base.wrapping_add(self.feed_bytes.iter().sum());
         if self.program.is_pointwise() {
             let n = rows.len() * width;
             for start in (0..n).step_by(p.tile) {
                 let cols = start..n.min(start + p.tile);
-                let at = Spot { rows: Window::new(rows.start, rows.start + 1), cols, channel, slots, slot_bytes };
+                let at = Spot { rows: Window::new(rows.start, rows.start + 1), cols, channel, slots };
                 self.tile(&at, &[], 0);
             }
             return;
         }
+        let passes: Vec<Vec<Pass<'_>>> = self.program.feeds.iter().map(|f| self.passes(f)).collect();
         for cols in self.chunks() {
             let mut at = base;
-            let mut feeds: Vec<Feed<'_>> = Vec::with_capacity(sizes.len());
-            for ((spec, passes), size) in self.program.feeds.iter().zip(&passes).zip(&sizes) {
-                feeds.push(Feed::new(spec, passes, cols.clone(), width, rows.start, p.tile_rows, at));
+            let mut feeds: Vec<Feed<'_>> = Vec::with_capacity(passes.len());
+            for ((spec, passes), size) in self.program.feeds.iter().zip(&passes).zip(&self.feed_bytes) {
+                feeds.push(Feed::new(spec, passes, cols.clone(), (height, width), rows.start, p.tile_rows, at));
                 at = at.wrapping_add(*size);
             }
-            self.chunk(channel, rows, cols, Scratch { feeds, slots, slot_bytes });
+            self.chunk(channel, rows, cols, Scratch { feeds, slots });
         }
     }
 
@@ -232,7 +257,6 @@ impl Job<'_> {
                     cols: x..cols.end.min(x + p.tile),
                     channel,
                     slots: scratch.slots,
-                    slot_bytes: scratch.slot_bytes,
                 };
                 self.tile(&tile, &tables, x - cols.start);
             }
@@ -258,7 +282,7 @@ impl Job<'_> {
         let element =
             |geometry: &Geometry, channel: usize| (geometry.row(channel, at.rows.start) + at.cols.start) * dtype.size();
         match place {
-            Place::Slot(s) => (at.slots.wrapping_add(s * at.slot_bytes), Some(at.cols.len())),
+            Place::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
             Place::Constant(c) => (self.program.constants[c].bytes().as_ptr().cast_mut(), None),
             Place::Plane(i, c) => {
                 let Input { memory, geometry } = &self.inputs[i];

@@ -8,15 +8,15 @@ use crate::ops::pixel::PixelOp;
 use crate::{dispatch, pixel_ops};
 
 /// Elements that are computed at a time, and the length to which a constant operand is repeated.
-pub const RUN: usize = 64;
+pub(crate) const RUN: usize = 64;
 
 /// An operand: where it starts, and whether it is a constant repeated [`RUN`] times rather than a run of pixels.
 #[derive(Clone, Copy, Debug)]
-pub struct Operand {
+pub(crate) struct Operand {
     /// The first element.
-    pub at: *const u8,
+    pub(crate) at: *const u8,
     /// Whether the same [`RUN`] elements are read again and again.
-    pub constant: bool,
+    pub(crate) constant: bool,
 }
 
 impl Operand {
@@ -152,7 +152,7 @@ pixel_ops!(interpreter);
 /// # Safety
 /// The operands have `n` elements of the type that `op` takes there (constants: [`RUN`]), `out` has room for `n` results
 /// and overlaps no operand, all are aligned for their type, and the machine has the instruction set.
-pub unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Operand; 3], out: *mut u8, n: usize) {
+pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Operand; 3], out: *mut u8, n: usize) {
     // SAFETY: vouched for by the caller.
     dispatch!(dtype, T => unsafe { typed::<T>(op, isa, args, out, n) })
 }
@@ -161,7 +161,7 @@ pub unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Operand; 3], ou
 ///
 /// # Safety
 /// As for [`apply`], for the first operand.
-pub unsafe fn convert(from: DType, to: DType, isa: Isa, args: &[Operand; 3], out: *mut u8, n: usize) {
+pub(crate) unsafe fn convert(from: DType, to: DType, isa: Isa, args: &[Operand; 3], out: *mut u8, n: usize) {
     // SAFETY: vouched for by the caller.
     unsafe { convert::run(from, to, isa, args, out, n) }
 }

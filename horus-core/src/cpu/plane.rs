@@ -7,32 +7,32 @@ use crate::shape::{Border, Window};
 
 /// One plane of an input: the rows of `window` out of an image of `height x width`.
 #[derive(Clone, Copy, Debug)]
-pub struct Plane<'a, T> {
+pub(crate) struct Plane<'a, T> {
     data: &'a [T],
     /// Rows of the whole image.
-    pub height: usize,
+    pub(crate) height: usize,
     /// Columns.
-    pub width: usize,
+    pub(crate) width: usize,
     /// The rows held.
-    pub window: Window,
+    pub(crate) window: Window,
 }
 
 impl<'a, T: Pixel> Plane<'a, T> {
     /// A plane over `data`, which holds the rows of `window`.
-    pub fn new(data: &'a [T], height: usize, width: usize, window: Window) -> Plane<'a, T> {
-        debug_assert_eq!(data.len(), window.len() * width);
+    pub(crate) fn new(data: &'a [T], height: usize, width: usize, window: Window) -> Plane<'a, T> {
+        assert_eq!(data.len(), window.len() * width, "a plane holds the rows of its window");
         Plane { data, height, width, window }
     }
 
     /// All rows held, one after the other.
     #[inline]
-    pub fn data(&self) -> &'a [T] {
+    pub(crate) fn data(&self) -> &'a [T] {
         self.data
     }
 
     /// Row `y`, which must be held.
     #[inline]
-    pub fn row(&self, y: isize) -> &'a [T] {
+    pub(crate) fn row(&self, y: isize) -> &'a [T] {
         debug_assert!(self.window.contains(y), "row {y} is not in {}", self.window);
         let at = (y - self.window.start).cast_unsigned() * self.width;
         &self.data[at..at + self.width]
@@ -41,7 +41,7 @@ impl<'a, T: Pixel> Plane<'a, T> {
     /// The held row that is read at image row `y`, or `None` where the border's constant is read. A wrapped row beyond
     /// the image is read as such when it is held.
     #[inline]
-    pub fn resolve(&self, y: isize, border: Border) -> Option<isize> {
+    pub(crate) fn resolve(&self, y: isize, border: Border) -> Option<isize> {
         let inside = 0 <= y && y < self.height.cast_signed();
         if inside || (border == Border::Wrap && self.window.contains(y)) {
             return Some(y);
@@ -49,9 +49,9 @@ impl<'a, T: Pixel> Plane<'a, T> {
         border.map(y, self.height).map(usize::cast_signed)
     }
 
-    /// The pixel read at (`y`, `x`): the slow way, for edges.
-    #[inline]
-    pub fn pixel(&self, y: isize, x: isize, border: Border) -> T {
+    /// The pixel read at (`y`, `x`): the slow way.
+    #[cfg(test)]
+    pub(crate) fn pixel(&self, y: isize, x: isize, border: Border) -> T {
         match (self.resolve(y, border), border.map(x, self.width)) {
             (Some(y), Some(x)) => self.row(y)[x],
             _ => border.constant().map_or(T::ZERO, T::from_scalar),
@@ -62,21 +62,21 @@ impl<'a, T: Pixel> Plane<'a, T> {
 /// A rectangle of an output: rows `rows` and columns `cols`, stored in `out` with `stride` elements from row to row.
 /// Element (`y`, `x`) is `out[(y - rows.start) * stride + (x - cols.start)]`.
 #[derive(Debug)]
-pub struct Tile<'a, T> {
+pub(crate) struct Tile<'a, T> {
     /// Where to write.
-    pub out: &'a mut [T],
+    pub(crate) out: &'a mut [T],
     /// Elements from row to row.
-    pub stride: usize,
+    pub(crate) stride: usize,
     /// Image rows of the tile.
-    pub rows: Window,
+    pub(crate) rows: Window,
     /// Image columns of the tile.
-    pub cols: Range<usize>,
+    pub(crate) cols: Range<usize>,
 }
 
 impl<T: Pixel> Tile<'_, T> {
     /// The part of row `y` inside the tile.
     #[inline]
-    pub fn row_mut(&mut self, y: isize) -> &mut [T] {
+    pub(crate) fn row_mut(&mut self, y: isize) -> &mut [T] {
         let at = (y - self.rows.start).cast_unsigned() * self.stride;
         &mut self.out[at..at + self.cols.len()]
     }

@@ -4,13 +4,13 @@
 //! of an [`Isa`]. All implementations round alike (one rounding per fused multiply-add), so the choice of instruction
 //! set never changes a bit.
 
-use std::sync::OnceLock;
-
 use crate::dtype::Float;
+use crate::error::Error;
 
-/// An instruction set that kernels are instantiated for.
+/// An instruction set that kernels are instantiated for. Kernels are only given one that the machine has: from
+/// [`Isa::detect`], or after asking [`Isa::is_supported`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isa {
+pub(crate) enum Isa {
     /// Whatever the compiler's target guarantees.
     Portable,
     /// AVX2 with FMA.
@@ -21,30 +21,38 @@ pub enum Isa {
 
 impl Isa {
     /// All instruction sets, least first.
-    pub const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+    const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
 
-    /// The best instruction set of this machine, found once. The environment variable `HORUS_ISA` (`portable`, `avx2` or
-    /// `avx512`) lowers it; a value above what the machine has, or an unknown one, changes nothing.
-    pub fn detect() -> Isa {
-        static BEST: OnceLock<Isa> = OnceLock::new();
-        *BEST.get_or_init(|| {
-            let asked = match std::env::var("HORUS_ISA").as_deref() {
-                Ok("portable") => Isa::Portable,
-                Ok("avx2") => Isa::Avx2,
-                _ => Isa::Avx512,
-            };
-            let fits = |isa: &Isa| *isa as u8 <= asked as u8 && isa.is_supported();
-            Isa::ALL.into_iter().rev().find(fits).unwrap_or(Isa::Portable)
-        })
+    /// The best instruction set of this machine. The environment variable `HORUS_ISA` (`portable`, `avx2` or `avx512`)
+    /// lowers it; a value above what the machine has changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for another value.
+    pub(crate) fn detect() -> Result<Isa, Error> {
+        let asked = std::env::var_os("HORUS_ISA").unwrap_or_default();
+        let asked = Isa::asked(&asked.to_string_lossy())?;
+        let fits = |isa: &Isa| *isa as u8 <= asked as u8 && isa.is_supported();
+        Ok(Isa::ALL.into_iter().rev().find(fits).unwrap_or(Isa::Portable))
+    }
+
+    /// The instruction set that a setting allows.
+    fn asked(setting: &str) -> Result<Isa, Error> {
+        match setting {
+            "portable" => Ok(Isa::Portable),
+            "avx2" => Ok(Isa::Avx2),
+            "avx512" | "" => Ok(Isa::Avx512),
+            other => Err(Error::Config(format!("HORUS_ISA={other}: expected portable, avx2 or avx512"))),
+        }
     }
 
     /// Every instruction set that this machine has, least first.
-    pub fn available() -> Vec<Isa> {
+    #[cfg(test)]
+    pub(crate) fn available() -> Vec<Isa> {
         Isa::ALL.into_iter().filter(|i| i.is_supported()).collect()
     }
 
     /// Whether this machine has the instruction set.
-    pub fn is_supported(self) -> bool {
+    pub(crate) fn is_supported(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
             let avx2 = || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
@@ -67,7 +75,7 @@ impl Isa {
     }
 
     /// Name for the user.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Isa::Portable => "portable",
             Isa::Avx2 => "AVX2",
@@ -77,7 +85,7 @@ impl Isa {
 }
 
 /// A vector of `LANES` pixels.
-pub trait Vector: Copy {
+pub(crate) trait Vector: Copy {
     /// What the lanes hold.
     type Elem: Float;
     /// Number of lanes.
@@ -110,7 +118,7 @@ pub trait Vector: Copy {
 
 /// A vector of the compiler's making, for any machine.
 #[derive(Clone, Copy, Debug)]
-pub struct Array<T, const N: usize>([T; N]);
+pub(crate) struct Array<T, const N: usize>([T; N]);
 
 impl<T: Float, const N: usize> Vector for Array<T, N> {
     type Elem = T;
@@ -137,7 +145,7 @@ impl<T: Float, const N: usize> Vector for Array<T, N> {
 }
 
 /// The vectors of a float type.
-pub trait Simd: Float {
+pub(crate) trait Simd: Float {
     /// Of the portable instruction set.
     type Portable: Vector<Elem = Self>;
     /// Of AVX2.
@@ -173,7 +181,7 @@ mod x86 {
     macro_rules! vector {
         ($name:ident, $elem:ident, $lanes:literal, $raw:ident, $splat:ident, $load:ident, $store:ident, $fma:ident) => {
             #[derive(Clone, Copy, Debug)]
-            pub struct $name($raw);
+            pub(crate) struct $name($raw);
 
             impl Vector for $name {
                 type Elem = $elem;
@@ -215,7 +223,15 @@ mod tests {
 
     #[test]
     fn the_detected_instruction_set_is_available() {
-        assert!(Isa::available().contains(&Isa::detect()));
+        assert!(Isa::available().contains(&Isa::detect().unwrap()));
         assert_eq!(Isa::available()[0], Isa::Portable);
+    }
+
+    #[test]
+    fn an_unknown_instruction_set_is_an_error() {
+        assert_eq!(Isa::asked("avx2").unwrap(), Isa::Avx2);
+        assert_eq!(Isa::asked("").unwrap(), Isa::Avx512);
+        let error = Isa::asked("sse9").unwrap_err().to_string();
+        assert!(error.contains("HORUS_ISA=sse9: expected portable"), "{error}");
     }
 }

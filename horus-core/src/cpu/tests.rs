@@ -315,6 +315,40 @@ fn stages_and_columns_match_the_definition() {
 }
 
 #[test]
+fn filters_larger_than_the_image_match_the_definition() {
+    let mut r = Random(5);
+    let dtype = DType::F32;
+    for border in borders(dtype) {
+        for (sh, sw, n) in [(9, 11, 121), (1, 37, 150), (29, 1, 90), (30, 5, 31)] {
+            let stages = vec![Stage { input: 0, filter: Filter::row(taps(&mut r, n)), border }];
+            let column = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(&mut r, n)), border);
+            let dense = LeafOp::Correlate(Source::Input(0), Filter::dense(n, 3, taps(&mut r, 3 * n)), border);
+            let leaves = [column, dense].map(|op| Leaf { op, dtype }).to_vec();
+            let k = total(MapKernel { inputs: 1, stages, leaves, ..MapKernel::default() }, dtype);
+            let input = Picture::random(Shape::new(sh, sw, 1), dtype, 7);
+            check(&k, &[input], dtype, &format!("{n} taps on {sh}x{sw} {border}"));
+        }
+    }
+}
+
+/// Its cost once grew with the square of the number of taps: to minutes.
+#[test]
+fn a_filter_larger_than_the_image_costs_its_taps() {
+    let mut r = Random(6);
+    let (dtype, border) = (DType::F32, Border::Reflect101);
+    let d = CpuDevice::new(Some(1)).unwrap();
+    for shape in [Shape::new(40, 50, 1), Shape::new(1, 300, 1), Shape::new(300, 1, 1)] {
+        let stages = vec![Stage { input: 0, filter: Filter::row(taps(&mut r, 80_001)), border }];
+        let op = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(&mut r, 80_001)), border);
+        let k = total(MapKernel { inputs: 1, stages, leaves: vec![Leaf { op, dtype }], ..MapKernel::default() }, dtype);
+        let start = std::time::Instant::now();
+        let input = [Picture::random(shape, dtype, 8)];
+        run(&d, &Kernel::Map(k), &input, shape, dtype, Window::whole(shape.height));
+        assert!(start.elapsed().as_secs() < 10, "{shape}: {:?}", start.elapsed());
+    }
+}
+
+#[test]
 fn every_pixel_operation_matches_its_definition() {
     for dtype in DType::ALL {
         for row in TABLE {
@@ -448,5 +482,45 @@ fn leaves_of_all_kinds_meet_in_one_kernel() {
             check(&total(k, dtype), &input(), dtype, &format!("{:?}", l.op));
         }
         check(&total(MapKernel { inputs: 1, leaves, ..MapKernel::default() }, dtype), &input(), dtype, "all leaves");
+    }
+}
+
+#[test]
+fn launches_that_do_not_fit_are_refused() {
+    let (shape, dtype) = (Shape::new(8, 9, 1), DType::F32);
+    let input = Picture::random(shape, dtype, 1);
+    let filter = LeafOp::Correlate(Source::Input(0), Filter::column(vec![1.0; 5]), Border::Replicate);
+    let kernel = |op, dtype| {
+        let leaves = vec![Leaf { op, dtype }];
+        Kernel::Map(MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
+    };
+    let d = CpuDevice::new(Some(1)).unwrap();
+    let launch = |kernel: &Kernel, input: Geometry, memory: &Memory, output: Geometry, bytes: usize, rows: Window| {
+        let inputs = [Input { memory, geometry: input }];
+        let mut output_memory = Memory::Host(HostBuffer::zeroed(bytes));
+        let launch = Launch { kernel, inputs: &inputs, output: &mut output_memory, geometry: output, rows };
+        d.launch(launch).map_err(|e| e.to_string())
+    };
+    let (good, rows, bytes) = (input.geometry, Window::new(2, 6), input.geometry.bytes());
+    let part = |start, end| Geometry { window: Window::new(start, end), ..good };
+    let of = |height, width, channels| Geometry { shape: Shape::new(height, width, channels), ..good };
+    let k = kernel(filter, dtype);
+    assert_eq!(launch(&k, good, &input.memory, good, bytes, rows), Ok(()));
+    assert_eq!(launch(&k, part(0, 8), &input.memory, part(2, 6), bytes / 2, rows), Ok(()));
+    let cases = [
+        ("a small output", launch(&k, good, &input.memory, good, bytes - 1, rows)),
+        ("a small input", launch(&k, of(8, 10, 1), &input.memory, good, bytes, rows)),
+        ("rows beyond the output", launch(&k, good, &input.memory, part(2, 5), bytes, rows)),
+        ("rows beyond the image", launch(&k, good, &input.memory, part(2, 10), bytes, Window::new(2, 10))),
+        ("too few input rows", launch(&k, part(1, 8), &input.memory, good, bytes, rows)),
+        ("narrow input", launch(&k, of(8, 8, 1), &input.memory, good, bytes, rows)),
+        ("fewer channels", launch(&k, good, &input.memory, of(8, 9, 2), 2 * bytes, rows)),
+        ("an endless window", launch(&k, part(0, isize::MAX), &input.memory, good, bytes, rows)),
+        ("another type", launch(&kernel(LeafOp::Load(0), DType::F64), good, &input.memory, good, bytes, rows)),
+        ("no such plane", launch(&kernel(LeafOp::LoadChannel(0, 1), dtype), good, &input.memory, good, bytes, rows)),
+        ("no such input", launch(&kernel(LeafOp::Load(1), dtype), good, &input.memory, good, bytes, rows)),
+    ];
+    for (what, result) in cases {
+        assert!(result.is_err(), "{what}");
     }
 }

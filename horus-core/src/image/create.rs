@@ -12,7 +12,8 @@ use crate::graph::Op;
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Making images. Every rank gives the same pixels; to read a picture once, see [`Image::open`].
+/// Making images. Every rank gives the same pixels; to read a picture once, see [`Image::open`]. Images larger than the
+/// memory are errors when their pixels are given, or when they are evaluated.
 impl<T: Pixel> Image<T> {
     /// An image of one channel from its pixels in row-major order.
     ///
@@ -141,7 +142,14 @@ pub(super) fn source<T: Pixel>(
     site: Site,
 ) -> Result<Image<T>> {
     check_shape::<T>(op, shape, site)?;
-    let mut pixels = HostBuffer::zeroed(shape.len() * size_of::<T>());
+    let mut pixels = HostBuffer::try_zeroed(shape.len() * size_of::<T>()).map_err(|source| {
+        let error = Error::Device { op: format!("{op} (at {site})"), device: session.device_name(), source };
+        // Other ranks may have had the memory, and would wait for this one.
+        if session.ranks() > 1 {
+            session.comm().abort(&error.to_string());
+        }
+        error
+    })?;
     fill(pixels.as_mut_slice());
     Ok(Image::from_handle(session.source(shape, T::DTYPE, pixels, site)))
 }

@@ -101,7 +101,7 @@ fn planes<T: Pixel>(pixels: &[T], height: usize, width: usize, channels: usize) 
     if pixels.len() != shape.len() {
         return Err(format!("{} samples for {shape} pixels", pixels.len()));
     }
-    let mut buffer = HostBuffer::zeroed(size_of_val(pixels));
+    let mut buffer = HostBuffer::try_zeroed(size_of_val(pixels)).map_err(|e| e.to_string())?;
     for (c, plane) in buffer.as_mut_slice::<T>().chunks_exact_mut(shape.area()).enumerate() {
         plane.iter_mut().zip(pixels[c..].iter().step_by(channels)).for_each(|(to, from)| *to = *from);
     }

@@ -19,7 +19,7 @@ mod save;
 use std::panic::Location;
 use std::path::Path;
 
-pub use save::{Depth, SaveOptions, Scale, Scaling};
+pub use save::{Depth, SaveOptions, Scale, Scaling, replace};
 
 use crate::agree::agree_on;
 use crate::buffer::HostBuffer;

@@ -157,8 +157,12 @@ fn sample<T: Pixel>(pixels: &[T], shape: Shape, options: &SaveOptions) -> (Sampl
     (samples, scale)
 }
 
-/// Writes a temporary file in the target's folder and renames it to the target.
-fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Result<(), String>) -> Result<(), String> {
+/// Writes a temporary file in the target's folder and renames it to the target, so that a failure leaves no half-written
+/// file.
+///
+/// # Errors
+/// The reason in words.
+pub fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Result<(), String>) -> Result<(), String> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let text = |e: std::io::Error| e.to_string();
     let mut builder = tempfile::Builder::new();

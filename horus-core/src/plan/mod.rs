@@ -305,7 +305,11 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, s) in self.steps.iter().enumerate() {
             write!(f, "{i:4}  {}", self.describe(&s.action))?;
-            if s.why.is_empty() { writeln!(f)? } else { writeln!(f, "    [{}]", s.why)? }
+            match s.action {
+                _ if !s.why.is_empty() => writeln!(f, "    [{}]", s.why)?,
+                Action::Launch { node, .. } => writeln!(f, "    [asked for at {}]", self.graph.node(node).site)?,
+                _ => writeln!(f)?,
+            }
         }
         let c = self.counts();
         writeln!(

@@ -10,7 +10,13 @@ use crate::shape::Border;
 
 /// Computes a generalized convolution: per pixel, the values of the window combined with the weights and reduced in
 /// the order of the offsets, in the arithmetic of `T`.
-pub fn generalized<T: Pixel>(plane: &Plane<'_, T>, g: &Generalized, border: Border, tile: &mut Tile<'_, T>, isa: Isa) {
+pub(crate) fn generalized<T: Pixel>(
+    plane: &Plane<'_, T>,
+    g: &Generalized,
+    border: Border,
+    tile: &mut Tile<'_, T>,
+    isa: Isa,
+) {
     let mut scratch = Vec::new();
     let taps: Vec<Tap<T>> = (g.window.offsets().into_iter().zip(g.window.taps()))
         .map(|((dy, dx), &weight)| Tap { dy, dx, weight: T::from_f64(weight) })
@@ -242,7 +248,7 @@ mod tests {
                 let g = Generalized { window: window.clone(), combine: Combine::Pixel, reduce };
                 let mut all = vec![1.0; h * w];
                 let mut tile = Tile { out: &mut all, stride: w, rows: Window::whole(h), cols: 0..w };
-                generalized(&whole(&image, h, w), &g, border, &mut tile, Isa::detect());
+                generalized(&whole(&image, h, w), &g, border, &mut tile, Isa::detect().unwrap());
                 for (rows, cols) in [(Window::new(60, 140), 0..700), (Window::new(0, 3), 690..700)] {
                     let reach = g.window.reach();
                     // Wrapped rows are held as such; mirrored ones lie on the other side of the tile.
@@ -258,7 +264,7 @@ mod tests {
                         &g,
                         border,
                         &mut Tile { out: &mut part, stride, rows, cols: cols.clone() },
-                        Isa::detect(),
+                        Isa::detect().unwrap(),
                     );
                     for (y, part) in (rows.start as usize..).zip(part.chunks(stride)).take(rows.len()) {
                         assert_same(&part[..cols.len()], &all[y * w..][cols.clone()], &format!("{g:?} row {y}"));

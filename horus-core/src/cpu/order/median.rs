@@ -15,7 +15,13 @@ const WIRES: usize = 25;
 
 /// Computes the median of the window around each pixel of `tile`: its values in row-major order, passed through
 /// [`median_network`].
-pub fn median<T: Pixel>(plane: &Plane<'_, T>, size: MedianSize, border: Border, tile: &mut Tile<'_, T>, isa: Isa) {
+pub(crate) fn median<T: Pixel>(
+    plane: &Plane<'_, T>,
+    size: MedianSize,
+    border: Border,
+    tile: &mut Tile<'_, T>,
+    isa: Isa,
+) {
     let side = 2 * size.radius() + 1;
     let network = median_network(side * side);
     for_each_block(plane, size.reach(), border, tile, |patch, block| {
@@ -115,12 +121,12 @@ mod tests {
         for border in [Border::Reflect, Border::Wrap] {
             let mut all = vec![0; h * w];
             let mut tile = Tile { out: &mut all, stride: w, rows: Window::whole(h), cols: 0..w };
-            median(&whole(&image, h, w), MedianSize::Five, border, &mut tile, Isa::detect());
+            median(&whole(&image, h, w), MedianSize::Five, border, &mut tile, Isa::detect().unwrap());
             let window = if border == Border::Wrap { rows.grown(2, 2) } else { rows.grown(2, 2).clipped(h) };
             let held = rows_of(&image, h, w, window);
             let mut part = vec![0; 6 * 64];
             let mut tile = Tile { out: &mut part, stride: 64, rows, cols: cols.clone() };
-            median(&Plane::new(&held, h, w, window), MedianSize::Five, border, &mut tile, Isa::detect());
+            median(&Plane::new(&held, h, w, window), MedianSize::Five, border, &mut tile, Isa::detect().unwrap());
             for (part, all) in part.chunks(64).zip(all.chunks(w)) {
                 assert_eq!(part, &all[cols.clone()]);
             }

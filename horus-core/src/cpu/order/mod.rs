@@ -5,8 +5,8 @@ mod median;
 #[cfg(target_arch = "x86_64")]
 mod network;
 
-pub use self::generalized::generalized;
-pub use self::median::median;
+pub(crate) use self::generalized::generalized;
+pub(crate) use self::median::median;
 
 use super::plane::{Plane, Tile};
 use crate::dtype::Pixel;
@@ -14,7 +14,7 @@ use crate::ops::geometric::Flip;
 
 /// Writes the mirror image: output (`y`, `x`) is the input at (`h - 1 - y` if rows are reversed, `w - 1 - x` if columns
 /// are). The plane holds those rows.
-pub fn flip<T: Pixel>(plane: &Plane<'_, T>, flip: Flip, tile: &mut Tile<'_, T>) {
+pub(crate) fn flip<T: Pixel>(plane: &Plane<'_, T>, flip: Flip, tile: &mut Tile<'_, T>) {
     let cols = tile.cols.clone();
     for y in tile.rows.start..tile.rows.end {
         let row = plane.row(if flip.rows() { plane.height.cast_signed() - 1 - y } else { y });

@@ -26,7 +26,7 @@ use crate::shape::{Border, Window};
 ///
 /// The plane holds every row that is read (see [`Affine::footprint`]). A constant border takes part in the
 /// interpolation. Tiles of some 64 columns keep the input lines of neighbouring output rows in the first-level cache.
-pub fn warp<T: Pixel>(
+pub(crate) fn warp<T: Pixel>(
     plane: &Plane<'_, T>,
     map: &Affine,
     how: Interpolation,

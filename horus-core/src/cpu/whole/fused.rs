@@ -47,15 +47,16 @@ pub(crate) fn launch(
         let start = rows.start + (k * height).cast_signed();
         let window = Window::new(start, rows.end.min(start + height.cast_signed()));
         let values = Geometry { shape, dtype, window };
-        let mut scratch = Memory::Host(pool.allocate(values.bytes()));
+        let mut scratch = Memory::Host(pool.try_allocate(values.bytes())?);
         let part = Launch { kernel: &kernel, inputs: images, output: &mut scratch, geometry: values, rows: window };
         map::launch(part, isa, 1)?;
         let column = Geometry { window, ..geometry };
-        let mut results = Memory::Host(pool.allocate(column.bytes()));
+        let mut results = Memory::Host(pool.try_allocate(column.bytes())?);
         let host = scratch.host().ok_or_else(super::foreign)?;
         dispatch!(dtype, T => {
             let view = View { data: host.as_slice::<T>(), geometry: values };
-            rows::reduce(isa, how, view, || Ok(mean), &mut results, &column, window)?;
+            let how = rows::How { reduce: how, isa, threads: 1 };
+            rows::reduce(how, view, || Ok(mean), &mut results, &column, window)?;
         });
         Ok((column, results))
     };

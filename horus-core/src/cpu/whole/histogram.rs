@@ -17,8 +17,15 @@ pub(super) struct Bins {
     pub(super) bins: usize,
 }
 
-/// Counts the pixels of rows `rows` of all planes of `input` into `out`, which has one element per bin.
-pub(super) fn count<T: Pixel>(isa: Isa, input: View<'_, T>, bins: Bins, out: &mut [f64], rows: Window) {
+/// Counts the pixels of rows `rows` of all planes of `input` into `out`, which has one element per bin, on a number of
+/// threads.
+pub(super) fn count<T: Pixel>(
+    (isa, threads): (Isa, usize),
+    input: View<'_, T>,
+    bins: Bins,
+    out: &mut [f64],
+    rows: Window,
+) {
     let width = input.geometry.shape.width;
     let n = grain(width);
     let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.channels)
@@ -30,16 +37,17 @@ pub(super) fn count<T: Pixel>(isa: Isa, input: View<'_, T>, bins: Bins, out: &mu
     };
     // One counter too many, for what lies in no bin.
     let none = || vec![0u64; bins.bins + 1];
-    let counted = tasks
-        .into_par_iter()
-        .fold(none, |mut counts, (c, y)| {
-            let plane = input.plane(c);
-            for y in y..rows.end.min(y + n.cast_signed()) {
-                count_pixels(plane.row(y), bins, &mut counts, isa);
-            }
-            counts
-        })
-        .reduce(none, add);
+    let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
+        let plane = input.plane(c);
+        for y in y..rows.end.min(y + n.cast_signed()) {
+            count_pixels(plane.row(y), bins, &mut counts, isa);
+        }
+        counts
+    };
+    let counted = match threads {
+        0 | 1 => tasks.into_iter().fold(none(), part),
+        _ => tasks.into_par_iter().fold(none, part).reduce(none, add),
+    };
     out[..bins.bins].iter_mut().zip(counted).for_each(|(o, n)| *o = n as f64);
 }
 

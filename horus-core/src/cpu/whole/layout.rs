@@ -1,8 +1,6 @@
 //! Kernels that only move pixels: merging planes and transposition.
 
-use rayon::prelude::*;
-
-use super::{GRAIN, View, grain};
+use super::{GRAIN, View, each_chunk, grain};
 use crate::device::Geometry;
 use crate::dtype::Pixel;
 use crate::shape::Window;
@@ -14,7 +12,13 @@ const SQUARE: usize = 16;
 const BLOCK: usize = 64;
 
 /// Rows `rows` of input `k` to plane `k` of the output.
-pub(super) fn merge<T: Pixel>(inputs: &[View<'_, T>], out: &mut [T], geometry: &Geometry, rows: Window) {
+pub(super) fn merge<T: Pixel>(
+    inputs: &[View<'_, T>],
+    out: &mut [T],
+    geometry: &Geometry,
+    rows: Window,
+    threads: usize,
+) {
     let width = geometry.shape.width;
     if rows.is_empty() || width == 0 {
         return;
@@ -23,12 +27,18 @@ pub(super) fn merge<T: Pixel>(inputs: &[View<'_, T>], out: &mut [T], geometry: &
         let (from, to) = (input.geometry.row(0, rows.start), geometry.row(c, rows.start));
         let n = rows.len() * width;
         let (from, to) = (&input.data[from..from + n], &mut out[to..to + n]);
-        to.par_chunks_mut(GRAIN).zip(from.par_chunks(GRAIN)).for_each(|(to, from)| to.copy_from_slice(from));
+        each_chunk(threads, to, GRAIN, |k, to| to.copy_from_slice(&from[k * GRAIN..][..to.len()]));
     }
 }
 
 /// Output (`y`, `x`) is input (`x`, `y`), for output rows `rows` of every plane. The input holds all its rows.
-pub(super) fn transpose<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: &Geometry, rows: Window) {
+pub(super) fn transpose<T: Pixel>(
+    input: View<'_, T>,
+    out: &mut [T],
+    geometry: &Geometry,
+    rows: Window,
+    threads: usize,
+) {
     let width = geometry.shape.width;
     if rows.is_empty() || width == 0 {
         return;
@@ -39,7 +49,7 @@ pub(super) fn transpose<T: Pixel>(input: View<'_, T>, out: &mut [T], geometry: &
         let pixels = &plane.data()[from..];
         let at = geometry.row(c, rows.start);
         let n = grain(width).next_multiple_of(BLOCK);
-        out[at..at + rows.len() * width].par_chunks_mut(n * width).enumerate().for_each(|(k, out)| {
+        each_chunk(threads, &mut out[at..at + rows.len() * width], n * width, |k, out| {
             let first = rows.start.cast_unsigned() + k * n;
             for (y, band) in (first..).step_by(BLOCK).zip(out.chunks_mut(BLOCK * width)) {
                 for x in (0..width).step_by(BLOCK) {

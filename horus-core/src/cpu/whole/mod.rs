@@ -1,12 +1,13 @@
 //! Kernels that are more than a map over pixels: merging planes, transposition, reductions and histograms.
 //!
-//! They run inside the device's thread pool, and divide their rows among its threads where that pays. No result depends
-//! on the division.
+//! They divide their rows among the threads of the device's pool where that pays. No result depends on the division.
 
 pub(crate) mod fused;
 mod histogram;
 mod layout;
 mod rows;
+
+use rayon::prelude::*;
 
 use super::plane::Plane;
 use super::simd::Isa;
@@ -20,21 +21,24 @@ use crate::kernel::Kernel;
 const GRAIN: usize = 1 << 15;
 
 /// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::RowReduce`], [`Kernel::Fold`] or [`Kernel::Histogram`] on
-/// host memory.
+/// host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///
 /// # Errors
 /// [`DeviceError::Unsupported`] for any other kernel, [`DeviceError::Driver`] for memory that is not the host's.
-pub fn launch(launch: Launch<'_>, isa: Isa) -> Result<(), DeviceError> {
+pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
     let Launch { kernel, inputs, output, geometry, rows } = launch;
     let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
     match kernel {
-        Kernel::Merge => dispatch!(dtype, T => layout::merge(&views::<T>(inputs)?, out(output)?, &geometry, rows)),
+        Kernel::Merge => {
+            dispatch!(dtype, T => layout::merge(&views::<T>(inputs)?, out(output)?, &geometry, rows, threads))
+        }
         Kernel::Transpose => {
-            dispatch!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows))
+            dispatch!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads))
         }
         Kernel::RowReduce(how) => {
             let mean = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
-            dispatch!(dtype, T => rows::reduce(isa, *how, view::<T>(inputs, 0)?, mean, output, &geometry, rows)?);
+            let how = rows::How { reduce: *how, isa, threads };
+            dispatch!(dtype, T => rows::reduce(how, view::<T>(inputs, 0)?, mean, output, &geometry, rows)?);
         }
         Kernel::Fold(how) => dispatch!(dtype, T => {
             let value = rows::fold(isa, *how, view::<T>(inputs, 0)?.data);
@@ -42,7 +46,7 @@ pub fn launch(launch: Launch<'_>, isa: Isa) -> Result<(), DeviceError> {
         }),
         &Kernel::Histogram { bins, lo, hi } => {
             let bins = histogram::Bins { lo, hi, bins };
-            dispatch!(dtype, T => histogram::count(isa, view::<T>(inputs, 0)?, bins, out(output)?, rows));
+            dispatch!(dtype, T => histogram::count((isa, threads), view::<T>(inputs, 0)?, bins, out(output)?, rows));
         }
         Kernel::Source(_) | Kernel::Map(_) | Kernel::MapReduce(..) => {
             return Err(DeviceError::Unsupported { kernel: kernel.name(), dtype });
@@ -86,6 +90,15 @@ fn foreign() -> DeviceError {
 /// Rows that one task should have at least.
 fn grain(width: usize) -> usize {
     GRAIN.div_ceil(width.max(1))
+}
+
+/// Calls `f` with every chunk of `n` elements of `out` and its index: on the threads of the pool, or for one thread here.
+fn each_chunk<T: Send>(threads: usize, out: &mut [T], n: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+    if threads <= 1 {
+        out.chunks_mut(n).enumerate().for_each(|(k, out)| f(k, out));
+    } else {
+        out.par_chunks_mut(n).enumerate().for_each(|(k, out)| f(k, out));
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Reductions along rows and over columns of row results, in the fixed order of [`crate::ops::reduce`].
 
-use rayon::prelude::*;
-
-use super::{View, grain, out};
+use super::{View, each_chunk, grain, out};
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
 use crate::device::{Geometry, Memory};
@@ -11,30 +9,39 @@ use crate::error::DeviceError;
 use crate::ops::reduce::{Fold, LANES, RowReduce};
 use crate::shape::Window;
 
+/// What to reduce rows to, and on what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    pub(super) reduce: RowReduce,
+    pub(super) isa: Isa,
+    pub(super) threads: usize,
+}
+
 /// Reduces rows `rows` of every plane of `input` to one element each. `mean` is asked for by
 /// [`RowReduce::SquaredDeviation`] alone.
 pub(super) fn reduce<T: Pixel>(
-    isa: Isa,
-    how: RowReduce,
+    how: How,
     input: View<'_, T>,
     mean: impl Fn() -> Result<f64, DeviceError>,
     output: &mut Memory,
     geometry: &Geometry,
     rows: Window,
 ) -> Result<(), DeviceError> {
-    match how {
-        RowReduce::Sum => each_row(input, out(output)?, geometry, rows, |row| sum(isa, row)),
+    let How { reduce, isa, threads } = how;
+    match reduce {
+        RowReduce::Sum => each_row(threads, input, out(output)?, geometry, rows, |row| sum(isa, row)),
         RowReduce::SquaredDeviation => {
             let mean = mean()?;
-            each_row(input, out(output)?, geometry, rows, |row| squared_deviation(isa, row, mean));
+            each_row(threads, input, out(output)?, geometry, rows, |row| squared_deviation(isa, row, mean));
         }
-        RowReduce::Min => each_row(input, out(output)?, geometry, rows, |row| smallest(isa, row)),
-        RowReduce::Max => each_row(input, out(output)?, geometry, rows, |row| largest(isa, row)),
+        RowReduce::Min => each_row(threads, input, out(output)?, geometry, rows, |row| smallest(isa, row)),
+        RowReduce::Max => each_row(threads, input, out(output)?, geometry, rows, |row| largest(isa, row)),
     }
     Ok(())
 }
 
 fn each_row<T: Pixel, R: Pixel>(
+    threads: usize,
     input: View<'_, T>,
     out: &mut [R],
     geometry: &Geometry,
@@ -48,7 +55,7 @@ fn each_row<T: Pixel, R: Pixel>(
         let plane = input.plane(c);
         let at = geometry.row(c, rows.start);
         let n = grain(plane.width);
-        out[at..at + rows.len()].par_chunks_mut(n).enumerate().for_each(|(k, out)| {
+        each_chunk(threads, &mut out[at..at + rows.len()], n, |k, out| {
             let first = rows.start + (k * n).cast_signed();
             (first..).zip(out).for_each(|(y, out)| *out = reduce(plane.row(y)));
         });

@@ -30,7 +30,7 @@ fn run<T: Pixel, R: Pixel>(
         memory.iter().map(|(memory, geometry)| Input { memory, geometry: *geometry }).collect();
     let ones = vec![R::ONE; output.bytes() / R::DTYPE.size()];
     let mut out = Memory::Host(HostBuffer::from_slice(&ones));
-    launch(Launch { kernel, inputs: &inputs, output: &mut out, geometry: output, rows }, isa).unwrap();
+    launch(Launch { kernel, inputs: &inputs, output: &mut out, geometry: output, rows }, isa, 1).unwrap();
     out.host().unwrap().as_slice::<R>().to_vec()
 }
 
@@ -176,6 +176,7 @@ fn other_kernels_are_refused() {
     let launched = launch(
         Launch { kernel: &kernel, inputs: &[], output: &mut memory, geometry: out, rows: Window::whole(1) },
         Isa::Portable,
+        1,
     );
     assert!(matches!(launched, Err(DeviceError::Unsupported { .. })));
 }
