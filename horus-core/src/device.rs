@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::buffer::HostBuffer;
+use crate::comm::{CommError, Communicator};
 use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::kernel::Kernel;
@@ -139,6 +140,66 @@ pub enum MemoryKind {
     Separate,
 }
 
+/// Bytes to copy: `rows` runs of `bytes` each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where the first run begins in the source.
+    pub from: usize,
+    /// Where the first run begins in the target.
+    pub to: usize,
+    /// Length of a run.
+    pub bytes: usize,
+    /// Number of runs.
+    pub rows: usize,
+    /// Distance between the starts of runs in the source.
+    pub from_stride: usize,
+    /// Distance between the starts of runs in the target.
+    pub to_stride: usize,
+}
+
+impl Piece {
+    /// One run.
+    pub const fn run(from: usize, to: usize, bytes: usize) -> Piece {
+        Piece { from, to, bytes, rows: 1, from_stride: bytes, to_stride: bytes }
+    }
+
+    /// The runs: start in the source, start in the target, length.
+    pub fn runs(self) -> impl Iterator<Item = (usize, usize, usize)> {
+        (0..self.rows).map(move |r| (self.from + r * self.from_stride, self.to + r * self.to_stride, self.bytes))
+    }
+
+    /// Whether the copy stays inside a source and a target of these lengths.
+    pub fn fits(self, source: usize, target: usize) -> bool {
+        let end = |at: usize, stride: usize| {
+            stride.checked_mul(self.rows.saturating_sub(1))?.checked_add(at)?.checked_add(self.bytes)
+        };
+        let inside = |at, stride, length| end(at, stride).is_some_and(|e| e <= length);
+        self.bytes == 0
+            || self.rows == 0
+            || (inside(self.from, self.from_stride, source) && inside(self.to, self.to_stride, target))
+    }
+}
+
+/// Bytes of a block of memory that go to another rank's device or come from there; see [`Device::exchange`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The other rank.
+    pub rank: usize,
+    /// Which block: the blocks that are read come first, then those that are written.
+    pub block: usize,
+    /// The first byte.
+    pub at: usize,
+    /// How many bytes, at least one.
+    pub bytes: usize,
+}
+
+/// Whether no address is 0 and no two are equal: whether devices at them can be connected.
+pub fn distinct(addresses: &[u64]) -> bool {
+    let mut sorted = addresses.to_vec();
+    sorted.sort_unstable();
+    sorted.first() != Some(&0) && sorted.windows(2).all(|w| w[0] != w[1])
+}
+
 /// What making kernels has cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compilation {
@@ -190,11 +251,44 @@ pub trait Device: Send + Sync {
     /// What the driver reports, including errors of earlier launches.
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Copies bytes between two blocks of this device's memory: `(from, to, length)` each.
+    /// Copies bytes between two blocks of this device's memory. The pieces do not overlap in the target.
     ///
     /// # Errors
-    /// What the driver reports.
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[(usize, usize, usize)]) -> Result<(), DeviceError>;
+    /// What the driver reports; if a piece reaches beyond its block.
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError>;
+
+    /// A number that tells this device from all others, if it can exchange memory with the devices of other ranks
+    /// without the host; 0 if it cannot.
+    fn address(&self) -> u64 {
+        0
+    }
+
+    /// Opens a way between the devices of all ranks of `comm`, if there is one; whether [`Device::exchange`] works from
+    /// now on. `addresses` are the [`Device::address`]es of all ranks. Collective, and so is the answer: without an
+    /// address on some rank, or with one device twice, it is `false` at once and nothing is communicated.
+    ///
+    /// # Errors
+    /// When a way was insisted on and there is none; when another rank failed or went away.
+    fn connect(&self, _comm: &dyn Communicator, _addresses: &[u64]) -> Result<bool, DeviceError> {
+        Ok(false)
+    }
+
+    /// Sends messages to the devices of other ranks and receives others from there, at most one of each per rank; ordered
+    /// like a launch. Messages lie in `reads` or `writes`, what is received in `writes`, and do not overlap. Collective
+    /// among the ranks that have messages for each other, after [`Device::connect`] on the same communicator.
+    ///
+    /// # Errors
+    /// What the driver reports; when another rank failed or went away.
+    fn exchange(
+        &self,
+        _comm: &dyn Communicator,
+        _reads: &[&Memory],
+        _writes: &mut [&mut Memory],
+        _sends: &[Message],
+        _receives: &[Message],
+    ) -> Result<(), DeviceError> {
+        Err(CommError(format!("{} is not connected to other devices", self.name())).into())
+    }
 
     /// Runs a kernel.
     ///

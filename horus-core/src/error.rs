@@ -4,6 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 
+use crate::comm::CommError;
 use crate::dtype::DType;
 use crate::shape::Shape;
 
@@ -145,4 +146,7 @@ pub enum DeviceError {
     /// The driver or the runtime compiler reported an error.
     #[error("{0}")]
     Driver(String),
+    /// An exchange with the devices of other ranks failed.
+    #[error("{0}")]
+    Communication(#[from] CommError),
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use crate::buffer::{HostBuffer, Pool};
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Input, Launch, Memory, MemoryKind};
+use crate::device::{Device, Geometry, Input, Launch, Memory, MemoryKind, Piece};
+use crate::direct;
 use crate::error::{DeviceError, Error, Result};
 use crate::graph::NodeId;
 use crate::kernel::Kernel;
@@ -120,10 +121,11 @@ impl Run<'_> {
                 }
                 Ok(())
             }
-            Action::Scatter { node, room } => self.scatter(action, node, room),
-            Action::Replicate(n) => self.replicate(action, n),
-            Action::Exchange { node, halo } => self.exchange(action, node, halo),
-            Action::Fetch { node, temp, rows } => self.fetch(action, node, temp, rows),
+            Action::Scatter { node, room, direct } => self.scatter(action, node, room, direct),
+            Action::Replicate { node, direct } => self.replicate(action, node, direct),
+            Action::Exchange { node, halo, direct: true } => self.exchange_directly(action, node, halo),
+            Action::Exchange { node, halo, direct: false } => self.exchange(action, node, halo),
+            Action::Fetch { node, temp, rows, direct } => self.fetch(action, node, temp, rows, direct),
             Action::Launch { node, rows, room } => self.launch(node, rows, room),
             Action::Sum(n) => self.sum(n),
             Action::Gather(n) => {
@@ -158,8 +160,11 @@ impl Run<'_> {
     }
 
     fn failed(&self, op: impl Into<String>) -> impl FnOnce(DeviceError) -> Error {
-        let (op, device) = (op.into(), self.cx.device.name());
-        move |source| Error::Device { op, device, source }
+        let (op, device, rank) = (op.into(), self.cx.device.name(), self.rank());
+        move |source| match source {
+            DeviceError::Communication(e) => e.during(rank, op),
+            source => Error::Device { op, device, source },
+        }
     }
 
     fn image(&self, n: NodeId) -> Result<&Stored> {
@@ -250,12 +255,12 @@ impl Run<'_> {
     fn bring(&mut self, action: Action, n: NodeId, what: &str, window: Window) -> Result<HostBuffer> {
         let node = self.plan.graph.node(n);
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
-        let mut target = self.cx.pool.allocate(geometry.bytes());
+        let label = self.label(what, n);
+        let mut target = self.host_memory(&label, geometry.bytes())?;
         if cfg!(debug_assertions) {
             target.bytes_mut().fill(0xff); // not a number, where nobody may look
         }
         let movement = self.movement(action, n)?;
-        let label = self.label(what, n);
         let rank = self.rank();
         let result = {
             let bytes = target.bytes_mut();
@@ -278,19 +283,71 @@ impl Run<'_> {
         self.moved.bytes += moved.bytes;
     }
 
-    fn scatter(&mut self, action: Action, n: NodeId, room: Halo) -> Result<()> {
+    /// Brings every rank the pixels it needs from device to device, into new memory that holds `window`.
+    fn bring_directly(&mut self, action: Action, n: NodeId, what: &str, window: Window) -> Result<(Geometry, Memory)> {
+        let label = self.label(what, n);
+        let movement = self.movement(action, n)?;
+        let image = self.image(n)?;
+        let geometry = Geometry { window, ..image.geometry };
+        let mut memory = self.allocate(&label, geometry.bytes())?;
+        let source = image.device.as_ref().ok_or_else(|| missing(n))?;
+        let (device, comm) = (self.cx.device, self.cx.comm);
+        let (from, to) = (Some((source, image.geometry)), (&mut memory, geometry));
+        let sent = direct::redistribute(device, comm, &movement, from, to).map_err(self.failed(label))?;
+        self.count(sent);
+        Ok((geometry, memory))
+    }
+
+    fn scatter(&mut self, action: Action, n: NodeId, room: Halo, direct: bool) -> Result<()> {
         let height = self.plan.graph.node(n).shape.height;
         let window = with_room(self.strip(self.rank(), height), room, height);
-        let host = self.bring(action, n, "scatter", window)?;
-        self.set_placement(n, Placement::Strips(Halo::NONE));
+        self.spread(action, n, "scatter", window, Placement::Strips(Halo::NONE), direct)
+    }
+
+    fn replicate(&mut self, action: Action, n: NodeId, direct: bool) -> Result<()> {
+        let whole = Window::whole(self.plan.graph.node(n).shape.height);
+        self.spread(action, n, "replication", whole, Placement::Replicated, direct)
+    }
+
+    /// Brings every rank its part of an image, in place of what it had of it.
+    fn spread(
+        &mut self,
+        action: Action,
+        n: NodeId,
+        what: &str,
+        window: Window,
+        placement: Placement,
+        direct: bool,
+    ) -> Result<()> {
+        if direct {
+            let (geometry, memory) = self.bring_directly(action, n, what, window)?;
+            let state = State { residency: Residency::Device, placement };
+            self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(memory) });
+            return Ok(());
+        }
+        let host = self.bring(action, n, what, window)?;
+        self.set_placement(n, placement);
         self.place(n, window, Some(host))
     }
 
-    fn replicate(&mut self, action: Action, n: NodeId) -> Result<()> {
-        let whole = Window::whole(self.plan.graph.node(n).shape.height);
-        let host = self.bring(action, n, "replication", whole)?;
-        self.set_placement(n, Placement::Replicated);
-        self.place(n, whole, Some(host))
+    /// Brings the borders of an image up to date from device to device.
+    fn exchange_directly(&mut self, action: Action, n: NodeId, halo: Halo) -> Result<()> {
+        let height = self.plan.graph.node(n).shape.height;
+        let strip = self.strip(self.rank(), height);
+        if let Some(image) = &mut self.images[n.0] {
+            image.host = None; // its borders will be stale
+        }
+        self.make_room(n, strip, with_room(strip, halo, height))?;
+        let movement = self.movement(action, n)?;
+        let label = self.label("border exchange", n);
+        let (device, comm) = (self.cx.device, self.cx.comm);
+        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
+        let sent = direct::redistribute(device, comm, &movement, None, (memory, image.geometry));
+        let sent = sent.map_err(self.failed(label))?;
+        self.count(sent);
+        self.set_placement(n, Placement::Strips(halo));
+        Ok(())
     }
 
     /// The whole image on rank 0.
@@ -354,12 +411,9 @@ impl Run<'_> {
             return Ok(());
         }
         let new = Geometry { window: old.window.union(window), ..old };
-        let pieces: Vec<(usize, usize, usize)> = (0..old.shape.channels)
-            .map(|c| {
-                let (from, to) = (old.row_bytes(c, strip), new.row_bytes(c, strip));
-                (from.start, to.start, from.len())
-            })
-            .collect();
+        let rows =
+            |c| Piece::run(old.row_bytes(c, strip).start, new.row_bytes(c, strip).start, old.row_bytes(c, strip).len());
+        let pieces: Vec<Piece> = (0..old.shape.channels).map(rows).collect();
         let label = self.label("enlarging the borders", n);
         let mut memory = None;
         if let Some(device) = &self.image(n)?.device {
@@ -369,9 +423,9 @@ impl Run<'_> {
         }
         let mut copied = None;
         if let Some(host) = &self.image(n)?.host {
-            let mut larger = self.cx.pool.allocate(new.bytes());
-            for &(from, to, len) in &pieces {
-                larger.bytes_mut()[to..to + len].copy_from_slice(&host.bytes()[from..from + len]);
+            let mut larger = self.host_memory(&label, new.bytes())?;
+            for p in &pieces {
+                larger.bytes_mut()[p.to..p.to + p.bytes].copy_from_slice(&host.bytes()[p.from..p.from + p.bytes]);
             }
             copied = Some(larger);
         }
@@ -381,11 +435,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn fetch(&mut self, action: Action, n: NodeId, temp: Temp, rows: Rows) -> Result<()> {
+    fn fetch(&mut self, action: Action, n: NodeId, temp: Temp, rows: Rows, direct: bool) -> Result<()> {
         let graph = &self.plan.graph;
         let (consumer, shape) = (graph.node(temp.consumer), graph.node(n).shape);
         let rows = self.rows_of(temp.consumer, rows);
         let window = consumer.op.footprint(temp.input, rows, consumer.shape, shape);
+        if direct {
+            let fetched = self.bring_directly(action, n, "footprint", window)?;
+            self.temps.insert(temp, fetched);
+            return Ok(());
+        }
         let geometry = Geometry { shape, dtype: graph.node(n).dtype, window };
         let host = if self.image(n)?.state.placement == Placement::Replicated {
             self.local_rows(n, geometry)?
@@ -404,9 +463,13 @@ impl Run<'_> {
         Ok(())
     }
 
+    fn host_memory(&self, label: &str, bytes: usize) -> Result<HostBuffer> {
+        self.cx.pool.try_allocate(bytes).map_err(self.failed(label))
+    }
+
     /// A copy of some rows of an image that this rank has whole.
     fn local_rows(&self, n: NodeId, geometry: Geometry) -> Result<HostBuffer> {
-        let mut host = self.cx.pool.allocate(geometry.bytes());
+        let mut host = self.host_memory(&self.label("copying rows of", n), geometry.bytes())?;
         let rows = geometry.window;
         let need = Need { at: rows.start, rows, left: 0, right: geometry.shape.width };
         for c in 0..geometry.shape.channels {

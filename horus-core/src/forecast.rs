@@ -37,7 +37,7 @@ pub fn forecast(plan: &Plan, link: Link) -> Forecast {
             }
         };
         match step.action {
-            Action::Scatter { node, .. } | Action::Replicate(node) => on_root[node.0] = false,
+            Action::Scatter { node, .. } | Action::Replicate { node, .. } => on_root[node.0] = false,
             Action::Collect(node) => on_root[node.0] = true,
             _ => {}
         }
@@ -57,8 +57,11 @@ pub fn forecast(plan: &Plan, link: Link) -> Forecast {
 
 fn moves(action: Action) -> Option<crate::graph::NodeId> {
     match action {
-        Action::Scatter { node, .. } | Action::Exchange { node, .. } | Action::Fetch { node, .. } => Some(node),
-        Action::Replicate(n) | Action::Gather(n) | Action::Collect(n) => Some(n),
+        Action::Scatter { node, .. }
+        | Action::Replicate { node, .. }
+        | Action::Exchange { node, .. }
+        | Action::Fetch { node, .. } => Some(node),
+        Action::Gather(n) | Action::Collect(n) => Some(n),
         _ => None,
     }
 }

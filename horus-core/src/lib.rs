@@ -10,6 +10,7 @@ pub mod buffer;
 pub mod comm;
 pub mod cpu;
 pub mod device;
+pub mod direct;
 pub mod dtype;
 pub mod error;
 pub mod execute;

@@ -186,7 +186,7 @@ pub fn movement(
     block: usize,
 ) -> Option<Movement> {
     let (Action::Scatter { node, .. }
-    | Action::Replicate(node)
+    | Action::Replicate { node, .. }
     | Action::Exchange { node, .. }
     | Action::Fetch { node, .. }
     | Action::Gather(node)
@@ -219,6 +219,11 @@ pub fn movement(
         have: ranks.clone().map(have).collect(),
         needs: ranks.map(needs).collect(),
     })
+}
+
+/// The part of each need that lies in `have`.
+pub(crate) fn overlap(needs: &[Need], have: Window) -> impl Iterator<Item = Need> {
+    needs.iter().filter_map(move |n| n.within(have))
 }
 
 /// The rows of a window, those beyond the image taken periodically.

@@ -73,6 +73,8 @@ pub struct Session(Arc<Inner>);
 struct Inner {
     device: Box<dyn Device>,
     comm: Arc<dyn Communicator>,
+    /// Whether the devices of the ranks exchange memory without the host.
+    direct: bool,
     mode: Mode,
     partition: Partition,
     /// Bytes of device memory that plans count on.
@@ -180,11 +182,12 @@ impl SessionBuilder {
         self
     }
 
-    /// The session.
+    /// The session. All ranks open one together: their devices look for a way to each other.
     ///
     /// # Errors
     /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them;
-    /// [`Error::Communication`] when another rank failed or went away.
+    /// [`Error::Communication`] when another rank failed, went away or is about to do something else;
+    /// [`Error::Device`] when devices were to be connected and could not be.
     pub fn build(self) -> Result<Session> {
         let ranks = self.comm.size();
         let partition = match self.weights {
@@ -192,6 +195,7 @@ impl SessionBuilder {
             Some(w) if w.len() == ranks => Partition::weighted(&w).map_err(Error::Config)?,
             Some(w) => return Err(Error::Config(format!("{} weights given for {ranks} ranks", w.len()))),
         };
+        let direct = guarded(&*self.comm, "opening a session", || meet(&*self.device, &*self.comm))?;
         let capacity = agreed_capacity(&*self.comm, self.device.capacity())?;
         let state = Mutable {
             program: Program::default(),
@@ -203,6 +207,7 @@ impl SessionBuilder {
             lost: None,
         };
         Ok(Session(Arc::new(Inner {
+            direct,
             device: self.device,
             comm: self.comm,
             mode: self.mode,
@@ -292,6 +297,11 @@ impl Session {
     /// Number of ranks that run the program together.
     pub fn ranks(&self) -> usize {
         self.0.comm.size()
+    }
+
+    /// Whether the devices of the ranks exchange memory without the host.
+    pub fn direct(&self) -> bool {
+        self.0.direct
     }
 
     /// How much of the machinery is used.
@@ -426,7 +436,8 @@ impl Session {
         let disposable = state.program.disposable(&graph, &records);
         let unified = self.0.device.memory() == MemoryKind::Unified;
         let partition = Partition::equal(ranks);
-        let setting = Setting { partition, unified, mode: self.0.mode, capacity: self.0.capacity };
+        let setting =
+            Setting { partition, unified, direct: self.0.direct, mode: self.0.mode, capacity: self.0.capacity };
         let residency = if unified { Residency::Both } else { Residency::Host };
         let with = |fuse: bool| {
             let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
@@ -524,8 +535,8 @@ impl Session {
 
     fn plan(&self, state: &mut Mutable, graph: Graph<Op>, wants: &[Want], disposable: &[ValueId]) -> Result<Plan> {
         let unified = self.0.device.memory() == MemoryKind::Unified;
-        let capacity = self.0.capacity;
-        let setting = Setting { partition: self.0.partition.clone(), unified, mode: self.0.mode, capacity };
+        let Inner { direct, capacity, mode, .. } = *self.0;
+        let setting = Setting { partition: self.0.partition.clone(), unified, direct, mode, capacity };
         let images = &state.images;
         let make = |graph: Graph<Kernel>, setting: &Setting| {
             let sources: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
@@ -570,6 +581,20 @@ impl Session {
         verify(&plan)?;
         Ok(plan)
     }
+}
+
+/// Connects the devices of all ranks; whether that worked.
+fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
+    if comm.size() == 1 {
+        return Ok(false);
+    }
+    agree_on(comm, "opening a session")?;
+    let addresses = comm.gather(device.address()).map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    device.connect(comm, &addresses).map_err(|source| {
+        let e = Error::Device { op: "connecting the devices".into(), device: device.name(), source };
+        comm.abort(&e.to_string());
+        e
+    })
 }
 
 /// Adds the images that this program does not read but that are on the device: the planner may have to evict them.

@@ -5,9 +5,10 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::device::{Device, DeviceMemory, Input, Launch, Memory, MemoryKind};
+use crate::comm::{CommError, Communicator};
+use crate::device::{Device, DeviceMemory, Input, Launch, Memory, MemoryKind, Message, Piece, distinct};
 use crate::error::DeviceError;
 
 /// Every byte of fresh memory: NaN in floats, the largest value in unsigned integers.
@@ -22,6 +23,8 @@ pub struct Log {
     pub reads: usize,
     /// Kernels.
     pub launches: usize,
+    /// Exchanges with the devices of other ranks.
+    pub exchanges: usize,
     /// Bytes allocated now.
     pub bytes: usize,
     /// Most bytes allocated at any time.
@@ -33,6 +36,7 @@ struct Counters {
     writes: AtomicUsize,
     reads: AtomicUsize,
     launches: AtomicUsize,
+    exchanges: AtomicUsize,
     bytes: AtomicUsize,
     peak: AtomicUsize,
 }
@@ -42,6 +46,7 @@ struct Counters {
 pub struct Simulated<D> {
     inner: D,
     capacity: usize,
+    address: u64,
     counters: Arc<Counters>,
 }
 
@@ -82,6 +87,7 @@ impl LogHandle {
             writes: get(&c.writes),
             reads: get(&c.reads),
             launches: get(&c.launches),
+            exchanges: get(&c.exchanges),
             bytes: get(&c.bytes),
             peak: get(&c.peak),
         }
@@ -91,7 +97,16 @@ impl LogHandle {
 impl<D: Device> Simulated<D> {
     /// A device of `capacity` bytes.
     pub fn new(inner: D, capacity: usize) -> Simulated<D> {
-        Simulated { inner, capacity, counters: Arc::default() }
+        Simulated { inner, capacity, address: 0, counters: Arc::default() }
+    }
+
+    /// Lets the device exchange memory with the simulated devices of other ranks, if those can too.
+    #[must_use]
+    pub fn with_fabric(mut self) -> Simulated<D> {
+        // Apart for the ranks of one process by their number, and for others by the number of the process.
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        self.address = (u64::from(std::process::id()) << 32) | NEXT.fetch_add(1, Ordering::Relaxed);
+        self
     }
 
     /// The device's counts, readable while a session owns the device.
@@ -167,11 +182,49 @@ impl<D: Device> Device for Simulated<D> {
         Ok(())
     }
 
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[(usize, usize, usize)]) -> Result<(), DeviceError> {
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
         let from = bytes(separate(source)?)?;
         let to = separate_mut(target)?.host_mut().ok_or_else(foreign)?.bytes_mut();
-        for &(a, b, len) in pieces {
+        for (a, b, len) in pieces.iter().flat_map(|p| p.runs()) {
             to[b..b + len].copy_from_slice(&from[a..a + len]);
+        }
+        Ok(())
+    }
+
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn connect(&self, _comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
+        Ok(distinct(addresses))
+    }
+
+    fn exchange(
+        &self,
+        comm: &dyn Communicator,
+        reads: &[&Memory],
+        writes: &mut [&mut Memory],
+        sends: &[Message],
+        receives: &[Message],
+    ) -> Result<(), DeviceError> {
+        if self.address == 0 {
+            return Err(CommError(format!("{} is not connected to other devices", self.name())).into());
+        }
+        self.counters.exchanges.fetch_add(1, Ordering::Relaxed);
+        let outgoing = sends.iter().map(|m| {
+            let block = reads.get(m.block).copied().or(writes.get(m.block.wrapping_sub(reads.len())).map(|b| &**b));
+            let block = bytes(separate(block.ok_or_else(foreign)?)?)?;
+            Ok((m.rank, block[m.at..m.at + m.bytes].to_vec()))
+        });
+        let outgoing = outgoing.collect::<Result<Vec<(usize, Vec<u8>)>, DeviceError>>()?;
+        let mut incoming: Vec<(usize, Vec<u8>)> = receives.iter().map(|m| (m.rank, vec![0; m.bytes])).collect();
+        let out: Vec<(usize, &[u8])> = outgoing.iter().map(|(r, b)| (*r, &b[..])).collect();
+        let mut into: Vec<(usize, &mut [u8])> = incoming.iter_mut().map(|(r, b)| (*r, &mut b[..])).collect();
+        comm.exchange(&out, &mut into)?;
+        for (m, (_, arrived)) in receives.iter().zip(&incoming) {
+            let block = m.block.checked_sub(reads.len()).and_then(|b| writes.get_mut(b)).ok_or_else(foreign)?;
+            let block = separate_mut(block)?.host_mut().ok_or_else(foreign)?;
+            block.bytes_mut()[m.at..m.at + m.bytes].copy_from_slice(arrived);
         }
         Ok(())
     }

@@ -143,6 +143,8 @@ pub enum Event {
     Downloaded,
     /// Communication left the host copy in a new placement.
     Placed(Placement),
+    /// Communication between devices left the device copy in a new placement.
+    PlacedOnDevice(Placement),
     /// Communication brought border rows, on whichever side the image was valid.
     Exchanged(Halo),
 }
@@ -159,7 +161,9 @@ impl Machine {
     pub fn next(self, state: State, event: Event) -> State {
         let mut s = state;
         match event {
-            Event::Computed(placement) => s = State { residency: Residency::Device, placement },
+            Event::Computed(placement) | Event::PlacedOnDevice(placement) => {
+                s = State { residency: Residency::Device, placement }
+            }
             Event::Uploaded | Event::Downloaded => s.residency = Residency::Both,
             Event::Placed(placement) => s = State { residency: Residency::Host, placement },
             Event::Exchanged(halo) => {

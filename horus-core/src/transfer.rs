@@ -3,8 +3,7 @@
 //! Who sends what to whom is told by a [`Movement`]; there is one message per pair of ranks.
 
 use crate::comm::{CommError, Communicator};
-use crate::movement::{Load, Movement, Need};
-use crate::shape::Window;
+use crate::movement::{Load, Movement, Need, overlap};
 
 /// Brings every rank the pixels it needs from the ranks that have them. `read(channel, need, bytes)` copies pixels out of
 /// this rank's memory, `write(channel, need, bytes)` stores pixels from (virtual) row `need.at`. Returns what this rank
@@ -57,9 +56,4 @@ pub fn redistribute<E: From<CommError>>(
         }
     }
     Ok(sent)
-}
-
-/// The part of each need that lies in `have`.
-fn overlap(needs: &[Need], have: Window) -> impl Iterator<Item = Need> {
-    needs.iter().filter_map(move |n| n.within(have))
 }

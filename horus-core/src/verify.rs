@@ -91,6 +91,23 @@ impl<'a> Check<'a> {
         self.images[n.0].host.ok_or_else(|| format!("the host copy of {n} is stale"))
     }
 
+    fn device(&self, n: NodeId) -> Result<Window, String> {
+        self.images[n.0].device.ok_or_else(|| format!("the device copy of {n} is stale"))
+    }
+
+    /// The copy that a transfer between ranks reads.
+    fn side(&self, n: NodeId, direct: bool) -> Result<Window, String> {
+        if direct && !self.plan.setting.direct {
+            return Err("the devices of the ranks are not connected".into());
+        }
+        if direct { self.device(n) } else { self.host(n) }
+    }
+
+    /// A transfer between ranks leaves one copy.
+    fn arrives(&mut self, n: NodeId, direct: bool, rows: Window) {
+        self.set(n, (!direct).then_some(rows), direct.then_some(rows));
+    }
+
     /// The rows that this rank must be able to give in a transfer that reads the whole image.
     fn must_give(&self, n: NodeId) -> Window {
         match (self.on_root[n.0], self.rank) {
@@ -112,22 +129,22 @@ impl<'a> Check<'a> {
                 self.set(n, Some(rows), Some(rows));
             }
             Action::Download(n) => {
-                let rows = self.images[n.0].device.ok_or_else(|| format!("the device copy of {n} is stale"))?;
+                let rows = self.device(n)?;
                 self.set(n, Some(rows), Some(rows));
             }
             Action::Evict(n) => {
                 let rows = self.host(n)?;
                 self.set(n, Some(rows), None);
             }
-            Action::Scatter { node, .. } => {
-                self.gives(node, self.host(node)?)?;
+            Action::Scatter { node, direct, .. } => {
+                self.gives(node, self.side(node, direct)?)?;
                 self.on_root[node.0] = false;
-                self.set(node, Some(self.strip(self.height(node))), None);
+                self.arrives(node, direct, self.strip(self.height(node)));
             }
-            Action::Replicate(n) => {
-                self.gives(n, self.host(n)?)?;
-                self.on_root[n.0] = false;
-                self.set(n, Some(Window::whole(self.height(n))), None);
+            Action::Replicate { node, direct } => {
+                self.gives(node, self.side(node, direct)?)?;
+                self.on_root[node.0] = false;
+                self.arrives(node, direct, Window::whole(self.height(node)));
             }
             Action::Gather(n) => self.gives(n, self.host(n)?)?,
             Action::Collect(n) => {
@@ -139,16 +156,20 @@ impl<'a> Check<'a> {
             Action::Deliver(n) => {
                 self.host(n)?;
             }
-            Action::Exchange { node, halo } => {
+            Action::Exchange { node, halo, direct } => {
                 let copies = self.images[node.0];
+                if direct {
+                    self.side(node, true)?;
+                }
                 self.gives(node, copies.device.or(copies.host).ok_or_else(|| format!("{node} is nowhere valid"))?)?;
                 let rows = self.grown(self.height(node), halo);
                 let on_device = copies.device.is_some();
                 self.set(node, (!on_device).then_some(rows), on_device.then_some(rows));
             }
-            Action::Fetch { node, temp, rows } => {
+            Action::Fetch { node, temp, rows, direct } => {
                 let copies = self.images[node.0];
-                self.gives(node, copies.host.or(copies.device).ok_or_else(|| format!("{node} is nowhere valid"))?)?;
+                let held = if direct { Some(self.side(node, true)?) } else { copies.host.or(copies.device) };
+                self.gives(node, held.ok_or_else(|| format!("{node} is nowhere valid"))?)?;
                 let consumer = self.plan.graph.node(temp.consumer);
                 let rows = self.rows(temp.consumer, rows);
                 let shape = self.plan.graph.node(node).shape;
@@ -199,7 +220,7 @@ impl<'a> Check<'a> {
                 Err(format!("rows {footprint} of {source} not fetched"))
             };
         }
-        let held = self.images[source.0].device.ok_or_else(|| format!("the device copy of {source} is stale"))?;
+        let held = self.device(source)?;
         let wrapped = match node.op.access(input) {
             Access::Rows { reach, wrap: true } => held.covers(rows.grown(reach.up, reach.down)),
             _ => false,

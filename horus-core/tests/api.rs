@@ -16,6 +16,7 @@ use horus_core::ops::geometric::{Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Filter, MedianSize};
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape};
+use horus_core::simulate::Simulated;
 use ndarray::{Array2, array};
 
 fn session() -> Session {
@@ -366,4 +367,47 @@ fn named_operations_are_their_recipes_with_the_default_border() -> Result<()> {
         assert_eq!(named.to_vec()?, recipe.to_vec()?, "pair {i}");
     }
     Ok(())
+}
+
+#[test]
+fn connected_devices_copy_to_and_from_the_host_once() {
+    let filtered = |s: &Session| -> Result<Vec<u32>> {
+        let mut image = Image::<f32>::open(s, concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png"))?;
+        for round in 0..3 {
+            image = image.gauss_xy(2.0, 1.0, 0, 1)? * 3.0;
+            if round == 1 {
+                image = image.rotate(40.0)?;
+            }
+        }
+        Ok(image.to_vec()?.into_iter().map(f32::to_bits).collect())
+    };
+    let want = filtered(&session()).unwrap();
+    // Rooms of different size, in the last case too small to hold every image.
+    for room in [[1 << 20; 3], [1 << 20, 700_000, 1 << 21], [230_000, 240_000, 250_000]] {
+        ThreadComm::run(3, |comm| {
+            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room[comm.rank()]).with_fabric();
+            let log = device.log();
+            let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
+            assert!(s.direct());
+            assert!(filtered(&s).unwrap() == want, "on rank {} with {room:?}", s.rank());
+            let (log, made) = (log.get(), s.stats().made);
+            assert!(log.exchanges >= 3, "{log:?} {made:?}");
+            if room[0] > 500_000 {
+                assert_eq!((made.downloads, log.reads), (1, 1), "{log:?} {made:?}");
+                assert_eq!(made.uploads, log.writes, "{log:?} {made:?}");
+            }
+            assert!(log.peak <= room[s.rank()]);
+        });
+    }
+}
+
+#[test]
+fn one_rank_that_cannot_reach_the_others_makes_all_go_through_the_host() {
+    ThreadComm::run(3, |comm| {
+        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
+        let device = if comm.rank() == 1 { device } else { device.with_fabric() };
+        let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
+        assert!(!s.direct());
+        Image::<f32>::worms(&s, 20, 20).unwrap().gauss_xy(1.0, 1.0, 0, 0).unwrap().to_vec().unwrap();
+    });
 }

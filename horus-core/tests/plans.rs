@@ -134,7 +134,18 @@ fn make(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode) -> Plan {
 }
 
 fn make_within(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode, capacity: Option<usize>) -> Plan {
-    let setting = Setting { partition: Partition::equal(ranks), unified, mode, capacity };
+    let setting = Setting { partition: Partition::equal(ranks), unified, direct: false, mode, capacity };
+    make_for(graph, setting)
+}
+
+/// On devices that exchange memory without the host.
+fn make_direct(graph: Graph<Op>, ranks: usize, capacity: Option<usize>) -> Plan {
+    let partition = Partition::equal(ranks);
+    make_for(graph, Setting { partition, unified: false, direct: true, mode: Mode::Fused, capacity })
+}
+
+fn make_for(graph: Graph<Op>, setting: Setting) -> Plan {
+    let (ranks, unified, mode) = (setting.partition.ranks(), setting.unified, setting.mode);
     let residency = if unified { Residency::Both } else { Residency::Host };
     let placement = if ranks == 1 { Placement::Replicated } else { Placement::Root };
     let mut wants = vec![Want::Root];
@@ -363,14 +374,123 @@ fn a_sum_moves_one_value_per_row() {
 
 #[test]
 fn a_plan_with_a_step_left_out_is_caught() {
-    let whole = make(conv_2d(256, 1), 4, false, Mode::Fused);
-    for (i, step) in whole.steps.iter().enumerate() {
-        if matches!(step.action, Action::Free(_) | Action::Deliver(_) | Action::Gather(_)) {
-            continue;
+    let plans = [
+        make(conv_2d(256, 1), 4, false, Mode::Fused),
+        make_direct(conv_2d(256, 1), 4, None),
+        make_direct(conv_rot(256, 2), 4, None),
+    ];
+    for whole in plans {
+        for (i, step) in whole.steps.iter().enumerate() {
+            if matches!(step.action, Action::Free(_) | Action::Deliver(_) | Action::Gather(_)) {
+                continue;
+            }
+            let mut broken = whole.clone();
+            broken.steps.remove(i);
+            assert!(verify(&broken).is_err(), "leaving out {:?} goes unnoticed", step.action);
         }
-        let mut broken = whole.clone();
-        broken.steps.remove(i);
-        assert!(verify(&broken).is_err(), "leaving out {:?} goes unnoticed", step.action);
+    }
+}
+
+#[test]
+fn a_way_that_devices_do_not_have_is_caught() {
+    let mut plan = make_direct(conv_2d(256, 1), 4, None);
+    plan.setting.direct = false;
+    assert!(verify(&plan).unwrap_err().to_string().contains("not connected"));
+}
+
+/// Filters in turn, pixel operations between them: borders are exchanged in every round.
+fn filter_loop(rounds: usize) -> Graph<Op> {
+    let mut p = Recorder::new(200, 50);
+    let mut a = p.source(DType::F32);
+    for _ in 0..rounds {
+        let filtered = p.correlate(a, Filter::dense(5, 5, vec![0.04; 25]), Border::Reflect101);
+        a = p.constant(PixelOp::Mul, filtered, 0.5);
+    }
+    p.graph.roots = vec![a];
+    p.graph
+}
+
+#[test]
+fn connected_devices_exchange_borders_without_the_host() {
+    let plan = make_direct(filter_loop(2), 4, None);
+    assert_eq!(
+        steps(&plan),
+        [
+            "upload %0 200x50 f32",
+            "scatter %0 200x50 f32, from device to device",
+            "exchange %0 200x50 f32 to depth 2, from device to device",
+            "launch %1 200x50 f32 = correlate 5x5 + mul (%0)",
+            "free %0 200x50 f32",
+            "exchange %1 200x50 f32 to depth 2, from device to device",
+            "launch %2 200x50 f32 = correlate 5x5 + mul (%1)",
+            "free %1 200x50 f32",
+            "download %2 200x50 f32",
+            "gather %2 200x50 f32",
+        ]
+    );
+    for rounds in [1, 5] {
+        let c = make_direct(filter_loop(rounds), 4, None).counts();
+        assert_eq!((c.uploads, c.downloads, c.exchanges), (1, 1, rounds));
+    }
+}
+
+#[test]
+fn detectors_on_connected_devices_upload_once_and_download_once() {
+    for ranks in [2, 4, 7] {
+        for graph in [conv_rot(512, 6), conv_2d(512, 3)] {
+            let plan = make_direct(graph, ranks, None);
+            let c = plan.counts();
+            assert_eq!((c.uploads, c.downloads), (1, 1), "{plan}");
+            let between = |a: &Action| {
+                matches!(
+                    a,
+                    Action::Exchange { .. } | Action::Fetch { .. } | Action::Replicate { .. } | Action::Scatter { .. }
+                )
+            };
+            let staged = plan
+                .steps
+                .iter()
+                .filter(|s| between(&s.action) && !plan.describe(&s.action).contains("device to device"));
+            assert_eq!(staged.count(), 0, "{plan}");
+        }
+    }
+}
+
+#[test]
+fn devices_without_room_for_the_whole_image_are_served_by_the_host() {
+    let image = 200 * 50 * 4;
+    // Rank 0's device has no room for the image beside its strip, but strips travel between devices still.
+    let plan = make_direct(filter_loop(3), 4, Some(image));
+    let direct = |action: &Action| plan.describe(action).contains("device to device");
+    let way = |want: fn(&Action) -> bool| -> Vec<bool> {
+        plan.steps.iter().filter(|s| want(&s.action)).map(|s| direct(&s.action)).collect()
+    };
+    assert_eq!(way(|a| matches!(a, Action::Scatter { .. })), [false], "{plan}");
+    assert_eq!(way(|a| matches!(a, Action::Exchange { .. })), [true; 3], "{plan}");
+    assert!(plan.fits);
+}
+
+#[test]
+fn copies_of_footprints_take_room_on_the_device() {
+    let mut p = Recorder::new(160, 100);
+    let a = p.source(DType::F32);
+    let b = p.constant(PixelOp::Mul, a, 2.0);
+    let turned = p.rotate(a, 90.0);
+    let sum = p.binary(PixelOp::Add, turned, turned);
+    p.graph.roots = vec![sum, b, a];
+    let (image, strip) = (160 * 100 * 4, 40 * 100 * 4);
+    for direct in [true, false] {
+        let setting = |capacity| Setting {
+            partition: Partition::equal(4),
+            unified: false,
+            direct,
+            mode: Mode::Lazy,
+            capacity: Some(capacity),
+        };
+        // The copy of the image's rows, the result, and the source if its device gives the rows away.
+        assert!(make_for(p.graph.clone(), setting(3 * image)).fits);
+        let small = make_for(p.graph.clone(), setting(2 * strip));
+        assert!(!small.fits, "{small}");
     }
 }
 

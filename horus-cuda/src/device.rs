@@ -1,19 +1,26 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
-use horus_core::device::{Compilation, Device, Input, Launch, Memory, MemoryKind};
+use horus_core::comm::Communicator;
+use horus_core::device::{Compilation, Device, Geometry, Input, Launch, Memory, MemoryKind, Message, Piece};
+use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
+use horus_core::shape::{Shape, Window};
 
 use crate::cache::{DiskCache, hash};
 use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
 use crate::driver::{self, Context, Event, Function, check};
+use crate::fabric::{self, Choice, FABRIC, Group};
 use crate::memory::{self, Core, CudaMemory};
+use crate::nccl::Part;
 use crate::nvrtc::{Nvrtc, OPTIONS};
+use crate::pieces;
 use crate::staging::Staging;
 use crate::tuning::{Tuning, lookup};
 
@@ -54,8 +61,16 @@ pub struct CudaDevice {
     arch: u32,
     limits: Limits,
     tuning: Option<Tuning>,
-    capacity: usize,
+    capacity: AtomicUsize,
+    choice: Choice,
+    /// Tells this GPU from all others.
+    address: u64,
+    /// The other ranks' GPUs, once they are connected.
+    group: Mutex<Option<Arc<Group>>>,
 }
+
+/// So many whole copies are made one by one: the driver's are the fastest.
+const FEW: usize = 4;
 
 /// What a kernel, its tables and the driver itself may need beside images.
 fn margin(free: usize) -> usize {
@@ -111,6 +126,7 @@ impl CudaDevice {
         let (nvrtc, loading) = compiler.join().map_err(|_| unusable("loading NVRTC failed"))?;
         let (nvrtc, context) = (nvrtc.map_err(unusable)?, context.map_err(unusable)?);
         let limit = memory::limit().map_err(Error::Config)?;
+        let choice = Choice::from_environment().map_err(Error::Config)?;
         let open = || -> Result<CudaDevice, DeviceError> {
             use sys::CUdevice_attribute_enum as A;
             let major = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
@@ -134,6 +150,7 @@ impl CudaDevice {
                 total >> 20
             );
             let most = limit.unwrap_or(free);
+            let address = context.address()?;
             Ok(CudaDevice {
                 name: format!("{} (GPU {ordinal}, sm_{arch})", context.name()),
                 arch,
@@ -143,7 +160,10 @@ impl CudaDevice {
                 state: Mutex::default(),
                 nvrtc,
                 tuning: None,
-                capacity: most - margin(most),
+                capacity: AtomicUsize::new(most - margin(most)),
+                choice,
+                address,
+                group: Mutex::default(),
             })
         };
         open().map_err(|e| unusable(format!("GPU {ordinal} cannot be used: {e}")))
@@ -153,7 +173,7 @@ impl CudaDevice {
     #[must_use]
     pub fn shared_by(mut self, processes: usize) -> CudaDevice {
         if self.core.limit().is_none() {
-            self.capacity /= processes.max(1);
+            *self.capacity.get_mut() /= processes.max(1);
         }
         self
     }
@@ -277,6 +297,10 @@ impl CudaDevice {
         Ok(Some(memory))
     }
 
+    fn group(&self) -> Option<Arc<Group>> {
+        self.group.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn own<'a>(&self, memory: &'a Memory) -> Result<&'a CudaMemory, DeviceError> {
         match memory {
             Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(&self.core)),
@@ -363,7 +387,7 @@ impl Device for CudaDevice {
     }
 
     fn capacity(&self) -> Option<usize> {
-        Some(self.capacity)
+        Some(self.capacity.load(Ordering::Relaxed))
     }
 
     fn compilation(&self) -> Compilation {
@@ -398,10 +422,73 @@ impl Device for CudaDevice {
         self.lock().staging.download(&self.core.stream, address, target)
     }
 
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[(usize, usize, usize)]) -> Result<(), DeviceError> {
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         let (from, to) = (self.own(source)?, self.own(target)?);
-        pieces.iter().try_for_each(|&(at, target, n)| self.copy_bytes(from, at, to, target, n))
+        let pieces: Vec<Piece> = pieces.iter().copied().filter(|p| p.bytes > 0 && p.rows > 0).collect();
+        if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
+            return Err(DeviceError::Driver(format!("a copy reaches beyond its buffers: {p:?}")));
+        }
+        let whole = |p: &Piece| p.rows == 1 || (p.bytes == p.from_stride && p.bytes == p.to_stride);
+        if pieces.len() <= FEW && pieces.iter().all(whole) {
+            return pieces.iter().try_for_each(|p| self.copy_bytes(from, p.from, to, p.to, p.bytes * p.rows));
+        }
+        let program = pieces::program(&pieces);
+        let function = self.function(&program, "copies")?;
+        let mut state = self.lock();
+        let table = self.table(&mut state, &program.table)?;
+        let geometry = Geometry { shape: Shape::new(0, 0, 0), dtype: DType::U8, window: Window::new(0, 0) };
+        let params = self.arguments(&program, &[Input { memory: source, geometry }], to, table.as_deref())?;
+        // SAFETY: the parameters are those of this kernel; the pieces lie inside both blocks, as checked, and these and
+        // the table are freed in stream order, after the launch.
+        unsafe { function.launch(program.grid, program.block, 0, &self.core.stream, &params, "copies") }
+    }
+
+    fn address(&self) -> u64 {
+        if self.choice == Choice::Host { 0 } else { self.address }
+    }
+
+    fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
+        let free = self.free_memory()?.0;
+        let joined = fabric::connect(&self.core, comm, self.address, addresses)?;
+        if self.core.limit().is_none() {
+            let taken = free.saturating_sub(self.free_memory()?.0);
+            self.capacity.store(self.capacity.load(Ordering::Relaxed).saturating_sub(taken), Ordering::Relaxed);
+        }
+        *self.group.lock().unwrap_or_else(PoisonError::into_inner) = joined.as_ref().ok().cloned();
+        match joined {
+            Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
+            Err(why) if self.choice == Choice::Nccl => {
+                return Err(DeviceError::Driver(format!("{FABRIC}=nccl cannot be honoured: {why}")));
+            }
+            Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
+        }
+        Ok(self.group().is_some())
+    }
+
+    fn exchange(
+        &self,
+        _comm: &dyn Communicator,
+        reads: &[&Memory],
+        writes: &mut [&mut Memory],
+        sends: &[Message],
+        receives: &[Message],
+    ) -> Result<(), DeviceError> {
+        let Some(group) = self.group() else {
+            return Err(DeviceError::Driver(format!("{} is not connected to other GPUs", self.name)));
+        };
+        let part = |m: &Message, may_read: bool| {
+            let block = match m.block.checked_sub(reads.len()) {
+                Some(b) => writes.get(b).map(|w| &**w),
+                None => reads.get(m.block).copied().filter(|_| may_read),
+            };
+            let block = block.ok_or_else(|| DeviceError::Driver(format!("no block for {m:?}")))?;
+            check_size(block, m.at.saturating_add(m.bytes), "an exchange")?;
+            Ok(Part { rank: m.rank, address: self.own(block)?.address() + m.at as u64, bytes: m.bytes })
+        };
+        let sends = sends.iter().map(|m| part(m, true)).collect::<Result<Vec<Part>, DeviceError>>()?;
+        let receives = receives.iter().map(|m| part(m, false)).collect::<Result<Vec<Part>, DeviceError>>()?;
+        group.exchange(&self.core, &sends, &receives)
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
@@ -455,12 +542,20 @@ impl Device for CudaDevice {
 
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.core.context.bind()?;
-        self.core.stream.synchronize()
+        match self.group() {
+            Some(group) => group.wait(&self.core, None),
+            None => self.core.stream.synchronize(),
+        }
     }
 }
 
 impl Drop for CudaDevice {
     fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(group) = self.group()
+        {
+            group.abandon();
+        }
         // Pinned buffers and modules must outlive what the GPU does with them; an error has been reported, or never
         // will be needed.
         let _ = self.synchronize();

@@ -103,6 +103,15 @@ impl Context {
         unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
     }
 
+    /// A number that tells the device from all others, on any computer: from its UUID, and not 0.
+    pub(crate) fn address(&self) -> Result<u64, DeviceError> {
+        let mut uuid = sys::CUuuid { bytes: [0; 16] };
+        // SAFETY: a pointer to live memory.
+        check(unsafe { sys::cuDeviceGetUuid_v2(&mut uuid, self.device) }, || "asking for the GPU's UUID".into())?;
+        let fnv = |h: u64, b: &std::ffi::c_char| (h ^ u64::from(*b as u8)).wrapping_mul(0x0000_0100_0000_01b3);
+        Ok(uuid.bytes.iter().fold(0xcbf2_9ce4_8422_2325, fnv).max(1))
+    }
+
     /// Free and total bytes of the device.
     pub(crate) fn memory(&self) -> Result<(usize, usize), DeviceError> {
         self.bind()?;

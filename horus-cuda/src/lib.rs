@@ -9,9 +9,12 @@ pub mod codegen;
 pub mod conformance;
 mod device;
 mod driver;
+mod fabric;
 pub mod measure;
 mod memory;
+mod nccl;
 pub mod nvrtc;
+pub mod pieces;
 mod staging;
 pub mod tuning;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use horus_core::device::{Device, Geometry, Input, Launch, Memory};
+use horus_core::device::{Device, Geometry, Input, Launch, Memory, Piece};
 use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
@@ -82,7 +82,7 @@ impl Bench {
                 let mut m = device.allocate(bytes)?;
                 // One upload of random data; the others are copies.
                 match sets.first().map_or(memories.first(), |s| Some(&s[0])) {
-                    Some(first) => device.copy(first, &mut m, &[(0, 0, bytes)])?,
+                    Some(first) => device.copy(first, &mut m, &[Piece::run(0, 0, bytes)])?,
                     None => device.write(&HostImage::random(geometry, 1).bytes, &mut m, 0)?,
                 }
                 memories.push(m);

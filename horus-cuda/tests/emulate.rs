@@ -7,7 +7,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use horus_core::device::{Geometry, Piece};
+use horus_core::dtype::DType;
 use horus_core::kernel::Kernel;
+use horus_core::shape::{Shape, Window};
 use horus_cuda::codegen::{Limits, Pointer, Program, Shapes, generate};
 use horus_cuda::conformance::{Case, HostImage, cases, evaluate};
 use horus_cuda::tuning::{Tuning, candidates, lookup};
@@ -91,6 +94,31 @@ fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
         }
     }
     assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn pieces_are_copied_byte_by_byte_whatever_their_alignment() {
+    let shape = Shape::new(64, 40_000, 1);
+    let geometry = Geometry { shape, dtype: DType::U8, window: Window::whole(shape.height) };
+    let piece = |i: usize| Piece {
+        from: 4 * i * 40_000 + [16 * i, 4 * i, 3 * i][i % 3],
+        to: 4 * i * 40_000 + [16, 8, 5][i % 3],
+        bytes: [32, 20_004, 33_333, 1, 16, 16_384][i % 6],
+        rows: 1 + i % 4,
+        from_stride: 40_000,
+        to_stride: [40_000, 39_996, 39_999][i % 3],
+    };
+    let pieces: Vec<Piece> = (0..15).map(piece).collect();
+    let source = HostImage::random(geometry, 3);
+    let (mut got, mut want) = (HostImage::zeroed(geometry), HostImage::zeroed(geometry));
+    for (from, to, bytes) in pieces.iter().flat_map(|p| p.runs()) {
+        want.bytes[to..to + bytes].copy_from_slice(&source.bytes[from..from + bytes]);
+    }
+    let program = horus_cuda::pieces::program(&pieces);
+    let dir = tempfile::tempdir().unwrap();
+    let library = compile(std::slice::from_ref(&program), dir.path(), "pieces");
+    run(&library, 0, &program, &[source], &mut got);
+    assert!(got.bytes == want.bytes);
 }
 
 fn runnable() -> impl Iterator<Item = Case> {

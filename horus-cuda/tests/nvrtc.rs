@@ -68,6 +68,9 @@ fn compile_shard(shard: usize, of: usize) {
             sources.entry((arch, program.source)).or_insert(case.name.clone());
         }
     }
+    for arch in [80, 90, newest] {
+        sources.insert((arch, horus_cuda::pieces::program(&[]).source), "pieces".into());
+    }
     let jobs: Vec<_> = sources.into_iter().collect();
     let total = jobs.len();
     let mine = jobs.into_iter().enumerate().filter(|(i, _)| i % of == shard).map(|(_, job)| job);

@@ -20,7 +20,11 @@ use horus_core::simulate::Simulated;
 /// Calls `f` with the device of a place.
 pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
     let cpu = CpuDevice::new(Some(1)).expect("a CPU");
-    if place.separate { f(&Simulated::new(cpu, usize::MAX / 2)) } else { f(&cpu) }
+    match (place.separate, place.direct) {
+        (false, _) => f(&cpu),
+        (true, false) => f(&Simulated::new(cpu, usize::MAX / 2)),
+        (true, true) => f(&Simulated::new(cpu, usize::MAX / 2).with_fabric()),
+    }
 }
 
 /// Within this time the ranks of a job that fails must be gone.

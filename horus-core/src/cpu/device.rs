@@ -9,7 +9,7 @@ use super::check::check;
 use super::simd::Isa;
 use super::{map, whole};
 use crate::buffer::Pool;
-use crate::device::{Device, Launch, Memory, MemoryKind};
+use crate::device::{Device, Launch, Memory, MemoryKind, Piece};
 use crate::error::{DeviceError, Error};
 use crate::kernel::Kernel;
 
@@ -156,9 +156,9 @@ impl Device for CpuDevice {
         Ok(())
     }
 
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[(usize, usize, usize)]) -> Result<(), DeviceError> {
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
         let (source, target) = (host(source)?, host_mut(target)?);
-        for &(from, to, length) in pieces {
+        for (from, to, length) in pieces.iter().flat_map(|p| p.runs()) {
             let (from, to) = (part(from, length, source.len())?, part(to, length, target.len())?);
             target[to].copy_from_slice(&source[from]);
         }
@@ -187,12 +187,12 @@ mod tests {
         let (mut a, mut b) = (d.allocate(8).unwrap(), d.allocate(8).unwrap());
         d.write(&[1, 2, 3, 4, 5, 6, 7, 8], &mut a, 0).unwrap();
         d.write(&[0; 8], &mut b, 0).unwrap();
-        d.copy(&a, &mut b, &[(0, 6, 2), (7, 0, 1)]).unwrap();
+        d.copy(&a, &mut b, &[Piece::run(0, 6, 2), Piece::run(7, 0, 1)]).unwrap();
         let mut out = [0; 8];
         d.read(&b, 0, &mut out).unwrap();
         assert_eq!(out, [8, 0, 0, 0, 0, 0, 1, 2]);
         assert!(d.write(&[0; 4], &mut a, 5).is_err());
-        assert!(d.copy(&a, &mut b, &[(usize::MAX, 0, 2)]).is_err());
+        assert!(d.copy(&a, &mut b, &[Piece::run(usize::MAX, 0, 2)]).is_err());
     }
 
     #[test]

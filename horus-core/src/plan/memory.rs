@@ -16,13 +16,15 @@ pub(super) struct Ledger {
     /// Bytes and time of last use of what is held.
     held: std::collections::BTreeMap<NodeId, (usize, usize)>,
     clock: usize,
+    /// Bytes of the copies that the next launch reads.
+    temps: usize,
     /// Whether some launch needs more than there is.
     pub(super) overflown: bool,
 }
 
 impl Ledger {
     pub(super) fn new(capacity: usize) -> Ledger {
-        Ledger { capacity, used: 0, held: std::collections::BTreeMap::new(), clock: 0, overflown: false }
+        Ledger { capacity, used: 0, held: std::collections::BTreeMap::new(), clock: 0, temps: 0, overflown: false }
     }
 
     fn hold(&mut self, id: NodeId, bytes: usize) {
@@ -74,6 +76,58 @@ impl Planner<'_> {
             return;
         }
         let bytes = self.bytes(id, rows);
+        let needed = self.make_room_for(bytes, id, reader);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.hold(id, bytes);
+            for i in needed.iter().filter(|i| **i != id) {
+                if let Some((b, _)) = ledger.held.get(i).copied() {
+                    ledger.hold(*i, b);
+                }
+            }
+        }
+    }
+
+    /// Enters what `id` takes in its new placement.
+    pub(super) fn resized(&mut self, id: NodeId) {
+        let bytes = self.bytes(id, None);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.hold(id, bytes);
+        }
+    }
+
+    /// Whether `bytes` fit beside image `id`, everything else that `reader` does not read gone.
+    pub(super) fn fits_beside(&self, id: NodeId, bytes: usize, reader: NodeId) -> bool {
+        let Some(ledger) = &self.ledger else { return true };
+        let others = self.graph.node(reader).inputs.iter().filter(|i| **i != id);
+        let others: usize = others.filter_map(|i| ledger.held.get(i)).map(|(b, _)| *b).sum();
+        self.bytes(id, None) + others + ledger.temps + bytes <= ledger.capacity
+    }
+
+    /// Makes room for a copy that launch `reader` reads, which stays until then, and for `scratch` bytes beside it, which
+    /// do not.
+    pub(super) fn hold_temp(&mut self, bytes: usize, scratch: usize, source: NodeId, reader: NodeId) {
+        self.make_room_for(bytes + scratch, source, reader);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.temps += bytes;
+            ledger.used += bytes;
+            ledger.overflown |= ledger.used > ledger.capacity;
+        }
+    }
+
+    /// Notes that the copies of a launch are gone.
+    pub(super) fn drop_temps(&mut self) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.used -= std::mem::take(&mut ledger.temps);
+        }
+    }
+
+    /// Bytes of an image on the rank that holds most of it, once it is placed as `rows` says.
+    pub(super) fn bytes_as(&self, id: NodeId, rows: Rows) -> usize {
+        self.bytes(id, Some(rows))
+    }
+
+    /// Evicts images until `bytes` fit, for the sake of `id`. What `reader` reads stays: those are returned.
+    pub(super) fn make_room_for(&mut self, bytes: usize, id: NodeId, reader: NodeId) -> Vec<NodeId> {
         let mut needed: Vec<NodeId> = self.graph.node(reader).inputs.clone();
         needed.push(reader);
         while let Some(victim) = self.victim(bytes, &needed) {
@@ -86,14 +140,7 @@ impl Planner<'_> {
             let placement = self.state(victim).placement;
             self.event(victim, Event::Placed(placement));
         }
-        if let Some(ledger) = &mut self.ledger {
-            ledger.hold(id, bytes);
-            for i in needed.iter().filter(|i| **i != id) {
-                if let Some((b, _)) = ledger.held.get(i).copied() {
-                    ledger.hold(*i, b);
-                }
-            }
-        }
+        needed
     }
 
     /// The image to evict, if `bytes` more do not fit and something can go.

@@ -59,6 +59,8 @@ pub struct Setting {
     pub partition: Partition,
     /// Whether the device has memory of its own.
     pub unified: bool,
+    /// Whether the devices of the ranks exchange memory without the host.
+    pub direct: bool,
     /// How much of the machinery is used.
     pub mode: Mode,
     /// Bytes that a device with memory of its own can hold; `None` if it need not be watched.
@@ -114,15 +116,24 @@ pub enum Action {
         node: NodeId,
         /// Rows reserved around the strip.
         room: Halo,
+        /// From device to device: rank 0 has the image there, and the strips arrive there.
+        direct: bool,
     },
     /// Give every rank the whole image.
-    Replicate(NodeId),
+    Replicate {
+        /// The image.
+        node: NodeId,
+        /// From device to device.
+        direct: bool,
+    },
     /// Bring the border rows up to date, to the depth given.
     Exchange {
         /// The image.
         node: NodeId,
         /// Depth after the exchange.
         halo: Halo,
+        /// From device to device; else through the host, wherever the image is.
+        direct: bool,
     },
     /// Bring the rows that one launch reads of one input into a temporary buffer.
     Fetch {
@@ -132,6 +143,8 @@ pub enum Action {
         temp: Temp,
         /// The rows that the launch computes.
         rows: Rows,
+        /// From device to device; else through the host, wherever the image is.
+        direct: bool,
     },
     /// Run a kernel.
     Launch {
@@ -239,7 +252,7 @@ impl Plan {
                 Action::Scatter { .. } => c.scatters += 1,
                 Action::Gather(_) | Action::Collect(_) => c.gathers += 1,
                 Action::Exchange { .. } => c.exchanges += 1,
-                Action::Replicate(_) => c.replications += 1,
+                Action::Replicate { .. } => c.replications += 1,
                 // Naive mode scatters an input, and uploads it, for every launch anew.
                 Action::Fetch { .. } if self.setting.mode == Mode::Naive => {
                     c.scatters += 1;
@@ -258,13 +271,18 @@ impl Plan {
             let n = self.graph.node(id);
             format!("{id} {} {}", n.shape, n.dtype)
         };
+        let way = |direct| if direct { ", from device to device" } else { "" };
         match *action {
             Action::Upload(n) => format!("upload     {}", what(n)),
             Action::Download(n) => format!("download   {}", what(n)),
-            Action::Scatter { node, .. } => format!("scatter    {}", what(node)),
-            Action::Replicate(n) => format!("replicate  {}", what(n)),
-            Action::Exchange { node, halo } => format!("exchange   {} to depth {halo}", what(node)),
-            Action::Fetch { node, temp, .. } => format!("fetch      rows of {} for {}", what(node), temp.consumer),
+            Action::Scatter { node, direct, .. } => format!("scatter    {}{}", what(node), way(direct)),
+            Action::Replicate { node, direct } => format!("replicate  {}{}", what(node), way(direct)),
+            Action::Exchange { node, halo, direct } => {
+                format!("exchange   {} to depth {halo}{}", what(node), way(direct))
+            }
+            Action::Fetch { node, temp, direct, .. } => {
+                format!("fetch      rows of {} for {}{}", what(node), temp.consumer, way(direct))
+            }
             Action::Launch { node, rows, .. } => {
                 let n = self.graph.node(node);
                 let inputs: Vec<String> = n.inputs.iter().map(NodeId::to_string).collect();

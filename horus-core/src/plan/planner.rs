@@ -116,8 +116,10 @@ impl<'a> Planner<'a> {
 
     pub(super) fn event(&mut self, id: NodeId, event: Event) {
         self.states[id.0] = Some(self.machine.next(self.state(id), event));
-        if matches!(event, Event::Placed(_)) {
-            self.left_device(id);
+        match event {
+            Event::Placed(_) => self.left_device(id),
+            Event::PlacedOnDevice(_) => self.resized(id),
+            _ => {}
         }
     }
 
@@ -167,6 +169,7 @@ impl<'a> Planner<'a> {
         self.make_room(id, Some(rows), id);
         self.step(Action::Launch { node: id, rows, room }, "");
         self.event(id, Event::Computed(rows.placement()));
+        self.drop_temps();
     }
 
     fn compute_naively_distributed(&mut self, id: NodeId) {
@@ -176,7 +179,8 @@ impl<'a> Planner<'a> {
         for (input, &source) in node.inputs.iter().enumerate() {
             let temp = Temp { consumer: id, input };
             let why = format!("naive mode scatters every input of {}", self.label(id));
-            self.step(Action::Fetch { node: source, temp, rows }, why);
+            self.hold_temp(self.bytes_fetched(source, temp, rows), 0, source, id);
+            self.step(Action::Fetch { node: source, temp, rows, direct: false }, why);
         }
         self.launch(id, rows, Halo::NONE);
         if matches!(node.op, Kernel::Histogram { .. }) {
@@ -239,7 +243,7 @@ impl<'a> Planner<'a> {
                     "" => why,
                     because => format!("{why}; {because}"),
                 };
-                self.step(Action::Fetch { node: source, temp, rows }, why);
+                self.fetch(source, temp, rows, why);
             } else {
                 self.on_device(source, id);
             }
@@ -267,19 +271,72 @@ impl<'a> Planner<'a> {
             self.scatter(source, reader);
         }
         if choice.replicate {
-            self.bring_to_host(source, "it is sent to every rank from the host");
-            self.step(Action::Replicate(source), choice.why);
-            self.event(source, Event::Placed(Placement::Replicated));
+            let sent = Action::Replicate { node: source, direct: true };
+            let direct = self.between_devices(source, reader, self.bytes_as(source, Rows::All), sent);
+            if !direct {
+                self.bring_to_host(source, "it is sent to every rank from the host");
+            }
+            self.step(Action::Replicate { node: source, direct }, choice.why);
+            self.placed(source, Placement::Replicated, direct);
         } else {
             self.fetched_because[source.0] = choice.why;
         }
     }
 
     fn scatter(&mut self, source: NodeId, reader: NodeId) {
-        self.bring_to_host(source, "it is scattered from the host");
         let room = self.asked[source.0];
-        self.step(Action::Scatter { node: source, room }, format!("{} needs its strip", self.label(reader)));
-        self.event(source, Event::Placed(Placement::Strips(Halo::NONE)));
+        let sent = Action::Scatter { node: source, room, direct: true };
+        let strip = self.bytes_as(source, Rows::Strip(Halo::NONE));
+        let direct = self.between_devices(source, reader, strip, sent);
+        if !direct {
+            self.bring_to_host(source, "it is scattered from the host");
+        }
+        self.step(Action::Scatter { node: source, room, direct }, format!("{} needs its strip", self.label(reader)));
+        self.placed(source, Placement::Strips(Halo::NONE), direct);
+    }
+
+    /// Brings the rows that one launch reads of one input.
+    fn fetch(&mut self, source: NodeId, temp: Temp, rows: Rows, why: String) {
+        let held = self.bytes_fetched(source, temp, rows);
+        let sent = Action::Fetch { node: source, temp, rows, direct: true };
+        let direct = self.between_devices(source, temp.consumer, held, sent);
+        let scratch = if direct { self.scratch(source, sent) } else { 0 };
+        self.hold_temp(held, scratch, source, temp.consumer);
+        self.step(Action::Fetch { node: source, temp, rows, direct }, why);
+    }
+
+    /// Whether a transfer of `source` goes from device to device: the devices are connected, and there is room for the
+    /// image, for what the transfer leaves beside it (`bytes`) and for its packed messages. If so, the image is on the
+    /// device and the room is there.
+    fn between_devices(&mut self, source: NodeId, reader: NodeId, bytes: usize, sent: Action) -> bool {
+        if !self.setting.direct || self.setting.unified || self.naive() {
+            return false;
+        }
+        let bytes = if self.ledger.is_some() { bytes + self.scratch(source, sent) } else { 0 };
+        if !self.fits_beside(source, bytes, reader) {
+            return false;
+        }
+        self.on_device(source, reader);
+        self.make_room_for(bytes, source, reader);
+        true
+    }
+
+    /// An upper bound of the bytes of packed messages on a rank.
+    fn scratch(&self, source: NodeId, sent: Action) -> usize {
+        if self.ledger.is_none() {
+            return 0;
+        }
+        if let Action::Exchange { node, halo, .. } = sent {
+            let n = self.graph.node(node);
+            return 2 * (halo.up + halo.down) * n.shape.width * n.shape.channels * n.dtype.size();
+        }
+        let traffic = self.traffic(sent, self.state(source).placement == Placement::Root);
+        let packs = matches!(sent, Action::Fetch { .. }) || self.graph.node(source).shape.channels > 1;
+        if packs { traffic.sent + traffic.received } else { 0 }
+    }
+
+    fn placed(&mut self, id: NodeId, placement: Placement, direct: bool) {
+        self.event(id, if direct { Event::PlacedOnDevice(placement) } else { Event::Placed(placement) });
     }
 
     /// The reads of `source` from `reader` on that leave the strip, and whether some do not.
@@ -303,13 +360,15 @@ impl<'a> Planner<'a> {
     /// Chooses between fetching footprints launch by launch and giving every rank the whole image, by predicted time:
     /// what is sent, and the copies that each rank then makes of what it got.
     fn choose(&mut self, source: NodeId, elsewhere: &[Temp], on_root: bool, in_strips: bool) -> Choice {
-        let link = Link::default();
+        let link = self.link();
         let room = Halo::NONE;
+        let direct = self.setting.direct;
         let time = |p: &Self, action, on_root| p.traffic(action, on_root).time;
-        let copy = |bytes: usize| bytes as f64 / link.bandwidth;
+        // Between devices, what arrives is where the launch reads it.
+        let copy = |bytes: usize| if direct { 0.0 } else { bytes as f64 / link.bandwidth };
         let whole = copy(self.graph.node(source).shape.len() * self.graph.node(source).dtype.size());
-        let scatter = if on_root { time(self, Action::Scatter { node: source, room }, true) } else { 0.0 };
-        let replicate = |p: &Self, on_root| time(p, Action::Replicate(source), on_root) + whole;
+        let scatter = if on_root { time(self, Action::Scatter { node: source, room, direct }, true) } else { 0.0 };
+        let replicate = |p: &Self, on_root| time(p, Action::Replicate { node: source, direct }, on_root) + whole;
         let mut fetch = |on_root| elsewhere.iter().map(|t| self.cost_of_fetching(source, *t, on_root)).sum::<f64>();
         let fetches = (fetch(false) + scatter, (on_root && !in_strips).then(|| fetch(true)));
         let whole = (replicate(self, false) + scatter, on_root.then(|| replicate(self, true)));
@@ -329,13 +388,20 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// How long messages take where most of them go.
+    fn link(&self) -> Link {
+        // A grouped exchange over NVLink costs some launches, and its bandwidth is that of one direction of one GPU.
+        if self.setting.direct { Link { latency: 20e-6, bandwidth: 150e9 } } else { Link::default() }
+    }
+
     fn traffic(&self, action: Action, on_root: bool) -> Traffic {
-        let (Action::Scatter { node, .. } | Action::Replicate(node) | Action::Fetch { node, .. }) = action else {
+        let (Action::Scatter { node, .. } | Action::Replicate { node, .. } | Action::Fetch { node, .. }) = action
+        else {
             return Traffic::default();
         };
         let coarse = BLOCK.max(self.graph.node(node).shape.height / 64);
         movement(self.graph, &self.setting.partition, action, on_root, coarse)
-            .map_or(Traffic::default(), |m| m.traffic(Link::default()))
+            .map_or(Traffic::default(), |m| m.traffic(self.link()))
     }
 
     /// Predicted seconds to fetch what one launch reads of one input, and to copy it where the launch reads it.
@@ -343,22 +409,28 @@ impl<'a> Planner<'a> {
         if let Some(cost) = self.costs.get(&(temp, on_root)) {
             return *cost;
         }
-        let (consumer, shape) = (self.graph.node(temp.consumer), self.graph.node(node).shape);
+        let consumer = self.graph.node(temp.consumer);
         let everywhere =
             matches!(consumer.op, Kernel::Fold(_) | Kernel::Histogram { .. }) || consumer.shape.area() == 1;
         let halo = Halo { wrap: false, ..self.asked[temp.consumer.0] };
         let rows = if everywhere { Rows::All } else { Rows::Strip(halo) };
+        let direct = self.setting.direct;
+        let sent = self.traffic(Action::Fetch { node, temp, rows, direct }, on_root).time;
+        let copied = if direct { 0 } else { self.bytes_fetched(node, temp, rows) };
+        let cost = sent + copied as f64 / self.link().bandwidth;
+        self.costs.insert((temp, on_root), cost);
+        cost
+    }
+
+    /// Bytes of the copy that a launch reads of a source, on the rank that needs most.
+    fn bytes_fetched(&self, node: NodeId, temp: Temp, rows: Rows) -> usize {
+        let (consumer, shape) = (self.graph.node(temp.consumer), self.graph.node(node).shape);
         let partition = &self.setting.partition;
         let held = (0..self.ranks).map(|rank| {
             let computed = rows_of(self.graph, partition, temp.consumer, rank, rows);
             consumer.op.footprint(temp.input, computed, consumer.shape, shape).len()
         });
-        let row = shape.width * shape.channels * self.graph.node(node).dtype.size();
-        let copied = held.max().unwrap_or_default() * row;
-        let sent = self.traffic(Action::Fetch { node, temp, rows }, on_root).time;
-        let cost = sent + copied as f64 / Link::default().bandwidth;
-        self.costs.insert((temp, on_root), cost);
-        cost
+        held.max().unwrap_or_default() * shape.width * shape.channels * self.graph.node(node).dtype.size()
     }
 
     /// Makes the borders of a distributed image valid to at least `need`; then to the widest depth anybody will ask for.
@@ -368,7 +440,9 @@ impl<'a> Planner<'a> {
         {
             let halo = self.asked[source.0].max(need);
             let why = format!("{} reads {need} rows beyond the strip, {have} are valid", self.label(reader));
-            self.step(Action::Exchange { node: source, halo }, why);
+            let sent = Action::Exchange { node: source, halo, direct: true };
+            let direct = self.between_devices(source, reader, 0, sent);
+            self.step(Action::Exchange { node: source, halo, direct }, why);
             self.event(source, Event::Exchanged(halo));
         }
     }
@@ -396,7 +470,7 @@ impl<'a> Planner<'a> {
         let placement = self.state(root).placement;
         match (want, placement) {
             (Want::Everyone, Placement::Root | Placement::Strips(_)) => {
-                self.step(Action::Replicate(root), "every rank wants the result");
+                self.step(Action::Replicate { node: root, direct: false }, "every rank wants the result");
                 self.event(root, Event::Placed(Placement::Replicated));
                 self.step(Action::Deliver(root), "");
             }

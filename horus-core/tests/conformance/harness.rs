@@ -103,6 +103,8 @@ pub(crate) struct Place {
     pub(crate) ranks: usize,
     pub(crate) mode: Mode,
     pub(crate) separate: bool,
+    /// Whether the devices of the ranks exchange memory without the host.
+    pub(crate) direct: bool,
     /// Whether sources start on rank 0 alone.
     pub(crate) from_root: bool,
 }
@@ -128,7 +130,11 @@ pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) 
 
 fn on_device(program: &Program, place: Place, comm: &dyn Communicator, device: &dyn Device) -> Vec<Image> {
     let unified = device.memory() == MemoryKind::Unified;
-    let setting = Setting { partition: Partition::equal(place.ranks), unified, mode: place.mode, capacity: None };
+    let addresses = comm.gather(device.address()).unwrap();
+    let direct = place.direct && place.ranks > 1 && device.connect(comm, &addresses).unwrap();
+    assert_eq!(direct, place.direct && place.ranks > 1, "devices are connected where the place says so");
+    let partition = Partition::equal(place.ranks);
+    let setting = Setting { partition, unified, direct, mode: place.mode, capacity: None };
     let kernels = optimize(program.graph.clone(), place.mode == Mode::Fused, &mut |_, _| ());
     let at_root = place.from_root && place.ranks > 1;
     let state = State {

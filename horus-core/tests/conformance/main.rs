@@ -23,7 +23,11 @@ pub(crate) const TRANSCENDENTAL: f64 = 0.0;
 /// Calls `f` with the device of a place.
 pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
     let cpu = CpuDevice::new(Some(1)).unwrap();
-    if place.separate { f(&Simulated::new(cpu, usize::MAX / 2)) } else { f(&cpu) }
+    match (place.separate, place.direct) {
+        (false, _) => f(&cpu),
+        (true, false) => f(&Simulated::new(cpu, usize::MAX / 2)),
+        (true, true) => f(&Simulated::new(cpu, usize::MAX / 2).with_fabric()),
+    }
 }
 
 impl Place {
@@ -31,9 +35,12 @@ impl Place {
         let mut out = Vec::new();
         for ranks in 1..=5 {
             for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
-                for separate in [false, true] {
-                    let from_root = (ranks + usize::from(separate)) % 2 == 0;
-                    out.push(Place { ranks, mode, separate, from_root });
+                for (separate, direct) in [(false, false), (true, false), (true, true)] {
+                    if direct && (ranks == 1 || mode == Mode::Naive) {
+                        continue;
+                    }
+                    let from_root = (ranks + usize::from(separate && !direct)) % 2 == 0;
+                    out.push(Place { ranks, mode, separate, direct, from_root });
                 }
             }
         }
@@ -43,11 +50,12 @@ impl Place {
     /// A few places that differ in everything.
     pub(crate) fn some() -> Vec<Place> {
         vec![
-            Place { ranks: 1, mode: Mode::Fused, separate: false, from_root: false },
-            Place { ranks: 1, mode: Mode::Lazy, separate: true, from_root: false },
-            Place { ranks: 3, mode: Mode::Fused, separate: true, from_root: true },
-            Place { ranks: 2, mode: Mode::Naive, separate: false, from_root: true },
-            Place { ranks: 5, mode: Mode::Lazy, separate: false, from_root: false },
+            Place { ranks: 1, mode: Mode::Fused, separate: false, direct: false, from_root: false },
+            Place { ranks: 1, mode: Mode::Lazy, separate: true, direct: false, from_root: false },
+            Place { ranks: 3, mode: Mode::Fused, separate: true, direct: false, from_root: true },
+            Place { ranks: 2, mode: Mode::Naive, separate: false, direct: false, from_root: true },
+            Place { ranks: 4, mode: Mode::Fused, separate: true, direct: true, from_root: true },
+            Place { ranks: 5, mode: Mode::Lazy, separate: false, direct: false, from_root: false },
         ]
     }
 }

@@ -6,7 +6,7 @@
 
 use std::process::ExitCode;
 
-use horus_core::device::{Device, Input, Launch, Memory};
+use horus_core::device::{Device, Input, Launch, Memory, Piece};
 use horus_core::error::DeviceError;
 use horus_core::shape::{Shape, Window};
 use horus_cuda::CudaDevice;
@@ -40,10 +40,35 @@ fn transfers(device: &CudaDevice) -> Result<bool, DeviceError> {
     let image = HostImage::random(geometry, 5);
     let memory = upload(device, &image)?;
     let mut copy = device.allocate(image.bytes.len())?;
-    device.copy(&memory, &mut copy, &[(0, 0, 1001), (1001, 1001, image.bytes.len() - 1001)])?;
+    let rest = image.bytes.len() - 1001;
+    device.copy(&memory, &mut copy, &[Piece::run(0, 0, 1001), Piece::run(1001, 1001, rest)])?;
     let mut back = vec![0; image.bytes.len()];
     device.read(&copy, 0, &mut back)?;
-    Ok(back == image.bytes)
+    Ok(back == image.bytes && pieces(device, &image, &memory)?)
+}
+
+/// Many rectangles, copied by one kernel: columns of every width and alignment.
+fn pieces(device: &CudaDevice, image: &HostImage, memory: &Memory) -> Result<bool, DeviceError> {
+    let stride = 4 * 10_007;
+    let mut want = vec![0; image.bytes.len()];
+    let mut copy = device.allocate(want.len())?;
+    device.write(&want, &mut copy, 0)?;
+    let piece = |i: usize| Piece {
+        from: 16 * i * stride + 37 * i,
+        to: 16 * i * stride + [4 * i, 37 * i, 0][i % 3],
+        bytes: 3000 + [4 * i, i, 16 * i][i % 3],
+        rows: 1 + i % 16,
+        from_stride: stride,
+        to_stride: [stride, 6000][i % 2],
+    };
+    let pieces: Vec<Piece> = (0..130).map(piece).collect();
+    for (from, to, bytes) in pieces.iter().flat_map(|p| p.runs()) {
+        want[to..to + bytes].copy_from_slice(&image.bytes[from..from + bytes]);
+    }
+    device.copy(memory, &mut copy, &pieces)?;
+    let mut got = vec![0; want.len()];
+    device.read(&copy, 0, &mut got)?;
+    Ok(got == want)
 }
 
 fn main() -> ExitCode {

@@ -94,10 +94,16 @@ pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
         let p = program(Shape::new(height, width, 1), &choices, seed);
         let want = reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone());
         let mode = [Mode::Naive, Mode::Lazy, Mode::Fused][seed as usize % 3];
-        let place = Place { ranks: comm.size(), mode, separate: seed % 2 == 0, from_root: seed % 4 < 2 };
+        let place = Place {
+            ranks: comm.size(),
+            mode,
+            separate: seed % 2 == 0,
+            direct: seed % 4 == 0 && comm.size() > 1,
+            from_root: seed % 4 < 2,
+        };
         let got = on_rank(&p, place, &comm);
         assert!(got == want, "seed {seed} differs from the reference on rank {} at {place:?}", comm.rank());
-        let alone = on_rank(&p, Place { ranks: 1, ..place }, &Alone);
+        let alone = on_rank(&p, Place { ranks: 1, direct: false, ..place }, &Alone);
         assert!(got == alone, "seed {seed} differs from one rank alone");
     }
     Ok(())

@@ -1,0 +1,284 @@
+//! Moving pixels between the devices of ranks, without the host: [`redistribute`](crate::transfer::redistribute) for
+//! device memory.
+//!
+//! There is one message per pair of ranks. A message whose pixels lie together in the image leaves from there or arrives
+//! there; any other is packed into a block of its own by one copy of many pieces, and unpacked by another.
+
+use crate::comm::Communicator;
+use crate::device::{Device, Geometry, Memory, Message, Piece};
+use crate::error::DeviceError;
+use crate::movement::{Load, Movement, Need, RowSize, overlap};
+use crate::shape::Window;
+
+/// Messages begin at multiples of this many bytes of the block they are packed in.
+const ALIGNMENT: usize = 256;
+
+/// Runs of bytes at equal distances in one block of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Runs {
+    at: usize,
+    bytes: usize,
+    rows: usize,
+    stride: usize,
+}
+
+impl Runs {
+    fn total(self) -> usize {
+        self.bytes * self.rows
+    }
+
+    fn together(self) -> bool {
+        self.rows == 1 || self.bytes == self.stride
+    }
+}
+
+/// Where the pixels of `needs` lie, in the order in which they travel: row `row(need)` of each need and below.
+fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -> isize) -> Vec<Runs> {
+    let stride = size.width * size.pixel;
+    let of = |need: &Need, c| {
+        let at = geometry.row(c, row(need)) * size.pixel + need.left * size.pixel;
+        Runs { at, bytes: need.width() * size.pixel, rows: need.rows.len(), stride }
+    };
+    let channels = 0..size.channels;
+    needs.iter().flat_map(|n| channels.clone().map(move |c| of(n, c))).filter(|r| r.total() > 0).collect()
+}
+
+/// The one range that runs fill in their order, if they do.
+fn together(runs: &[Runs]) -> Option<usize> {
+    let first = runs.first()?.at;
+    let mut end = first;
+    for r in runs {
+        if r.at != end || !r.together() {
+            return None;
+        }
+        end += r.total();
+    }
+    Some(first)
+}
+
+/// The copies between runs and a block where they follow each other from byte `at`.
+fn packed(runs: &[Runs], mut at: usize) -> Vec<Piece> {
+    let piece = |r: &Runs| {
+        let from = at;
+        at += r.total();
+        Piece { from: r.at, to: from, bytes: r.bytes, rows: r.rows, from_stride: r.stride, to_stride: r.bytes }
+    };
+    runs.iter().map(piece).collect()
+}
+
+fn reversed(p: Piece) -> Piece {
+    Piece { from: p.to, to: p.from, from_stride: p.to_stride, to_stride: p.from_stride, ..p }
+}
+
+/// A block in which messages are packed.
+#[derive(Default)]
+struct Staging {
+    bytes: usize,
+    pack: Vec<Piece>,
+    unpack: Vec<Piece>,
+}
+
+impl Staging {
+    fn reserve(&mut self, bytes: usize) -> usize {
+        let at = self.bytes.next_multiple_of(ALIGNMENT);
+        self.bytes = at + bytes;
+        at
+    }
+}
+
+/// Brings every rank the pixels it needs from the ranks that have them, on the devices. What this rank has is in
+/// `source`; what it needs goes to `target`. Without a source, the target has both, and the pixels needed are not among
+/// those given. Returns what this rank sent.
+///
+/// # Errors
+/// When the device fails, or another rank.
+pub fn redistribute(
+    device: &dyn Device,
+    comm: &dyn Communicator,
+    movement: &Movement,
+    source: Option<(&Memory, Geometry)>,
+    target: (&mut Memory, Geometry),
+) -> Result<Load, DeviceError> {
+    let Movement { size, have, needs } = movement;
+    let me = comm.rank();
+    let (target, geometry) = target;
+    let given = source.map_or(geometry, |(_, g)| g);
+    // Blocks: the source if it is one of its own, the target, the packed messages.
+    let (target_block, staging_block) = if source.is_some() { (1, 2) } else { (0, 1) };
+    let mut staging = Staging::default();
+    let mut local = Vec::new();
+    let mut sent = Load::default();
+    let total = |runs: &[Runs]| runs.iter().map(|r| r.total()).sum::<usize>();
+    let pieces = |needs: &[Need], rows: Window| overlap(needs, rows).collect::<Vec<Need>>();
+    let outgoing = |rank: usize| runs(&pieces(&needs[rank], have[me]), *size, given, |n| n.rows.start);
+    let incoming = |rank: usize| runs(&pieces(&needs[me], have[rank]), *size, geometry, |n| n.at);
+    let (mut sends, mut receives) = (Vec::new(), Vec::new());
+    for rank in 0..comm.size() {
+        let (out, into) = (outgoing(rank), incoming(rank));
+        if rank == me {
+            match source {
+                Some(_) => local = out.iter().zip(&into).map(|(a, b)| between(*a, *b)).collect(),
+                None if !out.is_empty() => {
+                    let at = staging.reserve(total(&out));
+                    staging.pack.extend(packed(&out, at));
+                    staging.unpack.extend(packed(&into, at).into_iter().map(reversed));
+                }
+                None => {}
+            }
+            continue;
+        }
+        if !out.is_empty() {
+            let bytes = total(&out);
+            sent.messages += 1;
+            sent.bytes += bytes;
+            sends.push(match together(&out) {
+                Some(at) => Message { rank, block: 0, at, bytes },
+                None => {
+                    let at = staging.reserve(bytes);
+                    staging.pack.extend(packed(&out, at));
+                    Message { rank, block: staging_block, at, bytes }
+                }
+            });
+        }
+        if !into.is_empty() {
+            let bytes = total(&into);
+            receives.push(match together(&into) {
+                Some(at) => Message { rank, block: target_block, at, bytes },
+                None => {
+                    let at = staging.reserve(bytes);
+                    staging.unpack.extend(packed(&into, at).into_iter().map(reversed));
+                    Message { rank, block: staging_block, at, bytes }
+                }
+            });
+        }
+    }
+    let mut block = device.allocate(staging.bytes)?;
+    if !staging.pack.is_empty() {
+        device.copy(source.map_or(&*target, |(m, _)| m), &mut block, &staging.pack)?;
+    }
+    if let Some((source, _)) = source {
+        device.exchange(comm, &[source], &mut [&mut *target, &mut block], &sends, &receives)?;
+        if !local.is_empty() {
+            device.copy(source, target, &local)?;
+        }
+    } else {
+        device.exchange(comm, &[], &mut [&mut *target, &mut block], &sends, &receives)?;
+    }
+    if !staging.unpack.is_empty() {
+        device.copy(&block, target, &staging.unpack)?;
+    }
+    Ok(sent)
+}
+
+/// The copy of runs to equal runs elsewhere.
+fn between(from: Runs, to: Runs) -> Piece {
+    debug_assert_eq!((from.bytes, from.rows), (to.bytes, to.rows), "what is needed is what is given");
+    Piece {
+        from: from.at,
+        to: to.at,
+        bytes: from.bytes,
+        rows: from.rows,
+        from_stride: from.stride,
+        to_stride: to.stride,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::threads::ThreadComm;
+    use crate::cpu::device::CpuDevice;
+    use crate::dtype::DType;
+    use crate::movement::{needs_around, needs_of};
+    use crate::partition::Partition;
+    use crate::shape::Shape;
+    use crate::simulate::Simulated;
+
+    const HEIGHT: usize = 12;
+    const WIDTH: usize = 5;
+
+    /// One byte per pixel that tells where it is from.
+    fn pixel(c: usize, y: isize, x: usize) -> u8 {
+        (100 * c + WIDTH * y.rem_euclid(12).cast_unsigned() + x) as u8
+    }
+
+    fn held(geometry: Geometry, strip: Window) -> Vec<u8> {
+        let Geometry { shape, window, .. } = geometry;
+        let mut bytes = vec![0xaa; geometry.bytes()];
+        for c in 0..shape.channels {
+            for y in window.start..window.end {
+                let row = geometry.row(c, y);
+                let inside = strip.contains(y);
+                (0..WIDTH).filter(|_| inside).for_each(|x| bytes[row + x] = pixel(c, y, x));
+            }
+        }
+        bytes
+    }
+
+    fn geometry(channels: usize, window: Window) -> Geometry {
+        Geometry { shape: Shape::new(HEIGHT, WIDTH, channels), dtype: DType::U8, window }
+    }
+
+    fn connected(comm: &ThreadComm) -> (Simulated<CpuDevice>, crate::simulate::LogHandle) {
+        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
+        let addresses = comm.gather(device.address()).unwrap();
+        assert!(device.connect(comm, &addresses).unwrap());
+        let log = device.log();
+        (device, log)
+    }
+
+    fn movement(ranks: usize, channels: usize, needs: impl Fn(usize, Window) -> Vec<Need>) -> Movement {
+        let strips: Vec<Window> = (0..ranks).map(|r| Partition::equal(ranks).strip(r, HEIGHT)).collect();
+        let needs = strips.iter().enumerate().map(|(r, s)| needs(r, *s)).collect();
+        Movement { size: RowSize { width: WIDTH, pixel: 1, channels }, have: strips, needs }
+    }
+
+    #[test]
+    fn borders_arrive_in_place() {
+        for (ranks, channels, depth) in [(2, 1, 2), (3, 3, 1), (5, 2, 7), (4, 1, 14)] {
+            ThreadComm::run(ranks, |comm| {
+                let (device, log) = connected(&comm);
+                let m = movement(ranks, channels, |_, s| needs_around(s, s.grown(depth, depth), HEIGHT, WIDTH));
+                let strip = m.have[comm.rank()];
+                let geometry = geometry(channels, strip.grown(depth, depth));
+                let mut memory = device.allocate(geometry.bytes()).unwrap();
+                device.write(&held(geometry, strip), &mut memory, 0).unwrap();
+                let before = log.get();
+                redistribute(&device, &comm, &m, None, (&mut memory, geometry)).unwrap();
+                assert_eq!((log.get().reads, log.get().writes), (before.reads, before.writes), "nothing by the host");
+                let mut got = vec![0; geometry.bytes()];
+                device.read(&memory, 0, &mut got).unwrap();
+                assert_eq!(got, held(geometry, geometry.window), "rank {} of {ranks}", comm.rank());
+            });
+        }
+    }
+
+    #[test]
+    fn rectangles_arrive_where_they_are_needed_and_nothing_else_is_touched() {
+        for (ranks, channels) in [(1, 2), (2, 1), (4, 3)] {
+            ThreadComm::run(ranks, |comm| {
+                let (device, _) = connected(&comm);
+                // Each rank needs columns 1..4 of the whole image turned by its rank.
+                let m = movement(ranks, channels, |r, _| {
+                    let whole = needs_of(Window::new(r.cast_signed(), r.cast_signed() + 12), HEIGHT, WIDTH);
+                    whole.into_iter().map(|n| Need { left: 1, right: 4, ..n }).collect()
+                });
+                let strip = m.have[comm.rank()];
+                let (given, wanted) = (geometry(channels, strip), comm.rank().cast_signed());
+                let into = geometry(channels, Window::new(wanted, wanted + 12));
+                let mut source = device.allocate(given.bytes()).unwrap();
+                device.write(&held(given, strip), &mut source, 0).unwrap();
+                let mut target = device.allocate(into.bytes()).unwrap();
+                let load = redistribute(&device, &comm, &m, Some((&source, given)), (&mut target, into)).unwrap();
+                assert_eq!(load.messages, ranks - 1, "one per pair of ranks");
+                let mut got = vec![0; into.bytes()];
+                device.read(&target, 0, &mut got).unwrap();
+                let whole = held(into, into.window);
+                for (i, (g, w)) in got.iter().zip(&whole).enumerate() {
+                    let read = (1..4).contains(&(i % WIDTH));
+                    assert_eq!(*g, if read { *w } else { 0xff }, "byte {i} on rank {} of {ranks}", comm.rank());
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The way between the GPUs of several ranks: NCCL, where every rank has a GPU of its own and a trial exchange worked.
+//!
+//! Ranks decide together, step by step, with one word each: a rank that cannot go on says so, and then none does. What
+//! `HORUS_FABRIC` says is in [`Choice`].
+
+use std::hash::Hasher;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+
+use cudarc::driver::sys::{self, CUresult};
+use horus_core::comm::{CommError, Communicator};
+use horus_core::device::distinct;
+use horus_core::error::DeviceError;
+
+use crate::driver::check;
+use crate::memory::Core;
+use crate::nccl::{Handle, Id, Nccl, Part};
+
+/// The environment variable that chooses how devices exchange memory.
+pub(crate) const FABRIC: &str = "HORUS_FABRIC";
+/// Ranks that have not met by then never will.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a waiting rank asks whether another has failed.
+const ASK: Duration = Duration::from_millis(5);
+/// More ranks than this try their neighbours only.
+const ALL_PAIRS: usize = 16;
+/// Bytes of a message of the trial: no multiple of anything.
+const TRIAL: usize = 4099;
+
+/// How the devices of several ranks exchange memory: `auto` (NCCL if it works, else through the host), `nccl` (an error if
+/// it does not work) or `host`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Choice {
+    #[default]
+    Auto,
+    Nccl,
+    Host,
+}
+
+impl FromStr for Choice {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Choice, String> {
+        match s {
+            "auto" | "" => Ok(Choice::Auto),
+            "nccl" => Ok(Choice::Nccl),
+            "host" => Ok(Choice::Host),
+            _ => Err(format!("{FABRIC}={s}: expected auto, nccl or host")),
+        }
+    }
+}
+
+impl Choice {
+    pub(crate) fn from_environment() -> Result<Choice, String> {
+        std::env::var(FABRIC).unwrap_or_default().parse()
+    }
+}
+
+/// A number that tells this process from those of other ranks.
+fn process() -> u64 {
+    static HERE: u8 = 0;
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write_u32(std::process::id());
+    hasher.write_usize(&raw const HERE as usize); // differs where process numbers of two containers are the same
+    hasher.finish()
+}
+
+/// What ranks need to join each other.
+trait Way {
+    type Group;
+    /// Its version, which must be the same on all ranks.
+    fn version(&self) -> Result<u64, String>;
+    /// A name for the group, made on rank 0.
+    fn name(&self) -> Result<Vec<u8>, String>;
+    /// Joins the group, and tries it.
+    fn join(&self, name: &[u8]) -> Result<Self::Group, String>;
+}
+
+/// Joins all ranks, or none and why. Collective.
+fn join<W: Way>(way: &W, comm: &dyn Communicator, process: u64) -> Result<Result<W::Group, String>, CommError> {
+    let told = |e: String| {
+        log::warn!("rank {}: {e}", comm.rank());
+        e
+    };
+    let version = way.version().map_err(told);
+    let versions = comm.gather(*version.as_ref().unwrap_or(&0))?;
+    if let Some(rank) = versions.iter().position(|v| *v == 0) {
+        return Ok(Err(version.err().unwrap_or(format!("rank {rank} has no NCCL"))));
+    }
+    if versions.iter().any(|v| *v != versions[0]) {
+        return Ok(Err(format!("the ranks have different versions of NCCL: {versions:?}")));
+    }
+    if !distinct(&comm.gather(process.max(1))?) {
+        return Ok(Err("several ranks are in one process".into()));
+    }
+    let mut name = match comm.rank() {
+        0 => way.name().map_err(told).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    comm.broadcast(0, &mut name)?;
+    if name.is_empty() {
+        return Ok(Err("rank 0 could not begin".into()));
+    }
+    let group = way.join(&name).map_err(told);
+    let joined = comm.gather(u64::from(group.is_ok()))?;
+    Ok(match joined.iter().position(|ok| *ok == 0) {
+        None => group,
+        Some(rank) => Err(group.err().unwrap_or(format!("rank {rank} could not join"))),
+    })
+}
+
+/// The ranks of an NCCL communicator. It is left by aborting: that waits for no other rank, and only happens when nothing
+/// can be under way, or when it no longer matters.
+pub(crate) struct Group {
+    nccl: &'static Nccl,
+    handle: Handle,
+    /// Whether the communicator was given up.
+    gone: AtomicBool,
+    turn: Mutex<()>,
+    /// The context that the communicator was made in.
+    _core: Arc<Core>,
+}
+
+// SAFETY: a communicator may be used from any thread, one at a time (`turn`).
+unsafe impl Send for Group {}
+// SAFETY: as above.
+unsafe impl Sync for Group {}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Group").field("gone", &self.gone).finish_non_exhaustive()
+    }
+}
+
+/// A communicator, with this rank's address and those of all ranks.
+type Known = (u64, Vec<u64>, Arc<Group>);
+
+/// Communicators stay for later sessions of the process: joining takes as long as many exchanges, and leaving would need
+/// another meeting of all ranks.
+static GROUPS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+/// Joins the GPUs of all ranks, if there is a way; collective, and so is the outcome. `Err` in the result says why not.
+pub(crate) fn connect(
+    core: &Arc<Core>,
+    comm: &dyn Communicator,
+    own: u64,
+    addresses: &[u64],
+) -> Result<Result<Arc<Group>, String>, CommError> {
+    if addresses.contains(&0) {
+        return Ok(Err("not every rank has a GPU and is allowed to use NCCL".into()));
+    }
+    if !distinct(addresses) {
+        return Ok(Err("several ranks share a GPU".into()));
+    }
+    let known = || {
+        let groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+        let usable = |g: &Group| !g.gone.load(Ordering::Relaxed);
+        groups.iter().find(|(o, a, g)| *o == own && a == addresses && usable(g)).map(|(_, _, g)| Arc::clone(g))
+    };
+    let known = known();
+    if comm.gather(u64::from(known.is_some()))?.iter().all(|k| *k == 1)
+        && let Some(group) = known
+    {
+        return Ok(Ok(group));
+    }
+    let start = Instant::now();
+    let way = Nvidia { core, rank: comm.rank(), size: comm.size() };
+    let group = join(&way, comm, process())?;
+    if let Ok(group) = &group {
+        log::debug!("joined {} GPUs with NCCL in {:.0} ms", comm.size(), start.elapsed().as_secs_f64() * 1e3);
+        let mut groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.push((own, addresses.to_vec(), Arc::clone(group)));
+    }
+    Ok(group)
+}
+
+struct Nvidia<'a> {
+    core: &'a Arc<Core>,
+    rank: usize,
+    size: usize,
+}
+
+impl Way for Nvidia<'_> {
+    type Group = Arc<Group>;
+
+    fn version(&self) -> Result<u64, String> {
+        Nccl::get().map(Nccl::version)
+    }
+
+    fn name(&self) -> Result<Vec<u8>, String> {
+        Nccl::get()?.id().map(|id| id.0.to_vec()).map_err(|e| e.to_string())
+    }
+
+    fn join(&self, name: &[u8]) -> Result<Arc<Group>, String> {
+        let nccl = Nccl::get()?;
+        let id = Id(name.try_into().map_err(|_| format!("a name of {} bytes", name.len()))?);
+        let (rank, size, core) = (self.rank, self.size, Arc::clone(self.core));
+        // A rank whose partners do not come would wait for ever: it waits in a thread that can be left behind.
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let joined = core.context.bind().and_then(|()| nccl.join(id, rank, size)).map(|h| h as usize);
+            let _ = sender.send((joined, core)); // nobody listens any more: too late
+        });
+        let (joined, core) =
+            receiver.recv_timeout(PATIENCE).map_err(|_| format!("NCCL did not join the ranks in {PATIENCE:?}"))?;
+        let handle = joined.map_err(|e| e.to_string())? as Handle;
+        let group = Group { nccl, handle, gone: AtomicBool::new(false), turn: Mutex::default(), _core: core };
+        self.attempt(&group).map_err(|e| format!("a trial exchange failed: {e}"))?;
+        Ok(Arc::new(group))
+    }
+}
+
+impl Nvidia<'_> {
+    /// Exchanges a few bytes with each other rank, and looks at what arrives.
+    fn attempt(&self, group: &Group) -> Result<(), DeviceError> {
+        let (me, size) = (self.rank, self.size);
+        let near = |r: &usize| size <= ALL_PAIRS || *r == (me + 1) % size || (*r + 1) % size == me;
+        let others: Vec<usize> = (0..size).filter(|r| *r != me).filter(near).collect();
+        let pattern = |from: usize, to: usize| (0..TRIAL).map(move |i| (i * 31 + from * 7 + to * 13 + (i >> 8)) as u8);
+        let outgoing: Vec<u8> = others.iter().flat_map(|r| pattern(me, *r)).collect();
+        let expected: Vec<u8> = others.iter().flat_map(|r| pattern(*r, me)).collect();
+        let (out, into) = (self.core.allocate(outgoing.len())?, self.core.allocate(expected.len())?);
+        let part = |base: u64| {
+            let at = move |i: usize| base + (i * TRIAL) as u64;
+            others.iter().enumerate().map(move |(i, r)| Part { rank: *r, address: at(i), bytes: TRIAL })
+        };
+        let (sends, receives): (Vec<Part>, Vec<Part>) = (part(out.address()).collect(), part(into.address()).collect());
+        let stream = &self.core.stream;
+        // SAFETY: the block holds as many bytes; the source lives until the copy has been made, which is waited for.
+        let code =
+            unsafe { sys::cuMemcpyHtoDAsync_v2(out.address(), outgoing.as_ptr().cast(), outgoing.len(), stream.0) };
+        check(code, || "preparing a trial exchange".into())?;
+        stream.synchronize()?;
+        group.exchange(self.core, &sends, &receives)?;
+        group.wait(self.core, Some(PATIENCE))?;
+        let mut got = vec![0u8; expected.len()];
+        // SAFETY: the target has as many bytes, and is looked at after the copy has been made.
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(got.as_mut_ptr().cast(), into.address(), got.len(), stream.0) };
+        check(code, || "looking at a trial exchange".into())?;
+        stream.synchronize()?;
+        if got != expected {
+            return Err(DeviceError::Driver("other bytes arrived than were sent".into()));
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    /// Enqueues an exchange in a device's stream.
+    pub(crate) fn exchange(&self, core: &Core, sends: &[Part], receives: &[Part]) -> Result<(), DeviceError> {
+        if sends.is_empty() && receives.is_empty() {
+            return Ok(());
+        }
+        core.context.bind()?;
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.gone.load(Ordering::Relaxed) {
+            return Err(DeviceError::Driver("NCCL: the ranks were separated by an earlier error".into()));
+        }
+        // SAFETY: the communicator was not given up; callers give memory that is freed in the order of the stream.
+        let done = unsafe { self.nccl.exchange(self.handle, &core.stream, sends, receives) };
+        if done.is_err() {
+            self.give_up();
+        }
+        done
+    }
+
+    /// Waits for a stream that exchanges may be in; fails if another rank did, or after `patience`.
+    pub(crate) fn wait(&self, core: &Core, patience: Option<Duration>) -> Result<(), DeviceError> {
+        let start = Instant::now();
+        let mut asked = start;
+        loop {
+            // SAFETY: the stream lives.
+            let code = unsafe { sys::cuStreamQuery(core.stream.0) };
+            if code != CUresult::CUDA_ERROR_NOT_READY {
+                return check(code, || "waiting for the GPU".into());
+            }
+            let now = Instant::now();
+            if now - asked > ASK {
+                asked = now;
+                let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+                let failure = match self.gone.load(Ordering::Relaxed) {
+                    true => Err(DeviceError::Driver("NCCL: the ranks were separated by an earlier error".into())),
+                    // SAFETY: the communicator was not given up.
+                    false => unsafe { self.nccl.failure(self.handle) },
+                };
+                let late = patience.is_some_and(|p| now - start > p);
+                let why = || DeviceError::Driver(format!("no message within {:?}", now - start));
+                if let Err(e) = if late { failure.and(Err(why())) } else { failure } {
+                    self.give_up();
+                    return Err(e);
+                }
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Gives up the communicator: kernels that wait for other ranks end.
+    fn give_up(&self) {
+        if !self.gone.swap(true, Ordering::Relaxed) {
+            // SAFETY: nobody uses the communicator once `gone` is set; callers have the turn or are in a panic.
+            unsafe { self.nccl.abort(self.handle) };
+        }
+    }
+
+    /// Gives up the communicator in a panic, so that nothing waits for ranks that wait for this one.
+    pub(crate) fn abandon(&self) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.give_up();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use horus_core::comm::threads::ThreadComm;
+
+    use super::*;
+
+    /// A way that fails where it is told to.
+    #[derive(Clone, Copy, Default)]
+    struct Fake {
+        rank: usize,
+        no_library: Option<usize>,
+        older: Option<usize>,
+        no_name: bool,
+        lost: Option<usize>,
+    }
+
+    impl Way for Fake {
+        type Group = usize;
+        fn version(&self) -> Result<u64, String> {
+            match self.no_library == Some(self.rank) {
+                true => Err("NCCL was not found".into()),
+                false => Ok(if self.older == Some(self.rank) { 21_000 } else { 22_000 }),
+            }
+        }
+        fn name(&self) -> Result<Vec<u8>, String> {
+            assert_eq!(self.rank, 0, "rank 0 names the group");
+            if self.no_name { Err("no socket".into()) } else { Ok(vec![7; 128]) }
+        }
+        fn join(&self, name: &[u8]) -> Result<usize, String> {
+            assert_eq!(name, [7; 128]);
+            if self.lost == Some(self.rank) { Err("a trial exchange failed".into()) } else { Ok(self.rank) }
+        }
+    }
+
+    fn outcome(fake: Fake, one_process: bool) -> Vec<Result<usize, String>> {
+        ThreadComm::run(3, |comm| {
+            let way = Fake { rank: comm.rank(), ..fake };
+            let process = if one_process { 5 } else { comm.rank() as u64 };
+            join(&way, &comm, process + 1).unwrap()
+        })
+    }
+
+    fn refused(fake: Fake, words: [&str; 3]) {
+        for (got, words) in outcome(fake, false).into_iter().zip(words) {
+            let why = got.unwrap_err();
+            assert!(why.contains(words), "{why:?} does not say {words:?}");
+        }
+    }
+
+    #[test]
+    fn all_ranks_join_or_none_does() {
+        assert_eq!(outcome(Fake::default(), false), [Ok(0), Ok(1), Ok(2)]);
+        let missing = Fake { no_library: Some(1), ..Fake::default() };
+        refused(missing, ["rank 1 has no NCCL", "not found", "rank 1 has no NCCL"]);
+        refused(Fake { older: Some(2), ..Fake::default() }, ["different versions"; 3]);
+        refused(Fake { no_name: true, ..Fake::default() }, ["rank 0 could not begin"; 3]);
+        let lost = Fake { lost: Some(2), ..Fake::default() };
+        refused(lost, ["rank 2 could not join", "rank 2 could not join", "trial exchange failed"]);
+    }
+
+    #[test]
+    fn ranks_of_one_process_go_through_the_host() {
+        assert!(outcome(Fake::default(), true).iter().all(|o| o.as_ref().is_err_and(|e| e.contains("one process"))));
+    }
+
+    #[test]
+    fn the_environment_chooses() {
+        for (text, choice) in
+            [("", Choice::Auto), ("auto", Choice::Auto), ("nccl", Choice::Nccl), ("host", Choice::Host)]
+        {
+            assert_eq!(text.parse::<Choice>().unwrap(), choice);
+        }
+        assert!("mpi".parse::<Choice>().unwrap_err().contains("HORUS_FABRIC=mpi: expected auto, nccl or host"));
+    }
+}

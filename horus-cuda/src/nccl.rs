@@ -1,0 +1,217 @@
+//! NVIDIA's library for communication between GPUs, loaded when ranks first look for a way between their devices.
+//!
+//! It is looked for at `HORUS_NCCL` (the library, or a directory that holds it), then wherever the system finds
+//! libraries. The PyPI packages `nvidia-nccl-cu12` and `nvidia-nccl-cu13` hold one.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use horus_core::error::DeviceError;
+use libloading::Library;
+
+use crate::driver::Stream;
+
+type Status = c_int;
+const SUCCESS: Status = 0;
+const IN_PROGRESS: Status = 7;
+/// `ncclUint8`.
+const BYTE: c_int = 1;
+
+/// `ncclComm_t`.
+pub(crate) type Handle = *mut c_void;
+
+/// `ncclUniqueId`: tells the ranks of one communicator from others.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Id(pub(crate) [u8; 128]);
+
+type Transfer = unsafe extern "C" fn(*const c_void, usize, c_int, c_int, Handle, *mut c_void) -> Status;
+
+/// The functions of the library that are used, as `nccl.h` declares them.
+struct Functions {
+    version: unsafe extern "C" fn(*mut c_int) -> Status,
+    id: unsafe extern "C" fn(*mut Id) -> Status,
+    init: unsafe extern "C" fn(*mut Handle, c_int, Id, c_int) -> Status,
+    abort: unsafe extern "C" fn(Handle) -> Status,
+    async_error: unsafe extern "C" fn(Handle, *mut Status) -> Status,
+    error: unsafe extern "C" fn(Status) -> *const c_char,
+    /// Since NCCL 2.13.
+    last_error: Option<unsafe extern "C" fn(Handle) -> *const c_char>,
+    group_start: unsafe extern "C" fn() -> Status,
+    group_end: unsafe extern "C" fn() -> Status,
+    send: Transfer,
+    receive: Transfer,
+}
+
+/// The loaded library; never unloaded, because it has threads of its own.
+pub(crate) struct Nccl {
+    functions: Functions,
+    version: u64,
+    path: PathBuf,
+}
+
+/// Bytes at a device address for a rank, or from it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) rank: usize,
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
+}
+
+fn candidates() -> Vec<PathBuf> {
+    const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
+    match std::env::var_os("HORUS_NCCL").filter(|p| !p.is_empty()) {
+        Some(p) if Path::new(&p).is_dir() => NAMES.iter().map(|n| Path::new(&p).join(n)).collect(),
+        Some(p) => vec![PathBuf::from(p)],
+        None => {
+            let installed = NAMES.iter().map(|n| Path::new("/usr/local/cuda/lib64").join(n));
+            NAMES.iter().map(PathBuf::from).chain(installed).collect()
+        }
+    }
+}
+
+impl Nccl {
+    /// The library, loaded once per process.
+    pub(crate) fn get() -> Result<&'static Nccl, String> {
+        static NCCL: OnceLock<Result<&'static Nccl, String>> = OnceLock::new();
+        NCCL.get_or_init(Nccl::load).clone()
+    }
+
+    fn load() -> Result<&'static Nccl, String> {
+        let mut reason = String::from("no library");
+        for path in candidates() {
+            // SAFETY: loading runs the initialisers of a library that the user or the system names as NCCL.
+            match unsafe { Library::new(&path) } {
+                Ok(library) => {
+                    let library = Box::leak(Box::new(library));
+                    let nccl = Nccl::bind(library, &path).map_err(|e| format!("{}: {e}", path.display()))?;
+                    log::debug!("NCCL {} at {}", nccl.version, nccl.path.display());
+                    return Ok(Box::leak(Box::new(nccl)));
+                }
+                Err(e) => reason = e.to_string(),
+            }
+        }
+        Err(format!(
+            "NCCL was not found ({reason}); it comes with many CUDA installations or with `pip install nvidia-nccl-cu13` (then \
+             set HORUS_NCCL to the directory of its libnccl.so.2)"
+        ))
+    }
+
+    fn bind(library: &'static Library, path: &Path) -> Result<Nccl, String> {
+        fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, String> {
+            // SAFETY: every caller below names the type of the C function as nccl.h declares it.
+            unsafe { library.get::<T>(name.as_bytes()) }.map(|s| *s).map_err(|e| e.to_string())
+        }
+        let functions = Functions {
+            version: symbol(library, "ncclGetVersion")?,
+            id: symbol(library, "ncclGetUniqueId")?,
+            init: symbol(library, "ncclCommInitRank")?,
+            abort: symbol(library, "ncclCommAbort")?,
+            async_error: symbol(library, "ncclCommGetAsyncError")?,
+            error: symbol(library, "ncclGetErrorString")?,
+            last_error: symbol(library, "ncclGetLastError").ok(),
+            group_start: symbol(library, "ncclGroupStart")?,
+            group_end: symbol(library, "ncclGroupEnd")?,
+            send: symbol(library, "ncclSend")?,
+            receive: symbol(library, "ncclRecv")?,
+        };
+        let mut version = 0;
+        // SAFETY: a pointer to a live integer.
+        let status = unsafe { (functions.version)(&mut version) };
+        if status != SUCCESS || version <= 0 {
+            return Err(format!("ncclGetVersion returned {status}"));
+        }
+        Ok(Nccl { functions, version: u64::from(version.unsigned_abs()), path: path.to_owned() })
+    }
+
+    /// The version: 22304 is 2.23.4.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn check(&self, status: Status, what: &str) -> Result<(), DeviceError> {
+        if status == SUCCESS {
+            return Ok(());
+        }
+        let f = &self.functions;
+        // SAFETY: both functions return static strings, or null.
+        let text = |s: *const c_char| match s.is_null() {
+            true => String::new(),
+            // SAFETY: a string of the library, which is not unloaded.
+            false => unsafe { CStr::from_ptr(s) }.to_string_lossy().trim().to_owned(),
+        };
+        // SAFETY: defined for any code.
+        let name = text(unsafe { (f.error)(status) });
+        // SAFETY: a null communicator asks for the last error of this process.
+        let detail = f.last_error.map(|last| text(unsafe { last(std::ptr::null_mut()) })).filter(|d| !d.is_empty());
+        let detail = detail.map_or(String::new(), |d| format!(": {d}"));
+        Err(DeviceError::Driver(format!("NCCL: {what}: {name} (code {status}){detail}")))
+    }
+
+    /// A new communicator's name, for rank 0 to give to the others.
+    pub(crate) fn id(&self) -> Result<Id, DeviceError> {
+        let mut id = Id([0; 128]);
+        // SAFETY: a pointer to live memory of the size that the library fills.
+        self.check(unsafe { (self.functions.id)(&mut id) }, "making a name for the ranks")?;
+        Ok(id)
+    }
+
+    /// Joins the other ranks, on the current context's device; returns when all have come.
+    pub(crate) fn join(&self, id: Id, rank: usize, size: usize) -> Result<Handle, DeviceError> {
+        let int = |n: usize| c_int::try_from(n).map_err(|_| DeviceError::Driver("NCCL: too many ranks".into()));
+        let (rank, size, mut handle) = (int(rank)?, int(size)?, std::ptr::null_mut());
+        // SAFETY: a pointer to a live handle; a context is current.
+        self.check(unsafe { (self.functions.init)(&mut handle, size, id, rank) }, "joining the other ranks")?;
+        Ok(handle)
+    }
+
+    /// Gives up what is under way, and the communicator.
+    ///
+    /// # Safety
+    /// The handle is from [`Nccl::join`], and is not used again.
+    pub(crate) unsafe fn abort(&self, handle: Handle) {
+        // SAFETY: by the caller's promise. There is nobody to tell of a failure to give up.
+        unsafe { (self.functions.abort)(handle) };
+    }
+
+    /// An error that happened since the last call returned, on this rank or another.
+    ///
+    /// # Safety
+    /// The handle is from [`Nccl::join`] and was not aborted.
+    pub(crate) unsafe fn failure(&self, handle: Handle) -> Result<(), DeviceError> {
+        let mut status = SUCCESS;
+        // SAFETY: by the caller's promise, and a pointer to a live integer.
+        let asked = unsafe { (self.functions.async_error)(handle, &mut status) };
+        self.check(asked, "asking for errors")?;
+        if status == IN_PROGRESS { Ok(()) } else { self.check(status, "an exchange") }
+    }
+
+    /// Enqueues one exchange.
+    ///
+    /// # Safety
+    /// The handle is from [`Nccl::join`] and was not aborted; one thread at a time calls; every part is device memory of
+    /// its length until the stream has passed the exchange.
+    pub(crate) unsafe fn exchange(
+        &self,
+        handle: Handle,
+        stream: &Stream,
+        sends: &[Part],
+        receives: &[Part],
+    ) -> Result<(), DeviceError> {
+        let f = &self.functions;
+        let call = |transfer: Transfer, p: &Part, what: &str| {
+            let rank = c_int::try_from(p.rank).unwrap_or(-1);
+            // SAFETY: by the caller's promise.
+            let status = unsafe { transfer(p.address as *const c_void, p.bytes, BYTE, rank, handle, stream.0.cast()) };
+            self.check(status, &format!("{what} rank {}", p.rank))
+        };
+        // SAFETY: begins a group, which is ended below in any case.
+        self.check(unsafe { (f.group_start)() }, "beginning an exchange")?;
+        let sent = sends.iter().try_for_each(|p| call(f.send, p, "sending to"));
+        let all = sent.and_then(|()| receives.iter().try_for_each(|p| call(f.receive, p, "receiving from")));
+        // SAFETY: ends the group begun above.
+        let ended = self.check(unsafe { (f.group_end)() }, "an exchange");
+        all.and(ended)
+    }
+}

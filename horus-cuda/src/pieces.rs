@@ -1,0 +1,37 @@
+//! Copies of many pieces in one launch.
+
+use horus_core::device::Piece;
+
+use crate::codegen::{Pointer, Program};
+
+const SOURCE: &str = include_str!("../../kernels/pieces.cuh");
+/// As in the kernel.
+const THREADS: u32 = 256;
+/// As in the kernel.
+const CHUNK: usize = 16384;
+/// Blocks that share a piece, at most.
+const SPLIT: usize = 256;
+
+/// The program that copies `pieces` from its only input to its output. They lie inside both.
+pub fn program(pieces: &[Piece]) -> Program {
+    let units = pieces.iter().map(|p| p.rows * p.bytes.div_ceil(CHUNK)).max().unwrap_or_default();
+    let split = units.clamp(1, SPLIT);
+    let mut params = vec![0; 24];
+    params.extend_from_slice(&(split as u64).to_ne_bytes());
+    let words = |p: &Piece| [p.from, p.to, p.bytes, p.rows, p.from_stride, p.to_stride];
+    let table = pieces.iter().flat_map(words).flat_map(|w| (w as u64).to_ne_bytes()).collect();
+    Program {
+        source: SOURCE.to_owned(),
+        params,
+        pointers: vec![
+            (0, Pointer::Input { index: 0, offset: 0 }),
+            (8, Pointer::Output { offset: 0 }),
+            (16, Pointer::Table),
+        ],
+        table,
+        grid: [u32::try_from(pieces.len()).unwrap_or(u32::MAX), split as u32],
+        block: THREADS,
+        shared: 0,
+        clear: false,
+    }
+}
