@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU: correctness, errors, speed. Needs a driver and NVRTC; no Rust if there are built binaries.
 #
-#   scripts/gpu.sh build BIN             builds the binaries (release) into the folder BIN, on any machine with Rust
+#   scripts/gpu.sh build BIN             builds the binaries (release) into the folder BIN, on any machine with Rust;
+#                                        with MPI=1 for mpirun, too (needs what the README lists for it)
 #   scripts/gpu.sh [-b BIN] [-o OUT] [STAGE...]
 #
 # Stages, in this order if none is named (roughly how long on a fast host):
@@ -13,6 +14,7 @@
 #   sanitize  compute-sanitizer memcheck and racecheck (SANITIZER, SANITIZE=filters)   3-6 min
 #   bench     kernels by CUDA events (ROWS=filter), operations through the session; with PEERS=DIR peers_gpu.py too
 #   modes     naive, lazy, fused x detectors x 1024, 4096, with copies (SIZES, RUNS)   2-5 min
+#   ranks     detectors under mpirun on 1, 2, 4 GPUs: same bytes, then times (SIZES, RUNS, BUDGET); not by default
 #   process   picture file to picture file, CPU and GPU, cold and warm, with a breakdown (INPUT=picture)
 #
 # Writes OUT/STAGE.log and OUT/results.md (default OUT: target/gpu), prints a table at the end, exits with 1 if a stage
@@ -23,7 +25,7 @@ programs=(convrot conv2d convuv horus-bench horus-cuda-check horus-cuda-bench)
 
 build() {
   local bin=$1 test
-  cargo build --release --workspace --bins || return 1
+  cargo build --release --workspace --bins ${MPI:+--features horus-apps/mpi,horus-mpi/mpi} || return 1
   test=$(cargo test --release -p horus-cuda --test gpu --no-run --message-format=json |
     sed -n 's/.*"name":"gpu".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
   [ -n "$test" ] || { echo "the conformance test was not built" >&2; return 1; }
@@ -184,6 +186,30 @@ modes() {
   cat "$out/modes.md"
 }
 
+# As many ranks as GPUs, and fewer.
+ranks() {
+  local gpus app n fabric failed=0 run=(mpirun --allow-run-as-root --bind-to none)
+  gpus=$(nvidia-smi -L | wc -l)
+  for app in convrot conv2d convuv; do
+    "$bin/$app" assets/vessels.png "$work/cpu.npy" --quiet --device cpu || failed=1
+    for n in 1 2 4; do
+      [ $n -le "$gpus" ] || continue
+      for fabric in nccl host; do
+        [ "$n$fabric" != 1host ] || continue
+        rm -f "$work/gpu.npy"
+        HORUS_FABRIC=$fabric timeout 60 "${run[@]}" -n $n "$bin/$app" assets/vessels.png "$work/gpu.npy" --device cuda || failed=1
+        same "$work/cpu.npy" "$work/gpu.npy" "$app on $n GPUs, $fabric" || failed=1
+      done
+    done
+  done
+  for n in 1 2 4; do
+    [ $n -le "$gpus" ] || continue
+    timeout 120 "${run[@]}" -n $n "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv --size "${SIZES:-8192,16384}" \
+      --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/ranks-$n.json" || failed=1
+  done
+  return $failed
+}
+
 # One process: wall seconds and the program's own account, the median of three by wall time.
 timed() {
   local i
@@ -215,7 +241,7 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | s
 status=0 table=""
 for stage in "${stages[@]}"; do
   case $stage in
-    kernels | session | apps | memory | driver | sanitize | bench | modes | process) ;;
+    kernels | session | apps | memory | driver | sanitize | bench | modes | ranks | process) ;;
     *) echo "no stage $stage" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$stage"

@@ -36,3 +36,50 @@ fn a_turn_of_its_loop_is_two_kernels() {
     // The maxima with their rotations are read off two responses at a time.
     assert_eq!(session.stats().made.launches, 4 * 2 + 2);
 }
+
+/// The text of all Rust files of the workspace's libraries.
+fn sources() -> Vec<String> {
+    fn read(path: &std::path::Path, to: &mut Vec<String>) {
+        for entry in std::fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                read(&path, to);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                to.push(std::fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let mut all = Vec::new();
+    for part in ["src", "horus-core/src", "horus-cuda/src", "horus-mpi/src"] {
+        read(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &mut all);
+    }
+    all
+}
+
+#[test]
+fn it_names_every_environment_variable() {
+    let mut found = 0;
+    for text in sources() {
+        for (i, _) in text.match_indices("\"HORUS_") {
+            let name = text[i + 1..].split(|c: char| !(c.is_ascii_uppercase() || c == '_')).next().unwrap_or_default();
+            assert!(README.contains(name), "README.md does not name {name}");
+            found += 1;
+        }
+    }
+    assert!(found > 5);
+}
+
+#[test]
+fn it_names_every_method_of_an_image() {
+    // What is no operation on pixels.
+    let others = ["dtype", "get", "height", "width", "shape", "session", "forecast"];
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("horus-core/src/image");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for line in text.lines().filter_map(|l| l.trim().strip_prefix("pub fn ")) {
+            let name = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default();
+            let known = name.is_empty() || others.contains(&name) || README.contains(&format!("`{name}`"));
+            assert!(known, "README.md does not name `{name}`");
+        }
+    }
+}
