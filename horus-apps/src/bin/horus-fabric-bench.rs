@@ -182,7 +182,10 @@ fn run(comm: &dyn Communicator) -> Result<()> {
     };
     let (sends, receives) = (place(0), place(2));
     let mut block = bench.device.allocate(4 * bytes)?;
-    let nccl = bench.time(rounds, || Ok(bench.device.exchange(comm, &[], &mut [&mut block], &sends, &receives)?))?;
+    let nccl = bench.time(rounds, || {
+        let ticket = bench.device.exchange(comm, &[], &mut [&mut block], &sends, &receives)?;
+        Ok(bench.device.arrive(ticket, &mut [&mut block])?)
+    })?;
     show("NCCL alone", nccl);
     if me == 0 {
         println!("{:24} {:10.2}    {:10.2}", "ratio", ours.0 / nccl.0, ours.1 / nccl.1);
