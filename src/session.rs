@@ -24,7 +24,10 @@ impl Session {
     /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), `HORUS_THREADS` (a number),
     /// `HORUS_MODE` (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank,
     /// `node:2,1` for each node, or `measure`). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
-    /// M or G) bound what images may take on a GPU and what their copies may take on the host.
+    /// M or G) bound what images may take on a GPU and what their copies may take on the host. `HORUS_FABRIC` says how
+    /// the GPUs of several ranks exchange memory: `auto` (NCCL where every rank has a GPU of its own and a trial exchange
+    /// works, else through the host), `nccl` (an error where it does not work), `host`. All ranks must open sessions
+    /// together.
     ///
     /// # Errors
     /// [`Error::Config`] if the environment asks for what does not exist.

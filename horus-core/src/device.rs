@@ -193,6 +193,10 @@ pub struct Message {
     pub bytes: usize,
 }
 
+/// An exchange under way; see [`Device::exchange`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Ticket(pub u64);
+
 /// Whether no address is 0 and no two are equal: whether devices at them can be connected.
 pub fn distinct(addresses: &[u64]) -> bool {
     let mut sorted = addresses.to_vec();
@@ -273,9 +277,11 @@ pub trait Device: Send + Sync {
         Ok(false)
     }
 
-    /// Sends messages to the devices of other ranks and receives others from there, at most one of each per rank; ordered
-    /// like a launch. Messages lie in `reads` or `writes`, what is received in `writes`, and do not overlap. Collective
-    /// among the ranks that have messages for each other, after [`Device::connect`] on the same communicator.
+    /// Begins to send messages to the devices of other ranks and to receive others from there, at most one of each per
+    /// rank; what is sent is as the calls before left it. Messages lie in `reads` or `writes`, what is received in
+    /// `writes`, and do not overlap. Until [`Device::arrive`], what is received is not there, and what is sent must not
+    /// change; blocks may go away. Collective among the ranks that have messages for each other, after
+    /// [`Device::connect`] on the same communicator.
     ///
     /// # Errors
     /// What the driver reports; when another rank failed or went away.
@@ -286,8 +292,17 @@ pub trait Device: Send + Sync {
         _writes: &mut [&mut Memory],
         _sends: &[Message],
         _receives: &[Message],
-    ) -> Result<(), DeviceError> {
+    ) -> Result<Ticket, DeviceError> {
         Err(CommError(format!("{} is not connected to other devices", self.name())).into())
+    }
+
+    /// Ends an exchange: the calls that follow see what it brought to `writes`, the blocks it was begun with. Exchanges
+    /// end in any order.
+    ///
+    /// # Errors
+    /// As [`Device::exchange`].
+    fn arrive(&self, _ticket: Ticket, _writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        Ok(())
     }
 
     /// Runs a kernel.

@@ -5,7 +5,7 @@
 //! there; any other is packed into a block of its own by one copy of many pieces, and unpacked by another.
 
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Memory, Message, Piece};
+use crate::device::{Device, Geometry, Memory, Message, Piece, Ticket};
 use crate::error::DeviceError;
 use crate::movement::{Load, Movement, Need, RowSize, overlap};
 use crate::shape::Window;
@@ -86,9 +86,32 @@ impl Staging {
     }
 }
 
-/// Brings every rank the pixels it needs from the ranks that have them, on the devices. What this rank has is in
-/// `source`; what it needs goes to `target`. Without a source, the target has both, and the pixels needed are not among
-/// those given. Returns what this rank sent.
+/// Pixels under way; nothing may read their target before [`Arriving::finish`].
+#[derive(Debug)]
+pub struct Arriving {
+    ticket: Ticket,
+    block: Memory,
+    unpack: Vec<Piece>,
+    /// What this rank sent.
+    pub sent: Load,
+}
+
+impl Arriving {
+    /// Waits for the pixels (on the device, which goes on by itself) and stores them in `target`, the memory that they
+    /// were ordered for.
+    ///
+    /// # Errors
+    /// When the device fails, or another rank.
+    pub fn finish(mut self, device: &dyn Device, target: &mut Memory) -> Result<Load, DeviceError> {
+        device.arrive(self.ticket, &mut [&mut *target, &mut self.block])?;
+        if !self.unpack.is_empty() {
+            device.copy(&self.block, target, &self.unpack)?;
+        }
+        Ok(self.sent)
+    }
+}
+
+/// [`order`], and waits for the pixels.
 ///
 /// # Errors
 /// When the device fails, or another rank.
@@ -99,6 +122,23 @@ pub fn redistribute(
     source: Option<(&Memory, Geometry)>,
     target: (&mut Memory, Geometry),
 ) -> Result<Load, DeviceError> {
+    let (memory, geometry) = target;
+    order(device, comm, movement, source, (memory, geometry))?.finish(device, memory)
+}
+
+/// Begins to bring every rank the pixels it needs from the ranks that have them, on the devices. What this rank has is in
+/// `source`; what it needs goes to `target`. Without a source, the target has both, and the pixels needed are not among
+/// those given.
+///
+/// # Errors
+/// When the device fails, or another rank.
+pub fn order(
+    device: &dyn Device,
+    comm: &dyn Communicator,
+    movement: &Movement,
+    source: Option<(&Memory, Geometry)>,
+    target: (&mut Memory, Geometry),
+) -> Result<Arriving, DeviceError> {
     let Movement { size, have, needs } = movement;
     let me = comm.rank();
     let (target, geometry) = target;
@@ -156,18 +196,16 @@ pub fn redistribute(
     if !staging.pack.is_empty() {
         device.copy(source.map_or(&*target, |(m, _)| m), &mut block, &staging.pack)?;
     }
-    if let Some((source, _)) = source {
-        device.exchange(comm, &[source], &mut [&mut *target, &mut block], &sends, &receives)?;
+    let ticket = if let Some((source, _)) = source {
+        let ticket = device.exchange(comm, &[source], &mut [&mut *target, &mut block], &sends, &receives)?;
         if !local.is_empty() {
             device.copy(source, target, &local)?;
         }
+        ticket
     } else {
-        device.exchange(comm, &[], &mut [&mut *target, &mut block], &sends, &receives)?;
-    }
-    if !staging.unpack.is_empty() {
-        device.copy(&block, target, &staging.unpack)?;
-    }
-    Ok(sent)
+        device.exchange(comm, &[], &mut [&mut *target, &mut block], &sends, &receives)?
+    };
+    Ok(Arriving { ticket, block, unpack: staging.unpack, sent })
 }
 
 /// The copy of runs to equal runs elsewhere.

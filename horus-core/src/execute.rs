@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::buffer::{HostBuffer, Pool};
 use crate::comm::Communicator;
 use crate::device::{Device, Geometry, Input, Launch, Memory, MemoryKind, Piece};
-use crate::direct;
+use crate::direct::{self, Arriving};
 use crate::error::{DeviceError, Error, Result};
 use crate::graph::NodeId;
 use crate::kernel::Kernel;
@@ -105,9 +105,17 @@ struct Run<'a> {
     cx: Context<'a>,
     unified: bool,
     images: Vec<Option<Stored>>,
-    temps: HashMap<Temp, (Geometry, Memory)>,
+    temps: HashMap<Temp, Fetched>,
     delivered: HashMap<NodeId, HostBuffer>,
     moved: Load,
+}
+
+/// A copy of some rows of an image, for one launch.
+struct Fetched {
+    geometry: Geometry,
+    memory: Memory,
+    /// What of it is still under way.
+    arriving: Option<Arriving>,
 }
 
 impl Run<'_> {
@@ -283,8 +291,8 @@ impl Run<'_> {
         self.moved.bytes += moved.bytes;
     }
 
-    /// Brings every rank the pixels it needs from device to device, into new memory that holds `window`.
-    fn bring_directly(&mut self, action: Action, n: NodeId, what: &str, window: Window) -> Result<(Geometry, Memory)> {
+    /// Begins to bring every rank the pixels it needs from device to device, into new memory that holds `window`.
+    fn order(&mut self, action: Action, n: NodeId, what: &str, window: Window) -> Result<(Geometry, Memory, Arriving)> {
         let label = self.label(what, n);
         let movement = self.movement(action, n)?;
         let image = self.image(n)?;
@@ -293,9 +301,9 @@ impl Run<'_> {
         let source = image.device.as_ref().ok_or_else(|| missing(n))?;
         let (device, comm) = (self.cx.device, self.cx.comm);
         let (from, to) = (Some((source, image.geometry)), (&mut memory, geometry));
-        let sent = direct::redistribute(device, comm, &movement, from, to).map_err(self.failed(label))?;
-        self.count(sent);
-        Ok((geometry, memory))
+        let arriving = direct::order(device, comm, &movement, from, to).map_err(self.failed(label))?;
+        self.count(arriving.sent);
+        Ok((geometry, memory, arriving))
     }
 
     fn scatter(&mut self, action: Action, n: NodeId, room: Halo, direct: bool) -> Result<()> {
@@ -320,7 +328,8 @@ impl Run<'_> {
         direct: bool,
     ) -> Result<()> {
         if direct {
-            let (geometry, memory) = self.bring_directly(action, n, what, window)?;
+            let (geometry, mut memory, arriving) = self.order(action, n, what, window)?;
+            arriving.finish(self.cx.device, &mut memory).map_err(self.failed(self.label(what, n)))?;
             let state = State { residency: Residency::Device, placement };
             self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(memory) });
             return Ok(());
@@ -441,8 +450,8 @@ impl Run<'_> {
         let rows = self.rows_of(temp.consumer, rows);
         let window = consumer.op.footprint(temp.input, rows, consumer.shape, shape);
         if direct {
-            let fetched = self.bring_directly(action, n, "footprint", window)?;
-            self.temps.insert(temp, fetched);
+            let (geometry, memory, arriving) = self.order(action, n, "footprint", window)?;
+            self.temps.insert(temp, Fetched { geometry, memory, arriving: Some(arriving) });
             return Ok(());
         }
         let geometry = Geometry { shape, dtype: graph.node(n).dtype, window };
@@ -459,7 +468,7 @@ impl Run<'_> {
             self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(&label))?;
             memory
         };
-        self.temps.insert(temp, (geometry, memory));
+        self.temps.insert(temp, Fetched { geometry, memory, arriving: None });
         Ok(())
     }
 
@@ -496,11 +505,20 @@ impl Run<'_> {
             }
         };
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
+        let device = self.cx.device;
+        for input in 0..node.inputs.len() {
+            if let Some(fetched) = self.temps.get_mut(&Temp { consumer: n, input })
+                && let Some(arriving) = fetched.arriving.take()
+            {
+                let arrived = arriving.finish(device, &mut fetched.memory);
+                arrived.map_err(self.failed(self.label("footprint", node.inputs[input])))?;
+            }
+        }
         let mut output = self.allocate(&label, geometry.bytes())?;
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for (i, source) in node.inputs.iter().enumerate() {
             let input = match self.temps.get(&Temp { consumer: n, input: i }) {
-                Some((geometry, memory)) => Input { memory, geometry: *geometry },
+                Some(fetched) => Input { memory: &fetched.memory, geometry: fetched.geometry },
                 None => {
                     let image = self.image(*source)?;
                     let memory = image.device.as_ref().ok_or_else(|| missing(*source))?;

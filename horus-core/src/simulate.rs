@@ -4,11 +4,12 @@
 //! upload or a stale copy shows as wrong pixels. This is how the residency machine is tested without a GPU.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::comm::{CommError, Communicator};
-use crate::device::{Device, DeviceMemory, Input, Launch, Memory, MemoryKind, Message, Piece, distinct};
+use crate::device::{Device, DeviceMemory, Input, Launch, Memory, MemoryKind, Message, Piece, Ticket, distinct};
 use crate::error::DeviceError;
 
 /// Every byte of fresh memory: NaN in floats, the largest value in unsigned integers.
@@ -41,12 +42,17 @@ struct Counters {
     peak: AtomicUsize,
 }
 
+/// Bytes for a place in a block.
+type Arrival = (usize, usize, Vec<u8>);
+
 /// A device with separate memory of a given size, computing on `inner`.
 #[derive(Debug)]
 pub struct Simulated<D> {
     inner: D,
     capacity: usize,
     address: u64,
+    /// What exchanges under way will bring, by ticket.
+    arriving: Mutex<HashMap<u64, Vec<Arrival>>>,
     counters: Arc<Counters>,
 }
 
@@ -97,7 +103,7 @@ impl LogHandle {
 impl<D: Device> Simulated<D> {
     /// A device of `capacity` bytes.
     pub fn new(inner: D, capacity: usize) -> Simulated<D> {
-        Simulated { inner, capacity, address: 0, counters: Arc::default() }
+        Simulated { inner, capacity, address: 0, arriving: Mutex::default(), counters: Arc::default() }
     }
 
     /// Lets the device exchange memory with the simulated devices of other ranks, if those can too.
@@ -206,11 +212,11 @@ impl<D: Device> Device for Simulated<D> {
         writes: &mut [&mut Memory],
         sends: &[Message],
         receives: &[Message],
-    ) -> Result<(), DeviceError> {
+    ) -> Result<Ticket, DeviceError> {
         if self.address == 0 {
             return Err(CommError(format!("{} is not connected to other devices", self.name())).into());
         }
-        self.counters.exchanges.fetch_add(1, Ordering::Relaxed);
+        let ticket = Ticket(self.counters.exchanges.fetch_add(1, Ordering::Relaxed) as u64);
         let outgoing = sends.iter().map(|m| {
             let block = reads.get(m.block).copied().or(writes.get(m.block.wrapping_sub(reads.len())).map(|b| &**b));
             let block = bytes(separate(block.ok_or_else(foreign)?)?)?;
@@ -221,10 +227,19 @@ impl<D: Device> Device for Simulated<D> {
         let out: Vec<(usize, &[u8])> = outgoing.iter().map(|(r, b)| (*r, &b[..])).collect();
         let mut into: Vec<(usize, &mut [u8])> = incoming.iter_mut().map(|(r, b)| (*r, &mut b[..])).collect();
         comm.exchange(&out, &mut into)?;
-        for (m, (_, arrived)) in receives.iter().zip(&incoming) {
-            let block = m.block.checked_sub(reads.len()).and_then(|b| writes.get_mut(b)).ok_or_else(foreign)?;
-            let block = separate_mut(block)?.host_mut().ok_or_else(foreign)?;
-            block.bytes_mut()[m.at..m.at + m.bytes].copy_from_slice(arrived);
+        // Nothing is there before somebody waits for it.
+        let block = |m: &Message| m.block.checked_sub(reads.len()).ok_or_else(foreign);
+        let arriving = receives.iter().zip(incoming).map(|(m, (_, bytes))| Ok((block(m)?, m.at, bytes)));
+        let arriving = arriving.collect::<Result<Vec<_>, DeviceError>>()?;
+        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.0, arriving);
+        Ok(ticket)
+    }
+
+    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        let arriving = self.arriving.lock().unwrap_or_else(PoisonError::into_inner).remove(&ticket.0);
+        for (block, at, bytes) in arriving.into_iter().flatten() {
+            let block = separate_mut(writes.get_mut(block).ok_or_else(foreign)?)?.host_mut().ok_or_else(foreign)?;
+            block.bytes_mut()[at..at + bytes.len()].copy_from_slice(&bytes);
         }
         Ok(())
     }

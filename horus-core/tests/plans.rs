@@ -523,3 +523,29 @@ fn a_device_that_is_too_small_spills_to_the_host() {
         assert!(held.len() <= 5, "{tight}");
     }
 }
+
+#[test]
+fn footprints_travel_between_devices_while_others_compute() {
+    let plan = make_direct(conv_rot(512, 6), 4, None);
+    let mut waiting = None;
+    let mut meanwhile = Vec::new();
+    for step in &plan.steps {
+        match step.action {
+            Action::Fetch { temp, .. } => waiting = Some((temp.consumer, 0)),
+            Action::Launch { node, .. } => match waiting {
+                Some((consumer, others)) if consumer == node => {
+                    meanwhile.push(others);
+                    waiting = None;
+                }
+                Some((consumer, others)) => waiting = Some((consumer, others + 1)),
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    // The next two orientations are turned and filtered while the contrasts of the last two are on their way back.
+    assert_eq!(meanwhile, [4, 4, 0], "{plan}");
+    assert!(plan.to_string().contains("what it reads of other ranks travelled during 4 launches"), "{plan}");
+    let staged = make(conv_rot(512, 6), 4, false, Mode::Fused);
+    assert!(!staged.to_string().contains("travelled"), "the host does not compute while it exchanges");
+}

@@ -1,13 +1,13 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
 use horus_core::comm::Communicator;
-use horus_core::device::{Compilation, Device, Geometry, Input, Launch, Memory, MemoryKind, Message, Piece};
+use horus_core::device::{Compilation, Device, Geometry, Input, Launch, Memory, MemoryKind, Message, Piece, Ticket};
 use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
@@ -15,9 +15,9 @@ use horus_core::shape::{Shape, Window};
 
 use crate::cache::{DiskCache, hash};
 use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
-use crate::driver::{self, Context, Event, Function, check};
+use crate::driver::{self, Context, Event, Function, Stream, check};
 use crate::fabric::{self, Choice, FABRIC, Group};
-use crate::memory::{self, Core, CudaMemory};
+use crate::memory::{self, Core, CudaMemory, Flight};
 use crate::nccl::Part;
 use crate::nvrtc::{Nvrtc, OPTIONS};
 use crate::pieces;
@@ -66,7 +66,16 @@ pub struct CudaDevice {
     /// Tells this GPU from all others.
     address: u64,
     /// The other ranks' GPUs, once they are connected.
-    group: Mutex<Option<Arc<Group>>>,
+    others: Mutex<Option<Arc<Others>>>,
+    /// Exchanges so far.
+    exchanges: AtomicU64,
+}
+
+/// The GPUs of other ranks, and the stream of exchanges with them: kernels go on beside it.
+#[derive(Debug)]
+struct Others {
+    group: Arc<Group>,
+    stream: Stream,
 }
 
 /// So many whole copies are made one by one: the driver's are the fastest.
@@ -163,7 +172,8 @@ impl CudaDevice {
                 capacity: AtomicUsize::new(most - margin(most)),
                 choice,
                 address,
-                group: Mutex::default(),
+                others: Mutex::default(),
+                exchanges: AtomicU64::new(1),
             })
         };
         open().map_err(|e| unusable(format!("GPU {ordinal} cannot be used: {e}")))
@@ -297,8 +307,8 @@ impl CudaDevice {
         Ok(Some(memory))
     }
 
-    fn group(&self) -> Option<Arc<Group>> {
-        self.group.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn others(&self) -> Option<Arc<Others>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn own<'a>(&self, memory: &'a Memory) -> Result<&'a CudaMemory, DeviceError> {
@@ -455,7 +465,11 @@ impl Device for CudaDevice {
             let taken = free.saturating_sub(self.free_memory()?.0);
             self.capacity.store(self.capacity.load(Ordering::Relaxed).saturating_sub(taken), Ordering::Relaxed);
         }
-        *self.group.lock().unwrap_or_else(PoisonError::into_inner) = joined.as_ref().ok().cloned();
+        let others = match &joined {
+            Ok(group) => Some(Arc::new(Others { group: Arc::clone(group), stream: Stream::urgent()? })),
+            Err(_) => None,
+        };
+        *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
             Err(why) if self.choice == Choice::Nccl => {
@@ -463,7 +477,7 @@ impl Device for CudaDevice {
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
         }
-        Ok(self.group().is_some())
+        Ok(self.others().is_some())
     }
 
     fn exchange(
@@ -473,8 +487,8 @@ impl Device for CudaDevice {
         writes: &mut [&mut Memory],
         sends: &[Message],
         receives: &[Message],
-    ) -> Result<(), DeviceError> {
-        let Some(group) = self.group() else {
+    ) -> Result<Ticket, DeviceError> {
+        let Some(others) = self.others() else {
             return Err(DeviceError::Driver(format!("{} is not connected to other GPUs", self.name)));
         };
         let part = |m: &Message, may_read: bool| {
@@ -488,7 +502,29 @@ impl Device for CudaDevice {
         };
         let sends = sends.iter().map(|m| part(m, true)).collect::<Result<Vec<Part>, DeviceError>>()?;
         let receives = receives.iter().map(|m| part(m, false)).collect::<Result<Vec<Part>, DeviceError>>()?;
-        group.exchange(&self.core, &sends, &receives)
+        let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
+        if sends.is_empty() && receives.is_empty() {
+            return Ok(Ticket(ticket));
+        }
+        self.core.context.bind()?;
+        let blocks = reads.iter().copied().chain(writes.iter().map(|w| &**w));
+        let blocks = blocks.map(|m| Ok(self.own(m)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;
+        let (ready, done) = (Event::new(false)?, Event::new(false)?);
+        ready.record(&self.core.stream)?;
+        others.stream.after(&ready)?;
+        others.group.exchange(&self.core, &others.stream, &sends, &receives)?;
+        done.record(&others.stream)?;
+        self.core.flights().push(Flight { ticket, blocks, done });
+        Ok(Ticket(ticket))
+    }
+
+    fn arrive(&self, ticket: Ticket, _writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        let mut flights = self.core.flights();
+        let Some(i) = flights.iter().position(|f| f.ticket == ticket.0) else { return Ok(()) };
+        let flight = flights.swap_remove(i);
+        drop(flights);
+        self.core.context.bind()?;
+        self.core.stream.after(&flight.done)
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
@@ -542,8 +578,8 @@ impl Device for CudaDevice {
 
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.core.context.bind()?;
-        match self.group() {
-            Some(group) => group.wait(&self.core, None),
+        match self.others() {
+            Some(others) => others.group.wait(&[&self.core.stream, &others.stream], None),
             None => self.core.stream.synchronize(),
         }
     }
@@ -552,9 +588,9 @@ impl Device for CudaDevice {
 impl Drop for CudaDevice {
     fn drop(&mut self) {
         if std::thread::panicking()
-            && let Some(group) = self.group()
+            && let Some(others) = self.others()
         {
-            group.abandon();
+            others.group.abandon();
         }
         // Pinned buffers and modules must outlive what the GPU does with them; an error has been reported, or never
         // will be needed.

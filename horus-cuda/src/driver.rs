@@ -147,6 +147,35 @@ impl Stream {
         Ok(Stream(s))
     }
 
+    /// A stream whose kernels come before those of others.
+    pub(crate) fn urgent() -> Result<Stream, DeviceError> {
+        let (mut least, mut greatest, mut s) = (0, 0, std::ptr::null_mut());
+        // SAFETY: pointers to live integers; a context is current.
+        check(unsafe { sys::cuCtxGetStreamPriorityRange(&mut least, &mut greatest) }, || {
+            "asking for priorities".into()
+        })?;
+        let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: a pointer to a live handle; a context is current.
+        check(unsafe { sys::cuStreamCreateWithPriority(&mut s, flags, greatest) }, || "creating a stream".into())?;
+        Ok(Stream(s))
+    }
+
+    /// Lets what comes later in this stream wait for `event`.
+    pub(crate) fn after(&self, event: &Event) -> Result<(), DeviceError> {
+        // SAFETY: both live.
+        check(unsafe { sys::cuStreamWaitEvent(self.0, event.0, 0) }, || "ordering streams".into())
+    }
+
+    /// Whether everything in the stream is done.
+    pub(crate) fn idle(&self) -> Result<bool, DeviceError> {
+        // SAFETY: the stream lives.
+        let code = unsafe { sys::cuStreamQuery(self.0) };
+        if code == CUresult::CUDA_ERROR_NOT_READY {
+            return Ok(false);
+        }
+        check(code, || "waiting for the GPU".into()).map(|()| true)
+    }
+
     pub(crate) fn synchronize(&self) -> Result<(), DeviceError> {
         // SAFETY: the stream lives.
         check(unsafe { sys::cuStreamSynchronize(self.0) }, || "waiting for the GPU".into())

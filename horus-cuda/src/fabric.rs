@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{self, CUresult};
+use cudarc::driver::sys;
 use horus_core::comm::{CommError, Communicator};
 use horus_core::device::distinct;
 use horus_core::error::DeviceError;
 
-use crate::driver::check;
+use crate::driver::{Stream, check};
 use crate::memory::Core;
 use crate::nccl::{Handle, Id, Nccl, Part};
 
@@ -232,8 +232,8 @@ impl Nvidia<'_> {
             unsafe { sys::cuMemcpyHtoDAsync_v2(out.address(), outgoing.as_ptr().cast(), outgoing.len(), stream.0) };
         check(code, || "preparing a trial exchange".into())?;
         stream.synchronize()?;
-        group.exchange(self.core, &sends, &receives)?;
-        group.wait(self.core, Some(PATIENCE))?;
+        group.exchange(self.core, stream, &sends, &receives)?;
+        group.wait(&[stream], Some(PATIENCE))?;
         let mut got = vec![0u8; expected.len()];
         // SAFETY: the target has as many bytes, and is looked at after the copy has been made.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(got.as_mut_ptr().cast(), into.address(), got.len(), stream.0) };
@@ -247,33 +247,34 @@ impl Nvidia<'_> {
 }
 
 impl Group {
-    /// Enqueues an exchange in a device's stream.
-    pub(crate) fn exchange(&self, core: &Core, sends: &[Part], receives: &[Part]) -> Result<(), DeviceError> {
-        if sends.is_empty() && receives.is_empty() {
-            return Ok(());
-        }
+    /// Enqueues an exchange in a stream of a device.
+    pub(crate) fn exchange(
+        &self,
+        core: &Core,
+        stream: &Stream,
+        sends: &[Part],
+        receives: &[Part],
+    ) -> Result<(), DeviceError> {
         core.context.bind()?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.gone.load(Ordering::Relaxed) {
             return Err(DeviceError::Driver("NCCL: the ranks were separated by an earlier error".into()));
         }
         // SAFETY: the communicator was not given up; callers give memory that is freed in the order of the stream.
-        let done = unsafe { self.nccl.exchange(self.handle, &core.stream, sends, receives) };
+        let done = unsafe { self.nccl.exchange(self.handle, stream, sends, receives) };
         if done.is_err() {
             self.give_up();
         }
         done
     }
 
-    /// Waits for a stream that exchanges may be in; fails if another rank did, or after `patience`.
-    pub(crate) fn wait(&self, core: &Core, patience: Option<Duration>) -> Result<(), DeviceError> {
+    /// Waits for streams that exchanges may be in; fails if another rank did, or after `patience`.
+    pub(crate) fn wait(&self, streams: &[&Stream], patience: Option<Duration>) -> Result<(), DeviceError> {
         let start = Instant::now();
         let mut asked = start;
         loop {
-            // SAFETY: the stream lives.
-            let code = unsafe { sys::cuStreamQuery(core.stream.0) };
-            if code != CUresult::CUDA_ERROR_NOT_READY {
-                return check(code, || "waiting for the GPU".into());
+            if streams.iter().try_fold(true, |idle, s| Ok::<bool, DeviceError>(idle && s.idle()?))? {
+                return Ok(());
             }
             let now = Instant::now();
             if now - asked > ASK {

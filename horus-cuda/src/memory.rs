@@ -1,15 +1,15 @@
 //! Device memory from the driver's stream-ordered pool.
 
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
 use horus_core::buffer::parse_bytes;
 use horus_core::device::DeviceMemory;
 use horus_core::error::DeviceError;
 
-use crate::driver::{Context, Stream, check};
+use crate::driver::{Context, Event, Stream, check};
 
 /// The environment variable that bounds what a program allocates: bytes, or a number with K, M or G.
 pub(crate) const LIMIT: &str = "HORUS_GPU_MEMORY";
@@ -32,6 +32,16 @@ pub(crate) struct Core {
     limit: Option<usize>,
     /// Bytes allocated now.
     used: AtomicUsize,
+    /// Exchanges under way in another stream.
+    flights: Mutex<Vec<Flight>>,
+}
+
+/// An exchange under way: its number, its blocks, and what passes when it is done.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) ticket: u64,
+    pub(crate) blocks: Vec<CUdeviceptr>,
+    pub(crate) done: Event,
 }
 
 impl Core {
@@ -53,7 +63,7 @@ impl Core {
                 "setting up the memory pool".into()
             })?;
         }
-        Ok(Core { stream, context, pooled, limit, used: AtomicUsize::new(0) })
+        Ok(Core { stream, context, pooled, limit, used: AtomicUsize::new(0), flights: Mutex::default() })
     }
 
     /// The bound that the user set.
@@ -114,6 +124,11 @@ impl Core {
         Ok(at)
     }
 
+    /// Exchanges under way.
+    pub(crate) fn flights(&self) -> MutexGuard<'_, Vec<Flight>> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Gives what the pool does not use back to the system.
     fn trim(&self) {
         let mut pool = std::ptr::null_mut();
@@ -165,6 +180,12 @@ impl Drop for CudaMemory {
         }
         self.core.used.fetch_sub(self.bytes, Ordering::Relaxed);
         if self.core.context.bind().is_err() {
+            return;
+        }
+        // An exchange in another stream may still read or write the block. Should the order fail, the block stays.
+        let used_by = |f: &&Flight| f.blocks.contains(&self.at);
+        let ordered = self.core.flights().iter().filter(used_by).try_for_each(|f| self.core.stream.after(&f.done));
+        if ordered.is_err() {
             return;
         }
         // SAFETY: allocated by `allocate` in the same way. Freeing is ordered after the stream's work (without pools,

@@ -16,15 +16,22 @@ pub(super) struct Ledger {
     /// Bytes and time of last use of what is held.
     held: std::collections::BTreeMap<NodeId, (usize, usize)>,
     clock: usize,
-    /// Bytes of the copies that the next launch reads.
-    temps: usize,
+    /// Bytes of the copies that launches to come read.
+    temps: Vec<(NodeId, usize)>,
     /// Whether some launch needs more than there is.
     pub(super) overflown: bool,
 }
 
 impl Ledger {
     pub(super) fn new(capacity: usize) -> Ledger {
-        Ledger { capacity, used: 0, held: std::collections::BTreeMap::new(), clock: 0, temps: 0, overflown: false }
+        Ledger {
+            capacity,
+            used: 0,
+            held: std::collections::BTreeMap::new(),
+            clock: 0,
+            temps: Vec::new(),
+            overflown: false,
+        }
     }
 
     fn hold(&mut self, id: NodeId, bytes: usize) {
@@ -100,7 +107,7 @@ impl Planner<'_> {
         let Some(ledger) = &self.ledger else { return true };
         let others = self.graph.node(reader).inputs.iter().filter(|i| **i != id);
         let others: usize = others.filter_map(|i| ledger.held.get(i)).map(|(b, _)| *b).sum();
-        self.bytes(id, None) + others + ledger.temps + bytes <= ledger.capacity
+        self.bytes(id, None) + others + ledger.temps.iter().map(|(_, b)| b).sum::<usize>() + bytes <= ledger.capacity
     }
 
     /// Makes room for a copy that launch `reader` reads, which stays until then, and for `scratch` bytes beside it, which
@@ -108,16 +115,20 @@ impl Planner<'_> {
     pub(super) fn hold_temp(&mut self, bytes: usize, scratch: usize, source: NodeId, reader: NodeId) {
         self.make_room_for(bytes + scratch, source, reader);
         if let Some(ledger) = &mut self.ledger {
-            ledger.temps += bytes;
+            ledger.temps.push((reader, bytes));
             ledger.used += bytes;
             ledger.overflown |= ledger.used > ledger.capacity;
         }
     }
 
-    /// Notes that the copies of a launch are gone.
-    pub(super) fn drop_temps(&mut self) {
+    /// Notes that the copies that launch `reader` read are gone.
+    pub(super) fn drop_temps(&mut self, reader: NodeId) {
         if let Some(ledger) = &mut self.ledger {
-            ledger.used -= std::mem::take(&mut ledger.temps);
+            let used = &mut ledger.used;
+            ledger.temps.retain(|(r, bytes)| {
+                *used -= if *r == reader { *bytes } else { 0 };
+                *r != reader
+            });
         }
     }
 

@@ -1,6 +1,7 @@
 //! The planner itself: walks the graph in order and asks of each input whether it is where it is read.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use super::memory::Ledger;
 use super::{Action, Mode, Plan, Rows, Setting, Step, Temp, Want};
@@ -22,11 +23,15 @@ pub fn plan(
         graph.iter().map(|(id, n)| matches!(n.op, Kernel::Source(_)).then(|| state(id))).collect();
     let mut p = Planner::new(&graph, setting, initial.clone());
     for (id, node) in graph.iter() {
+        if p.pending.is_some() && !p.needs_nobody(id) {
+            p.launch_pending(id, &disposable);
+        }
         if !matches!(node.op, Kernel::Source(_)) {
             p.compute(id);
         }
-        p.free_read_for_the_last_time(id, &disposable);
+        p.free_read_for_the_last_time(id, id, &disposable);
     }
+    p.launch_pending(NodeId(graph.nodes.len()), &disposable);
     for (&root, &want) in graph.roots.iter().zip(wants) {
         p.deliver(root, want);
     }
@@ -51,8 +56,18 @@ pub(super) struct Planner<'a> {
     filtered: Vec<Halo>,
     /// For each node, why its footprints are fetched.
     fetched_because: Vec<String>,
+    /// A launch that waits for its footprints while others go on.
+    pending: Option<Pending>,
     /// Predicted seconds of footprints, from rank 0 alone or from all.
     costs: HashMap<(Temp, bool), f64>,
+}
+
+/// A launch whose footprints travel from device to device.
+struct Pending {
+    node: NodeId,
+    rows: Rows,
+    /// The number of steps when it could have been launched.
+    since: usize,
 }
 
 /// How an image gets to launches that read it across strips.
@@ -82,6 +97,7 @@ impl<'a> Planner<'a> {
             asked: vec![Halo::NONE; graph.nodes.len()],
             filtered: vec![Halo::NONE; graph.nodes.len()],
             fetched_because: vec![String::new(); graph.nodes.len()],
+            pending: None,
             costs: HashMap::new(),
         };
         if ranks > 1 && setting.mode != Mode::Naive {
@@ -169,7 +185,7 @@ impl<'a> Planner<'a> {
         self.make_room(id, Some(rows), id);
         self.step(Action::Launch { node: id, rows, room }, "");
         self.event(id, Event::Computed(rows.placement()));
-        self.drop_temps();
+        self.drop_temps(id);
     }
 
     fn compute_naively_distributed(&mut self, id: NodeId) {
@@ -248,7 +264,57 @@ impl<'a> Planner<'a> {
                 self.on_device(source, id);
             }
         }
+        let arriving = |s: &Step| matches!(s.action, Action::Fetch { temp, direct: true, .. } if temp.consumer == id);
+        if self.steps.iter().rev().take(node.inputs.len()).any(arriving) {
+            self.pending = Some(Pending { node: id, rows, since: self.steps.len() });
+        } else {
+            self.launch(id, rows, self.asked[id.0]);
+        }
+    }
+
+    /// Makes the launch that waits for footprints, before node `next` is computed.
+    fn launch_pending(&mut self, next: NodeId, disposable: &impl Fn(NodeId) -> bool) {
+        let Some(Pending { node: id, rows, since }) = self.pending.take() else { return };
+        let graph = self.graph;
+        for (input, &source) in graph.node(id).inputs.iter().enumerate() {
+            let fetched = !matches!(graph.node(id).op.access(input), Access::Rows { .. })
+                && self.state(source).placement != Placement::Replicated;
+            if !fetched {
+                self.on_device(source, id); // it may have had to leave meanwhile
+            }
+        }
+        let others = self.steps[since..].iter().filter(|s| matches!(s.action, Action::Launch { .. })).count();
         self.launch(id, rows, self.asked[id.0]);
+        if let (Some(step), true) = (self.steps.last_mut(), others > 0) {
+            let between = if step.why.is_empty() { "" } else { "; " };
+            let _ = write!(step.why, "{between}what it reads of other ranks travelled during {others} launches");
+        }
+        let last = NodeId(next.0.saturating_sub(1).max(id.0));
+        self.free_read_for_the_last_time(id, last, disposable);
+    }
+
+    /// Whether node `id` can be computed while footprints travel: it neither reads what waits for them nor anything that
+    /// is not here.
+    fn needs_nobody(&self, id: NodeId) -> bool {
+        let node = self.graph.node(id);
+        let waiting = |n: &NodeId| self.pending.as_ref().is_some_and(|p| p.node == *n);
+        let here = |(i, source): (usize, &NodeId)| {
+            let State { residency, placement } = self.state(*source);
+            let enough = match (placement, node.op.access(i)) {
+                (Placement::Replicated, _) => true,
+                (Placement::Strips(have), Access::Rows { reach, wrap }) => {
+                    let need = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
+                    let asked = self.asked[id.0];
+                    let deeper = Halo { up: need.up + asked.up, down: need.down + asked.down, ..need };
+                    let now = if self.filtered[source.0].covers(deeper) { deeper } else { need };
+                    have.covers(now) && self.readers(*source, id).0.is_empty()
+                }
+                _ => false,
+            };
+            !waiting(source) && residency.device() && enough
+        };
+        let source = matches!(node.op, Kernel::Source(_));
+        source || (!matches!(node.op, Kernel::Histogram { .. }) && node.inputs.iter().enumerate().all(here))
     }
 
     /// Takes an image away from rank 0 alone, and gives it to all if that is cheaper than what the remaining launches
@@ -479,14 +545,16 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Drops the inputs of `id` (and `id` itself, if nobody reads it) that no later node reads and nobody wants.
-    fn free_read_for_the_last_time(&mut self, id: NodeId, disposable: &impl Fn(NodeId) -> bool) {
+    /// Drops the inputs of `id` (and `id` itself, if nobody reads it) that no node after `last` reads and nobody wants.
+    fn free_read_for_the_last_time(&mut self, id: NodeId, last: NodeId, disposable: &impl Fn(NodeId) -> bool) {
         let mut done: Vec<NodeId> = self.graph.node(id).inputs.clone();
         done.push(id);
         done.sort_unstable();
         done.dedup();
         for p in done {
-            let read_later = self.consumers[p.0].last().is_some_and(|last| *last > id);
+            let waits =
+                self.pending.as_ref().is_some_and(|w| w.node == p || self.graph.node(w.node).inputs.contains(&p));
+            let read_later = waits || self.consumers[p.0].last().is_some_and(|reader| *reader > last);
             let is_source = matches!(self.graph.node(p).op, Kernel::Source(_));
             if !read_later
                 && !self.graph.roots.contains(&p)

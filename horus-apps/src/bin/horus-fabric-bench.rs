@@ -1,0 +1,213 @@
+//! How fast border rows travel between GPUs: Horus's own exchange against the same messages handed to NCCL by themselves,
+//! and against the way through the host.
+//!
+//!     mpirun -n 4 horus-fabric-bench [ROWS [COLUMNS [ROUNDS]]]        (21 rows of 16384 f32, 200 rounds)
+//!
+//! One rank per GPU. Rank 0 prints the median time of one exchange that is waited for, and the time per exchange when many
+//! are enqueued, each on the slowest rank; `ratio` is Horus against NCCL. What arrives is checked. Without NCCL, only the
+//! way through the host is measured.
+
+use std::panic::Location;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use horus::core::comm::Communicator;
+use horus::core::device::{Device, Geometry, Memory, Message};
+use horus::core::direct;
+use horus::core::dtype::DType;
+use horus::core::error::DeviceError;
+use horus::core::graph::{Graph, Node, NodeId, ValueId};
+use horus::core::kernel::Kernel;
+use horus::core::movement::{BLOCK, Movement, movement};
+use horus::core::partition::Partition;
+use horus::core::plan::Action;
+use horus::core::shape::{Shape, Window};
+use horus::core::state::Halo;
+use horus::core::transfer::redistribute;
+use horus_cuda::CudaDevice;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Exchanges before any is timed.
+const WARM_UP: usize = 20;
+
+struct Bench<'a> {
+    comm: &'a dyn Communicator,
+    device: CudaDevice,
+    graph: Graph<Kernel>,
+    partition: Partition,
+    halo: Halo,
+    geometry: Geometry,
+    strip: Window,
+}
+
+impl Bench<'_> {
+    fn movement(&self, direct: bool) -> Movement {
+        let action = Action::Exchange { node: NodeId(0), halo: self.halo, direct };
+        movement(&self.graph, &self.partition, action, false, BLOCK).expect("an exchange moves something")
+    }
+
+    /// The value of every byte of a row.
+    fn value(y: isize) -> u8 {
+        (y * 37 + 11) as u8
+    }
+
+    /// A strip with its own rows, and nothing around it.
+    fn fresh(&self) -> Result<Memory> {
+        let mut memory = self.device.allocate(self.geometry.bytes())?;
+        let mut bytes = vec![0; self.geometry.bytes()];
+        for y in self.strip.start..self.strip.end {
+            bytes[self.geometry.row_bytes(0, Window::new(y, y + 1))].fill(Self::value(y));
+        }
+        self.device.write(&bytes, &mut memory, 0)?;
+        self.device.synchronize()?;
+        Ok(memory)
+    }
+
+    fn check(&self, memory: &Memory) -> Result<()> {
+        let mut bytes = vec![0; self.geometry.bytes()];
+        self.device.read(memory, 0, &mut bytes)?;
+        for y in self.geometry.window.start..self.geometry.window.end {
+            let row = &bytes[self.geometry.row_bytes(0, Window::new(y, y + 1))];
+            if row.iter().any(|b| *b != Self::value(y)) {
+                return Err(format!("row {y} is wrong on rank {}", self.comm.rank()).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// As the executor does it from device to device.
+    fn horus(&self, memory: &mut Memory) -> Result<()> {
+        direct::redistribute(&self.device, self.comm, &self.movement(true), None, (memory, self.geometry))?;
+        Ok(())
+    }
+
+    /// As the executor does it through the host.
+    fn staged(&self, memory: &mut Memory) -> Result<()> {
+        let mut arrived = Vec::new();
+        redistribute::<DeviceError>(
+            self.comm,
+            &self.movement(false),
+            |c, need, out| {
+                let at = self.geometry.row_bytes(c, need.rows).start;
+                self.device.read(memory, at, out)
+            },
+            |c, need, pixels| {
+                let rows = Window::new(need.at, need.at + need.rows.len().cast_signed());
+                arrived.push((self.geometry.row_bytes(c, rows).start, pixels.to_vec()));
+                Ok(())
+            },
+        )?;
+        for (at, bytes) in arrived {
+            self.device.write(&bytes, memory, at)?;
+        }
+        Ok(())
+    }
+
+    /// Median microseconds of an exchange that is waited for, and microseconds of one of many; of the slowest rank.
+    fn time(&self, rounds: usize, mut exchange: impl FnMut() -> Result<()>) -> Result<(f64, f64)> {
+        let mut times = Vec::new();
+        for round in 0..WARM_UP + rounds {
+            self.comm.gather(0)?;
+            let start = Instant::now();
+            exchange()?;
+            self.device.synchronize()?;
+            if round >= WARM_UP {
+                times.push(start.elapsed().as_secs_f64() * 1e6);
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        self.comm.gather(0)?;
+        let start = Instant::now();
+        for _ in 0..rounds {
+            exchange()?;
+        }
+        self.device.synchronize()?;
+        let many = start.elapsed().as_secs_f64() * 1e6 / rounds as f64;
+        let slowest = |t: f64| -> Result<f64> {
+            let all = self.comm.gather(t.to_bits())?;
+            Ok(all.into_iter().map(f64::from_bits).fold(0.0, f64::max))
+        };
+        Ok((slowest(times[times.len() / 2])?, slowest(many)?))
+    }
+}
+
+fn run(comm: &dyn Communicator) -> Result<()> {
+    let mut numbers = std::env::args().skip(1).map(|a| a.parse::<usize>());
+    let mut number = |default| numbers.next().unwrap_or(Ok(default));
+    let (rows, columns, rounds) = (number(21)?, number(16_384)?, number(200)?.max(1));
+    let (me, ranks) = (comm.rank(), comm.size());
+    if ranks < 2 {
+        return Err("start it on several ranks: mpirun -n 4 horus-fabric-bench".into());
+    }
+    let device = CudaDevice::open(comm.local_rank() % CudaDevice::count()?)?;
+    let connected = device.connect(comm, &comm.gather(device.address())?)?;
+    let height = ranks * (4 * rows).max(256);
+    let shape = Shape::new(height, columns, 1);
+    let mut graph = Graph::default();
+    let (op, site) = (Kernel::Source(ValueId(0)), Location::caller());
+    graph.push(Node { op, inputs: Vec::new(), shape, dtype: DType::F32, site });
+    let partition = Partition::equal(ranks);
+    let strip = partition.strip(me, height);
+    let window = strip.grown(rows, rows).clipped(height);
+    let geometry = Geometry { shape, dtype: DType::F32, window };
+    let bench = Bench { comm, device, graph, partition, halo: Halo::even(rows), geometry, strip };
+    let bytes = rows * columns * 4;
+    let show = |name: &str, (one, many): (f64, f64)| {
+        if me == 0 {
+            println!("{name:24} {one:10.1} us {many:10.1} us");
+        }
+    };
+    if me == 0 {
+        println!("{rows} rows of {columns} f32 ({bytes} bytes) to each neighbour, {ranks} ranks, {rounds} rounds");
+        println!("{:24} {:>13} {:>13}", "", "one", "of many");
+    }
+    let mut memory = bench.fresh()?;
+    bench.staged(&mut memory)?;
+    bench.check(&memory)?;
+    show("through the host", bench.time(rounds, || bench.staged(&mut memory))?);
+    if !connected {
+        return Ok(());
+    }
+    let mut memory = bench.fresh()?;
+    bench.horus(&mut memory)?;
+    bench.check(&memory)?;
+    let ours = bench.time(rounds, || bench.horus(&mut memory))?;
+    show("Horus", ours);
+    // The same messages between the same ranks, each from and to its own place in a block that holds nothing else.
+    let neighbours: Vec<usize> = (0..ranks).filter(|r| r + 1 == me || me + 1 == *r).collect();
+    let place = |first: usize| {
+        let message = move |(i, r): (usize, &usize)| Message { rank: *r, block: 0, at: (first + i) * bytes, bytes };
+        neighbours.iter().enumerate().map(message).collect::<Vec<_>>()
+    };
+    let (sends, receives) = (place(0), place(2));
+    let mut block = bench.device.allocate(4 * bytes)?;
+    let nccl = bench.time(rounds, || {
+        let ticket = bench.device.exchange(comm, &[], &mut [&mut block], &sends, &receives)?;
+        Ok(bench.device.arrive(ticket, &mut [&mut block])?)
+    })?;
+    show("NCCL alone", nccl);
+    if me == 0 {
+        println!("{:24} {:10.2}    {:10.2}", "ratio", ours.0 / nccl.0, ours.1 / nccl.1);
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    env_logger::init();
+    let comm = match horus::ranks() {
+        Ok(comm) => comm,
+        Err(e) => {
+            eprintln!("error: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match run(&*comm) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            comm.abort(&e.to_string());
+            eprintln!("error: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
