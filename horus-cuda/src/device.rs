@@ -472,7 +472,7 @@ impl Device for CudaDevice {
         *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
-            Err(why) if self.choice == Choice::Nccl => {
+            Err(why) if matches!(self.choice, Choice::Nccl | Choice::Overlap) => {
                 return Err(DeviceError::Driver(format!("{FABRIC}=nccl cannot be honoured: {why}")));
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
@@ -514,6 +514,9 @@ impl Device for CudaDevice {
         others.stream.after(&ready)?;
         others.group.exchange(&self.core, &others.stream, &sends, &receives)?;
         done.record(&others.stream)?;
+        if self.choice != Choice::Overlap {
+            self.core.stream.after(&done)?;
+        }
         self.core.flights().push(Flight { ticket, blocks, done });
         Ok(Ticket(ticket))
     }

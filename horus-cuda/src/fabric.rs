@@ -37,6 +37,8 @@ pub(crate) enum Choice {
     Auto,
     Nccl,
     Host,
+    /// NCCL, and kernels that need nothing of an exchange run beside it. Asked for, as no GPU has measured it yet.
+    Overlap,
 }
 
 impl FromStr for Choice {
@@ -46,7 +48,8 @@ impl FromStr for Choice {
             "auto" | "" => Ok(Choice::Auto),
             "nccl" => Ok(Choice::Nccl),
             "host" => Ok(Choice::Host),
-            _ => Err(format!("{FABRIC}={s}: expected auto, nccl or host")),
+            "overlap" => Ok(Choice::Overlap),
+            _ => Err(format!("{FABRIC}={s}: expected auto, nccl, host or overlap")),
         }
     }
 }
@@ -383,6 +386,8 @@ mod tests {
         {
             assert_eq!(text.parse::<Choice>().unwrap(), choice);
         }
-        assert!("mpi".parse::<Choice>().unwrap_err().contains("HORUS_FABRIC=mpi: expected auto, nccl or host"));
+        assert!(
+            "mpi".parse::<Choice>().unwrap_err().contains("HORUS_FABRIC=mpi: expected auto, nccl, host or overlap")
+        );
     }
 }
