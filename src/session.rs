@@ -26,7 +26,8 @@ impl Session {
     /// `node:2,1` for each node, or `measure`). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
     /// M or G) bound what images may take on a GPU and what their copies may take on the host. `HORUS_FABRIC` says how
     /// the GPUs of several ranks exchange memory: `auto` (NCCL where every rank has a GPU of its own and a trial exchange
-    /// works, else through the host), `nccl` (an error where it does not work), `host`. All ranks must open sessions
+    /// works, else through the host), `nccl` (an error where it does not work), `overlap` (`nccl`, and
+    /// kernels run beside exchanges that they need nothing of), `host`. All ranks must open sessions
     /// together.
     ///
     /// # Errors

@@ -473,7 +473,7 @@ impl Device for CudaDevice {
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
             Err(why) if matches!(self.choice, Choice::Nccl | Choice::Overlap) => {
-                return Err(DeviceError::Driver(format!("{FABRIC}=nccl cannot be honoured: {why}")));
+                return Err(DeviceError::Driver(format!("{FABRIC} asks for NCCL, which cannot be used: {why}")));
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
         }

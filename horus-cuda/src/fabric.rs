@@ -30,7 +30,7 @@ const ALL_PAIRS: usize = 16;
 const TRIAL: usize = 4099;
 
 /// How the devices of several ranks exchange memory: `auto` (NCCL if it works, else through the host), `nccl` (an error if
-/// it does not work) or `host`.
+/// it does not work), `overlap` (`nccl`, beside kernels) or `host`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Choice {
     #[default]
