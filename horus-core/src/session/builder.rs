@@ -1,0 +1,185 @@
+//! Settings of a session, and how it is opened.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use super::{Inner, Mutable, Observer, Progress, Session, Sink, Stats};
+use crate::agree::agree_on;
+use crate::buffer::Pool;
+use crate::comm::{Alone, Communicator, guarded};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::partition::Partition;
+use crate::plan::Mode;
+use crate::program::Program;
+use crate::trace::Trace;
+
+/// Operations recorded before the program is evaluated without being asked.
+const MAX_PENDING: usize = 4096;
+/// Bytes of images kept alive by recorded operations alone before the program is evaluated without being asked.
+const MAX_PINNED: usize = 512 << 20;
+/// Freed host memory kept for reuse.
+const POOL: usize = 1 << 30;
+
+/// Settings of a [`Session`].
+#[must_use]
+pub struct SessionBuilder {
+    device: Box<dyn Device>,
+    comm: Arc<dyn Communicator>,
+    mode: Mode,
+    weights: Option<Vec<f64>>,
+    observer: Option<Observer>,
+    explain: Option<Sink>,
+    explain_passes: bool,
+    compare_naive: bool,
+    trace: bool,
+    max_pending: usize,
+    max_pinned: usize,
+    host_memory: usize,
+}
+
+impl SessionBuilder {
+    pub(super) fn new(device: Box<dyn Device>) -> SessionBuilder {
+        SessionBuilder {
+            device,
+            comm: Arc::new(Alone),
+            mode: Mode::default(),
+            weights: None,
+            observer: None,
+            explain: None,
+            explain_passes: false,
+            compare_naive: false,
+            trace: false,
+            max_pending: MAX_PENDING,
+            max_pinned: MAX_PINNED,
+            host_memory: usize::MAX,
+        }
+    }
+
+    /// Runs on the ranks of `comm` (default: alone).
+    pub fn communicator(mut self, comm: Arc<dyn Communicator>) -> Self {
+        self.comm = comm;
+        self
+    }
+
+    /// How much of the machinery is used (default: fused).
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Divides rows among ranks in proportion to `weights`, one per rank (default: equally).
+    pub fn weights(mut self, weights: Vec<f64>) -> Self {
+        self.weights = Some(weights);
+        self
+    }
+
+    /// Calls `observer`, which must not use the session, before each step of each evaluation.
+    pub fn observer(mut self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// Gives the text of each plan to `sink`, which must not use the session.
+    pub fn explain(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.explain = Some(Arc::new(sink));
+        self
+    }
+
+    /// Also gives the text of the recorded graph, and of the graph after each pass, to the sink of
+    /// [`SessionBuilder::explain`].
+    pub fn explain_passes(mut self, on: bool) -> Self {
+        self.explain_passes = on;
+        self
+    }
+
+    /// Also counts the transfers that naive mode would have made.
+    pub fn compare_naive(mut self, on: bool) -> Self {
+        self.compare_naive = on;
+        self
+    }
+
+    /// Records when each step ran; see [`Session::trace_json`].
+    pub fn trace(mut self, on: bool) -> Self {
+        self.trace = on;
+        self
+    }
+
+    /// Bytes of host memory that copies of a device's images may take (default: no bound but the host's).
+    pub fn host_memory(mut self, bytes: usize) -> Self {
+        self.host_memory = bytes;
+        self
+    }
+
+    /// Evaluates without being asked once so many operations are recorded, or so many bytes of images are alive only
+    /// because recorded operations read them.
+    pub fn flush_limits(mut self, operations: usize, bytes: usize) -> Self {
+        (self.max_pending, self.max_pinned) = (operations.max(1), bytes);
+        self
+    }
+
+    /// The session. All ranks open one together: their devices look for a way to each other.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them;
+    /// [`Error::Communication`] when another rank failed, went away or is about to do something else;
+    /// [`Error::Device`] when devices were to be connected and could not be.
+    pub fn build(self) -> Result<Session> {
+        let ranks = self.comm.size();
+        let partition = match self.weights {
+            None => Partition::equal(ranks),
+            Some(w) if w.len() == ranks => Partition::weighted(&w).map_err(Error::Config)?,
+            Some(w) => return Err(Error::Config(format!("{} weights given for {ranks} ranks", w.len()))),
+        };
+        let direct = guarded(&*self.comm, "opening a session", || meet(&*self.device, &*self.comm))?;
+        let capacity = agreed_capacity(&*self.comm, self.device.capacity())?;
+        let state = Mutable {
+            program: Program::default(),
+            images: HashMap::new(),
+            given: HashMap::new(),
+            stats: Stats::default(),
+            trace: Trace::new(self.comm.rank(), self.trace),
+            error: None,
+            lost: None,
+        };
+        Ok(Session(Arc::new(Inner {
+            direct,
+            device: self.device,
+            comm: self.comm,
+            mode: self.mode,
+            partition,
+            capacity,
+            pool: Pool::bounded(POOL, self.host_memory),
+            observer: self.observer,
+            explain: self.explain,
+            explain_passes: self.explain_passes,
+            compare_naive: self.compare_naive,
+            max_pending: self.max_pending,
+            max_pinned: self.max_pinned,
+            state: Mutex::new(state),
+        })))
+    }
+}
+
+/// The memory of the smallest device: ranks must make the same plan, so all count on that much.
+fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Option<usize>> {
+    const UNLIMITED: u64 = u64::MAX;
+    let all = comm.gather(mine.map_or(UNLIMITED, |bytes| bytes as u64));
+    let all = all.map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    let least = all.into_iter().min().filter(|least| *least != UNLIMITED);
+    Ok(least.map(|bytes| bytes as usize))
+}
+
+/// Connects the devices of all ranks; whether that worked.
+fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
+    if comm.size() == 1 {
+        return Ok(false);
+    }
+    agree_on(comm, "opening a session")?;
+    let addresses = comm.gather(device.address()).map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    device.connect(comm, &addresses).map_err(|source| {
+        let e = Error::Device { op: "connecting the devices".into(), device: device.name(), source };
+        comm.abort(&e.to_string());
+        e
+    })
+}

@@ -1,0 +1,206 @@
+//! Evaluations: the recorded program is optimised, planned, verified and executed.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Instant;
+
+use super::{Handle, Inner, Mutable, Progress, Session};
+use crate::agree::agree_on_plan;
+use crate::buffer::HostBuffer;
+use crate::comm::guarded;
+use crate::device::{Geometry, MemoryKind};
+use crate::error::{Error, Result};
+use crate::execute::{Context, Stored, execute};
+use crate::forecast::{Forecast, forecast};
+use crate::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::kernel::Kernel;
+use crate::movement::Link;
+use crate::optimize::{lower::lower, optimize};
+use crate::partition::Partition;
+use crate::plan::{Mode, Plan, Setting, Want, plan};
+use crate::program::{Extract, RecordId};
+use crate::state::{Halo, Placement, Residency, State};
+use crate::verify::verify;
+
+impl Session {
+    /// Plans for `ranks` ranks of equal speed what brings a value to rank 0's host, and tells what they would exchange.
+    /// Images stand where the program left them: what it read from files on rank 0, what it gave everywhere, what was
+    /// computed in strips.
+    pub(crate) fn forecast(&self, value: &Handle, ranks: usize, link: Link) -> Result<Forecast> {
+        let state = self.lock();
+        let Extract { graph, records } = state.program.extract(&[value.id]);
+        let mut wants = vec![Want::Root];
+        wants.resize(graph.roots.len(), Want::Keep);
+        let disposable = state.program.disposable(&graph, &records);
+        let unified = self.0.device.memory() == MemoryKind::Unified;
+        let partition = Partition::equal(ranks);
+        let setting =
+            Setting { partition, unified, direct: self.0.direct, mode: self.0.mode, capacity: self.0.capacity };
+        let residency = if unified { Residency::Both } else { Residency::Host };
+        let with = |fuse: bool| {
+            let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
+            let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
+            let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
+                _ if ranks == 1 => Placement::Replicated,
+                Some(given) => *given,
+                None => Placement::Strips(Halo::NONE),
+            };
+            let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
+            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone)
+        };
+        let fuse = self.0.mode == Mode::Fused;
+        let mut plan = with(fuse);
+        if fuse && !plan.fits {
+            plan = with(false);
+        }
+        verify(&plan)?;
+        Ok(forecast(&plan, link))
+    }
+
+    /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
+    pub(super) fn run(
+        &self,
+        state: &mut Mutable,
+        targets: &[RecordId],
+        wants: &[Want],
+    ) -> Result<Vec<Option<HostBuffer>>> {
+        if let Some(cause) = &state.lost {
+            return Err(Error::Lost(cause.clone()));
+        }
+        let comm = &*self.0.comm;
+        // Stays if the evaluation panics, half of the images in its hands.
+        state.lost = Some("an evaluation panicked".into());
+        let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants));
+        state.lost = result.as_ref().err().map(ToString::to_string);
+        if let Err(e) = &result {
+            state.images.clear();
+            comm.abort(&e.to_string());
+        }
+        result
+    }
+
+    fn try_run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Vec<Option<HostBuffer>>> {
+        let start = Instant::now();
+        let Extract { graph, records } = state.program.extract(targets);
+        let mut wants = wants.to_vec();
+        wants.resize(graph.roots.len(), Want::Keep);
+        let disposable = state.program.disposable(&graph, &records);
+        let plan = self.plan(state, graph.clone(), &wants, &disposable)?;
+        state.trace.planned(start);
+        agree_on_plan(&*self.0.comm, &graph, &wants, &plan)?;
+        let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
+        let images: Vec<_> = images.collect();
+        let observe = |step, steps, text: &dyn Fn() -> String| {
+            if let Some(observer) = &self.0.observer {
+                observer(Progress { step, steps, text });
+            }
+        };
+        let context = Context {
+            device: &*self.0.device,
+            comm: &*self.0.comm,
+            pool: &self.0.pool,
+            observer: &observe,
+            trace: &mut state.trace,
+        };
+        let outcome = execute(&plan, images, context)?;
+        state.stats.evaluations += 1;
+        state.stats.made.add(&plan.counts());
+        state.stats.sent.messages += outcome.moved.messages;
+        state.stats.sent.bytes += outcome.moved.bytes;
+
+        // Sources go back under their names; results get names of their own.
+        let mut names: HashMap<NodeId, ValueId> = HashMap::new();
+        for (i, image) in outcome.images.into_iter().enumerate() {
+            let id = NodeId(i);
+            let Some(image) = image else { continue };
+            let name = match source_of(&plan.graph.node(id).op) {
+                Some(v) => v,
+                None => state.program.new_value(),
+            };
+            names.insert(id, name);
+            state.images.insert(name, image);
+        }
+        let mut freed = Vec::new();
+        for (recorded, planned) in graph.roots.iter().zip(&plan.graph.roots) {
+            if let Some(&name) = names.get(planned) {
+                freed.extend(state.program.evaluated(records[recorded.0], name));
+            }
+        }
+        // Two records may have become one value (common subexpressions): it stays while either is alive.
+        freed.retain(|v| !state.program.refers_to(*v));
+        for v in freed.into_iter().chain(disposable) {
+            state.images.remove(&v);
+        }
+        state.given.retain(|v, _| state.images.contains_key(v));
+        let delivered = plan.graph.roots.iter().take(targets.len()).map(|r| outcome.delivered.get(r).cloned());
+        Ok(delivered.collect())
+    }
+
+    fn plan(&self, state: &mut Mutable, graph: Graph<Op>, wants: &[Want], disposable: &[ValueId]) -> Result<Plan> {
+        let unified = self.0.device.memory() == MemoryKind::Unified;
+        let Inner { direct, capacity, mode, .. } = *self.0;
+        let setting = Setting { partition: self.0.partition.clone(), unified, direct, mode, capacity };
+        let images = &state.images;
+        let make = |graph: Graph<Kernel>, setting: &Setting| {
+            let sources: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
+            let of = |n: NodeId| sources[n.0].and_then(|v| images.get(&v)).map(|s| s.state);
+            let nowhere = State { residency: Residency::Host, placement: Placement::Root };
+            plan(
+                graph,
+                wants,
+                setting,
+                |n| of(n).unwrap_or(nowhere),
+                |n| sources[n.0].is_some_and(|v| disposable.contains(&v)),
+            )
+        };
+        if self.0.compare_naive {
+            let naive = Setting { mode: Mode::Naive, ..setting.clone() };
+            state.stats.naive.add(&make(lower(graph.clone()), &naive).counts());
+        }
+        let explain = |title: &str, text: &dyn fmt::Display| {
+            if let Some(sink) = &self.0.explain {
+                sink(&format!("{title}:\n{text}"));
+            }
+        };
+        let with = |fuse: bool| {
+            let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| {
+                if self.0.explain_passes {
+                    explain(pass, graph);
+                }
+            });
+            if capacity.is_some() {
+                add_bystanders(&mut kernels, images);
+            }
+            make(kernels, &setting)
+        };
+        let fuse = self.0.mode == Mode::Fused;
+        let mut plan = with(fuse);
+        if fuse && !plan.fits {
+            // A fused kernel may read more images at once than the device holds; one operation reads three at most.
+            log::info!("fused kernels need more memory than the device has: going on without fusion");
+            plan = with(false);
+        }
+        explain("plan", &plan);
+        verify(&plan)?;
+        Ok(plan)
+    }
+}
+
+/// Adds the images that this program does not read but that are on the device: the planner may have to evict them.
+fn add_bystanders(graph: &mut Graph<Kernel>, images: &HashMap<ValueId, Stored>) {
+    let read: Vec<ValueId> = graph.nodes.iter().filter_map(|n| source_of(&n.op)).collect();
+    let mut others: Vec<_> = images.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v)).collect();
+    others.sort_by_key(|(v, _)| **v);
+    for (value, stored) in others {
+        let Geometry { shape, dtype, .. } = stored.geometry;
+        let site = std::panic::Location::caller();
+        graph.push(Node { op: Kernel::Source(*value), inputs: Vec::new(), shape, dtype, site });
+    }
+}
+
+fn source_of(kernel: &Kernel) -> Option<ValueId> {
+    match kernel {
+        Kernel::Source(v) => Some(*v),
+        _ => None,
+    }
+}

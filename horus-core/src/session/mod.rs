@@ -1,0 +1,282 @@
+//! Sessions: where images live, programs are recorded, and the stages are wired together.
+
+mod builder;
+mod evaluate;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::agree::agree_on;
+use crate::buffer::{HostBuffer, Pool};
+use crate::comm::{Communicator, gather_bytes};
+use crate::device::{Device, Geometry, Memory, MemoryKind};
+use crate::dtype::DType;
+use crate::error::{Error, Result, Site};
+use crate::execute::Stored;
+use crate::graph::{Op, ValueId};
+use crate::movement::Load;
+use crate::partition::Partition;
+use crate::plan::{Counts, Mode, Want};
+use crate::program::{Program, RecordId};
+use crate::shape::{Shape, Window};
+use crate::state::{Placement, Residency, State};
+use crate::trace::{Times, Trace};
+
+pub use builder::SessionBuilder;
+
+/// How far an evaluation has come.
+#[derive(Clone, Copy)]
+pub struct Progress<'a> {
+    /// Index of the step that begins.
+    pub step: usize,
+    /// Number of steps.
+    pub steps: usize,
+    /// Describes the step.
+    pub text: &'a dyn Fn() -> String,
+}
+
+impl fmt::Debug for Progress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step {} of {}: {}", self.step, self.steps, (self.text)())
+    }
+}
+
+type Observer = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
+type Sink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What a session has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Evaluations.
+    pub evaluations: usize,
+    /// Transfers and launches made.
+    pub made: Counts,
+    /// Transfers and launches that naive mode would have made (counted if asked for, see
+    /// [`SessionBuilder::compare_naive`]).
+    pub naive: Counts,
+    /// What this rank sent to others.
+    pub sent: Load,
+}
+
+/// A session: a device, a communicator, and the images and programs recorded on them. Cheap to clone.
+#[derive(Clone)]
+pub struct Session(Arc<Inner>);
+
+struct Inner {
+    device: Box<dyn Device>,
+    comm: Arc<dyn Communicator>,
+    /// Whether the devices of the ranks exchange memory without the host.
+    direct: bool,
+    mode: Mode,
+    partition: Partition,
+    /// Bytes of device memory that plans count on.
+    capacity: Option<usize>,
+    pool: Arc<Pool>,
+    observer: Option<Observer>,
+    explain: Option<Sink>,
+    explain_passes: bool,
+    compare_naive: bool,
+    max_pending: usize,
+    max_pinned: usize,
+    state: Mutex<Mutable>,
+}
+
+struct Mutable {
+    program: Program,
+    images: HashMap<ValueId, Stored>,
+    /// Where images that were given to the session were then.
+    given: HashMap<ValueId, Placement>,
+    stats: Stats,
+    trace: Trace,
+    /// An error that nobody has been told of yet.
+    error: Option<Error>,
+    /// Why nothing can be evaluated any more.
+    lost: Option<String>,
+}
+
+/// A recorded value that somebody can still observe. Dropping the last clone makes it unobservable.
+pub(crate) struct Handle {
+    pub(crate) session: Session,
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    id: RecordId,
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Handle {
+        self.session.lock().program.retain(self.id);
+        Handle { session: self.session.clone(), ..*self }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let freed: Vec<_> = {
+            let mut state = self.session.lock();
+            let values = state.program.release(self.id);
+            values.into_iter().map(|v| state.images.remove(&v)).collect()
+        };
+        drop(freed); // memory is given back without the lock
+    }
+}
+
+impl Session {
+    /// Settings for a session on `device`.
+    pub fn on(device: Box<dyn Device>) -> SessionBuilder {
+        SessionBuilder::new(device)
+    }
+
+    /// The device's name.
+    pub fn device_name(&self) -> String {
+        self.0.device.name()
+    }
+
+    /// The device.
+    pub fn device(&self) -> &dyn Device {
+        &*self.0.device
+    }
+
+    /// This rank, `0..ranks()`.
+    pub fn rank(&self) -> usize {
+        self.0.comm.rank()
+    }
+
+    /// Number of ranks that run the program together.
+    pub fn ranks(&self) -> usize {
+        self.0.comm.size()
+    }
+
+    /// Whether the devices of the ranks exchange memory without the host.
+    pub fn direct(&self) -> bool {
+        self.0.direct
+    }
+
+    /// How much of the machinery is used.
+    pub fn mode(&self) -> Mode {
+        self.0.mode
+    }
+
+    /// What the session has done so far.
+    pub fn stats(&self) -> Stats {
+        self.lock().stats
+    }
+
+    /// How long evaluations took so far.
+    pub fn times(&self) -> Times {
+        self.lock().trace.times()
+    }
+
+    /// When each step ran on each rank, as JSON for Chrome's trace viewer or Perfetto; on rank 0, nothing elsewhere. All
+    /// ranks must ask.
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    pub fn trace_json(&self) -> Result<Option<String>> {
+        let comm = self.comm();
+        agree_on(comm, "gathering traces")?;
+        let mine = self.lock().trace.json_events();
+        let all = gather_bytes(comm, mine.as_bytes()).map_err(|e| e.during(comm.rank(), "gathering traces"))?;
+        Ok(all.map(|parts| crate::trace::json(&parts)))
+    }
+
+    /// Evaluates everything that is recorded and can be observed, and waits until the device is done.
+    ///
+    /// # Errors
+    /// Whatever the evaluation meets.
+    pub fn evaluate(&self) -> Result<()> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let targets = state.program.observable();
+        let wants = vec![Want::Keep; targets.len()];
+        self.run(state, &targets, &wants)?;
+        let start = Instant::now();
+        let done = self.0.device.synchronize();
+        state.trace.waited(start);
+        done.map_err(|source| Error::Device { op: "waiting for the device".into(), device: self.device_name(), source })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Mutable> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether both are the same session.
+    pub(crate) fn same(&self, other: &Session) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The ranks that run the program together.
+    pub fn comm(&self) -> &dyn Communicator {
+        &*self.0.comm
+    }
+
+    /// Appends an operation to the program. Inputs must belong to this session. Evaluates only when the flush limits
+    /// ask for it; an error met then is reported by the next call that can.
+    pub(crate) fn record(&self, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let inputs = inputs.iter().map(|h| h.id).collect();
+        let id = state.program.record(op, inputs, shape, dtype, site);
+        let full = state.program.pending() > self.0.max_pending || state.program.pinned_bytes() > self.0.max_pinned;
+        if full && state.error.is_none() && state.lost.is_none() {
+            let targets = state.program.observable();
+            let wants = vec![Want::Keep; targets.len()];
+            if let Err(e) = self.run(state, &targets, &wants) {
+                state.error = Some(e);
+            }
+        }
+        Handle { session: self.clone(), shape, dtype, id }
+    }
+
+    /// An image whose pixels every rank has (planes one after the other, row-major).
+    pub(crate) fn source(&self, shape: Shape, dtype: DType, pixels: HostBuffer, site: Site) -> Handle {
+        self.keep(shape, dtype, Some(pixels), Placement::Replicated, site)
+    }
+
+    /// An image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
+    pub(crate) fn source_on_root(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, site: Site) -> Handle {
+        self.keep(shape, dtype, pixels, Placement::Root, site)
+    }
+
+    fn keep(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, placement: Placement, site: Site) -> Handle {
+        let unified = self.0.device.memory() == MemoryKind::Unified;
+        let window = if pixels.is_some() { Window::whole(shape.height) } else { Window::new(0, 0) };
+        let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
+        let residency = if unified { Residency::Both } else { Residency::Host };
+        let (host, device) = if unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
+        let geometry = Geometry { shape, dtype, window };
+        let given = placement;
+        // What the only rank has, every rank has.
+        let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
+        let stored = Stored { geometry, state: State { residency, placement }, host, device };
+        let mut state = self.lock();
+        let value = state.program.new_value();
+        state.images.insert(value, stored);
+        state.given.insert(value, given);
+        let id = state.program.record(Op::Source(value), Vec::new(), shape, dtype, site);
+        drop(state);
+        Handle { session: self.clone(), shape, dtype, id }
+    }
+
+    /// Evaluates a value and brings its pixels to the host: on rank 0, or everywhere (then always `Some`). Planes one
+    /// after the other, row-major.
+    pub(crate) fn fetch(&self, value: &Handle, want: Want) -> Result<Option<Arc<HostBuffer>>> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let host = self.run(state, &[value.id], &[want])?;
+        Ok(host.into_iter().next().flatten().map(Arc::new))
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session on {}, rank {} of {}", self.device_name(), self.rank(), self.ranks())
+    }
+}
