@@ -65,6 +65,8 @@ impl<T: Pixel> Image<T> {
 
     /// The first channel's pixel in row `y` and column `x`.
     ///
+    /// Brings the whole image to the host each time: for many pixels take [`Image::to_vec`] once.
+    ///
     /// # Errors
     /// If it lies outside, or as [`Image::to_vec`].
     #[track_caller]
@@ -73,6 +75,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The pixel in row `y` and column `x` of channel `channel`.
+    ///
+    /// Brings the whole image to the host each time: for many pixels take [`Image::to_vec`] once.
     ///
     /// # Errors
     /// If it lies outside, or as [`Image::to_vec`].
