@@ -6,7 +6,8 @@
 //!
 //! Gaussian taps are evaluated for `x` in `-r..=r` in `f64`, normalised so that the smoothing kernel sums to 1 over its
 //! support, multiplied by the factor of the derivative's order, and rounded to `f32` values, so that images of every
-//! type are filtered by the same numbers. Taps below 2^-64 of the largest are 0: they would only be slow.
+//! type are filtered by the same numbers. Taps below 2^-64 of the largest are 0: they would only be slow. Filters along one
+//! axis end where only such taps would follow, ten sigma from the centre.
 
 mod oriented;
 
@@ -40,7 +41,8 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 }
 
 /// The row filter (along x, `sigma_u`, `order_u`) and the column filter (along y, `sigma_v`, `order_v`) of an
-/// axis-aligned anisotropic Gaussian. Both have radius `ceil(3 max(sigma_u, sigma_v))`.
+/// axis-aligned anisotropic Gaussian. Both have radius `ceil(3 max(sigma_u, sigma_v))`, or the largest below ten times
+/// their own sigma if that is less: further out all taps are 0.
 ///
 /// # Errors
 /// If a sigma is not positive and finite, an order exceeds 2, or the radius exceeds [`MAX_RADIUS`].
@@ -48,7 +50,7 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Result<(Filter, Filter)> {
     let site = Location::caller();
     let pair = Pair::new("gauss_xy", sigma_u, sigma_v, order_u, order_v, site)?;
-    let (row, column) = pair.taps();
+    let (row, column) = pair.near_taps();
     Ok((Filter::row(rounded(pair.op, row, site)?), Filter::column(rounded(pair.op, column, site)?)))
 }
 
@@ -64,7 +66,7 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Resul
 pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> Result<(Filter, Filter)> {
     let site = Location::caller();
     let pair = Pair::new("gauss", sigma, sigma, order_x, order_y, site)?;
-    let (row, column) = pair.taps();
+    let (row, column) = pair.near_taps();
     let (row, column) = (rounded(pair.op, row, site)?, rounded(pair.op, column, site)?);
     Ok((Filter::row(row).flipped(), Filter::column(column).flipped()))
 }
@@ -196,6 +198,23 @@ impl Pair {
         let taps = |a: Axis| gauss_taps(a.sigma, a.order, self.radius);
         (taps(self.u), taps(self.v))
     }
+
+    /// As [`Pair::taps`], each without the outer taps that are certain to be [`NEGLIGIBLE`].
+    fn near_taps(&self) -> (Vec<f64>, Vec<f64>) {
+        let (u, v) = self.taps();
+        (near(u, self.u.sigma), near(v, self.v.sigma))
+    }
+}
+
+/// The taps less than ten sigma from the centre. There a smoothing kernel has fallen to `exp(-50)` of its peak, and its
+/// second derivative to 99 times that: less than 2^-64.
+fn near(mut taps: Vec<f64>, sigma: f64) -> Vec<f64> {
+    let radius = taps.len() / 2;
+    // A radius is at most 2^15, and no sigma makes it negative.
+    let kept = radius.min(((10.0 * sigma).ceil() - 1.0).max(0.0) as usize);
+    taps.drain(..radius - kept);
+    taps.truncate(2 * kept + 1);
+    taps
 }
 
 /// The positions of the taps of a filter of this radius.

@@ -92,7 +92,7 @@ fn aligned(op: &'static str, theta: f64, su: f64, sv: f64, ou: u32, ov: u32, sit
     if sin != 0.0 && cos != 0.0 {
         return Ok(None);
     }
-    let (u, v) = pair.taps();
+    let (u, v) = pair.near_taps();
     // u = x cos t - y sin t and v = x sin t + y cos t leave one term each; a negative one mirrors the taps.
     let turned = cos == 0.0;
     let (row, row_sign, column, column_sign) = if turned { (v, sin, u, -sin) } else { (u, cos, v, cos) };
