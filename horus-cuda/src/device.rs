@@ -242,6 +242,16 @@ impl CudaDevice {
         Ok((registers, spills, program.shared))
     }
 
+    /// Compiles the kernel that a launch with this tuning would run, for later. Any number of threads may do so at once.
+    ///
+    /// # Errors
+    /// If the kernel cannot be generated or compiled.
+    pub fn compile_ahead(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        let program = generate(kernel, shapes, tuning, self.limits)?;
+        self.function(&program, &kernel.name()).map(drop)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,7 +11,7 @@ use horus_core::shape::{Shape, Window};
 use crate::CudaDevice;
 use crate::codegen::Shapes;
 use crate::conformance::HostImage;
-use crate::tuning::{Tuning, candidates};
+use crate::tuning::{Tuning, candidates, lookup};
 
 /// The images that are measured on.
 pub const SHAPE: Shape = Shape::new(4096, 4096, 1);
@@ -129,8 +129,8 @@ impl Bench {
         Ok(bytes)
     }
 
-    /// Measures the present tuning, then for `limit` as many other candidates as there is time for; fastest first, but
-    /// the present one at index 0 of what is returned. With `check`, a candidate whose output differs from the present
+    /// Measures the present tuning, then for `limit` as many `others` as there is time for; fastest first, but the
+    /// present one at index 0 of what is returned. With `check`, a candidate whose output differs from the present
     /// tuning's in a single bit is an error: it would be a defect of the generator.
     ///
     /// # Errors
@@ -138,32 +138,59 @@ impl Bench {
     pub fn search(
         &mut self,
         work: &Work,
+        others: &[Tuning],
         limit: Duration,
         check: bool,
     ) -> Result<(Measured, Vec<Measured>), DeviceError> {
-        let all = candidates(&work.kernel, self.geometry.dtype, self.device.arch());
-        let present = self.measure(work, all[0])?;
+        self.device.set_tuning(None);
+        let present = self.measure(work, self.present(work))?;
         let expected = if check { self.output(work)? } else { Vec::new() };
         let start = Instant::now();
         let mut found = vec![present];
-        let others = all.len() - 1;
-        // The first candidates are the likeliest; the others are spread over the whole space.
-        let likely = others.min(crate::tuning::LIKELY);
-        let order = (0..others).map(|i| if i < likely { i } else { likely + (i * 7919) % (others - likely) });
-        for i in order {
+        // Compilers run side by side, measurements alone.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        for batch in others.chunks(threads) {
             if start.elapsed() > limit {
                 break;
             }
-            // A candidate may need more registers or shared memory than there is: it is passed over.
-            let Ok(measured) = self.measure(work, all[1 + i]) else { continue };
-            if check && self.output(work)? != expected {
-                return Err(DeviceError::Driver(format!("{:?} changes the result", all[1 + i])));
+            self.compile(work, batch);
+            for &tuning in batch {
+                // A candidate may need more registers or shared memory than there is: it is passed over.
+                let Ok(measured) = self.measure(work, tuning) else { continue };
+                if check && self.output(work)? != expected {
+                    return Err(DeviceError::Driver(format!("{tuning:?} changes the result")));
+                }
+                found.push(measured);
             }
-            found.push(measured);
         }
         self.device.set_tuning(None);
         found.sort_by(|a, b| a.ms.total_cmp(&b.ms));
         Ok((present, found))
+    }
+
+    /// The tuning that a program would use.
+    pub fn present(&self, work: &Work) -> Tuning {
+        lookup(&work.kernel, self.geometry.dtype, self.device.arch())
+    }
+
+    /// The tunings worth measuring beside the present one: the likeliest, then others spread over the whole space.
+    pub fn candidates(&self, work: &Work) -> Vec<Tuning> {
+        let mut likely = candidates(&work.kernel, self.geometry.dtype, self.device.arch()).split_off(1);
+        let others = likely.split_off(likely.len().min(crate::tuning::LIKELY));
+        likely.extend((0..others.len()).map(|i| others[(i * 7919) % others.len()]));
+        likely
+    }
+
+    /// Compiles candidates side by side. Those that fail are compiled again, and passed over, when they are measured.
+    fn compile(&self, work: &Work, tunings: &[Tuning]) {
+        let inputs = vec![self.geometry; work.inputs];
+        let rows = Window::whole(work.output.shape.height);
+        let shapes = &Shapes { inputs: &inputs, output: work.output, rows };
+        std::thread::scope(|s| {
+            for tuning in tunings {
+                s.spawn(move || self.device.compile_ahead(&work.kernel, shapes, tuning));
+            }
+        });
     }
 
     fn measure(&mut self, work: &Work, tuning: Tuning) -> Result<Measured, DeviceError> {

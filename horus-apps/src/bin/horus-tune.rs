@@ -70,8 +70,9 @@ fn search(options: &Options, dtype: DType) -> Result<Vec<Entry>> {
         let Kernel::Map(map) = &kernel else { continue };
         let family = Family::of(map, dtype);
         let work = Work { kernel: kernel.clone(), inputs, output: whole(SHAPE, dtype) };
-        let (present, measured) =
-            bench.search(&work, Duration::from_secs_f64(options.seconds), true).map_err(|source| Error::Device {
+        let (present, measured) = bench
+            .search(&work, &bench.candidates(&work), Duration::from_secs_f64(options.seconds), true)
+            .map_err(|source| Error::Device {
                 op: format!("tuning of {name}"),
                 device: format!("GPU {}", options.gpu),
                 source,

@@ -1,22 +1,24 @@
 //! Times kernels at 4096 x 4096 f32 with CUDA events, buffers rotated beyond the L2 cache, medians.
 //!
-//! `horus-cuda-bench [FILTER] [--tunings N] [--seconds S]`: only rows whose name contains FILTER; the N best of the
-//! tuning candidates each, measuring for at most S seconds per row. The best is printed as a row for
-//! `kernels/tuning/` too.
+//! `horus-cuda-bench [FILTER] [--tunings N] [--seconds S] [--from FILE]`: only rows whose name contains FILTER; the N
+//! best of the tuning candidates each, measuring for at most S seconds per row. The best is printed as a row for
+//! `kernels/tuning/` too. With `--from`, the candidates are the tunings in a JSON file, an array.
 
 use std::time::Duration;
 
 use horus_core::device::{Device, Input, Launch};
 use horus_core::dtype::{DType, Scalar};
-use horus_core::error::DeviceError;
+use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
-use horus_cuda::conformance::{HostImage, conv2d, convrot, correlate, pixel_chain, rotate, separable};
+use horus_cuda::conformance::{
+    HostImage, conv2d, convrot_default, correlate, pixel_chain, rotate, separable, turned_back,
+};
 use horus_cuda::measure::{Bench, SHAPE, Work, whole};
-use horus_cuda::tuning::{Entry, Family};
+use horus_cuda::tuning::{Entry, Family, Tuning};
 
 struct Row {
     name: &'static str,
@@ -25,11 +27,12 @@ struct Row {
     reach: f32,
 }
 
-fn rows() -> Vec<Row> {
+fn rows() -> Result<Vec<Row>, Error> {
     let b = Border::Reflect101;
     let f = whole(SHAPE, DType::F32);
-    let row = |name, kernel, reach| Row { name, work: Work { kernel, inputs: 1, output: f }, reach };
     let zero = Border::Constant(Scalar::F32(0.0));
+    let row = |name, kernel, reach| Row { name, work: Work { kernel, inputs: 1, output: f }, reach };
+    let turn = |degrees| rotate(degrees, SHAPE, Interpolation::Bilinear, DType::F32, zero);
     let mut rows = vec![
         row("correlate 3", correlate(3, 3, DType::F32, b), 0.055),
         row("correlate 5", correlate(5, 5, DType::F32, b), 0.062),
@@ -38,30 +41,48 @@ fn rows() -> Vec<Row> {
         row("correlate 43", correlate(43, 43, DType::F32, b), 1.15),
         row("separable 19", separable(19, DType::F32, b), 0.075),
         row("separable 43", separable(43, DType::F32, b), 0.13),
-        row("rotate 30", rotate(30.0, SHAPE, Interpolation::Bilinear, DType::F32, zero), 0.065),
+        row("rotate 15", turn(15.0), 0.065),
+        row("rotate 30", turn(30.0), 0.065),
+        row("rotate 45", turn(45.0), 0.065),
+        row("rotate 90", turn(90.0), 0.065),
+        row("rotate 135", turn(135.0), 0.065),
+        row("turn back 0 15", turned_back([0.0, -15.0], SHAPE), 0.095),
+        row("turn back 60 75", turned_back([-60.0, -75.0], SHAPE), 0.095),
+        row("turn back 90 105", turned_back([-90.0, -105.0], SHAPE), 0.095),
         row("pixel chain", pixel_chain(), 0.075),
         row("row sum", Kernel::RowReduce(RowReduce::Sum), 0.022),
-        row("convrot orientation", convrot(3, 43, false), 0.87),
+        row("convrot orientation", convrot_default()?, 0.75),
         row("conv2d orientation", conv2d(9, 43), 13.7),
     ];
     for r in &mut rows {
         match r.name {
             "pixel chain" => r.work.inputs = 3,
+            name if name.starts_with("turn back") => r.work.inputs = 3,
             "row sum" => r.work.output = whole(Shape { width: 1, ..SHAPE }, DType::F64),
             _ => {}
         }
     }
-    rows
+    Ok(rows)
 }
 
-fn measure(bench: &mut Bench, row: &Row, tunings: usize, limit: Duration) -> Result<(), DeviceError> {
-    let limit = if tunings > 1 { limit } else { Duration::ZERO };
-    let (present, found) = bench.search(&row.work, limit, false)?;
+fn measure(
+    bench: &mut Bench,
+    row: &Row,
+    tunings: usize,
+    limit: Duration,
+    from: Option<&[Tuning]>,
+) -> Result<(), DeviceError> {
+    let others = match from {
+        Some(given) => given.to_vec(),
+        None if tunings > 1 => bench.candidates(&row.work),
+        None => Vec::new(),
+    };
+    let (present, found) = bench.search(&row.work, &others, limit, false)?;
     println!("{:<20} {:>8.4} ms   reach {:>7.3}   ({} measured)", row.name, present.ms, row.reach, found.len());
     for m in found.iter().take(tunings) {
         let t = m.tuning;
         println!(
-            "    {:>8.4}  block {}x{} pixels {}x{} group {} unroll {} chunk {} span {} blocks {}  registers {} spills {} shared {}",
+            "    {:>8.4}  block {}x{} pixels {}x{} group {} unroll {} piece {} chunk {} span {} blocks {}  registers {} spills {} shared {}",
             m.ms,
             t.bx,
             t.by,
@@ -69,6 +90,7 @@ fn measure(bench: &mut Bench, row: &Row, tunings: usize, limit: Duration) -> Res
             t.cols,
             t.group,
             t.unroll,
+            t.piece,
             t.chunk,
             t.span,
             t.blocks,
@@ -121,10 +143,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let filter = arguments.first().filter(|a| !a.starts_with("--")).cloned().unwrap_or_default();
     let (tunings, seconds) = (option("--tunings", 1.0) as usize, option("--seconds", 15.0));
+    let from = arguments.iter().position(|a| a == "--from").and_then(|i| arguments.get(i + 1));
+    let from: Option<Vec<Tuning>> = match from {
+        Some(path) => Some(serde_json::from_str(&std::fs::read_to_string(path)?)?),
+        None => None,
+    };
     let mut bench = Bench::new(0, DType::F32)?;
     println!("{}", bench.device().name());
-    for row in rows().iter().filter(|r| r.name.contains(&filter)) {
-        if let Err(e) = measure(&mut bench, row, tunings, Duration::from_secs_f64(seconds)) {
+    for row in rows()?.iter().filter(|r| r.name.contains(&filter)) {
+        if let Err(e) = measure(&mut bench, row, tunings, Duration::from_secs_f64(seconds), from.as_deref()) {
             println!("{:<20} {e}", row.name);
         }
     }

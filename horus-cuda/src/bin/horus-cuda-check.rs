@@ -98,8 +98,7 @@ fn main() -> ExitCode {
     };
     report("transfers", transfers(&device).map(|same| (!same).then(|| "bytes changed on the way".to_owned())));
     for case in cases().into_iter().filter(|c| filter.split(',').any(|f| c.name.contains(f))) {
-        let inputs: Vec<HostImage> =
-            case.inputs.iter().enumerate().map(|(k, &g)| HostImage::random(g, k as u64 + 1)).collect();
+        let inputs = case.images();
         let mut expected = HostImage::zeroed(case.output);
         evaluate(&case.kernel, &inputs, &mut expected, case.rows);
         let dtype = case.inputs.first().map_or(case.output.dtype, |g| g.dtype);
