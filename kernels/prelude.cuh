@@ -12,6 +12,7 @@ typedef long long i64;
 typedef unsigned long long u64;
 
 #define HS_FN static __device__ __forceinline__
+#define HS_FN_MEMBER __device__ __forceinline__
 
 enum { HS_REFLECT101, HS_REFLECT, HS_REPLICATE, HS_WRAP, HS_CONSTANT };
 
@@ -102,6 +103,58 @@ HS_INTEGER(i32)
 HS_FLOAT(f32, f)
 HS_FLOAT(f64, )
 #undef HS_FLOAT
+
+// Division of many floats as the processor's own division computes each, without its branch for every one: where an
+// operand may make a step over- or underflow is found out for all of them at the end, and then they are divided again.
+#ifdef HS_EMULATE
+HS_FN f32 hs_reciprocal(f32 b) { return 1.0f / b; }
+// The host's fmaxf returns a signalling NaN, the GPU's any other operand.
+HS_FN f32 hs_most(f32 a, f32 b) { return b > a ? b : a; }
+HS_FN f32 hs_least(f32 a, f32 b) { return b < a ? b : a; }
+HS_FN u32 hs_bits(f32 v) {
+    u32 bits;
+    memcpy(&bits, &v, 4);
+    return bits;
+}
+#else
+HS_FN f32 hs_reciprocal(f32 b) {
+    f32 y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(b));
+    return y;
+}
+HS_FN f32 hs_most(f32 a, f32 b) { return fmaxf(a, b); }
+HS_FN f32 hs_least(f32 a, f32 b) { return fminf(a, b); }
+HS_FN u32 hs_bits(f32 v) { return __float_as_uint(v); }
+#endif
+struct hs_division {
+    // Sizes of operands: the largest of all, the smallest divisor, the bits of the smallest dividend but 0, twice less 1.
+    f32 most = 1.0f, least = 1.0f;
+    u32 bits = ~0u;
+    HS_FN_MEMBER f32 quotient(f32 a, f32 b) {
+        most = hs_most(hs_most(most, fabsf(a)), fabsf(b));
+        bits = min(bits, 2 * hs_bits(a) - 1);
+        const f32 y0 = hs_reciprocal(b), y = fmaf(fmaf(-b, y0, 1.0f), y0, y0);
+        const f32 q0 = a * y, q1 = fmaf(fmaf(-b, q0, a), y, q0);
+        return fmaf(fmaf(-b, q1, a), y, q1);
+    }
+    // hs_div; the corrections of a quotient that is 0 lose its sign.
+    HS_FN_MEMBER f32 div(f32 a, f32 b) {
+        least = hs_least(least, fabsf(b));
+        const f32 q = quotient(a, b);
+        return a == 0.0f ? a * b : q;
+    }
+    // hs_absdiv. Divisors of eps or more only count, so it is eps that must not be too small.
+    HS_FN_MEMBER f32 absdiv(f32 a, f32 b, f32 eps) {
+        least = eps;
+        const f32 q = fabsf(quotient(a, b));
+        return fabsf(b) < eps ? 0.0f : q;
+    }
+    // Whether a result may be wrong. A NaN is none of the extremes and gives a NaN.
+    HS_FN_MEMBER bool rare() const {
+        const f32 limit = 1LL << 60;
+        return !(most <= limit) || !(least >= 1.0f / limit) || bits < 2 * hs_bits(1.0f / limit) - 1;
+    }
+};
 
 template <class T> HS_FN T hs_absdiff(T a, T b) { return a > b ? hs_sub(a, b) : hs_abs(hs_sub(b, a)); }
 template <class T> HS_FN T hs_absdiv(T a, T b, T eps) { return hs_abs(b) < eps ? (T)0 : hs_abs(hs_div(a, b)); }

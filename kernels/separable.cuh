@@ -83,36 +83,19 @@ template <class T, int C> HS_FN void hs_load_pixels(const T* p, T (&v)[C]) {
     for (int c = 0; c < C; ++c) v[c] = s.v[c];
 }
 
-// Column passes of G filters of KH taps over a stage. With STATIC all is unrolled and the taps are kernel parameters,
-// KH per filter. Otherwise the steady state is a loop over R input rows, in which a ring of R taps per filter stays in
-// registers and one new tap serves R * C multiply-adds; the taps are in shared memory, TAP_PITCH per filter.
-template <class T, int KH, int TAP_PITCH, int R, int C, int G, int PITCH, bool STATIC>
-HS_FN void hs_column(const T* stage, const T* taps, T (&acc)[G][R][C]) {
-    if (STATIC || KH < 2 * R) {
-#pragma unroll
-        for (int iy = 0; iy < KH + R - 1; ++iy) {
-            T v[C];
-            hs_load_pixels<T, C>(stage + iy * PITCH, v);
-#pragma unroll
-            for (int r = 0; r < R; ++r) {
-                const int ky = iy - r;
-                if (ky < 0 || ky >= KH) continue;
-#pragma unroll
-                for (int g = 0; g < G; ++g)
-#pragma unroll
-                    for (int c = 0; c < C; ++c) acc[g][r][c] = hs_fma(taps[g * TAP_PITCH + ky], v[c], acc[g][r][c]);
-            }
-        }
-        return;
-    }
+// Column passes of G filters over a stage, for R rows of C pixels: the steady state is a loop over R input rows, in
+// which a ring of R taps per filter stays in registers and one new tap serves R * C multiply-adds. The filters have
+// (1 + blocks) * R + REST taps, so that one body serves every size with this remainder; `pitch` from filter to filter.
+template <class T, int REST, int R, int C, int G, int PITCH>
+HS_FN void hs_column_looped(const T* stage, const T* taps, int pitch, int blocks, T (&acc)[G][R][C]) {
     T w[G][R];
-    // One input row: its newest tap goes into the ring, then row r of the block takes tap iy - r.
-    auto step = [&](int iy, int slot, int first, int last, bool fresh) __attribute__((always_inline)) {
+    // One input row: its newest tap goes into the ring, then row r of the block takes the tap r before it.
+    auto step = [&](const T* row, const T* tap, int slot, int first, int last, bool fresh) __attribute__((always_inline)) {
         T v[C];
-        hs_load_pixels<T, C>(stage + iy * PITCH, v);
+        hs_load_pixels<T, C>(row, v);
         if (fresh) {
 #pragma unroll
-            for (int g = 0; g < G; ++g) w[g][slot] = taps[g * TAP_PITCH + iy];
+            for (int g = 0; g < G; ++g) w[g][slot] = tap[g * pitch];
         }
 #pragma unroll
         for (int r = 0; r < R; ++r) {
@@ -123,16 +106,43 @@ HS_FN void hs_column(const T* stage, const T* taps, T (&acc)[G][R][C]) {
                 for (int c = 0; c < C; ++c) acc[g][r][c] = hs_fma(w[g][(slot + R - r) % R], v[c], acc[g][r][c]);
         }
     };
-    constexpr int BLOCKS = KH / R - 1, STEADY = R + BLOCKS * R;
 #pragma unroll
-    for (int u = 0; u < R; ++u) step(u, u, 0, u, true);
+    for (int u = 0; u < R; ++u) step(stage + u * PITCH, taps + u, u, 0, u, true);
 #pragma unroll 1
-    for (int b = 1; b <= BLOCKS; ++b) {
+    for (int b = 0; b < blocks; ++b) {
+        stage += R * PITCH;
+        taps += R;
 #pragma unroll
-        for (int u = 0; u < R; ++u) step(b * R + u, u, 0, R - 1, true);
+        for (int u = 0; u < R; ++u) step(stage + u * PITCH, taps + u, u, 0, R - 1, true);
+    }
+    stage += R * PITCH;
+    taps += R;
+#pragma unroll
+    for (int u = 0; u < REST; ++u) step(stage + u * PITCH, taps + u, u, 0, R - 1, true);
+#pragma unroll
+    for (int u = 0; u < R - 1; ++u) step(stage + (REST + u) * PITCH, taps, (REST + u) % R, u + 1, R - 1, false);
+}
+
+// Column passes of G filters of KH taps. With STATIC all is unrolled and the taps are kernel parameters, KH per filter;
+// otherwise they are in shared memory.
+template <class T, int KH, int R, int C, int G, int PITCH, bool STATIC>
+HS_FN void hs_column(const T* stage, const T* taps, T (&acc)[G][R][C]) {
+    if (!STATIC && KH >= R) {
+        hs_column_looped<T, KH % R, R, C, G, PITCH>(stage, taps, KH, KH / R - 1, acc);
+        return;
     }
 #pragma unroll
-    for (int u = 0; u < KH - STEADY; ++u) step(STEADY + u, u, 0, R - 1, true);
+    for (int iy = 0; iy < KH + R - 1; ++iy) {
+        T v[C];
+        hs_load_pixels<T, C>(stage + iy * PITCH, v);
 #pragma unroll
-    for (int u = 0; u < R - 1; ++u) step(KH + u, (KH + u) % R, u + 1, R - 1, false);
+        for (int r = 0; r < R; ++r) {
+            const int ky = iy - r;
+            if (ky < 0 || ky >= KH) continue;
+#pragma unroll
+            for (int g = 0; g < G; ++g)
+#pragma unroll
+                for (int c = 0; c < C; ++c) acc[g][r][c] = hs_fma(taps[g * KH + ky], v[c], acc[g][r][c]);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::codegen::{Limits, Shapes, generate};
-use horus_cuda::conformance::{conv2d, convrot, correlate, pixel_chain, rotate, separable};
+use horus_cuda::conformance::{conv2d, convrot_default, correlate, pixel_chain, rotate, separable, turned_back};
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::tuning::{Tuning, lookup};
 
@@ -35,7 +35,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("separable43", separable(43, f, b), 1),
         ("rotate", rotate(30.0, shape, Interpolation::Bilinear, f, zero), 1),
         ("chain", pixel_chain(), 3),
-        ("convrot", convrot(3, 43, false), 1),
+        ("turned", turned_back([-60.0, -75.0], shape), 3),
+        ("convrot", convrot_default()?, 1),
         ("conv2d", conv2d(9, 43), 1),
     ];
     for (name, kernel, inputs) in kernels.into_iter().filter(|k| k.0.contains(&only)) {

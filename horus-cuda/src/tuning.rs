@@ -216,7 +216,11 @@ pub fn guess(family: Family) -> Tuning {
         // Where taps come from shared memory, each should serve many columns: a read of four serves 4 * cols
         // multiply-adds, a read of pixels rows * group times as many.
         Kind::Dense => Tuning { bx: 16, by: 16, rows: 4 / group, cols: 2 * cols, group, ..base },
-        Kind::Separable => Tuning { rows: 8 / group, cols, group, unroll: 700, ..base },
+        // A loop over pairs of columns: its body and one division for all pixels fit the caches of instructions.
+        Kind::Separable if pair => {
+            Tuning { rows: 24 / family.bytes * 2, cols: 2, group, unroll: 0, chunk: 24, blocks: 0, ..base }
+        }
+        Kind::Separable => Tuning { rows: 8, cols, group, unroll: 700, ..base },
     }
 }
 
@@ -296,12 +300,14 @@ fn likely(family: Family) -> Vec<Tuning> {
         ],
         Kind::Separable if family.filters == 1 => {
             let base = Tuning { cols: 4, unroll: 1400, ..base };
+            // Three chunks are just what a tile of this height needs.
+            let chunk = |height: usize| (height + family.size - 1).div_ceil(3).min(64);
             vec![
-                Tuning { chunk: 8, rows: 4, blocks: 3, ..base },
-                Tuning { chunk: 8, rows: 8, blocks: 3, ..base },
-                Tuning { chunk: 32, rows: 4, blocks: 2, ..base },
-                Tuning { chunk: 32, rows: 8, blocks: 2, ..base },
-                Tuning { chunk: 8, rows: 4, span: 4, blocks: 3, ..base },
+                Tuning { bx: 32, by: 8, rows: 8, cols: 2, chunk: chunk(64), blocks: 4, ..base },
+                Tuning { rows: 8, cols: 2, chunk: chunk(128), span: 4, blocks: 3, ..base },
+                Tuning { rows: 4, cols: 2, chunk: chunk(64), blocks: 4, ..base },
+                Tuning { bx: 8, by: 32, rows: 4, chunk: chunk(128), blocks: 3, ..base },
+                Tuning { chunk: chunk(64), rows: 4, blocks: 2, ..base },
                 Tuning { bx: 16, by: 8, rows: 8, span: 4, blocks: 4, ..base },
                 Tuning { bx: 16, by: 8, rows: 8, span: 8, chunk: 8, blocks: 6, ..base },
                 Tuning { bx: 32, by: 4, rows: 8, span: 8, blocks: 4, ..base },
@@ -309,6 +315,23 @@ fn likely(family: Family) -> Vec<Tuning> {
                 Tuning { bx: 32, by: 8, rows: 8, chunk: 8, span: 16, blocks: 2, ..base },
                 Tuning { bx: 16, by: 16, rows: 8, span: 16, blocks: 3, ..base },
                 Tuning { bx: 32, by: 4, rows: 16, span: 8, chunk: 8, blocks: 3, ..base },
+            ]
+        }
+        Kind::Separable => {
+            let base = Tuning { cols: 2, group: 2, unroll: 0, ..base };
+            vec![
+                Tuning { bx: 32, by: 8, rows: 12, chunk: 23, blocks: 0, ..base },
+                Tuning { rows: 8, chunk: 34, span: 4, blocks: 3, ..base },
+                Tuning { rows: 12, chunk: 30, span: 4, blocks: 0, ..base },
+                Tuning { bx: 8, by: 32, rows: 6, cols: 4, chunk: 30, span: 4, ..base },
+                Tuning { rows: 6, cols: 4, chunk: 28, span: 4, ..base },
+                Tuning { rows: 4, cols: 4, chunk: 22, span: 4, blocks: 3, ..base },
+                Tuning { bx: 8, by: 32, rows: 8, chunk: 60, blocks: 0, ..base },
+                Tuning { rows: 8, chunk: 25, span: 4, blocks: 3, ..base },
+                Tuning { bx: 8, by: 32, rows: 8, cols: 4, chunk: 60, ..base },
+                Tuning { bx: 32, by: 8, rows: 8, chunk: 18, span: 4, blocks: 3, ..base },
+                Tuning { rows: 6, chunk: 23, blocks: 3, ..base },
+                Tuning { bx: 64, by: 4, rows: 12, chunk: 15, blocks: 0, ..base },
             ]
         }
         _ => Vec::new(),

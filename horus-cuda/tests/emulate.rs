@@ -81,8 +81,7 @@ fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
         let programs: Vec<Program> = jobs.iter().map(|(c, t, l)| program(c, t, *l)).collect();
         let library = compile(&programs, dir.path(), &format!("{name}{batch}"));
         for (i, ((case, tuning, _), p)) in jobs.iter().zip(&programs).enumerate() {
-            let inputs: Vec<HostImage> =
-                case.inputs.iter().enumerate().map(|(k, &g)| HostImage::random(g, k as u64 + 1)).collect();
+            let inputs = case.images();
             let (mut ours, mut theirs) = (HostImage::zeroed(case.output), HostImage::zeroed(case.output));
             run(&library, i, p, &inputs, &mut ours);
             evaluate(&case.kernel, &inputs, &mut theirs, case.rows);

@@ -1,26 +1,52 @@
 //! The pixel operations of a kernel as C++ over register arrays `[r][c]`.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use horus_core::dtype::DType;
+use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::kernel::{Instr, InstrOp, MapKernel, Val};
-use horus_core::ops::pixel::PixelKind;
+use horus_core::ops::pixel::{PixelKind, PixelOp};
 
 use super::params::Params;
+use super::schedule::Group;
 
 /// Emits instructions as soon as their operands exist, so that registers hold few values at a time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Code<'a> {
     kernel: &'a MapKernel,
     /// For each leaf, the expression of its element `[r][c]`, once it exists.
     leaves: Vec<Option<String>>,
     done: Vec<bool>,
+    /// Arrays of results that are not called `v` and the number.
+    names: HashMap<usize, String>,
 }
 
 impl<'a> Code<'a> {
     pub(super) fn new(kernel: &'a MapKernel) -> Code<'a> {
-        Code { kernel, leaves: vec![None; kernel.leaves.len()], done: vec![false; kernel.code.len()] }
+        let (leaves, done) = (vec![None; kernel.leaves.len()], vec![false; kernel.code.len()]);
+        Code { kernel, leaves, done, names: HashMap::new() }
+    }
+
+    /// The instructions that can run after each group in turn, beside those that can before; a `lazy` leaf is there when
+    /// it is asked for.
+    pub(super) fn sequence(&self, groups: &[Group], lazy: &[bool]) -> Vec<Vec<usize>> {
+        let mut trial = self.clone();
+        let ready = |trial: &mut Code<'_>| {
+            let mut now = Vec::new();
+            while let Some((i, missing)) = trial.next_ready(lazy) {
+                missing.into_iter().for_each(|l| trial.define(l, ""));
+                trial.done[i] = true;
+                now.push(i);
+            }
+            now
+        };
+        ready(&mut trial);
+        let mut after = |group: &Group| {
+            group.leaves.iter().for_each(|&l| trial.define(l, ""));
+            ready(&mut trial)
+        };
+        groups.iter().map(&mut after).collect()
     }
 
     /// Says where a leaf's values are, without the `[r][c]`.
@@ -81,13 +107,45 @@ impl<'a> Code<'a> {
                     self.define(l, &array);
                 }
             }
-            let instr = &self.kernel.code[i];
-            let body = self.body(i, instr, params);
-            let _ = writeln!(out, "    {} v{i}[{rows}][{cols}];", instr.result.name());
-            each_pixel(out, rows, cols, &body);
-            self.done[i] = true;
+            self.emit(out, params, &[i], None, (rows, cols));
         }
         Ok(())
+    }
+
+    /// Emits the first of `alike` instructions, which differ in constants only: where they do, element `k` of an array.
+    /// One operand may be `given`.
+    pub(super) fn emit(
+        &mut self,
+        out: &mut String,
+        params: &mut Params,
+        alike: &[usize],
+        given: Option<(usize, &str)>,
+        (rows, cols): (usize, usize),
+    ) {
+        let i = alike[0];
+        let body = self.body(alike, given, params);
+        let _ = writeln!(out, "    {} v{i}[{rows}][{cols}];", self.kernel.code[i].result.name());
+        match often(&self.kernel.code[i], &body, i) {
+            Some(often) => {
+                let _ = writeln!(out, "    hs_division d{i};");
+                each_pixel(out, rows, cols, &often);
+                let _ = writeln!(out, "    if (d{i}.rare()) {{");
+                each_pixel(out, rows, cols, &body);
+                out.push_str("    }\n");
+            }
+            None => each_pixel(out, rows, cols, &body),
+        }
+        self.done[i] = true;
+    }
+
+    /// Says that an instruction has been emitted, in the place of one that is alike.
+    pub(super) fn finish(&mut self, i: usize) {
+        self.done[i] = true;
+    }
+
+    /// Says which array has the result of an instruction.
+    pub(super) fn rename(&mut self, i: usize, array: &str) {
+        self.names.insert(i, array.to_owned());
     }
 
     /// Emits the result as an array and returns its name.
@@ -108,28 +166,51 @@ impl<'a> Code<'a> {
         "result".into()
     }
 
-    fn value(&self, v: Val, dtype: DType, params: &mut Params) -> String {
+    /// The expression of a value for pixel `[r][c]`.
+    pub(super) fn value(&self, v: Val, dtype: DType, params: &mut Params) -> String {
         match v {
             Val::Leaf(i) => self.leaves[i].clone().unwrap_or_else(|| unreachable!("leaf {i} is read before use")),
-            Val::Instr(i) => format!("v{i}[r][c]"),
+            Val::Instr(i) => self.names.get(&i).map_or_else(|| format!("v{i}[r][c]"), |name| format!("{name}[r][c]")),
             Val::Const(s) => params.constant(s, dtype),
         }
     }
 
-    fn body(&self, i: usize, instr: &Instr, params: &mut Params) -> String {
+    /// Operand `j` of the first of `alike` instructions.
+    fn operand(
+        &self,
+        alike: &[usize],
+        given: Option<(usize, &str)>,
+        j: usize,
+        dtype: DType,
+        params: &mut Params,
+    ) -> String {
+        if let Some((_, value)) = given.filter(|g| g.0 == j) {
+            return value.to_owned();
+        }
+        let args = alike.iter().map(|&i| self.kernel.code[i].args[j]);
+        let constants: Vec<Scalar> = args.filter_map(|a| if let Val::Const(s) = a { Some(s) } else { None }).collect();
+        if constants.len() > 1 {
+            return params.constants(&constants, dtype);
+        }
+        self.value(self.kernel.code[alike[0]].args[j], dtype, params)
+    }
+
+    fn body(&self, alike: &[usize], given: Option<(usize, &str)>, params: &mut Params) -> String {
+        let i = alike[0];
+        let instr = &self.kernel.code[i];
         let result = instr.result.name();
         match instr.op {
             InstrOp::Convert => {
-                format!("v{i}[r][c] = hs_to<{result}>({});", self.value(instr.args[0], instr.operand, params))
+                format!("v{i}[r][c] = hs_to<{result}>({});", self.operand(alike, given, 0, instr.operand, params))
             }
             InstrOp::Pixel(op) => {
                 let info = op.info();
                 let names = if info.kind == PixelKind::Select { ["m", "b", "c"] } else { ["a", "b", "c"] };
                 let mut s = format!("typedef {} T; ", instr.operand.name());
                 let mut inner = String::new();
-                for (j, (&arg, name)) in instr.args.iter().zip(names).enumerate() {
+                for (j, name) in names.into_iter().enumerate().take(instr.args.len()) {
                     let dtype = op.operand(j, instr.operand);
-                    let value = self.value(arg, dtype, params);
+                    let value = self.operand(alike, given, j, dtype, params);
                     // Operands are named a, b, c by the table, and c is also the loop's column: bind through o0, o1, o2.
                     let _ = write!(s, "const {0} o{j} = {value}; ", dtype.name());
                     let _ = write!(inner, "const {} {name} = o{j}; ", dtype.name());
@@ -139,6 +220,17 @@ impl<'a> Code<'a> {
             }
         }
     }
+}
+
+/// The body of a division that is right for all but rare operands; which of those there are, `hs_division` tells.
+fn often(instr: &Instr, body: &str, i: usize) -> Option<String> {
+    let call = match (instr.op, &instr.args[..]) {
+        (InstrOp::Pixel(PixelOp::Div), _) => format!("d{i}.div(a, b)"),
+        (InstrOp::Pixel(PixelOp::AbsDiv), [.., Val::Const(_)]) => format!("d{i}.absdiv(a, b, c)"),
+        _ => return None,
+    };
+    let InstrOp::Pixel(op) = instr.op else { return None };
+    (instr.operand == DType::F32).then(|| body.replace(op.info().cuda, &call))
 }
 
 /// Emits `body` for every pixel of the thread's block.

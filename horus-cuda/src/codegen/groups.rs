@@ -13,7 +13,7 @@ use super::map::Map;
 use super::schedule::{Block, Group, How, Slot, Tile, skewed_pitch, stage_input, tap_pitch, window};
 
 impl Map<'_> {
-    fn at(&self, dtype: DType, byte: usize) -> String {
+    pub(super) fn at(&self, dtype: DType, byte: usize) -> String {
         format!("reinterpret_cast<{}*>(hs_smem + {byte})", dtype.name())
     }
 
@@ -34,7 +34,7 @@ impl Map<'_> {
     }
 
     /// Loads the tile of a group unless it is there already.
-    fn load_tile(&mut self, input: usize, border: Border, tile: Tile, dtype: DType) {
+    pub(super) fn load_tile(&mut self, input: usize, border: Border, tile: Tile, dtype: DType) {
         if self.tile == Some((input, border, tile)) {
             return;
         }
@@ -59,7 +59,7 @@ impl Map<'_> {
     }
 
     /// Where the thread's pixels begin in a tile, `dy` rows down.
-    fn thread_tile(&self, dtype: DType, byte: usize, pitch: usize, dy: usize) -> String {
+    pub(super) fn thread_tile(&self, dtype: DType, byte: usize, pitch: usize, dy: usize) -> String {
         let Block { rows, cols, .. } = self.block;
         format!("{} + (ty * {rows} + {dy}) * {pitch} + tx * {cols}", self.at(dtype, byte))
     }
@@ -70,21 +70,45 @@ impl Map<'_> {
         let Layout::Dense { height, width, anchor_y, anchor_x } = *filter.layout() else { return };
         let (dtype, count) = (leaf.dtype, group.leaves.len());
         let step = self.step(group.leaves[0]);
-        let taps: Vec<f64> = group.leaves.iter().flat_map(|&l| self.filter(l).taps().to_vec()).collect();
-        let Block { rows, cols, .. } = self.block;
-        let fixed = height * width * rows * cols * count <= self.tuning.unroll;
-        let pitch = if fixed { width } else { tap_pitch(width, dtype) };
         self.load_tile(input, border, tile, dtype);
-        let taps = if fixed {
-            self.fixed_taps(dtype, &taps)
-        } else {
+        let (pitch, taps) = self.dense_taps(group);
+        let Block { rows, cols, .. } = self.block;
+        if height * width * rows * cols * count > self.tuning.unroll {
             let from = self.table.rows(dtype, width, pitch, &taps);
             let from = self.table_at(dtype, from);
-            self.copy_taps(dtype, self.kept + tile.bytes(), count * height * pitch, &from)
-        };
+            self.looped_dense(group, tile, array, &from);
+            return;
+        }
+        let taps = self.fixed_taps(dtype, &taps);
         let _ = writeln!(
             self.body,
-            "    hs_dense<{step}, {}, {height}, {width}, {pitch}, {rows}, {cols}, {count}, {}, {}, {fixed}, {}>({}, {taps}, {array});",
+            "    hs_dense<{step}, {}, {height}, {width}, {width}, {rows}, {cols}, {count}, {}, {}, true, 0>({}, {taps}, {array});",
+            dtype.name(),
+            tile.cols,
+            tile.left - anchor_x,
+            self.thread_tile(dtype, self.kept, tile.cols, tile.up - anchor_y),
+        );
+    }
+
+    /// The taps of a group of dense filters, and from row to row in shared memory.
+    pub(super) fn dense_taps(&self, group: &Group) -> (usize, Vec<f64>) {
+        let l = group.leaves[0];
+        let taps = group.leaves.iter().flat_map(|&l| self.filter(l).taps().to_vec()).collect();
+        let Layout::Dense { width, .. } = *self.filter(l).layout() else { return (0, taps) };
+        (tap_pitch(width, self.kernel.leaves[l].dtype), taps)
+    }
+
+    /// Dense filters over a tile that is there, their taps copied from the table to shared memory.
+    pub(super) fn looped_dense(&mut self, group: &Group, tile: Tile, array: &str, from: &str) {
+        let l = group.leaves[0];
+        let (dtype, count, step) = (self.kernel.leaves[l].dtype, group.leaves.len(), self.step(l));
+        let Layout::Dense { height, width, anchor_y, anchor_x } = *self.filter(l).layout() else { return };
+        let pitch = tap_pitch(width, dtype);
+        let taps = self.copy_taps(dtype, self.kept + tile.bytes(), count * height * pitch, from);
+        let Block { rows, cols, .. } = self.block;
+        let _ = writeln!(
+            self.body,
+            "    hs_dense<{step}, {}, {height}, {width}, {pitch}, {rows}, {cols}, {count}, {}, {}, false, {}>({}, {taps}, {array});",
             dtype.name(),
             tile.cols,
             tile.left - anchor_x,
@@ -93,7 +117,7 @@ impl Map<'_> {
         );
     }
 
-    fn filter(&self, l: usize) -> &Filter {
+    pub(super) fn filter(&self, l: usize) -> &Filter {
         match &self.kernel.leaves[l].op {
             LeafOp::Correlate(_, f, _) => f,
             LeafOp::Generalized(_, g, _) => &g.window,
@@ -212,6 +236,9 @@ impl Map<'_> {
 
     /// Whether a group of column filters is unrolled with its taps as parameters.
     fn column_is_fixed(&self, group: &Group) -> bool {
+        if self.rolled[group.leaves[0]] {
+            return false;
+        }
         let taps = self.filter(group.leaves[0]).taps().len();
         let Block { rows, cols, .. } = self.block;
         taps * rows * cols * group.leaves.len() <= self.tuning.unroll
@@ -266,7 +293,7 @@ impl Map<'_> {
         let Block { rows, cols, .. } = self.block;
         let _ = writeln!(
             self.body,
-            "    hs_column<{}, {height}, {height}, {rows}, {cols}, {}, {}, {fixed}>({}, {taps}, {array});",
+            "    hs_column<{}, {height}, {rows}, {cols}, {}, {}, {fixed}>({}, {taps}, {array});",
             dtype.name(),
             group.leaves.len(),
             slot_at.pitch,
@@ -275,7 +302,7 @@ impl Map<'_> {
     }
 
     /// Fills a slot with its row pass unless it holds it already.
-    fn stage(&mut self, slot: usize, at: Slot) {
+    pub(super) fn stage(&mut self, slot: usize, at: Slot) {
         if self.valid[slot] {
             return;
         }

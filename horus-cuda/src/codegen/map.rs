@@ -9,10 +9,14 @@ use horus_core::shape::Border;
 
 use super::expr::Code;
 use super::params::{Params, Table, border_value};
+use super::rolled::{self, Run};
 use super::schedule::{Block, How, REGION, Schedule, Tile, schedule};
 use super::{DENSE, GATHER, Limits, PRELUDE, Pointer, Program, SEPARABLE, Shapes, TILE, assemble, blocks};
 use super::{leaves, rows_aligned};
 use crate::tuning::Tuning;
+
+/// Most blocks that a launch may have in its second dimension.
+const MOST_BLOCKS_DOWN: usize = 65_535;
 
 /// The state of generating one kernel.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub(super) struct Map<'a> {
     pub(super) busy: bool,
     /// Where the taps of column filters lie in shared memory, for those that are looped over.
     pub(super) column_taps: Vec<Option<usize>>,
+    /// Which leaves are computed in loops over alike steps.
+    pub(super) rolled: Vec<bool>,
 }
 
 pub(super) fn generate(
@@ -66,6 +72,12 @@ pub(super) fn generate(
     let kept = column_taps.next_multiple_of(REGION);
     let schedule = schedule(kernel, &order, block, tuning, limits, kept);
     let valid = vec![false; schedule.slots.len()];
+    let runs = rolled::runs(kernel, &schedule.groups, &code.sequence(&schedule.groups, &schedule.lazy));
+    let runs: Vec<Run> = runs.into_iter().filter(|r| r.work(kernel, &schedule.groups, block) > tuning.unroll).collect();
+    let mut is_rolled = vec![false; kernel.leaves.len()];
+    for run in &runs {
+        schedule.groups[run.groups()].iter().flat_map(|g| &g.leaves).for_each(|&l| is_rolled[l] = true);
+    }
     let mut map = Map {
         kernel,
         block,
@@ -81,9 +93,10 @@ pub(super) fn generate(
         valid,
         busy: false,
         column_taps: vec![None; kernel.leaves.len()],
+        rolled: is_rolled,
     };
     map.declare(shapes);
-    map.run(code)?;
+    map.run(code, &runs)?;
     map.finish(shapes)
 }
 
@@ -121,11 +134,18 @@ impl Map<'_> {
         }
     }
 
-    fn run(&mut self, mut code: Code<'_>) -> Result<(), DeviceError> {
+    fn run(&mut self, mut code: Code<'_>, runs: &[Run]) -> Result<(), DeviceError> {
         self.load_column_taps();
         let lazy = self.schedule.lazy.clone();
         self.advance(&mut code, &lazy)?;
         for (n, group) in self.schedule.groups.clone().iter().enumerate() {
+            if let Some(run) = runs.iter().find(|r| r.groups().contains(&n)) {
+                if n == run.groups().start {
+                    self.rolled(run, &mut code);
+                    self.advance(&mut code, &lazy)?;
+                }
+                continue;
+            }
             let array = format!("a{n}");
             let step = self.step(group.leaves[0]);
             let _ = writeln!(
@@ -215,8 +235,18 @@ impl Map<'_> {
 
     fn finish(self, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
         let Block { bx, by, rows, cols } = self.block;
-        let tiles =
-            shapes.output.shape.width.div_ceil(self.block.width()) * shapes.rows.len().div_ceil(self.block.height());
+        let tiles_x = shapes.output.shape.width.div_ceil(self.block.width());
+        let tiles_y = shapes.rows.len().div_ceil(self.block.height());
+        // Divisions at the beginning of every block would cost a few hundredths of a light kernel.
+        let planar = shapes.output.shape.channels == 1 && tiles_y <= MOST_BLOCKS_DOWN;
+        let (grid, tile) = if planar {
+            let tile = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;";
+            ([blocks(tiles_x, "a kernel")?, blocks(tiles_y, "a kernel")?], tile)
+        } else {
+            let tile = "const int tile_x = (int)(blockIdx.x % (u32)p.tiles_x), rest = (int)(blockIdx.x / (u32)p.tiles_x);\n    \
+                        const int tile_y = rest % p.tiles_y, plane = rest / p.tiles_y;";
+            ([blocks(tiles_x * tiles_y * shapes.output.shape.channels, "a kernel")?, 1], tile)
+        };
         // A warp over 8 x 4 pixels touches fewer lines of a turned image than one over 32 x 1; it cannot store vectors.
         let square = self.schedule.groups.is_empty() && cols == 1 && bx.is_multiple_of(8) && by.is_multiple_of(4);
         let place = if square {
@@ -233,9 +263,7 @@ impl Map<'_> {
             n => format!("{threads}, {n}"),
         };
         let code = format!(
-            "extern \"C\" __global__ void __launch_bounds__({bounds}) hs_kernel(const __grid_constant__ hs_params p) {{\n    \
-             const int tile_x = (int)(blockIdx.x % (u32)p.tiles_x), rest = (int)(blockIdx.x / (u32)p.tiles_x);\n    \
-             const int tile_y = rest % p.tiles_y, plane = rest / p.tiles_y;\n    {place}\n    \
+            "extern \"C\" __global__ void __launch_bounds__({bounds}) hs_kernel(const __grid_constant__ hs_params p) {{\n    {tile}\n    {place}\n    \
              const int x0 = tile_x * {}, y0 = p.row0 + tile_y * {};\n    \
              const int x = x0 + tx * {cols}, y = y0 + ty * {rows};\n{}}}\n",
             self.block.width(),
@@ -249,7 +277,7 @@ impl Map<'_> {
             params: bytes,
             pointers,
             table: self.table.bytes,
-            grid: [blocks(tiles * shapes.output.shape.channels, "a kernel")?, 1],
+            grid,
             block: threads as u32,
             shared: self.shared as u32,
             clear: false,

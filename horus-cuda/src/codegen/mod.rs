@@ -14,6 +14,7 @@ mod map;
 mod params;
 mod pointwise;
 mod reduced;
+mod rolled;
 mod schedule;
 
 use horus_core::device::Geometry;

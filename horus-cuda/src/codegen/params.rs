@@ -61,6 +61,30 @@ impl Params {
         format!("p.{name}")
     }
 
+    /// Constants, converted to `dtype`, of which element `k` is used; the expression that reads it.
+    pub(super) fn constants(&mut self, all: &[Scalar], dtype: DType) -> String {
+        let bits = |s: &Scalar| {
+            let mut bytes = Vec::new();
+            push_scalar(&mut bytes, if s.dtype() == dtype { *s } else { Scalar::from_f64(dtype, s.to_f64()) });
+            bytes
+        };
+        if all.iter().all(|s| bits(s) == bits(&all[0])) {
+            return self.constant(all[0], dtype);
+        }
+        let name = format!("k{}", self.constants);
+        self.constants += 1;
+        let bytes: Vec<u8> = all.iter().flat_map(bits).collect();
+        self.put(dtype.name(), &name, dtype.size(), &bytes);
+        format!("p.{name}[k]")
+    }
+
+    /// Integers as an array; the expression of it.
+    pub(super) fn ints(&mut self, name: &str, values: &[i32]) -> String {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+        self.put("int", name, 4, &bytes);
+        format!("p.{name}")
+    }
+
     /// Taps as an array, if there is room; the expression of a pointer to them.
     pub(super) fn taps(&mut self, dtype: DType, taps: &[f64]) -> Option<String> {
         let size = taps.len() * dtype.size();

@@ -2,6 +2,8 @@
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
+use horus_core::error::Error;
+use horus_core::filters;
 use horus_core::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_core::ops::geometric::{Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
@@ -9,7 +11,7 @@ use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::shape::{Border, Shape, Window};
 
-use super::host::turned;
+use super::host::{HostImage, turned};
 
 /// One launch.
 #[derive(Clone, Debug)]
@@ -26,6 +28,16 @@ pub struct Case {
     pub rows: Window,
     /// Whether results equal the host's to the bit; else only nearly.
     pub exact: bool,
+    /// Whether its inputs are any floats at all, else [`HostImage::random`].
+    pub wild: bool,
+}
+
+impl Case {
+    /// What its inputs hold.
+    pub fn images(&self) -> Vec<HostImage> {
+        let fill = if self.wild { HostImage::wild } else { HostImage::random };
+        self.inputs.iter().enumerate().map(|(k, &g)| fill(g, k as u64 + 1)).collect()
+    }
 }
 
 fn whole(shape: Shape, dtype: DType) -> Geometry {
@@ -33,7 +45,15 @@ fn whole(shape: Shape, dtype: DType) -> Geometry {
 }
 
 fn case(name: impl Into<String>, kernel: Kernel, inputs: Vec<Geometry>, output: Geometry) -> Case {
-    Case { name: name.into(), kernel, inputs, rows: Window::whole(output.shape.height), output, exact: true }
+    Case {
+        name: name.into(),
+        kernel,
+        inputs,
+        rows: Window::whole(output.shape.height),
+        output,
+        exact: true,
+        wild: false,
+    }
 }
 
 /// A kernel of one leaf.
@@ -63,20 +83,14 @@ fn instr(op: PixelOp, dtype: DType, args: Vec<Val>) -> Instr {
 fn detector(leaves: Vec<Leaf>, stages: Vec<Stage>) -> Kernel {
     let mut code: Vec<Instr> = Vec::new();
     let f = |v: f32| Val::Const(Scalar::F32(v));
-    let mut best = None;
+    let mut best = f(0.0);
     for k in 0..leaves.len() / 2 {
         code.push(instr(PixelOp::AbsDiv, DType::F32, vec![Val::Leaf(2 * k), Val::Leaf(2 * k + 1), f(1e-3)]));
         code.push(instr(PixelOp::Mul, DType::F32, vec![Val::Instr(code.len() - 1), f(1.5 + k as f32)]));
-        let now = Val::Instr(code.len() - 1);
-        best = Some(match best {
-            None => now,
-            Some(b) => {
-                code.push(instr(PixelOp::Max, DType::F32, vec![b, now]));
-                Val::Instr(code.len() - 1)
-            }
-        });
+        code.push(instr(PixelOp::Max, DType::F32, vec![best, Val::Instr(code.len() - 1)]));
+        best = Val::Instr(code.len() - 1);
     }
-    Kernel::Map(MapKernel { inputs: 1, stages, leaves, code, result: best })
+    Kernel::Map(MapKernel { inputs: 1, stages, leaves, code, result: Some(best) })
 }
 
 /// One orientation of a detector over rotated images: `scales` row passes, each read by `scales` pairs of columns of
@@ -97,6 +111,38 @@ pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
         }
     }
     detector(leaves, stages)
+}
+
+/// The orientation of ConvRot at its default scales: three row passes, each read by three pairs of columns.
+pub fn convrot_default() -> Result<Kernel, Error> {
+    let (mut stages, mut leaves) = (Vec::new(), Vec::new());
+    for sigma_u in [3.0, 5.0, 7.0] {
+        for (sigma_v, order) in [(1.0, 2), (1.0, 0), (2.0, 2), (2.0, 0), (3.0, 2), (3.0, 0)] {
+            let (row, column) = filters::gauss_xy(sigma_u, sigma_v, 0, order)?;
+            if leaves.len() % 6 == 0 {
+                stages.push(Stage { input: 0, filter: row, border: Border::Reflect101 });
+            }
+            let op = LeafOp::Correlate(Source::Stage(stages.len() - 1), column, Border::Reflect101);
+            leaves.push(Leaf { op, dtype: DType::F32 });
+        }
+    }
+    Ok(detector(leaves, stages))
+}
+
+/// What ConvRot does with two orientations' responses: turns both back and keeps the largest so far, `max(max(acc,
+/// turned), turned)`.
+pub fn turned_back(degrees: [f64; 2], shape: Shape) -> Kernel {
+    let f = DType::F32;
+    let zero = Border::Constant(Scalar::F32(0.0));
+    let mut leaves = vec![Leaf { op: LeafOp::Load(0), dtype: f }];
+    for (i, degrees) in degrees.into_iter().enumerate() {
+        leaves.push(Leaf { op: LeafOp::Warp(i + 1, turned(degrees, shape), Interpolation::Bilinear, zero), dtype: f });
+    }
+    let code = vec![
+        instr(PixelOp::Max, f, vec![Val::Leaf(0), Val::Leaf(1)]),
+        instr(PixelOp::Max, f, vec![Val::Instr(0), Val::Leaf(2)]),
+    ];
+    Kernel::Map(MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() })
 }
 
 /// One orientation of a detector with full filters: `pairs` pairs of up to `size` x `size` taps.
@@ -193,6 +239,14 @@ fn pixels() -> Vec<Case> {
     strip.output.window = Window::new(10, 60);
     strip.rows = Window::new(11, 57);
     all.push(strip);
+    for op in [PixelOp::Div, PixelOp::AbsDiv] {
+        let (kernel, types, result) = pixel_op(op, DType::F32);
+        let shape = Shape::new(256, 256, 1);
+        let inputs = types.iter().map(|&t| whole(shape, t)).collect();
+        let mut c = case(format!("{op:?} of any floats"), kernel, inputs, whole(shape, result));
+        c.wild = true;
+        all.push(c);
+    }
     let fill = MapKernel { result: Some(Val::Const(Scalar::U16(777))), ..MapKernel::default() };
     all.push(case("fill", Kernel::Map(fill), vec![], whole(SMALL, DType::U16)));
     let channel = single(LeafOp::LoadChannel(0, 1), DType::U8);
@@ -252,6 +306,9 @@ fn filters() -> Vec<Case> {
     ];
     for (name, kernel) in detectors {
         all.push(case(name, kernel, vec![whole(ALIGNED, f)], whole(ALIGNED, f)));
+    }
+    if let Ok(kernel) = convrot_default() {
+        all.push(case("convrot default", kernel, vec![whole(ALIGNED, f)], whole(ALIGNED, f)));
     }
     all
 }
@@ -325,6 +382,11 @@ fn others() -> Vec<Case> {
     strip.output.window = Window::new(8, 60);
     strip.rows = Window::new(9, 58);
     all.push(strip);
+    for degrees in [[-15.0, -90.0], [-105.0, -165.0]] {
+        let kernel = turned_back(degrees, ALIGNED);
+        let f = whole(ALIGNED, DType::F32);
+        all.push(case(format!("turned back {degrees:?}"), kernel, vec![f; 3], f));
+    }
     // Leaves of every kind in one kernel.
     let f = DType::F32;
     let ops = [

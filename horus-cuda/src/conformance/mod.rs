@@ -6,13 +6,30 @@
 mod cases;
 mod host;
 
-pub use cases::{Case, cases, conv2d, convrot, correlate, pixel_chain, rotate, separable};
+pub use cases::{
+    Case, cases, conv2d, convrot, convrot_default, correlate, pixel_chain, rotate, separable, turned_back,
+};
 pub use host::{HostImage, bytes_of, evaluate};
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 
 impl HostImage {
+    /// Repeatable floats of any size and sign, subnormal ones, infinities and NaNs, each beside others like it: whole
+    /// rows of moderate size, too.
+    pub fn wild(geometry: Geometry, seed: u64) -> HostImage {
+        let mut image = HostImage::random(geometry, seed);
+        for (i, v) in image.bytes.chunks_exact_mut(4).enumerate() {
+            let noise = (i as u64).wrapping_add(seed << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let bits = ((noise ^ (noise >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) as u32;
+            let moderate = (bits & 0x807f_ffff) | (96 + (bits >> 23) % 63) << 23;
+            v.copy_from_slice(
+                &if (i / geometry.shape.width).is_multiple_of(2) { bits } else { moderate }.to_ne_bytes(),
+            );
+        }
+        image
+    }
+
     /// Repeatable data of every kind: small and large values, zeros of both signs, and for floats infinities' absence,
     /// so that sums stay comparable to the bit.
     pub fn random(geometry: Geometry, seed: u64) -> HostImage {
