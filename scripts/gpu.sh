@@ -115,6 +115,7 @@ apps() {
     for app in convrot conv2d convuv; do
       "$bin/$app" $input "$work/cpu.npy" --quiet --device cpu || failed=1
       for mode in naive lazy fused; do
+        rm -f "$work/gpu.npy"
         "$bin/$app" $input "$work/gpu.npy" --quiet --device cuda --mode $mode || failed=1
         same "$work/cpu.npy" "$work/gpu.npy" "$app $mode $input" || failed=1
       done
@@ -132,6 +133,7 @@ memory() {
     "$bin/$app" "$work/1024.pgm" "$work/cpu.npy" --theta-step 45 --quiet --device cpu || failed=1
     for mode in lazy fused; do
       for room in 64M 22M; do # images of 4 MiB
+        rm -f "$work/gpu.npy"
         HORUS_GPU_MEMORY=$room "$bin/$app" "${run[@]}" --device cuda --mode $mode --explain >"$work/plan" || failed=1
         echo "$app $mode with $room: $(grep -c -i evict "$work/plan") images left the GPU to make room"
         same "$work/cpu.npy" "$work/gpu.npy" "$app $mode with $room" || failed=1

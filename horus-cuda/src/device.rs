@@ -221,14 +221,20 @@ impl CudaDevice {
         self.lock().timings = Some(Vec::new());
     }
 
-    /// Waits, and returns the milliseconds of each launch since [`CudaDevice::start_timing`].
+    /// Waits, and returns the milliseconds of each launch since [`CudaDevice::start_timing`], and those from the
+    /// beginning of the first to the end of the last.
     ///
     /// # Errors
     /// What the driver reports.
-    pub fn stop_timing(&self) -> Result<Vec<f32>, DeviceError> {
+    pub fn stop_timing(&self) -> Result<(Vec<f32>, f32), DeviceError> {
         self.synchronize()?;
         let events = self.lock().timings.take().unwrap_or_default();
-        events.iter().map(|(start, end)| end.since(start)).collect()
+        let each = events.iter().map(|(start, end)| end.since(start)).collect::<Result<_, _>>()?;
+        let all = match (events.first(), events.last()) {
+            (Some((start, _)), Some((_, end))) => end.since(start)?,
+            _ => 0.0,
+        };
+        Ok((each, all))
     }
 
     /// Registers per thread and bytes of spills per thread of the kernel that a launch would run.

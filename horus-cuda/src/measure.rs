@@ -116,7 +116,7 @@ impl Bench {
         for i in 0..repeats + warm {
             self.launch(work, i)?;
         }
-        let mut times = self.device.stop_timing()?.split_off(warm);
+        let mut times = self.device.stop_timing()?.0.split_off(warm);
         times.sort_by(f32::total_cmp);
         Ok(times[times.len() / 2])
     }

@@ -54,6 +54,11 @@ impl<'a> Code<'a> {
         self.leaves[leaf] = Some(format!("{array}[r][c]"));
     }
 
+    /// Whether a leaf's values exist.
+    pub(super) fn is_defined(&self, leaf: usize) -> bool {
+        self.leaves[leaf].is_some()
+    }
+
     /// Leaves that the kernel uses, in the order in which its code first needs them.
     pub(super) fn order(&self) -> Vec<usize> {
         let mut seen_instr = vec![false; self.kernel.code.len()];

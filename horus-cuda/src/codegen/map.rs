@@ -141,7 +141,7 @@ impl Map<'_> {
         for (n, group) in self.schedule.groups.clone().iter().enumerate() {
             if let Some(run) = runs.iter().find(|r| r.groups().contains(&n)) {
                 if n == run.groups().start {
-                    self.rolled(run, &mut code);
+                    self.rolled(run, &mut code)?;
                     self.advance(&mut code, &lazy)?;
                 }
                 continue;
@@ -203,7 +203,7 @@ impl Map<'_> {
         done
     }
 
-    fn read(&mut self, l: usize) -> Result<String, DeviceError> {
+    pub(super) fn read(&mut self, l: usize) -> Result<String, DeviceError> {
         leaves::read(self, l)
     }
 

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::mem::{replace, take};
 
 use horus_core::dtype::DType;
+use horus_core::error::DeviceError;
 use horus_core::kernel::{InstrOp, LeafOp, MapKernel, Val};
 use horus_core::ops::neighbourhood::Layout;
 use horus_core::shape::Border;
@@ -220,14 +221,24 @@ struct Varying {
 
 impl Map<'_> {
     /// Emits a run as a loop.
-    pub(super) fn rolled(&mut self, run: &Run, code: &mut Code<'_>) {
+    pub(super) fn rolled(&mut self, run: &Run, code: &mut Code<'_>) -> Result<(), DeviceError> {
         let Block { rows, cols, .. } = self.block;
         let kernel = self.kernel;
         let steps = &run.steps;
         let id = steps[0].groups.start;
         let (Some(&last), Some(&end)) = (steps[0].code.last(), steps[steps.len() - 1].code.last()) else {
-            return;
+            return Ok(());
         };
+        // What the first step reads from memory, the others read too, or the loop begins with it.
+        for &arg in steps[0].code.iter().flat_map(|&i| &kernel.code[i].args) {
+            if let Val::Leaf(l) = arg
+                && self.schedule.lazy[l]
+                && !code.is_defined(l)
+            {
+                let array = self.read(l)?;
+                code.define(l, &array);
+            }
+        }
         let result = kernel.code[last].result;
         let carry = format!("carry{id}");
         let start = kernel.code[steps[0].code[run.carried.0]].args[run.carried.1];
@@ -260,6 +271,7 @@ impl Map<'_> {
         self.body.push_str("    }\n");
         steps.iter().flat_map(|s| &s.code).for_each(|&i| code.finish(i));
         code.rename(end, &carry);
+        Ok(())
     }
 
     /// One group of each step: what it needs in shared memory, then the body for its size.

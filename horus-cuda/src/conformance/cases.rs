@@ -93,6 +93,19 @@ fn detector(leaves: Vec<Leaf>, stages: Vec<Stage>) -> Kernel {
     Kernel::Map(MapKernel { inputs: 1, stages, leaves, code, result: Some(best) })
 }
 
+/// A detector that begins with the result of another, its second input, and scales every response by a third leaf.
+fn continued(kernel: Kernel) -> Kernel {
+    let Kernel::Map(mut m) = kernel else { return kernel };
+    let load = Val::Leaf(m.leaves.len());
+    m.leaves.push(Leaf { op: LeafOp::Load(1), dtype: DType::F32 });
+    m.inputs = 2;
+    m.code[2].args[0] = load;
+    for step in m.code.chunks_mut(3) {
+        step[1].args[1] = load;
+    }
+    Kernel::Map(m)
+}
+
 /// One orientation of a detector over rotated images: `scales` row passes, each read by `scales` pairs of columns of
 /// up to `size` taps. With `nested`, the row passes alternate from pair to pair.
 pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
@@ -306,6 +319,10 @@ fn filters() -> Vec<Case> {
     ];
     for (name, kernel) in detectors {
         all.push(case(name, kernel, vec![whole(ALIGNED, f)], whole(ALIGNED, f)));
+    }
+    for (name, kernel) in [("convrot", convrot(2, 11, false)), ("conv2d", conv2d(4, 11))] {
+        let inputs = vec![whole(ALIGNED, f); 2];
+        all.push(case(format!("{name} after another"), continued(kernel), inputs, whole(ALIGNED, f)));
     }
     if let Ok(kernel) = convrot_default() {
         all.push(case("convrot default", kernel, vec![whole(ALIGNED, f)], whole(ALIGNED, f)));
