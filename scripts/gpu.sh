@@ -15,6 +15,8 @@
 #   bench     kernels by CUDA events (ROWS=filter), operations through the session; with PEERS=DIR peers_gpu.py too
 #   modes     naive, lazy, fused x detectors x 1024, 4096, with copies (SIZES, RUNS)   2-5 min
 #   ranks     detectors under mpirun on 1, 2, 4 GPUs: same bytes, then times (SIZES, RUNS, BUDGET); not by default
+#   scaling   naive, lazy, fused under mpirun on 1, 2, 4 GPUs (GPUS, SIZES, RUNS, BUDGET), as a table and plots of
+#             all OUT/scaling-N.json, those of earlier runs too; 3-10 min, not by default
 #   process   picture file to picture file, CPU and GPU, cold and warm, with a breakdown (INPUT=picture)
 #
 # Writes OUT/STAGE.log and OUT/results.md (default OUT: target/gpu), prints a table at the end, exits with 1 if a stage
@@ -188,27 +190,52 @@ modes() {
   cat "$out/modes.md"
 }
 
-# As many ranks as GPUs, and fewer.
+# As many of 1, 2, 4 (or of GPUS) as there are GPUs for.
+numbers_of_gpus() {
+  local n there
+  there=$(nvidia-smi -L | wc -l)
+  for n in ${GPUS:-1 2 4}; do
+    [ "$n" -gt "$there" ] || echo "$n"
+  done
+}
+
+# Runs a command as so many ranks, for so many seconds at most. NVLink's multicast stays off: it serves NCCL's reductions, which
+# Horus does not use, and where it goes wrong it takes along other users of the host.
+on_ranks() {
+  NCCL_NVLS_ENABLE=0 timeout "$2" mpirun --allow-run-as-root --bind-to none -n "$1" "${@:3}"
+}
+
 ranks() {
-  local gpus app n fabric failed=0 run=(mpirun --allow-run-as-root --bind-to none)
-  gpus=$(nvidia-smi -L | wc -l)
+  local app n fabric failed=0
   for app in convrot conv2d convuv; do
     "$bin/$app" assets/vessels.png "$work/cpu.npy" --quiet --device cpu || failed=1
-    for n in 1 2 4; do
-      [ $n -le "$gpus" ] || continue
+    for n in $(numbers_of_gpus); do
       for fabric in nccl host; do
         [ "$n$fabric" != 1host ] || continue
         rm -f "$work/gpu.npy"
-        HORUS_FABRIC=$fabric timeout 60 "${run[@]}" -n $n "$bin/$app" assets/vessels.png "$work/gpu.npy" --device cuda || failed=1
+        HORUS_FABRIC=$fabric on_ranks "$n" 60 "$bin/$app" assets/vessels.png "$work/gpu.npy" --device cuda || failed=1
         same "$work/cpu.npy" "$work/gpu.npy" "$app on $n GPUs, $fabric" || failed=1
       done
     done
   done
-  for n in 1 2 4; do
-    [ $n -le "$gpus" ] || continue
-    timeout 120 "${run[@]}" -n $n "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv --size "${SIZES:-8192,16384}" \
+  for n in $(numbers_of_gpus); do
+    on_ranks "$n" 120 "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv --size "${SIZES:-8192,16384}" \
       --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/ranks-$n.json" || failed=1
   done
+  return $failed
+}
+
+# A naive run on several GPUs takes tens of seconds: every operation scatters and gathers its images.
+scaling() {
+  local n failed=0
+  for n in $(numbers_of_gpus); do
+    rm -f "$out/scaling-$n.json"
+    on_ranks "$n" 600 "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv --size "${SIZES:-1024,4096}" \
+      --mode naive,lazy,fused --from-host --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/scaling-$n.json" || failed=1
+    # Binaries without MPI run as many times over instead.
+    grep -q "\"ranks\":$n," "$out/scaling-$n.json" || { echo "no result of $n ranks (were the binaries built with MPI=1?)"; return 1; }
+  done
+  python3 benches/plot.py "$out/scaling" "$out"/scaling-*.json && cat "$out/scaling.md" || failed=1
   return $failed
 }
 
@@ -243,7 +270,7 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | s
 status=0 table=""
 for stage in "${stages[@]}"; do
   case $stage in
-    kernels | session | apps | memory | driver | sanitize | bench | modes | ranks | process) ;;
+    kernels | session | apps | memory | driver | sanitize | bench | modes | ranks | scaling | process) ;;
     *) echo "no stage $stage" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$stage"
@@ -253,7 +280,7 @@ for stage in "${stages[@]}"; do
   table+="$(printf '%-9s %-5s %5d s  %s' "$stage" $verdict $((SECONDS - from)) "$last")"$'\n'
   { printf '\n## %s: %s in %d s\n\n' "$stage" $verdict $((SECONDS - from))
     case $stage in
-      modes | process) cat "$out/$stage.log" ;;
+      modes | process | scaling) cat "$out/$stage.log" ;;
       *) printf '```\n%s\n```\n' "$(tail -n 60 "$out/$stage.log")" ;;
     esac; } >>"$out/results.md"
 done

@@ -26,6 +26,7 @@
 
 mod ranks;
 mod session;
+mod weights;
 
 pub use horus_core as core;
 pub use ranks::ranks;

@@ -12,7 +12,7 @@ use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
 
-use crate::ranks;
+use crate::{ranks, weights};
 
 /// An open session: images live in it, and programs run on its device. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -22,8 +22,9 @@ impl Session {
     /// A session on what is there.
     ///
     /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), `HORUS_THREADS` (a number),
-    /// `HORUS_MODE` (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank,
-    /// `node:2,1` for each node, or `measure`). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
+    /// `HORUS_MODE` (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank;
+    /// `node:2(1,3),1` for each node and, in parentheses, for the ranks within it, which are equal without; or `measure`,
+    /// each rank's speed in a fixed filter, so that a node gets the sum of its ranks'). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
     /// M or G) bound what images may take on a GPU and what their copies may take on the host. `HORUS_FABRIC` says how
     /// the GPUs of several ranks exchange memory: `auto` (NCCL where every rank has a GPU of its own and a trial exchange
     /// works, else through the host), `nccl` (an error where it does not work), `overlap` (`nccl`, and
@@ -222,7 +223,7 @@ impl Builder {
         let open = || open(choice, threads, local);
         let device = open()?;
         let weights = match (self.weights, variable("HORUS_WEIGHTS")) {
-            (None, Some(text)) => Some(ranks::weights(&text, &*comm, &open)?),
+            (None, Some(text)) => Some(weights::weights(&text, &*comm, &open)?),
             (given, _) => given,
         };
         let mut builder = CoreSession::on(device).communicator(comm).mode(mode);

@@ -66,7 +66,7 @@ fn every_number_of_ranks_writes_the_same_values() {
         for ranks in ["2", "3", "4", "5"] {
             assert!(run(ranks, &[]) == one, "{program} on {ranks} ranks");
         }
-        for weights in ["1,2,1", "0,1,0", "node:3", "measure"] {
+        for weights in ["1,2,1", "0,1,0", "node:3", "node:3(1,0,2)", "measure"] {
             assert!(run("3", &[("HORUS_WEIGHTS", weights)]) == one, "{program} with weights {weights}");
         }
         assert!(run("4", &[("HORUS_MODE", "lazy")]) == one, "{program} in lazy mode");
@@ -108,7 +108,13 @@ fn ranks_that_disagree_are_told_where() {
 
 #[test]
 fn weights_that_make_no_sense_are_refused() {
-    for (weights, cause) in [("1,2", "2 weights for 3 ranks"), ("1,NaN,1", "NaN"), ("0,0,0", "all weights are zero")] {
+    for (weights, cause) in [
+        ("1,2", "2 weights for 3 ranks"),
+        ("1,NaN,1", "NaN"),
+        ("0,0,0", "all weights are zero"),
+        ("node:2(1,3)", "2 weights for the 3 ranks of node 0"),
+        ("node:2(1,3", "not closed"),
+    ] {
         let message = error(&["-n", "3", CONVROT, PICTURE, "out.png"], &[("HORUS_WEIGHTS", weights)]);
         assert!(message.contains(cause), "{message}");
     }

@@ -204,9 +204,13 @@ struct Line {
     /// Seconds, sorted.
     times: Vec<f64>,
     first: f64,
+    /// Whether pixels came from the host and went back to it.
+    from_host: bool,
     /// Of one run.
     copies: usize,
     launches: usize,
+    /// Transfers between ranks, all kinds of them.
+    exchanges: usize,
     /// What this rank sent to others in one run.
     messages: usize,
     bytes: usize,
@@ -225,7 +229,7 @@ impl Line {
         json!({
             "op": self.op, "peer": "horus", "size": self.size, "threads": threads, "runs": self.times.len(),
             "mode": format!("{:?}", self.mode).to_lowercase(), "copies": self.copies, "launches": self.launches,
-            "ranks": self.ranks, "messages": self.messages, "bytes": self.bytes,
+            "from_host": self.from_host, "ranks": self.ranks, "exchanges": self.exchanges, "messages": self.messages, "bytes": self.bytes,
             "communication_ms": self.communication * 1e3,
             "median_ms": self.median(), "min_ms": min, "max_ms": max, "first_ms": self.first * 1e3,
         })
@@ -240,7 +244,8 @@ impl std::fmt::Display for Line {
         write!(f, "  {} copies, {} kernels", self.copies, self.launches)?;
         if self.ranks > 1 {
             let (mib, ms) = (self.bytes as f64 / f64::from(1 << 20), self.communication * 1e3);
-            write!(f, ", {} messages, {mib:.2} MiB sent, {ms:.3} ms between ranks", self.messages)?;
+            write!(f, ", {} exchanges, {} messages, {mib:.2} MiB sent", self.exchanges, self.messages)?;
+            write!(f, ", {ms:.3} ms between ranks")?;
         }
         Ok(())
     }
@@ -275,9 +280,11 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
             op: name,
             size,
             mode,
+            from_host: options.from_host,
             first: cold,
             copies: (after.made.copies() - before.made.copies()) / runs,
             launches: (after.made.launches - before.made.launches) / runs,
+            exchanges: (after.made.exchanges_between_ranks() - before.made.exchanges_between_ranks()) / runs,
             messages: (after.sent.messages - before.sent.messages) / runs,
             bytes: (after.sent.bytes - before.sent.bytes) / runs,
             communication: (session.times().communication - spent).as_secs_f64() / runs as f64,

@@ -1,0 +1,266 @@
+//! How rows are divided among ranks of unequal speed: what `HORUS_WEIGHTS` says.
+
+use std::time::Instant;
+
+use horus_core::agree::agree_on;
+use horus_core::comm::Communicator;
+use horus_core::device::Device;
+use horus_core::error::{Error, Result};
+use horus_core::image::Image;
+use horus_core::session::Session;
+
+/// The weight of each rank that `text` asks for: `1,2,1` is one number per rank; `node:2(1,3),1` is one per node, divided
+/// among its ranks by the numbers in parentheses, in the order of ranks, or equally; `measure` gives each rank its
+/// measured speed.
+pub(crate) fn weights(
+    text: &str,
+    comm: &dyn Communicator,
+    open: &dyn Fn() -> Result<Box<dyn Device>>,
+) -> Result<Vec<f64>> {
+    let failed = |why: String| Error::Config(format!("HORUS_WEIGHTS={text}: {why}"));
+    if text == "measure" {
+        return measured(comm, open);
+    }
+    if let Some(rest) = text.strip_prefix("node:") {
+        let given = nodes(rest).map_err(failed)?;
+        return divide(&given, &nodes_of_ranks(comm)?).map_err(failed);
+    }
+    let given = list(text).map_err(failed)?;
+    if given.len() != comm.size() {
+        return Err(failed(format!("{} weights for {} ranks", given.len(), comm.size())));
+    }
+    Ok(given)
+}
+
+/// What is given for a node.
+#[derive(Debug, PartialEq)]
+struct Node {
+    weight: f64,
+    /// Of its ranks, which are equal if nothing is given.
+    within: Option<Vec<f64>>,
+}
+
+/// `2(1,3),1`
+fn nodes(text: &str) -> Result<Vec<Node>, String> {
+    let nodes = split(text)?.into_iter().map(node).collect::<Result<Vec<Node>, String>>()?;
+    some_work(nodes.iter().map(|n| n.weight))?;
+    Ok(nodes)
+}
+
+/// `2(1,3)` or `1`
+fn node(text: &str) -> Result<Node, String> {
+    match text.trim().strip_suffix(')').and_then(|t| t.split_once('(')) {
+        Some((weight, within)) => {
+            let within = list(within).map_err(|why| format!("{text}: {why}"))?;
+            Ok(Node { weight: number(weight)?, within: Some(within) })
+        }
+        None => Ok(Node { weight: number(text)?, within: None }),
+    }
+}
+
+/// `1,3`
+fn list(text: &str) -> Result<Vec<f64>, String> {
+    let weights = text.split(',').map(number).collect::<Result<Vec<f64>, String>>()?;
+    some_work(weights.iter().copied())?;
+    Ok(weights)
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(w) if w.is_finite() && w >= 0.0 => Ok(w),
+        Ok(w) => Err(format!("{w} is no weight: weights are finite and not negative")),
+        Err(_) => Err(format!("{text:?} is no number (write `1,2,1`, `node:2,1`, `node:2(1,3),1` or `measure`)")),
+    }
+}
+
+fn some_work(mut weights: impl Iterator<Item = f64>) -> Result<(), String> {
+    match weights.any(|w| w > 0.0) {
+        true => Ok(()),
+        false => Err("all weights are zero: somebody must do the work".into()),
+    }
+}
+
+/// What stands between the commas that are outside parentheses.
+fn split(text: &str) -> Result<Vec<&str>, String> {
+    let (mut parts, mut start, mut open) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        match (c, open) {
+            ('(', false) => open = true,
+            (')', true) => open = false,
+            ('(', true) => {
+                return Err("a parenthesis within a parenthesis: nodes have ranks, and no more levels".into());
+            }
+            (')', false) => return Err("a parenthesis is closed that was not opened".into()),
+            (',', false) => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if open {
+        return Err("a parenthesis is not closed".into());
+    }
+    parts.push(&text[start..]);
+    Ok(parts)
+}
+
+/// The weight of each rank, which is on node `node_of[rank]`.
+fn divide(given: &[Node], node_of: &[usize]) -> Result<Vec<f64>, String> {
+    let count = node_of.iter().max().map_or(0, |n| n + 1);
+    if given.len() != count {
+        return Err(format!("{} weights for {count} nodes", given.len()));
+    }
+    let mut weights = vec![0.0; node_of.len()];
+    for (number, node) in given.iter().enumerate() {
+        let ranks: Vec<usize> = (0..node_of.len()).filter(|r| node_of[*r] == number).collect();
+        let within = node.within.clone().unwrap_or_else(|| vec![1.0; ranks.len()]);
+        if within.len() != ranks.len() {
+            return Err(format!("{} weights for the {} ranks of node {number}", within.len(), ranks.len()));
+        }
+        // Relative to the largest, so that their sum is finite.
+        let largest = within.iter().copied().fold(0.0, f64::max);
+        let sum: f64 = within.iter().map(|w| w / largest).sum();
+        for (rank, w) in ranks.into_iter().zip(within) {
+            weights[rank] = node.weight * (w / largest) / sum;
+        }
+    }
+    Ok(weights)
+}
+
+/// The node of each rank.
+fn nodes_of_ranks(comm: &dyn Communicator) -> Result<Vec<usize>> {
+    agree_on(comm, "counting nodes")?;
+    let nodes = comm.gather(comm.node() as u64).map_err(|e| e.during(comm.rank(), "counting nodes"))?;
+    Ok(nodes.into_iter().map(|n| n as usize).collect())
+}
+
+/// The speed of each rank in a fixed filter, all measuring at once as they will compute at once.
+fn measured(comm: &dyn Communicator, open: &dyn Fn() -> Result<Box<dyn Device>>) -> Result<Vec<f64>> {
+    const SIZE: usize = 512;
+    const ROUNDS: usize = 4;
+    if comm.size() == 1 {
+        return Ok(vec![1.0]);
+    }
+    let session = Session::on(open()?).build()?;
+    let image = Image::<f32>::worms(&session, SIZE, SIZE)?;
+    agree_on(comm, "measuring speeds")?;
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        let _filtered = image.gauss_2d(30.0, 3.0, 1.0, 0, 2)?;
+        session.evaluate()?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    let all = comm.gather(best.to_bits()).map_err(|e| e.during(comm.rank(), "measuring speeds"))?;
+    let speeds: Vec<f64> = all.into_iter().map(|bits| 1.0 / f64::from_bits(bits)).collect();
+    log::info!("measured weights: {speeds:.1?}");
+    Ok(speeds)
+}
+
+#[cfg(test)]
+mod tests {
+    use horus_core::comm::Alone;
+    use horus_core::comm::threads::ThreadComm;
+    use horus_core::cpu::device::CpuDevice;
+
+    use super::*;
+
+    fn cpu() -> Result<Box<dyn Device>> {
+        Ok(Box::new(CpuDevice::new(Some(1))?))
+    }
+
+    /// On three ranks of one node.
+    fn on_three(text: &str) -> Vec<f64> {
+        let all = ThreadComm::run(3, |c| weights(text, &c, &cpu).unwrap());
+        assert!(all.iter().all(|w| *w == all[0]), "{text}: {all:?}");
+        all[0].clone()
+    }
+
+    fn refused(text: &str) -> String {
+        weights(text, &Alone, &cpu).unwrap_err().to_string()
+    }
+
+    /// On ranks of the nodes given.
+    fn divided(text: &str, node_of: &[usize]) -> Result<Vec<f64>, String> {
+        divide(&nodes(text)?, node_of)
+    }
+
+    #[test]
+    fn weights_are_given_per_rank_per_node_or_for_both() {
+        assert_eq!(on_three("1, 2,0"), [1.0, 2.0, 0.0]);
+        assert_eq!(on_three("node:6"), [2.0; 3]);
+        assert_eq!(on_three("node: 6 (1, 2,0)"), [2.0, 4.0, 0.0]);
+        assert_eq!(nodes("2(1,3), 1").unwrap()[1], Node { weight: 1.0, within: None });
+    }
+
+    #[test]
+    fn a_node_is_divided_among_its_ranks_in_their_order_wherever_they_are() {
+        assert_eq!(divided("2,1", &[0, 0, 1]).unwrap(), [1.0, 1.0, 1.0]);
+        assert_eq!(divided("2(1,3),1", &[0, 0, 1, 1]).unwrap(), [0.5, 1.5, 0.5, 0.5]);
+        // As `mpirun --map-by node` places them.
+        assert_eq!(divided("2(1,3),1", &[0, 1, 0, 1]).unwrap(), [0.5, 0.5, 1.5, 0.5]);
+        assert_eq!(divided("6(1,1,4),8(3,1),5", &[0, 1, 2, 0, 1, 0]).unwrap(), [1.0, 6.0, 5.0, 1.0, 2.0, 4.0]);
+        assert_eq!(divided("1,4(1,0),0(2,1)", &[0, 1, 2, 2, 1]).unwrap(), [1.0, 4.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn weights_within_a_node_change_nothing_outside_it() {
+        let node_of = [0, 1, 2, 1, 0, 1];
+        for text in ["3,6,1", "3(1,2),6(1,2,3),1(9)", "3,6(0,0,1),1", "3(1e308,1.7e308),6,1(1e-300)"] {
+            let weights = divided(text, &node_of).unwrap();
+            for (node, expected) in [3.0, 6.0, 1.0].into_iter().enumerate() {
+                let sum: f64 = (0..6).filter(|r| node_of[*r] == node).map(|r| weights[r]).sum();
+                assert!((sum - expected).abs() < 1e-15 * 6.0, "{text}: {weights:?}"); // a rounding of each rank
+            }
+        }
+    }
+
+    #[test]
+    fn weights_that_make_no_sense_are_refused_with_a_reason() {
+        assert_eq!(refused("1,2"), "HORUS_WEIGHTS=1,2: 2 weights for 1 ranks");
+        assert!(refused("node:1,2").contains("2 weights for 1 nodes"));
+        assert!(refused("NaN").contains("finite and not negative"));
+        assert!(refused("-1").contains("finite and not negative"));
+        assert!(refused("0").contains("all weights are zero"));
+        assert!(refused("1,,2").contains("no number"));
+        assert!(refused("2(1)").contains("\"2(1)\" is no number"), "nodes have parentheses, ranks none");
+    }
+
+    #[test]
+    fn weights_within_a_node_that_make_no_sense_are_refused_with_a_reason() {
+        assert_eq!(refused("node:2(1,3)"), "HORUS_WEIGHTS=node:2(1,3): 2 weights for the 1 ranks of node 0");
+        assert_eq!(divided("1,2(1,3)", &[0, 1, 0, 1, 1]).unwrap_err(), "2 weights for the 3 ranks of node 1");
+        for (text, cause) in [
+            ("node:2(1", "a parenthesis is not closed"),
+            ("node:2(1,3,1", "a parenthesis is not closed"),
+            ("node:2)1(", "closed that was not opened"),
+            ("node:2(1)),1", "closed that was not opened"),
+            ("node:2(1(1,1),3)", "within a parenthesis"),
+            ("node:2(0,0),1", "2(0,0): all weights are zero"),
+            ("node:0(1,1),0", "all weights are zero"),
+            ("node:2(1,-3)", "2(1,-3): -3 is no weight"),
+            ("node:2(NaN)", "finite and not negative"),
+            ("node:inf(1)", "finite and not negative"),
+            ("node:-2(1)", "finite and not negative"),
+            ("node:2()", "2(): \"\" is no number"),
+            ("node:(1)", "\"\" is no number"),
+            ("node:2(1)3", "\"2(1)3\" is no number"),
+            ("node:2(1)(3)", "no number"),
+            ("node:2(1,)", "no number"),
+            ("node:", "no number"),
+            ("node:2(é)", "no number"),
+        ] {
+            let message = refused(text);
+            assert!(message.starts_with(&format!("HORUS_WEIGHTS={text}: ")) && message.contains(cause), "{message}");
+            assert_eq!(message.lines().count(), 1, "{message}");
+        }
+    }
+
+    #[test]
+    fn measured_weights_are_the_same_on_all_ranks() {
+        let all = ThreadComm::run(2, |c| weights("measure", &c, &cpu).unwrap());
+        assert_eq!(all[0], all[1]);
+        assert!(all[0].iter().all(|w| w.is_finite() && *w > 0.0), "{all:?}");
+    }
+}
