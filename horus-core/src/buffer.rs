@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::cpu::pages::prefer_large;
 use crate::dtype::Pixel;
 use crate::error::DeviceError;
 
@@ -28,9 +29,11 @@ fn words(bytes: usize) -> usize {
 
 /// A zeroed block for `bytes` bytes. Its pages come from the system when they are first touched.
 fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
-    let block = bytemuck::allocation::try_zeroed_slice_box(words(bytes));
+    let block: Result<Box<[u64]>, ()> = bytemuck::allocation::try_zeroed_slice_box(words(bytes));
     let detail = || "more than the system gives".into();
-    block.map(Vec::from).map_err(|()| DeviceError::OutOfMemory { bytes, detail: detail() })
+    let block = block.map(Vec::from).map_err(|()| DeviceError::OutOfMemory { bytes, detail: detail() })?;
+    prefer_large(block.as_ptr().cast(), block.len() * WORD);
+    Ok(block)
 }
 
 /// Keeps freed buffers for reuse, so that a fresh image costs no page faults.

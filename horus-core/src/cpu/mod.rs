@@ -13,6 +13,7 @@ pub mod device;
 mod feed;
 mod map;
 mod order;
+pub(crate) mod pages;
 mod patch;
 mod pixels;
 mod plane;

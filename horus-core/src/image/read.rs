@@ -7,6 +7,7 @@ use ndarray::{Array2, Array3, ArrayView3};
 
 use super::Image;
 use crate::buffer::HostBuffer;
+use crate::cpu::pages::prefer_large;
 use crate::dtype::Pixel;
 use crate::error::{Error, Result};
 use crate::forecast::Forecast;
@@ -21,7 +22,11 @@ impl<T: Pixel> Image<T> {
     /// # Errors
     /// If the program up to here fails on its device or between its ranks.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        Ok(fetch(self.handle())?.as_slice().to_vec())
+        let fetched = fetch(self.handle())?;
+        let mut pixels = Vec::<T>::with_capacity(self.shape().len());
+        prefer_large(pixels.as_ptr().cast(), fetched.len());
+        pixels.extend_from_slice(fetched.as_slice());
+        Ok(pixels)
     }
 
     /// The pixels of an image of one channel, of shape `(height, width)`.
@@ -34,9 +39,8 @@ impl<T: Pixel> Image<T> {
             let message = format!("the image has {} channels, see to_array3", self.channels());
             return Err(Error::parameter("to_array", message, Location::caller()));
         }
-        let pixels = fetch(self.handle())?;
-        let row = self.width();
-        Ok(Array2::from_shape_fn((self.height(), row), |(y, x)| pixels.as_slice::<T>()[y * row + x]))
+        let array = Array2::from_shape_vec((self.height(), self.width()), self.to_vec()?);
+        Ok(array.expect("a fetched image fills its shape"))
     }
 
     /// The pixels, of shape `(height, width, channels)`.

@@ -171,10 +171,11 @@ impl<'a> Code<'a> {
         "result".into()
     }
 
-    /// The expression of a value for pixel `[r][c]`.
+    /// The expression of a value for pixel `[r][c]`. A leaf that does not exist yet would be a defect of the generator: the
+    /// kernel does not compile then, which is an error and not a panic.
     pub(super) fn value(&self, v: Val, dtype: DType, params: &mut Params) -> String {
         match v {
-            Val::Leaf(i) => self.leaves[i].clone().unwrap_or_else(|| unreachable!("leaf {i} is read before use")),
+            Val::Leaf(i) => self.leaves[i].clone().unwrap_or_else(|| format!("leaf_{i}_is_read_before_use")),
             Val::Instr(i) => self.names.get(&i).map_or_else(|| format!("v{i}[r][c]"), |name| format!("{name}[r][c]")),
             Val::Const(s) => params.constant(s, dtype),
         }
