@@ -66,7 +66,7 @@ impl Memory {
 }
 
 /// The geometry of an image's local buffer: rows `window` of each plane, planes one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
     /// Extent of the whole image.
     pub shape: Shape,

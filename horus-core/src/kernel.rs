@@ -45,7 +45,7 @@ pub enum Kernel {
 }
 
 /// A value inside a [`MapKernel`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Val {
     /// The leaf of this index.
     Leaf(usize),
@@ -56,7 +56,7 @@ pub enum Val {
 }
 
 /// What an instruction does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstrOp {
     /// A pixel operation on operands of type [`Instr::operand`].
     Pixel(PixelOp),
@@ -65,7 +65,7 @@ pub enum InstrOp {
 }
 
 /// One instruction of a [`MapKernel`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Instr {
     /// What it does.
     pub op: InstrOp,
@@ -87,7 +87,7 @@ pub enum Source {
 }
 
 /// A row filter whose result is read by column filters of the same kernel only, so that it is never stored whole.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
     /// The kernel's input it reads.
     pub input: usize,
@@ -98,7 +98,7 @@ pub struct Stage {
 }
 
 /// How a leaf reads.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LeafOp {
     /// The pixel itself.
     Load(usize),
@@ -117,7 +117,7 @@ pub enum LeafOp {
 }
 
 /// A leaf: how it reads, and the type it yields (the type of the input it reads).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf {
     /// How it reads.
     pub op: LeafOp,
@@ -126,7 +126,7 @@ pub struct Leaf {
 }
 
 /// An expression per pixel. Instructions come in an order in which operands come first.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct MapKernel {
     /// Number of inputs.
     pub inputs: usize,

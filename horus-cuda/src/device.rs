@@ -17,6 +17,7 @@ use crate::cache::{DiskCache, hash};
 use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
 use crate::driver::{self, Context, Event, Function, Stream, check};
 use crate::fabric::{self, Choice, FABRIC, Group};
+use crate::memo::{Made, Memo};
 use crate::memory::{self, Core, CudaMemory, Flight};
 use crate::nccl::Part;
 use crate::nvrtc::{Nvrtc, OPTIONS};
@@ -41,6 +42,7 @@ pub struct Statistics {
 #[derive(Debug, Default)]
 struct State {
     kernels: HashMap<u128, Arc<Function>>,
+    memo: Memo,
     tables: HashMap<u128, Arc<CudaMemory>>,
     staging: Staging,
     /// Time spent generating, compiling and loading.
@@ -268,6 +270,19 @@ impl CudaDevice {
         generate(kernel, shapes, &tuning, self.limits)
     }
 
+    /// What a launch is made of, from memory if it was made before.
+    fn made(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Arc<Made>, DeviceError> {
+        if let Some(made) = self.lock().memo.get(kernel, shapes, self.tuning) {
+            return Ok(made);
+        }
+        let mut program = self.program(kernel, shapes)?;
+        let function = self.function(&program, &kernel.name())?;
+        program.source = String::new();
+        let made = Arc::new(Made { program, function });
+        self.lock().memo.put(kernel, shapes, self.tuning, &made);
+        Ok(made)
+    }
+
     /// The kernel of a program: loaded, from disk, or compiled. Threads that launch other kernels go on meanwhile.
     fn function(&self, program: &Program, what: &str) -> Result<Arc<Function>, DeviceError> {
         let key = hash(&[program.source.as_bytes(), &program.shared.to_le_bytes()]);
@@ -396,9 +411,9 @@ fn unusable(why: impl std::fmt::Display) -> Error {
 }
 
 /// Refuses buffers smaller than their geometry says, which a kernel would read beyond.
-fn check_size(memory: &Memory, bytes: usize, what: &str) -> Result<(), DeviceError> {
+fn check_size(memory: &Memory, bytes: usize, what: impl FnOnce() -> String) -> Result<(), DeviceError> {
     if memory.len() < bytes {
-        return Err(DeviceError::Driver(format!("{what}: a buffer of {} bytes should hold {bytes}", memory.len())));
+        return Err(DeviceError::Driver(format!("{}: a buffer of {} bytes should hold {bytes}", what(), memory.len())));
     }
     Ok(())
 }
@@ -436,14 +451,14 @@ impl Device for CudaDevice {
 
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
         self.core.context.bind()?;
-        check_size(target, at + source.len(), "an upload")?;
+        check_size(target, at + source.len(), || "an upload".into())?;
         let address = self.own(target)?.address() + at as u64;
         self.lock().staging.upload(&self.core.stream, source, address)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.core.context.bind()?;
-        check_size(source, at + target.len(), "a download")?;
+        check_size(source, at + target.len(), || "a download".into())?;
         let address = self.own(source)?.address() + at as u64;
         self.lock().staging.download(&self.core.stream, address, target)
     }
@@ -467,7 +482,7 @@ impl Device for CudaDevice {
         let params = self.arguments(&program, &[Input { memory: source, geometry }], to, table.as_deref())?;
         // SAFETY: the parameters are those of this kernel; the pieces lie inside both blocks, as checked, and these and
         // the table are freed in stream order, after the launch.
-        unsafe { function.launch(program.grid, program.block, 0, &self.core.stream, &params, "copies") }
+        unsafe { function.launch(program.grid, program.block, 0, &self.core.stream, &params, || "copies".into()) }
     }
 
     fn address(&self) -> u64 {
@@ -513,7 +528,7 @@ impl Device for CudaDevice {
                 None => reads.get(m.block).copied().filter(|_| may_read),
             };
             let block = block.ok_or_else(|| DeviceError::Driver(format!("no block for {m:?}")))?;
-            check_size(block, m.at.saturating_add(m.bytes), "an exchange")?;
+            check_size(block, m.at.saturating_add(m.bytes), || "an exchange".into())?;
             Ok(Part { rank: m.rank, address: self.own(block)?.address() + m.at as u64, bytes: m.bytes })
         };
         let sends = sends.iter().map(|m| part(m, true)).collect::<Result<Vec<Part>, DeviceError>>()?;
@@ -548,10 +563,10 @@ impl Device for CudaDevice {
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
         self.core.context.bind()?;
-        let name = launch.kernel.name();
-        check_size(launch.output, launch.geometry.bytes(), &name)?;
+        let name = || launch.kernel.name();
+        check_size(launch.output, launch.geometry.bytes(), name)?;
         for input in launch.inputs {
-            check_size(input.memory, input.geometry.bytes(), &name)?;
+            check_size(input.memory, input.geometry.bytes(), name)?;
         }
         let nothing = launch.rows.is_empty() || launch.geometry.shape.is_empty();
         if matches!(launch.kernel, Kernel::Merge) {
@@ -562,7 +577,7 @@ impl Device for CudaDevice {
             // SAFETY: the block holds at least the output's bytes, as checked.
             let code =
                 unsafe { sys::cuMemsetD8Async(output.address(), 0, launch.geometry.bytes(), self.core.stream.0) };
-            check(code, || format!("clearing the output of {name}"))?;
+            check(code, || format!("clearing the output of {}", name()))?;
         }
         if nothing {
             return Ok(());
@@ -570,12 +585,12 @@ impl Device for CudaDevice {
         let geometries: Vec<_> = launch.inputs.iter().map(|i| i.geometry).collect();
         let shapes = Shapes { inputs: &geometries, output: launch.geometry, rows: launch.rows };
         let start = Instant::now();
-        let program = self.program(launch.kernel, &shapes)?;
-        let function = self.function(&program, &name)?;
+        let made = self.made(launch.kernel, &shapes)?;
+        let Made { program, function } = &*made;
         let mut state = self.lock();
         state.making += start.elapsed();
         let table = self.table(&mut state, &program.table)?;
-        let params = self.arguments(&program, launch.inputs, output, table.as_deref())?;
+        let params = self.arguments(program, launch.inputs, output, table.as_deref())?;
         let stream = &self.core.stream;
         let events = match state.timings {
             Some(_) => Some((Event::new(true)?, Event::new(true)?)),
@@ -586,7 +601,7 @@ impl Device for CudaDevice {
         }
         // SAFETY: the parameters were generated with the kernel; every buffer holds what its geometry says, and is
         // freed in stream order, after the launch.
-        unsafe { function.launch(program.grid, program.block, program.shared, stream, &params, &name) }?;
+        unsafe { function.launch(program.grid, program.block, program.shared, stream, &params, name) }?;
         if let Some((start, end)) = events {
             end.record(stream)?;
             state.timings.get_or_insert_default().push((start, end));

@@ -330,7 +330,7 @@ impl Function {
         shared: u32,
         stream: &Stream,
         params: &[u8],
-        what: &str,
+        what: impl FnOnce() -> String,
     ) -> Result<(), DeviceError> {
         let mut arguments = [params.as_ptr().cast_mut().cast::<c_void>()];
         // SAFETY: handles live; the driver copies the parameter during the call; the rest is the caller's promise.
@@ -349,7 +349,7 @@ impl Function {
                 std::ptr::null_mut(),
             )
         };
-        check(code, || format!("launching {what} ({grid:?} blocks of {block}, {shared} bytes shared)"))
+        check(code, || format!("launching {} ({grid:?} blocks of {block}, {shared} bytes shared)", what()))
     }
 }
 

@@ -11,6 +11,7 @@ mod device;
 mod driver;
 mod fabric;
 pub mod measure;
+mod memo;
 mod memory;
 mod nccl;
 pub mod nvrtc;

@@ -1,0 +1,153 @@
+//! What earlier launches were made of: a program that runs again generates no source.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+
+use horus_core::device::Geometry;
+use horus_core::kernel::{Kernel, MapKernel};
+use horus_core::ops::reduce::RowReduce;
+use horus_core::shape::Window;
+
+use crate::codegen::{Program, Shapes};
+use crate::driver::Function;
+use crate::tuning::Tuning;
+
+/// Launches that are remembered; when there are more, all are forgotten.
+const MOST: usize = 1024;
+
+/// A loaded kernel and the parameters of its launch.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// Without its source.
+    pub(crate) program: Program,
+    pub(crate) function: Arc<Function>,
+}
+
+/// All that a program depends on.
+#[derive(Debug, Hash, PartialEq, Eq)]
+struct Request {
+    map: MapKernel,
+    how: Option<RowReduce>,
+    inputs: Vec<Geometry>,
+    output: Geometry,
+    rows: Window,
+    tuning: Option<Tuning>,
+}
+
+/// Launches by a hash of what they depend on.
+#[derive(Debug)]
+pub(crate) struct Memo<M = Made> {
+    known: HashMap<u64, Vec<(Request, Arc<M>)>>,
+    count: usize,
+    state: RandomState,
+}
+
+impl<M> Default for Memo<M> {
+    fn default() -> Memo<M> {
+        Memo { known: HashMap::new(), count: 0, state: RandomState::new() }
+    }
+}
+
+/// The kernels whose generation takes time.
+fn parts(kernel: &Kernel) -> Option<(&MapKernel, Option<RowReduce>)> {
+    match kernel {
+        Kernel::Map(m) => Some((m, None)),
+        Kernel::MapReduce(m, how) => Some((m, Some(*how))),
+        _ => None,
+    }
+}
+
+impl<M> Memo<M> {
+    fn hash(&self, map: &MapKernel, how: Option<RowReduce>, shapes: &Shapes<'_>, tuning: Option<Tuning>) -> u64 {
+        self.state.hash_one((map, how, shapes.inputs, shapes.output, shapes.rows, tuning))
+    }
+
+    /// What this launch was made of before.
+    pub(crate) fn get(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: Option<Tuning>) -> Option<Arc<M>> {
+        let (map, how) = parts(kernel)?;
+        let same = |r: &Request| {
+            (&r.map, r.how, &r.inputs[..], r.output, r.rows, r.tuning)
+                == (map, how, shapes.inputs, shapes.output, shapes.rows, tuning)
+        };
+        let alike = self.known.get(&self.hash(map, how, shapes, tuning))?;
+        alike.iter().find(|(r, _)| same(r)).map(|(_, made)| Arc::clone(made))
+    }
+
+    /// Remembers what a launch was made of.
+    pub(crate) fn put(&mut self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: Option<Tuning>, made: &Arc<M>) {
+        let Some((map, how)) = parts(kernel) else { return };
+        if self.count == MOST {
+            (self.known, self.count) = (HashMap::new(), 0);
+        }
+        let key = self.hash(map, how, shapes, tuning);
+        let (output, rows) = (shapes.output, shapes.rows);
+        let request = Request { map: map.clone(), how, inputs: shapes.inputs.to_vec(), output, rows, tuning };
+        self.known.entry(key).or_default().push((request, Arc::clone(made)));
+        self.count += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use horus_core::dtype::DType;
+    use horus_core::kernel::Val;
+    use horus_core::shape::{Border, Shape};
+
+    use super::*;
+    use crate::conformance::{convrot, correlate};
+
+    #[test]
+    fn launches_are_told_apart_by_all_they_depend_on() {
+        let shape = Shape::new(8, 8, 1);
+        let image = Geometry { shape, dtype: DType::F32, window: Window::whole(8) };
+        let kernel = correlate(3, 3, DType::F32, Border::Reflect101);
+        let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
+        let mut memo = Memo::<u32>::default();
+        memo.put(&kernel, &shapes, None, &Arc::new(7));
+        assert_eq!(memo.get(&kernel, &shapes, None).as_deref(), Some(&7));
+        let upper = Shapes { rows: Window::new(0, 4), ..shapes };
+        let strip = Geometry { window: Window::new(0, 4), ..image };
+        let border = correlate(3, 3, DType::F32, Border::Wrap);
+        assert!(memo.get(&kernel, &upper, None).is_none());
+        assert!(memo.get(&kernel, &Shapes { inputs: &[strip], ..shapes }, None).is_none());
+        assert!(memo.get(&kernel, &Shapes { output: strip, ..shapes }, None).is_none());
+        assert!(memo.get(&border, &shapes, None).is_none());
+        assert!(memo.get(&Kernel::Transpose, &shapes, None).is_none());
+        let tuning = crate::tuning::lookup(&kernel, DType::F32, 90);
+        assert!(memo.get(&kernel, &shapes, Some(tuning)).is_none());
+    }
+
+    #[test]
+    fn constants_are_told_apart_by_their_bits() {
+        let shape = Shape::new(8, 8, 1);
+        let image = Geometry { shape, dtype: DType::F32, window: Window::whole(8) };
+        let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
+        let from = |start: f32| {
+            let mut kernel = convrot(2, 11, false);
+            if let Kernel::Map(m) = &mut kernel {
+                m.code[2].args[0] = Val::Const(horus_core::dtype::Scalar::F32(start));
+            }
+            kernel
+        };
+        let mut memo = Memo::<u32>::default();
+        for (start, made) in [(0.0, 1), (-0.0, 2), (f32::NAN, 3)] {
+            memo.put(&from(start), &shapes, None, &Arc::new(made));
+        }
+        let found = [0.0, -0.0, f32::NAN].map(|start| memo.get(&from(start), &shapes, None).as_deref().copied());
+        assert_eq!(found, [Some(1), Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn the_memory_has_an_end() {
+        let shape = Shape::new(8, 8, 1);
+        let image = Geometry { shape, dtype: DType::F32, window: Window::whole(8) };
+        let mut memo = Memo::<usize>::default();
+        for i in 1..=MOST + 1 {
+            let kernel = correlate(1, i, DType::F32, Border::Wrap);
+            let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
+            memo.put(&kernel, &shapes, None, &Arc::new(i));
+        }
+        assert_eq!(memo.known.values().map(Vec::len).sum::<usize>(), 1);
+    }
+}
