@@ -112,38 +112,60 @@ impl<'a> Requests<'a> {
     }
 
     /// Waits until all messages have arrived.
+    ///
+    /// It asks for those that have, again and again, as MPI_Waitall does inside: that of Open MPI 4.1 may spin for ever
+    /// over a message longer than its buffer.
     fn wait(&mut self) -> Result<(), CommError> {
         let count = int(self.requests.len())?;
+        let mut indices = vec![0; self.requests.len()];
         // SAFETY: plain integers (and, in some libraries, padding): all zeros is a value.
         let mut statuses: Vec<ffi::MPI_Status> = vec![unsafe { std::mem::zeroed() }; self.requests.len()];
-        // SAFETY: both arrays have `count` elements, and the buffers of the requests are borrowed for `'a`.
-        let code = unsafe { ffi::MPI_Waitall(count, self.requests.as_mut_ptr(), statuses.as_mut_ptr()) };
-        if !succeeded(code) {
-            let failed = statuses.iter().zip(&self.receives).find(|(s, _)| !settled(s.MPI_ERROR));
-            let why = match failed {
-                Some((s, Some((from, bytes)))) => {
-                    format!("{bytes} bytes expected from rank {from}: {}", text(s.MPI_ERROR))
-                }
-                Some((s, None)) => format!("a message sent: {}", text(s.MPI_ERROR)),
-                None => text(code),
-            };
-            return Err(CommError(format!("MPI_Waitall: {why}")));
-        }
-        self.requests.clear();
-        for (status, expected) in statuses.iter().zip(&self.receives) {
-            let Some((from, bytes)) = expected else { continue };
-            let mut got = 0;
-            // SAFETY: the status is of a receive that is complete.
-            let code = unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &raw mut got) };
-            check("MPI_Get_count", code)?;
-            if usize::try_from(got).ok() != Some(*bytes) {
-                return Err(CommError(format!(
-                    "rank {from} sent {got} bytes where rank {} expected {bytes}: the ranks run different programs",
-                    self.world.rank
-                )));
+        let mut left = self.requests.len();
+        while left > 0 {
+            let mut done = 0;
+            let (requests, statuses_at) = (self.requests.as_mut_ptr(), statuses.as_mut_ptr());
+            // SAFETY: the arrays have `count` elements, and the buffers of the requests are borrowed for `'a`.
+            let code = unsafe { ffi::MPI_Testsome(count, requests, &raw mut done, indices.as_mut_ptr(), statuses_at) };
+            // A negative number says that no request is active.
+            let Ok(done) = usize::try_from(done) else { break };
+            let arrived = indices.iter().zip(&statuses).take(done);
+            let arrived = arrived.map(|(i, status)| (&self.receives[usize::try_from(*i).unwrap_or(0)], status));
+            if !succeeded(code) {
+                let why = match arrived.into_iter().find(|(_, s)| !settled(s.MPI_ERROR)) {
+                    Some((Some((from, bytes)), s)) => {
+                        format!("{bytes} bytes expected from rank {from}: {}", text(s.MPI_ERROR))
+                    }
+                    Some((None, s)) => format!("a message sent: {}", text(s.MPI_ERROR)),
+                    None => text(code),
+                };
+                return Err(CommError(format!("MPI_Testsome: {why}")));
+            }
+            for (expected, status) in arrived {
+                self.check_length(*expected, status)?;
+            }
+            left -= done;
+            if done == 0 {
+                std::thread::yield_now();
             }
         }
+        self.requests.clear();
         Ok(())
+    }
+
+    /// Compares what was received with what was expected, if it was a receive.
+    fn check_length(&self, expected: Option<(usize, usize)>, status: &ffi::MPI_Status) -> Result<(), CommError> {
+        let Some((from, bytes)) = expected else { return Ok(()) };
+        let mut got = 0;
+        // SAFETY: the status is of a receive that is complete.
+        let code = unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &raw mut got) };
+        check("MPI_Get_count", code)?;
+        if usize::try_from(got).ok() == Some(bytes) {
+            return Ok(());
+        }
+        Err(CommError(format!(
+            "rank {from} sent {got} bytes where rank {} expected {bytes}: the ranks run different programs",
+            self.world.rank
+        )))
     }
 }
 
