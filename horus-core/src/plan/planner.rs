@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::memory::Ledger;
-use super::{Action, Mode, Plan, Rows, Setting, Step, Temp, Want};
+use super::{Action, Mode, Part, Plan, Rows, Setting, Step, Temp, Want};
 use crate::graph::{Graph, NodeId};
 use crate::kernel::{Access, Kernel};
 use crate::movement::{BLOCK, Link, Traffic, movement, rows_of};
@@ -53,7 +53,7 @@ pub(super) struct Planner<'a> {
     /// For each node, the halo that its readers will ask for.
     pub(super) asked: Vec<Halo>,
     /// For each node, the halo that filters over it need themselves: it will be exchanged in any case.
-    filtered: Vec<Halo>,
+    pub(super) filtered: Vec<Halo>,
     /// For each node, why its footprints are fetched.
     fetched_because: Vec<String>,
     /// A launch that waits for its footprints while others go on.
@@ -183,7 +183,7 @@ impl<'a> Planner<'a> {
 
     fn launch(&mut self, id: NodeId, rows: Rows, room: Halo) {
         self.make_room(id, Some(rows), id);
-        self.step(Action::Launch { node: id, rows, room }, "");
+        self.step(Action::Launch { node: id, rows, room, part: Part::Whole }, "");
         self.event(id, Event::Computed(rows.placement()));
         self.drop_temps(id);
     }
@@ -234,22 +234,10 @@ impl<'a> Planner<'a> {
             return;
         }
         let global = self.is_global(id);
-        let mut extend = if global { Halo::NONE } else { Halo { wrap: false, ..self.asked[id.0] } };
-        for (i, &source) in node.inputs.iter().enumerate() {
-            if let Access::Rows { reach, wrap } = node.op.access(i) {
-                let need = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
-                // What will be exchanged in any case is exchanged now, if this result's halo can then be computed.
-                let deeper = Halo { up: need.up + extend.up, down: need.down + extend.down, ..need };
-                let now = if self.filtered[source.0].covers(deeper) { deeper } else { need };
-                self.borders(source, now, id);
-                if let Placement::Strips(have) = self.state(source).placement {
-                    // What is left of the input's halo bounds how far beyond the strip the result can be computed.
-                    extend.up = extend.up.min(have.up - need.up);
-                    extend.down = extend.down.min(have.down - need.down);
-                }
-            }
-        }
+        let extend = if global { Halo::NONE } else { Halo { wrap: false, ..self.asked[id.0] } };
+        let (due, extend) = self.borders(id, extend);
         let rows = if global { Rows::All } else { Rows::Strip(extend) };
+        let begun = self.exchange(due, id, rows);
         for (input, &source) in node.inputs.iter().enumerate() {
             let partly = !matches!(node.op.access(input), Access::Rows { .. });
             if partly && self.state(source).placement != Placement::Replicated {
@@ -267,8 +255,10 @@ impl<'a> Planner<'a> {
         let arriving = |s: &Step| matches!(s.action, Action::Fetch { temp, direct: true, .. } if temp.consumer == id);
         if self.steps.iter().rev().take(node.inputs.len()).any(arriving) {
             self.pending = Some(Pending { node: id, rows, since: self.steps.len() });
-        } else {
+        } else if begun.is_empty() {
             self.launch(id, rows, self.asked[id.0]);
+        } else {
+            self.launch_around(id, rows, &begun);
         }
     }
 
@@ -374,7 +364,7 @@ impl<'a> Planner<'a> {
     /// Whether a transfer of `source` goes from device to device: the devices are connected, and there is room for the
     /// image, for what the transfer leaves beside it (`bytes`) and for its packed messages. If so, the image is on the
     /// device and the room is there.
-    fn between_devices(&mut self, source: NodeId, reader: NodeId, bytes: usize, sent: Action) -> bool {
+    pub(super) fn between_devices(&mut self, source: NodeId, reader: NodeId, bytes: usize, sent: Action) -> bool {
         if !self.setting.direct || self.setting.unified || self.naive() {
             return false;
         }
@@ -388,7 +378,7 @@ impl<'a> Planner<'a> {
     }
 
     /// An upper bound of the bytes of packed messages on a rank.
-    fn scratch(&self, source: NodeId, sent: Action) -> usize {
+    pub(super) fn scratch(&self, source: NodeId, sent: Action) -> usize {
         if self.ledger.is_none() {
             return 0;
         }
@@ -497,20 +487,6 @@ impl<'a> Planner<'a> {
             consumer.op.footprint(temp.input, computed, consumer.shape, shape).len()
         });
         held.max().unwrap_or_default() * shape.width * shape.channels * self.graph.node(node).dtype.size()
-    }
-
-    /// Makes the borders of a distributed image valid to at least `need`; then to the widest depth anybody will ask for.
-    fn borders(&mut self, source: NodeId, need: Halo, reader: NodeId) {
-        if let Placement::Strips(have) = self.state(source).placement
-            && !have.covers(need)
-        {
-            let halo = self.asked[source.0].max(need);
-            let why = format!("{} reads {need} rows beyond the strip, {have} are valid", self.label(reader));
-            let sent = Action::Exchange { node: source, halo, direct: true };
-            let direct = self.between_devices(source, reader, 0, sent);
-            self.step(Action::Exchange { node: source, halo, direct }, why);
-            self.event(source, Event::Exchanged(halo));
-        }
     }
 
     fn on_device(&mut self, source: NodeId, reader: NodeId) {

@@ -59,6 +59,14 @@ pub(crate) fn messages(comm: MpiComm) -> Outcome {
             let mut receives: Vec<_> = into.iter_mut().map(|(from, b)| (*from, &mut b[..])).collect();
             comm.exchange(&sends, &mut receives).map_err(text)?;
             into.iter().for_each(|(from, b)| assert_eq!(*b, bytes(*from, me, n)));
+            // Begun one after the other and finished in the other order, a call of all ranks between.
+            let empty = |n: usize| others().map(|from| (from, vec![0; n])).collect::<Vec<_>>();
+            let filled = |n: usize| others().map(|from| (from, bytes(from, me, n))).collect::<Vec<_>>();
+            let first = comm.begin(out.clone(), empty(n)).map_err(text)?;
+            let second = comm.begin(others().map(|to| (to, bytes(me, to, 2 * n))).collect(), empty(2 * n));
+            assert_eq!(comm.gather(me as u64).map_err(text)?.len(), size);
+            assert_eq!(second.and_then(horus_core::comm::Begun::finish).map_err(text)?, filled(2 * n));
+            assert_eq!(first.finish().map_err(text)?, filled(n));
             for root in 0..size {
                 let mut word = if me == root { bytes(root, 0, n) } else { vec![1, 2, 3] };
                 comm.broadcast(root, &mut word).map_err(text)?;
@@ -99,6 +107,7 @@ pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
             mode,
             separate: seed % 2 == 0,
             direct: seed % 4 == 0 && comm.size() > 1,
+            overlap: seed % 3 > 0,
             from_root: seed % 4 < 2,
         };
         let got = on_rank(&p, place, &comm);
