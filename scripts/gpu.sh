@@ -194,8 +194,8 @@ ranks() {
     "$bin/$app" assets/vessels.png "$work/cpu.npy" --quiet --device cpu || failed=1
     for n in 1 2 4; do
       [ $n -le "$gpus" ] || continue
-      for fabric in nccl host; do
-        [ "$n$fabric" != 1host ] || continue
+      for fabric in nccl overlap host; do
+        [ "$n$fabric" = 1nccl ] || [ $n -gt 1 ] || continue
         rm -f "$work/gpu.npy"
         HORUS_FABRIC=$fabric timeout 60 "${run[@]}" -n $n "$bin/$app" assets/vessels.png "$work/gpu.npy" --device cuda || failed=1
         same "$work/cpu.npy" "$work/gpu.npy" "$app on $n GPUs, $fabric" || failed=1
@@ -204,8 +204,11 @@ ranks() {
   done
   for n in 1 2 4; do
     [ $n -le "$gpus" ] || continue
-    timeout 120 "${run[@]}" -n $n "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv --size "${SIZES:-8192,16384}" \
-      --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/ranks-$n.json" || failed=1
+    for fabric in nccl overlap; do
+      [ "$n$fabric" = 1nccl ] || [ $n -gt 1 ] || continue
+      HORUS_FABRIC=$fabric timeout 120 "${run[@]}" -n $n "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv,gauss10 \
+        --size "${SIZES:-8192,16384}" --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/ranks-$n-$fabric.json" || failed=1
+    done
   done
   return $failed
 }

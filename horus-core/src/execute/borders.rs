@@ -1,11 +1,11 @@
 //! Border rows: exchanges begun and finished, and the room that the rows take.
 
-use super::{Run, Transfer, missing};
+use super::{Run, Stored, Transfer, missing};
 use crate::buffer::HostBuffer;
 use crate::device::{Device, Geometry, Memory, Piece};
 use crate::error::{DeviceError, Error, Result};
 use crate::graph::NodeId;
-use crate::movement::with_room;
+use crate::movement::{Movement, Need, with_room};
 use crate::plan::Action;
 use crate::shape::Window;
 use crate::state::{Halo, Placement};
@@ -47,25 +47,46 @@ impl Run<'_> {
         }
         self.make_room(n, strip, with_room(strip, halo, height))?;
         let movement = self.movement(action, n)?;
-        let (label, rank) = (self.label("border exchange", n), self.rank());
-        let (device, comm) = (self.cx.device, self.cx.comm);
-        let (borders, sent) = if direct {
-            let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
-            let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
-            let arriving = direct::order(device, comm, &movement, None, (memory, image.geometry));
-            let arriving = arriving.map_err(self.failed(label))?;
-            let sent = arriving.sent;
-            (Borders::Direct(arriving), sent)
+        if direct {
+            self.send_directly(n, &movement)?
         } else {
-            let arriving = transfer::order::<Transfer>(comm, movement, |c, need, out| Ok(self.read(n, c, need, out)?));
-            let arriving = arriving.map_err(|e| e.during(rank, &label))?;
-            let sent = arriving.sent;
-            (Borders::Host(arriving), sent)
-        };
-        self.count(sent);
-        self.borders.insert(n, borders);
+            self.send_by_host(n, movement)?
+        }
         self.set_placement(n, Placement::Strips(halo));
         Ok(())
+    }
+
+    fn send_directly(&mut self, n: NodeId, movement: &Movement) -> Result<()> {
+        let (device, comm) = (self.cx.device, self.cx.comm);
+        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
+        let arriving = direct::order(device, comm, movement, None, (memory, image.geometry));
+        let arriving = arriving.map_err(self.failed(self.label("border exchange", n)))?;
+        self.count(arriving.sent);
+        self.borders.insert(n, Borders::Direct(arriving));
+        Ok(())
+    }
+
+    fn send_by_host(&mut self, n: NodeId, movement: Movement) -> Result<()> {
+        let (rank, comm) = (self.rank(), self.cx.comm);
+        let awaited = movement.needs[rank].clone();
+        let arriving = transfer::order::<Transfer>(comm, movement, |c, need, out| Ok(self.read(n, c, need, out)?));
+        let arriving = arriving.map_err(|e| e.during(rank, &self.label("border exchange", n)))?;
+        if cfg!(debug_assertions) {
+            self.poison(n, &awaited);
+        }
+        self.count(arriving.sent);
+        self.borders.insert(n, Borders::Host(arriving));
+        Ok(())
+    }
+
+    /// Makes rows in host memory that are under way no numbers, where nobody may look.
+    fn poison(&mut self, n: NodeId, awaited: &[Need]) {
+        let Some(Stored { geometry, device: Some(Memory::Host(host)), .. }) = &mut self.images[n.0] else { return };
+        for need in awaited {
+            let rows = Window::new(need.at, need.at + need.rows.len().cast_signed());
+            (0..geometry.shape.channels).for_each(|c| host.bytes_mut()[geometry.row_bytes(c, rows)].fill(0xff));
+        }
     }
 
     /// Waits for border rows, and stores them around the strip.

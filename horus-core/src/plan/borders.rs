@@ -73,13 +73,14 @@ impl Planner<'_> {
     }
 
     /// Whether an exchange for launch `id` can be under way while that is computed: rows arrive where the launch reads
-    /// them, and between devices the packed messages have room beside the result. They have it then.
+    /// them, and between devices the packed messages have room beside all that it reads and its result. They have it then.
     fn can_begin(&mut self, source: NodeId, id: NodeId, rows: Rows, sent: Action, direct: bool) -> bool {
         if !direct {
             return self.state(source).residency.device();
         }
         let packed = self.scratch(source, sent);
-        let fits = self.fits_beside(source, packed + self.bytes_as(id, rows), id);
+        let others = self.bytes_to_come(id) + self.bytes_as(id, rows);
+        let fits = self.fits_beside(source, packed + others, id);
         if fits {
             self.hold_temp(packed, 0, source, id);
         }

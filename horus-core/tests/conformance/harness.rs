@@ -147,8 +147,13 @@ pub(crate) fn connect(place: Place, comm: &dyn Communicator, device: &dyn Device
 
 /// The plan of a program.
 pub(crate) fn planned(program: &Program, place: Place, partition: Partition) -> Plan {
+    planned_within(program, place, partition, None)
+}
+
+/// The plan of a program on devices of so many bytes.
+pub(crate) fn planned_within(program: &Program, place: Place, partition: Partition, capacity: Option<usize>) -> Plan {
     let Place { ranks, mode, separate, direct, overlap, from_root } = place;
-    let setting = Setting { partition, unified: !separate, direct: direct && ranks > 1, overlap, mode, capacity: None };
+    let setting = Setting { partition, unified: !separate, direct: direct && ranks > 1, overlap, mode, capacity };
     let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &mut |_, _| ());
     let state = State {
         residency: if separate { Residency::Host } else { Residency::Both },
