@@ -14,8 +14,8 @@ pub(super) struct Due {
     why: String,
 }
 
-/// How far beyond the rows that it computes a kernel reads, for one input.
-fn needed(access: Access) -> Option<Halo> {
+/// How far beyond the rows that it computes a kernel reads, for one input; `None` if it reads elsewhere.
+pub(super) fn needed(access: Access) -> Option<Halo> {
     let Access::Rows { reach, wrap } = access else { return None };
     Some(Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 })
 }
@@ -32,9 +32,7 @@ impl Planner<'_> {
             else {
                 continue;
             };
-            // What will be exchanged in any case is exchanged now, if this result's halo can then be computed.
-            let deeper = Halo { up: need.up + extend.up, down: need.down + extend.down, ..need };
-            let now = if self.filtered[source.0].covers(deeper) { deeper } else { need };
+            let now = self.wanted(source, need, extend);
             let known = due.iter().position(|d| d.source == source);
             let mut have = known.map_or(valid, |k| due[k].halo);
             if !have.covers(now) {
@@ -52,11 +50,19 @@ impl Planner<'_> {
         (due, extend)
     }
 
+    /// How deep the borders of `source` must be to compute a strip and, if it is worth it, `extend` around it: what will
+    /// be exchanged in any case is exchanged now, if the result's halo can then be computed.
+    pub(super) fn wanted(&self, source: NodeId, need: Halo, extend: Halo) -> Halo {
+        let deeper = Halo { up: need.up + extend.up, down: need.down + extend.down, ..need };
+        if self.filtered[source.0].covers(deeper) { deeper } else { need }
+    }
+
     /// Exchanges the borders that are due for the launch of `id`, or begins to where some rank can compute rows meanwhile.
     /// Returns the inputs whose exchange was only begun.
     pub(super) fn exchange(&mut self, due: Vec<Due>, id: NodeId, rows: Rows) -> Vec<NodeId> {
         let awaited: Vec<NodeId> = due.iter().map(|d| d.source).collect();
-        let meanwhile = self.setting.overlap && !self.waits_for_fetches(id) && self.has_interior(id, rows, &awaited);
+        let fetches = (0..self.graph.node(id).inputs.len()).any(|input| self.is_fetched(id, input));
+        let meanwhile = self.setting.overlap && !fetches && self.has_interior(id, rows, &awaited);
         let mut begun = Vec::new();
         for Due { source: node, halo, why } in due {
             let sent = Action::Exchange { node, halo, direct: true };
@@ -85,15 +91,6 @@ impl Planner<'_> {
             self.hold_temp(packed, 0, source, id);
         }
         fits
-    }
-
-    /// Whether `id` reads rows that are fetched for it alone.
-    fn waits_for_fetches(&self, id: NodeId) -> bool {
-        let node = self.graph.node(id);
-        let fetched = |(i, source): (usize, &NodeId)| {
-            needed(node.op.access(i)).is_none() && self.state(*source).placement != Placement::Replicated
-        };
-        node.inputs.iter().enumerate().any(fetched)
     }
 
     /// Whether some rank computes rows of `id` without the borders of `awaited`.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use super::borders::needed;
 use super::memory::Ledger;
 use super::{Action, Mode, Part, Plan, Rows, Setting, Step, Temp, Want};
 use crate::graph::{Graph, NodeId};
@@ -112,8 +113,7 @@ impl<'a> Planner<'a> {
     fn look_ahead(&mut self) {
         for (id, node) in self.graph.iter().rev() {
             for (i, input) in node.inputs.iter().enumerate() {
-                if let Access::Rows { reach, wrap } = node.op.access(i) {
-                    let own = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
+                if let Some(own) = needed(node.op.access(i)) {
                     self.filtered[input.0] = self.filtered[input.0].max(own);
                     let passed_on = if own.is_none() { Halo { wrap: false, ..self.asked[id.0] } } else { own };
                     self.asked[input.0] = self.asked[input.0].max(passed_on);
@@ -239,8 +239,7 @@ impl<'a> Planner<'a> {
         let rows = if global { Rows::All } else { Rows::Strip(extend) };
         let begun = self.exchange(due, id, rows);
         for (input, &source) in node.inputs.iter().enumerate() {
-            let partly = !matches!(node.op.access(input), Access::Rows { .. });
-            if partly && self.state(source).placement != Placement::Replicated {
+            if self.is_fetched(id, input) {
                 let temp = Temp { consumer: id, input };
                 let why = format!("{} reads other rows than its own", self.label(id));
                 let why = match self.fetched_because[source.0].as_str() {
@@ -262,14 +261,18 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Whether the rows that `id` reads of an input are fetched for it alone.
+    pub(super) fn is_fetched(&self, id: NodeId, input: usize) -> bool {
+        let node = self.graph.node(id);
+        needed(node.op.access(input)).is_none() && self.state(node.inputs[input]).placement != Placement::Replicated
+    }
+
     /// Makes the launch that waits for footprints, before node `next` is computed.
     fn launch_pending(&mut self, next: NodeId, disposable: &impl Fn(NodeId) -> bool) {
         let Some(Pending { node: id, rows, since }) = self.pending.take() else { return };
         let graph = self.graph;
         for (input, &source) in graph.node(id).inputs.iter().enumerate() {
-            let fetched = !matches!(graph.node(id).op.access(input), Access::Rows { .. })
-                && self.state(source).placement != Placement::Replicated;
-            if !fetched {
+            if !self.is_fetched(id, input) {
                 self.on_device(source, id); // it may have had to leave meanwhile
             }
         }
@@ -290,13 +293,10 @@ impl<'a> Planner<'a> {
         let waiting = |n: &NodeId| self.pending.as_ref().is_some_and(|p| p.node == *n);
         let here = |(i, source): (usize, &NodeId)| {
             let State { residency, placement } = self.state(*source);
-            let enough = match (placement, node.op.access(i)) {
+            let enough = match (placement, needed(node.op.access(i))) {
                 (Placement::Replicated, _) => true,
-                (Placement::Strips(have), Access::Rows { reach, wrap }) => {
-                    let need = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
-                    let asked = self.asked[id.0];
-                    let deeper = Halo { up: need.up + asked.up, down: need.down + asked.down, ..need };
-                    let now = if self.filtered[source.0].covers(deeper) { deeper } else { need };
+                (Placement::Strips(have), Some(need)) => {
+                    let now = self.wanted(*source, need, self.asked[id.0]);
                     have.covers(now) && self.readers(*source, id).0.is_empty()
                 }
                 _ => false,
