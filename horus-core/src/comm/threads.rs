@@ -117,9 +117,7 @@ impl ThreadComm {
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
-}
 
-impl ThreadComm {
     /// Waits for a message from rank `from`, which must be as long as `buffer`.
     fn fill(&self, from: usize, number: u64, buffer: &mut [u8]) -> Result<(), CommError> {
         let message = self.take(from, number)?;
