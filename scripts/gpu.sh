@@ -23,7 +23,7 @@
 # failed. HORUS_NVRTC says where libnvrtc is, if the system does not.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-programs=(convrot conv2d convuv horus-bench horus-cuda-check horus-cuda-bench)
+programs=(convrot conv2d convuv horus-bench horus-fabric-bench horus-cuda-check horus-cuda-bench)
 
 build() {
   local bin=$1 test
@@ -210,8 +210,8 @@ ranks() {
   for app in convrot conv2d convuv; do
     "$bin/$app" assets/vessels.png "$work/cpu.npy" --quiet --device cpu || failed=1
     for n in $(numbers_of_gpus); do
-      for fabric in nccl host; do
-        [ "$n$fabric" != 1host ] || continue
+      for fabric in nccl overlap host; do
+        [ "$n$fabric" = 1nccl ] || [ $n -gt 1 ] || continue
         rm -f "$work/gpu.npy"
         HORUS_FABRIC=$fabric on_ranks "$n" 60 "$bin/$app" assets/vessels.png "$work/gpu.npy" --device cuda || failed=1
         same "$work/cpu.npy" "$work/gpu.npy" "$app on $n GPUs, $fabric" || failed=1
@@ -219,8 +219,12 @@ ranks() {
     done
   done
   for n in $(numbers_of_gpus); do
-    on_ranks "$n" 120 "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv --size "${SIZES:-8192,16384}" \
-      --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/ranks-$n.json" || failed=1
+    for fabric in nccl overlap; do
+      [ "$n$fabric" = 1nccl ] || [ $n -gt 1 ] || continue
+      HORUS_FABRIC=$fabric on_ranks "$n" 120 "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv,gauss10 \
+        --size "${SIZES:-8192,16384}" --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/ranks-$n-$fabric.json" || failed=1
+    done
+    [ "$n" = 1 ] || on_ranks "$n" 60 "$bin/horus-fabric-bench" || failed=1
   done
   return $failed
 }

@@ -28,8 +28,8 @@ impl Session {
     /// M or G) bound what images may take on a GPU and what their copies may take on the host. `HORUS_FABRIC` says how
     /// the GPUs of several ranks exchange memory: `auto` (NCCL where every rank has a GPU of its own and a trial exchange
     /// works, else through the host), `nccl` (an error where it does not work), `overlap` (`nccl`, and
-    /// kernels run beside exchanges that they need nothing of), `host`. All ranks must open sessions
-    /// together.
+    /// kernels run beside exchanges that they need nothing of), `host`. With `overlap`, also on the CPU, rows that need no
+    /// others are computed while borders travel. All ranks must open sessions together.
     ///
     /// # Errors
     /// [`Error::Config`] if the environment asks for what does not exist.
@@ -188,6 +188,11 @@ impl Builder {
         self.with(move |b| b.trace(on))
     }
 
+    /// Computes the rows of a strip that need no others while its borders travel; see [`SessionBuilder::overlap`].
+    pub fn overlap(self, on: bool) -> Self {
+        self.with(move |b| b.overlap(on))
+    }
+
     /// Evaluates without being asked once so many operations are recorded, or so many bytes of images are alive only
     /// because recorded operations read them.
     pub fn flush_limits(self, operations: usize, bytes: usize) -> Self {
@@ -231,6 +236,7 @@ impl Builder {
             builder = builder.weights(weights);
         }
         builder = builder.host_memory(host_memory.unwrap_or(usize::MAX));
+        builder = builder.overlap(variable("HORUS_FABRIC").is_some_and(|v| v == "overlap"));
         let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
         Ok(Session(builder.build()?))
     }

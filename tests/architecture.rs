@@ -74,7 +74,7 @@ fn devices_and_communicators_decide_no_transfer() {
 fn only_planning_execution_and_the_session_ask_where_an_image_is() {
     let core = root().join("horus-core/src");
     let allowed =
-        ["state.rs", "plan", "verify.rs", "execute.rs", "forecast.rs", "session", "lib.rs"].map(|p| core.join(p));
+        ["state.rs", "plan", "verify.rs", "execute", "forecast.rs", "session", "lib.rs"].map(|p| core.join(p));
     for file in sources(&core) {
         if !allowed.iter().any(|a| file.starts_with(a)) {
             let code = code(&file);

@@ -60,6 +60,7 @@ fn moves(action: Action) -> Option<crate::graph::NodeId> {
         Action::Scatter { node, .. }
         | Action::Replicate { node, .. }
         | Action::Exchange { node, .. }
+        | Action::Begin { node, .. }
         | Action::Fetch { node, .. } => Some(node),
         Action::Gather(n) | Action::Collect(n) => Some(n),
         _ => None,

@@ -188,6 +188,7 @@ pub fn movement(
     let (Action::Scatter { node, .. }
     | Action::Replicate { node, .. }
     | Action::Exchange { node, .. }
+    | Action::Begin { node, .. }
     | Action::Fetch { node, .. }
     | Action::Gather(node)
     | Action::Collect(node)) = action
@@ -199,7 +200,9 @@ pub fn movement(
     let strip = |rank| partition.strip(rank, height);
     let needs = |rank: usize| match action {
         Action::Scatter { .. } => needs_of(strip(rank), height, width),
-        Action::Exchange { halo, .. } => needs_around(strip(rank), with_room(strip(rank), halo, height), height, width),
+        Action::Exchange { halo, .. } | Action::Begin { halo, .. } => {
+            needs_around(strip(rank), with_room(strip(rank), halo, height), height, width)
+        }
         Action::Fetch { temp, rows, .. } => {
             let (consumer, rows) = (graph.node(temp.consumer), rows_of(graph, partition, temp.consumer, rank, rows));
             let whole = needs_of(consumer.op.footprint(temp.input, rows, consumer.shape, n.shape), height, width);

@@ -223,11 +223,16 @@ impl<D: Device> Device for Simulated<D> {
             Ok((m.rank, block[m.at..m.at + m.bytes].to_vec()))
         });
         let outgoing = outgoing.collect::<Result<Vec<(usize, Vec<u8>)>, DeviceError>>()?;
+        // What is received is not there before somebody waits for it, and what was there is gone.
+        for m in receives {
+            let block = writes.get_mut(m.block.wrapping_sub(reads.len())).ok_or_else(foreign)?;
+            let block = separate_mut(block)?.host_mut().ok_or_else(foreign)?;
+            block.bytes_mut()[m.at..m.at + m.bytes].fill(POISON);
+        }
         let mut incoming: Vec<(usize, Vec<u8>)> = receives.iter().map(|m| (m.rank, vec![0; m.bytes])).collect();
         let out: Vec<(usize, &[u8])> = outgoing.iter().map(|(r, b)| (*r, &b[..])).collect();
         let mut into: Vec<(usize, &mut [u8])> = incoming.iter_mut().map(|(r, b)| (*r, &mut b[..])).collect();
         comm.exchange(&out, &mut into)?;
-        // Nothing is there before somebody waits for it.
         let block = |m: &Message| m.block.checked_sub(reads.len()).ok_or_else(foreign);
         let arriving = receives.iter().zip(incoming).map(|(m, (_, bytes))| Ok((block(m)?, m.at, bytes)));
         let arriving = arriving.collect::<Result<Vec<_>, DeviceError>>()?;

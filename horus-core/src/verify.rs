@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::error::{Error, Result};
 use crate::graph::NodeId;
 use crate::kernel::{Access, Kernel};
-use crate::plan::{Action, Plan, Rows, Temp};
+use crate::plan::{Action, Part, Plan, Rows, Temp};
 use crate::shape::Window;
 use crate::state::{Halo, Placement};
 
@@ -33,6 +33,11 @@ pub fn verify(plan: &Plan) -> Result<()> {
                 cause: format!("{cause} on rank {rank}"),
             })?;
         }
+        check.nothing_is_left().map_err(|(n, cause)| Error::Plan {
+            step: plan.steps.len(),
+            text: "the end".into(),
+            cause: format!("{cause} of {n} on rank {rank}"),
+        })?;
     }
     Ok(())
 }
@@ -44,13 +49,24 @@ struct Check<'a> {
     /// Whether rank 0 alone has the image; then the others have nothing to give.
     on_root: Vec<bool>,
     temps: HashMap<Temp, Window>,
+    /// What exchanges that were begun will bring: the rows up to date after them.
+    arriving: HashMap<NodeId, Window>,
+    /// Images of which only the interior was computed, and how far it stays away from the edges.
+    begun: HashMap<NodeId, (Rows, Halo)>,
 }
 
 impl<'a> Check<'a> {
     fn new(plan: &'a Plan, rank: usize) -> Check<'a> {
         let n = plan.graph.nodes.len();
-        let mut check =
-            Check { plan, rank, images: vec![Copies::default(); n], on_root: vec![false; n], temps: HashMap::new() };
+        let mut check = Check {
+            plan,
+            rank,
+            images: vec![Copies::default(); n],
+            on_root: vec![false; n],
+            temps: HashMap::new(),
+            arriving: HashMap::new(),
+            begun: HashMap::new(),
+        };
         for (i, state) in plan.initial.iter().enumerate() {
             let Some(state) = state else { continue };
             let height = plan.graph.nodes[i].shape.height;
@@ -122,7 +138,35 @@ impl<'a> Check<'a> {
         if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, must give {need}")) }
     }
 
+    /// Fails if an exchange or a launch was begun and never finished.
+    fn nothing_is_left(&self) -> Result<(), (NodeId, &'static str)> {
+        let exchange = self.arriving.keys().next().map(|n| (*n, "an unfinished exchange"));
+        let launch = self.begun.keys().next().map(|n| (*n, "an unfinished launch"));
+        exchange.or(launch).map_or(Ok(()), Err)
+    }
+
+    /// The image that `action` changes or takes away as a whole, which it must not while the image's borders arrive.
+    fn disturbs(action: Action) -> Option<NodeId> {
+        match action {
+            Action::Upload(n)
+            | Action::Download(n)
+            | Action::Evict(n)
+            | Action::Collect(n)
+            | Action::Sum(n)
+            | Action::Free(n) => Some(n),
+            Action::Scatter { node, .. }
+            | Action::Replicate { node, .. }
+            | Action::Exchange { node, .. }
+            | Action::Begin { node, .. }
+            | Action::Launch { node, .. } => Some(node),
+            Action::Finish(_) | Action::Fetch { .. } | Action::Gather(_) | Action::Deliver(_) => None,
+        }
+    }
+
     fn step(&mut self, action: Action) -> Result<(), String> {
+        if let Some(n) = Self::disturbs(action).filter(|n| self.arriving.contains_key(n)) {
+            return Err(format!("borders of {n} are still under way"));
+        }
         match action {
             Action::Upload(n) => {
                 let rows = self.host(n)?;
@@ -157,14 +201,20 @@ impl<'a> Check<'a> {
                 self.host(n)?;
             }
             Action::Exchange { node, halo, direct } => {
-                let copies = self.images[node.0];
-                if direct {
-                    self.side(node, true)?;
-                }
-                self.gives(node, copies.device.or(copies.host).ok_or_else(|| format!("{node} is nowhere valid"))?)?;
+                let on_device = self.gives_borders(node, direct)?;
                 let rows = self.grown(self.height(node), halo);
-                let on_device = copies.device.is_some();
                 self.set(node, (!on_device).then_some(rows), on_device.then_some(rows));
+            }
+            Action::Begin { node, halo, direct } => {
+                let on_device = self.gives_borders(node, direct)?;
+                let strip = self.strip(self.height(node));
+                self.set(node, (!on_device).then_some(strip), on_device.then_some(strip));
+                self.arriving.insert(node, self.grown(self.height(node), halo));
+            }
+            Action::Finish(n) => {
+                let rows = self.arriving.remove(&n).ok_or_else(|| format!("no exchange of {n} was begun"))?;
+                let Copies { host, device } = self.images[n.0];
+                self.set(n, host.map(|_| rows), device.map(|_| rows));
             }
             Action::Fetch { node, temp, rows, direct } => {
                 let copies = self.images[node.0];
@@ -175,23 +225,52 @@ impl<'a> Check<'a> {
                 let shape = self.plan.graph.node(node).shape;
                 self.temps.insert(temp, consumer.op.footprint(temp.input, rows, consumer.shape, shape));
             }
-            Action::Launch { node, rows, .. } => {
-                let window = self.rows(node, rows);
-                for input in 0..self.plan.graph.node(node).inputs.len() {
-                    self.reads(node, input, window)?;
-                }
-                let held = match rows {
-                    Rows::All => Window::whole(self.height(node)),
-                    Rows::Strip(_) => window,
-                };
-                self.set(node, None, Some(held));
-            }
+            Action::Launch { node, rows, part, .. } => self.launch(node, rows, part)?,
             Action::Sum(n) => {
                 let rows = self.host(n)?;
                 self.set(n, Some(rows), None);
             }
             Action::Free(n) => self.images[n.0] = Copies::default(),
         }
+        Ok(())
+    }
+
+    /// Whether the copy that gives and gets border rows is the device's.
+    fn gives_borders(&self, n: NodeId, direct: bool) -> Result<bool, String> {
+        if self.on_root[n.0] {
+            return Err(format!("{n} has no strips"));
+        }
+        let copies = self.images[n.0];
+        if direct {
+            self.side(n, true)?;
+        }
+        self.gives(n, copies.device.or(copies.host).ok_or_else(|| format!("{n} is nowhere valid"))?)?;
+        Ok(copies.device.is_some())
+    }
+
+    fn launch(&mut self, node: NodeId, rows: Rows, part: Part) -> Result<(), String> {
+        let windows = match part {
+            Part::Whole => [self.rows(node, rows), Window::new(0, 0)],
+            _ => part.windows(rows, &self.plan.setting.partition, self.rank, self.height(node)),
+        };
+        for input in 0..self.plan.graph.node(node).inputs.len() {
+            windows.iter().try_for_each(|w| self.reads(node, input, *w))?;
+        }
+        match (part, self.begun.remove(&node)) {
+            (Part::Interior(reach), None) => {
+                self.images[node.0] = Copies::default();
+                self.begun.insert(node, (rows, reach));
+                return Ok(());
+            }
+            (Part::Whole, None) => {}
+            (Part::Edges(reach), Some(interior)) if interior == (rows, reach) => {}
+            _ => return Err(format!("the parts of {node} do not make a whole")),
+        }
+        let held = match rows {
+            Rows::All => Window::whole(self.height(node)),
+            Rows::Strip(_) => self.rows(node, rows),
+        };
+        self.set(node, None, Some(held));
         Ok(())
     }
 

@@ -134,14 +134,15 @@ fn make(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode) -> Plan {
 }
 
 fn make_within(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode, capacity: Option<usize>) -> Plan {
-    let setting = Setting { partition: Partition::equal(ranks), unified, direct: false, mode, capacity };
+    let setting =
+        Setting { partition: Partition::equal(ranks), unified, direct: false, overlap: false, mode, capacity };
     make_for(graph, setting)
 }
 
 /// On devices that exchange memory without the host.
 fn make_direct(graph: Graph<Op>, ranks: usize, capacity: Option<usize>) -> Plan {
     let partition = Partition::equal(ranks);
-    make_for(graph, Setting { partition, unified: false, direct: true, mode: Mode::Fused, capacity })
+    make_for(graph, Setting { partition, unified: false, direct: true, overlap: false, mode: Mode::Fused, capacity })
 }
 
 fn make_for(graph: Graph<Op>, setting: Setting) -> Plan {
@@ -484,6 +485,7 @@ fn copies_of_footprints_take_room_on_the_device() {
             partition: Partition::equal(4),
             unified: false,
             direct,
+            overlap: false,
             mode: Mode::Lazy,
             capacity: Some(capacity),
         };

@@ -37,7 +37,8 @@ pub(crate) enum Choice {
     Auto,
     Nccl,
     Host,
-    /// NCCL, and kernels that need nothing of an exchange run beside it. Asked for, as no GPU has measured it yet.
+    /// NCCL, and kernels that need nothing of an exchange run beside it: plans then have such kernels (the facade asks for
+    /// them). Asked for, as no GPU has measured it yet.
     Overlap,
 }
 

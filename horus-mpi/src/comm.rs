@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use horus_core::comm::{CommError, Communicator};
+use horus_core::comm::{Begun, CommError, Communicator, Parcel};
 use mpi::ffi;
 
 use crate::codes::{check, int, succeeded, text};
@@ -169,6 +169,57 @@ impl<'a> Requests<'a> {
     }
 }
 
+/// An exchange under way, and its buffers.
+struct Exchange {
+    /// Their buffers are those below.
+    requests: Requests<'static>,
+    sends: Vec<Parcel>,
+    receives: Vec<Parcel>,
+}
+
+impl Exchange {
+    fn begin(
+        world: &'static World,
+        piece: usize,
+        sends: Vec<Parcel>,
+        receives: Vec<Parcel>,
+    ) -> Result<Exchange, CommError> {
+        let _turn = world.turn()?;
+        let mut exchange = Exchange { requests: Requests::new(world), sends, receives };
+        let Exchange { requests, sends, receives } = &mut exchange;
+        for (from, buffer) in receives {
+            // SAFETY: nobody looks at the buffer, and it stays where it is, until the requests are complete: `finish`
+            // waits for them, and `drop` gives the buffers away if it did not.
+            let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr(), buffer.len()) };
+            buffer.chunks_mut(piece).try_for_each(|p| requests.receive(*from, p))?;
+        }
+        for (to, bytes) in sends {
+            // SAFETY: as above; nobody writes to it.
+            let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
+            bytes.chunks(piece).try_for_each(|p| requests.send(*to, p))?;
+        }
+        Ok(exchange)
+    }
+}
+
+impl Begun for Exchange {
+    fn finish(mut self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
+        let _turn = self.requests.world.turn()?;
+        self.requests.wait()?;
+        Ok(std::mem::take(&mut self.receives))
+    }
+}
+
+impl Drop for Exchange {
+    /// MPI may still read and write the buffers of messages under way: they stay for good. Whoever leaves an exchange
+    /// unfinished has failed, and ends the job.
+    fn drop(&mut self) {
+        if self.requests.under_way() {
+            std::mem::forget((std::mem::take(&mut self.sends), std::mem::take(&mut self.receives)));
+        }
+    }
+}
+
 /// Whether the code of one of many requests is no failure of its own: done, or waiting when another one failed.
 fn settled(code: c_int) -> bool {
     succeeded(code) || code == ffi::MPI_ERR_PENDING as c_int
@@ -213,6 +264,10 @@ impl Communicator for MpiComm {
             Err(e) if requests.under_way() => self.world.abort(&format!("exchange: {e}")),
             other => other,
         }
+    }
+
+    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
+        Ok(Box::new(Exchange::begin(self.world, self.piece, sends, receives)?))
     }
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {

@@ -59,6 +59,7 @@ const OPERATIONS: &[(&str, Prepare)] = &[
     ("conv7", |b| b.dense(7)),
     ("conv17", |b| b.dense(17)),
     ("conv43", |b| b.dense(43)),
+    ("gauss10", |b| b.in_turn(1.5, 10)),
     ("rot30", |b| b.rotate()),
     ("pixel", |b| b.pixel()),
     ("sum", |b| b.sum()),
@@ -108,6 +109,12 @@ impl Bench {
     fn separable(&self, sigma: f64) -> Result<Work> {
         let image = self.image.clone();
         self.evaluated(move || image.gauss(sigma))
+    }
+
+    /// Filters in turn: on several ranks, borders are exchanged before each but the first.
+    fn in_turn(&self, sigma: f64, rounds: usize) -> Result<Work> {
+        let image = self.image.clone();
+        self.evaluated(move || (0..rounds).try_fold(image.clone(), |i, _| i.gauss(sigma)))
     }
 
     fn dense(&self, n: usize) -> Result<Work> {

@@ -11,6 +11,27 @@ use crate::error::Error;
 #[error("{0}")]
 pub struct CommError(pub String);
 
+/// A message, and the rank that it goes to or comes from.
+pub type Parcel = (usize, Vec<u8>);
+
+/// An exchange under way; see [`Communicator::begin`].
+pub trait Begun {
+    /// Waits until all messages are through; those received, in the order in which they were asked for.
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    fn finish(self: Box<Self>) -> Result<Vec<Parcel>, CommError>;
+}
+
+/// An exchange that was over when it was begun.
+struct Done(Vec<Parcel>);
+
+impl Begun for Done {
+    fn finish(self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
+        Ok(self.0)
+    }
+}
+
 /// The ranks that run one program together. Every call is collective: all ranks make the same calls in the same order.
 pub trait Communicator: Send + Sync {
     /// This rank, `0..size`.
@@ -47,6 +68,19 @@ pub trait Communicator: Send + Sync {
     /// # Errors
     /// When another rank failed or went away.
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError>;
+
+    /// Begins an exchange that this rank need not wait for yet: as [`Communicator::exchange`], `receives` being buffers of
+    /// the lengths sent. Other calls may come before [`Begun::finish`]; messages between two ranks are matched in the order
+    /// in which their exchanges began, and a rank that begins meets one that waits at once. By default all is done here.
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    fn begin(&self, sends: Vec<Parcel>, mut receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
+        let out: Vec<(usize, &[u8])> = sends.iter().map(|(rank, bytes)| (*rank, &bytes[..])).collect();
+        let mut into: Vec<(usize, &mut [u8])> = receives.iter_mut().map(|(rank, b)| (*rank, &mut b[..])).collect();
+        self.exchange(&out, &mut into)?;
+        Ok(Box::new(Done(receives)))
+    }
 
     /// Copies the root's bytes to every rank; lengths may differ before the call, and agree after it.
     ///

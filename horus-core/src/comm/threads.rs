@@ -1,9 +1,9 @@
 //! Ranks as threads of one process: distribution without MPI.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{CommError, Communicator};
+use super::{Begun, CommError, Communicator, Parcel};
 
 /// One rank of a group of threads.
 #[derive(Debug, Clone)]
@@ -22,10 +22,18 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     /// Messages on their way, by sender and receiver.
-    mail: HashMap<(usize, usize), VecDeque<Vec<u8>>>,
+    mail: HashMap<(usize, usize), Mail>,
     /// Ranks that have returned.
     left: Vec<usize>,
     aborted: Option<String>,
+}
+
+/// Messages from one rank to another, numbered in the order sent, which is that in which they are asked for.
+#[derive(Debug, Default)]
+struct Mail {
+    messages: BTreeMap<u64, Vec<u8>>,
+    sent: u64,
+    asked: u64,
 }
 
 /// Marks a rank as gone when its thread ends, however it ends.
@@ -74,18 +82,33 @@ impl ThreadComm {
         if let Some(why) = &state.aborted {
             return Err(CommError(why.clone()));
         }
-        state.mail.entry((self.rank, to)).or_default().push_back(bytes.to_vec());
+        let mail = state.mail.entry((self.rank, to)).or_default();
+        mail.messages.insert(mail.sent, bytes.to_vec());
+        mail.sent += 1;
         self.shared.changed.notify_all();
         Ok(())
     }
 
     fn receive(&self, from: usize) -> Result<Vec<u8>, CommError> {
+        self.take(from, self.ask(from))
+    }
+
+    /// The number of the next message from rank `from`, which is then this caller's.
+    fn ask(&self, from: usize) -> u64 {
+        let mut state = self.lock();
+        let mail = state.mail.entry((from, self.rank)).or_default();
+        mail.asked += 1;
+        mail.asked - 1
+    }
+
+    /// Waits for a message from rank `from`.
+    fn take(&self, from: usize, number: u64) -> Result<Vec<u8>, CommError> {
         let mut state = self.lock();
         loop {
             if let Some(why) = &state.aborted {
                 return Err(CommError(why.clone()));
             }
-            if let Some(message) = state.mail.get_mut(&(from, self.rank)).and_then(VecDeque::pop_front) {
+            if let Some(message) = state.mail.get_mut(&(from, self.rank)).and_then(|m| m.messages.remove(&number)) {
                 return Ok(message);
             }
             if state.left.contains(&from) {
@@ -93,6 +116,36 @@ impl ThreadComm {
             }
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Waits for a message from rank `from`, which must be as long as `buffer`.
+    fn fill(&self, from: usize, number: u64, buffer: &mut [u8]) -> Result<(), CommError> {
+        let message = self.take(from, number)?;
+        if message.len() != buffer.len() {
+            let (got, want) = (message.len(), buffer.len());
+            return Err(CommError(format!(
+                "rank {from} sent {got} bytes where rank {} expected {want}: the ranks run different programs",
+                self.rank
+            )));
+        }
+        buffer.copy_from_slice(&message);
+        Ok(())
+    }
+}
+
+/// Messages that were asked for.
+struct Waiting<'a> {
+    comm: &'a ThreadComm,
+    receives: Vec<Parcel>,
+    numbers: Vec<u64>,
+}
+
+impl Begun for Waiting<'_> {
+    fn finish(mut self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
+        for ((from, buffer), number) in self.receives.iter_mut().zip(&self.numbers) {
+            self.comm.fill(*from, *number, buffer)?;
+        }
+        Ok(self.receives)
     }
 }
 
@@ -106,21 +159,14 @@ impl Communicator for ThreadComm {
     }
 
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError> {
-        for (to, bytes) in sends {
-            self.send(*to, bytes)?;
-        }
-        for (from, buffer) in receives {
-            let message = self.receive(*from)?;
-            if message.len() != buffer.len() {
-                let (got, want) = (message.len(), buffer.len());
-                return Err(CommError(format!(
-                    "rank {from} sent {got} bytes where rank {} expected {want}: the ranks run different programs",
-                    self.rank
-                )));
-            }
-            buffer.copy_from_slice(&message);
-        }
-        Ok(())
+        sends.iter().try_for_each(|(to, bytes)| self.send(*to, bytes))?;
+        receives.iter_mut().try_for_each(|(from, buffer)| self.fill(*from, self.ask(*from), buffer))
+    }
+
+    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
+        sends.iter().try_for_each(|(to, bytes)| self.send(*to, bytes))?;
+        let numbers = receives.iter().map(|(from, _)| self.ask(*from)).collect();
+        Ok(Box::new(Waiting { comm: self, receives, numbers }))
     }
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
@@ -204,6 +250,20 @@ mod tests {
             assert_eq!(sum, [6.0, 4.0]);
             assert_eq!(word, b"hello");
         }
+    }
+
+    #[test]
+    fn what_was_begun_first_arrives_first_whenever_it_is_finished() {
+        ThreadComm::run(3, |c| {
+            let others: Vec<usize> = (0..3).filter(|r| *r != c.rank()).collect();
+            let to = |word: u8| others.iter().map(|r| (*r, vec![word + c.rank() as u8])).collect::<Vec<Parcel>>();
+            let first = c.begin(to(10), to(0)).unwrap();
+            let second = c.begin(to(20), to(0)).unwrap();
+            assert_eq!(c.gather(c.rank() as u64).unwrap(), [0, 1, 2]);
+            let from = |word: u8| others.iter().map(|r| (*r, vec![word + *r as u8])).collect::<Vec<Parcel>>();
+            assert_eq!(second.finish().unwrap(), from(20));
+            assert_eq!(first.finish().unwrap(), from(10));
+        });
     }
 
     #[test]

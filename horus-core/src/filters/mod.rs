@@ -42,7 +42,7 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 
 /// The row filter (along x, `sigma_u`, `order_u`) and the column filter (along y, `sigma_v`, `order_v`) of an
 /// axis-aligned anisotropic Gaussian. Both have radius `ceil(3 max(sigma_u, sigma_v))`, or the largest below ten times
-/// their own sigma if that is less: further out all taps are 0.
+/// their own sigma if all taps further out are 0.
 ///
 /// # Errors
 /// If a sigma is not positive and finite, an order exceeds 2, or the radius exceeds [`MAX_RADIUS`].
@@ -50,8 +50,8 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Result<(Filter, Filter)> {
     let site = Location::caller();
     let pair = Pair::new("gauss_xy", sigma_u, sigma_v, order_u, order_v, site)?;
-    let (row, column) = pair.near_taps();
-    Ok((Filter::row(rounded(pair.op, row, site)?), Filter::column(rounded(pair.op, column, site)?)))
+    let (row, column) = pair.near_taps(site)?;
+    Ok((Filter::row(row), Filter::column(column)))
 }
 
 /// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x of an isotropic
@@ -66,8 +66,7 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Resul
 pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> Result<(Filter, Filter)> {
     let site = Location::caller();
     let pair = Pair::new("gauss", sigma, sigma, order_x, order_y, site)?;
-    let (row, column) = pair.near_taps();
-    let (row, column) = (rounded(pair.op, row, site)?, rounded(pair.op, column, site)?);
+    let (row, column) = pair.near_taps(site)?;
     Ok((Filter::row(row).flipped(), Filter::column(column).flipped()))
 }
 
@@ -199,20 +198,26 @@ impl Pair {
         (taps(self.u), taps(self.v))
     }
 
-    /// As [`Pair::taps`], each without the outer taps that are certain to be [`NEGLIGIBLE`].
-    fn near_taps(&self) -> (Vec<f64>, Vec<f64>) {
+    /// The rounded taps along u and along v, each without the outer ones that are 0.
+    fn near_taps(&self, site: Site) -> Result<(Vec<f64>, Vec<f64>)> {
         let (u, v) = self.taps();
-        (near(u, self.u.sigma), near(v, self.v.sigma))
+        let near = |taps, axis: Axis| Ok(near(rounded(self.op, taps, site)?, axis.sigma));
+        Ok((near(u, self.u)?, near(v, self.v)?))
     }
 }
 
-/// The taps less than ten sigma from the centre. There a smoothing kernel has fallen to `exp(-50)` of its peak, and its
-/// second derivative to 99 times that: less than 2^-64.
+/// The taps less than ten sigma from the centre, if the others are 0. There a smoothing kernel has fallen to `exp(-50)` of
+/// its peak and its second derivative to 99 times that, less than 2^-64; all orders end at the same place, so that filters
+/// of one scale are computed together. Kernels narrower than a pixel may have no larger taps.
 fn near(mut taps: Vec<f64>, sigma: f64) -> Vec<f64> {
     let radius = taps.len() / 2;
     // A radius is at most 2^15, and no sigma makes it negative.
     let kept = radius.min(((10.0 * sigma).ceil() - 1.0).max(0.0) as usize);
-    taps.drain(..radius - kept);
+    let far = radius - kept;
+    if taps[..far].iter().chain(&taps[taps.len() - far..]).any(|t| *t != 0.0) {
+        return taps;
+    }
+    taps.drain(..far);
     taps.truncate(2 * kept + 1);
     taps
 }

@@ -92,7 +92,7 @@ fn aligned(op: &'static str, theta: f64, su: f64, sv: f64, ou: u32, ov: u32, sit
     if sin != 0.0 && cos != 0.0 {
         return Ok(None);
     }
-    let (u, v) = pair.near_taps();
+    let (u, v) = pair.near_taps(site)?;
     // u = x cos t - y sin t and v = x sin t + y cos t leave one term each; a negative one mirrors the taps.
     let turned = cos == 0.0;
     let (row, row_sign, column, column_sign) = if turned { (v, sin, u, -sin) } else { (u, cos, v, cos) };
@@ -100,9 +100,9 @@ fn aligned(op: &'static str, theta: f64, su: f64, sv: f64, ou: u32, ov: u32, sit
         if sign < 0.0 {
             taps.reverse();
         }
-        rounded(op, taps, site)
+        taps
     };
-    let (row, column) = (Filter::row(mirrored(row, row_sign)?), Filter::column(mirrored(column, column_sign)?));
+    let (row, column) = (Filter::row(mirrored(row, row_sign)), Filter::column(mirrored(column, column_sign)));
     Ok(Some(Aligned { row, column, turned }))
 }
 

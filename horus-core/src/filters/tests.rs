@@ -54,14 +54,16 @@ fn both_axes_share_one_support() {
 
 #[test]
 fn only_vanishing_taps_are_left_out() {
-    for (sigma, order) in [(0.3, 0), (0.3, 1), (1.0, 0), (1.0, 2), (1.5, 2), (2.0, 1), (2.05, 2), (7.0, 2)] {
+    for (sigma, order) in [(0.1, 1), (0.3, 0), (0.3, 1), (1.0, 0), (1.0, 2), (1.5, 2), (2.0, 1), (2.05, 2), (7.0, 2)] {
         let (_, near) = gauss_xy(30.0, sigma, 0, order).unwrap();
         let all = gauss_1d(sigma, order, 90).unwrap();
         let side = (all.len() - near.taps().len()) / 2;
         assert_eq!(near.taps().len() + 2 * side, all.len());
         assert_eq!(near.taps(), &all[side..all.len() - side]);
         assert!(all[..side].iter().chain(&all[all.len() - side..]).all(|t| *t == 0.0), "sigma {sigma} order {order}");
-        assert!((side as f64) > 89.0 - 10.0 * sigma, "no tap at ten sigma");
+        if sigma > 0.5 {
+            assert!((side as f64) > 89.0 - 10.0 * sigma, "no tap at ten sigma");
+        }
     }
 }
 

@@ -110,6 +110,15 @@ impl Planner<'_> {
         self.bytes(id, None) + others + ledger.temps.iter().map(|(_, b)| b).sum::<usize>() + bytes <= ledger.capacity
     }
 
+    /// Bytes of what `reader` reads and is not on the device yet.
+    pub(super) fn bytes_to_come(&self, reader: NodeId) -> usize {
+        let mut inputs = self.graph.node(reader).inputs.clone();
+        inputs.sort_unstable();
+        inputs.dedup();
+        let elsewhere = inputs.into_iter().filter(|i| !self.state(*i).residency.device());
+        elsewhere.map(|i| self.bytes(i, None)).sum()
+    }
+
     /// Makes room for a copy that launch `reader` reads, which stays until then, and for `scratch` bytes beside it, which
     /// do not.
     pub(super) fn hold_temp(&mut self, bytes: usize, scratch: usize, source: NodeId, reader: NodeId) {

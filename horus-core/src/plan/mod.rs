@@ -3,9 +3,12 @@
 //! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise read something that is
 //! not there (lazy parallelization, thesis section 2.3). The planner is a pure function of graph, states and setting.
 
+mod borders;
 mod memory;
+mod part;
 mod planner;
 
+pub use part::Part;
 pub use planner::plan;
 
 use std::fmt;
@@ -61,6 +64,8 @@ pub struct Setting {
     pub unified: bool,
     /// Whether the devices of the ranks exchange memory without the host.
     pub direct: bool,
+    /// Whether launches compute what they can while border rows travel.
+    pub overlap: bool,
     /// How much of the machinery is used.
     pub mode: Mode,
     /// Bytes that a device with memory of its own can hold; `None` if it need not be watched.
@@ -135,6 +140,17 @@ pub enum Action {
         /// From device to device; else through the host, wherever the image is.
         direct: bool,
     },
+    /// Begin an exchange: until it is finished, only the rows of the strip are valid, and nothing may write them.
+    Begin {
+        /// The image.
+        node: NodeId,
+        /// Depth after the exchange.
+        halo: Halo,
+        /// From device to device; else through the host, wherever the image is.
+        direct: bool,
+    },
+    /// Finish the exchange that was begun.
+    Finish(NodeId),
     /// Bring the rows that one launch reads of one input into a temporary buffer.
     Fetch {
         /// The image.
@@ -154,6 +170,8 @@ pub enum Action {
         rows: Rows,
         /// Rows reserved around the strip.
         room: Halo,
+        /// Which of these rows: the interior comes first, the edges complete the result.
+        part: Part,
     },
     /// Drop the device's copy, to make room.
     Evict(NodeId),
@@ -185,7 +203,7 @@ pub struct Counts {
     pub uploads: usize,
     /// Copies from device to host.
     pub downloads: usize,
-    /// Kernels launched.
+    /// Kernels launched; one that is launched in parts counts once.
     pub launches: usize,
     /// Images scattered from rank 0.
     pub scatters: usize,
@@ -248,10 +266,10 @@ impl Plan {
             match s.action {
                 Action::Upload(_) => c.uploads += 1,
                 Action::Download(_) => c.downloads += 1,
-                Action::Launch { .. } => c.launches += 1,
+                Action::Launch { part, .. } => c.launches += usize::from(!matches!(part, Part::Edges(_))),
                 Action::Scatter { .. } => c.scatters += 1,
                 Action::Gather(_) | Action::Collect(_) => c.gathers += 1,
-                Action::Exchange { .. } => c.exchanges += 1,
+                Action::Exchange { .. } | Action::Begin { .. } => c.exchanges += 1,
                 Action::Replicate { .. } => c.replications += 1,
                 // Naive mode scatters an input, and uploads it, for every launch anew.
                 Action::Fetch { .. } if self.setting.mode == Mode::Naive => {
@@ -259,7 +277,7 @@ impl Plan {
                     c.uploads += usize::from(!self.setting.unified);
                 }
                 Action::Fetch { .. } => c.footprints += 1,
-                Action::Evict(_) | Action::Sum(_) | Action::Deliver(_) | Action::Free(_) => {}
+                Action::Finish(_) | Action::Evict(_) | Action::Sum(_) | Action::Deliver(_) | Action::Free(_) => {}
             }
         }
         c
@@ -280,17 +298,26 @@ impl Plan {
             Action::Exchange { node, halo, direct } => {
                 format!("exchange   {} to depth {halo}{}", what(node), way(direct))
             }
+            Action::Begin { node, halo, direct } => {
+                format!("begin      exchange of {} to depth {halo}{}", what(node), way(direct))
+            }
+            Action::Finish(n) => format!("finish     exchange of {}", what(n)),
             Action::Fetch { node, temp, direct, .. } => {
                 format!("fetch      rows of {} for {}{}", what(node), temp.consumer, way(direct))
             }
-            Action::Launch { node, rows, .. } => {
+            Action::Launch { node, rows, part, .. } => {
                 let n = self.graph.node(node);
                 let inputs: Vec<String> = n.inputs.iter().map(NodeId::to_string).collect();
                 let rows = match rows {
                     Rows::Strip(extend) if !extend.is_none() => format!(", and {extend} rows around the strip"),
                     _ => String::new(),
                 };
-                format!("launch     {} = {} ({}){rows}", what(node), n.op.name(), inputs.join(", "))
+                let part = match part {
+                    Part::Whole => "",
+                    Part::Interior(_) => "interior of ",
+                    Part::Edges(_) => "edges of ",
+                };
+                format!("launch     {part}{} = {} ({}){rows}", what(node), n.op.name(), inputs.join(", "))
             }
             Action::Evict(n) => format!("evict      {} from the device", what(n)),
             Action::Sum(n) => format!("sum        {} over ranks", what(n)),

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use super::borders::needed;
 use super::memory::Ledger;
-use super::{Action, Mode, Plan, Rows, Setting, Step, Temp, Want};
+use super::{Action, Mode, Part, Plan, Rows, Setting, Step, Temp, Want};
 use crate::graph::{Graph, NodeId};
 use crate::kernel::{Access, Kernel};
 use crate::movement::{BLOCK, Link, Traffic, movement, rows_of};
@@ -53,7 +54,7 @@ pub(super) struct Planner<'a> {
     /// For each node, the halo that its readers will ask for.
     pub(super) asked: Vec<Halo>,
     /// For each node, the halo that filters over it need themselves: it will be exchanged in any case.
-    filtered: Vec<Halo>,
+    pub(super) filtered: Vec<Halo>,
     /// For each node, why its footprints are fetched.
     fetched_because: Vec<String>,
     /// A launch that waits for its footprints while others go on.
@@ -112,8 +113,7 @@ impl<'a> Planner<'a> {
     fn look_ahead(&mut self) {
         for (id, node) in self.graph.iter().rev() {
             for (i, input) in node.inputs.iter().enumerate() {
-                if let Access::Rows { reach, wrap } = node.op.access(i) {
-                    let own = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
+                if let Some(own) = needed(node.op.access(i)) {
                     self.filtered[input.0] = self.filtered[input.0].max(own);
                     let passed_on = if own.is_none() { Halo { wrap: false, ..self.asked[id.0] } } else { own };
                     self.asked[input.0] = self.asked[input.0].max(passed_on);
@@ -183,7 +183,7 @@ impl<'a> Planner<'a> {
 
     fn launch(&mut self, id: NodeId, rows: Rows, room: Halo) {
         self.make_room(id, Some(rows), id);
-        self.step(Action::Launch { node: id, rows, room }, "");
+        self.step(Action::Launch { node: id, rows, room, part: Part::Whole }, "");
         self.event(id, Event::Computed(rows.placement()));
         self.drop_temps(id);
     }
@@ -234,25 +234,12 @@ impl<'a> Planner<'a> {
             return;
         }
         let global = self.is_global(id);
-        let mut extend = if global { Halo::NONE } else { Halo { wrap: false, ..self.asked[id.0] } };
-        for (i, &source) in node.inputs.iter().enumerate() {
-            if let Access::Rows { reach, wrap } = node.op.access(i) {
-                let need = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
-                // What will be exchanged in any case is exchanged now, if this result's halo can then be computed.
-                let deeper = Halo { up: need.up + extend.up, down: need.down + extend.down, ..need };
-                let now = if self.filtered[source.0].covers(deeper) { deeper } else { need };
-                self.borders(source, now, id);
-                if let Placement::Strips(have) = self.state(source).placement {
-                    // What is left of the input's halo bounds how far beyond the strip the result can be computed.
-                    extend.up = extend.up.min(have.up - need.up);
-                    extend.down = extend.down.min(have.down - need.down);
-                }
-            }
-        }
+        let extend = if global { Halo::NONE } else { Halo { wrap: false, ..self.asked[id.0] } };
+        let (due, extend) = self.borders(id, extend);
         let rows = if global { Rows::All } else { Rows::Strip(extend) };
+        let begun = self.exchange(due, id, rows);
         for (input, &source) in node.inputs.iter().enumerate() {
-            let partly = !matches!(node.op.access(input), Access::Rows { .. });
-            if partly && self.state(source).placement != Placement::Replicated {
+            if self.is_fetched(id, input) {
                 let temp = Temp { consumer: id, input };
                 let why = format!("{} reads other rows than its own", self.label(id));
                 let why = match self.fetched_because[source.0].as_str() {
@@ -267,9 +254,17 @@ impl<'a> Planner<'a> {
         let arriving = |s: &Step| matches!(s.action, Action::Fetch { temp, direct: true, .. } if temp.consumer == id);
         if self.steps.iter().rev().take(node.inputs.len()).any(arriving) {
             self.pending = Some(Pending { node: id, rows, since: self.steps.len() });
-        } else {
+        } else if begun.is_empty() {
             self.launch(id, rows, self.asked[id.0]);
+        } else {
+            self.launch_around(id, rows, &begun);
         }
+    }
+
+    /// Whether the rows that `id` reads of an input are fetched for it alone.
+    pub(super) fn is_fetched(&self, id: NodeId, input: usize) -> bool {
+        let node = self.graph.node(id);
+        needed(node.op.access(input)).is_none() && self.state(node.inputs[input]).placement != Placement::Replicated
     }
 
     /// Makes the launch that waits for footprints, before node `next` is computed.
@@ -277,9 +272,7 @@ impl<'a> Planner<'a> {
         let Some(Pending { node: id, rows, since }) = self.pending.take() else { return };
         let graph = self.graph;
         for (input, &source) in graph.node(id).inputs.iter().enumerate() {
-            let fetched = !matches!(graph.node(id).op.access(input), Access::Rows { .. })
-                && self.state(source).placement != Placement::Replicated;
-            if !fetched {
+            if !self.is_fetched(id, input) {
                 self.on_device(source, id); // it may have had to leave meanwhile
             }
         }
@@ -300,13 +293,10 @@ impl<'a> Planner<'a> {
         let waiting = |n: &NodeId| self.pending.as_ref().is_some_and(|p| p.node == *n);
         let here = |(i, source): (usize, &NodeId)| {
             let State { residency, placement } = self.state(*source);
-            let enough = match (placement, node.op.access(i)) {
+            let enough = match (placement, needed(node.op.access(i))) {
                 (Placement::Replicated, _) => true,
-                (Placement::Strips(have), Access::Rows { reach, wrap }) => {
-                    let need = Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 };
-                    let asked = self.asked[id.0];
-                    let deeper = Halo { up: need.up + asked.up, down: need.down + asked.down, ..need };
-                    let now = if self.filtered[source.0].covers(deeper) { deeper } else { need };
+                (Placement::Strips(have), Some(need)) => {
+                    let now = self.wanted(*source, need, self.asked[id.0]);
                     have.covers(now) && self.readers(*source, id).0.is_empty()
                 }
                 _ => false,
@@ -374,7 +364,7 @@ impl<'a> Planner<'a> {
     /// Whether a transfer of `source` goes from device to device: the devices are connected, and there is room for the
     /// image, for what the transfer leaves beside it (`bytes`) and for its packed messages. If so, the image is on the
     /// device and the room is there.
-    fn between_devices(&mut self, source: NodeId, reader: NodeId, bytes: usize, sent: Action) -> bool {
+    pub(super) fn between_devices(&mut self, source: NodeId, reader: NodeId, bytes: usize, sent: Action) -> bool {
         if !self.setting.direct || self.setting.unified || self.naive() {
             return false;
         }
@@ -388,7 +378,7 @@ impl<'a> Planner<'a> {
     }
 
     /// An upper bound of the bytes of packed messages on a rank.
-    fn scratch(&self, source: NodeId, sent: Action) -> usize {
+    pub(super) fn scratch(&self, source: NodeId, sent: Action) -> usize {
         if self.ledger.is_none() {
             return 0;
         }
@@ -497,20 +487,6 @@ impl<'a> Planner<'a> {
             consumer.op.footprint(temp.input, computed, consumer.shape, shape).len()
         });
         held.max().unwrap_or_default() * shape.width * shape.channels * self.graph.node(node).dtype.size()
-    }
-
-    /// Makes the borders of a distributed image valid to at least `need`; then to the widest depth anybody will ask for.
-    fn borders(&mut self, source: NodeId, need: Halo, reader: NodeId) {
-        if let Placement::Strips(have) = self.state(source).placement
-            && !have.covers(need)
-        {
-            let halo = self.asked[source.0].max(need);
-            let why = format!("{} reads {need} rows beyond the strip, {have} are valid", self.label(reader));
-            let sent = Action::Exchange { node: source, halo, direct: true };
-            let direct = self.between_devices(source, reader, 0, sent);
-            self.step(Action::Exchange { node: source, halo, direct }, why);
-            self.event(source, Event::Exchanged(halo));
-        }
     }
 
     fn on_device(&mut self, source: NodeId, reader: NodeId) {

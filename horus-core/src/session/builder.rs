@@ -36,6 +36,7 @@ pub struct SessionBuilder {
     max_pending: usize,
     max_pinned: usize,
     host_memory: usize,
+    overlap: bool,
 }
 
 impl SessionBuilder {
@@ -53,6 +54,7 @@ impl SessionBuilder {
             max_pending: MAX_PENDING,
             max_pinned: MAX_PINNED,
             host_memory: usize::MAX,
+            overlap: false,
         }
     }
 
@@ -111,6 +113,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Computes the rows of a strip that need no others while its borders travel, where the strip is tall enough to gain
+    /// (default: no; all ranks must ask for it, or none does). Results and messages do not depend on it.
+    pub fn overlap(mut self, on: bool) -> Self {
+        self.overlap = on;
+        self
+    }
+
     /// Evaluates without being asked once so many operations are recorded, or so many bytes of images are alive only
     /// because recorded operations read them.
     pub fn flush_limits(mut self, operations: usize, bytes: usize) -> Self {
@@ -132,6 +141,7 @@ impl SessionBuilder {
             Some(w) => return Err(Error::Config(format!("{} weights given for {ranks} ranks", w.len()))),
         };
         let direct = guarded(&*self.comm, "opening a session", || meet(&*self.device, &*self.comm))?;
+        let overlap = agreed_overlap(&*self.comm, self.overlap)?;
         let capacity = agreed_capacity(&*self.comm, self.device.capacity())?;
         let state = Mutable {
             program: Program::default(),
@@ -144,6 +154,7 @@ impl SessionBuilder {
         };
         Ok(Session(Arc::new(Inner {
             direct,
+            overlap,
             device: self.device,
             comm: self.comm,
             mode: self.mode,
@@ -159,6 +170,12 @@ impl SessionBuilder {
             state: Mutex::new(state),
         })))
     }
+}
+
+/// Whether all ranks are to compute while borders travel: ranks must make the same plan.
+fn agreed_overlap(comm: &dyn Communicator, mine: bool) -> Result<bool> {
+    let all = comm.gather(u64::from(mine)).map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    Ok(all.into_iter().all(|wanted| wanted == 1))
 }
 
 /// The memory of the smallest device: ranks must make the same plan, so all count on that much.

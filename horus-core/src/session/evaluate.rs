@@ -32,11 +32,8 @@ impl Session {
         let mut wants = vec![Want::Root];
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
-        let unified = self.0.device.memory() == MemoryKind::Unified;
-        let partition = Partition::equal(ranks);
-        let setting =
-            Setting { partition, unified, direct: self.0.direct, mode: self.0.mode, capacity: self.0.capacity };
-        let residency = if unified { Residency::Both } else { Residency::Host };
+        let setting = self.setting(Partition::equal(ranks));
+        let residency = if setting.unified { Residency::Both } else { Residency::Host };
         let with = |fuse: bool| {
             let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
             let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
@@ -136,10 +133,15 @@ impl Session {
         Ok(delivered.collect())
     }
 
-    fn plan(&self, state: &mut Mutable, graph: Graph<Op>, wants: &[Want], disposable: &[ValueId]) -> Result<Plan> {
+    /// What plans for these strips are made for.
+    fn setting(&self, partition: Partition) -> Setting {
         let unified = self.0.device.memory() == MemoryKind::Unified;
-        let Inner { direct, capacity, mode, .. } = *self.0;
-        let setting = Setting { partition: self.0.partition.clone(), unified, direct, mode, capacity };
+        let Inner { direct, overlap, capacity, mode, .. } = *self.0;
+        Setting { partition, unified, direct, overlap, mode, capacity }
+    }
+
+    fn plan(&self, state: &mut Mutable, graph: Graph<Op>, wants: &[Want], disposable: &[ValueId]) -> Result<Plan> {
+        let setting = self.setting(self.0.partition.clone());
         let images = &state.images;
         let make = |graph: Graph<Kernel>, setting: &Setting| {
             let sources: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
@@ -168,7 +170,7 @@ impl Session {
                     explain(pass, graph);
                 }
             });
-            if capacity.is_some() {
+            if setting.capacity.is_some() {
                 add_bystanders(&mut kernels, images);
             }
             make(kernels, &setting)

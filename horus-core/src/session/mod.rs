@@ -69,6 +69,8 @@ struct Inner {
     comm: Arc<dyn Communicator>,
     /// Whether the devices of the ranks exchange memory without the host.
     direct: bool,
+    /// Whether launches compute what they can while border rows travel.
+    overlap: bool,
     mode: Mode,
     partition: Partition,
     /// Bytes of device memory that plans count on.

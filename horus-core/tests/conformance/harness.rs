@@ -12,10 +12,11 @@ use horus_core::dtype::{DType, Pixel, Scalar};
 use horus_core::execute::{Context, Stored, execute};
 use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::kernel::Kernel;
+use horus_core::movement::Load;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::partition::Partition;
-use horus_core::plan::{Mode, Setting, Want, plan};
+use horus_core::plan::{Mode, Plan, Setting, Want, plan};
 use horus_core::reference::{self, Image};
 use horus_core::shape::{Shape, Window};
 use horus_core::state::{Placement, Residency, State};
@@ -105,6 +106,8 @@ pub(crate) struct Place {
     pub(crate) separate: bool,
     /// Whether the devices of the ranks exchange memory without the host.
     pub(crate) direct: bool,
+    /// Whether launches compute what they can while border rows travel.
+    pub(crate) overlap: bool,
     /// Whether sources start on rank 0 alone.
     pub(crate) from_root: bool,
 }
@@ -129,25 +132,50 @@ pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) 
 }
 
 fn on_device(program: &Program, place: Place, comm: &dyn Communicator, device: &dyn Device) -> Vec<Image> {
-    let unified = device.memory() == MemoryKind::Unified;
+    connect(place, comm, device);
+    let plan = planned(program, place, Partition::equal(place.ranks));
+    verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+    carry_out(program, &plan, comm, device).0
+}
+
+/// Connects the devices of all ranks where the place says so.
+pub(crate) fn connect(place: Place, comm: &dyn Communicator, device: &dyn Device) {
     let addresses = comm.gather(device.address()).unwrap();
-    let direct = place.direct && place.ranks > 1 && device.connect(comm, &addresses).unwrap();
-    assert_eq!(direct, place.direct && place.ranks > 1, "devices are connected where the place says so");
-    let partition = Partition::equal(place.ranks);
-    let setting = Setting { partition, unified, direct, mode: place.mode, capacity: None };
-    let kernels = optimize(program.graph.clone(), place.mode == Mode::Fused, &mut |_, _| ());
-    let at_root = place.from_root && place.ranks > 1;
+    let wanted = place.direct && place.ranks > 1;
+    assert_eq!(wanted && device.connect(comm, &addresses).unwrap(), wanted, "devices are connected at {place:?}");
+}
+
+/// The plan of a program.
+pub(crate) fn planned(program: &Program, place: Place, partition: Partition) -> Plan {
+    planned_within(program, place, partition, None)
+}
+
+/// The plan of a program on devices of so many bytes.
+pub(crate) fn planned_within(program: &Program, place: Place, partition: Partition, capacity: Option<usize>) -> Plan {
+    let Place { ranks, mode, separate, direct, overlap, from_root } = place;
+    let setting = Setting { partition, unified: !separate, direct: direct && ranks > 1, overlap, mode, capacity };
+    let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &mut |_, _| ());
     let state = State {
-        residency: if unified { Residency::Both } else { Residency::Host },
-        placement: if at_root { Placement::Root } else { Placement::Replicated },
+        residency: if separate { Residency::Host } else { Residency::Both },
+        placement: if from_root && ranks > 1 { Placement::Root } else { Placement::Replicated },
     };
     let wants = vec![Want::Everyone; kernels.roots.len()];
-    let plan = plan(kernels, &wants, &setting, |_| state, |_| true);
-    verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
-    let images = plan.graph.nodes.iter().map(|n| {
-        let Kernel::Source(v) = n.op else { return None };
+    plan(kernels, &wants, &setting, |_| state, |_| true)
+}
+
+/// Executes a plan on one rank: the program's roots, and what the rank sent.
+pub(crate) fn carry_out(
+    program: &Program,
+    plan: &Plan,
+    comm: &dyn Communicator,
+    device: &dyn Device,
+) -> (Vec<Image>, Load) {
+    let unified = device.memory() == MemoryKind::Unified;
+    assert_eq!(unified, plan.setting.unified, "the plan is for this device");
+    let images = plan.graph.nodes.iter().zip(&plan.initial).map(|(n, state)| {
+        let (Kernel::Source(v), Some(state)) = (&n.op, *state) else { return None };
         let given = &program.sources[v.0 as usize];
-        let here = !at_root || comm.rank() == 0;
+        let here = state.placement != Placement::Root || comm.rank() == 0;
         let window = if here { Window::whole(n.shape.height) } else { Window::new(0, 0) };
         let host = HostBuffer::from_slice(if here { given.bytes() } else { &[] });
         let geometry = Geometry { shape: n.shape, dtype: n.dtype, window };
@@ -161,16 +189,13 @@ fn on_device(program: &Program, place: Place, comm: &dyn Communicator, device: &
         observer: &|_, _, _| (),
         trace: &mut Trace::new(comm.rank(), false),
     };
-    let outcome = execute(&plan, images.collect(), context).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+    let outcome = execute(plan, images.collect(), context).unwrap_or_else(|e| panic!("{e}\n{plan}"));
     let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered;
-    plan.graph
-        .roots
-        .iter()
-        .map(|r| {
-            let n = plan.graph.node(*r);
-            dispatch!(n.dtype, T => Image::new::<T>(n.shape, delivered[r].as_slice::<T>().to_vec()))
-        })
-        .collect()
+    let image = |r: &NodeId| {
+        let n = plan.graph.node(*r);
+        dispatch!(n.dtype, T => Image::new::<T>(n.shape, delivered[r].as_slice::<T>().to_vec()))
+    };
+    (plan.graph.roots.iter().map(image).collect(), outcome.moved)
 }
 
 /// Compares the program's roots at `places` with the reference, bit by bit.

@@ -40,7 +40,7 @@ impl Place {
                         continue;
                     }
                     let from_root = (ranks + usize::from(separate && !direct)) % 2 == 0;
-                    out.push(Place { ranks, mode, separate, direct, from_root });
+                    out.push(Place { ranks, mode, separate, direct, overlap: mode == Mode::Fused, from_root });
                 }
             }
         }
@@ -50,12 +50,12 @@ impl Place {
     /// A few places that differ in everything.
     pub(crate) fn some() -> Vec<Place> {
         vec![
-            Place { ranks: 1, mode: Mode::Fused, separate: false, direct: false, from_root: false },
-            Place { ranks: 1, mode: Mode::Lazy, separate: true, direct: false, from_root: false },
-            Place { ranks: 3, mode: Mode::Fused, separate: true, direct: false, from_root: true },
-            Place { ranks: 2, mode: Mode::Naive, separate: false, direct: false, from_root: true },
-            Place { ranks: 4, mode: Mode::Fused, separate: true, direct: true, from_root: true },
-            Place { ranks: 5, mode: Mode::Lazy, separate: false, direct: false, from_root: false },
+            Place { ranks: 1, mode: Mode::Fused, separate: false, direct: false, overlap: false, from_root: false },
+            Place { ranks: 1, mode: Mode::Lazy, separate: true, direct: false, overlap: false, from_root: false },
+            Place { ranks: 3, mode: Mode::Fused, separate: true, direct: false, overlap: false, from_root: true },
+            Place { ranks: 2, mode: Mode::Naive, separate: false, direct: false, overlap: false, from_root: true },
+            Place { ranks: 4, mode: Mode::Fused, separate: true, direct: true, overlap: true, from_root: true },
+            Place { ranks: 5, mode: Mode::Lazy, separate: false, direct: false, overlap: true, from_root: false },
         ]
     }
 }

@@ -310,6 +310,17 @@ fn filters() -> Vec<Case> {
     all.push(strip("wrapped rows", correlate(5, 5, f, Border::Wrap), Window::new(-2, 12), Window::new(0, 10)));
     all.push(strip("separable of a strip", separable(9, f, b), Window::new(16, 54), Window::new(20, 50)));
     all.push(strip("wrapped separable", separable(9, f, Border::Wrap), Window::new(60, 74), Window::new(64, 70)));
+    // Parts of a strip: the output has rows around them that must stay as they are.
+    for (name, kernel) in
+        [("correlate", correlate(7, 7, f, b)), ("separable", separable(9, f, b)), ("convrot", convrot(3, 19, false))]
+    {
+        for (part, rows) in [("interior", (29, 41)), ("upper edge", (20, 29)), ("lower edge", (41, 50))] {
+            let all_rows = Window::new(11, 59);
+            let mut c = strip(&format!("{part} of {name}"), kernel.clone(), all_rows, Window::new(rows.0, rows.1));
+            c.output.window = all_rows;
+            all.push(c);
+        }
+    }
     let detectors = [
         ("convrot", convrot(3, 19, false)),
         ("convrot nested", convrot(2, 11, true)),

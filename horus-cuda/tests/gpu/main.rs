@@ -36,16 +36,19 @@ pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> 
 
 impl Place {
     pub(crate) fn all() -> Vec<Place> {
-        let place = |ranks, mode| Place { ranks, mode, separate: true, direct: false, from_root: ranks == 3 };
+        let place = |ranks, mode| {
+            let overlap = mode == Mode::Fused;
+            Place { ranks, mode, separate: true, direct: false, overlap, from_root: ranks == 3 }
+        };
         [1, 2, 3].into_iter().flat_map(|n| [Mode::Naive, Mode::Lazy, Mode::Fused].map(|m| place(n, m))).collect()
     }
 
     /// A few places that differ in everything.
     pub(crate) fn some() -> Vec<Place> {
         vec![
-            Place { ranks: 1, mode: Mode::Fused, separate: true, direct: false, from_root: false },
-            Place { ranks: 1, mode: Mode::Naive, separate: true, direct: false, from_root: false },
-            Place { ranks: 3, mode: Mode::Lazy, separate: true, direct: false, from_root: true },
+            Place { ranks: 1, mode: Mode::Fused, separate: true, direct: false, overlap: true, from_root: false },
+            Place { ranks: 1, mode: Mode::Naive, separate: true, direct: false, overlap: true, from_root: false },
+            Place { ranks: 3, mode: Mode::Lazy, separate: true, direct: false, overlap: true, from_root: true },
         ]
     }
 }

@@ -1,6 +1,7 @@
 //! What the ranks of each job do.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::comm::{Alone, Communicator};
 use horus_core::cpu::device::CpuDevice;
@@ -59,6 +60,14 @@ pub(crate) fn messages(comm: MpiComm) -> Outcome {
             let mut receives: Vec<_> = into.iter_mut().map(|(from, b)| (*from, &mut b[..])).collect();
             comm.exchange(&sends, &mut receives).map_err(text)?;
             into.iter().for_each(|(from, b)| assert_eq!(*b, bytes(*from, me, n)));
+            // Begun one after the other and finished in the other order, a call of all ranks between.
+            let empty = |n: usize| others().map(|from| (from, vec![0; n])).collect::<Vec<_>>();
+            let filled = |n: usize| others().map(|from| (from, bytes(from, me, n))).collect::<Vec<_>>();
+            let first = comm.begin(out.clone(), empty(n)).map_err(text)?;
+            let second = comm.begin(others().map(|to| (to, bytes(me, to, 2 * n))).collect(), empty(2 * n));
+            assert_eq!(comm.gather(me as u64).map_err(text)?.len(), size);
+            assert_eq!(second.and_then(horus_core::comm::Begun::finish).map_err(text)?, filled(2 * n));
+            assert_eq!(first.finish().map_err(text)?, filled(n));
             for root in 0..size {
                 let mut word = if me == root { bytes(root, 0, n) } else { vec![1, 2, 3] };
                 comm.broadcast(root, &mut word).map_err(text)?;
@@ -99,6 +108,7 @@ pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
             mode,
             separate: seed % 2 == 0,
             direct: seed % 4 == 0 && comm.size() > 1,
+            overlap: seed % 3 > 0,
             from_root: seed % 4 < 2,
         };
         let got = on_rank(&p, place, &comm);
@@ -161,6 +171,38 @@ pub(crate) fn weights(comm: MpiComm) -> Outcome {
         results.push((sum.to_bits(), pixels.iter().map(|p| p.to_bits()).collect::<Vec<_>>()));
     }
     assert!(results.iter().all(|r| *r == results[0]));
+    Ok(())
+}
+
+/// Launches that are computed in parts while borders travel: the bits and the messages of whole ones, also where rank 0
+/// alone has no rows, and none in parts if one rank does not ask for it.
+pub(crate) fn parts(comm: MpiComm) -> Outcome {
+    let (size, comm) = (comm.size(), Arc::new(comm));
+    let run = |overlap: bool, weights: Vec<f64>| -> Result<_, String> {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let counter = begun.clone();
+        let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap()))
+            .communicator(comm.clone())
+            .overlap(overlap)
+            .weights(weights)
+            .explain(move |plan| {
+                counter.fetch_add(plan.matches("begin ").count(), Ordering::Relaxed);
+            })
+            .build()
+            .map_err(text)?;
+        let worms = Image::<f32>::worms(&session, 400, 3000).map_err(text)?;
+        // Messages of 60 kB and more: some wait for the other rank, some do not.
+        let smooth = (0..6).try_fold(worms, |i, _| i.gauss_xy(2.0, 1.0, 0, 1)).map_err(text)?;
+        let pixels: Vec<u32> = smooth.to_vec().map_err(text)?.iter().map(|p| p.to_bits()).collect();
+        Ok((pixels, session.stats().sent, begun.load(Ordering::Relaxed)))
+    };
+    for weights in [vec![1.0; size], (0..size).map(|r| r as f64).collect()] {
+        let (whole, parts) = (run(false, weights.clone())?, run(true, weights.clone())?);
+        assert!(whole.0 == parts.0, "the bits differ");
+        assert_eq!(whole.1, parts.1, "what is sent differs");
+        assert!(whole.2 == 0 && parts.2 > 3, "{} exchanges were begun", parts.2);
+        assert_eq!(run(comm.rank() > 0, weights)?.2, 0, "rank 0 did not ask for it");
+    }
     Ok(())
 }
 

@@ -1,22 +1,26 @@
 //! The executor: carries out the steps of a plan on this rank, and decides nothing.
 
+mod borders;
+mod launch;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::buffer::{HostBuffer, Pool};
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Input, Launch, Memory, MemoryKind, Piece};
+use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::direct::{self, Arriving};
 use crate::error::{DeviceError, Error, Result};
 use crate::graph::NodeId;
-use crate::kernel::Kernel;
 use crate::movement::{BLOCK, Load, Movement, Need, movement, rows_of, with_room};
 use crate::plan::{Action, Plan, Rows, Temp};
 use crate::shape::Window;
 use crate::state::{Halo, Placement, Residency, State};
 use crate::trace::Trace;
 use crate::transfer::redistribute;
+
+use self::borders::Borders;
 
 /// An image in this rank's memory.
 #[derive(Debug)]
@@ -77,6 +81,7 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         unified,
         images,
         temps: HashMap::new(),
+        borders: HashMap::new(),
         delivered: HashMap::new(),
         moved: Load::default(),
     };
@@ -106,6 +111,8 @@ struct Run<'a> {
     unified: bool,
     images: Vec<Option<Stored>>,
     temps: HashMap<Temp, Fetched>,
+    /// Borders under way, by image.
+    borders: HashMap<NodeId, Borders<'a>>,
     delivered: HashMap<NodeId, HostBuffer>,
     moved: Load,
 }
@@ -131,10 +138,14 @@ impl Run<'_> {
             }
             Action::Scatter { node, room, direct } => self.scatter(action, node, room, direct),
             Action::Replicate { node, direct } => self.replicate(action, node, direct),
-            Action::Exchange { node, halo, direct: true } => self.exchange_directly(action, node, halo),
-            Action::Exchange { node, halo, direct: false } => self.exchange(action, node, halo),
+            Action::Exchange { node, halo, direct } => {
+                self.begin_exchange(action, node, halo, direct)?;
+                self.finish_exchange(node)
+            }
+            Action::Begin { node, halo, direct } => self.begin_exchange(action, node, halo, direct),
+            Action::Finish(n) => self.finish_exchange(n),
             Action::Fetch { node, temp, rows, direct } => self.fetch(action, node, temp, rows, direct),
-            Action::Launch { node, rows, room } => self.launch(node, rows, room),
+            Action::Launch { node, rows, room, part } => self.launch(node, rows, room, part),
             Action::Sum(n) => self.sum(n),
             Action::Gather(n) => {
                 let whole = self.collected(action, n)?;
@@ -339,26 +350,6 @@ impl Run<'_> {
         self.place(n, window, Some(host))
     }
 
-    /// Brings the borders of an image up to date from device to device.
-    fn exchange_directly(&mut self, action: Action, n: NodeId, halo: Halo) -> Result<()> {
-        let height = self.plan.graph.node(n).shape.height;
-        let strip = self.strip(self.rank(), height);
-        if let Some(image) = &mut self.images[n.0] {
-            image.host = None; // its borders will be stale
-        }
-        self.make_room(n, strip, with_room(strip, halo, height))?;
-        let movement = self.movement(action, n)?;
-        let label = self.label("border exchange", n);
-        let (device, comm) = (self.cx.device, self.cx.comm);
-        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
-        let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
-        let sent = direct::redistribute(device, comm, &movement, None, (memory, image.geometry));
-        let sent = sent.map_err(self.failed(label))?;
-        self.count(sent);
-        self.set_placement(n, Placement::Strips(halo));
-        Ok(())
-    }
-
     /// The whole image on rank 0.
     fn collected(&mut self, action: Action, n: NodeId) -> Result<Option<HostBuffer>> {
         let root = self.rank() == 0;
@@ -371,77 +362,6 @@ impl Run<'_> {
         if let Some(image) = &mut self.images[n.0] {
             image.state.placement = placement;
         }
-    }
-
-    fn exchange(&mut self, action: Action, n: NodeId, halo: Halo) -> Result<()> {
-        let height = self.plan.graph.node(n).shape.height;
-        let strip = self.strip(self.rank(), height);
-        self.make_room(n, strip, with_room(strip, halo, height))?;
-        let movement = self.movement(action, n)?;
-        let geometry = self.geometry(n)?;
-        let label = self.label("border exchange", n);
-        let rank = self.rank();
-        // Rows are collected first: the image itself is read while they travel.
-        let mut arrived: Vec<(std::ops::Range<usize>, Vec<u8>)> = Vec::new();
-        let result = redistribute::<Transfer>(
-            self.cx.comm,
-            &movement,
-            |c, need, out| Ok(self.read(n, c, need, out)?),
-            |c, need, rows| {
-                let at = Window::new(need.at, need.at + need.rows.len().cast_signed());
-                arrived.push((geometry.row_bytes(c, at), rows.to_vec()));
-                Ok(())
-            },
-        );
-        self.count(result.map_err(|e| e.during(rank, &label))?);
-        let device = self.cx.device;
-        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
-        let on_device = !self.unified && image.device.is_some();
-        for (to, bytes) in arrived {
-            match (&mut image.device, &mut image.host) {
-                (Some(memory), _) if on_device => device
-                    .write(&bytes, memory, to.start)
-                    .map_err(|source| Error::Device { op: label.clone(), device: device.name(), source })?,
-                (Some(Memory::Host(host)), _) | (_, Some(host)) => host.bytes_mut()[to].copy_from_slice(&bytes),
-                _ => return Err(missing(n)),
-            }
-        }
-        if on_device {
-            image.host = None; // its borders are stale now
-        }
-        self.set_placement(n, Placement::Strips(halo));
-        Ok(())
-    }
-
-    /// Gives the local buffers of an image room for `window`.
-    fn make_room(&mut self, n: NodeId, strip: Window, window: Window) -> Result<()> {
-        let old = self.geometry(n)?;
-        if old.window.covers(window) {
-            return Ok(());
-        }
-        let new = Geometry { window: old.window.union(window), ..old };
-        let rows =
-            |c| Piece::run(old.row_bytes(c, strip).start, new.row_bytes(c, strip).start, old.row_bytes(c, strip).len());
-        let pieces: Vec<Piece> = (0..old.shape.channels).map(rows).collect();
-        let label = self.label("enlarging the borders", n);
-        let mut memory = None;
-        if let Some(device) = &self.image(n)?.device {
-            let mut larger = self.allocate(&label, new.bytes())?;
-            self.cx.device.copy(device, &mut larger, &pieces).map_err(self.failed(&label))?;
-            memory = Some(larger);
-        }
-        let mut copied = None;
-        if let Some(host) = &self.image(n)?.host {
-            let mut larger = self.host_memory(&label, new.bytes())?;
-            for p in &pieces {
-                larger.bytes_mut()[p.to..p.to + p.bytes].copy_from_slice(&host.bytes()[p.from..p.from + p.bytes]);
-            }
-            copied = Some(larger);
-        }
-        if let Some(image) = &mut self.images[n.0] {
-            (image.geometry, image.device, image.host) = (new, memory, copied);
-        }
-        Ok(())
     }
 
     fn fetch(&mut self, action: Action, n: NodeId, temp: Temp, rows: Rows, direct: bool) -> Result<()> {
@@ -491,54 +411,6 @@ impl Run<'_> {
     /// The rows of node `n` that this rank computes (for a histogram, the rows it counts).
     fn rows_of(&self, n: NodeId, rows: Rows) -> Window {
         rows_of(&self.plan.graph, &self.plan.setting.partition, n, self.rank(), rows)
-    }
-
-    fn launch(&mut self, n: NodeId, which: Rows, room: Halo) -> Result<()> {
-        let plan = self.plan;
-        let node = plan.graph.node(n);
-        let label = node.op.name();
-        let rows = self.rows_of(n, which);
-        let window = match which {
-            Rows::All => Window::whole(node.shape.height),
-            Rows::Strip(extend) => {
-                with_room(self.strip(self.rank(), node.shape.height), room.max(extend), node.shape.height)
-            }
-        };
-        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
-        let device = self.cx.device;
-        for input in 0..node.inputs.len() {
-            if let Some(fetched) = self.temps.get_mut(&Temp { consumer: n, input })
-                && let Some(arriving) = fetched.arriving.take()
-            {
-                let arrived = arriving.finish(device, &mut fetched.memory);
-                arrived.map_err(self.failed(self.label("footprint", node.inputs[input])))?;
-            }
-        }
-        let mut output = self.allocate(&label, geometry.bytes())?;
-        let mut inputs = Vec::with_capacity(node.inputs.len());
-        for (i, source) in node.inputs.iter().enumerate() {
-            let input = match self.temps.get(&Temp { consumer: n, input: i }) {
-                Some(fetched) => Input { memory: &fetched.memory, geometry: fetched.geometry },
-                None => {
-                    let image = self.image(*source)?;
-                    let memory = image.device.as_ref().ok_or_else(|| missing(*source))?;
-                    Input { memory, geometry: image.geometry }
-                }
-            };
-            inputs.push(input);
-        }
-        if !rows.is_empty() || matches!(node.op, Kernel::Histogram { .. }) {
-            let launch = Launch { kernel: &node.op, inputs: &inputs, output: &mut output, geometry, rows };
-            self.cx.device.launch(launch).map_err(|source| Error::Device {
-                op: format!("{label} (recorded at {})", node.site),
-                device: self.cx.device.name(),
-                source,
-            })?;
-        }
-        self.temps.retain(|t, _| t.consumer != n);
-        let state = State { residency: Residency::Device, placement: which.placement() };
-        self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(output) });
-        Ok(())
     }
 
     fn sum(&mut self, n: NodeId) -> Result<()> {

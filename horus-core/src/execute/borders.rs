@@ -1,0 +1,157 @@
+//! Border rows: exchanges begun and finished, and the room that the rows take.
+
+use super::{Run, Stored, Transfer, missing};
+use crate::buffer::HostBuffer;
+use crate::device::{Device, Geometry, Memory, Piece};
+use crate::error::{DeviceError, Error, Result};
+use crate::graph::NodeId;
+use crate::movement::{Movement, Need, with_room};
+use crate::plan::Action;
+use crate::shape::Window;
+use crate::state::{Halo, Placement};
+use crate::{direct, transfer};
+
+/// Border rows under way.
+pub(super) enum Borders<'a> {
+    /// From device to device.
+    Direct(direct::Arriving),
+    /// Through the host.
+    Host(transfer::Arriving<'a>),
+}
+
+/// Where rows that travelled through the host are stored.
+enum Target<'a> {
+    Device(&'a dyn Device, &'a mut Memory),
+    Host(&'a mut HostBuffer),
+}
+
+impl Target<'_> {
+    fn store(&mut self, rows: &[u8], at: usize) -> Result<(), DeviceError> {
+        match self {
+            Target::Device(device, memory) => device.write(rows, memory, at),
+            Target::Host(host) => {
+                host.bytes_mut()[at..at + rows.len()].copy_from_slice(rows);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Sends the border rows that others need. Those that this rank needs are there after [`Run::finish_exchange`].
+    pub(super) fn begin_exchange(&mut self, action: Action, n: NodeId, halo: Halo, direct: bool) -> Result<()> {
+        let height = self.plan.graph.node(n).shape.height;
+        let strip = self.strip(self.rank(), height);
+        if direct && let Some(image) = &mut self.images[n.0] {
+            image.host = None; // its borders will be stale
+        }
+        self.make_room(n, strip, with_room(strip, halo, height))?;
+        let movement = self.movement(action, n)?;
+        if direct {
+            self.send_directly(n, &movement)?
+        } else {
+            self.send_by_host(n, movement)?
+        }
+        self.set_placement(n, Placement::Strips(halo));
+        Ok(())
+    }
+
+    fn send_directly(&mut self, n: NodeId, movement: &Movement) -> Result<()> {
+        let (device, comm) = (self.cx.device, self.cx.comm);
+        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
+        let arriving = direct::order(device, comm, movement, None, (memory, image.geometry));
+        let arriving = arriving.map_err(self.failed(self.label("border exchange", n)))?;
+        self.count(arriving.sent);
+        self.borders.insert(n, Borders::Direct(arriving));
+        Ok(())
+    }
+
+    fn send_by_host(&mut self, n: NodeId, movement: Movement) -> Result<()> {
+        let (rank, comm) = (self.rank(), self.cx.comm);
+        let awaited = movement.needs[rank].clone();
+        let arriving = transfer::order::<Transfer>(comm, movement, |c, need, out| Ok(self.read(n, c, need, out)?));
+        let arriving = arriving.map_err(|e| e.during(rank, &self.label("border exchange", n)))?;
+        if cfg!(debug_assertions) {
+            self.poison(n, &awaited);
+        }
+        self.count(arriving.sent);
+        self.borders.insert(n, Borders::Host(arriving));
+        Ok(())
+    }
+
+    /// Makes rows in host memory that are under way no numbers, where nobody may look.
+    fn poison(&mut self, n: NodeId, awaited: &[Need]) {
+        let Some(Stored { geometry, device: Some(Memory::Host(host)), .. }) = &mut self.images[n.0] else { return };
+        for need in awaited {
+            let rows = Window::new(need.at, need.at + need.rows.len().cast_signed());
+            (0..geometry.shape.channels).for_each(|c| host.bytes_mut()[geometry.row_bytes(c, rows)].fill(0xff));
+        }
+    }
+
+    /// Waits for border rows, and stores them around the strip.
+    pub(super) fn finish_exchange(&mut self, n: NodeId) -> Result<()> {
+        let (label, rank) = (self.label("border exchange", n), self.rank());
+        let (device, unified) = (self.cx.device, self.unified);
+        let borders = self.borders.remove(&n).ok_or_else(|| missing(n))?;
+        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        match borders {
+            Borders::Direct(arriving) => {
+                let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
+                let arrived = arriving.finish(device, memory);
+                arrived.map_err(self.failed(label))?;
+            }
+            Borders::Host(arriving) => {
+                // Rows arrive on the side that computes next, if it was valid.
+                let mut target = match (&mut image.device, &mut image.host) {
+                    (Some(memory), host) if !unified => {
+                        *host = None; // its borders are stale now
+                        Target::Device(device, memory)
+                    }
+                    (Some(Memory::Host(host)), _) | (_, Some(host)) => Target::Host(host),
+                    _ => return Err(missing(n)),
+                };
+                let geometry = image.geometry;
+                let stored = arriving.finish::<Transfer>(|c, need, rows| {
+                    let at = Window::new(need.at, need.at + need.rows.len().cast_signed());
+                    let to = geometry.row_bytes(c, at).start;
+                    let failed = |source| Error::Device { op: label.clone(), device: device.name(), source };
+                    Ok(target.store(rows, to).map_err(failed)?)
+                });
+                stored.map_err(|e| e.during(rank, &label))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the local buffers of an image room for `window`.
+    fn make_room(&mut self, n: NodeId, strip: Window, window: Window) -> Result<()> {
+        let old = self.geometry(n)?;
+        if old.window.covers(window) {
+            return Ok(());
+        }
+        let new = Geometry { window: old.window.union(window), ..old };
+        let rows =
+            |c| Piece::run(old.row_bytes(c, strip).start, new.row_bytes(c, strip).start, old.row_bytes(c, strip).len());
+        let pieces: Vec<Piece> = (0..old.shape.channels).map(rows).collect();
+        let label = self.label("enlarging the borders", n);
+        let mut memory = None;
+        if let Some(device) = &self.image(n)?.device {
+            let mut larger = self.allocate(&label, new.bytes())?;
+            self.cx.device.copy(device, &mut larger, &pieces).map_err(self.failed(&label))?;
+            memory = Some(larger);
+        }
+        let mut copied = None;
+        if let Some(host) = &self.image(n)?.host {
+            let mut larger = self.host_memory(&label, new.bytes())?;
+            for p in &pieces {
+                larger.bytes_mut()[p.to..p.to + p.bytes].copy_from_slice(&host.bytes()[p.from..p.from + p.bytes]);
+            }
+            copied = Some(larger);
+        }
+        if let Some(image) = &mut self.images[n.0] {
+            (image.geometry, image.device, image.host) = (new, memory, copied);
+        }
+        Ok(())
+    }
+}

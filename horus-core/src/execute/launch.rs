@@ -1,0 +1,84 @@
+//! Launches, whole and in parts.
+
+use super::{Run, Stored, missing};
+use crate::device::{Geometry, Input, Launch, Memory};
+use crate::error::{Error, Result};
+use crate::graph::NodeId;
+use crate::kernel::Kernel;
+use crate::movement::with_room;
+use crate::plan::{Part, Rows, Temp};
+use crate::shape::Window;
+use crate::state::{Halo, Residency, State};
+
+impl Run<'_> {
+    /// Computes the rows of one part of a launch. The interior leaves the image with its edges open.
+    pub(super) fn launch(&mut self, n: NodeId, which: Rows, room: Halo, part: Part) -> Result<()> {
+        let node = self.plan.graph.node(n);
+        let height = node.shape.height;
+        let window = match which {
+            Rows::All => Window::whole(height),
+            Rows::Strip(extend) => with_room(self.strip(self.rank(), height), room.max(extend), height),
+        };
+        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
+        self.await_footprints(n)?;
+        let mut output = match part {
+            Part::Edges(_) => self.images[n.0].take().and_then(|i| i.device).ok_or_else(|| missing(n))?,
+            _ => self.allocate(&node.op.name(), geometry.bytes())?,
+        };
+        match part {
+            Part::Whole => self.launch_on(n, &mut output, geometry, self.rows_of(n, which))?,
+            _ => {
+                for rows in part.windows(which, &self.plan.setting.partition, self.rank(), height) {
+                    self.launch_on(n, &mut output, geometry, rows)?;
+                }
+            }
+        }
+        if !matches!(part, Part::Interior(_)) {
+            self.temps.retain(|t, _| t.consumer != n);
+        }
+        let state = State { residency: Residency::Device, placement: which.placement() };
+        self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(output) });
+        Ok(())
+    }
+
+    /// Waits for what launch `n` reads of copies made for it.
+    fn await_footprints(&mut self, n: NodeId) -> Result<()> {
+        let (node, device) = (self.plan.graph.node(n), self.cx.device);
+        for input in 0..node.inputs.len() {
+            if let Some(fetched) = self.temps.get_mut(&Temp { consumer: n, input })
+                && let Some(arriving) = fetched.arriving.take()
+            {
+                let arrived = arriving.finish(device, &mut fetched.memory);
+                arrived.map_err(self.failed(self.label("footprint", node.inputs[input])))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Launches the kernel of `n` for `rows`, if there are any.
+    fn launch_on(&self, n: NodeId, output: &mut Memory, geometry: Geometry, rows: Window) -> Result<()> {
+        let node = self.plan.graph.node(n);
+        // Counts are cleared by the launch, also where there is nothing to count.
+        if rows.is_empty() && !matches!(node.op, Kernel::Histogram { .. }) {
+            return Ok(());
+        }
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for (i, source) in node.inputs.iter().enumerate() {
+            let input = match self.temps.get(&Temp { consumer: n, input: i }) {
+                Some(fetched) => Input { memory: &fetched.memory, geometry: fetched.geometry },
+                None => {
+                    let image = self.image(*source)?;
+                    let memory = image.device.as_ref().ok_or_else(|| missing(*source))?;
+                    Input { memory, geometry: image.geometry }
+                }
+            };
+            inputs.push(input);
+        }
+        let launch = Launch { kernel: &node.op, inputs: &inputs, output, geometry, rows };
+        self.cx.device.launch(launch).map_err(|source| Error::Device {
+            op: format!("{} (recorded at {})", node.op.name(), node.site),
+            device: self.cx.device.name(),
+            source,
+        })
+    }
+}

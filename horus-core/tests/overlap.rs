@@ -1,0 +1,326 @@
+//! Launches that compute their interior while borders travel: the same bits, the same messages, and plans that are caught
+//! when they are wrong.
+
+#[path = "conformance/harness.rs"]
+#[allow(dead_code, reason = "shared with the conformance tests, which use all of it")]
+mod harness;
+
+use harness::{Place, Program, carry_out, connect, image, planned, planned_within};
+use horus_core::comm::threads::ThreadComm;
+use horus_core::comm::{Alone, Communicator};
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
+use horus_core::dtype::{DType, Scalar};
+use horus_core::forecast::forecast;
+use horus_core::graph::{NodeId, Op};
+use horus_core::movement::{Link, Load};
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::ops::pixel::PixelOp;
+use horus_core::partition::Partition;
+use horus_core::plan::{Action, Mode, Part, Plan};
+use horus_core::reference::{self, Image};
+use horus_core::shape::{Border, Shape};
+use horus_core::simulate::{Log, Simulated};
+use horus_core::state::Halo;
+use horus_core::verify::verify;
+
+/// Calls `f` with the device of a place, and what was asked of it if it is a simulated one.
+fn on_device<R>(place: Place, f: impl FnOnce(&dyn Device, &dyn Fn() -> Log) -> R) -> R {
+    let cpu = CpuDevice::new(Some(1)).unwrap();
+    if !place.separate {
+        return f(&cpu, &Log::default);
+    }
+    let simulated = Simulated::new(cpu, usize::MAX / 2);
+    let simulated = if place.direct { simulated.with_fabric() } else { simulated };
+    let log = simulated.log();
+    f(&simulated, &|| log.get())
+}
+
+fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
+    on_device(place, |device, _| f(device))
+}
+
+/// The ways that borders can go: host memory, devices through the host, from device to device.
+const WAYS: [(bool, bool); 3] = [(false, false), (true, false), (true, true)];
+
+fn place(ranks: usize, (separate, direct): (bool, bool), overlap: bool) -> Place {
+    Place { ranks, mode: Mode::Fused, separate, direct: direct && ranks > 1, overlap, from_root: true }
+}
+
+fn borders() -> [Border; 5] {
+    let constant = Border::Constant(Scalar::F32(2.5));
+    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, constant]
+}
+
+fn taps(n: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 29 % 13) as f64 - 5.0) / 9.0).collect()
+}
+
+/// Filters in turn that reach further up than down, and a pixel operation that is computed on halos.
+fn chain(shape: Shape, border: Border) -> Program {
+    let mut p = Program::default();
+    let a = p.source(image(shape, DType::F32, 3));
+    let b = p.like(Op::Correlate(Filter::dense(5, 3, taps(15)), border), a);
+    let c = p.like(Op::Correlate(Filter::column(taps(4)), border), b);
+    let d = p.pixel_const(PixelOp::Mul, c, &[0.5]);
+    let (row, column) = (Filter::row(taps(5)), Filter::column(taps(3)));
+    let e = p.like(Op::Separable { row, column, border }, d);
+    // Two inputs of one launch, both with borders to come.
+    let f = p.like(Op::Correlate(Filter::dense(3, 3, taps(9)), border), e);
+    let g = p.like(Op::Correlate(Filter::dense(3, 3, taps(9)), border), c);
+    let h = p.pixel(PixelOp::Max, &[f, g]);
+    p.wanted(&[h, d])
+}
+
+/// Filters in turn, nothing else.
+fn filters(rounds: usize, height: usize, border: Border) -> Program {
+    let mut p = Program::default();
+    let mut a = p.source(image(Shape::new(height, 20, 1), DType::F32, 5));
+    for _ in 0..rounds {
+        a = p.like(Op::Correlate(Filter::dense(5, 5, taps(25)), border), a);
+    }
+    p.wanted(&[a])
+}
+
+fn reference(p: &Program) -> Vec<Image> {
+    reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone())
+}
+
+/// What each rank gets from its plan, what it sent, and what its device was asked.
+fn run(p: &Program, place: Place, plan: impl Fn(usize) -> Plan + Sync) -> Vec<(Vec<Image>, Load, Log)> {
+    let on_rank = |comm: &dyn Communicator| {
+        on_device(place, |device, log| {
+            connect(place, comm, device);
+            let (images, sent) = carry_out(p, &plan(comm.rank()), comm, device);
+            (images, sent, log())
+        })
+    };
+    if place.ranks == 1 { vec![on_rank(&Alone)] } else { ThreadComm::run(place.ranks, |comm| on_rank(&comm)) }
+}
+
+fn begun(plan: &Plan) -> usize {
+    plan.steps.iter().filter(|s| matches!(s.action, Action::Begin { .. })).count()
+}
+
+fn texts(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(|s| plan.describe(&s.action).split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn the_interior_is_computed_while_borders_travel() {
+    let p = filters(2, 200, Border::Reflect101);
+    let plan = planned(&p, place(4, (true, true), true), Partition::equal(4));
+    assert_eq!(
+        texts(&plan),
+        [
+            "upload %0 200x20 f32",
+            "scatter %0 200x20 f32, from device to device",
+            "begin exchange of %0 200x20 f32 to depth 2, from device to device",
+            "launch interior of %1 200x20 f32 = correlate 5x5 (%0)",
+            "finish exchange of %0 200x20 f32",
+            "launch edges of %1 200x20 f32 = correlate 5x5 (%0)",
+            "free %0 200x20 f32",
+            "begin exchange of %1 200x20 f32 to depth 2, from device to device",
+            "launch interior of %2 200x20 f32 = correlate 5x5 (%1)",
+            "finish exchange of %1 200x20 f32",
+            "launch edges of %2 200x20 f32 = correlate 5x5 (%1)",
+            "free %1 200x20 f32",
+            "download %2 200x20 f32",
+            "replicate %2 200x20 f32",
+            "deliver %2 200x20 f32",
+        ]
+    );
+    assert_eq!((plan.counts().exchanges, plan.counts().launches), (2, 2), "parts are no launches of their own");
+    // Through the host, a device's first exchange is one of rows that are on the host still.
+    let staged = planned(&p, place(4, (true, false), true), Partition::equal(4));
+    assert_eq!((staged.counts().exchanges, begun(&staged)), (2, 1), "{staged}");
+}
+
+#[test]
+fn nothing_is_divided_where_nobody_gains_or_nobody_asked() {
+    let p = filters(3, 40, Border::Wrap);
+    let plans = |ranks, overlap, mode| {
+        let place = Place { mode, ..place(ranks, (false, false), overlap) };
+        planned(&p, place, Partition::equal(ranks))
+    };
+    assert_eq!(begun(&plans(2, true, Mode::Fused)), 3, "20 rows are 8 times 2");
+    assert_eq!(begun(&plans(3, true, Mode::Fused)), 0, "13 rows are not");
+    for (ranks, overlap, mode) in [(2, false, Mode::Fused), (2, true, Mode::Naive), (1, true, Mode::Fused)] {
+        assert_eq!(begun(&plans(ranks, overlap, mode)), 0);
+    }
+}
+
+#[test]
+fn the_bits_and_the_messages_are_those_of_whole_launches() {
+    for (border, channels) in borders().into_iter().zip([1, 3, 2, 3, 1]) {
+        let p = chain(Shape::new(211, 13, channels), border);
+        let want = reference(&p);
+        for ranks in 1..=5 {
+            for way in WAYS {
+                let plans = [true, false].map(|overlap| {
+                    let plan = planned(&p, place(ranks, way, overlap), Partition::equal(ranks));
+                    verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+                    plan
+                });
+                assert_eq!(begun(&plans[0]) > 1, ranks > 1, "{}", plans[0]);
+                let place = place(ranks, way, true);
+                let [parts, whole] = plans.each_ref().map(|plan| run(&p, place, |_| plan.clone()));
+                for (rank, (parts, whole)) in parts.iter().zip(&whole).enumerate() {
+                    assert!(
+                        parts.0 == want,
+                        "rank {rank} differs from the reference at {place:?}, {border}\n{}",
+                        plans[0]
+                    );
+                    assert_eq!(parts.1, whole.1, "rank {rank} sends the same at {place:?}");
+                    assert_eq!(parts.2.exchanges, whole.2.exchanges);
+                }
+                let told = forecast(&plans[0], Link::default()).total.total;
+                let sent = parts.iter().fold(Load::default(), |a, (_, l, _)| Load {
+                    messages: a.messages + l.messages,
+                    bytes: a.bytes + l.bytes,
+                });
+                assert_eq!(told, sent, "the dry run tells what is sent at {place:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ranks_with_few_rows_or_none_meet_those_that_compute_in_parts() {
+    for weights in [&[3.0, 1.0][..], &[1.0, 0.0, 9.0], &[9.0, 0.0, 0.1, 5.0], &[0.0, 1.0], &[0.05, 8.0, 0.05, 0.0, 2.0]]
+    {
+        let ranks = weights.len();
+        let partition = Partition::weighted(weights).unwrap();
+        for border in borders() {
+            let p = chain(Shape::new(101, 9, 2), border);
+            let want = reference(&p);
+            for way in WAYS {
+                let place = place(ranks, way, true);
+                let plan = planned(&p, place, partition.clone());
+                verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+                assert!(begun(&plan) > 0, "{plan}");
+                for (images, _, _) in run(&p, place, |_| plan.clone()) {
+                    assert!(images == want, "{weights:?} {border} {place:?}\n{plan}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_waits_at_once_meets_one_that_does_not() {
+    let p = chain(Shape::new(130, 9, 2), Border::Wrap);
+    let want = reference(&p);
+    for way in WAYS {
+        let plans = [false, true].map(|overlap| planned(&p, place(3, way, overlap), Partition::equal(3)));
+        assert!(begun(&plans[1]) > 0 && begun(&plans[0]) == 0);
+        for which in 0..8 {
+            let results = run(&p, place(3, way, true), |rank| plans[which >> rank & 1].clone());
+            assert!(results.iter().all(|(images, _, _)| *images == want), "{which:b} {way:?}");
+        }
+    }
+}
+
+/// The plan with an interior that stays less far away from the strip's edges.
+fn with_interior(mut plan: Plan, reach: Halo) -> Plan {
+    for step in &mut plan.steps {
+        if let Action::Launch { part: Part::Interior(r) | Part::Edges(r), .. } = &mut step.action {
+            *r = reach;
+        }
+    }
+    plan
+}
+
+#[test]
+fn an_interior_that_reads_what_is_under_way_is_caught_and_would_be_wrong() {
+    let p = filters(2, 90, Border::Reflect101);
+    let want = reference(&p);
+    for way in WAYS {
+        let place = place(3, way, true);
+        let right = planned(&p, place, Partition::equal(3));
+        assert!(verify(&with_interior(right.clone(), Halo::even(2))).is_ok(), "{right}");
+        for (up, down) in [(1, 2), (2, 1), (0, 0)] {
+            let wrong = with_interior(right.clone(), Halo { up, down, wrap: false });
+            let caught = verify(&wrong).unwrap_err().to_string();
+            assert!(caught.contains("launch     interior") && caught.contains("up to date"), "{caught}");
+            // Host memory is poisoned in debug builds alone.
+            if way.0 || cfg!(debug_assertions) {
+                let results = run(&p, place, |_| wrong.clone());
+                let poisoned = results.iter().all(|(images, _, _)| *images != want);
+                assert!(poisoned, "rows that have not arrived were read, and the result is right at {place:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plan_of_parts_with_a_step_left_out_or_too_early_is_caught() {
+    for way in WAYS {
+        let whole = planned(&filters(3, 100, Border::Wrap), place(3, way, true), Partition::equal(3));
+        verify(&whole).unwrap();
+        for (i, step) in whole.steps.iter().enumerate() {
+            if matches!(step.action, Action::Free(_) | Action::Replicate { .. } | Action::Deliver(_)) {
+                continue;
+            }
+            let mut broken = whole.clone();
+            broken.steps.remove(i);
+            assert!(verify(&broken).is_err(), "leaving out {:?} goes unnoticed\n{whole}", step.action);
+        }
+        for i in (1..whole.steps.len())
+            .filter(|i| matches!(whole.steps[*i].action, Action::Launch { part: Part::Edges(_), .. }))
+        {
+            let mut broken = whole.clone();
+            broken.steps.swap(i - 1, i);
+            let caught = verify(&broken).unwrap_err().to_string();
+            assert!(caught.contains("launch     edges") && caught.contains("up to date"), "{caught}");
+        }
+        let freed = |n: NodeId| whole.steps.iter().position(|s| s.action == Action::Free(n));
+        let finish =
+            whole.steps.iter().position(|s| matches!(s.action, Action::Finish(n) if freed(n).is_some())).unwrap();
+        let Action::Finish(n) = whole.steps[finish].action else { unreachable!() };
+        let mut broken = whole.clone();
+        let free = broken.steps.remove(freed(n).unwrap());
+        broken.steps.insert(finish, free);
+        assert!(verify(&broken).unwrap_err().to_string().contains("still under way"));
+    }
+}
+
+#[test]
+fn messages_under_way_take_room_on_the_device() {
+    // Several planes: their borders are packed, and the packed ones stay until the exchange is finished.
+    let p = chain(Shape::new(120, 16, 3), Border::Reflect101);
+    let (want, image) = (reference(&p), 120 * 16 * 3 * 4);
+    let mut seen = [false; 3];
+    for capacity in (1..=150).map(|i| image * i / 60) {
+        let plan = |overlap| planned_within(&p, place(2, (true, true), overlap), Partition::equal(2), Some(capacity));
+        let (whole, parts) = (plan(false), plan(true));
+        assert_eq!(whole.fits, parts.fits, "{capacity} bytes are enough or not, in parts or not\n{parts}");
+        if !whole.fits {
+            seen[0] = true;
+            continue;
+        }
+        verify(&parts).unwrap();
+        seen[if begun(&parts) < whole.counts().exchanges { 1 } else { 2 }] = true;
+        let results = ThreadComm::run(2, |comm| {
+            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), capacity).with_fabric();
+            connect(place(2, (true, true), true), &comm, &device);
+            carry_out(&p, &parts, &comm, &device).0
+        });
+        assert!(results.iter().all(|images| *images == want), "{capacity} bytes\n{parts}");
+    }
+    assert_eq!(seen, [true; 3], "too little, enough for some exchanges beside launches, enough for all");
+}
+
+#[test]
+fn each_rank_launches_as_many_parts_as_it_has() {
+    let launches = |weights: &[f64], border: Border, way: (bool, bool)| -> Vec<usize> {
+        let (p, place) = (filters(1, 100, border), place(weights.len(), way, true));
+        let plan = planned(&p, place, Partition::weighted(weights).unwrap());
+        assert_eq!(begun(&plan), 1, "{plan}");
+        run(&p, place, |_| plan.clone()).iter().map(|(_, _, log)| log.launches).collect()
+    };
+    let direct = (true, true);
+    assert_eq!(launches(&[1.0; 4], Border::Reflect101, direct), [2, 3, 3, 2], "nothing comes from beyond the image");
+    assert_eq!(launches(&[1.0; 4], Border::Wrap, direct), [3, 3, 3, 3]);
+    assert_eq!(launches(&[1.0, 0.1, 0.0, 1.0], Border::Replicate, direct), [2, 1, 0, 2], "a thin strip, and none");
+}
