@@ -27,9 +27,9 @@ impl Session {
     /// each rank's speed in a fixed filter, so that a node gets the sum of its ranks'). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
     /// M or G) bound what images may take on a GPU and what their copies may take on the host. `HORUS_FABRIC` says how
     /// the GPUs of several ranks exchange memory: `auto` (NCCL where every rank has a GPU of its own and a trial exchange
-    /// works, else through the host), `nccl` (an error where it does not work), `overlap` (`nccl`, and
-    /// kernels run beside exchanges that they need nothing of), `host`. With `overlap`, also on the CPU, rows that need no
-    /// others are computed while borders travel. All ranks must open sessions together.
+    /// works, else through the host), `nccl` (an error where it does not work), `host`, or `overlap` (`nccl`, and on any
+    /// device rows that need no others are computed while borders travel, however short that takes). All ranks must open
+    /// sessions together.
     ///
     /// # Errors
     /// [`Error::Config`] if the environment asks for what does not exist.

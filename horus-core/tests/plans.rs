@@ -551,3 +551,18 @@ fn footprints_travel_between_devices_while_others_compute() {
     let staged = make(conv_rot(512, 6), 4, false, Mode::Fused);
     assert!(!staged.to_string().contains("travelled"), "the host does not compute while it exchanges");
 }
+
+#[test]
+fn between_devices_launches_are_divided_where_borders_travel_long() {
+    let begun = |width| {
+        let mut p = Recorder::new(4096, width);
+        let image = p.picture();
+        let once = p.correlate(image, Filter::column(vec![1.0; 43]), Border::Reflect101);
+        let twice = p.correlate(once, Filter::column(vec![2.0; 43]), Border::Reflect101);
+        p.graph.roots = vec![twice, image];
+        let plan = make_direct(p.graph, 4, None);
+        plan.steps.iter().filter(|s| matches!(s.action, Action::Begin { .. })).count()
+    };
+    // 21 rows of f32 to each of two neighbours at 150 GB/s: 18 microseconds and 147, and the time of two messages.
+    assert_eq!((begun(16_384), begun(131_072)), (0, 2));
+}

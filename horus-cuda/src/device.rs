@@ -503,7 +503,7 @@ impl Device for CudaDevice {
         *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
-            Err(why) if matches!(self.choice, Choice::Nccl | Choice::Overlap) => {
+            Err(why) if self.choice == Choice::Nccl => {
                 return Err(DeviceError::Driver(format!("{FABRIC} asks for NCCL, which cannot be used: {why}")));
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
@@ -545,9 +545,6 @@ impl Device for CudaDevice {
         others.stream.after(&ready)?;
         others.group.exchange(&self.core, &others.stream, &sends, &receives)?;
         done.record(&others.stream)?;
-        if self.choice != Choice::Overlap {
-            self.core.stream.after(&done)?;
-        }
         self.core.flights().push(Flight { ticket, blocks, done });
         Ok(Ticket(ticket))
     }

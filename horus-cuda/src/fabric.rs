@@ -30,16 +30,13 @@ const ALL_PAIRS: usize = 16;
 const TRIAL: usize = 4099;
 
 /// How the devices of several ranks exchange memory: `auto` (NCCL if it works, else through the host), `nccl` (an error if
-/// it does not work), `overlap` (`nccl`, beside kernels) or `host`.
+/// it does not work) or `host`. `overlap` is `nccl` here; it is plans that it changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Choice {
     #[default]
     Auto,
     Nccl,
     Host,
-    /// NCCL, and kernels that need nothing of an exchange run beside it: plans then have such kernels (the facade asks for
-    /// them). Asked for, as no GPU has measured it yet.
-    Overlap,
 }
 
 impl FromStr for Choice {
@@ -47,9 +44,8 @@ impl FromStr for Choice {
     fn from_str(s: &str) -> Result<Choice, String> {
         match s {
             "auto" | "" => Ok(Choice::Auto),
-            "nccl" => Ok(Choice::Nccl),
+            "nccl" | "overlap" => Ok(Choice::Nccl),
             "host" => Ok(Choice::Host),
-            "overlap" => Ok(Choice::Overlap),
             _ => Err(format!("{FABRIC}={s}: expected auto, nccl, host or overlap")),
         }
     }

@@ -6,6 +6,10 @@ use crate::graph::NodeId;
 use crate::kernel::Access;
 use crate::state::{Event, Halo, Placement};
 
+/// Seconds that borders must be predicted to travel for a launch to be divided. Measured between two H200s: two more
+/// launches, which read the rows around the edges once more, took about 30 microseconds.
+const WORTHWHILE: f64 = 50e-6;
+
 /// An input whose borders are not valid as deep as a launch reads them.
 pub(super) struct Due {
     source: NodeId,
@@ -62,7 +66,8 @@ impl Planner<'_> {
     pub(super) fn exchange(&mut self, due: Vec<Due>, id: NodeId, rows: Rows) -> Vec<NodeId> {
         let awaited: Vec<NodeId> = due.iter().map(|d| d.source).collect();
         let fetches = (0..self.graph.node(id).inputs.len()).any(|input| self.is_fetched(id, input));
-        let meanwhile = self.setting.overlap && !fetches && self.has_interior(id, rows, &awaited);
+        let long = self.setting.overlap || (self.setting.direct && self.travel(&due) > WORTHWHILE);
+        let meanwhile = long && !fetches && self.has_interior(id, rows, &awaited);
         let mut begun = Vec::new();
         for Due { source: node, halo, why } in due {
             let sent = Action::Exchange { node, halo, direct: true };
@@ -76,6 +81,12 @@ impl Planner<'_> {
             self.event(node, Event::Exchanged(halo));
         }
         begun
+    }
+
+    /// Predicted seconds until all that is due has arrived.
+    fn travel(&self, due: &[Due]) -> f64 {
+        let one = |d: &Due| self.traffic(Action::Exchange { node: d.source, halo: d.halo, direct: true }, false).time;
+        due.iter().map(one).sum()
     }
 
     /// Whether an exchange for launch `id` can be under way while that is computed: rows arrive where the launch reads

@@ -64,7 +64,8 @@ pub struct Setting {
     pub unified: bool,
     /// Whether the devices of the ranks exchange memory without the host.
     pub direct: bool,
-    /// Whether launches compute what they can while border rows travel.
+    /// Whether launches compute what they can while border rows travel in every case, not only where that is predicted to
+    /// gain.
     pub overlap: bool,
     /// How much of the machinery is used.
     pub mode: Mode,

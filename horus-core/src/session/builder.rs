@@ -113,8 +113,9 @@ impl SessionBuilder {
         self
     }
 
-    /// Computes the rows of a strip that need no others while its borders travel, where the strip is tall enough to gain
-    /// (default: no; all ranks must ask for it, or none does). Results and messages do not depend on it.
+    /// Computes the rows of a strip that need no others while its borders travel wherever the strip is tall enough
+    /// (default: only between devices, and where the borders are predicted to travel long; all ranks must ask for it, or
+    /// none does). Results and messages do not depend on it.
     pub fn overlap(mut self, on: bool) -> Self {
         self.overlap = on;
         self
