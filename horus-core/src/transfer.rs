@@ -2,8 +2,10 @@
 //!
 //! Who sends what to whom is told by a [`Movement`]; there is one message per pair of ranks.
 
+use crate::buffer::zeroed_bytes;
 use crate::comm::{Begun, CommError, Communicator, Parcel};
 use crate::movement::{Load, Movement, Need, overlap};
+use crate::shape::Window;
 
 /// Pixels under way from other ranks.
 pub struct Arriving<'a> {
@@ -43,13 +45,18 @@ pub fn order<E: From<CommError>>(
     let Movement { size, have, needs } = &movement;
     let me = comm.rank();
     let mut outgoing: Vec<Parcel> = Vec::new();
+    let bytes = |pieces: &[Need], rows: Window| {
+        let area: usize = overlap(pieces, rows).map(|p| p.area()).sum();
+        area * size.channels * size.pixel
+    };
     for (rank, wanted) in needs.iter().enumerate() {
-        let mut message = Vec::new();
+        let mut message = zeroed_bytes(bytes(wanted, have[me]));
+        let mut rest = &mut message[..];
         for piece in overlap(wanted, have[me]) {
             for c in 0..size.channels {
-                let at = message.len();
-                message.resize(at + piece.area() * size.pixel, 0);
-                read(c, piece, &mut message[at..])?;
+                let (pixels, tail) = rest.split_at_mut(piece.area() * size.pixel);
+                read(c, piece, pixels)?;
+                rest = tail;
             }
         }
         if !message.is_empty() {
@@ -58,9 +65,9 @@ pub fn order<E: From<CommError>>(
     }
     let mut incoming: Vec<Parcel> = Vec::new();
     for (rank, theirs) in have.iter().enumerate() {
-        let area: usize = overlap(&needs[me], *theirs).map(|p| p.area()).sum();
-        if area > 0 && rank != me {
-            incoming.push((rank, vec![0; area * size.channels * size.pixel]));
+        let expected = bytes(&needs[me], *theirs);
+        if expected > 0 && rank != me {
+            incoming.push((rank, zeroed_bytes(expected)));
         }
     }
     let own = outgoing.iter().position(|(rank, _)| *rank == me).map(|i| outgoing.remove(i));
