@@ -125,8 +125,8 @@ fn the_interior_is_computed_while_borders_travel() {
             "finish exchange of %1 200x20 f32",
             "launch edges of %2 200x20 f32 = correlate 5x5 (%1)",
             "free %1 200x20 f32",
+            "replicate %2 200x20 f32, from device to device",
             "download %2 200x20 f32",
-            "replicate %2 200x20 f32",
             "deliver %2 200x20 f32",
         ]
     );

@@ -511,6 +511,16 @@ impl<'a> Planner<'a> {
         if want == Want::Keep {
             return;
         }
+        let State { residency, placement } = self.state(root);
+        let in_strips = matches!(placement, Placement::Strips(_));
+        if want == Want::Everyone && in_strips && !residency.host() {
+            // Each device's own copy to its host is faster than messages between hosts.
+            let sent = Action::Replicate { node: root, direct: true };
+            if self.between_devices(root, root, self.bytes_as(root, Rows::All), sent) {
+                self.step(sent, "every rank wants the result");
+                self.placed(root, Placement::Replicated, true);
+            }
+        }
         self.bring_to_host(root, "the result is wanted on the host");
         let placement = self.state(root).placement;
         match (want, placement) {
