@@ -235,9 +235,10 @@ scaling() {
   for n in $(numbers_of_gpus); do
     rm -f "$out/scaling-$n.json"
     on_ranks "$n" 600 "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv --size "${SIZES:-1024,4096}" \
-      --mode naive,lazy,fused --from-host --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/scaling-$n.json" || failed=1
+      --mode naive,lazy,fused --from-host --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/scaling-$n.json" ||
+      { echo "no result of $n ranks: failed, or cut off after 600 s"; failed=1; continue; }
     # Binaries without MPI run as many times over instead.
-    grep -q "\"ranks\":$n," "$out/scaling-$n.json" || { echo "no result of $n ranks (were the binaries built with MPI=1?)"; return 1; }
+    grep -q "\"ranks\":$n," "$out/scaling-$n.json" || { echo "these binaries run as one rank (build them with MPI=1)"; return 1; }
   done
   python3 benches/plot.py "$out/scaling" "$out"/scaling-*.json && cat "$out/scaling.md" || failed=1
   return $failed

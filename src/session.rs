@@ -188,7 +188,8 @@ impl Builder {
         self.with(move |b| b.trace(on))
     }
 
-    /// Computes the rows of a strip that need no others while its borders travel; see [`SessionBuilder::overlap`].
+    /// Computes the rows of a strip that need no others while its borders travel, whatever `HORUS_FABRIC` says; see
+    /// [`SessionBuilder::overlap`].
     pub fn overlap(self, on: bool) -> Self {
         self.with(move |b| b.overlap(on))
     }

@@ -280,8 +280,8 @@ pub trait Device: Send + Sync {
     /// Begins to send messages to the devices of other ranks and to receive others from there, at most one of each per
     /// rank; what is sent is as the calls before left it. Messages lie in `reads` or `writes`, what is received in
     /// `writes`, and do not overlap. Until [`Device::arrive`], what is received is not there, and what is sent must not
-    /// change, but launches may read it and all else in the blocks; blocks may go away. Collective among the ranks that have messages for each other, after
-    /// [`Device::connect`] on the same communicator.
+    /// change, but launches may read it and all else in the blocks; blocks may go away. Collective among the ranks that
+    /// have messages for each other, after [`Device::connect`] on the same communicator.
     ///
     /// # Errors
     /// What the driver reports; when another rank failed or went away.

@@ -279,7 +279,7 @@ impl CudaDevice {
         let function = self.function(&program, &kernel.name())?;
         program.source = String::new();
         let made = Arc::new(Made { program, function });
-        self.lock().memo.put(kernel, shapes, self.tuning, &made);
+        self.lock().memo.put(kernel, shapes, self.tuning, &made, made.program.table.len());
         Ok(made)
     }
 

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use horus_core::device::Geometry;
-use horus_core::kernel::{Kernel, MapKernel};
+use horus_core::kernel::{Kernel, LeafOp, MapKernel};
 use horus_core::ops::reduce::RowReduce;
 use horus_core::shape::Window;
 
@@ -13,8 +13,9 @@ use crate::codegen::{Program, Shapes};
 use crate::driver::Function;
 use crate::tuning::Tuning;
 
-/// Launches that are remembered; when there are more, all are forgotten.
+/// Launches that are remembered, and bytes of their filters and tables; when there are more, all are forgotten.
 const MOST: usize = 1024;
+const MOST_BYTES: usize = 64 << 20;
 
 /// A loaded kernel and the parameters of its launch.
 #[derive(Debug)]
@@ -40,12 +41,13 @@ struct Request {
 pub(crate) struct Memo<M = Made> {
     known: HashMap<u64, Vec<(Request, Arc<M>)>>,
     count: usize,
+    bytes: usize,
     state: RandomState,
 }
 
 impl<M> Default for Memo<M> {
     fn default() -> Memo<M> {
-        Memo { known: HashMap::new(), count: 0, state: RandomState::new() }
+        Memo { known: HashMap::new(), count: 0, bytes: 0, state: RandomState::new() }
     }
 }
 
@@ -56,6 +58,17 @@ fn parts(kernel: &Kernel) -> Option<(&MapKernel, Option<RowReduce>)> {
         Kernel::MapReduce(m, how) => Some((m, Some(*how))),
         _ => None,
     }
+}
+
+/// Bytes of the filters of a kernel.
+fn bytes(map: &MapKernel) -> usize {
+    let leaf = |op: &LeafOp| match op {
+        LeafOp::Correlate(_, f, _) => f.taps().len(),
+        LeafOp::Generalized(_, g, _) => g.window.taps().len(),
+        _ => 0,
+    };
+    let leaves = map.leaves.iter().map(|l| leaf(&l.op)).sum::<usize>();
+    size_of::<f64>() * (leaves + map.stages.iter().map(|s| s.filter.taps().len()).sum::<usize>())
 }
 
 impl<M> Memo<M> {
@@ -74,12 +87,21 @@ impl<M> Memo<M> {
         alike.iter().find(|(r, _)| same(r)).map(|(_, made)| Arc::clone(made))
     }
 
-    /// Remembers what a launch was made of.
-    pub(crate) fn put(&mut self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: Option<Tuning>, made: &Arc<M>) {
+    /// Remembers what a launch was made of, which has a table of so many bytes.
+    pub(crate) fn put(
+        &mut self,
+        kernel: &Kernel,
+        shapes: &Shapes<'_>,
+        tuning: Option<Tuning>,
+        made: &Arc<M>,
+        table: usize,
+    ) {
         let Some((map, how)) = parts(kernel) else { return };
-        if self.count == MOST {
-            (self.known, self.count) = (HashMap::new(), 0);
+        let more = bytes(map) + table;
+        if self.count == MOST || self.bytes + more > MOST_BYTES {
+            (self.known, self.count, self.bytes) = (HashMap::new(), 0, 0);
         }
+        self.bytes += more;
         let key = self.hash(map, how, shapes, tuning);
         let (output, rows) = (shapes.output, shapes.rows);
         let request = Request { map: map.clone(), how, inputs: shapes.inputs.to_vec(), output, rows, tuning };
@@ -104,7 +126,7 @@ mod tests {
         let kernel = correlate(3, 3, DType::F32, Border::Reflect101);
         let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
         let mut memo = Memo::<u32>::default();
-        memo.put(&kernel, &shapes, None, &Arc::new(7));
+        memo.put(&kernel, &shapes, None, &Arc::new(7), 0);
         assert_eq!(memo.get(&kernel, &shapes, None).as_deref(), Some(&7));
         let upper = Shapes { rows: Window::new(0, 4), ..shapes };
         let strip = Geometry { window: Window::new(0, 4), ..image };
@@ -132,7 +154,7 @@ mod tests {
         };
         let mut memo = Memo::<u32>::default();
         for (start, made) in [(0.0, 1), (-0.0, 2), (f32::NAN, 3)] {
-            memo.put(&from(start), &shapes, None, &Arc::new(made));
+            memo.put(&from(start), &shapes, None, &Arc::new(made), 0);
         }
         let found = [0.0, -0.0, f32::NAN].map(|start| memo.get(&from(start), &shapes, None).as_deref().copied());
         assert_eq!(found, [Some(1), Some(2), Some(3)]);
@@ -146,8 +168,14 @@ mod tests {
         for i in 1..=MOST + 1 {
             let kernel = correlate(1, i, DType::F32, Border::Wrap);
             let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
-            memo.put(&kernel, &shapes, None, &Arc::new(i));
+            memo.put(&kernel, &shapes, None, &Arc::new(i), 0);
         }
         assert_eq!(memo.known.values().map(Vec::len).sum::<usize>(), 1);
+        for i in 0..10 {
+            let kernel = correlate(3, 3 + i, DType::F32, Border::Wrap);
+            let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
+            memo.put(&kernel, &shapes, None, &Arc::new(i), MOST_BYTES / 4);
+        }
+        assert!(memo.known.values().map(Vec::len).sum::<usize>() <= 3, "four of a quarter and their taps are too much");
     }
 }

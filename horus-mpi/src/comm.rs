@@ -126,8 +126,8 @@ impl<'a> Requests<'a> {
             let (requests, statuses_at) = (self.requests.as_mut_ptr(), statuses.as_mut_ptr());
             // SAFETY: the arrays have `count` elements, and the buffers of the requests are borrowed for `'a`.
             let code = unsafe { ffi::MPI_Testsome(count, requests, &raw mut done, indices.as_mut_ptr(), statuses_at) };
-            // A negative number says that no request is active.
-            let Ok(done) = usize::try_from(done) else { break };
+            // A negative number says that no request is active, which cannot be while some are left.
+            let (done, inactive) = (usize::try_from(done).unwrap_or(0), done < 0);
             let arrived = indices.iter().zip(&statuses).take(done);
             let arrived = arrived.map(|(i, status)| (&self.receives[usize::try_from(*i).unwrap_or(0)], status));
             if !succeeded(code) {
@@ -139,6 +139,9 @@ impl<'a> Requests<'a> {
                     None => text(code),
                 };
                 return Err(CommError(format!("MPI_Testsome: {why}")));
+            }
+            if inactive {
+                return Err(CommError(format!("MPI_Testsome: {left} messages were lost")));
             }
             for (expected, status) in arrived {
                 self.check_length(*expected, status)?;

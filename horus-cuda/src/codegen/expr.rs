@@ -130,7 +130,7 @@ impl<'a> Code<'a> {
         let i = alike[0];
         let body = self.body(alike, given, params);
         let _ = writeln!(out, "    {} v{i}[{rows}][{cols}];", self.kernel.code[i].result.name());
-        match often(&self.kernel.code[i], &body, i) {
+        match often(&self.kernel.code[i], given, &body, i) {
             Some(often) => {
                 let _ = writeln!(out, "    hs_division d{i};");
                 each_pixel(out, rows, cols, &often);
@@ -229,10 +229,13 @@ impl<'a> Code<'a> {
 }
 
 /// The body of a division that is right for all but rare operands; which of those there are, `hs_division` tells.
-fn often(instr: &Instr, body: &str, i: usize) -> Option<String> {
+fn often(instr: &Instr, given: Option<(usize, &str)>, body: &str, i: usize) -> Option<String> {
     let call = match (instr.op, &instr.args[..]) {
         (InstrOp::Pixel(PixelOp::Div), _) => format!("d{i}.div(a, b)"),
-        (InstrOp::Pixel(PixelOp::AbsDiv), [.., Val::Const(_)]) => format!("d{i}.absdiv(a, b, c)"),
+        // The smallest divisor that counts must be the same for all pixels.
+        (InstrOp::Pixel(PixelOp::AbsDiv), [.., Val::Const(_)]) if given.is_none_or(|g| g.0 != 2) => {
+            format!("d{i}.absdiv(a, b, c)")
+        }
         _ => return None,
     };
     let InstrOp::Pixel(op) = instr.op else { return None };

@@ -7,9 +7,10 @@ use horus_core::error::DeviceError;
 use horus_core::kernel::{LeafOp, MapKernel, Source};
 use horus_core::shape::Border;
 
+use super::alike::{Run, runs};
 use super::expr::Code;
 use super::params::{Params, Table, border_value};
-use super::rolled::{self, Run};
+use super::rolled::NEED_BYTES;
 use super::schedule::{Block, How, REGION, Schedule, Tile, schedule};
 use super::{DENSE, GATHER, Limits, PRELUDE, Pointer, Program, SEPARABLE, Shapes, TILE, assemble, blocks};
 use super::{leaves, rows_aligned};
@@ -72,7 +73,7 @@ pub(super) fn generate(
     let kept = column_taps.next_multiple_of(REGION);
     let schedule = schedule(kernel, &order, block, tuning, limits, kept);
     let valid = vec![false; schedule.slots.len()];
-    let runs = rolled::runs(kernel, &schedule.groups, &code.sequence(&schedule.groups, &schedule.lazy));
+    let runs = runs(kernel, &schedule.groups, &code.sequence(&schedule.groups, &schedule.lazy));
     let runs: Vec<Run> = runs.into_iter().filter(|r| r.work(kernel, &schedule.groups, block) > tuning.unroll).collect();
     let mut is_rolled = vec![false; kernel.leaves.len()];
     for run in &runs {
@@ -95,6 +96,7 @@ pub(super) fn generate(
         column_taps: vec![None; kernel.leaves.len()],
         rolled: is_rolled,
     };
+    map.params.reserve(NEED_BYTES * runs.iter().map(|r| r.groups().len()).sum::<usize>());
     map.declare(shapes);
     map.run(code, &runs)?;
     map.finish(shapes)

@@ -6,6 +6,7 @@
 //! A generated file is the headers of `kernels/` followed by one kernel that calls their templates. Pointwise kernels
 //! are in `pointwise`, reductions and transposition in `fixed`; everything else is in `map`.
 
+mod alike;
 mod expr;
 mod fixed;
 mod groups;

@@ -32,6 +32,11 @@ impl Params {
         at
     }
 
+    /// Leaves less room to taps: so many bytes will be needed.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.taps += bytes;
+    }
+
     /// A pointer that the device fills in.
     pub(super) fn pointer(&mut self, ctype: &str, name: &str, what: Pointer) {
         let at = self.put(&format!("{ctype}*"), name, 8, &[0; 8]);

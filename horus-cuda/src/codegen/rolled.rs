@@ -1,223 +1,32 @@
-//! Alike steps of a kernel as a loop: less code to compile, and little enough for the caches of instructions.
-//!
-//! A detector filters with pair after pair of filters, does the same arithmetic with each, and keeps the largest. Such a
-//! step is groups of leaves and the instructions that follow them; a [`Run`] is steps that differ in their filters and
-//! constants only, each of which reads the result of the one before. It becomes one loop: a body per size of filter, and
-//! the arithmetic once.
+//! Alike steps of a kernel as a loop: less code to compile, and little enough for the caches of instructions. There is a
+//! body per size of filter, and the arithmetic once.
 
 use std::fmt::Write as _;
 use std::mem::{replace, take};
 
-use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::kernel::{InstrOp, LeafOp, MapKernel, Val};
+use horus_core::kernel::Val;
 use horus_core::ops::neighbourhood::Layout;
-use horus_core::shape::Border;
 
+use super::alike::Run;
 use super::expr::{Code, each_pixel};
 use super::map::Map;
 use super::schedule::{Block, Group, How, window};
 
-/// Fewer steps than this stay as they are.
-const FEWEST: usize = 3;
-/// Steps of a loop: what differs between them has room in the parameters of the kernel.
-const MOST: usize = 32;
-
-/// Groups, by their numbers, and the instructions that can run after them.
-#[derive(Clone, Debug)]
-pub(super) struct Step {
-    pub(super) groups: std::ops::Range<usize>,
-    pub(super) code: Vec<usize>,
-}
-
-/// Alike steps.
-#[derive(Clone, Debug)]
-pub(super) struct Run {
-    pub(super) steps: Vec<Step>,
-    /// Of the instructions of a step, the one that reads the result of the step before, and as which operand.
-    carried: (usize, usize),
-}
-
-impl Run {
-    /// The groups of all steps.
-    pub(super) fn groups(&self) -> std::ops::Range<usize> {
-        self.steps[0].groups.start..self.steps[self.steps.len() - 1].groups.end
-    }
-
-    /// Multiply-adds of a thread.
-    pub(super) fn work(&self, kernel: &MapKernel, groups: &[Group], block: Block) -> usize {
-        let leaves = groups[self.groups()].iter().flat_map(|g| &g.leaves);
-        let taps =
-            leaves.map(|&l| if let LeafOp::Correlate(_, f, _) = &kernel.leaves[l].op { f.taps().len() } else { 0 });
-        taps.sum::<usize>() * block.rows * block.cols
-    }
-}
-
-/// Where an operand comes from, as seen from its step.
-#[derive(Debug, PartialEq)]
-enum From {
-    /// This instruction of the step.
-    Own(usize),
-    /// This leaf of this group of the step.
-    Leaf(usize, usize),
-    Constant,
-    /// The last instruction of the step before.
-    Before,
-    /// Not of these steps.
-    Outer(Val),
-}
-
-/// What steps of a run have in common.
-#[derive(Debug, PartialEq)]
-struct Likeness {
-    groups: Vec<Filters>,
-    code: Vec<Instr>,
-}
-
-/// How a group is computed, how many leaves of which type it has, and the tile of which input it reads.
-type Filters = (How, usize, DType, Option<(usize, Border)>);
-/// What an instruction does, with which types, on what.
-type Instr = (InstrOp, DType, DType, Vec<From>);
-
-struct Finder<'a> {
-    kernel: &'a MapKernel,
-    groups: &'a [Group],
-    steps: &'a [Step],
-    /// Whether only the last result of a step is read outside it.
-    sealed: Vec<bool>,
-    /// Whether that one is read in the next step at most.
-    passed: Vec<bool>,
-}
-
-impl Finder<'_> {
-    /// Says of each step what is read outside it.
-    fn trace(&mut self) {
-        let (kernel, steps) = (self.kernel, self.steps);
-        let mut of_instr = vec![usize::MAX; kernel.code.len()];
-        let mut of_leaf = vec![usize::MAX; kernel.leaves.len()];
-        for (s, step) in steps.iter().enumerate() {
-            step.code.iter().for_each(|&i| of_instr[i] = s);
-            self.groups[step.groups.clone()].iter().flat_map(|g| &g.leaves).for_each(|&l| of_leaf[l] = s);
-        }
-        (self.sealed, self.passed) = (vec![true; steps.len()], vec![true; steps.len()]);
-        let of = &of_instr;
-        let reads = kernel.code.iter().enumerate().flat_map(|(i, c)| c.args.iter().map(move |a| (of[i], *a)));
-        for (reader, value) in reads.chain(kernel.result.map(|v| (usize::MAX, v))) {
-            match value {
-                Val::Leaf(l) if of_leaf[l] != reader && of_leaf[l] != usize::MAX => self.sealed[of_leaf[l]] = false,
-                Val::Instr(i) if of_instr[i] != reader && of_instr[i] != usize::MAX => {
-                    let s = of_instr[i];
-                    self.sealed[s] &= steps[s].code.last() == Some(&i);
-                    self.passed[s] &= reader == s + 1;
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn likeness(&self, s: usize) -> Option<Likeness> {
-        let step = &self.steps[s];
-        let members = &self.groups[step.groups.clone()];
-        let before = s.checked_sub(1).and_then(|b| self.steps[b].code.last().copied());
-        let mut groups = Vec::new();
-        for group in members {
-            let leaf = &self.kernel.leaves[group.leaves[0]];
-            let (how, input) = match group.how {
-                // Which stage is read may differ.
-                How::Column(_) => (How::Column(0), None),
-                How::Dense(tile) if matches!(leaf.op, LeafOp::Correlate(..)) => {
-                    (How::Dense(tile), window(leaf).map(|(input, _, border)| (input, border)))
-                }
-                _ => return None,
-            };
-            groups.push((how, group.leaves.len(), leaf.dtype, input));
-        }
-        let from = |v: &Val| match *v {
-            Val::Const(_) => From::Constant,
-            Val::Leaf(l) => members
-                .iter()
-                .enumerate()
-                .find_map(|(j, g)| g.leaves.iter().position(|&k| k == l).map(|at| From::Leaf(j, at)))
-                .unwrap_or(From::Outer(*v)),
-            Val::Instr(i) => match step.code.iter().position(|&k| k == i) {
-                Some(at) => From::Own(at),
-                None if before == Some(i) => From::Before,
-                None => From::Outer(*v),
-            },
-        };
-        let code = step.code.iter().map(|&i| {
-            let instr = &self.kernel.code[i];
-            (instr.op, instr.operand, instr.result, instr.args.iter().map(from).collect())
-        });
-        Some(Likeness { groups, code: code.collect() })
-    }
-
-    /// The run that begins at step `s`.
-    fn run(&self, s: usize) -> Option<Run> {
-        let (first, second) = (self.likeness(s)?, self.likeness(s + 1)?);
-        let args = second.code.iter().enumerate().flat_map(|(i, c)| (0..c.3.len()).map(move |j| (i, j)));
-        let mut before = args.filter(|&(i, j)| second.code[i].3[j] == From::Before);
-        let (carried, None) = (before.next()?, before.next()) else { return None };
-        // Before the first step there is some value that exists by then.
-        let start = first.code.get(carried.0)?.3.get(carried.1)?;
-        if matches!(start, From::Own(_) | From::Leaf(..)) {
-            return None;
-        }
-        let instrs = |(i, (a, b)): (usize, (&Instr, &Instr))| {
-            let args = a.3.iter().zip(&b.3).enumerate();
-            (a.0, a.1, a.2) == (b.0, b.1, b.2) && args.into_iter().all(|(j, (x, y))| (i, j) == carried || x == y)
-        };
-        let same = first.groups == second.groups
-            && first.code.len() == second.code.len()
-            && first.code.iter().zip(&second.code).enumerate().all(instrs);
-        let next = |t: usize| self.passed[t - 1] && self.sealed[t] && self.likeness(t).is_some_and(|l| l == second);
-        if !same || !self.sealed[s] {
-            return None;
-        }
-        let more = (s + 1..self.steps.len()).take(MOST - 1).take_while(|&t| next(t)).count();
-        (more + 1 >= FEWEST).then(|| Run { steps: self.steps[s..=s + more].to_vec(), carried })
-    }
-}
-
-/// The runs among the steps of a kernel; `sequence` are the instructions that run after each group.
-pub(super) fn runs(kernel: &MapKernel, groups: &[Group], sequence: &[Vec<usize>]) -> Vec<Run> {
-    let mut columns = groups.iter().filter(|g| matches!(g.how, How::Column(_)));
-    let dtype = |g: &Group| kernel.leaves[g.leaves[0]].dtype;
-    // Taps of one type only are kept in shared memory.
-    let first = columns.next().map(dtype);
-    if !columns.all(|g| Some(dtype(g)) == first) {
-        return Vec::new();
-    }
-    let mut steps = Vec::new();
-    let mut from = 0;
-    for (g, code) in sequence.iter().enumerate().filter(|(_, code)| !code.is_empty()) {
-        steps.push(Step { groups: from..g + 1, code: code.clone() });
-        from = g + 1;
-    }
-    let mut finder = Finder { kernel, groups, steps: &steps, sealed: Vec::new(), passed: Vec::new() };
-    finder.trace();
-    let mut found: Vec<Run> = Vec::new();
-    let mut s = 0;
-    while s + 1 < steps.len() {
-        let run = finder.run(s);
-        s += run.as_ref().map_or(1, |r| r.steps.len());
-        found.extend(run);
-    }
-    found
-}
-
-/// What the loop needs to know of a group in each step, as members of the parameters.
+/// What a group needs in one step.
 #[derive(Default)]
-struct Varying {
-    /// Which body is run.
-    case: Vec<i32>,
-    /// Where the pixels begin, in elements of shared memory.
-    from: Vec<i32>,
-    /// Where the taps begin.
-    taps: Vec<i32>,
-    /// Taps of a column.
-    size: Vec<i32>,
+struct Need {
+    /// Fills shared memory; nothing if what it needs is there already.
+    fill: String,
+    /// Tells the body that it needs.
+    body: String,
+    /// Where the pixels begin, in elements of shared memory; where the taps do, in elements or, for a tile, in bytes of the
+    /// table; how many taps a column has.
+    at: [usize; 3],
 }
+
+/// Bytes of the parameters that a group of a step takes.
+pub(super) const NEED_BYTES: usize = 16;
 
 impl Map<'_> {
     /// Emits a run as a loop.
@@ -246,7 +55,7 @@ impl Map<'_> {
         let _ = writeln!(self.body, "    {} {carry}[{rows}][{cols}];", result.name());
         each_pixel(&mut self.body, rows, cols, &format!("{carry}[r][c] = {start};"));
         let _ = writeln!(self.body, "#pragma unroll 1\n    for (int k = 0; k < {}; ++k) {{", steps.len());
-        for j in 0..steps[0].groups.len() {
+        for (j, needs) in self.needs(run).into_iter().enumerate() {
             let array = format!("a{}", id + j);
             let groups: Vec<Group> = steps.iter().map(|s| self.schedule.groups[s.groups.start + j].clone()).collect();
             let step = self.step(groups[0].leaves[0]);
@@ -256,7 +65,7 @@ impl Map<'_> {
                 kernel.leaves[groups[0].leaves[0]].dtype.name(),
                 groups[0].leaves.len(),
             );
-            self.filters(&groups, &array, id + j);
+            self.filters(&groups, &needs, &array, id + j);
             for (g, &l) in groups[0].leaves.iter().enumerate() {
                 code.define(l, &format!("{array}[{g}]"));
             }
@@ -274,66 +83,76 @@ impl Map<'_> {
         Ok(())
     }
 
+    /// What each group needs in each step. What is in shared memory by then depends on all that came before, so it is asked
+    /// in the order in which the loop runs.
+    fn needs(&mut self, run: &Run) -> Vec<Vec<Need>> {
+        let mut needs: Vec<Vec<Need>> = run.steps[0].groups.clone().map(|_| Vec::new()).collect();
+        for step in &run.steps {
+            for (of_group, g) in needs.iter_mut().zip(step.groups.clone()) {
+                let group = self.schedule.groups[g].clone();
+                let before = take(&mut self.body);
+                let need = match group.how {
+                    How::Column(slot) => self.column_step(&group, slot),
+                    _ => self.dense_step(&group),
+                };
+                of_group.push(Need { fill: replace(&mut self.body, before), ..need });
+            }
+        }
+        needs
+    }
+
     /// One group of each step: what it needs in shared memory, then the body for its size.
-    fn filters(&mut self, groups: &[Group], array: &str, id: usize) {
-        let mut bodies: Vec<(String, String)> = Vec::new();
-        let mut fills = Vec::new();
-        let mut varying = Varying::default();
-        for group in groups {
-            let before = take(&mut self.body);
-            let (key, [from, taps, size]) = match group.how {
-                How::Column(slot) => self.column_step(group, slot),
-                _ => self.dense_step(group),
-            };
-            fills.push(replace(&mut self.body, before));
-            let case = bodies.iter().position(|b| b.0 == key).unwrap_or_else(|| {
+    fn filters(&mut self, groups: &[Group], needs: &[Need], array: &str, id: usize) {
+        let mut bodies: Vec<(&str, String)> = Vec::new();
+        let mut of_step = Vec::new();
+        for (group, need) in groups.iter().zip(needs) {
+            let known = bodies.iter().position(|b| b.0 == need.body);
+            of_step.push(known.unwrap_or(bodies.len()) as i32);
+            if known.is_none() {
                 let before = take(&mut self.body);
                 match group.how {
                     How::Column(slot) => self.column_body(group, slot, array, id),
                     _ => self.dense_body(group, array, id),
                 }
-                let body = replace(&mut self.body, before);
-                bodies.push((key, body));
-                bodies.len() - 1
-            });
-            varying.case.push(case as i32);
-            varying.from.push(from as i32);
-            varying.taps.push(taps as i32);
-            varying.size.push(size as i32);
+                bodies.push((&need.body, replace(&mut self.body, before)));
+            }
         }
-        let cases = |out: &mut String, over: &str, bodies: &mut dyn Iterator<Item = (usize, &str)>| {
-            let mut text = String::new();
-            for (n, body) in bodies.filter(|b| !b.1.is_empty()) {
-                let _ = writeln!(text, "    case {n}: {{\n{body}    }} break;");
-            }
-            if !text.is_empty() {
-                let _ = writeln!(out, "    switch ({over}) {{\n{text}    default: break;\n    }}");
-            }
-        };
-        cases(&mut self.body, "k", &mut fills.iter().map(String::as_str).enumerate());
+        self.switch("k", needs.iter().map(|n| &*n.fill));
         if let [(_, body)] = &bodies[..] {
             self.body.push_str(body);
         } else {
-            let over = self.params.ints(&format!("case{id}"), &varying.case);
-            cases(&mut self.body, &format!("{over}[k]"), &mut bodies.iter().map(|b| b.1.as_str()).enumerate());
+            let over = self.params.ints(&format!("case{id}"), &of_step);
+            self.switch(&format!("{over}[k]"), bodies.iter().map(|b| &*b.1));
         }
-        self.params.ints(&format!("from{id}"), &varying.from);
-        self.params.ints(&format!("taps{id}"), &varying.taps);
-        self.params.ints(&format!("size{id}"), &varying.size);
+        for (i, name) in ["from", "taps", "size"].into_iter().enumerate() {
+            let values: Vec<i32> = needs.iter().map(|n| n.at[i] as i32).collect();
+            self.params.ints(&format!("{name}{id}"), &values);
+        }
     }
 
-    /// Sees to the stage that a group of column filters reads; which body it needs, and where its pixels and its taps
-    /// begin, in elements, and how many taps it has.
-    fn column_step(&mut self, group: &Group, slot: usize) -> (String, [usize; 3]) {
+    /// Runs the text of the number that `over` is, if there is any text.
+    fn switch<'t>(&mut self, over: &str, texts: impl Iterator<Item = &'t str>) {
+        let mut cases = String::new();
+        for (n, text) in texts.enumerate().filter(|t| !t.1.is_empty()) {
+            let _ = writeln!(cases, "    case {n}: {{\n{text}    }} break;");
+        }
+        if !cases.is_empty() {
+            let _ = writeln!(self.body, "    switch ({over}) {{\n{cases}    default: break;\n    }}");
+        }
+    }
+
+    /// Sees to the stage that a group of column filters reads.
+    fn column_step(&mut self, group: &Group, slot: usize) -> Need {
         let at = self.schedule.slots[slot];
         self.stage(slot, at);
         let l = group.leaves[0];
         let size = self.kernel.leaves[l].dtype.size();
-        let Layout::Dense { height, anchor_y, .. } = *self.filter(l).layout() else { return Default::default() };
+        let Layout::Dense { height, anchor_y, .. } = *self.filter(l).layout() else { return Need::default() };
         let from = at.at / size + (at.up - anchor_y) * at.pitch;
         let rows = self.block.rows;
         let body = if height < rows { format!("{height} taps") } else { format!("remainder {}", height % rows) };
-        (format!("{body} {}", at.pitch), [from, self.column_taps[l].unwrap_or(0) / size, height])
+        let at_taps = self.column_taps[l].unwrap_or(0) / size;
+        Need { body: format!("{body} {}", at.pitch), at: [from, at_taps, height], ..Need::default() }
     }
 
     fn column_body(&mut self, group: &Group, slot: usize, array: &str, id: usize) {
@@ -360,17 +179,17 @@ impl Map<'_> {
         };
     }
 
-    /// As [`Map::column_step`] for a tile; the taps begin at this byte of the table.
-    fn dense_step(&mut self, group: &Group) -> (String, [usize; 3]) {
+    /// As [`Map::column_step`] for a tile.
+    fn dense_step(&mut self, group: &Group) -> Need {
         let l = group.leaves[0];
-        let How::Dense(tile) = group.how else { return Default::default() };
-        let Some((input, _, border)) = window(&self.kernel.leaves[l]) else { return Default::default() };
+        let How::Dense(tile) = group.how else { return Need::default() };
+        let Some((input, _, border)) = window(&self.kernel.leaves[l]) else { return Need::default() };
         let dtype = self.kernel.leaves[l].dtype;
         self.load_tile(input, border, tile, dtype);
         let (pitch, taps) = self.dense_taps(group);
-        let Layout::Dense { width, .. } = *self.filter(l).layout() else { return Default::default() };
+        let Layout::Dense { width, .. } = *self.filter(l).layout() else { return Need::default() };
         let at = self.table.rows(dtype, width, pitch, &taps);
-        (format!("{:?}", self.filter(l).layout()), [0, at, 0])
+        Need { body: format!("{:?}", self.filter(l).layout()), at: [0, at, 0], ..Need::default() }
     }
 
     fn dense_body(&mut self, group: &Group, array: &str, id: usize) {

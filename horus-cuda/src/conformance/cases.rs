@@ -93,6 +93,49 @@ fn detector(leaves: Vec<Leaf>, stages: Vec<Stage>) -> Kernel {
     Kernel::Map(MapKernel { inputs: 1, stages, leaves, code, result: Some(best) })
 }
 
+/// The largest of sums of two filters: of two images, or of one with two borders; steps of two tiles each.
+fn sums(pairs: usize, inputs: usize, border: Border) -> Kernel {
+    let f = DType::F32;
+    let (mut leaves, mut code, mut best) = (Vec::new(), Vec::new(), Val::Const(Scalar::F32(0.0)));
+    for k in 0..pairs {
+        for (input, border) in [(0, Border::Reflect101), (inputs - 1, border)] {
+            let mut t = taps(121);
+            t.rotate_left(leaves.len());
+            let filter = Filter::dense(11, 11, t);
+            leaves.push(Leaf { op: LeafOp::Correlate(Source::Input(input), filter, border), dtype: f });
+        }
+        code.push(instr(PixelOp::Add, f, vec![Val::Leaf(2 * k), Val::Leaf(2 * k + 1)]));
+        code.push(instr(PixelOp::Max, f, vec![best, Val::Instr(code.len() - 1)]));
+        best = Val::Instr(code.len() - 1);
+    }
+    Kernel::Map(MapKernel { inputs, leaves, code, result: Some(best), ..MapKernel::default() })
+}
+
+/// The same of two filters with both passes in one launch.
+fn columns_of_two_stages(pairs: usize) -> Kernel {
+    let Kernel::Map(mut m) = sums(pairs, 1, Border::Reflect) else { return Kernel::Transpose };
+    let stage = |n| Stage { input: 0, filter: Filter::row(taps(n)), border: Border::Reflect101 };
+    m.stages = vec![stage(9), stage(15)];
+    for (k, leaf) in m.leaves.iter_mut().enumerate() {
+        let mut t = taps(13);
+        t.rotate_left(k);
+        leaf.op = LeafOp::Correlate(Source::Stage(k % 2), Filter::column(t), Border::Reflect101);
+    }
+    Kernel::Map(m)
+}
+
+/// The same of a filter with both passes in one launch and a full one, of two images.
+fn column_and_dense(pairs: usize) -> Kernel {
+    let Kernel::Map(mut m) = sums(pairs, 2, Border::Reflect) else { return Kernel::Transpose };
+    m.stages = vec![Stage { input: 0, filter: Filter::row(taps(9)), border: Border::Reflect101 }];
+    for (k, leaf) in m.leaves.iter_mut().enumerate().step_by(2) {
+        let mut t = taps(9);
+        t.rotate_left(k);
+        leaf.op = LeafOp::Correlate(Source::Stage(0), Filter::column(t), Border::Reflect101);
+    }
+    Kernel::Map(m)
+}
+
 /// A detector that begins with the result of another, its second input, and scales every response by a third leaf.
 fn continued(kernel: Kernel) -> Kernel {
     let Kernel::Map(mut m) = kernel else { return kernel };
@@ -324,12 +367,23 @@ fn filters() -> Vec<Case> {
     let detectors = [
         ("convrot", convrot(3, 19, false)),
         ("convrot nested", convrot(2, 11, true)),
+        ("convrot by turns", convrot(3, 19, true)),
         ("convrot long", convrot(3, 43, false)),
         ("conv2d", conv2d(3, 19)),
         ("conv2d large", conv2d(2, 43)),
     ];
     for (name, kernel) in detectors {
         all.push(case(name, kernel, vec![whole(ALIGNED, f)], whole(ALIGNED, f)));
+    }
+    let two = [
+        ("sums of filters of two images", sums(4, 2, Border::Reflect101)),
+        ("sums of filters with two borders", sums(4, 1, Border::Wrap)),
+        ("sums of a column and a full filter", column_and_dense(4)),
+        ("sums of columns of two stages", columns_of_two_stages(4)),
+    ];
+    for (name, kernel) in two {
+        let inputs = if let Kernel::Map(m) = &kernel { m.inputs } else { 1 };
+        all.push(case(name, kernel, vec![whole(ALIGNED, f); inputs], whole(ALIGNED, f)));
     }
     for (name, kernel) in [("convrot", convrot(2, 11, false)), ("conv2d", conv2d(4, 11))] {
         let inputs = vec![whole(ALIGNED, f); 2];
