@@ -1,6 +1,6 @@
 //! Large pages for large memory.
 
-/// Below this size a block is not worth the call.
+/// A block of less than two large pages has little to gain.
 const LARGE: usize = 4 << 20;
 /// What addresses of the call are multiples of, on every processor.
 #[cfg(target_os = "linux")]

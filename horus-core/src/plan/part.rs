@@ -5,8 +5,8 @@ use crate::partition::Partition;
 use crate::shape::Window;
 use crate::state::Halo;
 
-/// A strip is computed in parts if it has this many times the rows that its edges wait for. In a thinner one the two more
-/// launches, which read the rows around the edges once more, cost about what the wait does.
+/// A strip is computed in parts if it has this many times the rows that its edges wait for: a guess, no strip so thin has
+/// been measured. In a thinner one, the rows around the edges, which are read once more, weigh more against the wait.
 const TALL: usize = 8;
 
 /// Which of its rows a launch computes.

@@ -252,7 +252,7 @@ pub(super) fn schedule(
         leaves.iter().for_each(|&k| lazy[k] = false);
         groups.push(Group { how, leaves });
     }
-    place_slots(kernel, groups, lazy, stages, tuning, room)
+    place_slots(kernel, groups, lazy, stages, room)
 }
 
 /// How many rows of a dense filter may be applied at a time.
@@ -315,14 +315,7 @@ fn plan_stages(kernel: &MapKernel, order: &[usize], block: Block, tuning: &Tunin
 }
 
 /// Decides whether all stages stay in shared memory or take turns in one place.
-fn place_slots(
-    kernel: &MapKernel,
-    groups: Vec<Group>,
-    lazy: Vec<bool>,
-    mut stages: Stages,
-    _tuning: &Tuning,
-    room: usize,
-) -> Schedule {
+fn place_slots(kernel: &MapKernel, groups: Vec<Group>, lazy: Vec<bool>, mut stages: Stages, room: usize) -> Schedule {
     debug_assert!(lazy.len() == kernel.leaves.len());
     let sequence: Vec<usize> =
         groups.iter().filter_map(|g| if let How::Column(s) = g.how { Some(s) } else { None }).collect();
