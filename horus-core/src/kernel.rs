@@ -290,7 +290,13 @@ fn mapped_rows(border: Border, window: Window, height: usize) -> Window {
     if window.len() >= 2 * height {
         return Window::whole(height); // a full period of any border
     }
-    (window.start..window.end).filter_map(|y| border.map(y, height)).fold(inside, |w, y| {
+    // Rows inside the image are read as they are; a tall image has many of them.
+    let (above, below) = if inside.is_empty() {
+        (window.start..window.end, 0..0)
+    } else {
+        (window.start..inside.start, inside.end..window.end)
+    };
+    above.chain(below).filter_map(|y| border.map(y, height)).fold(inside, |w, y| {
         let y = y.cast_signed();
         w.union(Window::new(y, y + 1))
     })
