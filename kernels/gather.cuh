@@ -77,8 +77,8 @@ template <int BORDER, class T> HS_FN T hs_bicubic(const hs_plane<T>& in, i64 py,
 }
 
 // A dense filter straight from global memory.
-template <class Op, int BORDER, class T>
-HS_FN T hs_direct_dense(const hs_plane<T>& in, int y, int x, int kh, int kw, const T* taps, T v) {
+template <class Op, int BORDER, class IMAGE, class T>
+HS_FN T hs_direct_dense(const IMAGE& in, int y, int x, int kh, int kw, const T* taps, T v) {
     T acc = Op::init();
     for (int ky = 0; ky < kh; ++ky)
         for (int kx = 0; kx < kw; ++kx)
@@ -90,8 +90,8 @@ HS_FN T hs_direct_dense(const hs_plane<T>& in, int y, int x, int kh, int kw, con
 template <class T> struct hs_far_tap { T weight; int dy, dx; };
 
 // A sparse filter straight from global memory.
-template <class Op, int BORDER, class T>
-HS_FN T hs_direct_sparse(const hs_plane<T>& in, int y, int x, const hs_far_tap<T>* taps, int count, T v) {
+template <class Op, int BORDER, class IMAGE, class T>
+HS_FN T hs_direct_sparse(const IMAGE& in, int y, int x, const hs_far_tap<T>* taps, int count, T v) {
     T acc = Op::init();
     for (int k = 0; k < count; ++k)
         acc = Op::step(acc, hs_pixel<BORDER, BORDER>(in, y + taps[k].dy, x + taps[k].dx, v), taps[k].weight);
@@ -99,8 +99,8 @@ HS_FN T hs_direct_sparse(const hs_plane<T>& in, int y, int x, const hs_far_tap<T
 }
 
 // A column pass over a row pass that is evaluated anew for every tap.
-template <int BORDER_Y, int BORDER_X, class T>
-HS_FN T hs_direct_stage(const hs_plane<T>& in, int y, int x, const T* row, int kw, const T* column, int kh, T value_y,
+template <int BORDER_Y, int BORDER_X, class IMAGE, class T>
+HS_FN T hs_direct_stage(const IMAGE& in, int y, int x, const T* row, int kw, const T* column, int kh, T value_y,
                         T value_x) {
     T acc = (T)0;
     for (int ky = 0; ky < kh; ++ky) {

@@ -180,6 +180,7 @@ template <class T> struct hs_plane {
     const T* data;
     int height, width, start, end;
     __device__ __forceinline__ const T* row(int y) const { return data + (i64)(y - start) * width; }
+    __device__ __forceinline__ T at(int y, int x) const { return row(y)[x]; }
 };
 
 // The pixel of a line of n pixels that is read at i, or -1 where the constant is read.
@@ -195,8 +196,9 @@ template <int BORDER> HS_FN int hs_map(int i, int n) {
 }
 
 // The held row that is read at image row y; `constant` tells that the constant is read instead. A tile may reach over
-// rows that no output pixel needs and that are not held: those are clamped into the window.
-template <int BORDER, class T> HS_FN int hs_row(const hs_plane<T>& in, int y, bool& constant) {
+// rows that no output pixel needs and that are not held: those are clamped into the window. An image is a plane, or a
+// chain of pixel operations: what has an extent, a window of rows, and pixels `at`.
+template <int BORDER, class IMAGE> HS_FN int hs_row(const IMAGE& in, int y, bool& constant) {
     int r = y;
     constant = false;
     if ((u32)y >= (u32)in.height && !(BORDER == HS_WRAP && y >= in.start && y < in.end)) {
@@ -208,11 +210,21 @@ template <int BORDER, class T> HS_FN int hs_row(const hs_plane<T>& in, int y, bo
 }
 
 // The pixel read at (y, x): the slow way, for edges.
-template <int BORDER_Y, int BORDER_X, class T> HS_FN T hs_pixel(const hs_plane<T>& in, int y, int x, T v) {
+template <int BORDER_Y, int BORDER_X, class IMAGE, class T> HS_FN T hs_pixel(const IMAGE& in, int y, int x, T v) {
     bool constant;
     const int r = hs_row<BORDER_Y>(in, y, constant);
     const int c = hs_map<BORDER_X>(x, in.width);
-    return constant || c < 0 ? v : in.row(r)[c];
+    return constant || c < 0 ? v : in.at(r, c);
+}
+
+// The row of an input of a chain that is row y of the chain: inputs may hold different rows, wrapped ones beyond the image
+// or those that they are copies of.
+template <class T> HS_FN int hs_held(const hs_plane<T>& in, int y) {
+    if (y < in.start || y >= in.end) {
+        y %= in.height;
+        if (y < 0) y += in.height;
+    }
+    return min(max(y, in.start), in.end - 1);
 }
 
 // ---- small vectors ----------------------------------------------------------------------------------------------
@@ -255,6 +267,28 @@ HS_FN void hs_load_block(const hs_plane<T>& in, int y, int x, int y1, bool align
 #pragma unroll
             for (int c = 0; c < C; ++c)
                 if (x + c < in.width) v[r][c] = p[c];
+        }
+    }
+}
+
+// R lines of C consecutive pixels, line r from (y[r], x[r]), all of which exist.
+template <class T, int R, int C>
+HS_FN void hs_load_lines(const hs_plane<T>& in, const int (&y)[R], const int (&x)[R], bool aligned, T (&v)[R][C]) {
+    constexpr int A = hs_lanes<T>(C);
+    if (aligned) {
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            hs_span<T, A, C> s;
+            s.load(in.row(hs_held(in, y[r])) + x[r]);
+#pragma unroll
+            for (int c = 0; c < C; ++c) v[r][c] = s.v[c];
+        }
+    } else {
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            const T* p = in.row(hs_held(in, y[r])) + x[r];
+#pragma unroll
+            for (int c = 0; c < C; ++c) v[r][c] = p[c];
         }
     }
 }

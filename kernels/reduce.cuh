@@ -1,6 +1,19 @@
 // Reductions in the fixed order of horus_core::ops::reduce: element i goes to lane i mod 64, every lane accumulates in
 // order, then lanes are combined in halves.
 
+// From compute capability 9.0 on, a kernel can be launched while the one before it runs: that one lets it begin, and it
+// waits for what that one writes.
+HS_FN void hs_let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+HS_FN void hs_wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 enum { HS_SUM, HS_SQUARED, HS_MIN, HS_MAX };
 
 template <int HOW, class A> HS_FN A hs_identity() {
@@ -32,7 +45,7 @@ template <int HOW, class A, int AHEAD = 16, class T> HS_FN A hs_lane(const T* p,
 
 // Combines the 64 lanes that begin at `lanes`; the result is in the first. All threads of the block must come here.
 template <int HOW, class A> HS_FN void hs_halves(A* lanes, int lane) {
-#pragma unroll
+#ifdef HS_EMULATE
     for (int half = 32; half > 0; half /= 2) {
         __syncthreads();
         A v = (A)0;
@@ -40,6 +53,16 @@ template <int HOW, class A> HS_FN void hs_halves(A* lanes, int lane) {
         __syncthreads();
         if (lane < half) lanes[lane] = v;
     }
+#else
+    // The lanes are two warps: after the first step, one of them goes on by itself.
+    __syncthreads();
+    if (lane < 32) {
+        A v = hs_combine<HOW, A>(lanes[lane], lanes[lane + 32]);
+#pragma unroll
+        for (int half = 16; half > 0; half /= 2) v = hs_combine<HOW, A>(v, (A)__shfl_down_sync(~0u, v, half));
+        if (lane == 0) lanes[0] = v;
+    }
+#endif
     __syncthreads();
 }
 

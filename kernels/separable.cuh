@@ -48,8 +48,8 @@ HS_FN void hs_row_pass(const T* in, T* out, const T* taps) {
 // BORDER_Y as the column passes read them, columns with BORDER_X. `buffer` holds two chunks of the input. LEFT is how
 // many columns before x0 a chunk begins, OFF how many of those the filter does not need.
 template <int BORDER_Y, int BORDER_X, int KW, int CHUNKS, int ROWS, int COLS, int COLS_IN, int PITCH_IN, int PITCH,
-          int LEFT, int OFF, int CX, int THREADS, class T>
-HS_FN void hs_stage(T* stage, T* buffer, const hs_plane<T>& in, int y0, int x0, bool aligned, const T* taps,
+          int LEFT, int OFF, int CX, int THREADS, class IMAGE, class T>
+HS_FN void hs_stage(T* stage, T* buffer, const IMAGE& in, int y0, int x0, bool aligned, const T* taps,
                     T value_y, T value_x) {
     hs_load_tile<BORDER_Y, BORDER_X, ROWS, COLS_IN, PITCH_IN, THREADS>(buffer, in, y0, x0 - LEFT, aligned, value_x);
     hs_commit();

@@ -25,28 +25,56 @@ template <class T> struct hs_element<T, false> {
     static __device__ __forceinline__ void copy(T* s, const T* g) { *s = *g; }
 };
 
+// ROWS x COLS elements inside the image, all of them held, from pixel (y0, x0) on: copied from a plane ...
+template <int ROWS, int COLS, int PITCH, int THREADS, class T>
+HS_FN void hs_fill_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligned) {
+    constexpr int V = 16 / (int)sizeof(T), VECTORS = COLS / V;
+    const T* g = in.row(y0) + x0;
+    if (aligned) {
+        for (int i = threadIdx.x; i < ROWS * VECTORS; i += THREADS) {
+            const int r = i / VECTORS, c = (i - r * VECTORS) * V;
+            hs_copy_async<16>(s + r * PITCH + c, g + (i64)r * in.width + c);
+        }
+    } else {
+        for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
+            const int r = i / COLS, c = i - r * COLS;
+            hs_element<T>::copy(s + r * PITCH + c, g + (i64)r * in.width + c);
+        }
+    }
+}
+
+// ... or computed by a chain, which may hold fewer rows: those of its inputs.
+template <int ROWS, int COLS, int PITCH, int THREADS, class CHAIN, class T>
+HS_FN void hs_fill_tile(T* s, const CHAIN& in, int y0, int x0, bool aligned) {
+    constexpr int V = 16 / (int)sizeof(T), VECTORS = COLS / V, ITEMS = ROWS * VECTORS, AHEAD = CHAIN::AHEAD;
+#pragma unroll 1
+    for (int first = threadIdx.x; first < ITEMS; first += THREADS * AHEAD) {
+        int y[AHEAD], x[AHEAD];
+        hs_vec<T, V> v[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k) {
+            const int i = min(first + k * THREADS, ITEMS - 1), r = i / VECTORS;
+            y[k] = y0 + r;
+            x[k] = x0 + (i - r * VECTORS) * V;
+        }
+        in.vectors(y, x, aligned, v);
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k)
+            if (first + k * THREADS < ITEMS)
+                *reinterpret_cast<hs_vec<T, V>*>(s + (y[k] - y0) * PITCH + (x[k] - x0)) = v[k];
+    }
+}
+
 // Starts loading ROWS x COLS elements whose first is image pixel (y0, x0) into `s`. The caller commits and waits.
-// `aligned` tells that every row of the plane begins at a multiple of 16 bytes; x0, COLS and PITCH are multiples of 16
+// `aligned` tells that every row of the image begins at a multiple of 16 bytes; x0, COLS and PITCH are multiples of 16
 // bytes by construction.
-template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH, int THREADS, class T>
-HS_FN void hs_load_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligned, T v) {
+template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH, int THREADS, class IMAGE, class T>
+HS_FN void hs_load_tile(T* s, const IMAGE& in, int y0, int x0, bool aligned, T v) {
     constexpr int V = 16 / (int)sizeof(T);
     static_assert(COLS % V == 0 && PITCH % V == 0, "rows of a tile are whole vectors");
     const int top = max(0, in.start), bottom = min(in.height, in.end);
     if (y0 >= top && y0 + ROWS <= bottom && x0 >= 0 && x0 + COLS <= in.width) {
-        const T* g = in.row(y0) + x0;
-        if (aligned) {
-            constexpr int VECTORS = COLS / V;
-            for (int i = threadIdx.x; i < ROWS * VECTORS; i += THREADS) {
-                const int r = i / VECTORS, c = (i - r * VECTORS) * V;
-                hs_copy_async<16>(s + r * PITCH + c, g + (i64)r * in.width + c);
-            }
-        } else {
-            for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
-                const int r = i / COLS, c = i - r * COLS;
-                hs_element<T>::copy(s + r * PITCH + c, g + (i64)r * in.width + c);
-            }
-        }
+        hs_fill_tile<ROWS, COLS, PITCH, THREADS>(s, in, y0, x0, aligned);
     } else {
         for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
             const int r = i / COLS, c = i - r * COLS;

@@ -44,7 +44,7 @@ fn dense(h: usize, w: usize) -> MapKernel {
 fn separable(lengths: &[usize], each: usize) -> MapKernel {
     let mut k = MapKernel { inputs: 1, result: Some(Val::Leaf(0)), ..MapKernel::default() };
     for (s, &n) in lengths.iter().enumerate() {
-        k.stages.push(Stage { input: 0, filter: Filter::row(taps(n)), border: BORDER });
+        k.stages.push(Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border: BORDER });
         for f in 0..each {
             let weights: Vec<f64> = taps(n).iter().map(|t| t * (f + 1) as f64).collect();
             k.leaves.push(filter(Source::Stage(s), Filter::column(weights)));

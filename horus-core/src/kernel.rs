@@ -2,8 +2,9 @@
 //!
 //! Almost everything is a [`MapKernel`]: an expression evaluated at every pixel of the output, whose *leaves* read the
 //! inputs (the pixel itself, a filter response, a sample of an affine map) and whose *code* combines them with pixel
-//! operations. One recorded operation lowers to a kernel with one leaf or one instruction; fusion substitutes kernels
-//! into each other. A device needs to know nothing else of the program.
+//! operations. What filters read may itself be computed: by a row pass (a *stage*), by pixel operations (a *chain*), by
+//! both. One recorded operation lowers to a kernel with one leaf or one instruction; fusion substitutes kernels into each
+//! other. A device needs to know nothing else of the program.
 
 use std::fmt;
 
@@ -77,11 +78,13 @@ pub struct Instr {
     pub args: Vec<Val>,
 }
 
-/// Where a filter reads.
+/// What a filter reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The kernel's input of this index.
     Input(usize),
+    /// The result of pixel operations: a chain of the same kernel.
+    Chain(usize),
     /// The result of a row pass of the same kernel.
     Stage(usize),
 }
@@ -89,8 +92,8 @@ pub enum Source {
 /// A row filter whose result is read by column filters of the same kernel only, so that it is never stored whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
-    /// The kernel's input it reads.
-    pub input: usize,
+    /// What it reads: an input or a chain.
+    pub source: Source,
     /// A dense filter of one row.
     pub filter: Filter,
     /// For this pass.
@@ -130,6 +133,9 @@ pub struct Leaf {
 pub struct MapKernel {
     /// Number of inputs.
     pub inputs: usize,
+    /// Pixel operations whose results linear filters read, evaluated around the pixels that are computed and never stored
+    /// whole. Each is pointwise, and its inputs are those of this kernel.
+    pub chains: Vec<MapKernel>,
     /// Row passes that leaves read.
     pub stages: Vec<Stage>,
     /// Reads of the inputs.
@@ -157,21 +163,20 @@ pub enum Access {
 }
 
 impl Leaf {
-    /// The kernel input that the leaf reads, through a stage or directly.
-    pub fn input(&self, stages: &[Stage]) -> usize {
+    /// What the leaf reads.
+    pub fn source(&self) -> Source {
         match self.op {
             LeafOp::Load(i)
             | LeafOp::LoadChannel(i, _)
             | LeafOp::Generalized(i, ..)
             | LeafOp::Median(i, ..)
             | LeafOp::Warp(i, ..)
-            | LeafOp::Flip(i, _)
-            | LeafOp::Correlate(Source::Input(i), ..) => i,
-            LeafOp::Correlate(Source::Stage(s), ..) => stages[s].input,
+            | LeafOp::Flip(i, _) => Source::Input(i),
+            LeafOp::Correlate(source, ..) => source,
         }
     }
 
-    /// Changes which kernel input the leaf reads (stages are not touched).
+    /// Changes which kernel input the leaf reads (stages and chains are not touched).
     pub fn map_input(&mut self, f: impl Fn(usize) -> usize) {
         match &mut self.op {
             LeafOp::Load(i)
@@ -181,7 +186,7 @@ impl Leaf {
             | LeafOp::Warp(i, ..)
             | LeafOp::Flip(i, _)
             | LeafOp::Correlate(Source::Input(i), ..) => *i = f(*i),
-            LeafOp::Correlate(Source::Stage(_), ..) => {}
+            LeafOp::Correlate(Source::Stage(_) | Source::Chain(_), ..) => {}
         }
     }
 
@@ -193,8 +198,8 @@ impl Leaf {
     pub fn reach(&self, stages: &[Stage]) -> Option<(Reach, bool)> {
         let (reach, border) = match &self.op {
             LeafOp::Load(_) | LeafOp::LoadChannel(..) => return Some((Reach::NONE, false)),
-            LeafOp::Correlate(Source::Input(_), f, b) => (f.reach(), *b),
             LeafOp::Correlate(Source::Stage(s), f, b) => (stages[*s].filter.reach().then(f.reach()), *b),
+            LeafOp::Correlate(_, f, b) => (f.reach(), *b),
             LeafOp::Generalized(_, g, b) => (g.window.reach(), *b),
             LeafOp::Median(_, s, b) => (s.reach(), *b),
             LeafOp::Warp(..) | LeafOp::Flip(..) => return None,
@@ -209,10 +214,26 @@ impl Leaf {
 }
 
 impl MapKernel {
+    /// What a leaf reads, or the stage that it reads: an input or a chain.
+    pub fn image(&self, leaf: &Leaf) -> Source {
+        match leaf.source() {
+            Source::Stage(s) => self.stages[s].source,
+            image => image,
+        }
+    }
+
+    /// Whether a leaf reads input `i`, itself or through stages and chains.
+    pub fn reads(&self, leaf: &Leaf, i: usize) -> bool {
+        match self.image(leaf) {
+            Source::Chain(c) => self.chains[c].leaves.iter().any(|l| l.source() == Source::Input(i)),
+            image => image == Source::Input(i),
+        }
+    }
+
     /// How input `i` is read.
     pub fn access(&self, i: usize) -> Access {
         let mut rows = (Reach::NONE, false);
-        for leaf in self.leaves.iter().filter(|l| l.input(&self.stages) == i) {
+        for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             match leaf.reach(&self.stages) {
                 Some((r, w)) => rows = (rows.0.max(r), rows.1 || w),
                 None => return Access::Footprint,
@@ -238,7 +259,7 @@ impl MapKernel {
 
     fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
         let mut need = Window::new(0, 0);
-        for leaf in self.leaves.iter().filter(|l| l.input(&self.stages) == i) {
+        for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let window = match (&leaf.op, leaf.reach(&self.stages)) {
                 (LeafOp::Warp(_, map, how, border), _) => {
                     mapped_rows(*border, map.footprint(rows, out.width, *how), input.height)
@@ -268,7 +289,7 @@ fn map_columns(
     block: Window,
 ) -> Option<(usize, usize)> {
     let mut need: Option<(usize, usize)> = None;
-    for leaf in m.leaves.iter().filter(|l| l.input(&m.stages) == i) {
+    for leaf in m.leaves.iter().filter(|l| m.reads(l, i)) {
         // Other borders bring pixels from elsewhere into the image.
         let LeafOp::Warp(_, map, how, Border::Constant(_)) = &leaf.op else { return None };
         let (left, right) = map.columns(rows, out.width, *how, block);
@@ -358,6 +379,7 @@ impl Kernel {
 impl fmt::Display for MapKernel {
     /// What the kernel does, in the order of evaluation, repetitions counted: `row 1x19 + 6 correlate 19x1 + absdiv ...`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let chains = self.chains.iter().map(|c| format!("({c})"));
         let stages = self.stages.iter().map(|s| format!("row {}", s.filter));
         let leaves = self.leaves.iter().filter_map(|l| match &l.op {
             LeafOp::Load(_) => None,
@@ -373,7 +395,7 @@ impl fmt::Display for MapKernel {
             InstrOp::Convert => format!("to {}", i.result),
         });
         let mut parts: Vec<(String, usize)> = Vec::new();
-        for part in stages.chain(leaves).chain(code) {
+        for part in chains.chain(stages).chain(leaves).chain(code) {
             match parts.iter_mut().find(|(p, _)| *p == part) {
                 Some((_, n)) => *n += 1,
                 None => parts.push((part, 1)),

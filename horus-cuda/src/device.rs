@@ -82,6 +82,8 @@ struct Others {
 
 /// So many whole copies are made one by one: the driver's are the fastest.
 const FEW: usize = 4;
+/// The compute capability from which kernels may begin while others end.
+const EARLY_FROM: u32 = 90;
 
 /// What a kernel, its tables and the driver itself may need beside images.
 fn margin(free: usize) -> usize {
@@ -239,6 +241,20 @@ impl CudaDevice {
         Ok((each, all))
     }
 
+    /// Milliseconds, by the GPU's clock, of what `work` launches.
+    ///
+    /// # Errors
+    /// What `work` fails with, and what the driver reports.
+    pub fn timed(&self, work: impl FnOnce() -> Result<(), DeviceError>) -> Result<f32, DeviceError> {
+        self.core.context.bind()?;
+        let (start, end) = (Event::new(true)?, Event::new(true)?);
+        start.record(&self.core.stream)?;
+        work()?;
+        end.record(&self.core.stream)?;
+        self.synchronize()?;
+        end.since(&start)
+    }
+
     /// Registers per thread and bytes of spills per thread of the kernel that a launch would run.
     ///
     /// # Errors
@@ -268,6 +284,12 @@ impl CudaDevice {
         let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
         let tuning = self.tuning.unwrap_or_else(|| lookup(kernel, dtype, self.arch));
         generate(kernel, shapes, &tuning, self.limits)
+    }
+
+    /// How a program is launched.
+    fn work(&self, program: &Program) -> driver::Work {
+        let &Program { grid, block, shared, early, .. } = program;
+        driver::Work { grid, block, shared, early: early && self.arch >= EARLY_FROM }
     }
 
     /// What a launch is made of, from memory if it was made before.
@@ -482,7 +504,7 @@ impl Device for CudaDevice {
         let params = self.arguments(&program, &[Input { memory: source, geometry }], to, table.as_deref())?;
         // SAFETY: the parameters are those of this kernel; the pieces lie inside both blocks, as checked, and these and
         // the table are freed in stream order, after the launch.
-        unsafe { function.launch(program.grid, program.block, 0, &self.core.stream, &params, || "copies".into()) }
+        unsafe { function.launch(self.work(&program), &self.core.stream, &params, || "copies".into()) }
     }
 
     fn address(&self) -> u64 {
@@ -598,7 +620,7 @@ impl Device for CudaDevice {
         }
         // SAFETY: the parameters were generated with the kernel; every buffer holds what its geometry says, and is
         // freed in stream order, after the launch.
-        unsafe { function.launch(program.grid, program.block, program.shared, stream, &params, name) }?;
+        unsafe { function.launch(self.work(program), stream, &params, name) }?;
         if let Some((start, end)) = events {
             end.record(stream)?;
             state.timings.get_or_insert_default().push((start, end));

@@ -284,6 +284,19 @@ unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
 
+/// What a launch is besides its kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Blocks in x and y.
+    pub(crate) grid: [u32; 2],
+    /// Threads of a block.
+    pub(crate) block: u32,
+    /// Bytes of dynamic shared memory of a block.
+    pub(crate) shared: u32,
+    /// See [`Function::launch`].
+    pub(crate) early: bool,
+}
+
 impl Function {
     /// Loads `cubin` and finds its kernel, which may use up to `shared` bytes of dynamic shared memory.
     pub(crate) fn load(cubin: &[u8], entry: &str, shared: u32) -> Result<Function, DeviceError> {
@@ -318,38 +331,63 @@ impl Function {
         )
     }
 
-    /// Launches the kernel with one parameter, given in bytes.
+    /// Launches the kernel with one parameter, given in bytes. `early` work may begin while the kernel before it in the
+    /// stream ends, and waits for that by itself.
     ///
     /// # Safety
     /// `params` has the layout of the kernel's parameter, and every address in it stays valid for what the kernel does
     /// until the stream has passed the launch.
     pub(crate) unsafe fn launch(
         &self,
-        grid: [u32; 2],
-        block: u32,
-        shared: u32,
+        work: Work,
         stream: &Stream,
         params: &[u8],
         what: impl FnOnce() -> String,
     ) -> Result<(), DeviceError> {
+        let Work { grid, block, shared, early } = work;
         let mut arguments = [params.as_ptr().cast_mut().cast::<c_void>()];
-        // SAFETY: handles live; the driver copies the parameter during the call; the rest is the caller's promise.
-        let code = unsafe {
-            sys::cuLaunchKernel(
-                self.handle,
-                grid[0],
-                grid[1],
-                1,
-                block,
-                1,
-                1,
-                shared,
-                stream.0,
-                arguments.as_mut_ptr(),
-                std::ptr::null_mut(),
-            )
+        let described = || format!("launching {} ({grid:?} blocks of {block}, {shared} bytes shared)", what());
+        if !early {
+            // SAFETY: handles live; the driver copies the parameter during the call; the rest is the caller's promise.
+            let code = unsafe {
+                sys::cuLaunchKernel(
+                    self.handle,
+                    grid[0],
+                    grid[1],
+                    1,
+                    block,
+                    1,
+                    1,
+                    shared,
+                    stream.0,
+                    arguments.as_mut_ptr(),
+                    std::ptr::null_mut(),
+                )
+            };
+            return check(code, described);
+        }
+        // Older drivers lack this call; those of GPUs that can do it have it.
+        // SAFETY: of plain integers and unions of such, for which zeros stand for nothing special.
+        let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
+        attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attribute.value.programmaticStreamSerializationAllowed = 1;
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid[0],
+            gridDimY: grid[1],
+            gridDimZ: 1,
+            blockDimX: block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shared,
+            hStream: stream.0,
+            attrs: &raw mut attribute,
+            numAttrs: 1,
         };
-        check(code, || format!("launching {} ({grid:?} blocks of {block}, {shared} bytes shared)", what()))
+        // SAFETY: as above.
+        check(
+            unsafe { sys::cuLaunchKernelEx(&config, self.handle, arguments.as_mut_ptr(), std::ptr::null_mut()) },
+            described,
+        )
     }
 }
 

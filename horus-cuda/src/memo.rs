@@ -1,12 +1,11 @@
 //! What earlier launches were made of: a program that runs again generates no source.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
 use horus_core::device::Geometry;
-use horus_core::kernel::{Kernel, LeafOp, MapKernel};
-use horus_core::ops::reduce::RowReduce;
+use horus_core::kernel::{Kernel, LeafOp};
 use horus_core::shape::Window;
 
 use crate::codegen::{Program, Shapes};
@@ -26,10 +25,9 @@ pub(crate) struct Made {
 }
 
 /// All that a program depends on.
-#[derive(Debug, Hash, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 struct Request {
-    map: MapKernel,
-    how: Option<RowReduce>,
+    kernel: Kernel,
     inputs: Vec<Geometry>,
     output: Geometry,
     rows: Window,
@@ -51,17 +49,9 @@ impl<M> Default for Memo<M> {
     }
 }
 
-/// The kernels whose generation takes time.
-fn parts(kernel: &Kernel) -> Option<(&MapKernel, Option<RowReduce>)> {
-    match kernel {
-        Kernel::Map(m) => Some((m, None)),
-        Kernel::MapReduce(m, how) => Some((m, Some(*how))),
-        _ => None,
-    }
-}
-
 /// Bytes of the filters of a kernel.
-fn bytes(map: &MapKernel) -> usize {
+fn bytes(kernel: &Kernel) -> usize {
+    let (Kernel::Map(map) | Kernel::MapReduce(map, _)) = kernel else { return 0 };
     let leaf = |op: &LeafOp| match op {
         LeafOp::Correlate(_, f, _) => f.taps().len(),
         LeafOp::Generalized(_, g, _) => g.window.taps().len(),
@@ -72,18 +62,28 @@ fn bytes(map: &MapKernel) -> usize {
 }
 
 impl<M> Memo<M> {
-    fn hash(&self, map: &MapKernel, how: Option<RowReduce>, shapes: &Shapes<'_>, tuning: Option<Tuning>) -> u64 {
-        self.state.hash_one((map, how, shapes.inputs, shapes.output, shapes.rows, tuning))
+    fn hash(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: Option<Tuning>) -> u64 {
+        let mut state = self.state.build_hasher();
+        std::mem::discriminant(kernel).hash(&mut state);
+        match kernel {
+            Kernel::Map(map) => map.hash(&mut state),
+            Kernel::MapReduce(map, how) => (map, how).hash(&mut state),
+            Kernel::RowReduce(how) => how.hash(&mut state),
+            Kernel::Fold(how) => how.hash(&mut state),
+            Kernel::Histogram { bins, lo, hi } => (bins, lo.to_bits(), hi.to_bits()).hash(&mut state),
+            Kernel::Source(_) | Kernel::Merge | Kernel::Transpose => {}
+        }
+        (shapes.inputs, shapes.output, shapes.rows, tuning).hash(&mut state);
+        state.finish()
     }
 
     /// What this launch was made of before.
     pub(crate) fn get(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: Option<Tuning>) -> Option<Arc<M>> {
-        let (map, how) = parts(kernel)?;
         let same = |r: &Request| {
-            (&r.map, r.how, &r.inputs[..], r.output, r.rows, r.tuning)
-                == (map, how, shapes.inputs, shapes.output, shapes.rows, tuning)
+            (&r.kernel, &r.inputs[..], r.output, r.rows, r.tuning)
+                == (kernel, shapes.inputs, shapes.output, shapes.rows, tuning)
         };
-        let alike = self.known.get(&self.hash(map, how, shapes, tuning))?;
+        let alike = self.known.get(&self.hash(kernel, shapes, tuning))?;
         alike.iter().find(|(r, _)| same(r)).map(|(_, made)| Arc::clone(made))
     }
 
@@ -96,15 +96,14 @@ impl<M> Memo<M> {
         made: &Arc<M>,
         table: usize,
     ) {
-        let Some((map, how)) = parts(kernel) else { return };
-        let more = bytes(map) + table;
+        let more = bytes(kernel) + table;
         if self.count == MOST || self.bytes + more > MOST_BYTES {
             (self.known, self.count, self.bytes) = (HashMap::new(), 0, 0);
         }
         self.bytes += more;
-        let key = self.hash(map, how, shapes, tuning);
+        let key = self.hash(kernel, shapes, tuning);
         let (output, rows) = (shapes.output, shapes.rows);
-        let request = Request { map: map.clone(), how, inputs: shapes.inputs.to_vec(), output, rows, tuning };
+        let request = Request { kernel: kernel.clone(), inputs: shapes.inputs.to_vec(), output, rows, tuning };
         self.known.entry(key).or_default().push((request, Arc::clone(made)));
         self.count += 1;
     }

@@ -33,5 +33,6 @@ pub fn program(pieces: &[Piece]) -> Program {
         block: THREADS,
         shared: 0,
         clear: false,
+        early: false,
     }
 }

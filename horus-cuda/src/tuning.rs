@@ -180,12 +180,18 @@ pub fn user_rows() -> Vec<Entry> {
     })
 }
 
-/// The tuning of a kernel over elements of `dtype` on architecture `arch`.
+/// The type that a kernel with a first input of type `dtype` computes with: that of what its filters read.
+fn element(map: &MapKernel, dtype: DType) -> DType {
+    let filter = map.leaves.iter().find(|l| !matches!(l.op, LeafOp::Load(_) | LeafOp::LoadChannel(..)));
+    filter.map_or(dtype, |l| l.dtype)
+}
+
+/// The tuning of a kernel whose first input is of type `dtype` on architecture `arch`.
 pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
     let Kernel::Map(map) = kernel else {
         return guess(Family { kind: Kind::Pointwise, size: 0, filters: 0, bytes: 4 });
     };
-    let family = Family::of(map, dtype);
+    let family = Family::of(map, element(map, dtype));
     let same = |e: &&Entry| {
         let f = e.family;
         (f.kind, f.filters, f.bytes) == (family.kind, family.filters, family.bytes)

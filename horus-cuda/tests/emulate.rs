@@ -164,7 +164,9 @@ fn filters_beyond_shared_memory_are_cut_or_read_directly() {
     let mut jobs = Vec::new();
     for case in runnable() {
         let name = case.name.as_str();
-        if ["correlate 43x43 f32", "separable 43 f32", "convrot", "conv2d"].contains(&name) {
+        let of_chains = ["correlate 17x17 of a chain f32", "separable 43 of a chain f32"];
+        if ["correlate 43x43 f32", "separable 43 f32", "convrot", "conv2d"].contains(&name) || of_chains.contains(&name)
+        {
             let t = tuned(&case);
             jobs.extend([24 << 10, 6 << 10].map(|shared| (case.clone(), t, Limits { shared })));
         }

@@ -74,18 +74,28 @@ fn holds(memory: &Memory, geometry: &Geometry) -> Result<(), String> {
 
 /// Whether every value of the kernel has the type that it is read as.
 fn types(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
-    let input = |i: usize| inputs.get(i).ok_or(format!("there is no input {i}"));
+    for chain in &k.chains {
+        if !chain.is_pointwise() || !chain.chains.is_empty() {
+            return Err("a chain is more than pixel operations".into());
+        }
+        let geometry = Geometry { dtype: chain.result_type(), ..*output };
+        types(chain, inputs, &geometry)?;
+    }
     for leaf in &k.leaves {
         if let LeafOp::Correlate(source, filter, _) = &leaf.op {
             let shaped = match source {
-                Source::Input(_) => true,
+                Source::Input(_) | Source::Chain(_) => true,
                 Source::Stage(s) => filter.is_column() && k.stages.get(*s).is_some_and(|s| s.filter.is_row()),
             };
             if !shaped || !leaf.dtype.is_float() || filter.taps().is_empty() {
                 return Err(format!("no filter {filter} of {}", leaf.dtype));
             }
         }
-        let dtype = input(leaf.input(&k.stages))?.geometry.dtype;
+        let dtype = match k.image(leaf) {
+            Source::Input(i) => inputs.get(i).ok_or(format!("there is no input {i}"))?.geometry.dtype,
+            Source::Chain(c) => k.chains.get(c).ok_or(format!("there is no chain {c}"))?.result_type(),
+            Source::Stage(_) => return Err("a stage reads a stage".into()),
+        };
         if dtype != leaf.dtype {
             return Err(format!("a leaf reads {} from {dtype}", leaf.dtype));
         }
@@ -125,8 +135,10 @@ fn types(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), S
 
 /// Whether the inputs have the extent of the output, as far as the kernel relies on it.
 fn extents(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+    k.chains.iter().try_for_each(|c| extents(c, inputs, output))?;
     for leaf in &k.leaves {
-        let shape = inputs[leaf.input(&k.stages)].geometry.shape;
+        let Source::Input(i) = k.image(leaf) else { continue };
+        let shape = inputs[i].geometry.shape;
         let same = (shape.height, shape.width) == (output.shape.height, output.shape.width);
         let fits = match leaf.op {
             LeafOp::LoadChannel(_, c) => same && c < shape.channels,

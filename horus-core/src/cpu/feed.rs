@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::plane::Plane;
+use super::plane::{self, Plane, Rows};
 use super::rows::{self, RowFilter};
 use super::schedule::FeedSpec;
 use super::simd::{Isa, Simd};
@@ -15,7 +15,7 @@ use crate::buffer::HostBuffer;
 use crate::dtype::{Pixel, Scalar};
 use crate::kernel::Stage;
 use crate::ops::neighbourhood::Reach;
-use crate::shape::Border;
+use crate::shape::{Border, Window};
 
 /// Elements between the rows of a ring beyond their length: odd multiples of a cache line, so that the rows of a column
 /// do not compete for the same lines of the cache.
@@ -55,6 +55,8 @@ pub(super) struct Feed<'a> {
     capacity: usize,
     /// Rows of the image.
     height: usize,
+    /// Columns of the image that are read.
+    cols: Range<usize>,
     /// Which rows of the image are in the rings, if these hold the whole image.
     held: Option<Vec<bool>>,
     /// The first row not yet in the rings.
@@ -107,7 +109,10 @@ impl<'a> Feed<'a> {
         let capacity = if direct { 0 } else { rows.min(height) };
         let held = (capacity > 0 && rows > height).then(|| vec![false; height]);
         let next = y - spec.reach.up.cast_signed();
-        let feed = Feed { spec, passes, first, length, capacity, height, held, next, scratch };
+        let (before, after) = Feed::widest(passes);
+        let read = first - before.cast_signed()..first + (length + after).cast_signed();
+        let cols = columns(read, width, if passes.is_empty() { spec.border } else { spec.pass_border });
+        let feed = Feed { spec, passes, first, length, capacity, height, cols, held, next, scratch };
         if let Border::Constant(v) = spec.border {
             feed.fill_constant(v);
         }
@@ -137,8 +142,8 @@ impl<'a> Feed<'a> {
     /// Brings the rings forward so that they serve output rows below `end`.
     ///
     /// # Safety
-    /// `plane` is of the feed's type, and the machine has the instruction set.
-    pub(super) unsafe fn advance<T: Simd>(&mut self, plane: &Plane<'_, T>, end: isize, isa: Isa) {
+    /// `rows` are of the feed's type, and the machine has the instruction set.
+    pub(super) unsafe fn advance<T: Simd>(&mut self, rows: &mut impl Rows<T>, end: isize, isa: Isa) {
         if self.capacity == 0 {
             return;
         }
@@ -146,7 +151,7 @@ impl<'a> Feed<'a> {
         while self.next < end {
             let row = self.next;
             self.next += 1;
-            let Some(y) = plane.resolve(row, self.spec.border) else { continue };
+            let Some(y) = rows.resolve(row, self.spec.border) else { continue };
             let slot = self.slot(row, y);
             if self.held.as_mut().is_some_and(|held| std::mem::replace(&mut held[slot], true)) {
                 continue;
@@ -154,10 +159,10 @@ impl<'a> Feed<'a> {
             if self.passes.is_empty() {
                 // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
                 let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, slot), self.length) };
-                pad(plane.row(y), self.first, self.spec.border, out);
+                pad(rows.row(y, self.cols.clone()), self.first, self.spec.border, out);
             } else {
                 // SAFETY: vouched for by the caller.
-                unsafe { self.filter(plane.row(y), slot, isa) }
+                unsafe { self.filter(rows.row(y, self.cols.clone()), slot, isa) }
             }
         }
     }
@@ -213,22 +218,48 @@ impl<'a> Feed<'a> {
     }
 
     /// The pixel that filters over pass `part` read at row `y` and column `x` of the image continued by the border; `y`
-    /// within reach of the rows that the rings were brought to, `x` within reach of the chunk.
-    pub(super) fn at<T: Pixel>(&self, plane: &Plane<'_, T>, part: usize, y: isize, x: isize) -> *const T {
+    /// within reach of the rows that the rings were brought to, `x` within reach of the chunk. `plane` is the image, if it
+    /// is one in memory; `window` the rows of it that are held.
+    pub(super) fn at<T: Pixel>(
+        &self,
+        plane: Option<&Plane<'_, T>>,
+        window: Window,
+        part: usize,
+        y: isize,
+        x: isize,
+    ) -> *const T {
         let along = (x - self.first).cast_unsigned();
         debug_assert!(along < self.length);
-        match plane.resolve(y, self.spec.border) {
-            None => self.scratch.cast::<T>().cast_const().wrapping_add(along),
-            Some(source) if self.capacity > 0 => {
-                self.ring::<T>(part, self.slot(y, source)).cast_const().wrapping_add(along)
-            }
-            Some(y) => plane.row(y)[x.cast_unsigned()..].as_ptr(),
+        match (plane::resolve(y, self.spec.border, self.height, window), plane) {
+            (Some(y), Some(plane)) if self.capacity == 0 => plane.row(y)[x.cast_unsigned()..].as_ptr(),
+            (Some(source), _) => self.ring::<T>(part, self.slot(y, source)).cast_const().wrapping_add(along),
+            (None, _) => self.scratch.cast::<T>().cast_const().wrapping_add(along),
         }
     }
 
     /// What the feed reads and how.
     pub(super) fn spec(&self) -> &FeedSpec {
         self.spec
+    }
+}
+
+/// The columns of a row of `width` pixels that are read at columns `read` of the row continued by `border`: the smallest
+/// range that holds them, some of which lie inside.
+fn columns(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
+    let inside = |x: isize| x.clamp(0, width.cast_signed()).cast_unsigned();
+    let (from, to) = (inside(read.start), inside(read.end));
+    let left = (-read.start).max(0).cast_unsigned();
+    let right = (read.end - width.cast_signed()).max(0).cast_unsigned();
+    match border {
+        _ if left == 0 && right == 0 => from..to,
+        Border::Constant(_) => from..to,
+        Border::Wrap => 0..width,
+        // A border turns back as far as it reaches beyond the edge, and no further than to the other edge.
+        _ => {
+            let from = if right > 0 { from.min(width.saturating_sub(right + 1)) } else { from };
+            let to = if left > 0 { to.max(width.min(left + 1)) } else { to };
+            from..to
+        }
     }
 }
 
@@ -250,11 +281,12 @@ fn pad<T: Pixel>(row: &[T], first: isize, border: Border, out: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Source;
 
     #[test]
     fn scratch_grows_with_the_reach_in_one_direction_only() {
         let spec = |reach: usize| FeedSpec {
-            input: 0,
+            source: Source::Input(0),
             stages: vec![0],
             pass_border: Border::Wrap,
             border: Border::Wrap,
@@ -264,6 +296,23 @@ mod tests {
         };
         let scratch = |reach: usize| Feed::scratch(&spec(reach), &[], 128, 4, 40);
         assert!(scratch(20_000) < 11 * scratch(2_000), "{} and {}", scratch(20_000), scratch(2_000));
+    }
+
+    #[test]
+    fn columns_hold_every_column_that_is_read() {
+        for border in
+            [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(Scalar::F32(7.0))]
+        {
+            for n in 1..7usize {
+                for first in -15..n.cast_signed() {
+                    for end in (first + 1..20).filter(|&e| e > 0) {
+                        let cols = columns(first..end, n, border);
+                        let mut read = (first..end).filter_map(|x| border.map(x, n));
+                        assert!(cols.end <= n && read.all(|x| cols.contains(&x)), "{border} {n} {first} {end}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -10,9 +10,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::correlate::{Bank, Taps};
+use super::expression::{ChainRows, Expression, Spot, slot_bytes};
 use super::feed::{END, Feed, Pass};
 use super::order;
-use super::pixels::{self, Operand};
 use super::plane::{Plane, Tile};
 use super::schedule::{Action, FeedSpec, Place, Program, Step};
 use super::simd::Isa;
@@ -21,7 +21,7 @@ use crate::buffer::HostBuffer;
 use crate::device::{Geometry, Input, Launch};
 use crate::dtype::{DType, Pixel};
 use crate::error::DeviceError;
-use crate::kernel::{InstrOp, Kernel, LeafOp, MapKernel};
+use crate::kernel::{Kernel, LeafOp, MapKernel, Source};
 use crate::ops::neighbourhood::Layout;
 use crate::shape::{Shape, Window};
 use crate::{dispatch, dispatch_float};
@@ -49,8 +49,9 @@ struct Job<'a> {
     output: *mut u8,
     geometry: Geometry,
     partition: Partition,
-    /// Bytes of scratch: of each feed, of one slot, of everything.
+    /// Bytes of scratch: of each feed, of the chain that it reads, of one slot, of everything.
     feed_bytes: Vec<usize>,
+    chain_bytes: Vec<usize>,
     slot_bytes: usize,
     scratch_bytes: usize,
     isa: Isa,
@@ -89,6 +90,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         geometry,
         partition,
         feed_bytes: Vec::new(),
+        chain_bytes: Vec::new(),
         slot_bytes: 0,
         scratch_bytes: 0,
         isa,
@@ -149,17 +151,9 @@ fn partition(kernel: &MapKernel, program: &Program, geometry: Geometry, rows: Wi
     Partition { block_rows, chunk, tile_rows, tile }
 }
 
-/// A cut of the scratch into feeds and slots.
+/// A cut of the scratch into feeds, the rows of chains that they read, and slots.
 struct Scratch<'a> {
-    feeds: Vec<Feed<'a>>,
-    slots: *mut u8,
-}
-
-/// The tile that is computed, and its scratch.
-struct Spot {
-    rows: Window,
-    cols: Range<usize>,
-    channel: usize,
+    feeds: Vec<(Feed<'a>, *mut u8)>,
     slots: *mut u8,
 }
 
@@ -177,8 +171,28 @@ impl Job<'_> {
         let height = self.geometry.shape.height;
         let scratch = |f: &FeedSpec| Feed::scratch(f, &self.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
         self.feed_bytes = self.program.feeds.iter().map(scratch).collect();
-        self.slot_bytes = (p.tile_rows * p.tile * self.program.element).next_multiple_of(64) + 192;
-        self.scratch_bytes = self.slot_bytes * self.program.slots + self.feed_bytes.iter().sum::<usize>();
+        self.chain_bytes = self.program.feeds.iter().map(|f| self.chain_scratch(f)).collect();
+        self.slot_bytes = slot_bytes(&self.program, p.tile_rows * p.tile);
+        let feeds = self.feed_bytes.iter().chain(&self.chain_bytes).sum::<usize>();
+        self.scratch_bytes = self.slot_bytes * self.program.slots + feeds;
+    }
+
+    /// Bytes that the rows of the chain of a feed need.
+    fn chain_scratch(&self, feed: &FeedSpec) -> usize {
+        let width = self.geometry.shape.width;
+        match feed.source {
+            Source::Chain(c) => ChainRows::scratch(&self.program.chains[c], width, feed.dtype),
+            _ => 0,
+        }
+    }
+
+    /// Where the result of the first pixel goes.
+    fn output(&self, channel: usize, y: isize, x: usize) -> *mut u8 {
+        self.output.wrapping_add((self.geometry.row(channel, y) + x) * self.geometry.dtype.size())
+    }
+
+    fn expression(&self) -> Expression<'_> {
+        Expression { program: &self.program, inputs: self.inputs, slot_bytes: self.slot_bytes, isa: self.isa }
     }
 
     /// Computes rows `rows` of plane `channel`, with scratch as measured.
@@ -186,12 +200,14 @@ impl Job<'_> {
         let p = self.partition;
         let Shape { height, width, .. } = self.geometry.shape;
         let base = scratch.bytes_mut().as_mut_ptr();
-        let slots = base.wrapping_add(self.feed_bytes.iter().sum());
+        let slots = base.wrapping_add(self.feed_bytes.iter().chain(&self.chain_bytes).sum());
         if self.program.is_pointwise() {
             let n = rows.len() * width;
             for start in (0..n).step_by(p.tile) {
                 let cols = start..n.min(start + p.tile);
-                let at = Spot { rows: Window::new(rows.start, rows.start + 1), cols, channel, slots };
+                let out = self.output(channel, rows.start, start);
+                let at =
+                    Spot { rows: Window::new(rows.start, rows.start + 1), cols, channel, slots, out, stride: width };
                 self.tile(&at, &[], 0);
             }
             return;
@@ -199,10 +215,12 @@ impl Job<'_> {
         let passes: Vec<Vec<Pass<'_>>> = self.program.feeds.iter().map(|f| self.passes(f)).collect();
         for cols in self.chunks() {
             let mut at = base;
-            let mut feeds: Vec<Feed<'_>> = Vec::with_capacity(passes.len());
-            for ((spec, passes), size) in self.program.feeds.iter().zip(&passes).zip(&self.feed_bytes) {
-                feeds.push(Feed::new(spec, passes, cols.clone(), (height, width), rows.start, p.tile_rows, at));
-                at = at.wrapping_add(*size);
+            let mut feeds = Vec::with_capacity(passes.len());
+            for (i, (spec, passes)) in self.program.feeds.iter().zip(&passes).enumerate() {
+                let feed = Feed::new(spec, passes, cols.clone(), (height, width), rows.start, p.tile_rows, at);
+                let chain = at.wrapping_add(self.feed_bytes[i]);
+                feeds.push((feed, chain));
+                at = chain.wrapping_add(self.chain_bytes[i]);
             }
             self.chunk(channel, rows, cols, Scratch { feeds, slots });
         }
@@ -223,6 +241,12 @@ impl Job<'_> {
         ends(0..from).chain(middle).chain(ends(to..width)).filter(|c| !c.is_empty()).collect()
     }
 
+    /// The rows of chain `c`, of type `dtype`.
+    fn chain(&self, c: usize, dtype: DType, channel: usize, scratch: *mut u8) -> ChainRows<'_> {
+        let geometry = Geometry { dtype, ..self.geometry };
+        ChainRows::new(&self.program.chains[c], self.inputs, geometry, channel, scratch, self.isa)
+    }
+
     fn passes(&self, feed: &FeedSpec) -> Vec<Pass<'_>> {
         feed.stages.iter().map(|&s| Pass::new(&self.kernel.stages[s], &self.program.stages[s])).collect()
     }
@@ -233,22 +257,33 @@ impl Job<'_> {
         let mut y = rows.start;
         while y < rows.end {
             let end = rows.end.min(y + p.tile_rows.cast_signed());
-            for feed in &mut scratch.feeds {
-                let input = feed.spec().input;
-                dispatch_float!(feed.spec().dtype, T => {
-                    // SAFETY: the plane is of the feed's type; the device checked the instruction set.
-                    unsafe { feed.advance(&self.plane::<T>(input, channel), end, self.isa) }
+            for (feed, chain) in &mut scratch.feeds {
+                let (source, dtype) = (feed.spec().source, feed.spec().dtype);
+                dispatch_float!(dtype, T => {
+                    // SAFETY: the rows are of the feed's type; the device checked the instruction set.
+                    unsafe {
+                        match source {
+                            Source::Input(i) => feed.advance(&mut self.plane::<T>(i, channel), end, self.isa),
+                            Source::Chain(c) => feed.advance::<T>(&mut self.chain(c, dtype, channel, *chain), end, self.isa),
+                            Source::Stage(_) => debug_assert!(false, "a feed reads an image"),
+                        }
+                    }
                 });
             }
             for (group, table) in self.program.groups.iter().zip(&mut tables) {
-                let feed = &scratch.feeds[group.feed];
-                let input = feed.spec().input;
+                let (feed, chain) = &scratch.feeds[group.feed];
                 let read = Window::new(y, end).grown(group.reach.up, group.reach.down);
                 let x = cols.start.cast_signed() - group.reach.left.cast_signed();
+                let dtype = feed.spec().dtype;
                 table.clear();
-                dispatch_float!(feed.spec().dtype, T => {
-                    let plane = self.plane::<T>(input, channel);
-                    table.extend((read.start..read.end).map(|y| feed.at(&plane, group.part, y, x).cast::<u8>()));
+                dispatch_float!(dtype, T => {
+                    let (plane, window) = match feed.spec().source {
+                        Source::Input(i) => (Some(self.plane::<T>(i, channel)), self.inputs[i].geometry.window),
+                        Source::Chain(c) => (None, self.chain(c, dtype, channel, *chain).window()),
+                        Source::Stage(_) => (None, Window::new(0, 0)),
+                    };
+                    let row = |y| feed.at(plane.as_ref(), window, group.part, y, x).cast::<u8>();
+                    table.extend((read.start..read.end).map(row));
                 });
             }
             for x in cols.clone().step_by(p.tile) {
@@ -257,6 +292,8 @@ impl Job<'_> {
                     cols: x..cols.end.min(x + p.tile),
                     channel,
                     slots: scratch.slots,
+                    out: self.output(channel, y, x),
+                    stride: self.geometry.shape.width,
                 };
                 self.tile(&tile, &tables, x - cols.start);
             }
@@ -271,58 +308,7 @@ impl Job<'_> {
                 Action::Group(g) => self.group(*g, step, at, &tables[*g], along),
                 Action::Leaf(l) => self.leaf(*l, step.targets[0], at),
                 Action::Run(op, operand, result, args) => {
-                    self.run(*op, (*operand, *result), args, step.targets[0], at);
-                }
-            }
-        }
-    }
-
-    /// Where a value of type `dtype` starts in the tile, and the distance of its rows in elements (none for a constant).
-    fn resolve(&self, place: Place, dtype: DType, at: &Spot) -> (*mut u8, Option<usize>) {
-        let element =
-            |geometry: &Geometry, channel: usize| (geometry.row(channel, at.rows.start) + at.cols.start) * dtype.size();
-        match place {
-            Place::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
-            Place::Constant(c) => (self.program.constants[c].bytes().as_ptr().cast_mut(), None),
-            Place::Plane(i, c) => {
-                let Input { memory, geometry } = &self.inputs[i];
-                let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
-                let first = bytes[element(geometry, c.unwrap_or(at.channel))..].as_ptr();
-                (first.cast_mut(), Some(geometry.shape.width))
-            }
-            Place::Output => {
-                (self.output.wrapping_add(element(&self.geometry, at.channel)), Some(self.geometry.shape.width))
-            }
-        }
-    }
-
-    fn run(&self, op: InstrOp, (operand, result): (DType, DType), args: &[Place], target: Place, at: &Spot) {
-        let (out, stride) = self.resolve(target, result, at);
-        let stride = stride.unwrap_or(0);
-        let mut operands = [Operand { at: out, constant: true }; 3];
-        let mut steps = [0; 3];
-        let mut packed = stride == at.cols.len();
-        for (i, place) in args.iter().enumerate() {
-            let dtype = match op {
-                InstrOp::Pixel(op) => op.operand(i, operand),
-                InstrOp::Convert => operand,
-            };
-            let (first, apart) = self.resolve(*place, dtype, at);
-            operands[i] = Operand { at: first, constant: apart.is_none() };
-            steps[i] = apart.unwrap_or(0) * dtype.size();
-            packed &= apart.is_none_or(|s| s == at.cols.len());
-        }
-        let (lines, n) = if packed { (1, at.rows.len() * at.cols.len()) } else { (at.rows.len(), at.cols.len()) };
-        for y in 0..lines {
-            let mut line = operands;
-            line.iter_mut().zip(steps).for_each(|(o, s)| o.at = o.at.wrapping_add(y * s));
-            let out = out.wrapping_add(y * stride * result.size());
-            // SAFETY: operands and results are rows of the tile, in inputs (the plan holds the rows), slots and the
-            // output, typed by the schedule; a slot is free when it is written, and the output is no input.
-            unsafe {
-                match op {
-                    InstrOp::Pixel(op) => pixels::apply(op, operand, self.isa, &line, out, n),
-                    InstrOp::Convert => pixels::convert(operand, result, self.isa, &line, out, n),
+                    self.expression().run(*op, (*operand, *result), args, step.targets[0], at);
                 }
             }
         }
@@ -338,7 +324,7 @@ impl Job<'_> {
         dispatch_float!(dtype, T => {
             let mut out = [(std::ptr::null_mut::<T>(), 0); super::correlate::GROUP];
             for (o, target) in out.iter_mut().zip(&step.targets) {
-                let (first, stride) = self.resolve(*target, dtype, at);
+                let (first, stride) = self.expression().resolve(*target, dtype, at);
                 *o = (first.cast(), stride.unwrap_or(0));
             }
             // SAFETY: pointers to any element type are alike.
@@ -360,7 +346,7 @@ impl Job<'_> {
 
     fn leaf(&self, l: usize, target: Place, at: &Spot) {
         let leaf = &self.kernel.leaves[l];
-        let (first, stride) = self.resolve(target, leaf.dtype, at);
+        let (first, stride) = self.expression().resolve(target, leaf.dtype, at);
         let stride = stride.unwrap_or(0);
         let isa = self.isa;
         dispatch!(leaf.dtype, T => {

@@ -10,6 +10,7 @@ mod convert;
 #[allow(clippy::needless_range_loop, reason = "constant indices into accumulators that shall become registers")]
 mod correlate;
 pub mod device;
+mod expression;
 mod feed;
 mod map;
 mod order;

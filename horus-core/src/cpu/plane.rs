@@ -42,11 +42,7 @@ impl<'a, T: Pixel> Plane<'a, T> {
     /// the image is read as such when it is held.
     #[inline]
     pub(crate) fn resolve(&self, y: isize, border: Border) -> Option<isize> {
-        let inside = 0 <= y && y < self.height.cast_signed();
-        if inside || (border == Border::Wrap && self.window.contains(y)) {
-            return Some(y);
-        }
-        border.map(y, self.height).map(usize::cast_signed)
+        resolve(y, border, self.height, self.window)
     }
 
     /// The pixel read at (`y`, `x`): the slow way.
@@ -56,6 +52,35 @@ impl<'a, T: Pixel> Plane<'a, T> {
             (Some(y), Some(x)) => self.row(y)[x],
             _ => border.constant().map_or(T::ZERO, T::from_scalar),
         }
+    }
+}
+
+/// See [`Plane::resolve`].
+#[inline]
+pub(super) fn resolve(y: isize, border: Border, height: usize, window: Window) -> Option<isize> {
+    let inside = 0 <= y && y < height.cast_signed();
+    if inside || (border == Border::Wrap && window.contains(y)) {
+        return Some(y);
+    }
+    border.map(y, height).map(usize::cast_signed)
+}
+
+/// Rows that filters read, one at a time: of a plane, or computed when they are asked for.
+pub(super) trait Rows<T> {
+    /// As [`Plane::resolve`].
+    fn resolve(&self, y: isize, border: Border) -> Option<isize>;
+
+    /// Row `y`, which must be held; of its pixels, those of columns `cols` are there.
+    fn row(&mut self, y: isize, cols: Range<usize>) -> &[T];
+}
+
+impl<T: Pixel> Rows<T> for Plane<'_, T> {
+    fn resolve(&self, y: isize, border: Border) -> Option<isize> {
+        Plane::resolve(self, y, border)
+    }
+
+    fn row(&mut self, y: isize, _: Range<usize>) -> &[T] {
+        Plane::row(self, y)
     }
 }
 

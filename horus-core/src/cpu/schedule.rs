@@ -46,14 +46,15 @@ pub(super) struct Step {
 /// Rows that filters read: of an input, or of up to [`rows::MOST`] row passes over one, continued by a border.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FeedSpec {
-    pub(super) input: usize,
+    /// An input or a chain.
+    pub(super) source: Source,
     /// The row passes, all with border `pass_border`; none if the input itself is read.
     pub(super) stages: Vec<usize>,
     pub(super) pass_border: Border,
     pub(super) border: Border,
     pub(super) dtype: DType,
     pub(super) reach: Reach,
-    /// Whether the image's rows are copied even where no border is needed. A tall sparse filter reads many rows per
+    /// Whether rows are kept in a ring even where no border is needed: those of a chain have to be. A tall sparse filter reads many rows per
     /// output row, and those of an image whose row length is a power of two compete for the same lines of the cache.
     pub(super) copied: bool,
 }
@@ -85,6 +86,8 @@ pub(super) struct Program {
     pub(super) groups: Vec<Group>,
     /// The taps of each stage, rounded to its type.
     pub(super) stages: Vec<HostBuffer>,
+    /// The kernel's chains.
+    pub(super) chains: Vec<Program>,
 }
 
 /// The taps of `filters`, which have one geometry, rounded to `dtype` and interleaved.
@@ -95,6 +98,15 @@ fn weights(filters: &[&Filter], dtype: DType) -> HostBuffer {
             (0..taps).flat_map(|i| filters.iter().map(move |f| T::from_f64(f.taps()[i]))).collect();
         HostBuffer::from_slice(&all)
     })
+}
+
+/// The type in which filters over an input or a chain compute.
+fn source_type(kernel: &MapKernel, dtypes: &[DType], source: Source) -> DType {
+    match source {
+        Source::Input(i) => dtypes[i].linear(),
+        Source::Chain(c) => kernel.chains[c].result_type(),
+        Source::Stage(s) => source_type(kernel, dtypes, kernel.stages[s].source),
+    }
 }
 
 /// The offsets of a sparse filter from the upper left corner of its reach.
@@ -136,7 +148,12 @@ impl Program {
                 constants: Vec::new(),
                 feeds: Vec::new(),
                 groups: Vec::new(),
-                stages: kernel.stages.iter().map(|s| weights(&[&s.filter], dtypes[s.input].linear())).collect(),
+                stages: kernel
+                    .stages
+                    .iter()
+                    .map(|s| weights(&[&s.filter], source_type(kernel, dtypes, s.source)))
+                    .collect(),
+                chains: kernel.chains.iter().map(|c| Program::new(c, dtypes)).collect(),
             },
             group_of: vec![None; kernel.leaves.len()],
             leaves: vec![None; kernel.leaves.len()],
@@ -239,9 +256,9 @@ impl Compiler<'_> {
         let reach = filter.reach();
         let scattered = matches!(filter.layout(), Layout::Sparse(_)) && reach.up + reach.down >= 8;
         let stages = &self.kernel.stages;
-        let (input, stage) = match source {
-            Source::Input(i) => (i, None),
-            Source::Stage(s) => (stages[s].input, Some(s)),
+        let (image, stage) = match source {
+            Source::Stage(s) => (stages[s].source, Some(s)),
+            image => (image, None),
         };
         let pass_border = stage.map_or(border, |s| stages[s].border);
         let fits = |f: &FeedSpec| {
@@ -249,13 +266,14 @@ impl Compiler<'_> {
                 None => f.stages.is_empty(),
                 Some(s) => f.stages.contains(&s) || (!f.stages.is_empty() && f.stages.len() < rows::MOST),
             };
-            room && f.input == input && f.border == border && f.pass_border == pass_border
+            room && f.source == image && f.border == border && f.pass_border == pass_border
         };
         let feeds = &mut self.program.feeds;
         let at = feeds.iter().position(fits).unwrap_or_else(|| {
-            let dtype = self.dtypes[input].linear();
+            let dtype = source_type(self.kernel, self.dtypes, image);
             let stages = stage.into_iter().collect();
-            feeds.push(FeedSpec { input, stages, pass_border, border, dtype, reach, copied: false });
+            let copied = matches!(image, Source::Chain(_));
+            feeds.push(FeedSpec { source: image, stages, pass_border, border, dtype, reach, copied });
             feeds.len() - 1
         });
         let feed = &mut feeds[at];
@@ -400,8 +418,11 @@ mod tests {
     #[test]
     fn a_bank_is_used_up_before_the_next_is_evaluated() {
         // max over pairs of column filters, pair by pair; the code first takes one pair of each stage.
-        let stage =
-            |n: usize| crate::kernel::Stage { input: 0, filter: Filter::row(vec![1.0; n]), border: Border::Reflect101 };
+        let stage = |n: usize| crate::kernel::Stage {
+            source: Source::Input(0),
+            filter: Filter::row(vec![1.0; n]),
+            border: Border::Reflect101,
+        };
         let column = |s: usize, n: usize, v: f64| Leaf {
             op: LeafOp::Correlate(Source::Stage(s), Filter::column(vec![v; n]), Border::Reflect101),
             dtype: DType::F32,

@@ -101,31 +101,35 @@ fn correlate<T: crate::dtype::Float>(filter: &Filter, read: impl Fn(isize, isize
 }
 
 fn expected(k: &MapKernel, inputs: &[Picture], c: usize, y: usize, x: usize) -> Scalar {
-    let read = |i: usize, y: isize, x: isize, border: Border| {
-        let p: &Picture = &inputs[i];
-        let Shape { height, width, .. } = p.geometry.shape;
-        match (border.map(y, height), border.map(x, width)) {
-            (Some(y), Some(x)) => p.at(c, y, x),
-            _ => border.constant().unwrap(),
-        }
+    // Inputs that filters read have the extent of the first.
+    let Shape { height, width, .. } = inputs[0].geometry.shape;
+    let read = |source: Source, y: isize, x: isize, border: Border| match (border.map(y, height), border.map(x, width))
+    {
+        (Some(y), Some(x)) => match source {
+            Source::Input(i) => inputs[i].at(c, y, x),
+            Source::Chain(n) => expected(&k.chains[n], inputs, c, y, x),
+            Source::Stage(_) => unreachable!("a stage reads no stage"),
+        },
+        _ => border.constant().unwrap(),
     };
     let (sy, sx) = (y.cast_signed(), x.cast_signed());
     let leaf = |l: &Leaf| match &l.op {
         LeafOp::Load(i) => inputs[*i].at(c, y, x),
         LeafOp::LoadChannel(i, c) => inputs[*i].at(*c, y, x),
-        LeafOp::Correlate(Source::Input(i), f, b) => dispatch_float!(l.dtype, T => {
-            correlate::<T>(f, |dy, dx| read(*i, sy + dy, sx + dx, *b))
-        }),
         LeafOp::Correlate(Source::Stage(s), f, b) => dispatch_float!(l.dtype, T => {
             let stage = &k.stages[*s];
-            correlate::<T>(f, |dy, _| match b.map(sy + dy, inputs[stage.input].geometry.shape.height) {
-                Some(y) => correlate::<T>(&stage.filter, |_, dx| read(stage.input, y.cast_signed(), sx + dx, stage.border)),
+            correlate::<T>(f, |dy, _| match b.map(sy + dy, height) {
+                Some(y) => correlate::<T>(&stage.filter, |_, dx| read(stage.source, y.cast_signed(), sx + dx, stage.border)),
                 None => b.constant().unwrap(),
             })
         }),
+        LeafOp::Correlate(source, f, b) => dispatch_float!(l.dtype, T => {
+            correlate::<T>(f, |dy, dx| read(*source, sy + dy, sx + dx, *b))
+        }),
         // These have oracles of their own; here, only how they are called is tested.
         other => dispatch!(l.dtype, T => {
-            let Picture { memory, geometry } = &inputs[l.input(&k.stages)];
+            let Source::Input(i) = l.source() else { unreachable!("only linear filters read what is computed") };
+            let Picture { memory, geometry } = &inputs[i];
             let n = geometry.plane();
             let data = &memory.host().unwrap().as_slice::<T>()[c * n..(c + 1) * n];
             let plane = Plane::new(data, geometry.shape.height, geometry.shape.width, geometry.window);
@@ -299,8 +303,10 @@ fn stages_and_columns_match_the_definition() {
         for (b, border) in borders(dtype).into_iter().enumerate() {
             for (s, &(sh, sw, sc)) in SHAPES.iter().enumerate() {
                 let lengths = [[3, 19], [8, 1], [43, 5], [90, 12]][(b + s) % 4];
-                let stages: Vec<Stage> =
-                    lengths.iter().map(|&n| Stage { input: 0, filter: Filter::row(taps(&mut r, n)), border }).collect();
+                let stages: Vec<Stage> = lengths
+                    .iter()
+                    .map(|&n| Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border })
+                    .collect();
                 let mut leaves = Vec::new();
                 for i in 0..8 {
                     let f = Filter::column(taps(&mut r, lengths[i % 2] + i / 4));
@@ -314,13 +320,67 @@ fn stages_and_columns_match_the_definition() {
     }
 }
 
+/// `(a as dtype) * b - a` of inputs 0 and 1.
+fn chain(dtype: DType) -> MapKernel {
+    let leaf = |i, dtype| Leaf { op: LeafOp::Load(i), dtype };
+    let pixel = |op, args| Instr { op: InstrOp::Pixel(op), operand: dtype, result: dtype, args };
+    let convert = Instr { op: InstrOp::Convert, operand: DType::U8, result: dtype, args: vec![Val::Leaf(0)] };
+    let product = pixel(PixelOp::Mul, vec![Val::Instr(0), Val::Leaf(1)]);
+    let code = vec![convert, product, pixel(PixelOp::Sub, vec![Val::Instr(1), Val::Instr(0)])];
+    let leaves = vec![leaf(0, DType::U8), leaf(1, dtype)];
+    MapKernel { inputs: 2, leaves, code, result: Some(Val::Instr(2)), ..MapKernel::default() }
+}
+
+#[test]
+fn filters_over_chains_match_the_definition() {
+    let mut r = Random(4);
+    for dtype in [DType::F32, DType::F64] {
+        for border in borders(dtype) {
+            for (sh, sw, sc) in SHAPES.into_iter().chain([(9, 600, 1), (1, 1, 2)]) {
+                let stage = |source, n, r: &mut Random| Stage { source, filter: Filter::row(taps(r, n)), border };
+                let stages = vec![
+                    stage(Source::Chain(0), 19, &mut r),
+                    stage(Source::Chain(1), 4, &mut r),
+                    stage(Source::Input(1), 7, &mut r),
+                ];
+                let column =
+                    |s, n, r: &mut Random| LeafOp::Correlate(Source::Stage(s), Filter::column(taps(r, n)), border);
+                let ops = [
+                    column(0, 9, &mut r),
+                    column(1, 6, &mut r),
+                    column(2, 5, &mut r),
+                    LeafOp::Correlate(Source::Chain(0), Filter::dense(4, 3, taps(&mut r, 12)), border),
+                    LeafOp::Correlate(
+                        Source::Chain(1),
+                        Filter::sparse(vec![(-9, 2), (3, -5), (0, 0)], taps(&mut r, 3)),
+                        border,
+                    ),
+                    LeafOp::Load(1),
+                ];
+                let leaves = ops.into_iter().map(|op| Leaf { op, dtype }).collect();
+                let small = MapKernel {
+                    leaves: vec![Leaf { op: LeafOp::LoadChannel(1, 0), dtype }],
+                    result: Some(Val::Leaf(0)),
+                    inputs: 2,
+                    ..MapKernel::default()
+                };
+                let chains = vec![chain(dtype), small];
+                let k = total(MapKernel { inputs: 2, chains, stages, leaves, ..MapKernel::default() }, dtype);
+                let shape = Shape::new(sh, sw, sc);
+                let inputs = [Picture::random(shape, DType::U8, 9), Picture::random(shape, dtype, 10)];
+                check(&k, &inputs, dtype, &format!("chains {border} {dtype}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn filters_larger_than_the_image_match_the_definition() {
     let mut r = Random(5);
     let dtype = DType::F32;
     for border in borders(dtype) {
         for (sh, sw, n) in [(9, 11, 121), (1, 37, 150), (29, 1, 90), (30, 5, 31)] {
-            let stages = vec![Stage { input: 0, filter: Filter::row(taps(&mut r, n)), border }];
+            let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border }];
             let column = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(&mut r, n)), border);
             let dense = LeafOp::Correlate(Source::Input(0), Filter::dense(n, 3, taps(&mut r, 3 * n)), border);
             let leaves = [column, dense].map(|op| Leaf { op, dtype }).to_vec();
@@ -338,7 +398,7 @@ fn a_filter_larger_than_the_image_costs_its_taps() {
     let (dtype, border) = (DType::F32, Border::Reflect101);
     let d = CpuDevice::new(Some(1)).unwrap();
     for shape in [Shape::new(40, 50, 1), Shape::new(1, 300, 1), Shape::new(300, 1, 1)] {
-        let stages = vec![Stage { input: 0, filter: Filter::row(taps(&mut r, 80_001)), border }];
+        let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, 80_001)), border }];
         let op = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(&mut r, 80_001)), border);
         let k = total(MapKernel { inputs: 1, stages, leaves: vec![Leaf { op, dtype }], ..MapKernel::default() }, dtype);
         let start = std::time::Instant::now();
@@ -449,7 +509,7 @@ fn wide_images_are_cut_into_chunks_without_a_trace() {
         }
         let mut k = MapKernel { inputs: 1, ..MapKernel::default() };
         for n in [5, 90, 2, 31] {
-            k.stages.push(Stage { input: 0, filter: Filter::row(taps(&mut r, n)), border });
+            k.stages.push(Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border });
             let op = LeafOp::Correlate(Source::Stage(k.stages.len() - 1), Filter::column(taps(&mut r, 3)), border);
             k.leaves.push(Leaf { op, dtype });
         }

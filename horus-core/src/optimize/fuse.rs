@@ -97,8 +97,7 @@ impl Facts {
         graph.roots.iter().for_each(|r| facts.wanted[r.0] = true);
         for node in &graph.nodes {
             for (i, p) in node.inputs.iter().enumerate() {
-                let mut leaves =
-                    map(node).into_iter().flat_map(|m| m.leaves.iter().filter(move |l| l.input(&m.stages) == i));
+                let mut leaves = map(node).into_iter().flat_map(|m| m.leaves.iter().filter(move |l| m.reads(l, i)));
                 facts.stage[p.0] &= map(node).is_some() && leaves.clone().all(is_column_pass);
                 facts.read_by_pixel[p.0] &= map(node).is_some() && leaves.all(reads_pixel);
             }
@@ -151,7 +150,7 @@ fn row_pass(node: &Node<Kernel>) -> Option<Stage> {
     let m = map(node)?;
     match (m.leaves.as_slice(), m.code.is_empty()) {
         ([Leaf { op: LeafOp::Correlate(Source::Input(0), f, b), .. }], true) if f.is_row() && !f.is_column() => {
-            Some(Stage { input: 0, filter: f.clone(), border: *b })
+            Some(Stage { source: Source::Input(0), filter: f.clone(), border: *b })
         }
         _ => None,
     }
@@ -307,7 +306,7 @@ impl<'a> Region<'a> {
             let this = match &leaf.op {
                 LeafOp::Load(_) | LeafOp::LoadChannel(..) => continue,
                 LeafOp::Correlate(Source::Stage(_), ..) => Family::Columns,
-                LeafOp::Correlate(Source::Input(_), f, _) => {
+                LeafOp::Correlate(_, f, _) => {
                     let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];
                     if of_stage || (self.facts.row_pass[id.0] && id != self.root) {
                         Family::Columns
@@ -341,14 +340,14 @@ impl<'a> Region<'a> {
             let Some(m) = map(node) else { continue };
             if id != self.root && self.facts.stage[id.0] {
                 if let Some(mut stage) = row_pass(node) {
-                    stage.input = b.input(node.inputs[0]);
+                    stage.source = Source::Input(b.input(node.inputs[0]));
                     b.kernel.stages.push(stage);
                     b.stages.insert(id, b.kernel.stages.len() - 1);
                 }
                 continue;
             }
             let stages: Vec<usize> = m.stages.iter().map(|s| b.own_stage(s, node)).collect();
-            let leaves: Vec<Val> = m.leaves.iter().map(|l| b.leaf(l, m, node, &stages, self.graph)).collect();
+            let leaves: Vec<Val> = m.leaves.iter().map(|l| b.leaf(l, node, &stages, self.graph)).collect();
             let at = b.kernel.code.len();
             let value = |v: Val| match v {
                 Val::Leaf(i) => leaves[i],
@@ -398,7 +397,11 @@ impl Builder {
     }
 
     fn own_stage(&mut self, stage: &Stage, node: &Node<Kernel>) -> usize {
-        let stage = Stage { input: self.input(node.inputs[stage.input]), ..stage.clone() };
+        let source = match stage.source {
+            Source::Input(i) => Source::Input(self.input(node.inputs[i])),
+            other => other,
+        };
+        let stage = Stage { source, ..stage.clone() };
         if let Some(i) = self.kernel.stages.iter().position(|s| *s == stage) {
             return i;
         }
@@ -406,21 +409,14 @@ impl Builder {
         self.kernel.stages.len() - 1
     }
 
-    fn leaf(
-        &mut self,
-        leaf: &Leaf,
-        m: &MapKernel,
-        node: &Node<Kernel>,
-        stages: &[usize],
-        graph: &Graph<Kernel>,
-    ) -> Val {
+    fn leaf(&mut self, leaf: &Leaf, node: &Node<Kernel>, stages: &[usize], graph: &Graph<Kernel>) -> Val {
         let mut leaf = leaf.clone();
         if let LeafOp::Correlate(source @ Source::Stage(_), ..) = &mut leaf.op {
             if let Source::Stage(s) = *source {
                 *source = Source::Stage(stages[s]);
             }
-        } else {
-            let producer = node.inputs[leaf.input(&m.stages)];
+        } else if let Source::Input(i) = leaf.source() {
+            let producer = node.inputs[i];
             if reads_pixel(&leaf) {
                 if let Some(&v) = self.values.get(&producer) {
                     return v;

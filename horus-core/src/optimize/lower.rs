@@ -48,10 +48,10 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
         Op::Correlate(f, b) => leaf(LeafOp::Correlate(Source::Input(0), f.clone(), *b)),
         Op::Separable { row, column, border } => Kernel::Map(MapKernel {
             inputs: 1,
-            stages: vec![Stage { input: 0, filter: row.clone(), border: *border }],
+            stages: vec![Stage { source: Source::Input(0), filter: row.clone(), border: *border }],
             leaves: vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), column.clone(), *border), dtype: node.dtype }],
-            code: Vec::new(),
             result: Some(Val::Leaf(0)),
+            ..MapKernel::default()
         }),
         Op::Generalized(g, b) => leaf(LeafOp::Generalized(0, g.clone(), *b)),
         Op::Median(s, b) => leaf(LeafOp::Median(0, *s, *b)),
@@ -67,5 +67,5 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
 
 fn single(inputs: usize, leaves: Vec<Leaf>, op: InstrOp, operand: DType, result: DType, args: Vec<Val>) -> Kernel {
     let code = vec![Instr { op, operand, result, args }];
-    Kernel::Map(MapKernel { inputs, stages: Vec::new(), leaves, code, result: Some(Val::Instr(0)) })
+    Kernel::Map(MapKernel { inputs, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() })
 }

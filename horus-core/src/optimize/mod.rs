@@ -1,11 +1,13 @@
 //! Graph passes: what turns a recorded program into kernels.
 //!
 //! A readable list of named passes, each a function from graph to graph. [`PASSES`] run on recorded operations,
-//! [`lower`](lower::lower) turns operations into kernels, [`fuse`](fuse::fuse) merges kernels.
+//! [`lower`](lower::lower) turns operations into kernels, [`fuse`](fuse::fuse) merges kernels, [`absorb`](prologue::absorb)
+//! moves pixel operations into the kernels whose filters read them.
 
 pub mod cse;
 pub mod fuse;
 pub mod lower;
+pub mod prologue;
 pub mod separable;
 
 use crate::graph::{Graph, Op};
@@ -40,5 +42,7 @@ pub fn optimize(mut graph: Graph<Op>, fuse: bool, dump: &mut dyn FnMut(&str, &dy
     }
     let fused = fuse::fuse(&lower::lower(graph)).without_dead();
     dump("fused", &fused);
-    fused
+    let absorbed = prologue::absorb(fused).without_dead();
+    dump("prologues", &absorbed);
+    absorbed
 }

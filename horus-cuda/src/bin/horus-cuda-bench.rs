@@ -15,7 +15,7 @@ use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
 use horus_cuda::conformance::{
-    HostImage, conv2d, convrot_default, correlate, pixel_chain, rotate, separable, turned_back,
+    HostImage, conv2d, convrot_default, correlate, over, pixel_chain, product, rotate, separable, turned_back,
 };
 use horus_cuda::measure::{Bench, SHAPE, Work, whole};
 use horus_cuda::tuning::{Entry, Family, Tuning};
@@ -54,10 +54,24 @@ fn rows() -> Result<Vec<Row>, Error> {
         row("convrot orientation", convrot_default()?, None),
         row("conv2d orientation", conv2d(9, 43), Some(13.7)),
     ];
+    // Pixel operations on their own, and evaluated by the filter that reads them.
+    rows.push(row("product", product(), None));
+    rows.push(row("separable 5", separable(5, DType::F32, b), None));
+    for (name, filter) in [
+        ("correlate 3 of a product", correlate(3, 3, DType::F32, b)),
+        ("correlate 7 of a product", correlate(7, 7, DType::F32, b)),
+        ("correlate 17 of a product", correlate(17, 17, DType::F32, b)),
+        ("separable 5 of a product", separable(5, DType::F32, b)),
+        ("separable 19 of a product", separable(19, DType::F32, b)),
+        ("separable 43 of a product", separable(43, DType::F32, b)),
+    ] {
+        rows.push(row(name, over(product(), filter), None));
+    }
     for r in &mut rows {
         match r.name {
             "pixel chain" => r.work.inputs = 3,
             name if name.starts_with("turn back") => r.work.inputs = 3,
+            name if name.ends_with("product") => r.work.inputs = 2,
             "row sum" => r.work.output = whole(Shape { width: 1, ..SHAPE }, DType::F64),
             _ => {}
         }
@@ -79,7 +93,7 @@ fn measure(
     };
     let (present, found) = bench.search(&row.work, &others, limit, false)?;
     let reach = row.reach.map_or_else(String::new, |ms| format!("{ms:.3}"));
-    println!("{:<20} {:>8.4} ms   reach {reach:>7}   ({} measured)", row.name, present.ms, found.len());
+    println!("{:<25} {:>8.4} ms   reach {reach:>7}   ({} measured)", row.name, present.ms, found.len());
     for m in found.iter().take(tunings) {
         let t = m.tuning;
         println!(
@@ -120,19 +134,19 @@ fn sum(device: &CudaDevice) -> Result<(), DeviceError> {
     }
     let (mut partial, mut result) = (device.allocate(column.bytes())?, device.allocate(8)?);
     let mut totals = Vec::new();
-    for i in 0..20 {
-        device.start_timing();
-        let input = [Input { memory: &images[i % 4], geometry: image }];
-        let rows = Window::whole(SHAPE.height);
-        let kernel = &Kernel::RowReduce(RowReduce::Sum);
-        device.launch(Launch { kernel, inputs: &input, output: &mut partial, geometry: column, rows })?;
-        let input = [Input { memory: &partial, geometry: column }];
-        let (kernel, rows) = (&Kernel::Fold(Fold::Sum), Window::new(0, 1));
-        device.launch(Launch { kernel, inputs: &input, output: &mut result, geometry: one, rows })?;
-        totals.push(device.stop_timing()?.1);
+    for i in 0..41 {
+        totals.push(device.timed(|| {
+            let input = [Input { memory: &images[i % 4], geometry: image }];
+            let rows = Window::whole(SHAPE.height);
+            let kernel = &Kernel::RowReduce(RowReduce::Sum);
+            device.launch(Launch { kernel, inputs: &input, output: &mut partial, geometry: column, rows })?;
+            let input = [Input { memory: &partial, geometry: column }];
+            let (kernel, rows) = (&Kernel::Fold(Fold::Sum), Window::new(0, 1));
+            device.launch(Launch { kernel, inputs: &input, output: &mut result, geometry: one, rows })
+        })?);
     }
     totals.sort_by(f32::total_cmp);
-    println!("{:<20} {:>8.4} ms   reach   0.022", "sum (both steps)", totals[totals.len() / 2]);
+    println!("{:<25} {:>8.4} ms   reach   0.022", "sum (both steps)", totals[totals.len() / 2]);
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //! constants only, each of which reads the result of the one before.
 
 use horus_core::dtype::DType;
-use horus_core::kernel::{InstrOp, LeafOp, MapKernel, Val};
+use horus_core::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
 use horus_core::shape::Border;
 
 use super::schedule::{Block, Group, How, window};
@@ -67,7 +67,7 @@ struct Likeness {
 }
 
 /// How a group is computed, how many leaves of which type it has, and the tile of which input it reads.
-type Filters = (How, usize, DType, Option<(usize, Border)>);
+type Filters = (How, usize, DType, Option<(Source, Border)>);
 /// What an instruction does, with which types, on what.
 type Instr = (InstrOp, DType, DType, Vec<Operand>);
 

@@ -32,6 +32,7 @@ pub(super) fn program(
         block: block as u32,
         shared: shared as u32,
         clear: false,
+        early: false,
     }
 }
 
@@ -79,6 +80,7 @@ pub(super) fn row_reduce(how: RowReduce, shapes: &Shapes<'_>) -> Result<Program,
          {a}* lanes = reinterpret_cast<{a}*>(hs_smem) + line * {LANES};\n    \
          const {t}* row = p.in + plane * p.in_plane + (i64)(y - p.start) * p.width;\n    \
          const {a} mean = {mean};\n    \
+         hs_let_next_begin();\n    \
          lanes[lane] = hs_lane<{code}, {a}>(row, y < p.row1 ? p.width : 0, lane, mean);\n    \
          hs_halves<{code}>(lanes, lane);\n    \
          if (lane == 0 && y < p.row1) p.out[plane * p.out_plane + y - p.out_start] = lanes[0];\n}}",
@@ -105,10 +107,12 @@ pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Program, DeviceErro
     let _ = writeln!(
         s,
         "    const int lane = threadIdx.x;\n    {a}* lanes = reinterpret_cast<{a}*>(hs_smem);\n    \
+         hs_wait_for_previous();\n    \
          lanes[lane] = hs_lane<{code}, {a}, 64>(p.in, p.count, lane, ({a})0);\n    hs_halves<{code}>(lanes, lane);\n    \
          if (lane == 0) *p.out = lanes[0];\n}}"
     );
-    Ok(program(&[PRELUDE, REDUCE], &s, p, [1, 1], LANES, LANES * out.dtype.size()))
+    // It reads what the reduction along rows has just written, and is over sooner than it could be launched.
+    Ok(Program { early: true, ..program(&[PRELUDE, REDUCE], &s, p, [1, 1], LANES, LANES * out.dtype.size()) })
 }
 
 pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {

@@ -8,6 +8,7 @@ use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
 use horus_core::shape::Border;
 
 use super::border_name;
+use super::chain::{source_aligned, source_name};
 use super::leaves;
 use super::map::Map;
 use super::schedule::{Block, Group, How, Slot, Tile, skewed_pitch, stage_input, tap_pitch, window};
@@ -34,26 +35,28 @@ impl Map<'_> {
     }
 
     /// Loads the tile of a group unless it is there already.
-    pub(super) fn load_tile(&mut self, input: usize, border: Border, tile: Tile, dtype: DType) {
-        if self.tile == Some((input, border, tile)) {
+    pub(super) fn load_tile(&mut self, source: Source, border: Border, tile: Tile, dtype: DType) {
+        if self.tile == Some((source, border, tile)) {
             return;
         }
         self.wait_for_readers();
         self.valid.fill(false);
-        self.tile = Some((input, border, tile));
+        self.tile = Some((source, border, tile));
         self.reserve(self.kept + tile.bytes());
         let value = self.border_value(border, dtype);
         let _ = writeln!(
             self.body,
-            "    hs_load_tile<{b}, {b}, {}, {}, {}, {}>({}, in{input}, y0 - {}, x0 - {}, p.aligned{input}, {value});\n    \
+            "    hs_load_tile<{b}, {b}, {}, {}, {}, {}>({}, {}, y0 - {}, x0 - {}, {}, {value});\n    \
              hs_commit();\n    hs_wait<0>();\n    __syncthreads();",
             tile.rows,
             tile.cols,
             tile.cols,
             self.block.threads(),
             self.at(dtype, self.kept),
+            source_name(source),
             tile.up,
             tile.left,
+            source_aligned(self.kernel, source),
             b = border_name(border),
         );
     }
@@ -173,7 +176,7 @@ impl Map<'_> {
         let (threads, Block { rows, cols, .. }) = (self.block.threads(), self.block);
         let _ = writeln!(
             self.body,
-            "        hs_load_tile<{b}, {b}, {}, {tc}, {tc}, {threads}>({}, in{input}, y0 - {anchor_y} + {first}, x0 - {}, p.aligned{input}, {value});\n        \
+            "        hs_load_tile<{b}, {b}, {}, {tc}, {tc}, {threads}>({}, {input}, y0 - {anchor_y} + {first}, x0 - {}, {aligned}, {value});\n        \
              hs_load_taps<{}, {threads}>({taps}, {from} + {first} * {pitch});\n        \
              hs_commit();\n        hs_wait<0>();\n        __syncthreads();\n        \
              hs_dense<{step}, {}, {band}, {width}, {pitch}, {rows}, {cols}, 1, {tc}, {}, false, {}>({}, {taps}, {array});\n        \
@@ -189,6 +192,8 @@ impl Map<'_> {
             b = border_name(border),
             tc = tile.cols,
             taps = self.at(dtype, taps_at),
+            input = source_name(input),
+            aligned = source_aligned(self.kernel, input),
         );
         self.reserve(taps_at + band * pitch * dtype.size());
     }
@@ -219,7 +224,7 @@ impl Map<'_> {
     pub(super) fn median(&mut self, group: &Group, tile: Tile, array: &str) {
         let leaf = &self.kernel.leaves[group.leaves[0]];
         let LeafOp::Median(input, size, border) = leaf.op else { return };
-        self.load_tile(input, border, tile, leaf.dtype);
+        self.load_tile(Source::Input(input), border, tile, leaf.dtype);
         let radius = size.radius();
         leaves::define_median(&mut self.helpers, radius);
         let _ = writeln!(
@@ -329,7 +334,7 @@ impl Map<'_> {
         let (value_y, value_x) = (self.border_value(at.key.border, dtype), self.border_value(stage.border, dtype));
         let _ = writeln!(
             self.body,
-            "    hs_stage<{}, {}, {width}, {}, {chunk}, {}, {}, {pitch_in}, {}, {}, {}, {}, {}>({}, {}, in{i}, y0 - {}, x0, p.aligned{i}, {taps}, {value_y}, {value_x});",
+            "    hs_stage<{}, {}, {width}, {}, {chunk}, {}, {}, {pitch_in}, {}, {}, {}, {}, {}>({}, {}, {}, y0 - {}, x0, {}, {taps}, {value_y}, {value_x});",
             border_name(at.key.border),
             border_name(stage.border),
             at.chunks,
@@ -342,8 +347,9 @@ impl Map<'_> {
             self.block.threads(),
             self.at(dtype, self.kept + at.at),
             self.at(dtype, buffer),
+            source_name(stage.source),
             at.up,
-            i = stage.input,
+            source_aligned(self.kernel, stage.source),
         );
         self.reserve(buffer + 2 * chunk * pitch_in * dtype.size());
     }

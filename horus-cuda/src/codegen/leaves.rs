@@ -9,6 +9,7 @@ use horus_core::ops::neighbourhood::{Combine, Layout, Reduce, median_network};
 use horus_core::shape::Border;
 
 use super::border_name;
+use super::chain::source_name;
 use super::expr::each_pixel;
 use super::map::Map;
 use super::schedule::window;
@@ -41,7 +42,7 @@ pub(super) fn read(map: &mut Map<'_>, l: usize) -> Result<String, DeviceError> {
         }
         LeafOp::Correlate(Source::Stage(s), column, border) => {
             let stage = &map.kernel.stages[*s];
-            let i = stage.input;
+            let image = source_name(stage.source);
             let (h, w) = (column.taps().len(), stage.filter.taps().len());
             let (up, left) = (column.reach().up, stage.filter.reach().left);
             let row_at = map.table.rows(leaf.dtype, w, w, stage.filter.taps());
@@ -50,13 +51,13 @@ pub(super) fn read(map: &mut Map<'_>, l: usize) -> Result<String, DeviceError> {
             let value_y = map.border_value(*border, leaf.dtype);
             let value_x = map.border_value(stage.border, leaf.dtype);
             let call = format!(
-                "{EXISTS} {array}[r][c] = hs_direct_stage<{}, {}>(in{i}, y + r - {up}, x + c - {left}, {row_at}, {w}, {column_at}, {h}, {value_y}, {value_x});",
+                "{EXISTS} {array}[r][c] = hs_direct_stage<{}, {}>({image}, y + r - {up}, x + c - {left}, {row_at}, {w}, {column_at}, {h}, {value_y}, {value_x});",
                 border_name(*border),
                 border_name(stage.border)
             );
             each_pixel(&mut map.body, rows, cols, &call);
         }
-        LeafOp::Correlate(Source::Input(_), ..) | LeafOp::Generalized(..) => direct(map, l, &array),
+        LeafOp::Correlate(..) | LeafOp::Generalized(..) => direct(map, l, &array),
         LeafOp::Median(..) => {
             return Err(DeviceError::Driver("a tile of a median does not fit into shared memory".into()));
         }
@@ -107,7 +108,8 @@ fn warp(map: &mut Map<'_>, l: usize, input: usize, affine: Affine, how: Interpol
 /// A filter that no tile has room for.
 fn direct(map: &mut Map<'_>, l: usize, array: &str) {
     let leaf = &map.kernel.leaves[l];
-    let Some((i, Some(filter), border)) = window(leaf) else { return };
+    let Some((source, Some(filter), border)) = window(leaf) else { return };
+    let image = source_name(source);
     let dtype = leaf.dtype;
     let step = map.step(l);
     let value = map.border_value(border, dtype);
@@ -117,7 +119,7 @@ fn direct(map: &mut Map<'_>, l: usize, array: &str) {
             let at = map.table.rows(dtype, width, width, filter.taps());
             let at = map.table_at(dtype, at);
             format!(
-                "hs_direct_dense<{step}, {b}>(in{i}, y + r - {anchor_y}, x + c - {anchor_x}, {height}, {width}, {at}, {value})"
+                "hs_direct_dense<{step}, {b}>({image}, y + r - {anchor_y}, x + c - {anchor_x}, {height}, {width}, {at}, {value})"
             )
         }
         Layout::Sparse(ref offsets) => {
@@ -125,7 +127,7 @@ fn direct(map: &mut Map<'_>, l: usize, array: &str) {
             map.params.int(&format!("taps{l}"), at.cast_signed());
             map.params.int(&format!("count{l}"), filter.taps().len().cast_signed());
             format!(
-                "hs_direct_sparse<{step}, {b}>(in{i}, y + r, x + c, reinterpret_cast<const hs_far_tap<{}>*>(p.table + p.taps{l}), p.count{l}, {value})",
+                "hs_direct_sparse<{step}, {b}>({image}, y + r, x + c, reinterpret_cast<const hs_far_tap<{}>*>(p.table + p.taps{l}), p.count{l}, {value})",
                 dtype.name()
             )
         }

@@ -8,6 +8,7 @@ use horus_core::kernel::{LeafOp, MapKernel, Source};
 use horus_core::shape::Border;
 
 use super::alike::{Run, runs};
+use super::chain::constant_bytes;
 use super::expr::Code;
 use super::params::{Params, Table, border_value};
 use super::rolled::NEED_BYTES;
@@ -28,6 +29,8 @@ pub(super) struct Map<'a> {
     pub(super) table: Table,
     /// Functions before the kernel.
     pub(super) helpers: String,
+    /// Types before the kernel that know its parameters.
+    pub(super) types: String,
     /// The kernel's body.
     pub(super) body: String,
     pub(super) tuning: &'a Tuning,
@@ -36,7 +39,7 @@ pub(super) struct Map<'a> {
     pub(super) kept: usize,
     pub(super) shared: usize,
     /// The tile that is loaded.
-    pub(super) tile: Option<(usize, Border, Tile)>,
+    pub(super) tile: Option<(Source, Border, Tile)>,
     /// Which slots hold their stage.
     pub(super) valid: Vec<bool>,
     /// Whether something may still be reading shared memory.
@@ -85,6 +88,7 @@ pub(super) fn generate(
         params: Params::default(),
         table: Table::default(),
         helpers: String::new(),
+        types: String::new(),
         body: String::new(),
         tuning,
         schedule,
@@ -97,7 +101,9 @@ pub(super) fn generate(
         rolled: is_rolled,
     };
     map.params.reserve(NEED_BYTES * runs.iter().map(|r| r.groups().len()).sum::<usize>());
+    map.params.reserve(kernel.chains.iter().map(constant_bytes).sum());
     map.declare(shapes);
+    map.declare_chains()?;
     map.run(code, &runs)?;
     map.finish(shapes)
 }
@@ -265,9 +271,10 @@ impl Map<'_> {
             n => format!("{threads}, {n}"),
         };
         let code = format!(
-            "extern \"C\" __global__ void __launch_bounds__({bounds}) hs_kernel(const __grid_constant__ hs_params p) {{\n    {tile}\n    {place}\n    \
+            "{}extern \"C\" __global__ void __launch_bounds__({bounds}) hs_kernel(const __grid_constant__ hs_params p) {{\n    {tile}\n    {place}\n    \
              const int x0 = tile_x * {}, y0 = p.row0 + tile_y * {};\n    \
              const int x = x0 + tx * {cols}, y = y0 + ty * {rows};\n{}}}\n",
+            self.types,
             self.block.width(),
             self.block.height(),
             self.body,
@@ -283,6 +290,7 @@ impl Map<'_> {
             block: threads as u32,
             shared: self.shared as u32,
             clear: false,
+            early: false,
         })
     }
 }

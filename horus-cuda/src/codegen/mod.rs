@@ -7,6 +7,7 @@
 //! are in `pointwise`, reductions and transposition in `fixed`; everything else is in `map`.
 
 mod alike;
+mod chain;
 mod expr;
 mod fixed;
 mod groups;
@@ -92,6 +93,8 @@ pub struct Program {
     pub shared: u32,
     /// Whether the output must be zeroed first.
     pub clear: bool,
+    /// Whether the kernel may begin while the one before it ends: it waits by itself (`hs_wait_for_previous`).
+    pub early: bool,
 }
 
 /// Generates the program of a launch. [`Kernel::Merge`] and [`Kernel::Source`] are copies, not programs.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use horus_core::device::Geometry;
 use horus_core::error::DeviceError;
-use horus_core::kernel::{LeafOp, MapKernel};
+use horus_core::kernel::{LeafOp, MapKernel, Source};
 
 use super::expr::Code;
 use super::params::Params;
@@ -71,7 +71,9 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
             }
             _ => "plane".into(),
         };
-        let i = leaf.input(&kernel.stages);
+        let Source::Input(i) = leaf.source() else {
+            return Err(DeviceError::Driver("a pixel operation reads pixels".into()));
+        };
         let _ = writeln!(
             s,
             "    {name} l{l}[{rows}][{cols}];\n    {{\n        const {name}* q = p.in{i} + {plane} * p.plane{i} + block;\n        \
@@ -111,5 +113,6 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
         block: threads as u32,
         shared: 0,
         clear: false,
+        early: false,
     })
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use horus_core::error::DeviceError;
-use horus_core::kernel::{LeafOp, MapKernel};
+use horus_core::kernel::{LeafOp, MapKernel, Source};
 use horus_core::ops::reduce::{LANES, RowReduce};
 
 use super::expr::{Code, each_pixel};
@@ -43,6 +43,7 @@ pub(super) fn generate(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) 
         "    const int lane = threadIdx.x & {m}, line = threadIdx.x / {LANES}, plane = blockIdx.y;\n    \
          const int y = p.row0 + (int)blockIdx.x * {LINES} + line, count = y < p.row1 ? p.width : 0;\n    \
          {a}* lanes = reinterpret_cast<{a}*>(hs_smem) + line * {LANES};\n    \
+         hs_let_next_begin();\n    \
          const {a} mean = {mean};\n    {a} acc = hs_identity<{code_name}, {a}>();",
         m = LANES - 1,
         mean = if mean { "*p.mean" } else { "0" },
@@ -52,7 +53,8 @@ pub(super) fn generate(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) 
     let mut reads = String::new();
     for &l in &order {
         let leaf = &kernel.leaves[l];
-        let (i, t) = (leaf.input(&kernel.stages), leaf.dtype.name());
+        let Source::Input(i) = leaf.source() else { continue };
+        let t = leaf.dtype.name();
         let channel = match leaf.op {
             LeafOp::LoadChannel(_, c) => {
                 p.int(&format!("channel{l}"), c.cast_signed());

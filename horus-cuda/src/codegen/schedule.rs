@@ -116,12 +116,13 @@ pub(super) struct Schedule {
     pub(super) chunk: usize,
 }
 
-/// The filter of a leaf that reads an input through a window.
-pub(super) fn window(leaf: &Leaf) -> Option<(usize, Option<&Filter>, Border)> {
+/// The filter of a leaf that reads an image through a window.
+pub(super) fn window(leaf: &Leaf) -> Option<(Source, Option<&Filter>, Border)> {
     match &leaf.op {
-        LeafOp::Correlate(Source::Input(i), f, b) => Some((*i, Some(f), *b)),
-        LeafOp::Generalized(i, g, b) => Some((*i, Some(&g.window), *b)),
-        LeafOp::Median(i, _, b) => Some((*i, None, *b)),
+        LeafOp::Correlate(Source::Stage(_), ..) => None,
+        LeafOp::Correlate(image, f, b) => Some((*image, Some(f), *b)),
+        LeafOp::Generalized(_, g, b) => Some((leaf.source(), Some(&g.window), *b)),
+        LeafOp::Median(_, _, b) => Some((leaf.source(), None, *b)),
         _ => None,
     }
 }

@@ -90,7 +90,7 @@ fn detector(leaves: Vec<Leaf>, stages: Vec<Stage>) -> Kernel {
         code.push(instr(PixelOp::Max, DType::F32, vec![best, Val::Instr(code.len() - 1)]));
         best = Val::Instr(code.len() - 1);
     }
-    Kernel::Map(MapKernel { inputs: 1, stages, leaves, code, result: Some(best) })
+    Kernel::Map(MapKernel { inputs: 1, stages, leaves, code, result: Some(best), ..MapKernel::default() })
 }
 
 /// The largest of sums of two filters: of two images, or of one with two borders; steps of two tiles each.
@@ -114,7 +114,7 @@ fn sums(pairs: usize, inputs: usize, border: Border) -> Kernel {
 /// The same of two filters with both passes in one launch.
 fn columns_of_two_stages(pairs: usize) -> Kernel {
     let Kernel::Map(mut m) = sums(pairs, 1, Border::Reflect) else { return Kernel::Transpose };
-    let stage = |n| Stage { input: 0, filter: Filter::row(taps(n)), border: Border::Reflect101 };
+    let stage = |n| Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border: Border::Reflect101 };
     m.stages = vec![stage(9), stage(15)];
     for (k, leaf) in m.leaves.iter_mut().enumerate() {
         let mut t = taps(13);
@@ -127,7 +127,7 @@ fn columns_of_two_stages(pairs: usize) -> Kernel {
 /// The same of a filter with both passes in one launch and a full one, of two images.
 fn column_and_dense(pairs: usize) -> Kernel {
     let Kernel::Map(mut m) = sums(pairs, 2, Border::Reflect) else { return Kernel::Transpose };
-    m.stages = vec![Stage { input: 0, filter: Filter::row(taps(9)), border: Border::Reflect101 }];
+    m.stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(9)), border: Border::Reflect101 }];
     for (k, leaf) in m.leaves.iter_mut().enumerate().step_by(2) {
         let mut t = taps(9);
         t.rotate_left(k);
@@ -149,12 +149,52 @@ fn continued(kernel: Kernel) -> Kernel {
     Kernel::Map(m)
 }
 
+/// The product of two images, a kernel of pixel operations.
+pub fn product() -> Kernel {
+    let f = DType::F32;
+    let leaves = (0..2).map(|i| Leaf { op: LeafOp::Load(i), dtype: f }).collect();
+    let code = vec![instr(PixelOp::Mul, f, vec![Val::Leaf(0), Val::Leaf(1)])];
+    Kernel::Map(MapKernel { inputs: 2, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() })
+}
+
+/// `kernel`, whose filters read the result of `chain` in the place of their image.
+pub fn over(chain: Kernel, kernel: Kernel) -> Kernel {
+    let (Kernel::Map(chain), Kernel::Map(mut m)) = (chain, kernel) else { return Kernel::Transpose };
+    m.inputs = chain.inputs;
+    m.chains = vec![chain];
+    m.stages.iter_mut().for_each(|s| s.source = Source::Chain(0));
+    for leaf in &mut m.leaves {
+        if let LeafOp::Correlate(source @ Source::Input(_), ..) = &mut leaf.op {
+            *source = Source::Chain(0);
+        }
+    }
+    Kernel::Map(m)
+}
+
+/// `kernel`, whose filters read `(a as dtype) * b - 0.25` in the place of their image; `a` is of bytes, `b` of the type
+/// that the filters read.
+fn over_chain(kernel: Kernel) -> Kernel {
+    let dtype = if let Kernel::Map(m) = &kernel { m.leaves[0].dtype } else { DType::F32 };
+    let leaf = |i, dtype| Leaf { op: LeafOp::Load(i), dtype };
+    let convert = Instr { op: InstrOp::Convert, operand: DType::U8, result: dtype, args: vec![Val::Leaf(0)] };
+    let product = instr(PixelOp::Mul, dtype, vec![Val::Instr(0), Val::Leaf(1)]);
+    let quarter = Val::Const(Scalar::from_f64(dtype, 0.25));
+    let chain = MapKernel {
+        inputs: 2,
+        leaves: vec![leaf(0, DType::U8), leaf(1, dtype)],
+        code: vec![convert, product, instr(PixelOp::Sub, dtype, vec![Val::Instr(1), quarter])],
+        result: Some(Val::Instr(2)),
+        ..MapKernel::default()
+    };
+    over(Kernel::Map(chain), kernel)
+}
+
 /// One orientation of a detector over rotated images: `scales` row passes, each read by `scales` pairs of columns of
 /// up to `size` taps. With `nested`, the row passes alternate from pair to pair.
 pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
     let length = |i: usize| size - 2 * ((scales - 1 - i) * (size / 8));
     let stages = (0..scales)
-        .map(|s| Stage { input: 0, filter: Filter::row(taps(length(s))), border: Border::Reflect101 })
+        .map(|s| Stage { source: Source::Input(0), filter: Filter::row(taps(length(s))), border: Border::Reflect101 })
         .collect();
     let mut leaves = Vec::new();
     for k in 0..scales * scales {
@@ -176,7 +216,7 @@ pub fn convrot_default() -> Result<Kernel, Error> {
         for (sigma_v, order) in [(1.0, 2), (1.0, 0), (2.0, 2), (2.0, 0), (3.0, 2), (3.0, 0)] {
             let (row, column) = filters::gauss_xy(sigma_u, sigma_v, 0, order)?;
             if leaves.len() % 6 == 0 {
-                stages.push(Stage { input: 0, filter: row, border: Border::Reflect101 });
+                stages.push(Stage { source: Source::Input(0), filter: row, border: Border::Reflect101 });
             }
             let op = LeafOp::Correlate(Source::Stage(stages.len() - 1), column, Border::Reflect101);
             leaves.push(Leaf { op, dtype: DType::F32 });
@@ -223,7 +263,7 @@ pub fn correlate(h: usize, w: usize, dtype: DType, border: Border) -> Kernel {
 
 /// Separable correlation with a row and a column of `n` taps.
 pub fn separable(n: usize, dtype: DType, border: Border) -> Kernel {
-    let stages = vec![Stage { input: 0, filter: Filter::row(taps(n)), border }];
+    let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border }];
     let op = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(n)), border);
     let leaves = vec![Leaf { op, dtype }];
     Kernel::Map(MapKernel { inputs: 1, stages, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
@@ -263,6 +303,7 @@ const ALIGNED: Shape = Shape::new(70, 272, 1);
 pub fn cases() -> Vec<Case> {
     let mut all = pixels();
     all.extend(filters());
+    all.extend(prologues());
     all.extend(others());
     all
 }
@@ -395,6 +436,67 @@ fn filters() -> Vec<Case> {
     all
 }
 
+/// Filters over pixel operations.
+fn prologues() -> Vec<Case> {
+    let mut all = Vec::new();
+    for dtype in [DType::F32, DType::F64] {
+        let mut add = |name: String, kernel: Kernel, shape: Shape| {
+            let inputs = vec![whole(shape, DType::U8), whole(shape, dtype)];
+            all.push(case(format!("{name} of a chain {dtype}"), over_chain(kernel), inputs, whole(shape, dtype)));
+        };
+        for border in borders(dtype) {
+            add(format!("correlate 5x5 {border}"), correlate(5, 5, dtype, border), SMALL);
+            add(format!("separable 19 {border}"), separable(19, dtype, border), SMALL);
+        }
+        let b = Border::Reflect101;
+        for n in [3, 17] {
+            add(format!("correlate {n}x{n}"), correlate(n, n, dtype, b), ALIGNED);
+        }
+        add("correlate 260x5".into(), correlate(260, 5, dtype, b), Shape::new(40, 50, 1));
+        for n in [4, 43] {
+            add(format!("separable {n}"), separable(n, dtype, b), ALIGNED);
+        }
+        let offsets: Vec<(i32, i32)> = (0..50).map(|i| ((i * 7) % 23 - 11, (i * 5) % 19 - 9)).collect();
+        for (name, f) in [
+            ("sparse", Filter::sparse(offsets, taps(50))),
+            ("sparse far", Filter::sparse(vec![(-900, 5), (0, 0), (800, -700)], taps(3))),
+        ] {
+            add(name.into(), single(LeafOp::Correlate(Source::Input(0), f, Border::Wrap), dtype), SMALL);
+        }
+    }
+    let f = DType::F32;
+    let inputs = || vec![whole(ALIGNED, DType::U8), whole(ALIGNED, f)];
+    for (name, kernel) in [("convrot", convrot(2, 11, false)), ("conv2d", conv2d(4, 11))] {
+        all.push(case(format!("{name} of a chain"), over_chain(kernel), inputs(), whole(ALIGNED, f)));
+    }
+    // One input holds wrapped rows beyond the image, the other the rows that they are copies of.
+    for (name, kernel) in
+        [("correlate", correlate(5, 5, f, Border::Wrap)), ("separable", separable(9, f, Border::Wrap))]
+    {
+        let mut c = case(format!("wrapped {name} of a chain"), over_chain(kernel), inputs(), whole(ALIGNED, f));
+        c.inputs[1].window = Window::new(-4, 14);
+        c.output.window = Window::new(0, 10);
+        c.rows = Window::new(0, 10);
+        all.push(c);
+    }
+    // A plane of a picture, filtered and added to itself.
+    let shape = Shape { channels: 3, ..SMALL };
+    let Kernel::Map(mut m) = correlate(3, 5, f, Border::Replicate) else { return all };
+    let plane = Leaf { op: LeafOp::LoadChannel(0, 2), dtype: f };
+    m.leaves.push(plane.clone());
+    m.code = vec![instr(PixelOp::Add, f, vec![Val::Leaf(0), Val::Leaf(1)])];
+    m.result = Some(Val::Instr(0));
+    m.leaves[0].op = LeafOp::Correlate(Source::Chain(0), dense(3, 5), Border::Replicate);
+    m.chains = vec![MapKernel { inputs: 1, leaves: vec![plane], result: Some(Val::Leaf(0)), ..MapKernel::default() }];
+    all.push(case(
+        "plane and its filter",
+        Kernel::Map(m),
+        vec![whole(shape, f)],
+        whole(Shape { channels: 1, ..SMALL }, f),
+    ));
+    all
+}
+
 fn others() -> Vec<Case> {
     let mut all = Vec::new();
     for dtype in DType::ALL {
@@ -484,9 +586,13 @@ fn others() -> Vec<Case> {
     for l in 2..leaves.len() {
         code.push(instr(PixelOp::Sub, f, vec![Val::Instr(code.len() - 1), Val::Leaf(l)]));
     }
-    let stages = vec![Stage { input: 1, filter: Filter::row(taps(9)), border: Border::Constant(Scalar::F32(1.0)) }];
+    let stages = vec![Stage {
+        source: Source::Input(1),
+        filter: Filter::row(taps(9)),
+        border: Border::Constant(Scalar::F32(1.0)),
+    }];
     let result = Some(Val::Instr(code.len() - 1));
-    let mixed = Kernel::Map(MapKernel { inputs: 2, stages, leaves, code, result });
+    let mixed = Kernel::Map(MapKernel { inputs: 2, stages, leaves, code, result, ..MapKernel::default() });
     all.push(case("mixed", mixed, vec![whole(ALIGNED, f); 2], whole(ALIGNED, f)));
     all
 }

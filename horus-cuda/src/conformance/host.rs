@@ -25,6 +25,22 @@ impl HostImage {
         HostImage { geometry, bytes: vec![0; geometry.bytes()] }
     }
 
+    /// The image in the rows of `window`: those held, wrapped copies of them, else zeros.
+    fn covering(&self, window: Window) -> HostImage {
+        let mut out = HostImage::zeroed(Geometry { window, ..self.geometry });
+        let Geometry { shape, window: held, .. } = self.geometry;
+        for c in 0..shape.channels {
+            for y in window.start..window.end {
+                let from = if held.contains(y) { y } else { y.rem_euclid(shape.height.cast_signed()) };
+                if held.contains(from) {
+                    let (to, bytes) = (out.at(c, y, 0), self.at(c, from, 0)..self.at(c, from, shape.width));
+                    out.bytes[to..to + bytes.len()].copy_from_slice(&self.bytes[bytes]);
+                }
+            }
+        }
+        out
+    }
+
     fn at(&self, c: usize, y: isize, x: usize) -> usize {
         (self.geometry.row(c, y) + x) * self.geometry.dtype.size()
     }
@@ -104,6 +120,10 @@ pixel_ops!(interpreter);
 pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
     let out = output.geometry;
     match kernel {
+        Kernel::Map(m) if !m.chains.is_empty() => {
+            let (m, inputs) = without_chains(m, inputs, out);
+            evaluate(&Kernel::Map(m), &inputs, output, rows);
+        }
         Kernel::Map(m) => dispatch!(out.dtype, T => {
             for c in 0..out.shape.channels {
                 for y in rows.start..rows.end {
@@ -182,6 +202,33 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
     }
 }
 
+/// The kernel with its chains evaluated: inputs after the others. Chains are evaluated in all rows that an input holds;
+/// of another input that is the same row, a wrapped copy of it, or one that nobody needs.
+fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKernel, Vec<HostImage>) {
+    let (mut m, mut inputs) = (m.clone(), inputs.to_vec());
+    let held = inputs.iter().map(|i| i.geometry.window).reduce(Window::union).unwrap_or(out.window);
+    let first = inputs.len();
+    let covering: Vec<HostImage> = inputs.iter().map(|i| i.covering(held)).collect();
+    for chain in std::mem::take(&mut m.chains) {
+        let geometry = Geometry { dtype: chain.result_type(), window: held, ..out };
+        let mut values = HostImage::zeroed(geometry);
+        evaluate(&Kernel::Map(chain), &covering, &mut values, held);
+        inputs.push(values);
+    }
+    let input = |s: &mut Source| {
+        if let Source::Chain(c) = *s {
+            *s = Source::Input(first + c);
+        }
+    };
+    m.stages.iter_mut().for_each(|s| input(&mut s.source));
+    for leaf in &mut m.leaves {
+        if let LeafOp::Correlate(source, ..) = &mut leaf.op {
+            input(source);
+        }
+    }
+    (m, inputs)
+}
+
 fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: DType, c: usize, y: isize, x: usize) -> Scalar {
     let leaves: Vec<Scalar> = m
         .leaves
@@ -220,8 +267,11 @@ fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], c: usize, y: is
             let at = |y, x| inputs[*i].sample::<T>(c, y, x, *b, *b);
             T::from_f64(correlate::<T::Linear>(f, y, x, |y, x| at(y, x).to_linear()).to_f64())
         }
+        LeafOp::Correlate(Source::Chain(_), ..) => unreachable!("chains are evaluated before"),
         LeafOp::Correlate(Source::Stage(s), f, b) => {
-            let (stage, image) = (&m.stages[*s], &inputs[m.stages[*s].input]);
+            let stage = &m.stages[*s];
+            let Source::Input(i) = stage.source else { unreachable!("chains are evaluated before") };
+            let image = &inputs[i];
             let row = |y: isize, x: isize| -> T::Linear {
                 // A column filter reads row-pass results; beyond the image those of the mapped row, or the constant.
                 let Some(y) = image.resolve(y, *b) else {

@@ -7,7 +7,8 @@ mod cases;
 mod host;
 
 pub use cases::{
-    Case, cases, conv2d, convrot, convrot_default, correlate, pixel_chain, rotate, separable, turned_back,
+    Case, cases, conv2d, convrot, convrot_default, correlate, over, pixel_chain, product, rotate, separable,
+    turned_back,
 };
 pub use host::{HostImage, bytes_of, evaluate};
 
