@@ -193,6 +193,30 @@ pub struct Message {
     pub bytes: usize,
 }
 
+/// Bytes to copy from one block to another; blocks are numbered as in [`Message`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockCopy {
+    /// Which block is read.
+    pub from: usize,
+    /// Which block is written.
+    pub to: usize,
+    /// What is copied; the pieces do not overlap in the target.
+    pub pieces: Vec<Piece>,
+}
+
+/// What [`Device::exchange`] does, in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// Copies that make up what is sent.
+    pub before: Vec<BlockCopy>,
+    /// Messages to other ranks, at most one for each.
+    pub sends: Vec<Message>,
+    /// Messages from other ranks, at most one from each.
+    pub receives: Vec<Message>,
+    /// Copies of what has been received to where it belongs, and of what this rank has itself.
+    pub after: Vec<BlockCopy>,
+}
+
 /// An exchange under way; see [`Device::exchange`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Ticket(pub u64);
@@ -277,21 +301,20 @@ pub trait Device: Send + Sync {
         Ok(false)
     }
 
-    /// Begins to send messages to the devices of other ranks and to receive others from there, at most one of each per
-    /// rank; what is sent is as the calls before left it. Messages lie in `reads` or `writes`, what is received in
-    /// `writes`, and do not overlap. Until [`Device::arrive`], what is received is not there, and what is sent must not
-    /// change, but launches may read it and all else in the blocks; blocks may go away. Collective among the ranks that
-    /// have messages for each other, after [`Device::connect`] on the same communicator.
+    /// Begins to send messages to the devices of other ranks and to receive others from there, with the copies that this
+    /// takes; what is sent and copied is as the calls before left it. It lies in `reads` or `writes`; what is received or
+    /// the target of a copy, in `writes`, and does not overlap. Until [`Device::arrive`], what is written is not there, and
+    /// what is read must not change, but launches may read it and all else in the blocks; those of `reads` may go away.
+    /// Collective among the ranks that have messages for each other, after [`Device::connect`] on the same communicator.
     ///
     /// # Errors
-    /// What the driver reports; when another rank failed or went away.
+    /// What the driver reports; when another rank failed or went away; if a copy or a message reaches beyond its block.
     fn exchange(
         &self,
         _comm: &dyn Communicator,
         _reads: &[&Memory],
         _writes: &mut [&mut Memory],
-        _sends: &[Message],
-        _receives: &[Message],
+        _work: &Exchange,
     ) -> Result<Ticket, DeviceError> {
         Err(CommError(format!("{} is not connected to other devices", self.name())).into())
     }

@@ -2,10 +2,11 @@
 //! device memory.
 //!
 //! There is one message per pair of ranks. A message whose pixels lie together in the image leaves from there or arrives
-//! there; any other is packed into a block of its own by one copy of many pieces, and unpacked by another.
+//! there; any other is packed into a block of its own by one copy of many pieces, and unpacked by another. The copies are
+//! part of the exchange, so that launches go on beside them.
 
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Memory, Message, Piece, Ticket};
+use crate::device::{BlockCopy, Device, Exchange, Geometry, Memory, Message, Piece, Ticket};
 use crate::error::DeviceError;
 use crate::movement::{Load, Movement, Need, RowSize, overlap};
 use crate::shape::Window;
@@ -91,22 +92,17 @@ impl Staging {
 pub struct Arriving {
     ticket: Ticket,
     block: Memory,
-    unpack: Vec<Piece>,
     /// What this rank sent.
     pub sent: Load,
 }
 
 impl Arriving {
-    /// Waits for the pixels (on the device, which goes on by itself) and stores them in `target`, the memory that they
-    /// were ordered for.
+    /// Waits for the pixels (on the device, which goes on by itself) in `target`, the memory that they were ordered for.
     ///
     /// # Errors
     /// When the device fails, or another rank.
     pub fn finish(mut self, device: &dyn Device, target: &mut Memory) -> Result<Load, DeviceError> {
         device.arrive(self.ticket, &mut [&mut *target, &mut self.block])?;
-        if !self.unpack.is_empty() {
-            device.copy(&self.block, target, &self.unpack)?;
-        }
         Ok(self.sent)
     }
 }
@@ -193,19 +189,20 @@ pub fn order(
         }
     }
     let mut block = device.allocate(staging.bytes)?;
-    if !staging.pack.is_empty() {
-        device.copy(source.map_or(&*target, |(m, _)| m), &mut block, &staging.pack)?;
-    }
-    let ticket = if let Some((source, _)) = source {
-        let ticket = device.exchange(comm, &[source], &mut [&mut *target, &mut block], &sends, &receives)?;
-        if !local.is_empty() {
-            device.copy(source, target, &local)?;
-        }
-        ticket
-    } else {
-        device.exchange(comm, &[], &mut [&mut *target, &mut block], &sends, &receives)?
+    // Whatever is given is in the first block.
+    let copy = |from, to, pieces: Vec<Piece>| (!pieces.is_empty()).then_some(BlockCopy { from, to, pieces });
+    let work = Exchange {
+        before: copy(0, staging_block, staging.pack).into_iter().collect(),
+        sends,
+        receives,
+        after: copy(0, target_block, local)
+            .into_iter()
+            .chain(copy(staging_block, target_block, staging.unpack))
+            .collect(),
     };
-    Ok(Arriving { ticket, block, unpack: staging.unpack, sent })
+    let reads: Vec<&Memory> = source.iter().map(|(m, _)| *m).collect();
+    let ticket = device.exchange(comm, &reads, &mut [&mut *target, &mut block], &work)?;
+    Ok(Arriving { ticket, block, sent })
 }
 
 /// The copy of runs to equal runs elsewhere.

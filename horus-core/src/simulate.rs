@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::comm::{CommError, Communicator};
-use crate::device::{Device, DeviceMemory, Input, Launch, Memory, MemoryKind, Message, Piece, Ticket, distinct};
+use crate::device::{
+    BlockCopy, Device, DeviceMemory, Exchange, Input, Launch, Memory, MemoryKind, Piece, Ticket, distinct,
+};
 use crate::error::DeviceError;
 
 /// Every byte of fresh memory: NaN in floats, the largest value in unsigned integers.
@@ -42,8 +44,16 @@ struct Counters {
     peak: AtomicUsize,
 }
 
-/// Bytes for a place in a block.
+/// Bytes for a place in a written block.
 type Arrival = (usize, usize, Vec<u8>);
+
+/// What an exchange under way will bring.
+#[derive(Debug, Default)]
+struct UnderWay {
+    arrivals: Vec<Arrival>,
+    /// Copies between written blocks, by their numbers among those.
+    copies: Vec<BlockCopy>,
+}
 
 /// A device with separate memory of a given size, computing on `inner`.
 #[derive(Debug)]
@@ -52,7 +62,7 @@ pub struct Simulated<D> {
     capacity: usize,
     address: u64,
     /// What exchanges under way will bring, by ticket.
-    arriving: Mutex<HashMap<u64, Vec<Arrival>>>,
+    arriving: Mutex<HashMap<u64, UnderWay>>,
     counters: Arc<Counters>,
 }
 
@@ -149,6 +159,26 @@ fn bytes(memory: &Memory) -> Result<&[u8], DeviceError> {
     memory.host().map(|h| h.bytes()).ok_or_else(foreign)
 }
 
+/// The block of this number: those that are read come first.
+fn block<'a>(reads: &[&'a Memory], writes: &'a [&mut Memory], number: usize) -> Result<&'a [u8], DeviceError> {
+    let block = match number.checked_sub(reads.len()) {
+        None => reads.get(number).copied(),
+        Some(w) => writes.get(w).map(|b| &**b),
+    };
+    bytes(separate(block.ok_or_else(foreign)?)?)
+}
+
+/// The written block of this number among those that are written.
+fn written<'a>(writes: &'a mut [&mut Memory], number: usize) -> Result<&'a mut [u8], DeviceError> {
+    let block = writes.get_mut(number).ok_or_else(foreign)?;
+    Ok(separate_mut(block)?.host_mut().ok_or_else(foreign)?.bytes_mut())
+}
+
+/// The bytes of each run of a copy, and where they go.
+fn runs(copy: &BlockCopy, from: &[u8]) -> Vec<(usize, Vec<u8>)> {
+    copy.pieces.iter().flat_map(|p| p.runs()).map(|(a, b, len)| (b, from[a..a + len].to_vec())).collect()
+}
+
 impl<D: Device> Device for Simulated<D> {
     fn name(&self) -> String {
         format!("simulated device on {}", self.inner.name())
@@ -210,41 +240,58 @@ impl<D: Device> Device for Simulated<D> {
         comm: &dyn Communicator,
         reads: &[&Memory],
         writes: &mut [&mut Memory],
-        sends: &[Message],
-        receives: &[Message],
+        work: &Exchange,
     ) -> Result<Ticket, DeviceError> {
         if self.address == 0 {
             return Err(CommError(format!("{} is not connected to other devices", self.name())).into());
         }
         let ticket = Ticket(self.counters.exchanges.fetch_add(1, Ordering::Relaxed) as u64);
-        let outgoing = sends.iter().map(|m| {
-            let block = reads.get(m.block).copied().or(writes.get(m.block.wrapping_sub(reads.len())).map(|b| &**b));
-            let block = bytes(separate(block.ok_or_else(foreign)?)?)?;
-            Ok((m.rank, block[m.at..m.at + m.bytes].to_vec()))
-        });
+        let to = |number: usize| number.checked_sub(reads.len()).ok_or_else(foreign);
+        for copy in &work.before {
+            for (at, bytes) in runs(copy, block(reads, writes, copy.from)?) {
+                written(writes, to(copy.to)?)?[at..at + bytes.len()].copy_from_slice(&bytes);
+            }
+        }
+        let outgoing =
+            work.sends.iter().map(|m| Ok((m.rank, block(reads, writes, m.block)?[m.at..m.at + m.bytes].to_vec())));
         let outgoing = outgoing.collect::<Result<Vec<(usize, Vec<u8>)>, DeviceError>>()?;
         // What is received is not there before somebody waits for it, and what was there is gone.
-        for m in receives {
-            let block = writes.get_mut(m.block.wrapping_sub(reads.len())).ok_or_else(foreign)?;
-            let block = separate_mut(block)?.host_mut().ok_or_else(foreign)?;
-            block.bytes_mut()[m.at..m.at + m.bytes].fill(POISON);
+        for m in &work.receives {
+            written(writes, to(m.block)?)?[m.at..m.at + m.bytes].fill(POISON);
         }
-        let mut incoming: Vec<(usize, Vec<u8>)> = receives.iter().map(|m| (m.rank, vec![0; m.bytes])).collect();
+        let mut incoming: Vec<(usize, Vec<u8>)> = work.receives.iter().map(|m| (m.rank, vec![0; m.bytes])).collect();
         let out: Vec<(usize, &[u8])> = outgoing.iter().map(|(r, b)| (*r, &b[..])).collect();
         let mut into: Vec<(usize, &mut [u8])> = incoming.iter_mut().map(|(r, b)| (*r, &mut b[..])).collect();
         comm.exchange(&out, &mut into)?;
-        let block = |m: &Message| m.block.checked_sub(reads.len()).ok_or_else(foreign);
-        let arriving = receives.iter().zip(incoming).map(|(m, (_, bytes))| Ok((block(m)?, m.at, bytes)));
-        let arriving = arriving.collect::<Result<Vec<_>, DeviceError>>()?;
-        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.0, arriving);
+        let mut under_way = UnderWay::default();
+        for (m, (_, bytes)) in work.receives.iter().zip(incoming) {
+            under_way.arrivals.push((to(m.block)?, m.at, bytes));
+        }
+        for copy in &work.after {
+            match to(copy.from) {
+                // The block may have gone away by then.
+                Err(_) => {
+                    let target = to(copy.to)?;
+                    let runs = runs(copy, block(reads, writes, copy.from)?);
+                    under_way.arrivals.extend(runs.into_iter().map(|(at, bytes)| (target, at, bytes)));
+                }
+                Ok(from) => under_way.copies.push(BlockCopy { from, to: to(copy.to)?, pieces: copy.pieces.clone() }),
+            }
+        }
+        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.0, under_way);
         Ok(ticket)
     }
 
     fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        let arriving = self.arriving.lock().unwrap_or_else(PoisonError::into_inner).remove(&ticket.0);
-        for (block, at, bytes) in arriving.into_iter().flatten() {
-            let block = separate_mut(writes.get_mut(block).ok_or_else(foreign)?)?.host_mut().ok_or_else(foreign)?;
-            block.bytes_mut()[at..at + bytes.len()].copy_from_slice(&bytes);
+        let under_way = self.arriving.lock().unwrap_or_else(PoisonError::into_inner).remove(&ticket.0);
+        let UnderWay { arrivals, copies } = under_way.unwrap_or_default();
+        for (number, at, bytes) in arrivals {
+            written(writes, number)?[at..at + bytes.len()].copy_from_slice(&bytes);
+        }
+        for copy in &copies {
+            for (at, bytes) in runs(copy, block(&[], writes, copy.from)?) {
+                written(writes, copy.to)?[at..at + bytes.len()].copy_from_slice(&bytes);
+            }
         }
         Ok(())
     }

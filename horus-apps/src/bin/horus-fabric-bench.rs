@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use horus::core::comm::Communicator;
-use horus::core::device::{Device, Geometry, Memory, Message};
+use horus::core::device::{Device, Exchange, Geometry, Memory, Message};
 use horus::core::direct;
 use horus::core::dtype::DType;
 use horus::core::error::DeviceError;
@@ -180,10 +180,10 @@ fn run(comm: &dyn Communicator) -> Result<()> {
         let message = move |(i, r): (usize, &usize)| Message { rank: *r, block: 0, at: (first + i) * bytes, bytes };
         neighbours.iter().enumerate().map(message).collect::<Vec<_>>()
     };
-    let (sends, receives) = (place(0), place(2));
+    let work = Exchange { sends: place(0), receives: place(2), ..Exchange::default() };
     let mut block = bench.device.allocate(4 * bytes)?;
     let nccl = bench.time(rounds, || {
-        let ticket = bench.device.exchange(comm, &[], &mut [&mut block], &sends, &receives)?;
+        let ticket = bench.device.exchange(comm, &[], &mut [&mut block], &work)?;
         Ok(bench.device.arrive(ticket, &mut [&mut block])?)
     })?;
     show("NCCL alone", nccl);

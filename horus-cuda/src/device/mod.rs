@@ -1,5 +1,7 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
+mod exchange;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,23 +9,21 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
 use horus_core::comm::Communicator;
-use horus_core::device::{Compilation, Device, Geometry, Input, Launch, Memory, MemoryKind, Message, Piece, Ticket};
-use horus_core::dtype::DType;
+use horus_core::device::{Compilation, Device, Exchange, Input, Launch, Memory, MemoryKind, Piece, Ticket};
 use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
-use horus_core::shape::{Shape, Window};
 
 use crate::cache::{DiskCache, hash};
 use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
 use crate::driver::{self, Context, Event, Function, Stream, check};
-use crate::fabric::{self, Choice, FABRIC, Group};
+use crate::fabric::{self, Choice, FABRIC};
 use crate::memo::{Made, Memo};
-use crate::memory::{self, Core, CudaMemory, Flight};
-use crate::nccl::Part;
+use crate::memory::{self, Core, CudaMemory};
 use crate::nvrtc::{Nvrtc, OPTIONS};
-use crate::pieces;
 use crate::staging::Staging;
 use crate::tuning::{Tuning, lookup};
+
+use self::exchange::Others;
 
 /// Tables of taps that stay on the device; when there are more, all are let go.
 const TABLES: usize = 512;
@@ -73,15 +73,6 @@ pub struct CudaDevice {
     exchanges: AtomicU64,
 }
 
-/// The GPUs of other ranks, and the stream of exchanges with them: kernels go on beside it.
-#[derive(Debug)]
-struct Others {
-    group: Arc<Group>,
-    stream: Stream,
-}
-
-/// So many whole copies are made one by one: the driver's are the fastest.
-const FEW: usize = 4;
 /// The compute capability from which kernels may begin while others end.
 const EARLY_FROM: u32 = 90;
 
@@ -360,10 +351,6 @@ impl CudaDevice {
         Ok(Some(memory))
     }
 
-    fn others(&self) -> Option<Arc<Others>> {
-        self.others.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     fn own<'a>(&self, memory: &'a Memory) -> Result<&'a CudaMemory, DeviceError> {
         match memory {
             Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(&self.core)),
@@ -374,36 +361,12 @@ impl CudaDevice {
 
     /// Planes of an output copied from one-channel inputs.
     fn merge(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        let output = self.own(launch.output)?;
         for (c, input) in launch.inputs.iter().enumerate() {
             let from = input.geometry.row_bytes(0, launch.rows);
-            let to = launch.geometry.row_bytes(c, launch.rows);
-            self.copy_bytes(self.own(input.memory)?, from.start, output, to.start, from.len())?;
+            let to = launch.geometry.row_bytes(c, launch.rows).start;
+            self.copy_pieces(input.memory, launch.output, &[Piece::run(from.start, to, from.len())])?;
         }
         Ok(())
-    }
-
-    fn copy_bytes(
-        &self,
-        from: &CudaMemory,
-        at: usize,
-        to: &CudaMemory,
-        target: usize,
-        n: usize,
-    ) -> Result<(), DeviceError> {
-        use horus_core::device::DeviceMemory as _;
-        if n == 0 {
-            return Ok(());
-        }
-        if at + n > from.len() || target + n > to.len() {
-            return Err(DeviceError::Driver(format!("a copy of {n} bytes reaches beyond its buffers")));
-        }
-        // SAFETY: both ranges were just checked to be inside their blocks, which live until the stream is past the copy
-        // (freeing is ordered in the stream).
-        let code = unsafe {
-            sys::cuMemcpyDtoDAsync_v2(to.address() + target as u64, from.address() + at as u64, n, self.core.stream.0)
-        };
-        check(code, || format!("copying {n} bytes on the GPU"))
     }
 
     /// Fills in the addresses of a program.
@@ -486,25 +449,7 @@ impl Device for CudaDevice {
     }
 
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
-        self.core.context.bind()?;
-        let (from, to) = (self.own(source)?, self.own(target)?);
-        let pieces: Vec<Piece> = pieces.iter().copied().filter(|p| p.bytes > 0 && p.rows > 0).collect();
-        if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
-            return Err(DeviceError::Driver(format!("a copy reaches beyond its buffers: {p:?}")));
-        }
-        let whole = |p: &Piece| p.rows == 1 || (p.bytes == p.from_stride && p.bytes == p.to_stride);
-        if pieces.len() <= FEW && pieces.iter().all(whole) {
-            return pieces.iter().try_for_each(|p| self.copy_bytes(from, p.from, to, p.to, p.bytes * p.rows));
-        }
-        let program = pieces::program(&pieces);
-        let function = self.function(&program, "copies")?;
-        let mut state = self.lock();
-        let table = self.table(&mut state, &program.table)?;
-        let geometry = Geometry { shape: Shape::new(0, 0, 0), dtype: DType::U8, window: Window::new(0, 0) };
-        let params = self.arguments(&program, &[Input { memory: source, geometry }], to, table.as_deref())?;
-        // SAFETY: the parameters are those of this kernel; the pieces lie inside both blocks, as checked, and these and
-        // the table are freed in stream order, after the launch.
-        unsafe { function.launch(self.work(&program), &self.core.stream, &params, || "copies".into()) }
+        self.copy_pieces(source, target, pieces)
     }
 
     fn address(&self) -> u64 {
@@ -538,46 +483,13 @@ impl Device for CudaDevice {
         _comm: &dyn Communicator,
         reads: &[&Memory],
         writes: &mut [&mut Memory],
-        sends: &[Message],
-        receives: &[Message],
+        work: &Exchange,
     ) -> Result<Ticket, DeviceError> {
-        let Some(others) = self.others() else {
-            return Err(DeviceError::Driver(format!("{} is not connected to other GPUs", self.name)));
-        };
-        let part = |m: &Message, may_read: bool| {
-            let block = match m.block.checked_sub(reads.len()) {
-                Some(b) => writes.get(b).map(|w| &**w),
-                None => reads.get(m.block).copied().filter(|_| may_read),
-            };
-            let block = block.ok_or_else(|| DeviceError::Driver(format!("no block for {m:?}")))?;
-            check_size(block, m.at.saturating_add(m.bytes), || "an exchange".into())?;
-            Ok(Part { rank: m.rank, address: self.own(block)?.address() + m.at as u64, bytes: m.bytes })
-        };
-        let sends = sends.iter().map(|m| part(m, true)).collect::<Result<Vec<Part>, DeviceError>>()?;
-        let receives = receives.iter().map(|m| part(m, false)).collect::<Result<Vec<Part>, DeviceError>>()?;
-        let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
-        if sends.is_empty() && receives.is_empty() {
-            return Ok(Ticket(ticket));
-        }
-        self.core.context.bind()?;
-        let blocks = reads.iter().copied().chain(writes.iter().map(|w| &**w));
-        let blocks = blocks.map(|m| Ok(self.own(m)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;
-        let (ready, done) = (Event::new(false)?, Event::new(false)?);
-        ready.record(&self.core.stream)?;
-        others.stream.after(&ready)?;
-        others.group.exchange(&self.core, &others.stream, &sends, &receives)?;
-        done.record(&others.stream)?;
-        self.core.flights().push(Flight { ticket, blocks, done });
-        Ok(Ticket(ticket))
+        self.begin(reads, writes, work)
     }
 
     fn arrive(&self, ticket: Ticket, _writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        let mut flights = self.core.flights();
-        let Some(i) = flights.iter().position(|f| f.ticket == ticket.0) else { return Ok(()) };
-        let flight = flights.swap_remove(i);
-        drop(flights);
-        self.core.context.bind()?;
-        self.core.stream.after(&flight.done)
+        self.end(&ticket)
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {

@@ -1,0 +1,154 @@
+//! Copies of pieces, and exchanges with other ranks' GPUs: in a stream of their own, beside kernels.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use cudarc::driver::sys;
+use horus_core::device::{BlockCopy, DeviceMemory as _, Exchange, Geometry, Input, Memory, Message, Piece, Ticket};
+use horus_core::dtype::DType;
+use horus_core::error::DeviceError;
+use horus_core::shape::{Shape, Window};
+
+use super::{CudaDevice, check_size};
+use crate::codegen::Program;
+use crate::driver::{Event, Function, Stream, check};
+use crate::fabric::Group;
+use crate::memory::{CudaMemory, Flight};
+use crate::nccl::Part;
+use crate::pieces;
+
+/// So many whole copies are made one by one: the driver's are the fastest.
+const FEW: usize = 4;
+
+/// The GPUs of other ranks, and the stream of exchanges with them: kernels go on beside it.
+#[derive(Debug)]
+pub(super) struct Others {
+    pub(super) group: Arc<Group>,
+    pub(super) stream: Stream,
+}
+
+/// A copy that only has to be put into a stream.
+enum Prepared {
+    /// Runs: from, to, bytes.
+    Runs(Vec<(u64, u64, usize)>),
+    /// A kernel with its parameters, and the table that it reads.
+    Kernel { program: Program, function: Arc<Function>, params: Vec<u8>, table: Option<Arc<CudaMemory>> },
+}
+
+impl CudaDevice {
+    pub(super) fn others(&self) -> Option<Arc<Others>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Checks a copy, and brings what its kernel reads to the GPU, in the order of the device's stream.
+    fn prepare(&self, source: &Memory, target: &Memory, pieces: &[Piece]) -> Result<Prepared, DeviceError> {
+        let (from, to) = (self.own(source)?, self.own(target)?);
+        let pieces: Vec<Piece> = pieces.iter().copied().filter(|p| p.bytes > 0 && p.rows > 0).collect();
+        if let Some(p) = pieces.iter().find(|p| !p.fits(from.len(), to.len())) {
+            return Err(DeviceError::Driver(format!("a copy reaches beyond its buffers: {p:?}")));
+        }
+        let whole = |p: &Piece| p.rows == 1 || (p.bytes == p.from_stride && p.bytes == p.to_stride);
+        if pieces.len() <= FEW && pieces.iter().all(whole) {
+            let run = |p: &Piece| (from.address() + p.from as u64, to.address() + p.to as u64, p.bytes * p.rows);
+            return Ok(Prepared::Runs(pieces.iter().map(run).collect()));
+        }
+        let mut program = pieces::program(&pieces);
+        let function = self.function(&program, "copies")?;
+        program.source = String::new();
+        let table = self.table(&mut self.lock(), &program.table)?;
+        let geometry = Geometry { shape: Shape::new(0, 0, 0), dtype: DType::U8, window: Window::new(0, 0) };
+        let params = self.arguments(&program, &[Input { memory: source, geometry }], to, table.as_deref())?;
+        Ok(Prepared::Kernel { program, function, params, table })
+    }
+
+    /// Puts a copy into a stream.
+    ///
+    /// # Safety
+    /// The blocks of the copy live until the stream is past it, and nothing else touches its target.
+    unsafe fn put(&self, copy: &Prepared, stream: &Stream) -> Result<(), DeviceError> {
+        match copy {
+            Prepared::Runs(runs) => runs.iter().try_for_each(|&(from, to, n)| {
+                // SAFETY: inside their blocks, as `prepare` checked; the rest is the caller's promise.
+                let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, n, stream.0) };
+                check(code, || format!("copying {n} bytes on the GPU"))
+            }),
+            Prepared::Kernel { program, function, params, .. } => {
+                // SAFETY: the parameters are those of this kernel; the pieces lie inside both blocks, as checked.
+                unsafe { function.launch(self.work(program), stream, params, || "copies".into()) }
+            }
+        }
+    }
+
+    /// See [`horus_core::device::Device::copy`].
+    pub(super) fn copy_pieces(&self, source: &Memory, target: &Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        let copy = self.prepare(source, target, pieces)?;
+        // SAFETY: blocks and tables are freed in the order of this stream, and the target is borrowed exclusively.
+        unsafe { self.put(&copy, &self.core.stream) }
+    }
+
+    /// See [`horus_core::device::Device::exchange`].
+    pub(super) fn begin(
+        &self,
+        reads: &[&Memory],
+        writes: &[&mut Memory],
+        work: &Exchange,
+    ) -> Result<Ticket, DeviceError> {
+        let Some(others) = self.others() else {
+            return Err(DeviceError::Driver(format!("{} is not connected to other GPUs", self.name)));
+        };
+        let Exchange { before, sends, receives, after } = work;
+        let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
+        if before.is_empty() && sends.is_empty() && receives.is_empty() && after.is_empty() {
+            return Ok(Ticket(ticket));
+        }
+        self.core.context.bind()?;
+        let blocks: Vec<&Memory> = reads.iter().copied().chain(writes.iter().map(|w| &**w)).collect();
+        let block = |number: usize, is_written: bool| {
+            let found = blocks.get(number).copied().filter(|_| !is_written || number >= reads.len());
+            found.ok_or_else(|| DeviceError::Driver(format!("an exchange has no such block: {number}")))
+        };
+        let part = |m: &Message, is_received: bool| {
+            let block = block(m.block, is_received)?;
+            check_size(block, m.at.saturating_add(m.bytes), || "an exchange".into())?;
+            Ok(Part { rank: m.rank, address: self.own(block)?.address() + m.at as u64, bytes: m.bytes })
+        };
+        let sends = sends.iter().map(|m| part(m, false)).collect::<Result<Vec<Part>, DeviceError>>()?;
+        let receives = receives.iter().map(|m| part(m, true)).collect::<Result<Vec<Part>, DeviceError>>()?;
+        // Tables go to the GPU in the order of the device's stream: before what the exchange waits for.
+        let prepare = |c: &BlockCopy| self.prepare(block(c.from, false)?, block(c.to, true)?, &c.pieces);
+        let before = before.iter().map(prepare).collect::<Result<Vec<Prepared>, DeviceError>>()?;
+        let after = after.iter().map(prepare).collect::<Result<Vec<Prepared>, DeviceError>>()?;
+        let mut held = blocks.iter().map(|m| Ok(self.own(m)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;
+        for copy in before.iter().chain(&after) {
+            if let Prepared::Kernel { table: Some(table), .. } = copy {
+                held.push(table.address());
+            }
+        }
+        let (ready, done) = (Event::new(false)?, Event::new(false)?);
+        ready.record(&self.core.stream)?;
+        others.stream.after(&ready)?;
+        // SAFETY: whoever frees one of the blocks or tables waits for `done`, because the flight lists them; the caller
+        // leaves what is copied and its targets alone until then.
+        unsafe {
+            before.iter().try_for_each(|c| self.put(c, &others.stream))?;
+            if !(sends.is_empty() && receives.is_empty()) {
+                others.group.exchange(&self.core, &others.stream, &sends, &receives)?;
+            }
+            after.iter().try_for_each(|c| self.put(c, &others.stream))?;
+        }
+        done.record(&others.stream)?;
+        self.core.flights().push(Flight { ticket, blocks: held, done });
+        Ok(Ticket(ticket))
+    }
+
+    /// See [`horus_core::device::Device::arrive`].
+    pub(super) fn end(&self, ticket: &Ticket) -> Result<(), DeviceError> {
+        let mut flights = self.core.flights();
+        let Some(i) = flights.iter().position(|f| f.ticket == ticket.0) else { return Ok(()) };
+        let flight = flights.swap_remove(i);
+        drop(flights);
+        self.core.context.bind()?;
+        self.core.stream.after(&flight.done)
+    }
+}
