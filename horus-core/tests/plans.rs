@@ -12,7 +12,7 @@ use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::optimize::optimize;
 use horus_core::partition::Partition;
-use horus_core::plan::{Action, Counts, Mode, Plan, Setting, Want, plan};
+use horus_core::plan::{Action, Counts, Mode, Plan, Setting, Temp, Want, plan};
 use horus_core::shape::{Border, Shape};
 use horus_core::state::{Placement, Residency, State};
 use horus_core::verify::verify;
@@ -529,25 +529,28 @@ fn a_device_that_is_too_small_spills_to_the_host() {
 #[test]
 fn footprints_travel_between_devices_while_others_compute() {
     let plan = make_direct(conv_rot(512, 6), 4, None);
-    let mut waiting = None;
+    // For each footprint, the launches between its departure and the one that reads it.
+    let mut travelling: Vec<(Temp, usize)> = Vec::new();
     let mut meanwhile = Vec::new();
     for step in &plan.steps {
         match step.action {
-            Action::Fetch { temp, .. } => waiting = Some((temp.consumer, 0)),
-            Action::Launch { node, .. } => match waiting {
-                Some((consumer, others)) if consumer == node => {
-                    meanwhile.push(others);
-                    waiting = None;
-                }
-                Some((consumer, others)) => waiting = Some((consumer, others + 1)),
-                None => {}
-            },
+            Action::Fetch { temp, .. } => travelling.push((temp, 0)),
+            Action::Launch { node, .. } => {
+                let (arrived, others) = travelling.into_iter().partition(|(t, _)| t.consumer == node);
+                travelling = others;
+                let arrived: Vec<(Temp, usize)> = arrived;
+                meanwhile.extend(arrived.iter().map(|(_, n)| *n));
+                travelling.iter_mut().for_each(|(_, n)| *n += 1);
+            }
             _ => {}
         }
     }
-    // The next two orientations are turned and filtered while the contrasts of the last two are on their way back.
-    assert_eq!(meanwhile, [4, 4, 0], "{plan}");
+    // A contrast travels back while the next orientations are filtered; the last one while the one before is turned.
+    assert_eq!(meanwhile, [5, 3, 6, 3, 2, 1], "{plan}");
     assert!(plan.to_string().contains("what it reads of other ranks travelled during 4 launches"), "{plan}");
+    let image = 512 * 512 * 4;
+    let tight = make_direct(conv_rot(512, 6), 4, Some(3 * image));
+    assert!(tight.fits && !tight.to_string().contains("will read other rows"), "{tight}");
     let staged = make(conv_rot(512, 6), 4, false, Mode::Fused);
     assert!(!staged.to_string().contains("travelled"), "the host does not compute while it exchanges");
 }

@@ -110,6 +110,11 @@ impl Planner<'_> {
         self.bytes(id, None) + others + ledger.temps.iter().map(|(_, b)| b).sum::<usize>() + bytes <= ledger.capacity
     }
 
+    /// Whether so many bytes more are free.
+    pub(super) fn fits_now(&self, bytes: usize) -> bool {
+        self.ledger.as_ref().is_none_or(|l| l.used + bytes <= l.capacity)
+    }
+
     /// Bytes of what `reader` reads and is not on the device yet.
     pub(super) fn bytes_to_come(&self, reader: NodeId) -> usize {
         let mut inputs = self.graph.node(reader).inputs.clone();

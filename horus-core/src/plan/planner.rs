@@ -7,7 +7,7 @@ use super::borders::needed;
 use super::memory::Ledger;
 use super::{Action, Mode, Part, Plan, Rows, Setting, Step, Temp, Want};
 use crate::graph::{Graph, NodeId};
-use crate::kernel::{Access, Kernel};
+use crate::kernel::{Access, Kernel, LeafOp};
 use crate::movement::{BLOCK, Link, Traffic, movement, rows_of};
 use crate::state::{Event, Halo, Machine, Placement, Residency, State};
 
@@ -23,12 +23,20 @@ pub fn plan(
     let initial: Vec<Option<State>> =
         graph.iter().map(|(id, n)| matches!(n.op, Kernel::Source(_)).then(|| state(id))).collect();
     let mut p = Planner::new(&graph, setting, initial.clone());
+    let last_filter = graph.iter().rev().find(|(_, n)| is_filter(&n.op)).map(|(id, _)| id);
     for (id, node) in graph.iter() {
+        if last_filter.is_none_or(|last| id >= last) {
+            p.fetch_ahead(); // no filter is left to wait for
+        }
         if p.pending.is_some() && !p.needs_nobody(id) {
             p.launch_pending(id, &disposable);
         }
+        if is_filter(&node.op) {
+            p.fetch_ahead();
+        }
         if !matches!(node.op, Kernel::Source(_)) {
             p.compute(id);
+            p.computed.push(id);
         }
         p.free_read_for_the_last_time(id, id, &disposable);
     }
@@ -57,6 +65,10 @@ pub(super) struct Planner<'a> {
     pub(super) filtered: Vec<Halo>,
     /// For each node, why its footprints are fetched.
     fetched_because: Vec<String>,
+    /// What was computed since footprints were last fetched ahead.
+    computed: Vec<NodeId>,
+    /// Footprints that were fetched for launches to come, and whether they travel between devices.
+    fetched: Vec<(Temp, bool)>,
     /// A launch that waits for its footprints while others go on.
     pending: Option<Pending>,
     /// Predicted seconds of footprints, from rank 0 alone or from all.
@@ -79,6 +91,11 @@ struct Choice {
     why: String,
 }
 
+/// Whether a kernel has linear filters.
+fn is_filter(kernel: &Kernel) -> bool {
+    matches!(kernel, Kernel::Map(m) if m.leaves.iter().any(|l| matches!(l.op, LeafOp::Correlate(..))))
+}
+
 fn microseconds(seconds: f64) -> String {
     format!("{:.0} us", seconds * 1e6)
 }
@@ -98,6 +115,8 @@ impl<'a> Planner<'a> {
             asked: vec![Halo::NONE; graph.nodes.len()],
             filtered: vec![Halo::NONE; graph.nodes.len()],
             fetched_because: vec![String::new(); graph.nodes.len()],
+            computed: Vec::new(),
+            fetched: Vec::new(),
             pending: None,
             costs: HashMap::new(),
         };
@@ -185,6 +204,7 @@ impl<'a> Planner<'a> {
         self.make_room(id, Some(rows), id);
         self.step(Action::Launch { node: id, rows, room, part: Part::Whole }, "");
         self.event(id, Event::Computed(rows.placement()));
+        self.fetched.retain(|(t, _)| t.consumer != id);
         self.drop_temps(id);
     }
 
@@ -223,8 +243,10 @@ impl<'a> Planner<'a> {
     fn compute_distributed(&mut self, id: NodeId) {
         let graph = self.graph;
         let node = graph.node(id);
-        for &source in &node.inputs {
-            self.spread(source, id);
+        for (input, &source) in node.inputs.iter().enumerate() {
+            if !self.is_sent(Temp { consumer: id, input }) {
+                self.spread(source, id);
+            }
         }
         if matches!(node.op, Kernel::Histogram { .. }) {
             node.inputs.iter().for_each(|i| self.on_device(*i, id));
@@ -238,27 +260,38 @@ impl<'a> Planner<'a> {
         let (due, extend) = self.borders(id, extend);
         let rows = if global { Rows::All } else { Rows::Strip(extend) };
         let begun = self.exchange(due, id, rows);
+        let mut later = false;
         for (input, &source) in node.inputs.iter().enumerate() {
-            if self.is_fetched(id, input) {
-                let temp = Temp { consumer: id, input };
-                let why = format!("{} reads other rows than its own", self.label(id));
-                let why = match self.fetched_because[source.0].as_str() {
-                    "" => why,
-                    because => format!("{why}; {because}"),
-                };
-                self.fetch(source, temp, rows, why);
-            } else {
+            if !self.is_fetched(id, input) {
                 self.on_device(source, id);
+            } else if self.computed.contains(&source) && self.leaves_early(source).is_some() {
+                later = true; // before the next filter, or when this launch cannot wait any longer
+            } else {
+                self.fetch_for(id, input, rows);
             }
         }
-        let arriving = |s: &Step| matches!(s.action, Action::Fetch { temp, direct: true, .. } if temp.consumer == id);
-        if self.steps.iter().rev().take(node.inputs.len()).any(arriving) {
+        if later || self.fetched.iter().any(|(t, direct)| *direct && t.consumer == id) {
             self.pending = Some(Pending { node: id, rows, since: self.steps.len() });
         } else if begun.is_empty() {
             self.launch(id, rows, self.asked[id.0]);
         } else {
             self.launch_around(id, rows, &begun);
         }
+    }
+
+    /// Brings the rows that `id` reads of an input, unless they have been sent.
+    fn fetch_for(&mut self, id: NodeId, input: usize, rows: Rows) {
+        let temp = Temp { consumer: id, input };
+        if self.is_sent(temp) {
+            return;
+        }
+        let source = self.graph.node(id).inputs[input];
+        let why = format!("{} reads other rows than its own", self.label(id));
+        let why = match self.fetched_because[source.0].as_str() {
+            "" => why,
+            because => format!("{why}; {because}"),
+        };
+        self.fetch(source, temp, rows, why);
     }
 
     /// Whether the rows that `id` reads of an input are fetched for it alone.
@@ -272,7 +305,9 @@ impl<'a> Planner<'a> {
         let Some(Pending { node: id, rows, since }) = self.pending.take() else { return };
         let graph = self.graph;
         for (input, &source) in graph.node(id).inputs.iter().enumerate() {
-            if !self.is_fetched(id, input) {
+            if self.is_fetched(id, input) {
+                self.fetch_for(id, input, rows);
+            } else {
                 self.on_device(source, id); // it may have had to leave meanwhile
             }
         }
@@ -351,6 +386,39 @@ impl<'a> Planner<'a> {
         self.placed(source, Placement::Strips(Halo::NONE), direct);
     }
 
+    /// Before a filter, sends footprints of what was computed, if that is what its only reader will want of it: between
+    /// devices they travel beside the filter, whose arithmetic leaves the memory to the copies.
+    fn fetch_ahead(&mut self) {
+        for id in std::mem::take(&mut self.computed) {
+            if let Some((temp, why)) = self.leaves_early(id) {
+                let why = format!("{} will read other rows than its own; {why}", self.label(temp.consumer));
+                self.fetch(id, temp, Rows::Strip(Halo::NONE), why);
+            }
+        }
+    }
+
+    /// The only read of `id`, if it wants footprints that can leave before, and why footprints. Not where memory is short:
+    /// they stay while other launches compute.
+    fn leaves_early(&mut self, id: NodeId) -> Option<(Temp, String)> {
+        let in_strips = self.states[id.0].is_some_and(|s| matches!(s.placement, Placement::Strips(_)));
+        if !self.setting.direct || !in_strips || self.naive() || self.pending.as_ref().is_some_and(|p| p.node == id) {
+            return None;
+        }
+        let (elsewhere, also_in_strips) = self.readers(id, id);
+        let [temp] = elsewhere[..] else { return None };
+        // A launch that others read beyond its strip may compute more rows than its own; which, is decided then.
+        let known = self.asked[temp.consumer.0] == Halo::NONE && !self.is_global(temp.consumer);
+        if !known || self.is_sent(temp) {
+            return None;
+        }
+        let rows = Rows::Strip(Halo::NONE);
+        let sent = Action::Fetch { node: id, temp, rows, direct: true };
+        let bytes = self.bytes_fetched(id, temp, rows) + self.scratch(id, sent);
+        let room = 2 * bytes + 4 * self.bytes_as(id, rows);
+        let choice = self.choose(id, &elsewhere, false, also_in_strips);
+        (!choice.replicate && self.fits_now(room)).then_some((temp, choice.why))
+    }
+
     /// Brings the rows that one launch reads of one input.
     fn fetch(&mut self, source: NodeId, temp: Temp, rows: Rows, why: String) {
         let held = self.bytes_fetched(source, temp, rows);
@@ -359,6 +427,12 @@ impl<'a> Planner<'a> {
         let scratch = if direct { self.scratch(source, sent) } else { 0 };
         self.hold_temp(held, scratch, source, temp.consumer);
         self.step(Action::Fetch { node: source, temp, rows, direct }, why);
+        self.fetched.push((temp, direct));
+    }
+
+    /// Whether a footprint was fetched already.
+    fn is_sent(&self, temp: Temp) -> bool {
+        self.fetched.iter().any(|(t, _)| *t == temp)
     }
 
     /// Whether a transfer of `source` goes from device to device: the devices are connected, and there is room for the
