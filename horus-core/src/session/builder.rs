@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use super::plans::Plans;
 use super::{Inner, Mutable, Observer, Progress, Session, Sink, Stats};
 use crate::agree::agree_on;
 use crate::buffer::Pool;
@@ -149,6 +150,7 @@ impl SessionBuilder {
             images: HashMap::new(),
             given: HashMap::new(),
             stats: Stats::default(),
+            plans: Plans::default(),
             trace: Trace::new(self.comm.rank(), self.trace),
             error: None,
             lost: None,

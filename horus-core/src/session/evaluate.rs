@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Instant;
 
+use super::plans::Request;
 use super::{Handle, Inner, Mutable, Progress, Session};
 use crate::agree::agree_on_plan;
 use crate::buffer::HostBuffer;
 use crate::comm::guarded;
-use crate::device::{Geometry, MemoryKind};
+use crate::device::MemoryKind;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::execute::{Context, Stored, execute};
+use crate::execute::{Context, execute};
 use crate::forecast::{Forecast, forecast};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::kernel::Kernel;
@@ -19,6 +21,7 @@ use crate::optimize::{lower::lower, optimize};
 use crate::partition::Partition;
 use crate::plan::{Mode, Plan, Setting, Want, plan};
 use crate::program::{Extract, RecordId};
+use crate::shape::Shape;
 use crate::state::{Halo, Placement, Residency, State};
 use crate::verify::verify;
 
@@ -82,9 +85,19 @@ impl Session {
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
-        let plan = self.plan(state, graph.clone(), &wants, &disposable)?;
+        let request = self.request(state, graph, wants, &disposable);
+        // Who looks at plans sees how they are made.
+        let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
+        let plan = match known {
+            Some(plan) => plan,
+            None => {
+                state.stats.planned += 1;
+                self.plan(state, &request)?
+            }
+        };
         state.trace.planned(start);
-        agree_on_plan(&*self.0.comm, &graph, &wants, &plan)?;
+        let Request { graph, wants, .. } = &request;
+        agree_on_plan(&*self.0.comm, graph, wants, &plan)?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
         let observe = |step, steps, text: &dyn Fn() -> String| {
@@ -130,7 +143,24 @@ impl Session {
         }
         state.given.retain(|v, _| state.images.contains_key(v));
         let delivered = plan.graph.roots.iter().take(targets.len()).map(|r| outcome.delivered.get(r).cloned());
-        Ok(delivered.collect())
+        let delivered = delivered.collect();
+        state.plans.put(request, plan);
+        Ok(delivered)
+    }
+
+    /// What a plan for `graph` follows from.
+    fn request(&self, state: &Mutable, graph: Graph<Op>, wants: Vec<Want>, disposable: &[ValueId]) -> Request {
+        let read = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
+        let sources: Vec<_> =
+            read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
+        let mut others = Vec::new();
+        if self.0.capacity.is_some() {
+            let unread = |v: &ValueId| sources.iter().all(|(read, ..)| read != v);
+            let there = state.images.iter().filter(|(v, s)| s.state.residency.device() && unread(v));
+            others.extend(there.map(|(v, s)| (*v, s.geometry.shape, s.geometry.dtype, s.state)));
+            others.sort_by_key(|(v, ..)| *v);
+        }
+        Request { graph, wants, sources, others }
     }
 
     /// What plans for these strips are made for.
@@ -140,19 +170,20 @@ impl Session {
         Setting { partition, unified, direct, overlap, mode, capacity }
     }
 
-    fn plan(&self, state: &mut Mutable, graph: Graph<Op>, wants: &[Want], disposable: &[ValueId]) -> Result<Plan> {
+    fn plan(&self, state: &mut Mutable, request: &Request) -> Result<Plan> {
+        let Request { graph, wants, sources, others } = request;
         let setting = self.setting(self.0.partition.clone());
-        let images = &state.images;
         let make = |graph: Graph<Kernel>, setting: &Setting| {
-            let sources: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
-            let of = |n: NodeId| sources[n.0].and_then(|v| images.get(&v)).map(|s| s.state);
+            let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
+            let read = |n: NodeId| sources.iter().find(|(v, ..)| values[n.0] == Some(*v));
+            let other = |n: NodeId| others.iter().find(|(v, ..)| values[n.0] == Some(*v)).map(|o| o.3);
             let nowhere = State { residency: Residency::Host, placement: Placement::Root };
             plan(
                 graph,
                 wants,
                 setting,
-                |n| of(n).unwrap_or(nowhere),
-                |n| sources[n.0].is_some_and(|v| disposable.contains(&v)),
+                |n| read(n).and_then(|(_, state, _)| *state).or_else(|| other(n)).unwrap_or(nowhere),
+                |n| read(n).is_some_and(|(_, _, gone)| *gone),
             )
         };
         if self.0.compare_naive {
@@ -170,9 +201,7 @@ impl Session {
                     explain(pass, graph);
                 }
             });
-            if setting.capacity.is_some() {
-                add_bystanders(&mut kernels, images);
-            }
+            add_bystanders(&mut kernels, others);
             make(kernels, &setting)
         };
         let fuse = self.0.mode == Mode::Fused;
@@ -189,14 +218,10 @@ impl Session {
 }
 
 /// Adds the images that this program does not read but that are on the device: the planner may have to evict them.
-fn add_bystanders(graph: &mut Graph<Kernel>, images: &HashMap<ValueId, Stored>) {
-    let read: Vec<ValueId> = graph.nodes.iter().filter_map(|n| source_of(&n.op)).collect();
-    let mut others: Vec<_> = images.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v)).collect();
-    others.sort_by_key(|(v, _)| **v);
-    for (value, stored) in others {
-        let Geometry { shape, dtype, .. } = stored.geometry;
+fn add_bystanders(graph: &mut Graph<Kernel>, others: &[(ValueId, Shape, DType, State)]) {
+    for &(value, shape, dtype, _) in others {
         let site = std::panic::Location::caller();
-        graph.push(Node { op: Kernel::Source(*value), inputs: Vec::new(), shape, dtype, site });
+        graph.push(Node { op: Kernel::Source(value), inputs: Vec::new(), shape, dtype, site });
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod builder;
 mod evaluate;
+mod plans;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,6 +24,8 @@ use crate::program::{Program, RecordId};
 use crate::shape::{Shape, Window};
 use crate::state::{Placement, Residency, State};
 use crate::trace::{Times, Trace};
+
+use self::plans::Plans;
 
 pub use builder::SessionBuilder;
 
@@ -51,6 +54,8 @@ type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct Stats {
     /// Evaluations.
     pub evaluations: usize,
+    /// Evaluations that needed a new plan; the others ran the plan of an earlier one.
+    pub planned: usize,
     /// Transfers and launches made.
     pub made: Counts,
     /// Transfers and launches that naive mode would have made (counted if asked for, see
@@ -91,6 +96,8 @@ struct Mutable {
     /// Where images that were given to the session were then.
     given: HashMap<ValueId, Placement>,
     stats: Stats,
+    /// Plans of programs that may run again.
+    plans: Plans,
     trace: Trace,
     /// An error that nobody has been told of yet.
     error: Option<Error>,

@@ -1,0 +1,88 @@
+//! Plans made before: a program that runs again, on other images of the same kind and in the same places, is not planned
+//! again.
+
+use std::collections::HashMap;
+
+use crate::dtype::DType;
+use crate::graph::{Graph, Op, ValueId};
+use crate::kernel::Kernel;
+use crate::plan::{Plan, Want};
+use crate::shape::Shape;
+use crate::state::State;
+
+/// Plans that are kept; the one used least recently goes first.
+const MOST: usize = 16;
+
+/// All that a plan follows from, beside the settings of its session.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// The program as recorded.
+    pub(super) graph: Graph<Op>,
+    /// What is wanted of its roots.
+    pub(super) wants: Vec<Want>,
+    /// The images that it reads, where they are, and whether nothing will refer to them afterwards.
+    pub(super) sources: Vec<(ValueId, Option<State>, bool)>,
+    /// The other images on the device, if its memory must be watched.
+    pub(super) others: Vec<(ValueId, Shape, DType, State)>,
+}
+
+impl Request {
+    /// For each image of `known`, the one that is in its place here, if both lead to the same plan.
+    fn names(&self, known: &Request) -> Option<HashMap<ValueId, ValueId>> {
+        let states = |r: &Request| r.sources.iter().map(|&(_, state, gone)| (state, gone)).collect::<Vec<_>>();
+        let others =
+            |r: &Request| r.others.iter().map(|&(_, shape, dtype, state)| (shape, dtype, state)).collect::<Vec<_>>();
+        if self.graph.nodes.len() != known.graph.nodes.len()
+            || self.graph.roots != known.graph.roots
+            || self.wants != known.wants
+            || states(self) != states(known)
+            || others(self) != others(known)
+        {
+            return None;
+        }
+        let mut names = HashMap::new();
+        let mut taken = HashMap::new();
+        let mut same = |before: ValueId, now: ValueId| {
+            *names.entry(before).or_insert(now) == now && *taken.entry(now).or_insert(before) == before
+        };
+        for (before, now) in known.graph.nodes.iter().zip(&self.graph.nodes) {
+            let op = match (&before.op, &now.op) {
+                (Op::Source(a), Op::Source(b)) => same(*a, *b),
+                (a, b) => a == b,
+            };
+            let rest = (&before.inputs, before.shape, before.dtype) == (&now.inputs, now.shape, now.dtype);
+            if !op || !rest || !std::ptr::eq(before.site, now.site) {
+                return None;
+            }
+        }
+        let pairs = known.others.iter().zip(&self.others);
+        pairs.map(|(before, now)| (before.0, now.0)).all(|(before, now)| same(before, now)).then_some(names)
+    }
+}
+
+/// Plans with what they were made for, those used last at the end.
+#[derive(Debug, Default)]
+pub(super) struct Plans(Vec<(Request, Plan)>);
+
+impl Plans {
+    /// The plan for a request, if one is known; it is no longer kept.
+    pub(super) fn take(&mut self, request: &Request) -> Option<Plan> {
+        let found = self.0.iter().enumerate().rev().find_map(|(i, (known, _))| Some((i, request.names(known)?)));
+        let (i, names) = found?;
+        let (_, mut plan) = self.0.remove(i);
+        for node in &mut plan.graph.nodes {
+            if let Kernel::Source(v) = &mut node.op {
+                *v = *names.get(v)?;
+            }
+        }
+        Some(plan)
+    }
+
+    /// Keeps a plan.
+    pub(super) fn put(&mut self, request: Request, plan: Plan) {
+        if self.0.len() == MOST {
+            self.0.remove(0);
+        }
+        self.0.push((request, plan));
+    }
+}
