@@ -164,7 +164,7 @@ driver() {
 sanitize() {
   local tool sanitizer=${SANITIZER:-$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)}
   [ -n "$sanitizer" ] || { echo "compute-sanitizer was not found (SANITIZER)"; return 1; }
-  local subset=${SANITIZE:-correlate 17x17 f32,correlate 5x5 constant,correlate 260x5 f32,separable 19 wrap,separable 75 f64,sparse,median Three,mixed,convrot,conv2d,row_,fold_,histogram,transpose,rotate Bilinear,pixel chain,strip}
+  local subset=${SANITIZE:-correlate 17x17 f32,correlate 5x5 constant,correlate 260x5 f32,separable 19 wrap,separable 75 f64,sparse,median Three,mixed,convrot,conv2d,row_,fold_,histogram,transpose,rotate Bilinear,pixel chain,strip,separable 19 wrap of a chain f32,correlate 17x17 of a chain f32}
   # Compiled outside the sanitizer, which is slow.
   "$bin/horus-cuda-check" "$subset" || return 1
   for tool in memcheck racecheck; do

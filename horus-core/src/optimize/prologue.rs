@@ -2,7 +2,7 @@
 //! around the pixels that it computes, so that their result is never stored.
 //!
 //! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two blocks of a device's work
-//! reach it. That pays while the filters are short or the operations read few images ([`pays`]); beyond, the chain is a
+//! reach it. That pays while the filters are short or the operations read few images (`pays`); beyond, the chain is a
 //! kernel of its own.
 
 use crate::graph::{Graph, Node, NodeId};
