@@ -27,9 +27,19 @@ template <class T> static __device__ __forceinline__ void hs_copy(const hs_param
     for (u64 unit = blockIdx.y; unit < q.rows * chunks; unit += p.split) {
         const u64 row = unit / chunks, first = unit % chunks * HS_CHUNK;
         const u64 length = (q.bytes - first < HS_CHUNK ? q.bytes - first : HS_CHUNK) / sizeof(T);
-        const T* from = (const T*)(p.from + q.from + row * q.from_stride + first);
-        T* to = (T*)(p.to + q.to + row * q.to_stride + first);
-        for (u64 i = threadIdx.x; i < length; i += HS_THREADS) to[i] = from[i];
+        const T* __restrict__ from = (const T*)(p.from + q.from + row * q.from_stride + first);
+        T* __restrict__ to = (T*)(p.to + q.to + row * q.to_stride + first);
+        // Several reads before the first write: they are in flight together.
+        const unsigned int n = (unsigned int)length;
+        unsigned int i = threadIdx.x;
+        for (; i + 3 * HS_THREADS < n; i += 4 * HS_THREADS) {
+            T v[4];
+#pragma unroll
+            for (int k = 0; k < 4; ++k) v[k] = from[i + k * HS_THREADS];
+#pragma unroll
+            for (int k = 0; k < 4; ++k) to[i + k * HS_THREADS] = v[k];
+        }
+        for (; i < n; i += HS_THREADS) to[i] = from[i];
     }
 }
 

@@ -13,6 +13,9 @@ use crate::state::Halo;
 /// Rows that share one range of columns in a footprint: more would fetch pixels that nobody reads, fewer make more copies.
 pub const BLOCK: usize = 16;
 
+/// Bytes at whose multiples columns of a footprint begin and end, so that whole vectors are copied.
+const VECTOR: usize = 16;
+
 /// Pixels that a rank needs: columns `left..right` of image rows `rows`, to be stored from (possibly virtual) row `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
@@ -206,7 +209,8 @@ pub fn movement(
         Action::Fetch { temp, rows, .. } => {
             let (consumer, rows) = (graph.node(temp.consumer), rows_of(graph, partition, temp.consumer, rank, rows));
             let whole = needs_of(consumer.op.footprint(temp.input, rows, consumer.shape, n.shape), height, width);
-            narrowed(&whole, block, |block| consumer.op.columns(temp.input, rows, consumer.shape, n.shape, block))
+            let columns = |block| consumer.op.columns(temp.input, rows, consumer.shape, n.shape, block);
+            narrowed(&whole, block, (VECTOR / n.dtype.size()).max(1), columns)
         }
         Action::Gather(_) | Action::Collect(_) if rank > 0 => Vec::new(),
         _ => needs_of(Window::whole(height), height, width),
@@ -253,8 +257,14 @@ pub fn needs_around(strip: Window, window: Window, height: usize, width: usize) 
     out
 }
 
-/// The needs cut down to the columns that are read: `columns` tells them for a block of rows, `None` if all are.
-fn narrowed(needs: &[Need], block: usize, columns: impl Fn(Window) -> Option<(usize, usize)>) -> Vec<Need> {
+/// The needs cut down to the columns that are read: `columns` tells them for a block of rows, `None` if all are. Ranges of
+/// columns begin and end at multiples of `grain`.
+fn narrowed(
+    needs: &[Need],
+    block: usize,
+    grain: usize,
+    columns: impl Fn(Window) -> Option<(usize, usize)>,
+) -> Vec<Need> {
     let mut out = Vec::new();
     for need in needs {
         let mut y = need.rows.start;
@@ -266,6 +276,7 @@ fn narrowed(needs: &[Need], block: usize, columns: impl Fn(Window) -> Option<(us
                     break;
                 }
                 Some((left, right)) if left < right => {
+                    let (left, right) = (left / grain * grain, right.next_multiple_of(grain));
                     out.extend(need.within(rows).map(|n| Need { left, right: right.min(n.right), ..n }));
                 }
                 Some(_) => {}
