@@ -30,6 +30,8 @@ pub struct Program {
     records: BTreeMap<RecordId, Record>,
     next: u64,
     next_value: u64,
+    /// For each value, the records that are it: several, where operations that compute the same were merged.
+    values: HashMap<ValueId, usize>,
     /// Operations that are recorded and not evaluated.
     pending: usize,
     /// Sources that nobody observes any more but pending operations read.
@@ -56,7 +58,10 @@ impl Program {
                 r.readers += 1;
             }
         }
-        self.pending += usize::from(!matches!(op, Op::Source(_)));
+        match op {
+            Op::Source(v) => *self.values.entry(v).or_default() += 1,
+            _ => self.pending += 1,
+        }
         self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0 });
         id
     }
@@ -123,12 +128,23 @@ impl Program {
                     self.pinned_bytes -= Self::bytes(&r);
                 }
                 match r.op {
-                    Op::Source(v) => dropped.push(v),
+                    Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
                     _ => self.pending -= 1,
                 }
                 self.unread(&r.inputs, &mut check);
             }
         }
+    }
+
+    /// One record less is this value; the value, if it was the last.
+    fn refer_no_longer(&mut self, value: ValueId) -> Option<ValueId> {
+        let count = self.values.get_mut(&value)?;
+        *count -= 1;
+        if *count > 0 {
+            return None;
+        }
+        self.values.remove(&value);
+        Some(value)
     }
 
     fn unread(&mut self, inputs: &[RecordId], check: &mut Vec<RecordId>) {
@@ -160,12 +176,23 @@ impl Program {
         }
         let mut graph = Graph::default();
         let mut nodes = HashMap::new();
+        let mut sources: HashMap<ValueId, NodeId> = HashMap::new();
         let mut records = Vec::new();
         for id in needed {
             let Some(r) = self.records.get(&id) else { continue };
+            // Records that are one value are one node.
+            if let Op::Source(v) = r.op
+                && let Some(&node) = sources.get(&v)
+            {
+                nodes.insert(id, node);
+                continue;
+            }
             let inputs = r.inputs.iter().map(|i| nodes[i]).collect();
             let node: NodeId =
                 graph.push(Node { op: r.op.clone(), inputs, shape: r.shape, dtype: r.dtype, site: r.site });
+            if let Op::Source(v) = r.op {
+                sources.insert(v, node);
+            }
             nodes.insert(id, node);
             records.push(id);
         }
@@ -191,7 +218,9 @@ impl Program {
             let read_here_only =
                 self.records.get(&records[id.0]).is_some_and(|r| r.handles == 0 && r.readers == readers.len());
             let gone = read_here_only && readers.iter().all(|c| lets_go[c.0]);
-            if let (true, Op::Source(v)) = (gone, &node.op) {
+            if let (true, Op::Source(v)) = (gone, &node.op)
+                && self.values.get(v) == Some(&1)
+            {
                 out.push(*v);
             }
             lets_go[id.0] |= gone;
@@ -201,22 +230,24 @@ impl Program {
 
     /// Whether some record is this value.
     pub fn refers_to(&self, value: ValueId) -> bool {
-        self.records.values().any(|r| matches!(r.op, Op::Source(v) if v == value))
+        self.values.contains_key(&value)
     }
 
     /// Notes that a record has been evaluated as `value`; it reads nothing any more. Returns the values that nothing
     /// refers to any more.
     pub fn evaluated(&mut self, id: RecordId, value: ValueId) -> Vec<ValueId> {
         let mut check = vec![id];
+        let mut dropped = Vec::new();
         if let Some(r) = self.records.get_mut(&id) {
-            if !matches!(r.op, Op::Source(_)) {
-                self.pending -= 1;
-            }
-            r.op = Op::Source(value);
+            let before = std::mem::replace(&mut r.op, Op::Source(value));
             let inputs = std::mem::take(&mut r.inputs);
+            *self.values.entry(value).or_default() += 1;
+            match before {
+                Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
+                _ => self.pending -= 1,
+            }
             self.unread(&inputs, &mut check);
         }
-        let mut dropped = Vec::new();
         self.drop_unreferenced(check, &mut dropped);
         dropped
     }
@@ -285,5 +316,24 @@ mod tests {
         assert_eq!(p.extract(&[c]).graph.roots, [NodeId(2), NodeId(1)]);
         p.release(b);
         assert_eq!(p.extract(&[c]).graph.roots, [NodeId(2)]);
+    }
+    #[test]
+    fn a_value_of_two_records_stays_while_either_does() {
+        let mut p = Program::default();
+        let v = p.new_value();
+        let a = record(&mut p, Op::Source(v), &[]);
+        let (b, c) = (record(&mut p, Op::Transpose, &[a]), record(&mut p, Op::Transpose, &[a]));
+        let w = p.new_value();
+        assert!(p.evaluated(b, w).is_empty() && p.evaluated(c, w).is_empty());
+        let both = record(&mut p, Op::Merge, &[b, c]);
+        let e = p.extract(&[both]);
+        assert_eq!((e.graph.nodes.len(), &e.graph.nodes[1].inputs[..]), (2, &[NodeId(0); 2][..]), "one node for both");
+        let d = record(&mut p, Op::Transpose, &[b]);
+        assert!(p.release(b).is_empty(), "it is read");
+        let e = p.extract(&[d]);
+        assert!(p.disposable(&e.graph, &e.records).is_empty(), "the other record is the same value");
+        assert!(p.release(d).is_empty() && p.refers_to(w));
+        assert!(p.release(both).is_empty());
+        assert_eq!(p.release(c), [w]);
     }
 }

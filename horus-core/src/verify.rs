@@ -138,11 +138,12 @@ impl<'a> Check<'a> {
         if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, must give {need}")) }
     }
 
-    /// Fails if an exchange or a launch was begun and never finished.
+    /// Fails if an exchange or a launch was begun and never finished, or a footprint never read.
     fn nothing_is_left(&self) -> Result<(), (NodeId, &'static str)> {
         let exchange = self.arriving.keys().next().map(|n| (*n, "an unfinished exchange"));
         let launch = self.begun.keys().next().map(|n| (*n, "an unfinished launch"));
-        exchange.or(launch).map_or(Ok(()), Err)
+        let footprint = self.temps.keys().next().map(|t| (t.consumer, "a footprint for a launch that was over"));
+        exchange.or(launch).or(footprint).map_or(Ok(()), Err)
     }
 
     /// The image that `action` changes or takes away as a whole, which it must not while the image's borders arrive.
@@ -223,7 +224,10 @@ impl<'a> Check<'a> {
                 let consumer = self.plan.graph.node(temp.consumer);
                 let rows = self.rows(temp.consumer, rows);
                 let shape = self.plan.graph.node(node).shape;
-                self.temps.insert(temp, consumer.op.footprint(temp.input, rows, consumer.shape, shape));
+                let footprint = consumer.op.footprint(temp.input, rows, consumer.shape, shape);
+                if self.temps.insert(temp, footprint).is_some() {
+                    return Err(format!("rows of {node} are fetched twice"));
+                }
             }
             Action::Launch { node, rows, part, .. } => self.launch(node, rows, part)?,
             Action::Sum(n) => {
@@ -271,6 +275,7 @@ impl<'a> Check<'a> {
             Rows::Strip(_) => self.rows(node, rows),
         };
         self.set(node, None, Some(held));
+        self.temps.retain(|t, _| t.consumer != node);
         Ok(())
     }
 

@@ -475,3 +475,23 @@ fn a_plan_is_for_the_same_images_in_the_same_places() {
     assert_eq!((new, values[3]), (1, 12.0), "one image twice is another program");
     assert_eq!(planned(&|| add(&a, &b, 3.0)), (1, (0..16).map(|v| (6 * v) as f32).collect()), "another number");
 }
+
+#[test]
+fn images_that_became_one_stay_while_either_is_held() {
+    let s = session();
+    let image = ramp(&s, 9, 7);
+    let blurred = || image.gauss_xy(1.0, 1.0, 0, 0).unwrap();
+    let want = blurred().to_vec().unwrap();
+    let (a, b, c) = (blurred(), blurred(), blurred());
+    let sum = ((&a + &b).unwrap() + &c).unwrap();
+    let twice: Vec<f32> = want.iter().map(|v| v + v + v).collect();
+    assert_eq!(sum.to_vec().unwrap(), twice);
+    drop(a);
+    assert_eq!(b.to_vec().unwrap(), want);
+    let turned = c.transpose();
+    drop(c);
+    let back = turned.transpose();
+    assert_eq!(back.to_vec().unwrap(), want);
+    drop((turned, back));
+    assert_eq!(b.to_vec().unwrap(), want);
+}

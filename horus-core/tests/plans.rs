@@ -569,3 +569,22 @@ fn between_devices_launches_are_divided_where_borders_travel_long() {
     // 21 rows of f32 to each of two neighbours at 150 GB/s: 18 microseconds and 147, and the time of two messages.
     assert_eq!((begun(16_384), begun(131_072)), (0, 2));
 }
+
+#[test]
+fn a_footprint_leaves_once() {
+    let mut p = Recorder::new(512, 512);
+    let image = p.picture();
+    let blurred = p.gauss_xy(image, 3, 1, 0);
+    let turned = p.rotate(blurred, 30.0);
+    let again = p.rotate(turned, 30.0);
+    let other = p.gauss_xy(image, 5, 1, 0);
+    // What is turned is wanted, so that it stays when it has been read, and a filter comes after.
+    p.graph.roots = vec![again, blurred, other];
+    for ranks in 2..5 {
+        for capacity in [None, Some(10 << 20), Some(3 << 20)] {
+            let plan = make_direct(p.graph.clone(), ranks, capacity);
+            let fetches = plan.steps.iter().filter(|s| matches!(s.action, Action::Fetch { .. })).count();
+            assert_eq!(fetches, 2, "{ranks} ranks\n{plan}");
+        }
+    }
+}

@@ -428,6 +428,7 @@ impl<'a> Planner<'a> {
         self.hold_temp(held, scratch, source, temp.consumer);
         self.step(Action::Fetch { node: source, temp, rows, direct }, why);
         self.fetched.push((temp, direct));
+        self.computed.retain(|c| *c != source); // it has left
     }
 
     /// Whether a footprint was fetched already.
