@@ -19,6 +19,8 @@ const LONG: usize = 32;
 const MAX_REACH: usize = 64;
 /// Most images that a kernel with chains reads.
 const MAX_INPUTS: usize = 12;
+/// Most constants of a chain: on a GPU they are parameters of the kernel, which has room for taps in between.
+const MAX_CONSTANTS: usize = 32;
 
 /// Moves pixel operations into the kernels whose filters read them. The absorbed nodes stay in the graph, dead.
 ///
@@ -111,7 +113,8 @@ fn pays(reader: &MapKernel, chain: &MapKernel, of_chain: impl Fn(&&Leaf) -> bool
     let long = |s: &Source| matches!(s, Source::Stage(s) if reader.stages[*s].filter.taps().len() >= LONG);
     let most = if sources.iter().any(long) { MAX_READS_LONG } else { MAX_READS };
     let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
-    small && (1..=most).contains(&(chain.leaves.len() * sources.len()))
+    let constants = chain.code.iter().flat_map(|i| &i.args).filter(|v| matches!(v, Val::Const(_))).count();
+    small && constants <= MAX_CONSTANTS && (1..=most).contains(&(chain.leaves.len() * sources.len()))
 }
 
 /// `kernel` with the code of `chain` in the place of the leaf that reads its result pixel by pixel.
@@ -247,6 +250,15 @@ mod tests {
                 program(MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() });
             assert_eq!(chains(g, r), 0, "a tall filter, an order filter");
         }
+        let mut long = program(separable(5)).0;
+        let mut polynomial = product();
+        for i in 0..40 {
+            let args = vec![Val::Instr(i), Val::Const(Scalar::F32(i as f32))];
+            polynomial.code.push(Instr { op: InstrOp::Pixel(PixelOp::Add), operand: F, result: F, args });
+        }
+        polynomial.result = Some(Val::Instr(40));
+        long.nodes[2].op = Kernel::Map(polynomial);
+        assert_eq!(chains(long, NodeId(3)), 0, "forty constants");
         let mut two = separable(5);
         two.stages.push(two.stages[0].clone());
         two.leaves.push(Leaf {

@@ -99,7 +99,7 @@ impl Planner<'_> {
         let others = self.bytes_to_come(id) + self.bytes_as(id, rows);
         let fits = self.fits_beside(source, packed + others, id);
         if fits {
-            self.hold_temp(packed, 0, source, id);
+            self.hold_temp(packed, source, id);
         }
         fits
     }

@@ -124,10 +124,9 @@ impl Planner<'_> {
         elsewhere.map(|i| self.bytes(i, None)).sum()
     }
 
-    /// Makes room for a copy that launch `reader` reads, which stays until then, and for `scratch` bytes beside it, which
-    /// do not.
-    pub(super) fn hold_temp(&mut self, bytes: usize, scratch: usize, source: NodeId, reader: NodeId) {
-        self.make_room_for(bytes + scratch, source, reader);
+    /// Makes room for a copy that launch `reader` reads, which stays until then.
+    pub(super) fn hold_temp(&mut self, bytes: usize, source: NodeId, reader: NodeId) {
+        self.make_room_for(bytes, source, reader);
         if let Some(ledger) = &mut self.ledger {
             ledger.temps.push((reader, bytes));
             ledger.used += bytes;

@@ -215,7 +215,7 @@ impl<'a> Planner<'a> {
         for (input, &source) in node.inputs.iter().enumerate() {
             let temp = Temp { consumer: id, input };
             let why = format!("naive mode scatters every input of {}", self.label(id));
-            self.hold_temp(self.bytes_fetched(source, temp, rows), 0, source, id);
+            self.hold_temp(self.bytes_fetched(source, temp, rows), source, id);
             self.step(Action::Fetch { node: source, temp, rows, direct: false }, why);
         }
         self.launch(id, rows, Halo::NONE);
@@ -424,8 +424,9 @@ impl<'a> Planner<'a> {
         let held = self.bytes_fetched(source, temp, rows);
         let sent = Action::Fetch { node: source, temp, rows, direct: true };
         let direct = self.between_devices(source, temp.consumer, held, sent);
-        let scratch = if direct { self.scratch(source, sent) } else { 0 };
-        self.hold_temp(held, scratch, source, temp.consumer);
+        // The packed messages stay until the launch, too.
+        let packed = if direct { self.scratch(source, sent) } else { 0 };
+        self.hold_temp(held + packed, source, temp.consumer);
         self.step(Action::Fetch { node: source, temp, rows, direct }, why);
         self.fetched.push((temp, direct));
         self.computed.retain(|c| *c != source); // it has left

@@ -130,15 +130,20 @@ impl CudaDevice {
         others.stream.after(&ready)?;
         // SAFETY: whoever frees one of the blocks or tables waits for `done`, because the flight lists them; the caller
         // leaves what is copied and its targets alone until then.
-        unsafe {
-            before.iter().try_for_each(|c| self.put(c, &others.stream))?;
-            if !(sends.is_empty() && receives.is_empty()) {
-                others.group.exchange(&self.core, &others.stream, &sends, &receives)?;
-            }
-            after.iter().try_for_each(|c| self.put(c, &others.stream))?;
-        }
+        let begun = unsafe {
+            before
+                .iter()
+                .try_for_each(|c| self.put(c, &others.stream))
+                .and_then(|()| match sends.is_empty() && receives.is_empty() {
+                    true => Ok(()),
+                    false => others.group.exchange(&self.core, &others.stream, &sends, &receives),
+                })
+                .and_then(|()| after.iter().try_for_each(|c| self.put(c, &others.stream)))
+        };
+        // Also what was begun before a failure reads and writes the blocks.
         done.record(&others.stream)?;
         self.core.flights().push(Flight { ticket, blocks: held, done });
+        begun?;
         Ok(Ticket(ticket))
     }
 
