@@ -23,7 +23,7 @@ const MAX_MEMBERS: usize = 192;
 /// Most filter leaves of one kernel.
 const MAX_FILTERS: usize = 64;
 /// Most images that one kernel reads.
-const MAX_INPUTS: usize = 12;
+pub(super) const MAX_INPUTS: usize = 12;
 /// Most computed (not user-given) images that fusion makes a kernel read.
 const MAX_COMPUTED: usize = 3;
 /// 2-D filters up to this many taps may meet others of a different geometry.

@@ -5,6 +5,7 @@
 //! reach it. That pays while the filters are short or the operations read few images (`pays`); beyond, the chain is a
 //! kernel of its own.
 
+use super::fuse::MAX_INPUTS;
 use crate::graph::{Graph, Node, NodeId};
 use crate::kernel::{Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::neighbourhood::Reach;
@@ -13,12 +14,11 @@ use crate::ops::neighbourhood::Reach;
 const MAX_READS: usize = 3;
 /// The same for separable filters of more taps than [`LONG`]: their tiles overlap most.
 const MAX_READS_LONG: usize = 1;
-/// Taps of a row pass from which on it counts as long.
+/// Taps of a row pass from which on it counts as long: a guess between 19, where a chain of three images pays, and 43,
+/// where one of two does not.
 const LONG: usize = 32;
-/// The furthest that filters over a chain reach, in rows or columns on both sides together: a tile has room for it.
+/// The furthest that filters over a chain reach, in rows or columns on both sides together: a guess, with room in a tile.
 const MAX_REACH: usize = 64;
-/// Most images that a kernel with chains reads.
-const MAX_INPUTS: usize = 12;
 /// Most constants of a chain: on a GPU they are parameters of the kernel, which has room for taps in between.
 const MAX_CONSTANTS: usize = 32;
 
@@ -100,7 +100,7 @@ fn joined(node: &Node<Kernel>, p: NodeId, producer: &Node<Kernel>) -> Option<(Ma
 
 /// Whether it is faster to evaluate `chain` around what `reader` computes than to store it. On an H200, at 4096 x 4096 f32,
 /// filters of a product of two images take, against product and filter one after the other: 3 x 3 taps 0.66, 17 x 17 0.87,
-/// 5 + 5 0.80, 19 + 19 0.84, but 43 + 43 1.07 of the time.
+/// 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
 fn pays(reader: &MapKernel, chain: &MapKernel, of_chain: impl Fn(&&Leaf) -> bool) -> bool {
     let mut reach = Reach::NONE;
     let mut sources: Vec<Source> = Vec::new();

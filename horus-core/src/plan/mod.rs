@@ -4,6 +4,7 @@
 //! not there (lazy parallelization, thesis section 2.3). The planner is a pure function of graph, states and setting.
 
 mod borders;
+mod footprints;
 mod memory;
 mod part;
 mod planner;

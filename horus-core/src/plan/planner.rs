@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::borders::needed;
+use super::footprints::is_filter;
 use super::memory::Ledger;
 use super::{Action, Mode, Part, Plan, Rows, Setting, Step, Temp, Want};
 use crate::graph::{Graph, NodeId};
-use crate::kernel::{Access, Kernel, LeafOp};
+use crate::kernel::{Access, Kernel};
 use crate::movement::{BLOCK, Link, Traffic, movement, rows_of};
 use crate::state::{Event, Halo, Machine, Placement, Residency, State};
 
@@ -64,36 +65,31 @@ pub(super) struct Planner<'a> {
     /// For each node, the halo that filters over it need themselves: it will be exchanged in any case.
     pub(super) filtered: Vec<Halo>,
     /// For each node, why its footprints are fetched.
-    fetched_because: Vec<String>,
+    pub(super) fetched_because: Vec<String>,
     /// What was computed since footprints were last fetched ahead.
-    computed: Vec<NodeId>,
+    pub(super) computed: Vec<NodeId>,
     /// Footprints that were fetched for launches to come, and whether they travel between devices.
-    fetched: Vec<(Temp, bool)>,
+    pub(super) fetched: Vec<(Temp, bool)>,
     /// A launch that waits for its footprints while others go on.
-    pending: Option<Pending>,
+    pub(super) pending: Option<Pending>,
     /// Predicted seconds of footprints, from rank 0 alone or from all.
     costs: HashMap<(Temp, bool), f64>,
 }
 
 /// A launch whose footprints travel from device to device.
-struct Pending {
-    node: NodeId,
+pub(super) struct Pending {
+    pub(super) node: NodeId,
     rows: Rows,
     /// The number of steps when it could have been launched.
     since: usize,
 }
 
 /// How an image gets to launches that read it across strips.
-struct Choice {
-    replicate: bool,
+pub(super) struct Choice {
+    pub(super) replicate: bool,
     /// Whether rank 0 first gives each rank its strip, so that all send.
     scatter: bool,
-    why: String,
-}
-
-/// Whether a kernel has linear filters.
-fn is_filter(kernel: &Kernel) -> bool {
-    matches!(kernel, Kernel::Map(m) if m.leaves.iter().any(|l| matches!(l.op, LeafOp::Correlate(..))))
+    pub(super) why: String,
 }
 
 fn microseconds(seconds: f64) -> String {
@@ -162,7 +158,7 @@ impl<'a> Planner<'a> {
         format!("{id} {}", self.graph.node(id).op.name())
     }
 
-    fn naive(&self) -> bool {
+    pub(super) fn naive(&self) -> bool {
         self.setting.mode == Mode::Naive
     }
 
@@ -226,7 +222,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Whether every rank computes the whole (small) result.
-    fn is_global(&self, id: NodeId) -> bool {
+    pub(super) fn is_global(&self, id: NodeId) -> bool {
         let node = self.graph.node(id);
         let whole = |i: &NodeId| self.state(*i).placement == Placement::Replicated;
         match node.op {
@@ -277,21 +273,6 @@ impl<'a> Planner<'a> {
         } else {
             self.launch_around(id, rows, &begun);
         }
-    }
-
-    /// Brings the rows that `id` reads of an input, unless they have been sent.
-    fn fetch_for(&mut self, id: NodeId, input: usize, rows: Rows) {
-        let temp = Temp { consumer: id, input };
-        if self.is_sent(temp) {
-            return;
-        }
-        let source = self.graph.node(id).inputs[input];
-        let why = format!("{} reads other rows than its own", self.label(id));
-        let why = match self.fetched_because[source.0].as_str() {
-            "" => why,
-            because => format!("{why}; {because}"),
-        };
-        self.fetch(source, temp, rows, why);
     }
 
     /// Whether the rows that `id` reads of an input are fetched for it alone.
@@ -386,57 +367,6 @@ impl<'a> Planner<'a> {
         self.placed(source, Placement::Strips(Halo::NONE), direct);
     }
 
-    /// Before a filter, sends footprints of what was computed, if that is what its only reader will want of it: between
-    /// devices they travel beside the filter, whose arithmetic leaves the memory to the copies.
-    fn fetch_ahead(&mut self) {
-        for id in std::mem::take(&mut self.computed) {
-            if let Some((temp, why)) = self.leaves_early(id) {
-                let why = format!("{} will read other rows than its own; {why}", self.label(temp.consumer));
-                self.fetch(id, temp, Rows::Strip(Halo::NONE), why);
-            }
-        }
-    }
-
-    /// The only read of `id`, if it wants footprints that can leave before, and why footprints. Not where memory is short:
-    /// they stay while other launches compute.
-    fn leaves_early(&mut self, id: NodeId) -> Option<(Temp, String)> {
-        let in_strips = self.states[id.0].is_some_and(|s| matches!(s.placement, Placement::Strips(_)));
-        if !self.setting.direct || !in_strips || self.naive() || self.pending.as_ref().is_some_and(|p| p.node == id) {
-            return None;
-        }
-        let (elsewhere, also_in_strips) = self.readers(id, id);
-        let [temp] = elsewhere[..] else { return None };
-        // A launch that others read beyond its strip may compute more rows than its own; which, is decided then.
-        let known = self.asked[temp.consumer.0] == Halo::NONE && !self.is_global(temp.consumer);
-        if !known || self.is_sent(temp) {
-            return None;
-        }
-        let rows = Rows::Strip(Halo::NONE);
-        let sent = Action::Fetch { node: id, temp, rows, direct: true };
-        let bytes = self.bytes_fetched(id, temp, rows) + self.scratch(id, sent);
-        let room = 2 * bytes + 4 * self.bytes_as(id, rows);
-        let choice = self.choose(id, &elsewhere, false, also_in_strips);
-        (!choice.replicate && self.fits_now(room)).then_some((temp, choice.why))
-    }
-
-    /// Brings the rows that one launch reads of one input.
-    fn fetch(&mut self, source: NodeId, temp: Temp, rows: Rows, why: String) {
-        let held = self.bytes_fetched(source, temp, rows);
-        let sent = Action::Fetch { node: source, temp, rows, direct: true };
-        let direct = self.between_devices(source, temp.consumer, held, sent);
-        // The packed messages stay until the launch, too.
-        let packed = if direct { self.scratch(source, sent) } else { 0 };
-        self.hold_temp(held + packed, source, temp.consumer);
-        self.step(Action::Fetch { node: source, temp, rows, direct }, why);
-        self.fetched.push((temp, direct));
-        self.computed.retain(|c| *c != source); // it has left
-    }
-
-    /// Whether a footprint was fetched already.
-    fn is_sent(&self, temp: Temp) -> bool {
-        self.fetched.iter().any(|(t, _)| *t == temp)
-    }
-
     /// Whether a transfer of `source` goes from device to device: the devices are connected, and there is room for the
     /// image, for what the transfer leaves beside it (`bytes`) and for its packed messages. If so, the image is on the
     /// device and the room is there.
@@ -472,7 +402,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The reads of `source` from `reader` on that leave the strip, and whether some do not.
-    fn readers(&self, source: NodeId, reader: NodeId) -> (Vec<Temp>, bool) {
+    pub(super) fn readers(&self, source: NodeId, reader: NodeId) -> (Vec<Temp>, bool) {
         let mut elsewhere = Vec::new();
         let mut in_strips = false;
         let mut consumers: Vec<NodeId> = self.consumers[source.0].iter().copied().filter(|c| *c >= reader).collect();
@@ -491,7 +421,7 @@ impl<'a> Planner<'a> {
 
     /// Chooses between fetching footprints launch by launch and giving every rank the whole image, by predicted time:
     /// what is sent, and the copies that each rank then makes of what it got.
-    fn choose(&mut self, source: NodeId, elsewhere: &[Temp], on_root: bool, in_strips: bool) -> Choice {
+    pub(super) fn choose(&mut self, source: NodeId, elsewhere: &[Temp], on_root: bool, in_strips: bool) -> Choice {
         let link = self.link();
         let room = Halo::NONE;
         let direct = self.setting.direct;
@@ -558,7 +488,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Bytes of the copy that a launch reads of a source, on the rank that needs most.
-    fn bytes_fetched(&self, node: NodeId, temp: Temp, rows: Rows) -> usize {
+    pub(super) fn bytes_fetched(&self, node: NodeId, temp: Temp, rows: Rows) -> usize {
         let (consumer, shape) = (self.graph.node(temp.consumer), self.graph.node(node).shape);
         let partition = &self.setting.partition;
         let held = (0..self.ranks).map(|rank| {
