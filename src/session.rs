@@ -79,7 +79,7 @@ type Local = (usize, usize);
 
 /// The GPU of number `ordinal`, which then all ranks of this node share, or one for this rank of them.
 #[cfg(feature = "cuda")]
-fn gpu(ordinal: Option<usize>, (rank, ranks): Local) -> Result<Box<dyn Device>> {
+fn gpu(ordinal: Option<usize>, threads: Option<usize>, (rank, ranks): Local) -> Result<Box<dyn Device>> {
     use horus_cuda::CudaDevice;
     let (ordinal, sharers) = match ordinal {
         Some(n) => (n, ranks),
@@ -88,11 +88,11 @@ fn gpu(ordinal: Option<usize>, (rank, ranks): Local) -> Result<Box<dyn Device>> 
             (rank % gpus, ranks.div_ceil(gpus))
         }
     };
-    Ok(Box::new(CudaDevice::open(ordinal)?.shared_by(sharers)))
+    Ok(Box::new(CudaDevice::open(ordinal, threads)?.shared_by(sharers)))
 }
 
 #[cfg(not(feature = "cuda"))]
-fn gpu(_ordinal: Option<usize>, _local: Local) -> Result<Box<dyn Device>> {
+fn gpu(_ordinal: Option<usize>, _threads: Option<usize>, _local: Local) -> Result<Box<dyn Device>> {
     Err(Error::Config("no CUDA device: Horus was built without its feature `cuda`".into()))
 }
 
@@ -101,8 +101,8 @@ fn open(choice: Choice, threads: Option<usize>, local: Local) -> Result<Box<dyn 
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
         Choice::Cpu => (cpu()?, "as asked".to_owned()),
-        Choice::Cuda(ordinal) => (gpu(ordinal, local)?, "as asked".to_owned()),
-        Choice::Auto => match gpu(None, local) {
+        Choice::Cuda(ordinal) => (gpu(ordinal, threads, local)?, "as asked".to_owned()),
+        Choice::Auto => match gpu(None, threads, local) {
             Ok(device) => (device, "found a GPU".to_owned()),
             Err(e) => (cpu()?, e.to_string()),
         },
@@ -133,7 +133,8 @@ impl Builder {
         self
     }
 
-    /// Threads of the CPU device (default: one per core, divided among the ranks that share the cores). Results do not depend on it.
+    /// Threads of the CPU device, and at most those that copy pixels for a GPU (default: one per core, divided among the
+    /// ranks that share the cores). Results do not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self

@@ -76,8 +76,21 @@ impl Pool {
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the pool's bound or the host's memory does not allow it.
     pub fn try_allocate(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        self.take(bytes, words(bytes).saturating_mul(WORD))
+    }
+
+    /// [`Pool::try_allocate`] for pixels that a program gives: they do not count against the bound, which is for copies
+    /// that the program did not ask for.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
+    pub fn try_given(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        self.take(bytes, 0)
+    }
+
+    /// A buffer of which `counted` bytes count against the bound.
+    fn take(self: &Arc<Pool>, bytes: usize, counted: usize) -> Result<HostBuffer, DeviceError> {
         let words = words(bytes);
-        let counted = words.saturating_mul(WORD);
         let recycled = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
             if free.used.saturating_add(counted) > self.most {
@@ -242,8 +255,11 @@ mod tests {
         let a = pool.try_allocate(6000).unwrap();
         let message = pool.try_allocate(6000).unwrap_err().to_string();
         assert!(message.contains("6000 bytes needed") && message.contains("10000 bytes of host memory"), "{message}");
+        let given = pool.try_given(6000).expect("what is given does not count");
         drop(a);
         assert!(pool.try_allocate(6000).is_ok());
+        drop(given);
+        assert!(pool.try_allocate(6000).is_ok(), "nor when it goes away");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::buffer::HostBuffer;
 use crate::comm::{CommError, Communicator};
+use crate::cpu::workers::Workers;
 use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::kernel::Kernel;
@@ -249,6 +250,9 @@ pub trait Device: Send + Sync {
 
     /// Whether the device computes on host memory.
     fn memory(&self) -> MemoryKind;
+
+    /// The host's threads for the work around this device: its kernels if it is the CPU, copies of pixels.
+    fn workers(&self) -> &Workers;
 
     /// Bytes that images may take on a device with memory of its own; `None` if it need not be watched.
     fn capacity(&self) -> Option<usize> {

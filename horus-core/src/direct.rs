@@ -8,68 +8,11 @@
 use crate::comm::Communicator;
 use crate::device::{BlockCopy, Device, Exchange, Geometry, Memory, Message, Piece, Ticket};
 use crate::error::DeviceError;
-use crate::movement::{Load, Movement, Need, RowSize, overlap};
-use crate::shape::Window;
+use crate::movement::{Load, Movement};
+use crate::runs::{Route, between, packed, routes, together, total, unpacked};
 
 /// Messages begin at multiples of this many bytes of the block they are packed in.
 const ALIGNMENT: usize = 256;
-
-/// Runs of bytes at equal distances in one block of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Runs {
-    at: usize,
-    bytes: usize,
-    rows: usize,
-    stride: usize,
-}
-
-impl Runs {
-    fn total(self) -> usize {
-        self.bytes * self.rows
-    }
-
-    fn together(self) -> bool {
-        self.rows == 1 || self.bytes == self.stride
-    }
-}
-
-/// Where the pixels of `needs` lie, in the order in which they travel: row `row(need)` of each need and below.
-fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -> isize) -> Vec<Runs> {
-    let stride = size.width * size.pixel;
-    let of = |need: &Need, c| {
-        let at = geometry.row(c, row(need)) * size.pixel + need.left * size.pixel;
-        Runs { at, bytes: need.width() * size.pixel, rows: need.rows.len(), stride }
-    };
-    let channels = 0..size.channels;
-    needs.iter().flat_map(|n| channels.clone().map(move |c| of(n, c))).filter(|r| r.total() > 0).collect()
-}
-
-/// The one range that runs fill in their order, if they do.
-fn together(runs: &[Runs]) -> Option<usize> {
-    let first = runs.first()?.at;
-    let mut end = first;
-    for r in runs {
-        if r.at != end || !r.together() {
-            return None;
-        }
-        end += r.total();
-    }
-    Some(first)
-}
-
-/// The copies between runs and a block where they follow each other from byte `at`.
-fn packed(runs: &[Runs], mut at: usize) -> Vec<Piece> {
-    let piece = |r: &Runs| {
-        let from = at;
-        at += r.total();
-        Piece { from: r.at, to: from, bytes: r.bytes, rows: r.rows, from_stride: r.stride, to_stride: r.bytes }
-    };
-    runs.iter().map(piece).collect()
-}
-
-fn reversed(p: Piece) -> Piece {
-    Piece { from: p.to, to: p.from, from_stride: p.to_stride, to_stride: p.from_stride, ..p }
-}
 
 /// A block in which messages are packed.
 #[derive(Default)]
@@ -135,7 +78,6 @@ pub fn order(
     source: Option<(&Memory, Geometry)>,
     target: (&mut Memory, Geometry),
 ) -> Result<Arriving, DeviceError> {
-    let Movement { size, have, needs } = movement;
     let me = comm.rank();
     let (target, geometry) = target;
     let given = source.map_or(geometry, |(_, g)| g);
@@ -144,20 +86,15 @@ pub fn order(
     let mut staging = Staging::default();
     let mut local = Vec::new();
     let mut sent = Load::default();
-    let total = |runs: &[Runs]| runs.iter().map(|r| r.total()).sum::<usize>();
-    let pieces = |needs: &[Need], rows: Window| overlap(needs, rows).collect::<Vec<Need>>();
-    let outgoing = |rank: usize| runs(&pieces(&needs[rank], have[me]), *size, given, |n| n.rows.start);
-    let incoming = |rank: usize| runs(&pieces(&needs[me], have[rank]), *size, geometry, |n| n.at);
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
-    for rank in 0..comm.size() {
-        let (out, into) = (outgoing(rank), incoming(rank));
+    for Route { rank, out, into } in routes(movement, me, given, geometry) {
         if rank == me {
             match source {
-                Some(_) => local = out.iter().zip(&into).map(|(a, b)| between(*a, *b)).collect(),
+                Some(_) => local = between(&out, &into),
                 None if !out.is_empty() => {
                     let at = staging.reserve(total(&out));
                     staging.pack.extend(packed(&out, at));
-                    staging.unpack.extend(packed(&into, at).into_iter().map(reversed));
+                    staging.unpack.extend(unpacked(&into, at));
                 }
                 None => {}
             }
@@ -182,7 +119,7 @@ pub fn order(
                 Some(at) => Message { rank, block: target_block, at, bytes },
                 None => {
                     let at = staging.reserve(bytes);
-                    staging.unpack.extend(packed(&into, at).into_iter().map(reversed));
+                    staging.unpack.extend(unpacked(&into, at));
                     Message { rank, block: staging_block, at, bytes }
                 }
             });
@@ -205,28 +142,15 @@ pub fn order(
     Ok(Arriving { ticket, block, sent })
 }
 
-/// The copy of runs to equal runs elsewhere.
-fn between(from: Runs, to: Runs) -> Piece {
-    debug_assert_eq!((from.bytes, from.rows), (to.bytes, to.rows), "what is needed is what is given");
-    Piece {
-        from: from.at,
-        to: to.at,
-        bytes: from.bytes,
-        rows: from.rows,
-        from_stride: from.stride,
-        to_stride: to.stride,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::comm::threads::ThreadComm;
     use crate::cpu::device::CpuDevice;
     use crate::dtype::DType;
-    use crate::movement::{needs_around, needs_of};
+    use crate::movement::{Need, RowSize, needs_around, needs_of};
     use crate::partition::Partition;
-    use crate::shape::Shape;
+    use crate::shape::{Shape, Window};
     use crate::simulate::Simulated;
 
     const HEIGHT: usize = 12;

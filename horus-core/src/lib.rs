@@ -27,6 +27,7 @@ pub mod partition;
 pub mod plan;
 pub mod program;
 pub mod reference;
+mod runs;
 pub mod session;
 pub mod shape;
 pub mod simulate;

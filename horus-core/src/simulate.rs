@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::comm::{CommError, Communicator};
+use crate::cpu::workers::Workers;
 use crate::device::{
     BlockCopy, Device, DeviceMemory, Exchange, Input, Launch, Memory, MemoryKind, Piece, Ticket, distinct,
 };
@@ -186,6 +187,10 @@ impl<D: Device> Device for Simulated<D> {
 
     fn memory(&self) -> MemoryKind {
         MemoryKind::Separate
+    }
+
+    fn workers(&self) -> &Workers {
+        self.inner.workers()
     }
 
     fn capacity(&self) -> Option<usize> {

@@ -1,101 +1,316 @@
-//! Moving pixels between ranks: every scatter, gather, exchange and footprint is one redistribution.
+//! Moving pixels between ranks through the host: every scatter, gather, exchange and footprint is one redistribution.
 //!
-//! Who sends what to whom is told by a [`Movement`]; there is one message per pair of ranks.
+//! Who sends what to whom is told by a [`Movement`]; there is one message per pair of ranks. Where the pixels of a message
+//! lie together in host memory it is sent from there and received there; any other is packed and unpacked.
 
 use crate::buffer::zeroed_bytes;
-use crate::comm::{Begun, CommError, Communicator, Parcel};
-use crate::movement::{Load, Movement, Need, overlap};
-use crate::shape::Window;
+use crate::comm::{Begun, Communicator, Parcel};
+use crate::cpu::workers::Workers;
+use crate::device::{Device, Geometry, Memory};
+use crate::error::DeviceError;
+use crate::movement::{Load, Movement};
+use crate::runs::{Route, Runs, between, in_turn, routes, together, total, unpacked};
+
+/// Where a rank has its pixels.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// Host memory.
+    Host(&'a [u8]),
+    /// A device's own memory.
+    Device(&'a dyn Device, &'a Memory),
+    /// It has none.
+    Nowhere,
+}
+
+impl Source<'_> {
+    /// Copies runs to equal runs of `target`.
+    pub(crate) fn copy(
+        self,
+        workers: &Workers,
+        from: &[Runs],
+        to: &[Runs],
+        target: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        match self {
+            Source::Host(bytes) => workers.copy_pieces(bytes, target, &between(from, to)),
+            Source::Device(device, memory) => {
+                for (from, to) in from.iter().zip(to) {
+                    if from.together() && to.together() {
+                        device.read(memory, from.at, &mut target[to.at..to.at + to.total()])?;
+                    } else {
+                        let mut rows = vec![0; from.extent()];
+                        device.read(memory, from.at, &mut rows)?;
+                        workers.copy_pieces(&rows, target, &between(&[Runs { at: 0, ..*from }], &[*to]));
+                    }
+                }
+            }
+            Source::Nowhere if from.is_empty() => {}
+            Source::Nowhere => return Err(DeviceError::Driver("pixels that are read are not in memory".into())),
+        }
+        Ok(())
+    }
+
+    /// A message of runs.
+    fn pack(self, workers: &Workers, runs: &[Runs]) -> Result<Vec<u8>, DeviceError> {
+        let mut message = zeroed_bytes(total(runs));
+        self.copy(workers, runs, &in_turn(runs, 0), &mut message)?;
+        Ok(message)
+    }
+}
+
+/// Where pixels from other ranks are stored.
+pub enum Target<'a> {
+    /// Host memory.
+    Host(&'a mut [u8]),
+    /// A device's own memory.
+    Device(&'a dyn Device, &'a mut Memory),
+}
+
+impl Target<'_> {
+    fn unpack(&mut self, workers: &Workers, message: &[u8], runs: &[Runs]) -> Result<(), DeviceError> {
+        let pieces = unpacked(runs, 0);
+        match self {
+            Target::Host(bytes) => workers.copy_pieces(message, bytes, &pieces),
+            Target::Device(device, memory) => {
+                for (piece, runs) in pieces.iter().zip(runs) {
+                    if runs.together() {
+                        device.write(&message[piece.from..piece.from + runs.total()], memory, runs.at)?;
+                    } else {
+                        piece
+                            .runs()
+                            .try_for_each(|(from, to, n)| device.write(&message[from..from + n], memory, to))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Brings every rank the pixels it needs from the ranks that have them, into host memory apart from what they have. What
+/// this rank has is in `source`, what it needs goes to `target`. Returns what this rank sent.
+///
+/// # Errors
+/// When communication fails, or the device.
+pub fn redistribute(
+    comm: &dyn Communicator,
+    workers: &Workers,
+    movement: &Movement,
+    source: (Source<'_>, Geometry),
+    target: (&mut [u8], Geometry),
+) -> Result<Load, DeviceError> {
+    let ((source, given), (target, wanted)) = (source, target);
+    let (mut sends, mut in_place, mut scattered) = (Vec::new(), Vec::new(), Vec::new());
+    for Route { rank, out, into } in routes(movement, comm.rank(), given, wanted) {
+        if rank == comm.rank() {
+            source.copy(workers, &out, &into, target)?;
+            continue;
+        }
+        if !out.is_empty() {
+            sends.push((rank, Outgoing::of(source, workers, &out)?));
+        }
+        match together(&into) {
+            Some(at) => in_place.push((at, total(&into), rank)),
+            None if into.is_empty() => {}
+            None => scattered.push((rank, zeroed_bytes(total(&into)), into)),
+        }
+    }
+    let sends: Vec<(usize, &[u8])> = sends.iter().map(|(rank, m)| (*rank, m.bytes())).collect();
+    let mut receives = parts(target, in_place);
+    receives.extend(scattered.iter_mut().map(|(rank, message, _)| (*rank, &mut message[..])));
+    comm.exchange(&sends, &mut receives)?;
+    for (_, message, runs) in &scattered {
+        workers.copy_pieces(message, target, &unpacked(runs, 0));
+    }
+    Ok(Load { messages: sends.len(), bytes: sends.iter().map(|(_, m)| m.len()).sum() })
+}
+
+/// A message to another rank.
+enum Outgoing<'a> {
+    /// Sent from where the pixels are.
+    InPlace(&'a [u8]),
+    /// Packed.
+    Packed(Vec<u8>),
+}
+
+impl<'a> Outgoing<'a> {
+    fn of(source: Source<'a>, workers: &Workers, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
+        match (source, together(runs)) {
+            (Source::Host(bytes), Some(at)) => Ok(Outgoing::InPlace(&bytes[at..at + total(runs)])),
+            _ => source.pack(workers, runs).map(Outgoing::Packed),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Outgoing::InPlace(bytes) => bytes,
+            Outgoing::Packed(bytes) => bytes,
+        }
+    }
+}
+
+/// The parts of `target`, given as start, length and the rank that each comes from; they do not overlap.
+fn parts(mut target: &mut [u8], mut ranges: Vec<(usize, usize, usize)>) -> Vec<(usize, &mut [u8])> {
+    ranges.sort_unstable();
+    let mut begin = 0;
+    let mut parts = Vec::with_capacity(ranges.len());
+    for (at, bytes, rank) in ranges {
+        let (part, rest) = target.split_at_mut(at - begin).1.split_at_mut(bytes);
+        parts.push((rank, part));
+        (target, begin) = (rest, at + bytes);
+    }
+    parts
+}
 
 /// Pixels under way from other ranks.
 pub struct Arriving<'a> {
     begun: Box<dyn Begun + 'a>,
     /// What this rank needs of its own.
     own: Option<Parcel>,
-    movement: Movement,
-    me: usize,
+    /// Where each rank's pixels go.
+    into: Vec<Vec<Runs>>,
     /// What this rank sent.
     pub sent: Load,
 }
 
-/// Brings every rank the pixels it needs from the ranks that have them. `read(channel, need, bytes)` copies pixels out of
-/// this rank's memory, `write(channel, need, bytes)` stores pixels from (virtual) row `need.at`. Returns what this rank
-/// sent.
+/// Begins to bring every rank the pixels it needs from the ranks that have them, in one block: what this rank has is in
+/// `source`, and what it needs goes to the same places when it has arrived. What is sent has been read when this returns.
 ///
 /// # Errors
-/// When communication fails, or reading and writing do.
-pub fn redistribute<E: From<CommError>>(
-    comm: &dyn Communicator,
+/// When communication fails, or the device.
+pub fn order<'a>(
+    comm: &'a dyn Communicator,
+    workers: &Workers,
     movement: &Movement,
-    read: impl FnMut(usize, Need, &mut [u8]) -> Result<(), E>,
-    write: impl FnMut(usize, Need, &[u8]) -> Result<(), E>,
-) -> Result<Load, E> {
-    order(comm, movement.clone(), read)?.finish(write)
-}
-
-/// Begins [`redistribute`]; what is sent has been read when this returns.
-///
-/// # Errors
-/// When communication fails, or reading does.
-pub fn order<E: From<CommError>>(
-    comm: &dyn Communicator,
-    movement: Movement,
-    mut read: impl FnMut(usize, Need, &mut [u8]) -> Result<(), E>,
-) -> Result<Arriving<'_>, E> {
-    let Movement { size, have, needs } = &movement;
-    let me = comm.rank();
-    let mut outgoing: Vec<Parcel> = Vec::new();
-    let bytes = |pieces: &[Need], rows: Window| {
-        let area: usize = overlap(pieces, rows).map(|p| p.area()).sum();
-        area * size.channels * size.pixel
-    };
-    for (rank, wanted) in needs.iter().enumerate() {
-        let mut message = zeroed_bytes(bytes(wanted, have[me]));
-        let mut rest = &mut message[..];
-        for piece in overlap(wanted, have[me]) {
-            for c in 0..size.channels {
-                let (pixels, tail) = rest.split_at_mut(piece.area() * size.pixel);
-                read(c, piece, pixels)?;
-                rest = tail;
-            }
+    source: Source<'_>,
+    geometry: Geometry,
+) -> Result<Arriving<'a>, DeviceError> {
+    let (mut outgoing, mut incoming): (Vec<Parcel>, Vec<Parcel>) = (Vec::new(), Vec::new());
+    let (mut own, mut targets) = (None, Vec::with_capacity(comm.size()));
+    for Route { rank, out, into } in routes(movement, comm.rank(), geometry, geometry) {
+        if !out.is_empty() {
+            let message = (rank, source.pack(workers, &out)?);
+            if rank == comm.rank() { own = Some(message) } else { outgoing.push(message) }
         }
-        if !message.is_empty() {
-            outgoing.push((rank, message));
+        if !into.is_empty() && rank != comm.rank() {
+            incoming.push((rank, zeroed_bytes(total(&into))));
         }
+        targets.push(into);
     }
-    let mut incoming: Vec<Parcel> = Vec::new();
-    for (rank, theirs) in have.iter().enumerate() {
-        let expected = bytes(&needs[me], *theirs);
-        if expected > 0 && rank != me {
-            incoming.push((rank, zeroed_bytes(expected)));
-        }
-    }
-    let own = outgoing.iter().position(|(rank, _)| *rank == me).map(|i| outgoing.remove(i));
     let sent = Load { messages: outgoing.len(), bytes: outgoing.iter().map(|(_, m)| m.len()).sum() };
-    let begun = comm.begin(outgoing, incoming)?;
-    Ok(Arriving { begun, own, movement, me, sent })
+    Ok(Arriving { begun: comm.begin(outgoing, incoming)?, own, into: targets, sent })
 }
 
 impl Arriving<'_> {
-    /// Waits for the pixels and stores them with `write`; see [`redistribute`].
+    /// Waits for the pixels and stores them.
     ///
     /// # Errors
-    /// When communication fails, or writing does.
-    pub fn finish<E: From<CommError>>(
-        self,
-        mut write: impl FnMut(usize, Need, &[u8]) -> Result<(), E>,
-    ) -> Result<Load, E> {
-        let Movement { size, have, needs } = &self.movement;
+    /// When communication fails, or the device.
+    pub fn finish(self, workers: &Workers, mut target: Target<'_>) -> Result<Load, DeviceError> {
         for (rank, message) in self.begun.finish()?.into_iter().chain(self.own) {
-            let mut rest = &message[..];
-            for piece in overlap(&needs[self.me], have[rank]) {
-                for c in 0..size.channels {
-                    let (pixels, tail) = rest.split_at(piece.area() * size.pixel);
-                    write(c, piece, pixels)?;
-                    rest = tail;
-                }
-            }
+            target.unpack(workers, &message, &self.into[rank])?;
         }
         Ok(self.sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::threads::ThreadComm;
+    use crate::cpu::device::CpuDevice;
+    use crate::dtype::DType;
+    use crate::movement::{Need, RowSize, needs_around, needs_of};
+    use crate::partition::Partition;
+    use crate::shape::{Shape, Window};
+    use crate::simulate::Simulated;
+
+    const HEIGHT: usize = 12;
+    const WIDTH: usize = 5;
+
+    fn geometry(channels: usize, window: Window) -> Geometry {
+        Geometry { shape: Shape::new(HEIGHT, WIDTH, channels), dtype: DType::U8, window }
+    }
+
+    /// A byte for each pixel that tells where it is from; 0xff where `known` says no.
+    fn pixels(geometry: Geometry, known: impl Fn(isize, usize) -> bool) -> Vec<u8> {
+        let mut bytes = vec![0xff; geometry.bytes()];
+        for c in 0..geometry.shape.channels {
+            for y in geometry.window.start..geometry.window.end {
+                let row = geometry.row(c, y);
+                let value = |x| (70 * c + WIDTH * y.rem_euclid(12).cast_unsigned() + x) as u8;
+                (0..WIDTH).filter(|x| known(y, *x)).for_each(|x| bytes[row + x] = value(x));
+            }
+        }
+        bytes
+    }
+
+    fn movement(strips: &[Window], channels: usize, needs: impl Fn(usize) -> Vec<Need>) -> Movement {
+        let needs = (0..strips.len()).map(needs).collect();
+        Movement { size: RowSize { width: WIDTH, pixel: 1, channels }, have: strips.to_vec(), needs }
+    }
+
+    #[test]
+    fn pixels_arrive_from_host_and_device_where_they_are_needed_and_nothing_else_is_touched() {
+        for (ranks, channels, left, right) in [(1, 2, 1, 4), (2, 1, 0, WIDTH), (3, 1, 2, 3), (5, 3, 0, 4)] {
+            ThreadComm::run(ranks, |comm| {
+                let strips: Vec<Window> = (0..ranks).map(|r| Partition::equal(ranks).strip(r, HEIGHT)).collect();
+                // Each rank needs columns of the whole image, which begins at the row of its rank.
+                let m = movement(&strips, channels, |r| {
+                    let whole = needs_of(Window::new(r.cast_signed(), r.cast_signed() + 12), HEIGHT, WIDTH);
+                    whole.into_iter().map(|n| Need { left, right, ..n }).collect()
+                });
+                let first = comm.rank().cast_signed();
+                let given = geometry(channels, strips[comm.rank()].grown(1, 2));
+                let wanted = geometry(channels, Window::new(first, first + 12));
+                let held = pixels(given, |y, _| strips[comm.rank()].contains(y));
+                let device = Simulated::new(CpuDevice::new(Some(2)).unwrap(), 1 << 20);
+                let mut memory = device.allocate(held.len()).unwrap();
+                device.write(&held, &mut memory, 0).unwrap();
+                for source in [Source::Host(&held), Source::Device(&device, &memory)] {
+                    let mut got = vec![0xff; wanted.bytes()];
+                    let load = redistribute(&comm, device.workers(), &m, (source, given), (&mut got, wanted)).unwrap();
+                    assert_eq!(load.messages, ranks - 1, "one per pair of ranks");
+                    let want = pixels(wanted, |_, x| (left..right).contains(&x));
+                    assert_eq!(got, want, "rank {} of {ranks}", comm.rank());
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn borders_arrive_in_place() {
+        for (ranks, channels, depth) in [(2, 1, 2), (3, 3, 1), (5, 2, 7), (4, 1, 14)] {
+            ThreadComm::run(ranks, |comm| {
+                let strips: Vec<Window> = (0..ranks).map(|r| Partition::equal(ranks).strip(r, HEIGHT)).collect();
+                let around = |r: usize| needs_around(strips[r], strips[r].grown(depth, depth), HEIGHT, WIDTH);
+                let m = movement(&strips, channels, around);
+                let strip = strips[comm.rank()];
+                let geometry = geometry(channels, strip.grown(depth, depth));
+                let mut held = pixels(geometry, |y, _| strip.contains(y));
+                let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
+                let mut memory = device.allocate(held.len()).unwrap();
+                device.write(&held, &mut memory, 0).unwrap();
+                let workers = device.workers();
+                let (first, second) = (Source::Host(&held), Source::Device(&device, &memory));
+                let first = order(&comm, workers, &m, first, geometry).unwrap();
+                let second = order(&comm, workers, &m, second, geometry).unwrap();
+                first.finish(workers, Target::Host(&mut held)).unwrap();
+                second.finish(workers, Target::Device(&device, &mut memory)).unwrap();
+                let want = pixels(geometry, |_, _| true);
+                assert!(held == want, "host, rank {} of {ranks}", comm.rank());
+                device.read(&memory, 0, &mut held).unwrap();
+                assert!(held == want, "device, rank {} of {ranks}", comm.rank());
+            });
+        }
+    }
+
+    #[test]
+    fn pixels_that_are_nowhere_are_an_error() {
+        let m = movement(&[Window::whole(12)], 1, |_| needs_of(Window::whole(12), HEIGHT, WIDTH));
+        let g = geometry(1, Window::whole(12));
+        let comm = crate::comm::Alone;
+        let e = redistribute(&comm, &Workers::default(), &m, (Source::Nowhere, g), (&mut vec![0; g.bytes()], g));
+        assert!(e.unwrap_err().to_string().contains("not in memory"));
     }
 }

@@ -63,7 +63,7 @@ impl Bench {
     /// # Errors
     /// Without a usable GPU, or if it has no room.
     pub fn new(ordinal: usize, dtype: DType) -> Result<Bench, Error> {
-        let device = CudaDevice::open(ordinal)?;
+        let device = CudaDevice::open(ordinal, None)?;
         let geometry = whole(SHAPE, dtype);
         let sets = Bench::images(&device, geometry).map_err(|source| Error::Device {
             op: "preparing the images of a benchmark".into(),

@@ -1,9 +1,9 @@
 //! Copies between pageable host memory and the device, through pinned buffers: while the GPU transfers one chunk, host
-//! threads copy the next.
+//! threads copy the next. One thread does not reach the speed of the bus.
 
 use cudarc::driver::sys::{self, CUdeviceptr};
+use horus_core::cpu::workers::Workers;
 use horus_core::error::DeviceError;
-use rayon::prelude::*;
 
 use crate::driver::{Event, Pinned, Stream, check};
 
@@ -11,8 +11,6 @@ use crate::driver::{Event, Pinned, Stream, check};
 const BUFFERS: usize = 4;
 /// Bytes of a buffer.
 const CHUNK: usize = 8 << 20;
-/// Pieces that host threads copy at once: one thread does not reach the speed of the bus.
-const PIECE: usize = 1 << 20;
 
 #[derive(Debug)]
 struct Buffer {
@@ -26,14 +24,6 @@ struct Buffer {
 pub(crate) struct Staging {
     buffers: Vec<Buffer>,
     next: usize,
-}
-
-fn copy(from: &[u8], to: &mut [u8]) {
-    if from.len() <= PIECE {
-        to.copy_from_slice(from);
-    } else {
-        to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(t, f)| t.copy_from_slice(f));
-    }
 }
 
 impl Staging {
@@ -50,11 +40,17 @@ impl Staging {
     }
 
     /// Copies `source` to the device; returns when `source` may change, the last chunks still on their way.
-    pub(crate) fn upload(&mut self, stream: &Stream, source: &[u8], target: CUdeviceptr) -> Result<(), DeviceError> {
+    pub(crate) fn upload(
+        &mut self,
+        workers: &Workers,
+        stream: &Stream,
+        source: &[u8],
+        target: CUdeviceptr,
+    ) -> Result<(), DeviceError> {
         for (k, chunk) in source.chunks(CHUNK).enumerate() {
             let i = self.take()?;
             let buffer = &mut self.buffers[i];
-            copy(chunk, &mut buffer.memory.bytes_mut()[..chunk.len()]);
+            workers.copy(chunk, &mut buffer.memory.bytes_mut()[..chunk.len()]);
             let at = target + (k * CHUNK) as u64;
             // SAFETY: the buffer is not touched before its event has passed; the caller gave room at `target`.
             let code =
@@ -68,6 +64,7 @@ impl Staging {
     /// Copies from the device into `target`; returns when it is there.
     pub(crate) fn download(
         &mut self,
+        workers: &Workers,
         stream: &Stream,
         source: CUdeviceptr,
         target: &mut [u8],
@@ -76,7 +73,7 @@ impl Staging {
         let mut flying: std::collections::VecDeque<(usize, &mut [u8])> = std::collections::VecDeque::new();
         for (k, chunk) in target.chunks_mut(CHUNK).enumerate() {
             if flying.len() == BUFFERS {
-                self.land(flying.pop_front())?;
+                self.land(workers, flying.pop_front())?;
             }
             let i = self.take()?;
             let buffer = &mut self.buffers[i];
@@ -89,15 +86,15 @@ impl Staging {
             flying.push_back((i, chunk));
         }
         while !flying.is_empty() {
-            self.land(flying.pop_front())?;
+            self.land(workers, flying.pop_front())?;
         }
         Ok(())
     }
 
-    fn land(&mut self, arrived: Option<(usize, &mut [u8])>) -> Result<(), DeviceError> {
+    fn land(&mut self, workers: &Workers, arrived: Option<(usize, &mut [u8])>) -> Result<(), DeviceError> {
         let Some((i, chunk)) = arrived else { return Ok(()) };
         self.buffers[i].free.wait()?;
-        copy(&self.buffers[i].memory.bytes()[..chunk.len()], chunk);
+        workers.copy(&self.buffers[i].memory.bytes()[..chunk.len()], chunk);
         Ok(())
     }
 }

@@ -140,7 +140,7 @@ fn run(comm: &dyn Communicator) -> Result<()> {
     if ranks < 2 {
         return Err("start it on several ranks: mpirun -n 4 horus-fabric-bench".into());
     }
-    let device = CudaDevice::open(comm.local_rank() % CudaDevice::count()?)?;
+    let device = CudaDevice::open(comm.local_rank() % CudaDevice::count()?, None)?;
     let connected = device.connect(comm, &comm.gather(device.address())?)?;
     let height = ranks * (4 * rows).max(256);
     let shape = Shape::new(height, columns, 1);

@@ -29,3 +29,4 @@ mod tests;
 mod versions;
 mod warp;
 mod whole;
+pub mod workers;

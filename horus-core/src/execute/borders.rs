@@ -1,14 +1,14 @@
 //! Border rows: exchanges begun and finished, and the room that the rows take.
 
-use super::{Run, Stored, Transfer, missing};
-use crate::buffer::HostBuffer;
-use crate::device::{Device, Geometry, Memory, Piece};
-use crate::error::{DeviceError, Error, Result};
+use super::{Run, Stored, missing};
+use crate::device::{Geometry, Memory, Piece};
+use crate::error::Result;
 use crate::graph::NodeId;
 use crate::movement::{Movement, Need, with_room};
 use crate::plan::Action;
 use crate::shape::Window;
 use crate::state::{Halo, Placement};
+use crate::transfer::Target;
 use crate::{direct, transfer};
 
 /// Border rows under way.
@@ -17,24 +17,6 @@ pub(super) enum Borders<'a> {
     Direct(direct::Arriving),
     /// Through the host.
     Host(transfer::Arriving<'a>),
-}
-
-/// Where rows that travelled through the host are stored.
-enum Target<'a> {
-    Device(&'a dyn Device, &'a mut Memory),
-    Host(&'a mut HostBuffer),
-}
-
-impl Target<'_> {
-    fn store(&mut self, rows: &[u8], at: usize) -> Result<(), DeviceError> {
-        match self {
-            Target::Device(device, memory) => device.write(rows, memory, at),
-            Target::Host(host) => {
-                host.bytes_mut()[at..at + rows.len()].copy_from_slice(rows);
-                Ok(())
-            }
-        }
-    }
 }
 
 impl Run<'_> {
@@ -50,7 +32,7 @@ impl Run<'_> {
         if direct {
             self.send_directly(n, &movement)?
         } else {
-            self.send_by_host(n, movement)?
+            self.send_by_host(n, &movement)?
         }
         self.set_placement(n, Placement::Strips(halo));
         Ok(())
@@ -67,13 +49,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn send_by_host(&mut self, n: NodeId, movement: Movement) -> Result<()> {
-        let (rank, comm) = (self.rank(), self.cx.comm);
-        let awaited = movement.needs[rank].clone();
-        let arriving = transfer::order::<Transfer>(comm, movement, |c, need, out| Ok(self.read(n, c, need, out)?));
-        let arriving = arriving.map_err(|e| e.during(rank, &self.label("border exchange", n)))?;
+    fn send_by_host(&mut self, n: NodeId, movement: &Movement) -> Result<()> {
+        let (comm, workers) = (self.cx.comm, self.cx.device.workers());
+        let (source, geometry) = self.source(n)?;
+        let arriving = transfer::order(comm, workers, movement, source, geometry);
+        let arriving = arriving.map_err(self.failed(self.label("border exchange", n)))?;
         if cfg!(debug_assertions) {
-            self.poison(n, &awaited);
+            self.poison(n, &movement.needs[self.rank()]);
         }
         self.count(arriving.sent);
         self.borders.insert(n, Borders::Host(arriving));
@@ -91,34 +73,26 @@ impl Run<'_> {
 
     /// Waits for border rows, and stores them around the strip.
     pub(super) fn finish_exchange(&mut self, n: NodeId) -> Result<()> {
-        let (label, rank) = (self.label("border exchange", n), self.rank());
+        let failed = self.failed(self.label("border exchange", n));
         let (device, unified) = (self.cx.device, self.unified);
         let borders = self.borders.remove(&n).ok_or_else(|| missing(n))?;
         let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
         match borders {
             Borders::Direct(arriving) => {
                 let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
-                let arrived = arriving.finish(device, memory);
-                arrived.map_err(self.failed(label))?;
+                arriving.finish(device, memory).map_err(failed)?;
             }
             Borders::Host(arriving) => {
                 // Rows arrive on the side that computes next, if it was valid.
-                let mut target = match (&mut image.device, &mut image.host) {
+                let target = match (&mut image.device, &mut image.host) {
                     (Some(memory), host) if !unified => {
                         *host = None; // its borders are stale now
                         Target::Device(device, memory)
                     }
-                    (Some(Memory::Host(host)), _) | (_, Some(host)) => Target::Host(host),
+                    (Some(Memory::Host(host)), _) | (_, Some(host)) => Target::Host(host.bytes_mut()),
                     _ => return Err(missing(n)),
                 };
-                let geometry = image.geometry;
-                let stored = arriving.finish::<Transfer>(|c, need, rows| {
-                    let at = Window::new(need.at, need.at + need.rows.len().cast_signed());
-                    let to = geometry.row_bytes(c, at).start;
-                    let failed = |source| Error::Device { op: label.clone(), device: device.name(), source };
-                    Ok(target.store(rows, to).map_err(failed)?)
-                });
-                stored.map_err(|e| e.during(rank, &label))?;
+                arriving.finish(device.workers(), target).map_err(failed)?;
             }
         }
         Ok(())
@@ -144,9 +118,7 @@ impl Run<'_> {
         let mut copied = None;
         if let Some(host) = &self.image(n)?.host {
             let mut larger = self.host_memory(&label, new.bytes())?;
-            for p in &pieces {
-                larger.bytes_mut()[p.to..p.to + p.bytes].copy_from_slice(&host.bytes()[p.from..p.from + p.bytes]);
-            }
+            self.cx.device.workers().copy_pieces(host.bytes(), larger.bytes_mut(), &pieces);
             copied = Some(larger);
         }
         if let Some(image) = &mut self.images[n.0] {

@@ -13,12 +13,13 @@ use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::direct::{self, Arriving};
 use crate::error::{DeviceError, Error, Result};
 use crate::graph::NodeId;
-use crate::movement::{BLOCK, Load, Movement, Need, movement, rows_of, with_room};
+use crate::movement::{BLOCK, Load, Movement, Need, RowSize, movement, rows_of, with_room};
 use crate::plan::{Action, Plan, Rows, Temp};
+use crate::runs::runs;
 use crate::shape::Window;
 use crate::state::{Halo, Placement, Residency, State};
 use crate::trace::Trace;
-use crate::transfer::redistribute;
+use crate::transfer::{Source, redistribute};
 
 use self::borders::Borders;
 
@@ -178,7 +179,7 @@ impl Run<'_> {
         self.plan.setting.partition.strip(rank, height)
     }
 
-    fn failed(&self, op: impl Into<String>) -> impl FnOnce(DeviceError) -> Error {
+    fn failed<S: Into<String>>(&self, op: S) -> impl FnOnce(DeviceError) -> Error + use<S> {
         let (op, device, rank) = (op.into(), self.cx.device.name(), self.rank());
         move |source| match source {
             DeviceError::Communication(e) => e.during(rank, op),
@@ -243,25 +244,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Reads pixels of an image from whichever side the plan keeps valid.
-    fn read(&self, n: NodeId, channel: usize, need: Need, out: &mut [u8]) -> Result<()> {
+    /// The pixels of an image on whichever side the plan keeps valid, and their geometry.
+    fn source(&self, n: NodeId) -> Result<(Source<'_>, Geometry)> {
         let image = self.image(n)?;
-        let range = image.geometry.row_bytes(channel, need.rows);
-        match image.host() {
-            Some(host) => pack(&host.bytes()[range], &image.geometry, need, out),
-            None => {
-                let memory = image.device.as_ref().ok_or_else(|| missing(n))?;
-                let failed = self.failed(self.label("reading rows", n));
-                if range.len() == out.len() {
-                    self.cx.device.read(memory, range.start, out).map_err(failed)?;
-                } else {
-                    let mut rows = vec![0; range.len()];
-                    self.cx.device.read(memory, range.start, &mut rows).map_err(failed)?;
-                    pack(&rows, &image.geometry, need, out);
-                }
-            }
-        }
-        Ok(())
+        let source = match (image.host(), &image.device) {
+            (Some(host), _) => Source::Host(host.bytes()),
+            (None, Some(memory)) => Source::Device(self.cx.device, memory),
+            (None, None) => Source::Nowhere,
+        };
+        Ok((source, image.geometry))
     }
 
     /// What a step on image `n` moves.
@@ -280,20 +271,9 @@ impl Run<'_> {
             target.bytes_mut().fill(0xff); // not a number, where nobody may look
         }
         let movement = self.movement(action, n)?;
-        let rank = self.rank();
-        let result = {
-            let bytes = target.bytes_mut();
-            redistribute::<Transfer>(
-                self.cx.comm,
-                &movement,
-                |c, need, out| Ok(self.read(n, c, need, out)?),
-                |c, need, pixels| {
-                    unpack(pixels, bytes, &geometry, c, need);
-                    Ok(())
-                },
-            )
-        };
-        self.count(result.map_err(|e| e.during(rank, &label))?);
+        let (comm, workers) = (self.cx.comm, self.cx.device.workers());
+        let sent = redistribute(comm, workers, &movement, self.source(n)?, (target.bytes_mut(), geometry));
+        self.count(sent.map_err(self.failed(label))?);
         Ok(target)
     }
 
@@ -398,13 +378,15 @@ impl Run<'_> {
 
     /// A copy of some rows of an image that this rank has whole.
     fn local_rows(&self, n: NodeId, geometry: Geometry) -> Result<HostBuffer> {
-        let mut host = self.host_memory(&self.label("copying rows of", n), geometry.bytes())?;
+        let label = self.label("copying rows", n);
+        let mut host = self.host_memory(&label, geometry.bytes())?;
         let rows = geometry.window;
-        let need = Need { at: rows.start, rows, left: 0, right: geometry.shape.width };
-        for c in 0..geometry.shape.channels {
-            let to = geometry.row_bytes(c, rows);
-            self.read(n, c, need, &mut host.bytes_mut()[to])?;
-        }
+        let need = [Need { at: rows.start, rows, left: 0, right: geometry.shape.width }];
+        let Geometry { shape, dtype, .. } = geometry;
+        let size = RowSize { width: shape.width, pixel: dtype.size(), channels: shape.channels };
+        let (source, given) = self.source(n)?;
+        let (from, to) = (runs(&need, size, given, |n| n.rows.start), runs(&need, size, geometry, |n| n.at));
+        source.copy(self.cx.device.workers(), &from, &to, host.bytes_mut()).map_err(self.failed(label))?;
         Ok(host)
     }
 
@@ -430,57 +412,6 @@ impl Run<'_> {
     }
 }
 
-/// Copies the columns that are needed out of whole rows.
-fn pack(rows: &[u8], geometry: &Geometry, need: Need, out: &mut [u8]) {
-    if need.width() == geometry.shape.width {
-        out.copy_from_slice(rows);
-        return;
-    }
-    let pixel = geometry.dtype.size();
-    let lines = rows.chunks_exact(geometry.shape.width * pixel).zip(out.chunks_exact_mut(need.width() * pixel));
-    lines.for_each(|(row, to)| to.copy_from_slice(&row[need.left * pixel..need.right * pixel]));
-}
-
-/// Copies pixels to where they are needed.
-fn unpack(pixels: &[u8], bytes: &mut [u8], geometry: &Geometry, channel: usize, need: Need) {
-    let range = geometry.row_bytes(channel, Window::new(need.at, need.at + need.rows.len().cast_signed()));
-    let rows = &mut bytes[range];
-    if need.width() == geometry.shape.width {
-        rows.copy_from_slice(pixels);
-        return;
-    }
-    let pixel = geometry.dtype.size();
-    let lines = rows.chunks_exact_mut(geometry.shape.width * pixel).zip(pixels.chunks_exact(need.width() * pixel));
-    lines.for_each(|(row, from)| row[need.left * pixel..need.right * pixel].copy_from_slice(from));
-}
-
 fn missing(n: NodeId) -> Error {
     Error::Plan { step: n.0, text: n.to_string(), cause: "the image is not in memory".into() }
-}
-
-/// Errors inside a redistribution.
-enum Transfer {
-    Comm(crate::comm::CommError),
-    Other(Error),
-}
-
-impl From<crate::comm::CommError> for Transfer {
-    fn from(e: crate::comm::CommError) -> Transfer {
-        Transfer::Comm(e)
-    }
-}
-
-impl From<Error> for Transfer {
-    fn from(e: Error) -> Transfer {
-        Transfer::Other(e)
-    }
-}
-
-impl Transfer {
-    fn during(self, rank: usize, label: &str) -> Error {
-        match self {
-            Transfer::Comm(e) => e.during(rank, label),
-            Transfer::Other(e) => e,
-        }
-    }
 }

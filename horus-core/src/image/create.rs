@@ -2,10 +2,10 @@
 
 use std::panic::Location;
 
+use bytemuck::{cast_slice, cast_slice_mut};
 use ndarray::{ArrayView2, ArrayView3, Axis};
 
 use super::{Image, check_shape, record};
-use crate::buffer::HostBuffer;
 use crate::dtype::Pixel;
 use crate::error::{Error, Result, Site};
 use crate::graph::Op;
@@ -117,7 +117,8 @@ fn planes<T: Pixel>(
         return Err(Error::parameter(op, message, site));
     }
     let fill = |buffer: &mut [T]| {
-        buffer.chunks_exact_mut(shape.area()).zip(channels).for_each(|(to, from)| to.copy_from_slice(from));
+        let planes = buffer.chunks_exact_mut(shape.area()).zip(channels);
+        planes.for_each(|(to, from)| session.workers().copy(cast_slice(from), cast_slice_mut(to)));
     };
     source(op, session, shape, fill, site)
 }
@@ -127,13 +128,16 @@ fn array<T: Pixel>(op: &'static str, session: &Session, a: ArrayView3<'_, T>, si
     let fill = |buffer: &mut [T]| {
         let planes = a.axis_iter(Axis(2));
         for (to, from) in buffer.chunks_exact_mut(height * width).zip(planes) {
-            to.iter_mut().zip(from.iter()).for_each(|(t, f)| *t = *f);
+            match from.to_slice() {
+                Some(from) => session.workers().copy(cast_slice(from), cast_slice_mut(to)),
+                None => to.iter_mut().zip(from.iter()).for_each(|(t, f)| *t = *f),
+            }
         }
     };
     source(op, session, Shape::new(height, width, channels), fill, site)
 }
 
-/// An image whose host pixels `fill` writes, planes one after the other.
+/// An image whose host pixels `fill` writes, all of them, planes one after the other.
 pub(super) fn source<T: Pixel>(
     op: &'static str,
     session: &Session,
@@ -142,7 +146,7 @@ pub(super) fn source<T: Pixel>(
     site: Site,
 ) -> Result<Image<T>> {
     check_shape::<T>(op, shape, site)?;
-    let mut pixels = HostBuffer::try_zeroed(shape.len() * size_of::<T>()).map_err(|source| {
+    let mut pixels = session.memory(shape.len() * size_of::<T>()).map_err(|source| {
         let error = Error::Device { op: format!("{op} (at {site})"), device: session.device_name(), source };
         // Other ranks may have had the memory, and would wait for this one.
         if session.ranks() > 1 {

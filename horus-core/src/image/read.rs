@@ -3,6 +3,8 @@
 use std::panic::Location;
 use std::sync::Arc;
 
+use bytemuck::allocation::zeroed_vec;
+use bytemuck::cast_slice_mut;
 use ndarray::{Array2, Array3, ArrayView3};
 
 use super::Image;
@@ -23,9 +25,10 @@ impl<T: Pixel> Image<T> {
     /// If the program up to here fails on its device or between its ranks.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let fetched = fetch(self.handle())?;
-        let mut pixels = Vec::<T>::with_capacity(self.shape().len());
+        // Untouched memory: the threads that copy also meet the page faults.
+        let mut pixels: Vec<T> = zeroed_vec(self.shape().len());
         prefer_large(pixels.as_ptr().cast(), fetched.len());
-        pixels.extend_from_slice(fetched.as_slice());
+        self.session().workers().copy(fetched.bytes(), cast_slice_mut(&mut pixels));
         Ok(pixels)
     }
 

@@ -33,6 +33,7 @@ impl Image<f32> {
 
 fn paint(pixels: &mut [f32], width: usize, seed: u64) {
     let height = pixels.len() / width;
+    pixels.fill(0.0);
     let mut random = Random(seed);
     for _ in 0..(height * width).div_ceil(AREA_PER_WORM) {
         draw_worm(pixels, (height, width), &mut random);

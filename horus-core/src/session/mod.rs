@@ -12,9 +12,10 @@ use std::time::Instant;
 use crate::agree::agree_on;
 use crate::buffer::{HostBuffer, Pool};
 use crate::comm::{Communicator, gather_bytes};
+use crate::cpu::workers::Workers;
 use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::dtype::DType;
-use crate::error::{Error, Result, Site};
+use crate::error::{DeviceError, Error, Result, Site};
 use crate::execute::Stored;
 use crate::graph::{Op, ValueId};
 use crate::movement::Load;
@@ -160,6 +161,16 @@ impl Session {
     /// Whether the devices of the ranks exchange memory without the host.
     pub fn direct(&self) -> bool {
         self.0.direct
+    }
+
+    /// The host's threads for copies of pixels.
+    pub(crate) fn workers(&self) -> &Workers {
+        self.0.device.workers()
+    }
+
+    /// Host memory for pixels that the program gives, with unspecified contents.
+    pub(crate) fn memory(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
+        self.0.pool.try_given(bytes)
     }
 
     /// How much of the machinery is used.

@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     let tunings = arguments.iter().position(|a| a == "--tunings");
     let count = tunings.and_then(|i| arguments.get(i + 1)).and_then(|n| n.parse().ok()).unwrap_or(0);
     let filter = arguments.first().filter(|a| !a.starts_with("--")).cloned().unwrap_or_default();
-    let mut device = match CudaDevice::open(0) {
+    let mut device = match CudaDevice::open(0, None) {
         Ok(d) => d,
         Err(e) => {
             eprintln!("{e}");

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
 use horus_core::comm::Communicator;
+use horus_core::cpu::workers::Workers;
 use horus_core::device::{Compilation, Device, Exchange, Input, Launch, Memory, MemoryKind, Piece, Ticket};
 use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
@@ -25,6 +26,8 @@ use crate::tuning::{Tuning, lookup};
 
 use self::exchange::Others;
 
+/// Threads that copy pixels: 16 reach 45 GB/s on a host of 32 cores, one 6.
+const COPYING: usize = 16;
 /// Tables of taps that stay on the device; when there are more, all are let go.
 const TABLES: usize = 512;
 
@@ -56,6 +59,7 @@ struct State {
 #[derive(Debug)]
 pub struct CudaDevice {
     state: Mutex<State>,
+    workers: Workers,
     nvrtc: Nvrtc,
     core: Arc<Core>,
     cache: DiskCache,
@@ -106,11 +110,14 @@ impl CudaDevice {
         Ok(count)
     }
 
-    /// Opens the GPU of this number.
+    /// Opens the GPU of this number. At most `threads` threads of the host copy pixels for it (by default one per
+    /// logical processor, and never more than reach the speed of the bus).
     ///
     /// # Errors
-    /// [`Error::Config`] without a driver, without NVRTC, without such a GPU, or if it cannot be used.
-    pub fn open(ordinal: usize) -> Result<CudaDevice, Error> {
+    /// [`Error::Config`] without a driver, without NVRTC, without such a GPU, if it cannot be used, and for no threads.
+    pub fn open(ordinal: usize, threads: Option<usize>) -> Result<CudaDevice, Error> {
+        let available = || std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = Workers::new(Some(threads.unwrap_or_else(available).min(COPYING)))?;
         let start = Instant::now();
         let count = CudaDevice::count()?;
         let counted = start.elapsed();
@@ -162,6 +169,7 @@ impl CudaDevice {
                 core: Arc::new(Core::new(context, limit)?),
                 cache: DiskCache::from_environment(),
                 state: Mutex::default(),
+                workers,
                 nvrtc,
                 tuning: None,
                 capacity: AtomicUsize::new(most - margin(most)),
@@ -345,7 +353,7 @@ impl CudaDevice {
             }
             other => other?,
         };
-        state.staging.upload(&self.core.stream, bytes, memory.address())?;
+        state.staging.upload(&self.workers, &self.core.stream, bytes, memory.address())?;
         let memory = Arc::new(memory);
         state.tables.insert(key, Arc::clone(&memory));
         Ok(Some(memory))
@@ -412,6 +420,10 @@ impl Device for CudaDevice {
         MemoryKind::Separate
     }
 
+    fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
     fn capacity(&self) -> Option<usize> {
         Some(self.capacity.load(Ordering::Relaxed))
     }
@@ -438,14 +450,14 @@ impl Device for CudaDevice {
         self.core.context.bind()?;
         check_size(target, at + source.len(), || "an upload".into())?;
         let address = self.own(target)?.address() + at as u64;
-        self.lock().staging.upload(&self.core.stream, source, address)
+        self.lock().staging.upload(&self.workers, &self.core.stream, source, address)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         check_size(source, at + target.len(), || "a download".into())?;
         let address = self.own(source)?.address() + at as u64;
-        self.lock().staging.download(&self.core.stream, address, target)
+        self.lock().staging.download(&self.workers, &self.core.stream, address, target)
     }
 
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {

@@ -29,7 +29,7 @@ pub(crate) const TRANSCENDENTAL: f64 = 1e-6;
 /// Calls `f` with the GPU, which all tests share.
 pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
     static GPU: LazyLock<CudaDevice> =
-        LazyLock::new(|| CudaDevice::open(0).unwrap_or_else(|e| panic!("this test needs a GPU: {e}")));
+        LazyLock::new(|| CudaDevice::open(0, None).unwrap_or_else(|e| panic!("this test needs a GPU: {e}")));
     assert!(place.separate, "a GPU has memory of its own");
     f(&*GPU)
 }

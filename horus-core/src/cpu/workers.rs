@@ -1,0 +1,188 @@
+//! Threads for the work of one device on the host, and copies that they share.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc;
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::device::Piece;
+use crate::error::Error;
+
+/// More threads than any machine has processors: what is asked for beyond is a mistake, and would exhaust the system.
+const MOST_THREADS: usize = 4096;
+/// Bytes that one thread copies at least: fewer take less time than waking another thread.
+const SHARE: usize = 256 << 10;
+
+/// A pool of threads of its own; one alone is the caller's.
+#[derive(Debug, Default)]
+pub struct Workers(Option<ThreadPool>);
+
+impl Workers {
+    /// `threads` threads; by default one per logical processor.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for no threads, more than 4096, or if they cannot be started.
+    pub fn new(threads: Option<usize>) -> Result<Workers, Error> {
+        let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        match threads {
+            0 => Err(Error::Config("a device needs at least one thread, not 0".into())),
+            n if n > MOST_THREADS => {
+                Err(Error::Config(format!("{n} threads asked for; a device has at most {MOST_THREADS}")))
+            }
+            1 => Ok(Workers(None)),
+            n => {
+                let builder = ThreadPoolBuilder::new().num_threads(n).thread_name(|i| format!("horus-{i}"));
+                let pool = builder.build().map_err(|e| Error::Config(format!("cannot start {n} threads: {e}")))?;
+                Ok(Workers(Some(pool)))
+            }
+        }
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.0.as_ref().map_or(1, ThreadPool::current_num_threads)
+    }
+
+    /// Runs `work`, which may divide itself among these threads with rayon if there are several, and waits for it.
+    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.0 {
+            Some(pool) => run_on(pool, work),
+            None => work(),
+        }
+    }
+
+    /// Copies bytes.
+    ///
+    /// # Panics
+    /// If there are not as many in both.
+    pub fn copy(&self, from: &[u8], to: &mut [u8]) {
+        assert_eq!(from.len(), to.len(), "a copy is as long as what is copied");
+        self.copy_pieces(from, to, &[Piece::run(0, 0, from.len())]);
+    }
+
+    /// Copies pieces, which do not overlap in the target.
+    ///
+    /// # Panics
+    /// If one reaches beyond the source or the target.
+    pub fn copy_pieces(&self, from: &[u8], to: &mut [u8], pieces: &[Piece]) {
+        let total: usize = pieces.iter().map(|p| p.bytes * p.rows).sum();
+        let share = (total / self.threads()).max(SHARE);
+        if self.threads() > 1
+            && total >= 2 * SHARE
+            && let Some(parts) = divided(to, pieces.iter().flat_map(|p| shares(*p, share)).collect())
+        {
+            return self.run(|| parts.into_par_iter().for_each(|(to, piece)| copy_rows(from, to, piece)));
+        }
+        pieces.iter().for_each(|p| copy_rows(from, to, *p));
+    }
+}
+
+fn copy_rows(from: &[u8], to: &mut [u8], piece: Piece) {
+    piece.runs().for_each(|(a, b, bytes)| to[b..b + bytes].copy_from_slice(&from[a..a + bytes]));
+}
+
+/// A piece in parts of about `share` bytes.
+fn shares(piece: Piece, share: usize) -> impl Iterator<Item = Piece> {
+    let together = piece.rows > 0 && piece.bytes == piece.from_stride && piece.bytes == piece.to_stride;
+    // Rows that follow each other on both sides may be cut anywhere.
+    let (bytes, rows) = if together { (1, piece.bytes * piece.rows) } else { (piece.bytes, piece.rows) };
+    let (from_stride, to_stride) = if together { (1, 1) } else { (piece.from_stride, piece.to_stride) };
+    let at_once = share.div_ceil(bytes.max(1));
+    (0..rows).step_by(at_once).map(move |first| {
+        let (from, to) = (piece.from + first * from_stride, piece.to + first * to_stride);
+        let rows = at_once.min(rows - first);
+        if together { Piece::run(from, to, rows) } else { Piece { from, to, rows, ..piece } }
+    })
+}
+
+/// The target cut up, a part for each piece; `None` if pieces interlace.
+fn divided(mut target: &mut [u8], mut pieces: Vec<Piece>) -> Option<Vec<(&mut [u8], Piece)>> {
+    pieces.retain(|p| p.bytes > 0 && p.rows > 0);
+    pieces.sort_unstable_by_key(|p| p.to);
+    let mut at = 0;
+    let mut parts = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let extent = (piece.rows - 1) * piece.to_stride + piece.bytes;
+        let (part, rest) = target.split_at_mut(piece.to.checked_sub(at)?).1.split_at_mut(extent);
+        parts.push((part, Piece { to: 0, ..piece }));
+        (target, at) = (rest, piece.to + extent);
+    }
+    Some(parts)
+}
+
+/// Runs `work` on a worker of `pool` and waits for it.
+///
+/// [`ThreadPool::install`] would do, but for a caller that is a worker of another pool: while it waits it takes up
+/// other jobs of its own pool, and those may want the session that this one keeps locked.
+fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
+    if rayon::current_thread_index().is_none() || pool.current_thread_index().is_some() {
+        return pool.install(work);
+    }
+    let mut result = None;
+    let (done, finished) = mpsc::sync_channel::<()>(1);
+    let job: Box<dyn FnOnce() + Send + '_> = Box::new(|| result = Some(catch_unwind(AssertUnwindSafe(work))));
+    // SAFETY: the job is over, and its box with what it borrows gone, before the message arrives or the channel closes;
+    // this function neither returns nor unwinds before that.
+    let job: Box<dyn FnOnce() + Send + 'static> = unsafe { std::mem::transmute(job) };
+    pool.spawn(move || {
+        job();
+        drop(done);
+    });
+    // Nothing is ever sent: the channel closes.
+    let _ = finished.recv();
+    match result {
+        Some(Ok(result)) => result,
+        Some(Err(panic)) => resume_unwind(panic),
+        None => unreachable!("the pool runs what it is given"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sequential(from: &[u8], to: &mut [u8], pieces: &[Piece]) {
+        pieces.iter().flat_map(|p| p.runs()).for_each(|(a, b, n)| to[b..b + n].copy_from_slice(&from[a..a + n]));
+    }
+
+    #[test]
+    fn any_number_of_threads_copies_the_same() {
+        let from: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let strided = |from, to, bytes, rows| Piece { from, to, bytes, rows, from_stride: 1500, to_stride: 2000 };
+        let copies: [&[Piece]; 6] = [
+            &[Piece::run(0, 0, 3_000_000)],
+            &[Piece::run(7, 1_000_001, 1_999_999), Piece::run(0, 3, 700_000)],
+            &[strided(0, 5, 900, 1000), strided(300, 2_000_005, 1200, 400)],
+            &[strided(0, 0, 900, 1000), strided(0, 1000, 900, 1000)], // interlaced
+            &[Piece { from: 0, to: 0, bytes: 1000, rows: 2000, from_stride: 1000, to_stride: 1000 }],
+            &[Piece::run(0, 0, 0), Piece { rows: 0, ..Piece::run(0, 0, 9) }],
+        ];
+        for pieces in copies {
+            let mut want = vec![0xaa; 3_100_000];
+            sequential(&from, &mut want, pieces);
+            for threads in [1, 2, 5] {
+                let mut got = vec![0xaa; 3_100_000];
+                Workers::new(Some(threads)).unwrap().copy_pieces(&from, &mut got, pieces);
+                assert!(got == want, "{threads} threads, {pieces:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_of_the_size_asked_for() {
+        let parts: Vec<Piece> = shares(Piece::run(3, 5, 1000), 300).collect();
+        assert_eq!(
+            parts.iter().map(|p| (p.from, p.to, p.bytes)).collect::<Vec<_>>(),
+            [(3, 5, 300), (303, 305, 300), (603, 605, 300), (903, 905, 100)]
+        );
+        let rows = Piece { from: 0, to: 0, bytes: 100, rows: 7, from_stride: 100, to_stride: 128 };
+        assert_eq!(shares(rows, 250).map(|p| p.rows).collect::<Vec<_>>(), [3, 3, 1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "as long as")]
+    fn a_copy_of_another_length_is_refused() {
+        Workers::default().copy(&[1, 2], &mut [0]);
+    }
+}

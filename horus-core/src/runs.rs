@@ -1,0 +1,119 @@
+//! Where the pixels of messages lie: runs of bytes in the blocks of the ranks that send and receive them.
+
+use crate::device::{Geometry, Piece};
+use crate::movement::{Movement, Need, RowSize, overlap};
+
+/// Runs of bytes at equal distances in one block of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// Where the first begins.
+    pub(crate) at: usize,
+    /// Length of each.
+    pub(crate) bytes: usize,
+    /// How many.
+    pub(crate) rows: usize,
+    /// Distance between their starts.
+    pub(crate) stride: usize,
+}
+
+impl Runs {
+    /// Bytes of all.
+    pub(crate) fn total(self) -> usize {
+        self.bytes * self.rows
+    }
+
+    /// Bytes from the start of the first to the end of the last.
+    pub(crate) fn extent(self) -> usize {
+        (self.rows - 1) * self.stride + self.bytes
+    }
+
+    /// Whether they follow each other.
+    pub(crate) fn together(self) -> bool {
+        self.rows == 1 || self.bytes == self.stride
+    }
+}
+
+/// What one rank sends to another and receives from it, in the order in which it travels.
+pub(crate) struct Route {
+    /// The other rank; this one for what it has itself.
+    pub(crate) rank: usize,
+    /// What is sent, in the block that is given.
+    pub(crate) out: Vec<Runs>,
+    /// What is received, in the block that is wanted.
+    pub(crate) into: Vec<Runs>,
+}
+
+/// The routes between rank `me`, which has pixels in a block of geometry `given` and wants others in one of geometry
+/// `wanted`, and each rank.
+pub(crate) fn routes(
+    movement: &Movement,
+    me: usize,
+    given: Geometry,
+    wanted: Geometry,
+) -> impl Iterator<Item = Route> + '_ {
+    let Movement { size, have, needs } = movement;
+    (0..have.len()).map(move |rank| {
+        let out: Vec<Need> = overlap(&needs[rank], have[me]).collect();
+        let into: Vec<Need> = overlap(&needs[me], have[rank]).collect();
+        Route { rank, out: runs(&out, *size, given, |n| n.rows.start), into: runs(&into, *size, wanted, |n| n.at) }
+    })
+}
+
+/// Where the pixels of `needs` lie: row `row(need)` of each need and below.
+pub(crate) fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -> isize) -> Vec<Runs> {
+    let stride = size.width * size.pixel;
+    let of = |need: &Need, c| {
+        let at = geometry.row(c, row(need)) * size.pixel + need.left * size.pixel;
+        Runs { at, bytes: need.width() * size.pixel, rows: need.rows.len(), stride }
+    };
+    let some = needs.iter().filter(|n| n.area() > 0);
+    some.flat_map(|n| (0..size.channels).map(move |c| of(n, c))).collect()
+}
+
+/// Bytes of all runs.
+pub(crate) fn total(runs: &[Runs]) -> usize {
+    runs.iter().map(|r| r.total()).sum()
+}
+
+/// Where the one range begins that runs fill in their order, if they do.
+pub(crate) fn together(runs: &[Runs]) -> Option<usize> {
+    let first = runs.first()?.at;
+    let mut end = first;
+    for r in runs {
+        if r.at != end || !r.together() {
+            return None;
+        }
+        end += r.total();
+    }
+    Some(first)
+}
+
+/// Equal runs that follow each other from byte `at`.
+pub(crate) fn in_turn(runs: &[Runs], mut at: usize) -> Vec<Runs> {
+    let next = |r: &Runs| {
+        let from = at;
+        at += r.total();
+        Runs { at: from, stride: r.bytes, ..*r }
+    };
+    runs.iter().map(next).collect()
+}
+
+/// The copies from runs to a block where they follow each other from byte `at`.
+pub(crate) fn packed(runs: &[Runs], at: usize) -> Vec<Piece> {
+    between(runs, &in_turn(runs, at))
+}
+
+/// The copies to runs from a block where they follow each other from byte `at`.
+pub(crate) fn unpacked(runs: &[Runs], at: usize) -> Vec<Piece> {
+    between(&in_turn(runs, at), runs)
+}
+
+/// The copies of runs to equal runs elsewhere.
+pub(crate) fn between(from: &[Runs], to: &[Runs]) -> Vec<Piece> {
+    let piece = |(from, to): (&Runs, &Runs)| {
+        debug_assert_eq!((from.bytes, from.rows), (to.bytes, to.rows), "what is needed is what is given");
+        let Runs { at, bytes, rows, stride } = *from;
+        Piece { from: at, to: to.at, bytes, rows, from_stride: stride, to_stride: to.stride }
+    };
+    from.iter().zip(to).map(piece).collect()
+}
