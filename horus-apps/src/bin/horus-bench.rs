@@ -26,9 +26,9 @@ struct Options {
     /// Detectors start from pixels on the host and end with pixels on the host.
     #[arg(long)]
     from_host: bool,
-    /// Threads.
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
+    /// Threads; by default one on the CPU, and on a GPU, where they copy pixels, as many as a session takes.
+    #[arg(long)]
+    threads: Option<usize>,
     /// Device: auto, cpu, cuda, cuda:N.
     #[arg(long, default_value = "cpu")]
     device: String,
@@ -224,6 +224,8 @@ struct Line {
     /// Seconds of one run that went into transfers between ranks, and into waiting for them.
     communication: f64,
     ranks: usize,
+    /// Of each rank.
+    threads: usize,
 }
 
 impl Line {
@@ -231,10 +233,10 @@ impl Line {
         self.times[self.times.len() / 2] * 1e3
     }
 
-    fn json(&self, threads: usize) -> serde_json::Value {
+    fn json(&self) -> serde_json::Value {
         let (min, max) = (self.times[0] * 1e3, self.times[self.times.len() - 1] * 1e3);
         json!({
-            "op": self.op, "peer": "horus", "size": self.size, "threads": threads, "runs": self.times.len(),
+            "op": self.op, "peer": "horus", "size": self.size, "threads": self.threads, "runs": self.times.len(),
             "mode": format!("{:?}", self.mode).to_lowercase(), "copies": self.copies, "launches": self.launches,
             "from_host": self.from_host, "ranks": self.ranks, "exchanges": self.exchanges, "messages": self.messages, "bytes": self.bytes,
             "communication_ms": self.communication * 1e3,
@@ -260,7 +262,11 @@ impl std::fmt::Display for Line {
 
 /// Measures the wanted operations on images of one size in one mode.
 fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<Line>)> {
-    let session = Session::builder().device(&options.device).threads(options.threads).mode(mode).build()?;
+    let mut builder = Session::builder().device(&options.device).mode(mode);
+    if let Some(threads) = options.threads.or((options.device == "cpu").then_some(1)) {
+        builder = builder.threads(threads);
+    }
+    let session = builder.build()?;
     let mut image = noise(&session, size, 7)?;
     if session.ranks() > 1 {
         // Computed, so that each rank has its strip.
@@ -271,7 +277,7 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
     let bench = Bench { session: session.clone(), image, size, from_host: options.from_host };
     let wanted: Vec<&str> = options.op.split(',').collect();
     if first {
-        let (device, ranks, threads) = (session.device_name(), session.ranks(), options.threads);
+        let (device, ranks, threads) = (session.device_name(), session.ranks(), session.device().workers().threads());
         println!("{device}, {ranks} ranks, size {size}, threads {threads}, {mode:?}");
     }
     let mut lines = Vec::new();
@@ -296,6 +302,7 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
             bytes: (after.sent.bytes - before.sent.bytes) / runs,
             communication: (session.times().communication - spent).as_secs_f64() / runs as f64,
             ranks: session.ranks(),
+            threads: session.device().workers().threads(),
             times,
         };
         if first {
@@ -351,7 +358,7 @@ fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     if let Some(path) = &options.json {
-        let results: Vec<_> = lines.iter().map(|l| l.json(options.threads)).collect();
+        let results: Vec<_> = lines.iter().map(|l| l.json()).collect();
         let text = json!({ "device": device, "results": results }).to_string();
         std::fs::write(path, text).map_err(|e| Error::write(path, e))?;
     }

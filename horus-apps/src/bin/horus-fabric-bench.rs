@@ -15,7 +15,6 @@ use horus::core::comm::Communicator;
 use horus::core::device::{Device, Exchange, Geometry, Memory, Message};
 use horus::core::direct;
 use horus::core::dtype::DType;
-use horus::core::error::DeviceError;
 use horus::core::graph::{Graph, Node, NodeId, ValueId};
 use horus::core::kernel::Kernel;
 use horus::core::movement::{BLOCK, Movement, movement};
@@ -23,7 +22,7 @@ use horus::core::partition::Partition;
 use horus::core::plan::Action;
 use horus::core::shape::{Shape, Window};
 use horus::core::state::Halo;
-use horus::core::transfer::redistribute;
+use horus::core::transfer::{self, Source, Target};
 use horus_cuda::CudaDevice;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -84,23 +83,11 @@ impl Bench<'_> {
 
     /// As the executor does it through the host.
     fn staged(&self, memory: &mut Memory) -> Result<()> {
-        let mut arrived = Vec::new();
-        redistribute::<DeviceError>(
-            self.comm,
-            &self.movement(false),
-            |c, need, out| {
-                let at = self.geometry.row_bytes(c, need.rows).start;
-                self.device.read(memory, at, out)
-            },
-            |c, need, pixels| {
-                let rows = Window::new(need.at, need.at + need.rows.len().cast_signed());
-                arrived.push((self.geometry.row_bytes(c, rows).start, pixels.to_vec()));
-                Ok(())
-            },
-        )?;
-        for (at, bytes) in arrived {
-            self.device.write(&bytes, memory, at)?;
-        }
+        let workers = self.device.workers();
+        let source = Source::Device(&self.device, memory);
+        let movement = self.movement(false);
+        let arriving = transfer::order(self.comm, workers, &movement, source, self.geometry)?;
+        arriving.finish(workers, Target::Device(&self.device, memory))?;
         Ok(())
     }
 
