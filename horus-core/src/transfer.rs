@@ -3,7 +3,9 @@
 //! Who sends what to whom is told by a [`Movement`]; there is one message per pair of ranks. Where the pixels of a message
 //! lie together in host memory it is sent from there and received there; any other is packed and unpacked.
 
-use crate::buffer::zeroed_bytes;
+use std::sync::Arc;
+
+use crate::buffer::{HostBuffer, Pool, zeroed_bytes};
 use crate::comm::{Begun, Communicator, Parcel};
 use crate::cpu::workers::Workers;
 use crate::device::{Device, Geometry, Memory};
@@ -50,11 +52,9 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// A message of runs.
-    fn pack(self, workers: &Workers, runs: &[Runs]) -> Result<Vec<u8>, DeviceError> {
-        let mut message = zeroed_bytes(total(runs));
-        self.copy(workers, runs, &in_turn(runs, 0), &mut message)?;
-        Ok(message)
+    /// Copies runs one after the other.
+    fn pack(self, workers: &Workers, runs: &[Runs], message: &mut [u8]) -> Result<(), DeviceError> {
+        self.copy(workers, runs, &in_turn(runs, 0), message)
     }
 }
 
@@ -94,7 +94,7 @@ impl Target<'_> {
 /// When communication fails, or the device.
 pub fn redistribute(
     comm: &dyn Communicator,
-    workers: &Workers,
+    (workers, pool): (&Workers, &Arc<Pool>),
     movement: &Movement,
     source: (Source<'_>, Geometry),
     target: (&mut [u8], Geometry),
@@ -107,20 +107,20 @@ pub fn redistribute(
             continue;
         }
         if !out.is_empty() {
-            sends.push((rank, Outgoing::of(source, workers, &out)?));
+            sends.push((rank, Outgoing::of(source, workers, pool, &out)?));
         }
         match together(&into) {
             Some(at) => in_place.push((at, total(&into), rank)),
             None if into.is_empty() => {}
-            None => scattered.push((rank, zeroed_bytes(total(&into)), into)),
+            None => scattered.push((rank, pool.try_given(total(&into))?, into)),
         }
     }
     let sends: Vec<(usize, &[u8])> = sends.iter().map(|(rank, m)| (*rank, m.bytes())).collect();
     let mut receives = parts(target, in_place);
-    receives.extend(scattered.iter_mut().map(|(rank, message, _)| (*rank, &mut message[..])));
+    receives.extend(scattered.iter_mut().map(|(rank, message, _)| (*rank, message.bytes_mut())));
     comm.exchange(&sends, &mut receives)?;
     for (_, message, runs) in &scattered {
-        workers.copy_pieces(message, target, &unpacked(runs, 0));
+        workers.copy_pieces(message.bytes(), target, &unpacked(runs, 0));
     }
     Ok(Load { messages: sends.len(), bytes: sends.iter().map(|(_, m)| m.len()).sum() })
 }
@@ -130,21 +130,25 @@ enum Outgoing<'a> {
     /// Sent from where the pixels are.
     InPlace(&'a [u8]),
     /// Packed.
-    Packed(Vec<u8>),
+    Packed(HostBuffer),
 }
 
 impl<'a> Outgoing<'a> {
-    fn of(source: Source<'a>, workers: &Workers, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
+    fn of(source: Source<'a>, workers: &Workers, pool: &Arc<Pool>, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
         match (source, together(runs)) {
             (Source::Host(bytes), Some(at)) => Ok(Outgoing::InPlace(&bytes[at..at + total(runs)])),
-            _ => source.pack(workers, runs).map(Outgoing::Packed),
+            _ => {
+                let mut message = pool.try_given(total(runs))?;
+                source.pack(workers, runs, message.bytes_mut())?;
+                Ok(Outgoing::Packed(message))
+            }
         }
     }
 
     fn bytes(&self) -> &[u8] {
         match self {
             Outgoing::InPlace(bytes) => bytes,
-            Outgoing::Packed(bytes) => bytes,
+            Outgoing::Packed(message) => message.bytes(),
         }
     }
 }
@@ -189,8 +193,9 @@ pub fn order<'a>(
     let (mut own, mut targets) = (None, Vec::with_capacity(comm.size()));
     for Route { rank, out, into } in routes(movement, comm.rank(), geometry, geometry) {
         if !out.is_empty() {
-            let message = (rank, source.pack(workers, &out)?);
-            if rank == comm.rank() { own = Some(message) } else { outgoing.push(message) }
+            let mut message = zeroed_bytes(total(&out));
+            source.pack(workers, &out, &mut message)?;
+            if rank == comm.rank() { own = Some((rank, message)) } else { outgoing.push((rank, message)) }
         }
         if !into.is_empty() && rank != comm.rank() {
             incoming.push((rank, zeroed_bytes(total(&into))));
@@ -269,7 +274,9 @@ mod tests {
                 device.write(&held, &mut memory, 0).unwrap();
                 for source in [Source::Host(&held), Source::Device(&device, &memory)] {
                     let mut got = vec![0xff; wanted.bytes()];
-                    let load = redistribute(&comm, device.workers(), &m, (source, given), (&mut got, wanted)).unwrap();
+                    let load =
+                        redistribute(&comm, (device.workers(), &Pool::new(0)), &m, (source, given), (&mut got, wanted))
+                            .unwrap();
                     assert_eq!(load.messages, ranks - 1, "one per pair of ranks");
                     let want = pixels(wanted, |_, x| (left..right).contains(&x));
                     assert_eq!(got, want, "rank {} of {ranks}", comm.rank());
@@ -310,7 +317,13 @@ mod tests {
         let m = movement(&[Window::whole(12)], 1, |_| needs_of(Window::whole(12), HEIGHT, WIDTH));
         let g = geometry(1, Window::whole(12));
         let comm = crate::comm::Alone;
-        let e = redistribute(&comm, &Workers::default(), &m, (Source::Nowhere, g), (&mut vec![0; g.bytes()], g));
+        let e = redistribute(
+            &comm,
+            (&Workers::default(), &Pool::new(0)),
+            &m,
+            (Source::Nowhere, g),
+            (&mut vec![0; g.bytes()], g),
+        );
         assert!(e.unwrap_err().to_string().contains("not in memory"));
     }
 }

@@ -271,8 +271,8 @@ impl Run<'_> {
             target.bytes_mut().fill(0xff); // not a number, where nobody may look
         }
         let movement = self.movement(action, n)?;
-        let (comm, workers) = (self.cx.comm, self.cx.device.workers());
-        let sent = redistribute(comm, workers, &movement, self.source(n)?, (target.bytes_mut(), geometry));
+        let (comm, host) = (self.cx.comm, (self.cx.device.workers(), self.cx.pool));
+        let sent = redistribute(comm, host, &movement, self.source(n)?, (target.bytes_mut(), geometry));
         self.count(sent.map_err(self.failed(label))?);
         Ok(target)
     }
