@@ -133,7 +133,7 @@ impl Builder {
         self
     }
 
-    /// Threads of the CPU device, and at most those that copy pixels for a GPU (default: one per core, divided among the
+    /// Threads of the CPU device, or up to 16 that copy pixels for a GPU (default: one per core, divided among the
     /// ranks that share the cores). Results do not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);

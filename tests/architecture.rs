@@ -67,7 +67,7 @@ fn kernels_know_neither_images_nor_graphs_nor_states_nor_ranks() {
 #[test]
 fn devices_and_communicators_decide_no_transfer() {
     forbid(&["device.rs", "comm", "simulate.rs"], &["crate::plan", "crate::state", "crate::partition"]);
-    forbid(&["transfer.rs"], &["crate::plan", "crate::state", "crate::partition"]);
+    forbid(&["transfer.rs", "direct.rs", "runs.rs"], &["crate::plan", "crate::state", "crate::partition"]);
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub struct Pool {
 struct Free {
     bytes: usize,
     blocks: Vec<Vec<u64>>,
-    /// Bytes of buffers in use.
+    /// Bytes of buffers in use that count.
     used: usize,
 }
 
@@ -79,12 +79,11 @@ impl Pool {
         self.take(bytes, words(bytes).saturating_mul(WORD))
     }
 
-    /// [`Pool::try_allocate`] for pixels that a program gives: they do not count against the bound, which is for copies
-    /// that the program did not ask for.
+    /// [`Pool::try_allocate`] for pixels that a program gives, and for messages: they do not count against the bound.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
-    pub fn try_given(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+    pub fn try_uncounted(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
         self.take(bytes, 0)
     }
 
@@ -255,10 +254,10 @@ mod tests {
         let a = pool.try_allocate(6000).unwrap();
         let message = pool.try_allocate(6000).unwrap_err().to_string();
         assert!(message.contains("6000 bytes needed") && message.contains("10000 bytes of host memory"), "{message}");
-        let given = pool.try_given(6000).expect("what is given does not count");
+        let other = pool.try_uncounted(6000).expect("does not count");
         drop(a);
         assert!(pool.try_allocate(6000).is_ok());
-        drop(given);
+        drop(other);
         assert!(pool.try_allocate(6000).is_ok(), "nor when it goes away");
     }
 

@@ -1,7 +1,8 @@
 //! Moving pixels between ranks through the host: every scatter, gather, exchange and footprint is one redistribution.
 //!
-//! Who sends what to whom is told by a [`Movement`]; there is one message per pair of ranks. Where the pixels of a message
-//! lie together in host memory it is sent from there and received there; any other is packed and unpacked.
+//! Who sends what to whom is told by a [`Movement`]; there is one message per pair of ranks. [`redistribute`] sends a message
+//! whose pixels lie together in host memory from there, and receives one there; any other is packed and unpacked, and so are
+//! all of an exchange that is only begun ([`order`]).
 
 use std::sync::Arc;
 
@@ -112,7 +113,7 @@ pub fn redistribute(
         match together(&into) {
             Some(at) => in_place.push((at, total(&into), rank)),
             None if into.is_empty() => {}
-            None => scattered.push((rank, pool.try_given(total(&into))?, into)),
+            None => scattered.push((rank, pool.try_uncounted(total(&into))?, into)),
         }
     }
     let sends: Vec<(usize, &[u8])> = sends.iter().map(|(rank, m)| (*rank, m.bytes())).collect();
@@ -138,7 +139,7 @@ impl<'a> Outgoing<'a> {
         match (source, together(runs)) {
             (Source::Host(bytes), Some(at)) => Ok(Outgoing::InPlace(&bytes[at..at + total(runs)])),
             _ => {
-                let mut message = pool.try_given(total(runs))?;
+                let mut message = pool.try_uncounted(total(runs))?;
                 source.pack(workers, runs, message.bytes_mut())?;
                 Ok(Outgoing::Packed(message))
             }
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn borders_arrive_in_place() {
+    fn borders_arrive_around_the_strip() {
         for (ranks, channels, depth) in [(2, 1, 2), (3, 3, 1), (5, 2, 7), (4, 1, 14)] {
             ThreadComm::run(ranks, |comm| {
                 let strips: Vec<Window> = (0..ranks).map(|r| Partition::equal(ranks).strip(r, HEIGHT)).collect();

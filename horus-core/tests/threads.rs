@@ -24,6 +24,9 @@ fn program(s: &Session, seed: usize) -> Result<f64> {
     let merged = Image::merge(&[&image, &turned])?;
     let range = merged.max_value().get()? - merged.min_value().get()?;
     let counts = merged.histogram(10, 0.0, 101.0)?.get()?;
+    let large: Vec<f32> = (0..1 << 18).map(|i| ((i * 7 + seed) % 103) as f32).collect();
+    let copied = Image::from_slice(s, 512, 512, &large)?.to_vec()?;
+    assert!(copied == large, "pixels given and read back");
     let rows: f64 = merged.row_sums().to_array3()?.iter().sum();
     let columns: f64 = merged.column_sums().to_array3()?.iter().sum();
     Ok(smooth.sum().get()? + merged.variance().get()? + f64::from(range) + counts[3] as f64 + rows + columns)

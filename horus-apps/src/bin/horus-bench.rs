@@ -26,7 +26,7 @@ struct Options {
     /// Detectors start from pixels on the host and end with pixels on the host.
     #[arg(long)]
     from_host: bool,
-    /// Threads; by default one on the CPU, and on a GPU, where they copy pixels, as many as a session takes.
+    /// Threads; by default one with `--device cpu`, otherwise as many as a session takes (on a GPU they copy pixels).
     #[arg(long)]
     threads: Option<usize>,
     /// Device: auto, cpu, cuda, cuda:N.

@@ -1,13 +1,16 @@
 //! Threads for the work of one device on the host, and copies that they share.
 
+use std::collections::TryReserveError;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc;
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use super::pages::prefer_large;
 use crate::device::Piece;
-use crate::error::Error;
+use crate::error::{DeviceError, Error};
 
 /// More threads than any machine has processors: what is asked for beyond is a mistake, and would exhaust the system.
 const MOST_THREADS: usize = 4096;
@@ -52,7 +55,35 @@ impl Workers {
         }
     }
 
-    /// Copies bytes.
+    /// A vector of the same values.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub fn copied<T: Copy + Send + Sync>(&self, from: &[T]) -> Result<Vec<T>, DeviceError> {
+        let (n, bytes) = (from.len(), size_of_val(from));
+        let mut to: Vec<T> = Vec::new();
+        let lacking = |e: TryReserveError| DeviceError::OutOfMemory { bytes, detail: e.to_string() };
+        to.try_reserve_exact(n).map_err(lacking)?;
+        prefer_large(to.as_ptr().cast(), bytes);
+        let copy = |(to, from): (&mut [MaybeUninit<T>], &[T])| {
+            to.iter_mut().zip(from).for_each(|(t, f)| {
+                t.write(*f);
+            });
+        };
+        let room = &mut to.spare_capacity_mut()[..n];
+        if self.threads() > 1 && bytes >= 2 * SHARE {
+            // The threads that copy also meet the page faults.
+            let share = (n / self.threads()).max(SHARE / size_of::<T>().max(1));
+            self.run(|| room.par_chunks_mut(share).zip(from.par_chunks(share)).for_each(copy));
+        } else {
+            copy((room, from));
+        }
+        // SAFETY: the first `n` elements have just been written: both slices have `n`, and chunks of equal size.
+        unsafe { to.set_len(n) };
+        Ok(to)
+    }
+
+    /// Copies bytes. What other threads have these workers do comes first.
     ///
     /// # Panics
     /// If there are not as many in both.
@@ -79,6 +110,9 @@ impl Workers {
 }
 
 fn copy_rows(from: &[u8], to: &mut [u8], piece: Piece) {
+    if piece.bytes == 0 {
+        return; // wherever it lies
+    }
     piece.runs().for_each(|(a, b, bytes)| to[b..b + bytes].copy_from_slice(&from[a..a + bytes]));
 }
 
@@ -143,7 +177,8 @@ mod tests {
     use super::*;
 
     fn sequential(from: &[u8], to: &mut [u8], pieces: &[Piece]) {
-        pieces.iter().flat_map(|p| p.runs()).for_each(|(a, b, n)| to[b..b + n].copy_from_slice(&from[a..a + n]));
+        let runs = pieces.iter().flat_map(|p| p.runs()).filter(|(.., n)| *n > 0);
+        runs.for_each(|(a, b, n)| to[b..b + n].copy_from_slice(&from[a..a + n]));
     }
 
     #[test]
@@ -156,7 +191,7 @@ mod tests {
             &[strided(0, 5, 900, 1000), strided(300, 2_000_005, 1200, 400)],
             &[strided(0, 0, 900, 1000), strided(0, 1000, 900, 1000)], // interlaced
             &[Piece { from: 0, to: 0, bytes: 1000, rows: 2000, from_stride: 1000, to_stride: 1000 }],
-            &[Piece::run(0, 0, 0), Piece { rows: 0, ..Piece::run(0, 0, 9) }],
+            &[Piece::run(0, 9_000_000, 0), Piece { rows: 0, ..Piece::run(0, 0, 9) }],
         ];
         for pieces in copies {
             let mut want = vec![0xaa; 3_100_000];
@@ -165,6 +200,16 @@ mod tests {
                 let mut got = vec![0xaa; 3_100_000];
                 Workers::new(Some(threads)).unwrap().copy_pieces(&from, &mut got, pieces);
                 assert!(got == want, "{threads} threads, {pieces:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_vector_is_copied_by_any_number_of_threads() {
+        for n in [0, 1, 1000, 700_001] {
+            let from: Vec<u16> = (0..n).map(|i| i as u16).collect();
+            for threads in [1, 2, 5] {
+                assert!(Workers::new(Some(threads)).unwrap().copied(&from).unwrap() == from, "{n}, {threads} threads");
             }
         }
     }

@@ -146,7 +146,7 @@ pub(super) fn source<T: Pixel>(
     site: Site,
 ) -> Result<Image<T>> {
     check_shape::<T>(op, shape, site)?;
-    let mut pixels = session.memory(shape.len() * size_of::<T>()).map_err(|source| {
+    let mut pixels = session.room(shape.len() * size_of::<T>()).map_err(|source| {
         let error = Error::Device { op: format!("{op} (at {site})"), device: session.device_name(), source };
         // Other ranks may have had the memory, and would wait for this one.
         if session.ranks() > 1 {

@@ -3,13 +3,10 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use bytemuck::allocation::zeroed_vec;
-use bytemuck::cast_slice_mut;
 use ndarray::{Array2, Array3, ArrayView3};
 
 use super::Image;
 use crate::buffer::HostBuffer;
-use crate::cpu::pages::prefer_large;
 use crate::dtype::Pixel;
 use crate::error::{Error, Result};
 use crate::forecast::Forecast;
@@ -22,14 +19,11 @@ impl<T: Pixel> Image<T> {
     /// All pixels, channels one after the other, each in row-major order.
     ///
     /// # Errors
-    /// If the program up to here fails on its device or between its ranks.
+    /// If the program up to here fails on its device or between its ranks, or there is no memory.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let fetched = fetch(self.handle())?;
-        // Untouched memory: the threads that copy also meet the page faults.
-        let mut pixels: Vec<T> = zeroed_vec(self.shape().len());
-        prefer_large(pixels.as_ptr().cast(), fetched.len());
-        self.session().workers().copy(fetched.bytes(), cast_slice_mut(&mut pixels));
-        Ok(pixels)
+        let copied = self.session().workers().copied(fetched.as_slice());
+        copied.map_err(|source| Error::Device { op: "to_vec".into(), device: "the host".into(), source })
     }
 
     /// The pixels of an image of one channel, of shape `(height, width)`.

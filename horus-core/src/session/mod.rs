@@ -169,8 +169,13 @@ impl Session {
     }
 
     /// Host memory for pixels that the program gives, with unspecified contents.
-    pub(crate) fn memory(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
-        self.0.pool.try_given(bytes)
+    pub(crate) fn room(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
+        if self.0.device.memory() == MemoryKind::Unified
+            && let Memory::Host(room) = self.0.device.allocate(bytes)?
+        {
+            return Ok(room); // where results can take it over
+        }
+        self.0.pool.try_uncounted(bytes)
     }
 
     /// How much of the machinery is used.

@@ -111,7 +111,7 @@ impl CudaDevice {
     }
 
     /// Opens the GPU of this number. At most `threads` threads of the host copy pixels for it (by default one per
-    /// logical processor, and never more than reach the speed of the bus).
+    /// logical processor), and never more than 16.
     ///
     /// # Errors
     /// [`Error::Config`] without a driver, without NVRTC, without such a GPU, if it cannot be used, and for no threads.
