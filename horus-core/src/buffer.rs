@@ -36,13 +36,6 @@ fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
     Ok(block)
 }
 
-/// Bytes of a message.
-pub(crate) fn zeroed_bytes(bytes: usize) -> Vec<u8> {
-    let memory = vec![0; bytes];
-    prefer_large(memory.as_ptr(), bytes);
-    memory
-}
-
 /// Keeps freed buffers for reuse, so that a fresh image costs no page faults.
 #[derive(Debug)]
 pub struct Pool {

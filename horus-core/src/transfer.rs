@@ -6,13 +6,16 @@
 
 use std::sync::Arc;
 
-use crate::buffer::{HostBuffer, Pool, zeroed_bytes};
+use crate::buffer::{HostBuffer, Pool};
 use crate::comm::{Begun, Communicator, Parcel};
 use crate::cpu::workers::Workers;
 use crate::device::{Device, Geometry, Memory};
 use crate::error::DeviceError;
 use crate::movement::{Load, Movement};
 use crate::runs::{Route, Runs, between, in_turn, routes, together, total, unpacked};
+
+/// Who copies on the host, and where messages have their memory.
+pub type Host<'a> = (&'a Workers, &'a Arc<Pool>);
 
 /// Where a rank has its pixels.
 #[derive(Clone, Copy)]
@@ -53,9 +56,11 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Copies runs one after the other.
-    fn pack(self, workers: &Workers, runs: &[Runs], message: &mut [u8]) -> Result<(), DeviceError> {
-        self.copy(workers, runs, &in_turn(runs, 0), message)
+    /// A message of runs, one after the other.
+    fn packed(self, (workers, pool): Host<'_>, runs: &[Runs]) -> Result<HostBuffer, DeviceError> {
+        let mut message = pool.try_uncounted(total(runs))?;
+        self.copy(workers, runs, &in_turn(runs, 0), message.bytes_mut())?;
+        Ok(message)
     }
 }
 
@@ -95,12 +100,13 @@ impl Target<'_> {
 /// When communication fails, or the device.
 pub fn redistribute(
     comm: &dyn Communicator,
-    (workers, pool): (&Workers, &Arc<Pool>),
+    host: Host<'_>,
     movement: &Movement,
     source: (Source<'_>, Geometry),
     target: (&mut [u8], Geometry),
 ) -> Result<Load, DeviceError> {
     let ((source, given), (target, wanted)) = (source, target);
+    let (workers, pool) = host;
     let (mut sends, mut in_place, mut scattered) = (Vec::new(), Vec::new(), Vec::new());
     for Route { rank, out, into } in routes(movement, comm.rank(), given, wanted) {
         if rank == comm.rank() {
@@ -108,7 +114,7 @@ pub fn redistribute(
             continue;
         }
         if !out.is_empty() {
-            sends.push((rank, Outgoing::of(source, workers, pool, &out)?));
+            sends.push((rank, Outgoing::of(source, host, &out)?));
         }
         match together(&into) {
             Some(at) => in_place.push((at, total(&into), rank)),
@@ -135,14 +141,10 @@ enum Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    fn of(source: Source<'a>, workers: &Workers, pool: &Arc<Pool>, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
+    fn of(source: Source<'a>, host: Host<'_>, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
         match (source, together(runs)) {
             (Source::Host(bytes), Some(at)) => Ok(Outgoing::InPlace(&bytes[at..at + total(runs)])),
-            _ => {
-                let mut message = pool.try_uncounted(total(runs))?;
-                source.pack(workers, runs, message.bytes_mut())?;
-                Ok(Outgoing::Packed(message))
-            }
+            _ => source.packed(host, runs).map(Outgoing::Packed),
         }
     }
 
@@ -185,7 +187,7 @@ pub struct Arriving<'a> {
 /// When communication fails, or the device.
 pub fn order<'a>(
     comm: &'a dyn Communicator,
-    workers: &Workers,
+    host: Host<'_>,
     movement: &Movement,
     source: Source<'_>,
     geometry: Geometry,
@@ -194,12 +196,11 @@ pub fn order<'a>(
     let (mut own, mut targets) = (None, Vec::with_capacity(comm.size()));
     for Route { rank, out, into } in routes(movement, comm.rank(), geometry, geometry) {
         if !out.is_empty() {
-            let mut message = zeroed_bytes(total(&out));
-            source.pack(workers, &out, &mut message)?;
+            let message = source.packed(host, &out)?;
             if rank == comm.rank() { own = Some((rank, message)) } else { outgoing.push((rank, message)) }
         }
         if !into.is_empty() && rank != comm.rank() {
-            incoming.push((rank, zeroed_bytes(total(&into))));
+            incoming.push((rank, host.1.try_uncounted(total(&into))?));
         }
         targets.push(into);
     }
@@ -214,7 +215,7 @@ impl Arriving<'_> {
     /// When communication fails, or the device.
     pub fn finish(self, workers: &Workers, mut target: Target<'_>) -> Result<Load, DeviceError> {
         for (rank, message) in self.begun.finish()?.into_iter().chain(self.own) {
-            target.unpack(workers, &message, &self.into[rank])?;
+            target.unpack(workers, message.bytes(), &self.into[rank])?;
         }
         Ok(self.sent)
     }
@@ -299,10 +300,10 @@ mod tests {
                 let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
                 let mut memory = device.allocate(held.len()).unwrap();
                 device.write(&held, &mut memory, 0).unwrap();
-                let workers = device.workers();
+                let (workers, pool) = (device.workers(), Pool::new(1000));
                 let (first, second) = (Source::Host(&held), Source::Device(&device, &memory));
-                let first = order(&comm, workers, &m, first, geometry).unwrap();
-                let second = order(&comm, workers, &m, second, geometry).unwrap();
+                let first = order(&comm, (workers, &pool), &m, first, geometry).unwrap();
+                let second = order(&comm, (workers, &pool), &m, second, geometry).unwrap();
                 first.finish(workers, Target::Host(&mut held)).unwrap();
                 second.finish(workers, Target::Device(&device, &mut memory)).unwrap();
                 let want = pixels(geometry, |_, _| true);

@@ -191,12 +191,14 @@ impl Exchange {
         let mut exchange = Exchange { requests: Requests::new(world), sends, receives };
         let Exchange { requests, sends, receives } = &mut exchange;
         for (from, buffer) in receives {
+            let buffer = buffer.bytes_mut();
             // SAFETY: nobody looks at the buffer, and it stays where it is, until the requests are complete: `finish`
             // waits for them, and `drop` gives the buffers away if it did not.
             let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr(), buffer.len()) };
             buffer.chunks_mut(piece).try_for_each(|p| requests.receive(*from, p))?;
         }
-        for (to, bytes) in sends {
+        for (to, buffer) in sends {
+            let bytes = buffer.bytes();
             // SAFETY: as above; nobody writes to it.
             let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) };
             bytes.chunks(piece).try_for_each(|p| requests.send(*to, p))?;

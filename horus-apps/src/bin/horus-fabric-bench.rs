@@ -9,8 +9,10 @@
 
 use std::panic::Location;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
+use horus::core::buffer::Pool;
 use horus::core::comm::Communicator;
 use horus::core::device::{Device, Exchange, Geometry, Memory, Message};
 use horus::core::direct;
@@ -33,6 +35,8 @@ const WARM_UP: usize = 20;
 struct Bench<'a> {
     comm: &'a dyn Communicator,
     device: CudaDevice,
+    /// For messages through the host.
+    pool: Arc<Pool>,
     graph: Graph<Kernel>,
     partition: Partition,
     halo: Halo,
@@ -86,7 +90,7 @@ impl Bench<'_> {
         let workers = self.device.workers();
         let source = Source::Device(&self.device, memory);
         let movement = self.movement(false);
-        let arriving = transfer::order(self.comm, workers, &movement, source, self.geometry)?;
+        let arriving = transfer::order(self.comm, (workers, &self.pool), &movement, source, self.geometry)?;
         arriving.finish(workers, Target::Device(&self.device, memory))?;
         Ok(())
     }
@@ -138,7 +142,8 @@ fn run(comm: &dyn Communicator) -> Result<()> {
     let strip = partition.strip(me, height);
     let window = strip.grown(rows, rows).clipped(height);
     let geometry = Geometry { shape, dtype: DType::F32, window };
-    let bench = Bench { comm, device, graph, partition, halo: Halo::even(rows), geometry, strip };
+    let pool = Pool::new(1 << 28);
+    let bench = Bench { comm, device, pool, graph, partition, halo: Halo::even(rows), geometry, strip };
     let bytes = rows * columns * 4;
     let show = |name: &str, (one, many): (f64, f64)| {
         if me == 0 {

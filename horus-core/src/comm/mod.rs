@@ -4,6 +4,7 @@ pub mod threads;
 
 use std::fmt;
 
+use crate::buffer::HostBuffer;
 use crate::error::Error;
 
 /// A communication failure, without the context that [`Error::Communication`] adds.
@@ -12,7 +13,7 @@ use crate::error::Error;
 pub struct CommError(pub String);
 
 /// A message, and the rank that it goes to or comes from.
-pub type Parcel = (usize, Vec<u8>);
+pub type Parcel = (usize, HostBuffer);
 
 /// An exchange under way; see [`Communicator::begin`].
 pub trait Begun {
@@ -76,8 +77,8 @@ pub trait Communicator: Send + Sync {
     /// # Errors
     /// When another rank failed or went away.
     fn begin(&self, sends: Vec<Parcel>, mut receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
-        let out: Vec<(usize, &[u8])> = sends.iter().map(|(rank, bytes)| (*rank, &bytes[..])).collect();
-        let mut into: Vec<(usize, &mut [u8])> = receives.iter_mut().map(|(rank, b)| (*rank, &mut b[..])).collect();
+        let out: Vec<(usize, &[u8])> = sends.iter().map(|(rank, b)| (*rank, b.bytes())).collect();
+        let mut into: Vec<(usize, &mut [u8])> = receives.iter_mut().map(|(rank, b)| (*rank, b.bytes_mut())).collect();
         self.exchange(&out, &mut into)?;
         Ok(Box::new(Done(receives)))
     }

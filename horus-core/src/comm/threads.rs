@@ -143,7 +143,7 @@ struct Waiting<'a> {
 impl Begun for Waiting<'_> {
     fn finish(mut self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
         for ((from, buffer), number) in self.receives.iter_mut().zip(&self.numbers) {
-            self.comm.fill(*from, *number, buffer)?;
+            self.comm.fill(*from, *number, buffer.bytes_mut())?;
         }
         Ok(self.receives)
     }
@@ -164,7 +164,7 @@ impl Communicator for ThreadComm {
     }
 
     fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
-        sends.iter().try_for_each(|(to, bytes)| self.send(*to, bytes))?;
+        sends.iter().try_for_each(|(to, bytes)| self.send(*to, bytes.bytes()))?;
         let numbers = receives.iter().map(|(from, _)| self.ask(*from)).collect();
         Ok(Box::new(Waiting { comm: self, receives, numbers }))
     }
@@ -230,6 +230,7 @@ impl Communicator for ThreadComm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::HostBuffer;
 
     #[test]
     fn every_rank_gets_what_the_others_send() {
@@ -256,13 +257,15 @@ mod tests {
     fn what_was_begun_first_arrives_first_whenever_it_is_finished() {
         ThreadComm::run(3, |c| {
             let others: Vec<usize> = (0..3).filter(|r| *r != c.rank()).collect();
-            let to = |word: u8| others.iter().map(|r| (*r, vec![word + c.rank() as u8])).collect::<Vec<Parcel>>();
+            let word = |word: u8| HostBuffer::from_slice(&[word]);
+            let to = |from: u8| others.iter().map(|r| (*r, word(from + c.rank() as u8))).collect::<Vec<Parcel>>();
+            let words = |parcels: Vec<Parcel>| parcels.iter().map(|(r, b)| (*r, b.bytes()[0])).collect::<Vec<_>>();
             let first = c.begin(to(10), to(0)).unwrap();
             let second = c.begin(to(20), to(0)).unwrap();
             assert_eq!(c.gather(c.rank() as u64).unwrap(), [0, 1, 2]);
-            let from = |word: u8| others.iter().map(|r| (*r, vec![word + *r as u8])).collect::<Vec<Parcel>>();
-            assert_eq!(second.finish().unwrap(), from(20));
-            assert_eq!(first.finish().unwrap(), from(10));
+            let from = |word: u8| others.iter().map(|r| (*r, word + *r as u8)).collect::<Vec<_>>();
+            assert_eq!(words(second.finish().unwrap()), from(20));
+            assert_eq!(words(first.finish().unwrap()), from(10));
         });
     }
 

@@ -50,9 +50,9 @@ impl Run<'_> {
     }
 
     fn send_by_host(&mut self, n: NodeId, movement: &Movement) -> Result<()> {
-        let (comm, workers) = (self.cx.comm, self.cx.device.workers());
+        let host = (self.cx.device.workers(), self.cx.pool);
         let (source, geometry) = self.source(n)?;
-        let arriving = transfer::order(comm, workers, movement, source, geometry);
+        let arriving = transfer::order(self.cx.comm, host, movement, source, geometry);
         let arriving = arriving.map_err(self.failed(self.label("border exchange", n)))?;
         if cfg!(debug_assertions) {
             self.poison(n, &movement.needs[self.rank()]);

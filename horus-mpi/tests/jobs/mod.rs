@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use horus_core::comm::{Alone, Communicator};
+use horus_core::buffer::HostBuffer;
+use horus_core::comm::{Alone, Communicator, Parcel};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
@@ -61,13 +62,17 @@ pub(crate) fn messages(comm: MpiComm) -> Outcome {
             comm.exchange(&sends, &mut receives).map_err(text)?;
             into.iter().for_each(|(from, b)| assert_eq!(*b, bytes(*from, me, n)));
             // Begun one after the other and finished in the other order, a call of all ranks between.
-            let empty = |n: usize| others().map(|from| (from, vec![0; n])).collect::<Vec<_>>();
-            let filled = |n: usize| others().map(|from| (from, bytes(from, me, n))).collect::<Vec<_>>();
-            let first = comm.begin(out.clone(), empty(n)).map_err(text)?;
-            let second = comm.begin(others().map(|to| (to, bytes(me, to, 2 * n))).collect(), empty(2 * n));
+            let given = |n| others().map(|to| (to, HostBuffer::from_slice(&bytes(me, to, n)))).collect::<Vec<_>>();
+            let empty = |n: usize| others().map(|from| (from, HostBuffer::zeroed(n))).collect::<Vec<_>>();
+            let check = |got: Vec<Parcel>, n: usize| {
+                assert_eq!(got.iter().map(|p| p.0).collect::<Vec<_>>(), others().collect::<Vec<_>>());
+                got.iter().for_each(|(from, b)| assert_eq!(b.bytes(), bytes(*from, me, n)));
+            };
+            let first = comm.begin(given(n), empty(n)).map_err(text)?;
+            let second = comm.begin(given(2 * n), empty(2 * n)).map_err(text)?;
             assert_eq!(comm.gather(me as u64).map_err(text)?.len(), size);
-            assert_eq!(second.and_then(horus_core::comm::Begun::finish).map_err(text)?, filled(2 * n));
-            assert_eq!(first.finish().map_err(text)?, filled(n));
+            check(second.finish().map_err(text)?, 2 * n);
+            check(first.finish().map_err(text)?, n);
             for root in 0..size {
                 let mut word = if me == root { bytes(root, 0, n) } else { vec![1, 2, 3] };
                 comm.broadcast(root, &mut word).map_err(text)?;
