@@ -116,6 +116,7 @@ fn communicates(action: &Action) -> bool {
     !matches!(
         action,
         Action::Upload(_)
+            | Action::UploadStrip { .. }
             | Action::Download(_)
             | Action::Launch { .. }
             | Action::Evict(_)

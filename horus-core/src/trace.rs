@@ -61,7 +61,7 @@ impl Trace {
     pub fn add(&mut self, start: Instant, action: &Action, plan: &Plan) {
         *match action {
             Action::Launch { .. } => &mut self.times.kernels,
-            Action::Upload(_) => &mut self.times.upload,
+            Action::Upload(_) | Action::UploadStrip { .. } => &mut self.times.upload,
             Action::Download(_) => &mut self.times.download,
             Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => &mut self.times.rest,
             _ => &mut self.times.communication,
@@ -69,7 +69,7 @@ impl Trace {
         if self.events.is_some() {
             let category = match action {
                 Action::Launch { .. } => "kernel",
-                Action::Upload(_) | Action::Download(_) => "copy",
+                Action::Upload(_) | Action::UploadStrip { .. } | Action::Download(_) => "copy",
                 Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => "memory",
                 _ => "communication",
             };

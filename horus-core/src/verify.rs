@@ -155,7 +155,8 @@ impl<'a> Check<'a> {
             | Action::Collect(n)
             | Action::Sum(n)
             | Action::Free(n) => Some(n),
-            Action::Scatter { node, .. }
+            Action::UploadStrip { node, .. }
+            | Action::Scatter { node, .. }
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. }
@@ -172,6 +173,13 @@ impl<'a> Check<'a> {
             Action::Upload(n) => {
                 let rows = self.host(n)?;
                 self.set(n, Some(rows), Some(rows));
+            }
+            Action::UploadStrip { node, halo } => {
+                let (rows, whole) = (self.host(node)?, Window::whole(self.height(node)));
+                if self.on_root[node.0] || !rows.covers(whole) {
+                    return Err(format!("{node} is not whole on every host"));
+                }
+                self.set(node, None, Some(self.grown(self.height(node), halo)));
             }
             Action::Download(n) => {
                 let rows = self.device(n)?;

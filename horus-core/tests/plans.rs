@@ -145,10 +145,21 @@ fn make_direct(graph: Graph<Op>, ranks: usize, capacity: Option<usize>) -> Plan 
     make_for(graph, Setting { partition, unified: false, direct: true, overlap: false, mode: Mode::Fused, capacity })
 }
 
+/// The same for images that every rank gave.
+fn make_given(graph: Graph<Op>, ranks: usize, capacity: Option<usize>) -> Plan {
+    let partition = Partition::equal(ranks);
+    let setting = Setting { partition, unified: false, direct: true, overlap: false, mode: Mode::Fused, capacity };
+    make_of(graph, setting, Placement::Replicated)
+}
+
 fn make_for(graph: Graph<Op>, setting: Setting) -> Plan {
-    let (ranks, unified, mode) = (setting.partition.ranks(), setting.unified, setting.mode);
+    let placement = if setting.partition.ranks() == 1 { Placement::Replicated } else { Placement::Root };
+    make_of(graph, setting, placement)
+}
+
+fn make_of(graph: Graph<Op>, setting: Setting, placement: Placement) -> Plan {
+    let (unified, mode) = (setting.unified, setting.mode);
     let residency = if unified { Residency::Both } else { Residency::Host };
-    let placement = if ranks == 1 { Placement::Replicated } else { Placement::Root };
     let mut wants = vec![Want::Root];
     wants.resize(graph.roots.len(), Want::Keep);
     let kernels = optimize(graph, mode == Mode::Fused, &mut |_, _| ());
@@ -455,6 +466,43 @@ fn detectors_on_connected_devices_upload_once_and_download_once() {
             assert_eq!(staged.count(), 0, "{plan}");
         }
     }
+}
+
+#[test]
+fn of_an_image_that_every_rank_gave_each_device_gets_its_strip_and_nothing_is_sent() {
+    let plan = make_given(filter_loop(2), 4, None);
+    assert_eq!(steps(&plan)[0], "upload each strip of %0 200x50 f32, and 2 rows around it", "{plan}");
+    let c = plan.counts();
+    assert_eq!((c.uploads, c.scatters, c.exchanges), (1, 0, 1), "borders of the first result alone: {plan}");
+    assert_eq!(forecast(&plan, Link::default()).steps.len(), 2, "an exchange and a gather: {plan}");
+    // One rank has no strips, and of an image of fewer rows than ranks not each has one.
+    for ranks in [1, 201] {
+        assert!(steps(&make_given(filter_loop(2), ranks, None))[0].starts_with("upload %0"), "{ranks} ranks");
+    }
+    let mut wrong = make_given(filter_loop(2), 4, None);
+    wrong.initial[0] = wrong.initial[0].map(|s| State { placement: Placement::Root, ..s });
+    assert!(verify(&wrong).unwrap_err().to_string().contains("not whole on every host"));
+}
+
+#[test]
+fn a_large_image_that_is_turned_goes_up_in_strips_and_from_device_to_device_a_small_one_whole() {
+    let turned = |size: usize| {
+        let mut p = Recorder::new(size, size);
+        let a = p.source(DType::F32);
+        let turned: Vec<NodeId> = [30.0, 60.0, 90.0, 120.0].map(|theta| p.rotate(a, theta)).to_vec();
+        p.graph.roots = turned;
+        p.graph
+    };
+    for (size, strips) in [(2048, true), (64, false)] {
+        let plan = make_given(turned(size), 4, None);
+        let steps = steps(&plan);
+        assert_eq!(steps[0].contains("each strip"), strips, "{plan}");
+        let sent = steps.iter().any(|s| s.starts_with("replicate") && s.ends_with("from device to device"));
+        assert_eq!((plan.counts().uploads, sent), (1, strips), "{plan}");
+    }
+    // Without room for the whole beside the strip, the whole is uploaded in its place.
+    let tight = make_given(turned(2048), 4, Some(2048 * 2048 * 9 / 2));
+    assert!(steps(&tight)[0].starts_with("upload %0"), "{tight}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::direct::{self, Arriving};
 use crate::error::{DeviceError, Error, Result};
 use crate::graph::NodeId;
-use crate::movement::{BLOCK, Load, Movement, Need, RowSize, movement, rows_of, with_room};
+use crate::movement::{BLOCK, Load, Movement, Need, RowSize, movement, needs_of, rows_of, with_room};
 use crate::plan::{Action, Plan, Rows, Temp};
 use crate::runs::runs;
 use crate::shape::Window;
@@ -130,6 +130,7 @@ impl Run<'_> {
     fn step(&mut self, action: Action) -> Result<()> {
         match action {
             Action::Upload(n) => self.upload(n),
+            Action::UploadStrip { node, halo } => self.upload_strip(node, halo),
             Action::Download(n) => self.download(n),
             Action::Evict(n) => {
                 if let Some(image) = &mut self.images[n.0] {
@@ -216,6 +217,26 @@ impl Run<'_> {
         };
         device.write(host.bytes(), &mut memory, 0).map_err(failed)?;
         image.device = Some(memory);
+        Ok(())
+    }
+
+    fn upload_strip(&mut self, n: NodeId, halo: Halo) -> Result<()> {
+        let label = self.label("upload", n);
+        let (source, given) = self.source(n)?;
+        let Source::Host(pixels) = source else { return Err(missing(n)) };
+        let Geometry { shape, dtype, .. } = given;
+        let window = with_room(self.strip(self.rank(), shape.height), halo, shape.height);
+        let geometry = Geometry { window, ..given };
+        let needs = needs_of(window, shape.height, shape.width);
+        let size = RowSize { width: shape.width, pixel: dtype.size(), channels: shape.channels };
+        let (from, to) = (runs(&needs, size, given, |n| n.rows.start), runs(&needs, size, geometry, |n| n.at));
+        let mut memory = self.allocate(&label, geometry.bytes())?;
+        for (from, to) in from.iter().zip(&to) {
+            let rows = &pixels[from.at..from.at + from.total()];
+            self.cx.device.write(rows, &mut memory, to.at).map_err(self.failed(&*label))?;
+        }
+        let state = State { residency: Residency::Device, placement: Placement::Strips(halo) };
+        self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(memory) });
         Ok(())
     }
 

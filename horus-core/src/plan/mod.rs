@@ -115,6 +115,14 @@ impl Rows {
 pub enum Action {
     /// Copy the host's buffer to the device.
     Upload(NodeId),
+    /// Copy this rank's strip, and rows around it, of an image that every host has whole to the device; the host's buffer
+    /// goes.
+    UploadStrip {
+        /// The image.
+        node: NodeId,
+        /// Rows around the strip.
+        halo: Halo,
+    },
     /// Copy the device's buffer to the host.
     Download(NodeId),
     /// Send each rank its strip of an image that rank 0 has; `room` rows of halo are reserved around it.
@@ -266,7 +274,7 @@ impl Plan {
         let mut c = Counts::default();
         for s in &self.steps {
             match s.action {
-                Action::Upload(_) => c.uploads += 1,
+                Action::Upload(_) | Action::UploadStrip { .. } => c.uploads += 1,
                 Action::Download(_) => c.downloads += 1,
                 Action::Launch { part, .. } => c.launches += usize::from(!matches!(part, Part::Edges(_))),
                 Action::Scatter { .. } => c.scatters += 1,
@@ -294,6 +302,10 @@ impl Plan {
         let way = |direct| if direct { ", from device to device" } else { "" };
         match *action {
             Action::Upload(n) => format!("upload     {}", what(n)),
+            Action::UploadStrip { node, halo } if halo.is_none() => format!("upload     each strip of {}", what(node)),
+            Action::UploadStrip { node, halo } => {
+                format!("upload     each strip of {}, and {halo} rows around it", what(node))
+            }
             Action::Download(n) => format!("download   {}", what(n)),
             Action::Scatter { node, direct, .. } => format!("scatter    {}{}", what(node), way(direct)),
             Action::Replicate { node, direct } => format!("replicate  {}{}", what(node), way(direct)),

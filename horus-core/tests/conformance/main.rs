@@ -55,6 +55,7 @@ impl Place {
             Place { ranks: 3, mode: Mode::Fused, separate: true, direct: false, overlap: false, from_root: true },
             Place { ranks: 2, mode: Mode::Naive, separate: false, direct: false, overlap: false, from_root: true },
             Place { ranks: 4, mode: Mode::Fused, separate: true, direct: true, overlap: true, from_root: true },
+            Place { ranks: 3, mode: Mode::Lazy, separate: true, direct: true, overlap: false, from_root: false },
             Place { ranks: 5, mode: Mode::Lazy, separate: false, direct: false, overlap: true, from_root: false },
         ]
     }
