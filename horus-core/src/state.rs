@@ -143,7 +143,7 @@ pub enum Event {
     Downloaded,
     /// Communication left the host copy in a new placement.
     Placed(Placement),
-    /// Communication between devices left the device copy in a new placement.
+    /// Communication between devices, or an upload of strips, left the device copy alone, in a new placement.
     PlacedOnDevice(Placement),
     /// Communication brought border rows, on whichever side the image was valid.
     Exchanged(Halo),

@@ -14,6 +14,7 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::forecast::forecast;
 use horus_core::graph::{NodeId, Op};
 use horus_core::movement::{Link, Load};
+use horus_core::ops::geometric::Flip;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::partition::Partition;
@@ -309,6 +310,42 @@ fn messages_under_way_take_room_on_the_device() {
         assert!(results.iter().all(|images| *images == want), "{capacity} bytes\n{parts}");
     }
     assert_eq!(seen, [true; 3], "too little, enough for some exchanges beside launches, enough for all");
+}
+
+#[test]
+fn images_that_every_rank_gave_have_the_room_that_was_planned() {
+    // Read beyond the strips, around the image and across it.
+    let mut p = Program::default();
+    let shape = Shape::new(3000, 16, 3);
+    let (a, small) = (p.source(image(shape, DType::F32, 3)), p.source(image(shape, DType::F32, 4)));
+    let filtered = p.like(Op::Correlate(Filter::dense(5, 3, taps(15)), Border::Wrap), a);
+    let again = p.like(Op::Correlate(Filter::column(taps(4)), Border::Wrap), filtered);
+    let turned = p.like(Op::Flip(Flip::Vertical), a);
+    let sum = p.pixel(PixelOp::Add, &[again, turned]);
+    let other = p.like(Op::Correlate(Filter::column(taps(7)), Border::Reflect), small);
+    let p = p.wanted(&[sum, other]);
+    let (want, bytes) = (reference(&p), 3000 * 16 * 3 * 4);
+    let mut seen = [0; 3];
+    for (weights, capacity) in
+        (1..=40).flat_map(|i| [(&[1.0, 1.0][..], bytes * i / 6), (&[1.0, 0.0, 2.0], bytes * i / 6)])
+    {
+        let ranks = weights.len();
+        let place = Place { from_root: false, ..place(ranks, (true, true), false) };
+        let plan = planned_within(&p, place, Partition::weighted(weights).unwrap(), Some(capacity));
+        verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+        let strips = plan.steps.iter().filter(|s| matches!(s.action, Action::UploadStrip { .. })).count();
+        seen[strips] += 1;
+        if !plan.fits {
+            continue;
+        }
+        let results = ThreadComm::run(ranks, |comm| {
+            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), capacity).with_fabric();
+            connect(place, &comm, &device);
+            carry_out(&p, &plan, &comm, &device).0
+        });
+        assert!(results.iter().all(|images| *images == want), "{capacity} bytes, {weights:?}\n{plan}");
+    }
+    assert!(seen[0] == 0 && seen[1..].iter().all(|n| *n > 0), "one that is read around strips, or both: {seen:?}");
 }
 
 #[test]

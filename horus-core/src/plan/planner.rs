@@ -328,8 +328,8 @@ impl<'a> Planner<'a> {
         source || (!matches!(node.op, Kernel::Histogram { .. }) && node.inputs.iter().enumerate().all(here))
     }
 
-    /// Takes an image away from rank 0 alone, and gives it to all if that is cheaper than what the remaining launches
-    /// that read it out of their strip would fetch.
+    /// Takes an image away from rank 0 alone, or of one that every host has brings the strips to the devices; and gives it
+    /// to all if that is cheaper than what the remaining launches that read it out of their strip would fetch.
     fn spread(&mut self, source: NodeId, reader: NodeId) {
         if self.state(source).placement == Placement::Replicated && !self.upload_strips(source, reader) {
             return;
@@ -360,21 +360,25 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Uploads of an image that every host has only the strips, and the rows that filters ask for around them, where that
-    /// takes less time than the whole image, and than what devices then send each other. Whether it did.
+    /// Uploads of an image that every host has only the strips, and rows around them, where that takes less time than the
+    /// whole image, and than what devices then send each other. Whether it did. The host's copy goes then: what wants it
+    /// back gathers it.
     fn upload_strips(&mut self, source: NodeId, reader: NodeId) -> bool {
         let residency = self.state(source).residency;
         let divisible = self.graph.node(source).shape.height >= self.ranks;
-        if !self.setting.direct || residency.device() || !residency.host() || !divisible {
+        // Every rank computes a single pixel, for which it needs all that it reads.
+        let for_all = self.consumers[source.0].iter().any(|c| self.graph.node(*c).shape.area() == 1);
+        if !self.setting.direct || residency.device() || !residency.host() || !divisible || for_all {
             return false;
         }
-        let halo = self.asked[source.0];
+        let halo = self.read_around(source, reader);
         let (whole, strip) = (self.bytes_as(source, Rows::All), self.bytes_as(source, Rows::Strip(halo)));
         let saved = whole.saturating_sub(strip) as f64 / BUS;
         let (elsewhere, in_strips) = self.readers(source, reader);
         let sent = match elsewhere.len() {
             0 => 0.0,
-            _ if !self.fits_beside(source, strip, reader) => return false,
+            // What is fetched or given to all then, and its messages, are no larger than the image, either of them.
+            _ if !self.fits_beside(source, strip + whole, reader) => return false,
             _ => self.choose(source, &elsewhere, false, in_strips).seconds,
         };
         if saved <= sent {
@@ -385,6 +389,19 @@ impl<'a> Planner<'a> {
         self.step(Action::UploadStrip { node: source, halo }, why);
         self.event(source, Event::PlacedOnDevice(Placement::Strips(halo)));
         true
+    }
+
+    /// How far around the strips `source` is read from `reader` on, if results are computed on all rows that filters ask
+    /// for around theirs instead of exchanging them.
+    fn read_around(&self, source: NodeId, reader: NodeId) -> Halo {
+        let later = self.consumers[source.0].iter().filter(|c| **c >= reader);
+        let halos = later.flat_map(|&consumer| {
+            let (node, asked) = (self.graph.node(consumer), self.asked[consumer.0]);
+            let own = node.inputs.iter().enumerate().filter(move |(_, s)| **s == source);
+            let own = own.filter_map(|(i, _)| needed(node.op.access(i)));
+            own.map(move |own| Halo { up: own.up + asked.up, down: own.down + asked.down, ..own })
+        });
+        halos.fold(self.asked[source.0], Halo::max)
     }
 
     fn scatter(&mut self, source: NodeId, reader: NodeId) {
