@@ -8,6 +8,7 @@ mod footprints;
 mod memory;
 mod part;
 mod planner;
+mod spread;
 
 pub use part::Part;
 pub use planner::plan;
