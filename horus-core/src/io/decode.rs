@@ -123,8 +123,13 @@ fn planes<T: Pixel>(pixels: &[T], height: usize, width: usize, channels: usize) 
         return Err(format!("{} samples for {shape} pixels", pixels.len()));
     }
     let mut buffer = HostBuffer::try_zeroed(size_of_val(pixels)).map_err(|e| e.to_string())?;
-    for (c, plane) in buffer.as_mut_slice::<T>().chunks_exact_mut(shape.area()).enumerate() {
-        plane.iter_mut().zip(pixels[c..].iter().step_by(channels)).for_each(|(to, from)| *to = *from);
+    let planes = buffer.as_mut_slice::<T>();
+    if channels == 1 {
+        planes.copy_from_slice(pixels);
+    } else {
+        for (c, plane) in planes.chunks_exact_mut(shape.area()).enumerate() {
+            plane.iter_mut().zip(pixels.chunks_exact(channels)).for_each(|(to, pixel)| *to = pixel[c]);
+        }
     }
     Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
 }
