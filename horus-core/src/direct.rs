@@ -147,36 +147,10 @@ mod tests {
     use super::*;
     use crate::comm::threads::ThreadComm;
     use crate::cpu::device::CpuDevice;
-    use crate::dtype::DType;
-    use crate::movement::{Need, RowSize, needs_around, needs_of};
-    use crate::partition::Partition;
-    use crate::shape::{Shape, Window};
+    use crate::movement::{Need, needs_around, needs_of};
+    use crate::runs::testing::{HEIGHT, WIDTH, geometry, movement, pixels, strips};
+    use crate::shape::Window;
     use crate::simulate::Simulated;
-
-    const HEIGHT: usize = 12;
-    const WIDTH: usize = 5;
-
-    /// One byte per pixel that tells where it is from.
-    fn pixel(c: usize, y: isize, x: usize) -> u8 {
-        (100 * c + WIDTH * y.rem_euclid(12).cast_unsigned() + x) as u8
-    }
-
-    fn held(geometry: Geometry, strip: Window) -> Vec<u8> {
-        let Geometry { shape, window, .. } = geometry;
-        let mut bytes = vec![0xaa; geometry.bytes()];
-        for c in 0..shape.channels {
-            for y in window.start..window.end {
-                let row = geometry.row(c, y);
-                let inside = strip.contains(y);
-                (0..WIDTH).filter(|_| inside).for_each(|x| bytes[row + x] = pixel(c, y, x));
-            }
-        }
-        bytes
-    }
-
-    fn geometry(channels: usize, window: Window) -> Geometry {
-        Geometry { shape: Shape::new(HEIGHT, WIDTH, channels), dtype: DType::U8, window }
-    }
 
     fn connected(comm: &ThreadComm) -> (Simulated<CpuDevice>, crate::simulate::LogHandle) {
         let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
@@ -186,28 +160,24 @@ mod tests {
         (device, log)
     }
 
-    fn movement(ranks: usize, channels: usize, needs: impl Fn(usize, Window) -> Vec<Need>) -> Movement {
-        let strips: Vec<Window> = (0..ranks).map(|r| Partition::equal(ranks).strip(r, HEIGHT)).collect();
-        let needs = strips.iter().enumerate().map(|(r, s)| needs(r, *s)).collect();
-        Movement { size: RowSize { width: WIDTH, pixel: 1, channels }, have: strips, needs }
-    }
-
     #[test]
     fn borders_arrive_in_place() {
         for (ranks, channels, depth) in [(2, 1, 2), (3, 3, 1), (5, 2, 7), (4, 1, 14)] {
             ThreadComm::run(ranks, |comm| {
                 let (device, log) = connected(&comm);
-                let m = movement(ranks, channels, |_, s| needs_around(s, s.grown(depth, depth), HEIGHT, WIDTH));
+                let strips = strips(ranks);
+                let around = |r: usize| needs_around(strips[r], strips[r].grown(depth, depth), HEIGHT, WIDTH);
+                let m = movement(&strips, channels, around);
                 let strip = m.have[comm.rank()];
                 let geometry = geometry(channels, strip.grown(depth, depth));
                 let mut memory = device.allocate(geometry.bytes()).unwrap();
-                device.write(&held(geometry, strip), &mut memory, 0).unwrap();
+                device.write(&pixels(geometry, |y, _| strip.contains(y)), &mut memory, 0).unwrap();
                 let before = log.get();
                 redistribute(&device, &comm, &m, None, (&mut memory, geometry)).unwrap();
                 assert_eq!((log.get().reads, log.get().writes), (before.reads, before.writes), "nothing by the host");
                 let mut got = vec![0; geometry.bytes()];
                 device.read(&memory, 0, &mut got).unwrap();
-                assert_eq!(got, held(geometry, geometry.window), "rank {} of {ranks}", comm.rank());
+                assert_eq!(got, pixels(geometry, |_, _| true), "rank {} of {ranks}", comm.rank());
             });
         }
     }
@@ -218,7 +188,7 @@ mod tests {
             ThreadComm::run(ranks, |comm| {
                 let (device, _) = connected(&comm);
                 // Each rank needs columns 1..4 of the whole image turned by its rank.
-                let m = movement(ranks, channels, |r, _| {
+                let m = movement(&strips(ranks), channels, |r| {
                     let whole = needs_of(Window::new(r.cast_signed(), r.cast_signed() + 12), HEIGHT, WIDTH);
                     whole.into_iter().map(|n| Need { left: 1, right: 4, ..n }).collect()
                 });
@@ -226,13 +196,13 @@ mod tests {
                 let (given, wanted) = (geometry(channels, strip), comm.rank().cast_signed());
                 let into = geometry(channels, Window::new(wanted, wanted + 12));
                 let mut source = device.allocate(given.bytes()).unwrap();
-                device.write(&held(given, strip), &mut source, 0).unwrap();
+                device.write(&pixels(given, |y, _| strip.contains(y)), &mut source, 0).unwrap();
                 let mut target = device.allocate(into.bytes()).unwrap();
                 let load = redistribute(&device, &comm, &m, Some((&source, given)), (&mut target, into)).unwrap();
                 assert_eq!(load.messages, ranks - 1, "one per pair of ranks");
                 let mut got = vec![0; into.bytes()];
                 device.read(&target, 0, &mut got).unwrap();
-                let whole = held(into, into.window);
+                let whole = pixels(into, |_, _| true);
                 for (i, (g, w)) in got.iter().zip(&whole).enumerate() {
                     let read = (1..4).contains(&(i % WIDTH));
                     assert_eq!(*g, if read { *w } else { 0xff }, "byte {i} on rank {} of {ranks}", comm.rank());

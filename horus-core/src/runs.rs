@@ -1,7 +1,10 @@
 //! Where the pixels of messages lie: runs of bytes in the blocks of the ranks that send and receive them.
 
+#[cfg(test)]
+pub(crate) mod testing;
+
 use crate::device::{Geometry, Piece};
-use crate::movement::{Movement, Need, RowSize, overlap};
+use crate::movement::{Movement, Need, RowSize, needs_of, overlap};
 
 /// Runs of bytes at equal distances in one block of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +63,7 @@ pub(crate) fn routes(
 }
 
 /// Where the pixels of `needs` lie: row `row(need)` of each need and below.
-pub(crate) fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -> isize) -> Vec<Runs> {
+fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -> isize) -> Vec<Runs> {
     let stride = size.width * size.pixel;
     let of = |need: &Need, c| {
         let at = geometry.row(c, row(need)) * size.pixel + need.left * size.pixel;
@@ -68,6 +71,14 @@ pub(crate) fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl 
     };
     let some = needs.iter().filter(|n| n.area() > 0);
     some.flat_map(|n| (0..size.channels).map(move |c| of(n, c))).collect()
+}
+
+/// Where the rows of `wanted` lie in a block of geometry `given` of the same image, and in their own.
+pub(crate) fn rows(given: Geometry, wanted: Geometry) -> (Vec<Runs>, Vec<Runs>) {
+    let Geometry { shape, dtype, window } = wanted;
+    let size = RowSize { width: shape.width, pixel: dtype.size(), channels: shape.channels };
+    let needs = needs_of(window, shape.height, shape.width);
+    (runs(&needs, size, given, |n| n.rows.start), runs(&needs, size, wanted, |n| n.at))
 }
 
 /// Bytes of all runs.

@@ -226,42 +226,16 @@ mod tests {
     use super::*;
     use crate::comm::threads::ThreadComm;
     use crate::cpu::device::CpuDevice;
-    use crate::dtype::DType;
-    use crate::movement::{Need, RowSize, needs_around, needs_of};
-    use crate::partition::Partition;
-    use crate::shape::{Shape, Window};
+    use crate::movement::{Need, needs_around, needs_of};
+    use crate::runs::testing::{HEIGHT, WIDTH, geometry, movement, pixels, strips};
+    use crate::shape::Window;
     use crate::simulate::Simulated;
-
-    const HEIGHT: usize = 12;
-    const WIDTH: usize = 5;
-
-    fn geometry(channels: usize, window: Window) -> Geometry {
-        Geometry { shape: Shape::new(HEIGHT, WIDTH, channels), dtype: DType::U8, window }
-    }
-
-    /// A byte for each pixel that tells where it is from; 0xff where `known` says no.
-    fn pixels(geometry: Geometry, known: impl Fn(isize, usize) -> bool) -> Vec<u8> {
-        let mut bytes = vec![0xff; geometry.bytes()];
-        for c in 0..geometry.shape.channels {
-            for y in geometry.window.start..geometry.window.end {
-                let row = geometry.row(c, y);
-                let value = |x| (70 * c + WIDTH * y.rem_euclid(12).cast_unsigned() + x) as u8;
-                (0..WIDTH).filter(|x| known(y, *x)).for_each(|x| bytes[row + x] = value(x));
-            }
-        }
-        bytes
-    }
-
-    fn movement(strips: &[Window], channels: usize, needs: impl Fn(usize) -> Vec<Need>) -> Movement {
-        let needs = (0..strips.len()).map(needs).collect();
-        Movement { size: RowSize { width: WIDTH, pixel: 1, channels }, have: strips.to_vec(), needs }
-    }
 
     #[test]
     fn pixels_arrive_from_host_and_device_where_they_are_needed_and_nothing_else_is_touched() {
         for (ranks, channels, left, right) in [(1, 2, 1, 4), (2, 1, 0, WIDTH), (3, 1, 2, 3), (5, 3, 0, 4)] {
             ThreadComm::run(ranks, |comm| {
-                let strips: Vec<Window> = (0..ranks).map(|r| Partition::equal(ranks).strip(r, HEIGHT)).collect();
+                let strips = strips(ranks);
                 // Each rank needs columns of the whole image, which begins at the row of its rank.
                 let m = movement(&strips, channels, |r| {
                     let whole = needs_of(Window::new(r.cast_signed(), r.cast_signed() + 12), HEIGHT, WIDTH);
@@ -291,7 +265,7 @@ mod tests {
     fn borders_arrive_around_the_strip() {
         for (ranks, channels, depth) in [(2, 1, 2), (3, 3, 1), (5, 2, 7), (4, 1, 14)] {
             ThreadComm::run(ranks, |comm| {
-                let strips: Vec<Window> = (0..ranks).map(|r| Partition::equal(ranks).strip(r, HEIGHT)).collect();
+                let strips = strips(ranks);
                 let around = |r: usize| needs_around(strips[r], strips[r].grown(depth, depth), HEIGHT, WIDTH);
                 let m = movement(&strips, channels, around);
                 let strip = strips[comm.rank()];

@@ -13,9 +13,9 @@ use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::direct::{self, Arriving};
 use crate::error::{DeviceError, Error, Result};
 use crate::graph::NodeId;
-use crate::movement::{BLOCK, Load, Movement, Need, RowSize, movement, needs_of, rows_of, with_room};
+use crate::movement::{BLOCK, Load, Movement, movement, rows_of, with_room};
 use crate::plan::{Action, Plan, Rows, Temp};
-use crate::runs::runs;
+use crate::runs::rows;
 use crate::shape::Window;
 use crate::state::{Halo, Placement, Residency, State};
 use crate::trace::Trace;
@@ -224,12 +224,9 @@ impl Run<'_> {
         let label = self.label("upload", n);
         let (source, given) = self.source(n)?;
         let Source::Host(pixels) = source else { return Err(missing(n)) };
-        let Geometry { shape, dtype, .. } = given;
-        let window = with_room(self.strip(self.rank(), shape.height), halo, shape.height);
-        let geometry = Geometry { window, ..given };
-        let needs = needs_of(window, shape.height, shape.width);
-        let size = RowSize { width: shape.width, pixel: dtype.size(), channels: shape.channels };
-        let (from, to) = (runs(&needs, size, given, |n| n.rows.start), runs(&needs, size, geometry, |n| n.at));
+        let height = given.shape.height;
+        let geometry = Geometry { window: with_room(self.strip(self.rank(), height), halo, height), ..given };
+        let (from, to) = rows(given, geometry);
         let mut memory = self.allocate(&label, geometry.bytes())?;
         for (from, to) in from.iter().zip(&to) {
             let rows = &pixels[from.at..from.at + from.total()];
@@ -401,12 +398,8 @@ impl Run<'_> {
     fn local_rows(&self, n: NodeId, geometry: Geometry) -> Result<HostBuffer> {
         let label = self.label("copying rows", n);
         let mut host = self.host_memory(&label, geometry.bytes())?;
-        let rows = geometry.window;
-        let need = [Need { at: rows.start, rows, left: 0, right: geometry.shape.width }];
-        let Geometry { shape, dtype, .. } = geometry;
-        let size = RowSize { width: shape.width, pixel: dtype.size(), channels: shape.channels };
         let (source, given) = self.source(n)?;
-        let (from, to) = (runs(&need, size, given, |n| n.rows.start), runs(&need, size, geometry, |n| n.at));
+        let (from, to) = rows(given, geometry);
         source.copy(self.cx.device.workers(), &from, &to, host.bytes_mut()).map_err(self.failed(label))?;
         Ok(host)
     }
