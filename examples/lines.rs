@@ -4,14 +4,13 @@ use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    let image = AnyImage::open(&session, "assets/vessels.png")?.to_luminance_unit()?;
+    let image = session.open("assets/vessels.png")?.luminance();
     let mut lines = image.zeros_like();
     for theta in [0.0, 45.0, 90.0, 135.0] {
-        let turned = image.rotate(theta)?;
-        let across = turned.gauss_xy(5.0, 2.0, 0, 2)?;
-        let smooth = turned.gauss_xy(5.0, 2.0, 0, 0)?;
-        let contrast = across.absdiv(&smooth, 1e-3)? * 10.0;
-        lines = lines.max(&contrast.rotate(-theta)?)?;
+        let turned = image.rotate_with(theta, Interpolation::Bilinear, Border::Reflect101);
+        let across = turned.gauss_xy(5.0, 2.0, 0, 2);
+        let smooth = turned.gauss_xy(5.0, 2.0, 0, 0);
+        lines = lines.max(across.absdiv(smooth, 1e-3).mul(10.0).rotate(-theta));
     }
     println!("strongest response: {}", lines.max_value().get()?);
     lines.save("lines.png")?;

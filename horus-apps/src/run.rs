@@ -71,10 +71,11 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
         });
         made?.map_err(|e| Error::write(path, e))?;
     }
-    let image = AnyImage::open(&session, &args.input)?.to_luminance_unit()?;
+    let image = AnyImage::open(&session, &args.input)?.to_luminance_unit();
     let read = started.elapsed() - start;
     let params = args.params();
-    let lines = detector(&image, &params).inspect_err(|_| bar.finish())?;
+    let lines = detector(&image, &params);
+    lines.check().inspect_err(|_| bar.finish())?;
     if let Some(ranks) = args.dry_run_ranks {
         let forecast = lines.forecast(ranks.get(), args.link())?;
         if first {

@@ -25,8 +25,8 @@ fn detect(detector: Detector, mode: Mode, separate: bool, comm: Arc<dyn Communic
     let cpu = CpuDevice::new(Some(1)).unwrap();
     let device: Box<dyn Device> = if separate { Box::new(Simulated::new(cpu, 1 << 30)) } else { Box::new(cpu) };
     let session = CoreSession::on(device).communicator(comm).mode(mode).compare_naive(true).build().unwrap();
-    let image = AnyImage::open(&session, picture()).unwrap().to_luminance_unit().unwrap();
-    let lines = detector(&image, &params()).unwrap();
+    let image = AnyImage::open(&session, picture()).unwrap().to_luminance_unit();
+    let lines = detector(&image, &params());
     let pixels = lines.to_vec().unwrap().into_iter().map(f32::to_bits).collect();
     (pixels, session.stats())
 }
@@ -71,8 +71,8 @@ fn conv_rot_holds_fewer_than_eight_images() {
     let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
     let log = device.log();
     let session = CoreSession::on(Box::new(device)).build().unwrap();
-    let image = Image::worms(&session, height, width).unwrap();
-    let lines = convrot(&image, &Params { theta_step: 30.0, sigma_u: vec![1.0], sigma_v: vec![1.0] }).unwrap();
+    let image = Image::worms(&session, height, width);
+    let lines = convrot(&image, &Params { theta_step: 30.0, sigma_u: vec![1.0], sigma_v: vec![1.0] });
     session.evaluate().unwrap();
     drop((image, lines));
     let images = log.get().peak as f64 / (height * width * 4) as f64;
@@ -87,10 +87,10 @@ fn a_long_loop_runs_in_bounded_memory() {
     let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
     let log = device.log();
     let session = CoreSession::on(Box::new(device)).flush_limits(200, 10 * bytes).build().unwrap();
-    let mut result = Image::<f32>::zeros(&session, height, width).unwrap();
+    let mut result = Image::<f32>::zeros(&session, height, width);
     for i in 0..1000 {
-        let next = Image::from_fn(&session, height, width, |y, x| ((y * x + i) % 97) as f32).unwrap();
-        result = result.max(&next).unwrap();
+        let next = Image::from_fn(&session, height, width, |y, x| ((y * x + i) % 97) as f32);
+        result = result.max(&next);
     }
     assert_eq!(result.pixel(0, 0).unwrap(), 96.0);
     assert!(session.stats().evaluations > 10);
@@ -104,21 +104,21 @@ fn an_image_set_larger_than_the_device_spills_and_goes_on() {
     let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 6 * bytes);
     let log = device.log();
     let session = CoreSession::on(Box::new(device)).build().unwrap();
-    let image = Image::worms(&session, height, width).unwrap();
-    let turned: Vec<_> = (0..12).map(|i| image.rotate(f64::from(i) * 7.0).unwrap()).collect();
+    let image = Image::worms(&session, height, width);
+    let turned: Vec<_> = (0..12).map(|i| image.rotate(f64::from(i) * 7.0)).collect();
     session.evaluate().unwrap();
     let mut total = image.zeros_like();
     for t in &turned {
-        total = (&total + t).unwrap();
+        total = (&total + t);
     }
     let got = total.to_vec().unwrap();
     assert!(log.get().peak <= 6 * bytes);
 
     let roomy = CoreSession::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
-    let image = Image::worms(&roomy, height, width).unwrap();
+    let image = Image::worms(&roomy, height, width);
     let mut total = image.zeros_like();
     for i in 0..12 {
-        total = (&total + image.rotate(f64::from(i) * 7.0).unwrap()).unwrap();
+        total += image.rotate(f64::from(i) * 7.0);
     }
     assert_eq!(got, total.to_vec().unwrap());
 }
@@ -133,8 +133,8 @@ fn detectors_run_within_the_room_of_five_images() {
             let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room);
             let log = device.log();
             let session = CoreSession::on(Box::new(device)).mode(mode).build().unwrap();
-            let image = AnyImage::open(&session, picture()).unwrap().to_luminance_unit().unwrap();
-            let got = detector(&image, &params()).and_then(|lines| lines.to_vec());
+            let image = AnyImage::open(&session, picture()).unwrap().to_luminance_unit();
+            let got = detector(&image, &params()).to_vec();
             let got: Vec<u32> =
                 got.unwrap_or_else(|e| panic!("{name} {mode:?}: {e}")).into_iter().map(f32::to_bits).collect();
             assert!(got == want, "{name} {mode:?}");
@@ -147,8 +147,8 @@ fn detectors_run_within_the_room_of_five_images() {
 fn a_device_without_room_for_one_operation_says_so() {
     let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1000);
     let session = CoreSession::on(Box::new(device)).build().unwrap();
-    let image = Image::worms(&session, 64, 64).unwrap();
-    let message = image.rotate(10.0).unwrap().to_vec().unwrap_err().to_string();
+    let image = Image::worms(&session, 64, 64);
+    let message = image.rotate(10.0).to_vec().unwrap_err().to_string();
     assert!(message.contains("out of memory: 16384 bytes needed"), "{message}");
 }
 
@@ -159,10 +159,8 @@ fn a_failing_rank_brings_the_others_down_with_its_reason() {
         let capacity = if rank == 1 { 100 } else { 1 << 30 };
         let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), capacity);
         let session = CoreSession::on(Box::new(device)).communicator(Arc::new(c)).build().unwrap();
-        let result = AnyImage::open(&session, picture())
-            .and_then(|image| image.to_luminance_unit())
-            .and_then(|image| conv2d(&image, &params()))
-            .and_then(|lines| lines.to_vec());
+        let image = AnyImage::open(&session, picture()).map(|image| image.to_luminance_unit());
+        let result = image.and_then(|image| conv2d(&image, &params()).to_vec());
         result.unwrap_err().to_string()
     });
     assert!(messages.iter().all(|m| m.contains("out of memory")), "{messages:#?}");

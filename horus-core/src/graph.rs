@@ -88,6 +88,28 @@ pub enum Op {
 }
 
 impl Op {
+    /// The name of the operation, without its parameters.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Op::Source(_) => "image",
+            Op::Fill(_) => "fill",
+            Op::Pixel(op, _) => op.info().name,
+            Op::Convert => "convert",
+            Op::Channel(_) => "channel",
+            Op::Merge => "stack",
+            Op::Correlate(..) => "correlate",
+            Op::Separable { .. } => "separable",
+            Op::Generalized(..) => "generalized",
+            Op::Median(..) => "median",
+            Op::Warp(..) => "warp",
+            Op::Flip(_) => "flip",
+            Op::Transpose => "transpose",
+            Op::RowReduce(r) => r.name(),
+            Op::Fold(f) => f.name(),
+            Op::Histogram { .. } => "histogram",
+        }
+    }
+
     /// Short name for plans and messages.
     pub fn name(&self) -> String {
         match self {
@@ -105,7 +127,7 @@ impl Op {
             }
             Op::Convert => "convert".into(),
             Op::Channel(c) => format!("channel {c}"),
-            Op::Merge => "merge".into(),
+            Op::Merge => "stack".into(),
             Op::Correlate(f, _) => format!("correlate {f}"),
             Op::Separable { row, column, .. } => format!("separable {row} {column}"),
             Op::Generalized(g, _) => format!("generalized {:?}/{:?} {}", g.combine, g.reduce, g.window),

@@ -366,7 +366,7 @@ impl Kernel {
         match self {
             Kernel::Source(v) => format!("image#{}", v.0),
             Kernel::Map(m) => m.to_string(),
-            Kernel::Merge => "merge".into(),
+            Kernel::Merge => "stack".into(),
             Kernel::Transpose => "transpose".into(),
             Kernel::RowReduce(r) => r.name().into(),
             Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),

@@ -1,9 +1,9 @@
 //! Extents, borders and row windows.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::mem::discriminant;
 use std::ops::Range;
-
-use crate::dtype::Scalar;
 
 /// The extent of an image: rows, columns and channels (one plane per channel, row-major).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +20,19 @@ impl Shape {
     /// A shape of the given extent.
     pub const fn new(height: usize, width: usize, channels: usize) -> Shape {
         Shape { height, width, channels }
+    }
+
+    /// The extent that both can be brought to by repeating what is 1, if there is one.
+    ///
+    /// ```
+    /// # use horus_core::shape::Shape;
+    /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(1, 5, 3)), Some(Shape::new(4, 5, 3)));
+    /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(2, 5, 1)), None);
+    /// ```
+    pub fn meet(self, other: Shape) -> Option<Shape> {
+        let meet = |a: usize, b: usize| if a == b || b == 1 { Some(a) } else { (a == 1).then_some(b) };
+        let (height, width) = (meet(self.height, other.height)?, meet(self.width, other.width)?);
+        Some(Shape { height, width, channels: meet(self.channels, other.channels)? })
     }
 
     /// Number of pixels of one plane.
@@ -48,8 +61,9 @@ impl fmt::Display for Shape {
     }
 }
 
-/// How an operation continues an image beyond its edge. Letters show a row `abcd` and what is read around it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// How an operation continues an image beyond its edge. Letters show a row `abcd` and what is read around it. Constants
+/// are equal if their bits are, so that NaN equals itself.
+#[derive(Clone, Copy, Debug, Default)]
 pub enum Border {
     /// `dcb|abcd|cba`: mirrored about the centre of the edge pixel (scipy `mirror`, OpenCV `REFLECT_101`). The default.
     #[default]
@@ -60,8 +74,22 @@ pub enum Border {
     Replicate,
     /// `bcd|abcd|abc`: periodic (scipy `grid-wrap`).
     Wrap,
-    /// `vvv|abcd|vvv`: a constant, converted to the image's type (scipy `grid-constant`).
-    Constant(Scalar),
+    /// `vvv|abcd|vvv`: a constant, converted to the image's type (scipy `grid-constant`). Exact for every element type.
+    Constant(f64),
+}
+
+impl PartialEq for Border {
+    fn eq(&self, other: &Border) -> bool {
+        discriminant(self) == discriminant(other)
+            && self.constant().map(f64::to_bits) == other.constant().map(f64::to_bits)
+    }
+}
+impl Eq for Border {}
+impl Hash for Border {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        discriminant(self).hash(state);
+        self.constant().map(f64::to_bits).hash(state);
+    }
 }
 
 impl Border {
@@ -90,7 +118,7 @@ impl Border {
     }
 
     /// The constant of [`Border::Constant`].
-    pub fn constant(self) -> Option<Scalar> {
+    pub fn constant(self) -> Option<f64> {
         match self {
             Border::Constant(v) => Some(v),
             _ => None,
@@ -215,7 +243,7 @@ mod tests {
         assert_eq!(line(Border::Reflect, 4, -3, 7), "cbaabcddcb");
         assert_eq!(line(Border::Replicate, 4, -3, 7), "aaaabcdddd");
         assert_eq!(line(Border::Wrap, 4, -3, 7), "bcdabcdabc");
-        assert_eq!(line(Border::Constant(Scalar::U8(0)), 4, -2, 6), "--abcd--");
+        assert_eq!(line(Border::Constant(0.0), 4, -2, 6), "--abcd--");
     }
 
     #[test]

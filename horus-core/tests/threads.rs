@@ -18,14 +18,14 @@ fn session(threads: usize) -> Session {
 
 /// A program with kernels of every kind; a number that depends on all of them.
 fn program(s: &Session, seed: usize) -> Result<f64> {
-    let image = Image::from_fn(s, 300, 200, |y, x| ((y * 31 + x * 17 + seed) % 101) as f32)?;
-    let smooth = image.gauss(1.5)?.transpose().flip(Flip::Vertical);
-    let turned = image.rotate_with(30.0, Interpolation::Bilinear, Border::Reflect)?.median3();
-    let merged = Image::merge(&[&image, &turned])?;
+    let image = Image::from_fn(s, 300, 200, |y, x| ((y * 31 + x * 17 + seed) % 101) as f32);
+    let smooth = image.gauss(1.5).transpose().flip(Flip::Vertical);
+    let turned = image.rotate_with(30.0, Interpolation::Bilinear, Border::Reflect).median3();
+    let merged = Image::stack(&s, [&image, &turned]);
     let range = merged.max_value().get()? - merged.min_value().get()?;
-    let counts = merged.histogram(10, 0.0, 101.0)?.get()?;
+    let counts = merged.histogram(10, 0.0, 101.0).get()?;
     let large: Vec<f32> = (0..1 << 18).map(|i| ((i * 7 + seed) % 103) as f32).collect();
-    let copied = Image::from_slice(s, 512, 512, &large)?.to_vec()?;
+    let copied = Image::from_slice(s, 512, 512, &large).to_vec()?;
     assert!(copied == large, "pixels given and read back");
     let rows: f64 = merged.row_sums().to_array3()?.iter().sum();
     let columns: f64 = merged.column_sums().to_array3()?.iter().sum();

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let image = Geometry { shape, dtype: DType::F32, window: Window::whole(shape.height) };
     let b = Border::Reflect101;
     let f = DType::F32;
-    let zero = Border::Constant(Scalar::F32(0.0));
+    let zero = Border::Constant(0.0);
     let kernels = [
         ("correlate3", correlate(3, 3, f, b), 1),
         ("correlate7", correlate(7, 7, f, b), 1),

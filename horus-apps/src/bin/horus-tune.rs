@@ -42,7 +42,7 @@ struct Options {
 
 fn kernels(dtype: DType) -> Vec<(String, Kernel, usize)> {
     let border = Border::Reflect101;
-    let zero = Border::Constant(Scalar::from_f64(dtype, 0.0));
+    let zero = Border::Constant(0.0);
     let mut all = Vec::new();
     for n in [3, 5, 7, 9, 11, 13, 17, 21, 25, 31, 43] {
         all.push((format!("correlate {n}x{n}"), correlate(n, n, dtype, border), 1));

@@ -64,7 +64,7 @@ unsafe fn to<D: Target>(from: DType, isa: Isa, args: &[Operand; 3], out: *mut u8
     // SAFETY: vouched for by the caller.
     unsafe {
         match from {
-            DType::U8 => unary(isa, args, out, n, |v: u8| D::from_i32(v.into())),
+            DType::U8 | DType::Bool => unary(isa, args, out, n, |v: u8| D::from_i32(v.into())),
             DType::U16 => unary(isa, args, out, n, |v: u16| D::from_i32(v.into())),
             DType::I32 => unary(isa, args, out, n, |v: i32| D::from_i32(v)),
             DType::F32 => unary(isa, args, out, n, |v: f32| D::from_f32_fast(v)),

@@ -12,7 +12,7 @@ use super::rows::{self, RowFilter};
 use super::schedule::FeedSpec;
 use super::simd::{Isa, Simd};
 use crate::buffer::HostBuffer;
-use crate::dtype::{Pixel, Scalar};
+use crate::dtype::Pixel;
 use crate::kernel::Stage;
 use crate::ops::neighbourhood::Reach;
 use crate::shape::{Border, Window};
@@ -119,10 +119,10 @@ impl<'a> Feed<'a> {
         feed
     }
 
-    fn fill_constant(&self, v: Scalar) {
+    fn fill_constant(&self, v: f64) {
         crate::dispatch_float!(self.spec.dtype, T => {
             // SAFETY: `Feed::scratch` counts this row.
-            unsafe { std::slice::from_raw_parts_mut(self.scratch.cast::<T>(), self.length) }.fill(T::from_scalar(v));
+            unsafe { std::slice::from_raw_parts_mut(self.scratch.cast::<T>(), self.length) }.fill(T::from_f64(v));
         });
     }
 
@@ -267,7 +267,7 @@ fn columns(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
 fn pad<T: Pixel>(row: &[T], first: isize, border: Border, out: &mut [T]) {
     let edge = |x: isize| match border.map(x, row.len()) {
         Some(x) => row[x],
-        None => border.constant().map_or(T::ZERO, T::from_scalar),
+        None => border.constant().map_or(T::ZERO, T::from_f64),
     };
     let end = first + out.len().cast_signed();
     let inside = first.clamp(0, row.len().cast_signed())..end.clamp(0, row.len().cast_signed());
@@ -300,9 +300,7 @@ mod tests {
 
     #[test]
     fn columns_hold_every_column_that_is_read() {
-        for border in
-            [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(Scalar::F32(7.0))]
-        {
+        for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(7.0)] {
             for n in 1..7usize {
                 for first in -15..n.cast_signed() {
                     for end in (first + 1..20).filter(|&e| e > 0) {
@@ -317,7 +315,7 @@ mod tests {
 
     #[test]
     fn padding_follows_the_border_for_any_extent() {
-        for border in [Border::Reflect101, Border::Wrap, Border::Constant(Scalar::F32(7.0))] {
+        for border in [Border::Reflect101, Border::Wrap, Border::Constant(7.0)] {
             for n in 1..5usize {
                 let row: Vec<f32> = (0..n).map(|v| v as f32).collect();
                 for first in -9..9isize {

@@ -40,7 +40,7 @@ impl<'a, T: Pixel> Patch<'a, T> {
         if held.covers(rows) && left >= 0 && cols.end + reach.right <= plane.width {
             return Patch { data: plane.data(), stride: plane.width, top: plane.window.start, left: 0 };
         }
-        let constant = border.constant().map_or(T::ZERO, T::from_scalar);
+        let constant = border.constant().map_or(T::ZERO, T::from_f64);
         scratch.clear();
         scratch.reserve(rows.len() * stride);
         let right = left + stride.cast_signed();

@@ -50,7 +50,7 @@ impl<'a, T: Pixel> Plane<'a, T> {
     pub(crate) fn pixel(&self, y: isize, x: isize, border: Border) -> T {
         match (self.resolve(y, border), border.map(x, self.width)) {
             (Some(y), Some(x)) => self.row(y)[x],
-            _ => border.constant().map_or(T::ZERO, T::from_scalar),
+            _ => border.constant().map_or(T::ZERO, T::from_f64),
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
 
 /// All borders, with constants that matter.
 pub(crate) fn borders<T: Pixel>() -> Vec<Border> {
-    let constants = [0.0, -0.0, 3.25, f64::NAN].map(|v| Border::Constant(Scalar::from_f64(T::DTYPE, v)));
+    let constants = [0.0, -0.0, 3.25, f64::NAN].map(|v| Border::Constant(v));
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap].into_iter().chain(constants).collect()
 }
 

@@ -110,7 +110,14 @@ fn expected(k: &MapKernel, inputs: &[Picture], c: usize, y: usize, x: usize) -> 
             Source::Chain(n) => expected(&k.chains[n], inputs, c, y, x),
             Source::Stage(_) => unreachable!("a stage reads no stage"),
         },
-        _ => border.constant().unwrap(),
+        _ => {
+            let dtype = match source {
+                Source::Input(i) => inputs[i].geometry.dtype,
+                Source::Chain(n) => k.chains[n].result_type(),
+                Source::Stage(_) => unreachable!("a stage reads no stage"),
+            };
+            Scalar::from_f64(dtype, border.constant().unwrap())
+        }
     };
     let (sy, sx) = (y.cast_signed(), x.cast_signed());
     let leaf = |l: &Leaf| match &l.op {
@@ -120,7 +127,7 @@ fn expected(k: &MapKernel, inputs: &[Picture], c: usize, y: usize, x: usize) -> 
             let stage = &k.stages[*s];
             correlate::<T>(f, |dy, _| match b.map(sy + dy, height) {
                 Some(y) => correlate::<T>(&stage.filter, |_, dx| read(stage.source, y.cast_signed(), sx + dx, stage.border)),
-                None => b.constant().unwrap(),
+                None => Scalar::from_f64(l.dtype, b.constant().unwrap()),
             })
         }),
         LeafOp::Correlate(source, f, b) => dispatch_float!(l.dtype, T => {
@@ -228,8 +235,8 @@ fn taps(r: &mut Random, n: usize) -> Vec<f64> {
     (0..n).map(|i| if i % 5 == 3 { 0.0 } else { r.unit() }).collect()
 }
 
-fn borders(dtype: DType) -> [Border; 5] {
-    let constant = Border::Constant(Scalar::from_f64(dtype, 0.75));
+fn borders() -> [Border; 5] {
+    let constant = Border::Constant(0.75);
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, constant]
 }
 
@@ -256,7 +263,7 @@ fn banks_of_filters_match_the_definition() {
             [(1, 1), (3, 3), (1, 7), (9, 1), (4, 6), (17, 5), (2, 3), (1, 90), (60, 1), (3, 75)].into_iter().enumerate()
         {
             let (sh, sw, sc) = SHAPES[(n * 3 + dtype.size()) % SHAPES.len()];
-            for (b, border) in borders(dtype).into_iter().enumerate() {
+            for (b, border) in borders().into_iter().enumerate() {
                 let shape = if b % 2 == 0 { Shape::new(sh, sw, sc) } else { Shape::new(9, 51, 1) };
                 let input = Picture::random(shape, dtype, n as u64);
                 let count = [1, 2, 3, 4, 6, 7, 5][(n + 2 * b) % 7];
@@ -274,7 +281,7 @@ fn banks_of_filters_match_the_definition() {
 fn sparse_filters_and_mixed_banks_match_the_definition() {
     let mut r = Random(2);
     for dtype in [DType::F32, DType::F64] {
-        for (b, border) in borders(dtype).into_iter().enumerate() {
+        for (b, border) in borders().into_iter().enumerate() {
             for (s, &(sh, sw, sc)) in SHAPES.iter().enumerate() {
                 let offsets: Vec<(i32, i32)> =
                     (0..11).map(|_| ((r.next() % 9) as i32 - 3, (r.next() % 41) as i32 - 25)).collect();
@@ -300,7 +307,7 @@ fn sparse_filters_and_mixed_banks_match_the_definition() {
 fn stages_and_columns_match_the_definition() {
     let mut r = Random(3);
     for dtype in [DType::F32, DType::F64] {
-        for (b, border) in borders(dtype).into_iter().enumerate() {
+        for (b, border) in borders().into_iter().enumerate() {
             for (s, &(sh, sw, sc)) in SHAPES.iter().enumerate() {
                 let lengths = [[3, 19], [8, 1], [43, 5], [90, 12]][(b + s) % 4];
                 let stages: Vec<Stage> = lengths
@@ -335,7 +342,7 @@ fn chain(dtype: DType) -> MapKernel {
 fn filters_over_chains_match_the_definition() {
     let mut r = Random(4);
     for dtype in [DType::F32, DType::F64] {
-        for border in borders(dtype) {
+        for border in borders() {
             for (sh, sw, sc) in SHAPES.into_iter().chain([(9, 600, 1), (1, 1, 2)]) {
                 let stage = |source, n, r: &mut Random| Stage { source, filter: Filter::row(taps(r, n)), border };
                 let stages = vec![
@@ -378,7 +385,7 @@ fn filters_over_chains_match_the_definition() {
 fn filters_larger_than_the_image_match_the_definition() {
     let mut r = Random(5);
     let dtype = DType::F32;
-    for border in borders(dtype) {
+    for border in borders() {
         for (sh, sw, n) in [(9, 11, 121), (1, 37, 150), (29, 1, 90), (30, 5, 31)] {
             let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border }];
             let column = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(&mut r, n)), border);
@@ -494,7 +501,7 @@ fn bare_leaves_and_constants_are_results() {
 fn wide_images_are_cut_into_chunks_without_a_trace() {
     let mut r = Random(7);
     let dtype = DType::F32;
-    for border in borders(dtype) {
+    for border in borders() {
         let dense = Filter::dense(3, 3, taps(&mut r, 9));
         let sparse = Filter::sparse(vec![(1, -3), (0, 0), (-2, 5)], taps(&mut r, 3));
         for (filter, width) in [(dense, 513), (sparse, 2700), (Filter::row(taps(&mut r, 300)), 1531)] {

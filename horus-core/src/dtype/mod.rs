@@ -5,10 +5,12 @@
 //! saturates, float `min`/`max` ignore a NaN and return the first operand on a tie.
 
 mod arithmetic;
+mod element;
 mod pixel;
 
 use std::fmt;
 
+pub use element::Element;
 pub use pixel::{Float, Pixel};
 
 /// The element type of an image.
@@ -24,16 +26,18 @@ pub enum DType {
     F32,
     /// IEEE double precision.
     F64,
+    /// Truth values of a mask, a byte each: kernels see them as [`DType::U8`], 0 and 1.
+    Bool,
 }
 
 impl DType {
-    /// All element types, for sweeps.
+    /// All types of numbers, for sweeps.
     pub const ALL: [DType; 5] = [DType::U8, DType::U16, DType::I32, DType::F32, DType::F64];
 
     /// Size of one element in bytes.
     pub const fn size(self) -> usize {
         match self {
-            DType::U8 => 1,
+            DType::U8 | DType::Bool => 1,
             DType::U16 => 2,
             DType::I32 | DType::F32 => 4,
             DType::F64 => 8,
@@ -62,6 +66,14 @@ impl DType {
         }
     }
 
+    /// The type that memory holds and kernels compute with: `U8` for `Bool`, else the type itself.
+    pub const fn stored(self) -> DType {
+        match self {
+            DType::Bool => DType::U8,
+            number => number,
+        }
+    }
+
     /// The Rust name of the type.
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,6 +82,7 @@ impl DType {
             DType::I32 => "i32",
             DType::F32 => "f32",
             DType::F64 => "f64",
+            DType::Bool => "bool",
         }
     }
 }
@@ -126,6 +139,7 @@ impl Scalar {
             DType::I32 => Scalar::I32(i32::from_f64(v)),
             DType::F32 => Scalar::F32(f32::from_f64(v)),
             DType::F64 => Scalar::F64(v),
+            DType::Bool => Scalar::U8((v != 0.0).into()),
         }
     }
 
@@ -183,7 +197,7 @@ pub fn convert_pixel<S: Pixel, D: Pixel>(v: S) -> D {
 macro_rules! dispatch {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype {
-            $crate::dtype::DType::U8 => {
+            $crate::dtype::DType::U8 | $crate::dtype::DType::Bool => {
                 type $t = u8;
                 $body
             }

@@ -1,22 +1,25 @@
 //! The taps of named linear filters: Gaussian derivatives along the axes or oriented, box, Sobel, Laplace.
 //!
-//! These are plain functions from parameters to [`Filter`]s. The methods of [`Image`](crate::image::Image) of the same
+//! These are plain functions from parameters to [`Filter`]s, and never fail: of a parameter outside its domain comes a filter
+//! that makes the image it is applied to carry the error. The methods of [`Image`](crate::image::Image) of the same
 //! names apply them with [`Border::Reflect101`](crate::shape::Border); with another border, take the filter from here
 //! and hand it to `correlate` or `separable`.
 //!
 //! Gaussian taps are evaluated for `x` in `-r..=r` in `f64`, normalised so that the smoothing kernel sums to 1 over its
-//! support, multiplied by the factor of the derivative's order, and rounded to `f32` values, so that images of every
-//! type are filtered by the same numbers. Taps below 2^-64 of the largest are 0: they would only be slow. Filters along one
+//! support and multiplied by the factor of the derivative's order. Images of `f64` are filtered by these taps, all others by
+//! the taps rounded to `f32`. Taps below 2^-64 of the largest are 0: they would only be slow. Filters along one
 //! axis end where only such taps would follow, ten sigma from the centre.
 
+mod footprint;
 mod oriented;
 
 use std::panic::Location;
 
 use crate::error::{Error, Result, Site};
-use crate::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
+use crate::ops::neighbourhood::Filter;
 use crate::shape::Shape;
 
+pub use footprint::Footprint;
 pub(crate) use oriented::axis_aligned;
 pub use oriented::{gauss_2d, gauss_uv};
 
@@ -26,7 +29,7 @@ pub const MAX_RADIUS: usize = 1 << 15;
 /// The largest number of taps of a dense oriented kernel.
 pub const MAX_DENSE_TAPS: usize = 1 << 24;
 
-/// Taps of a Gaussian derivative for `x` in `-radius..=radius`, rounded to `f32`: with `g = exp(-x^2 / 2 sigma^2)`
+/// Taps of a Gaussian derivative for `x` in `-radius..=radius`: with `g = exp(-x^2 / 2 sigma^2)`
 /// normalised to sum 1, order 0 is `g`, order 1 is `-x / sigma^2 g`, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
 ///
 /// # Errors
@@ -37,49 +40,54 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
     let site = Location::caller();
     Axis { name: "sigma", sigma, order }.check("gauss_1d", site)?;
     check_radius("gauss_1d", radius as f64, site)?;
-    rounded("gauss_1d", gauss_taps(sigma, order, radius), site)
+    finite("gauss_1d", gauss_taps(sigma, order, radius), site)
 }
 
 /// The row filter (along x, `sigma_u`, `order_u`) and the column filter (along y, `sigma_v`, `order_v`) of an
 /// axis-aligned anisotropic Gaussian. Both have radius `ceil(3 max(sigma_u, sigma_v))`, or the largest below ten times
 /// their own sigma if all taps further out are 0.
 ///
-/// # Errors
-/// If a sigma is not positive and finite, an order exceeds 2, or the radius exceeds [`MAX_RADIUS`].
+/// They cannot be applied if a sigma is not positive and finite, an order exceeds 2, or the radius exceeds [`MAX_RADIUS`].
 #[track_caller]
-pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Result<(Filter, Filter)> {
+pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filter, Filter) {
     let site = Location::caller();
-    let pair = Pair::new("gauss_xy", sigma_u, sigma_v, order_u, order_v, site)?;
-    let (row, column) = pair.near_taps(site)?;
-    Ok((Filter::row(row), Filter::column(column)))
+    pair(|| {
+        let pair = Pair::of_line("gauss_xy", sigma_u, sigma_v, order_u, order_v, site)?;
+        let (row, column) = pair.near_taps(site)?;
+        Ok((Filter::row(row), Filter::column(column)))
+    })
 }
 
 /// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x of an isotropic
 /// Gaussian, of radius `ceil(3 sigma)`.
 ///
 /// Correlating with them gives the derivative itself, as `scipy.ndimage.gaussian_filter(order=(order_y, order_x))`
-/// does: taps of order 1 are those of [`gauss_1d`] reversed.
-///
-/// # Errors
-/// As [`gauss_xy`].
+/// does: taps of order 1 are those of [`gauss_1d`] reversed. They cannot be applied where those of [`gauss_xy`] cannot.
 #[track_caller]
-pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> Result<(Filter, Filter)> {
+pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> (Filter, Filter) {
     let site = Location::caller();
-    let pair = Pair::new("gauss", sigma, sigma, order_x, order_y, site)?;
-    let (row, column) = pair.near_taps(site)?;
-    Ok((Filter::row(row).flipped(), Filter::column(column).flipped()))
+    pair(|| {
+        let along = |order| Axis { name: "sigma", sigma, order };
+        let (row, column) = Pair::new("gauss", along(order_x), along(order_y), site)?.near_taps(site)?;
+        Ok((Filter::row(row).flipped(), Filter::column(column).flipped()))
+    })
+}
+
+/// Both filters, or two that cannot be applied.
+fn pair(make: impl FnOnce() -> Result<(Filter, Filter)>) -> (Filter, Filter) {
+    make().unwrap_or_else(|error| (Filter::faulty(error.clone()), Filter::faulty(error)))
 }
 
 /// The row and the column filter of the mean over `size x size` pixels. An even size anchors at `size / 2`: it reads
-/// one pixel more above and to the left.
-///
-/// # Errors
-/// If `size` is zero or the radius exceeds [`MAX_RADIUS`].
+/// one pixel more above and to the left. They cannot be applied if `size` is zero or the radius exceeds [`MAX_RADIUS`].
 #[track_caller]
-pub fn box_filter(size: usize) -> Result<(Filter, Filter)> {
-    check_size("box_filter", size, size, Location::caller())?;
-    let taps = vec![1.0 / size as f64; size];
-    Ok((Filter::row(taps.clone()), Filter::column(taps)))
+pub fn box_filter(size: usize) -> (Filter, Filter) {
+    let site = Location::caller();
+    pair(|| {
+        check_size("box_filter", size, size, site)?;
+        let taps = vec![1.0 / size as f64; size];
+        Ok((Filter::row(taps.clone()), Filter::column(taps)))
+    })
 }
 
 /// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: the derivative along x, 8 times the slope.
@@ -95,40 +103,6 @@ pub fn sobel_y() -> (Filter, Filter) {
 /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the sum of the four neighbours minus four times the pixel.
 pub fn laplace() -> Filter {
     Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0])
-}
-
-/// Erosion by a `height x width` rectangle: the smallest pixel under it.
-///
-/// # Errors
-/// If a size is zero or even, the radius exceeds [`MAX_RADIUS`], or the window has more than [`MAX_DENSE_TAPS`] pixels.
-#[track_caller]
-pub fn erosion(height: usize, width: usize) -> Result<Generalized> {
-    rectangle("erode", height, width, Reduce::Min, Location::caller())
-}
-
-/// Dilation by a `height x width` rectangle: the largest pixel under it.
-///
-/// # Errors
-/// As [`erosion`].
-#[track_caller]
-pub fn dilation(height: usize, width: usize) -> Result<Generalized> {
-    rectangle("dilate", height, width, Reduce::Max, Location::caller())
-}
-
-fn rectangle(op: &'static str, height: usize, width: usize, reduce: Reduce, site: Site) -> Result<Generalized> {
-    check_window(op, height, width, site)?;
-    check_taps(op, height, width, site)?;
-    let window = Filter::dense(height, width, vec![0.0; height * width]);
-    Ok(Generalized { window, combine: Combine::Pixel, reduce })
-}
-
-/// Checks the size of a window that must have a centre.
-pub(crate) fn check_window(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
-    check_size(op, height, width, site)?;
-    if height.is_multiple_of(2) || width.is_multiple_of(2) {
-        return Err(Error::parameter(op, format!("the window is {height}x{width}, both sizes must be odd"), site));
-    }
-    Ok(())
 }
 
 fn check_size(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
@@ -182,26 +156,31 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(op: &'static str, su: f64, sv: f64, ou: u32, ov: u32, site: Site) -> Result<Pair> {
+    /// Along and across a line.
+    fn of_line(op: &'static str, su: f64, sv: f64, ou: u32, ov: u32, site: Site) -> Result<Pair> {
         let u = Axis { name: "sigma_u", sigma: su, order: ou };
         let v = Axis { name: "sigma_v", sigma: sv, order: ov };
+        Pair::new(op, u, v, site)
+    }
+
+    fn new(op: &'static str, u: Axis, v: Axis, site: Site) -> Result<Pair> {
         u.check(op, site)?;
         v.check(op, site)?;
-        let radius = (3.0 * su.max(sv)).ceil();
+        let radius = (3.0 * u.sigma.max(v.sigma)).ceil();
         check_radius(op, radius, site)?;
         Ok(Pair { op, u, v, radius: radius as usize })
     }
 
-    /// The unrounded taps along u and along v.
+    /// The taps along u and along v.
     fn taps(&self) -> (Vec<f64>, Vec<f64>) {
         let taps = |a: Axis| gauss_taps(a.sigma, a.order, self.radius);
         (taps(self.u), taps(self.v))
     }
 
-    /// The rounded taps along u and along v, each without the outer ones that are 0.
+    /// The taps along u and along v, each without the outer ones that are 0.
     fn near_taps(&self, site: Site) -> Result<(Vec<f64>, Vec<f64>)> {
         let (u, v) = self.taps();
-        let near = |taps, axis: Axis| Ok(near(rounded(self.op, taps, site)?, axis.sigma));
+        let near = |taps, axis: Axis| Ok(near(finite(self.op, taps, site)?, axis.sigma));
         Ok((near(u, self.u)?, near(v, self.v)?))
     }
 }
@@ -255,11 +234,11 @@ fn gauss_taps(sigma: f64, order: u32, radius: usize) -> Vec<f64> {
 /// but it makes subnormal products, for each of which a processor stops for a hundred cycles or more.
 const NEGLIGIBLE: f64 = 1.0 / (1u128 << 64) as f64;
 
-/// Taps rounded to `f32` values, those that are negligible to 0; fails where they are too large for it.
-fn rounded(op: &'static str, mut taps: Vec<f64>, site: Site) -> Result<Vec<f64>> {
+/// The taps, those that are negligible 0; fails where they are too large for `f32`.
+fn finite(op: &'static str, mut taps: Vec<f64>, site: Site) -> Result<Vec<f64>> {
     let least = NEGLIGIBLE * taps.iter().fold(0.0, |m: f64, t| m.max(t.abs()));
-    taps.iter_mut().for_each(|t| *t = if t.abs() < least { 0.0 } else { f64::from(*t as f32) });
-    if taps.iter().all(|t| t.is_finite()) {
+    taps.iter_mut().filter(|t| t.abs() < least).for_each(|t| *t = 0.0);
+    if taps.iter().all(|t| (*t as f32).is_finite()) {
         return Ok(taps);
     }
     Err(Error::parameter(op, "sigma is too small for a derivative: its taps are not finite", site))

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-use super::{Pair, bell, check_taps, factor, positions, rounded, weight};
+use super::{Pair, bell, check_taps, factor, finite, pair, positions, weight};
 use crate::error::{Error, Result, Site};
 use crate::ops::geometric::exact_sin_cos;
 use crate::ops::neighbourhood::Filter;
@@ -15,15 +15,17 @@ use crate::ops::neighbourhood::Filter;
 /// and `order_v` across it. A square of radius `ceil(3 max(sigma_u, sigma_v))`, normalised by the product of the sums of
 /// the two one-dimensional kernels, so that at 0 degrees it is their outer product.
 ///
-/// # Errors
-/// If `theta` is not finite, a sigma is not positive and finite, an order exceeds 2, or the kernel would have more than
-/// [`MAX_DENSE_TAPS`](super::MAX_DENSE_TAPS) taps.
+/// It cannot be applied if `theta` is not finite, a sigma is not positive and finite, an order exceeds 2, or it would have
+/// more than [`MAX_DENSE_TAPS`](super::MAX_DENSE_TAPS) taps.
 #[track_caller]
-pub fn gauss_2d(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Result<Filter> {
-    let site = Location::caller();
+pub fn gauss_2d(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Filter {
+    dense(theta, sigma_u, sigma_v, order_u, order_v, Location::caller()).unwrap_or_else(Filter::faulty)
+}
+
+fn dense(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32, site: Site) -> Result<Filter> {
     let op = "gauss_2d";
     check_angle(op, theta, site)?;
-    let Pair { u, v, radius, .. } = Pair::new(op, sigma_u, sigma_v, order_u, order_v, site)?;
+    let Pair { u, v, radius, .. } = Pair::of_line(op, sigma_u, sigma_v, order_u, order_v, site)?;
     let size = 2 * radius + 1;
     check_taps(op, size, size, site)?;
     let (sin, cos) = exact_sin_cos(theta);
@@ -36,7 +38,7 @@ pub fn gauss_2d(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u
             taps.push(smooth * factor(pu, u.sigma, u.order) * factor(pv, v.sigma, v.order));
         }
     }
-    Ok(Filter::dense(size, size, rounded(op, taps, site)?))
+    Ok(Filter::dense(size, size, finite(op, taps, site)?))
 }
 
 /// An anisotropic Gaussian at `theta` degrees as two filters applied one after the other: along the line, sampling the
@@ -44,37 +46,37 @@ pub fn gauss_2d(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u
 ///
 /// Samples between pixels are bilinear. Their offsets are the same for every pixel, so each pass is a sparse filter of
 /// at most `4 (2 r + 1)` taps in row-major order, `r = ceil(3 max(sigma_u, sigma_v))`: taps that fall on the same pixel
-/// are added in `f64`, then rounded to `f32`, and those that vanish are left out. Positions are rounded to 2^-32 pixel,
+/// are added, and those that vanish are left out. Positions are rounded to 2^-32 pixel,
 /// as in the geometric operations. At multiples of 90 degrees the filters are a dense row and column: at 0 exactly those
 /// of [`gauss_xy`](super::gauss_xy).
 ///
-/// # Errors
-/// If `theta` is not finite, a sigma is not positive and finite, an order exceeds 2, or the radius exceeds
-/// [`MAX_RADIUS`](super::MAX_RADIUS).
+/// They cannot be applied if `theta` is not finite, a sigma is not positive and finite, an order exceeds 2, or the radius
+/// exceeds [`MAX_RADIUS`](super::MAX_RADIUS).
 #[track_caller]
-pub fn gauss_uv(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Result<(Filter, Filter)> {
+pub fn gauss_uv(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filter, Filter) {
     let site = Location::caller();
     let op = "gauss_uv";
-    if let Some(Aligned { row, column, turned }) = aligned(op, theta, sigma_u, sigma_v, order_u, order_v, site)? {
-        return Ok(if turned { (column, row) } else { (row, column) });
-    }
-    let pair = Pair::new(op, sigma_u, sigma_v, order_u, order_v, site)?;
-    let (u, v) = pair.taps();
-    let (sin, cos) = exact_sin_cos(theta);
-    Ok((sampled(op, &u, (-sin, cos), site)?, sampled(op, &v, (cos, sin), site)?))
+    pair(|| {
+        if let Some(Aligned { row, column, turned }) = aligned(op, theta, sigma_u, sigma_v, order_u, order_v, site)? {
+            return Ok(if turned { (column, row) } else { (row, column) });
+        }
+        let (u, v) = Pair::of_line(op, sigma_u, sigma_v, order_u, order_v, site)?.taps();
+        let (sin, cos) = exact_sin_cos(theta);
+        Ok((sampled(op, &u, (-sin, cos), site)?, sampled(op, &v, (cos, sin), site)?))
+    })
 }
 
 /// The row and the column filter whose product is the kernel of [`gauss_2d`], at multiples of 90 degrees; `None` at
 /// other angles.
-#[track_caller]
 pub(crate) fn axis_aligned(
     theta: f64,
     sigma_u: f64,
     sigma_v: f64,
     order_u: u32,
     order_v: u32,
+    site: Site,
 ) -> Result<Option<(Filter, Filter)>> {
-    let found = aligned("gauss_2d", theta, sigma_u, sigma_v, order_u, order_v, Location::caller())?;
+    let found = aligned("gauss_2d", theta, sigma_u, sigma_v, order_u, order_v, site)?;
     Ok(found.map(|a| (a.row, a.column)))
 }
 
@@ -87,7 +89,7 @@ struct Aligned {
 
 fn aligned(op: &'static str, theta: f64, su: f64, sv: f64, ou: u32, ov: u32, site: Site) -> Result<Option<Aligned>> {
     check_angle(op, theta, site)?;
-    let pair = Pair::new(op, su, sv, ou, ov, site)?;
+    let pair = Pair::of_line(op, su, sv, ou, ov, site)?;
     let (sin, cos) = exact_sin_cos(theta);
     if sin != 0.0 && cos != 0.0 {
         return Ok(None);
@@ -125,7 +127,7 @@ fn sampled(op: &'static str, taps: &[f64], (dy, dx): (f64, f64), site: Site) -> 
         }
     }
     let (offsets, taps): (Vec<_>, Vec<_>) = weights.into_iter().unzip();
-    let kept = offsets.into_iter().zip(rounded(op, taps, site)?).filter(|&(_, t)| t != 0.0);
+    let kept = offsets.into_iter().zip(finite(op, taps, site)?).filter(|&(_, t)| t != 0.0);
     let (mut offsets, mut taps): (Vec<_>, Vec<_>) = kept.unzip();
     if taps.is_empty() {
         // The odd derivative of a kernel narrower than a pixel is zero everywhere; a filter has at least one tap.

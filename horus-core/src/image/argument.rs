@@ -1,82 +1,232 @@
-//! What stands on the right of a pixel operation: an image, or a scalar of the image's type.
+//! Operands of pixel operations: images, scalars, reductions, one value per channel; and how their extents meet.
 
-use std::panic::Location;
-
-use super::{Image, record};
-use crate::dtype::Pixel;
-use crate::error::{Result, Site};
+use super::{Image, Value, record, record_as};
+use crate::dtype::{Element, Pixel, Scalar};
+use crate::error::{Error, Result, Site};
 use crate::graph::{Op, Operand};
+use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::pixel::PixelOp;
+use crate::session::{Handle, Session};
+use crate::shape::{Border, Shape};
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// The second operand of a pixel operation on an [`Image<T>`]: an image of the same size, or a scalar. Sealed.
+/// What may stand beside an [`Image<T>`] in a pixel operation: an image of type `T`, owned or borrowed; a scalar; a
+/// reduction ([`Value`]) that need not be looked at before; or an array of one value per channel. Sealed.
 ///
-/// With an image the operation is checked and yields a `Result`; with a scalar it cannot fail and yields the image: one
-/// writes `a.max(&b)?`, but `a.max(0.0)`.
+/// An image's extent of 1 is repeated to meet another: one channel meets many, a row or a column meets an image.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let grey = Image::from_fn(&session, 2, 3, |y, x| (y + x) as f32);
+/// let colour = Image::stack(&session, [&grey, &grey, &grey]) * [0.5, 1.0, 2.0];
+/// let shaded = colour / grey.max_value() + &grey;
+/// assert_eq!(shaded.to_array3()?[[1, 2, 2]], 3.0 * 2.0 / 3.0 + 3.0);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 pub trait Argument<T: Pixel>: sealed::Sealed {
-    /// What an operation that yields pixels of type `R` returns.
-    type Output<R: Pixel>;
-
-    /// Records `left op self`.
-    #[doc(hidden)]
-    fn record<R: Pixel>(self, op: PixelOp, left: &Image<T>, site: Site) -> Self::Output<R>;
-
     /// The operand itself.
     #[doc(hidden)]
-    fn operand(&self) -> Choice<'_, T>;
+    fn term(self) -> Term;
 }
 
-/// An image or a scalar.
+/// An operand, its type forgotten.
 #[doc(hidden)]
-#[derive(Clone, Copy)]
-pub enum Choice<'a, T: Pixel> {
+#[derive(Clone)]
+pub struct Term(Kind);
+
+#[derive(Clone)]
+enum Kind {
     /// An image.
-    Image(&'a Image<T>),
+    Image(Handle),
     /// The same value for each pixel.
-    Scalar(T),
+    Scalar(Scalar),
+    /// A value for each channel.
+    Channels(Vec<Scalar>),
 }
 
 impl<T: Pixel> sealed::Sealed for T {}
 impl<T: Pixel> Argument<T> for T {
-    type Output<R: Pixel> = Image<R>;
-
-    fn record<R: Pixel>(self, op: PixelOp, left: &Image<T>, site: Site) -> Image<R> {
-        left.node(Op::Pixel(op, vec![Operand::Input(0), Operand::Const(self.scalar())]), site)
-    }
-
-    fn operand(&self) -> Choice<'_, T> {
-        Choice::Scalar(*self)
+    fn term(self) -> Term {
+        Term(Kind::Scalar(self.scalar()))
     }
 }
 
-impl<T: Pixel> sealed::Sealed for &Image<T> {}
-impl<T: Pixel> Argument<T> for &Image<T> {
-    type Output<R: Pixel> = Result<Image<R>>;
+macro_rules! images {
+    ($($image:ty),*) => {$(
+        impl<T: Element> sealed::Sealed for $image {}
+        impl<T: Pixel> Argument<T> for $image {
+            fn term(self) -> Term {
+                Term::image(&self)
+            }
+        }
+    )*};
+}
+images!(Image<T>, &Image<T>, &mut Image<T>);
 
-    fn record<R: Pixel>(self, op: PixelOp, left: &Image<T>, site: Site) -> Result<Image<R>> {
-        left.check_match(op.info().name, self, site)?;
-        let operands = vec![Operand::Input(0), Operand::Input(1)];
-        Ok(record(left.session(), Op::Pixel(op, operands), &[left.handle(), self.handle()], left.shape(), site))
+macro_rules! values {
+    ($($value:ty),*) => {$(
+        impl<V> sealed::Sealed for $value {}
+    )*};
+}
+values!(Value<V>, &Value<V>);
+
+impl<T: Pixel> Argument<T> for Value<T> {
+    fn term(self) -> Term {
+        Term::image(&self.to_image())
+    }
+}
+
+impl<T: Pixel> Argument<T> for &Value<T> {
+    fn term(self) -> Term {
+        Term::image(&self.to_image())
+    }
+}
+
+/// A sum or a mean beside an image of `f32`, rounded to its type.
+impl Argument<f32> for Value<f64> {
+    #[track_caller]
+    fn term(self) -> Term {
+        (&self).term_f32()
+    }
+}
+
+/// A sum or a mean beside an image of `f32`, rounded to its type.
+impl Argument<f32> for &Value<f64> {
+    #[track_caller]
+    fn term(self) -> Term {
+        self.term_f32()
+    }
+}
+
+impl Value<f64> {
+    #[track_caller]
+    fn term_f32(&self) -> Term {
+        Term::image(&self.to_image().convert::<f32>())
+    }
+}
+
+macro_rules! arrays {
+    ($($array:ty),*) => {$(
+        impl<T: Pixel, const N: usize> sealed::Sealed for $array {}
+        impl<T: Pixel, const N: usize> Argument<T> for $array {
+            fn term(self) -> Term {
+                Term(Kind::Channels(self.iter().map(|v| v.scalar()).collect()))
+            }
+        }
+    )*};
+}
+arrays!([T; N], &[T; N]);
+
+impl Term {
+    pub(super) fn image<T: Element>(image: &Image<T>) -> Term {
+        Term(Kind::Image(image.handle().clone()))
     }
 
-    fn operand(&self) -> Choice<'_, T> {
-        Choice::Image(self)
+    pub(super) fn scalar(value: Scalar) -> Term {
+        Term(Kind::Scalar(value))
     }
+
+    fn handle(&self) -> Option<&Handle> {
+        match &self.0 {
+            Kind::Image(handle) => Some(handle),
+            _ => None,
+        }
+    }
+
+    /// The extent, which an array knows in part.
+    fn shape(&self) -> Option<Shape> {
+        match &self.0 {
+            Kind::Image(handle) => Some(handle.shape),
+            Kind::Channels(values) => Some(Shape::new(1, 1, values.len())),
+            Kind::Scalar(_) => None,
+        }
+    }
+}
+
+/// Records a pixel operation on `terms`, one of which is an image, repeating extents of 1.
+pub(super) fn pixel<R: Element>(op: PixelOp, terms: Vec<Term>, site: Site) -> Image<R> {
+    let name = op.info().name;
+    let mut images = terms.iter().filter_map(Term::handle);
+    let first = images.next().expect("a pixel operation has an image among its operands").clone();
+    let session = first.session.clone();
+    if let Some(failed) = terms.iter().filter_map(Term::handle).find_map(|h| h.carried(first.shape, R::TAG)) {
+        return Image::from_handle(failed);
+    }
+    let met = common(name, &session, &terms, site);
+    super::carry(&session, first.shape, met.map(|shape| combine(op, terms, &session, shape, site)))
+}
+
+/// The extent that all operands can be brought to.
+fn common(op: &'static str, session: &Session, terms: &[Term], site: Site) -> Result<Shape> {
+    if terms.iter().filter_map(Term::handle).any(|h| !session.same(&h.session)) {
+        return Err(Error::ForeignImage { op, site });
+    }
+    let mut shapes = terms.iter().filter_map(Term::shape);
+    let mut common = shapes.next().unwrap_or(Shape::new(1, 1, 1));
+    for shape in shapes {
+        common = common.meet(shape).ok_or(Error::ShapeMismatch { op, left: common, right: shape, site })?;
+    }
+    Ok(common)
+}
+
+fn combine<R: Element>(op: PixelOp, terms: Vec<Term>, session: &Session, shape: Shape, site: Site) -> Image<R> {
+    let mut images: Vec<Handle> = Vec::new();
+    let mut input = |handle: Handle| {
+        images.push(handle);
+        Operand::Input(images.len() - 1)
+    };
+    let operands = terms.into_iter().map(|term| match term.0 {
+        Kind::Scalar(value) => Operand::Const(value),
+        Kind::Image(handle) => input(spread(&handle, shape, site)),
+        Kind::Channels(values) => match values[..] {
+            [value] => Operand::Const(value),
+            _ => input(spread(&channels(session, &values, site), shape, site)),
+        },
+    });
+    let operands = operands.collect();
+    record(session, Op::Pixel(op, operands), &images.iter().collect::<Vec<_>>(), shape, site)
+}
+
+/// A pixel whose channels are `values`.
+fn channels(session: &Session, values: &[Scalar], site: Site) -> Handle {
+    let one = Shape::new(1, 1, 1);
+    let fill = |v: &Scalar| record_as(session, Op::Fill(*v), &[], one, v.dtype(), site);
+    let planes: Vec<Handle> = values.iter().map(fill).collect();
+    let dtype = planes.first().map_or(crate::dtype::DType::U8, |p| p.dtype);
+    let shape = Shape { channels: planes.len(), ..one };
+    record_as(session, Op::Merge, &planes.iter().collect::<Vec<_>>(), shape, dtype, site)
+}
+
+/// The image with its extents of 1 repeated up to `shape`.
+pub(super) fn spread(image: &Handle, shape: Shape, site: Site) -> Handle {
+    let (session, dtype) = (&image.session, image.dtype);
+    let from = image.shape;
+    let mut spread = image.clone();
+    if from.channels != shape.channels {
+        // Every plane of the result reads the only one that there is.
+        let planes = Shape { channels: shape.channels, ..from };
+        spread = record_as(session, Op::Channel(0), &[&spread], planes, dtype, site);
+    }
+    if (from.height, from.width) != (shape.height, shape.width) {
+        let step = |from: usize, to: usize| if from == to { 1 << 32 } else { 0 };
+        let map = Affine {
+            xx: step(from.width, shape.width),
+            yy: step(from.height, shape.height),
+            ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 }
+        };
+        let op = Op::Warp(map, Interpolation::Nearest, Border::Replicate);
+        spread = record_as(session, op, &[&spread], shape, dtype, site);
+    }
+    spread
 }
 
 impl<T: Pixel> Image<T> {
-    /// A pixel operation with this image as its only operand.
-    #[track_caller]
-    pub(super) fn unary(&self, op: PixelOp) -> Image<T> {
-        self.node(Op::Pixel(op, vec![Operand::Input(0)]), Location::caller())
-    }
-
-    /// A pixel operation with a scalar on the left.
-    #[track_caller]
-    pub(super) fn scalar_left(&self, op: PixelOp, left: T) -> Image<T> {
-        self.node(Op::Pixel(op, vec![Operand::Const(left.scalar()), Operand::Input(0)]), Location::caller())
+    /// A pixel operation with this image first and `other` second.
+    pub(super) fn with<R: Element>(&self, op: PixelOp, other: impl Argument<T>, site: Site) -> Image<R> {
+        pixel(op, vec![Term::image(self), other.term()], site)
     }
 }

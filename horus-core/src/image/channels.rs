@@ -1,72 +1,117 @@
 //! Channels of an image, apart and together.
 
+use std::borrow::Borrow;
 use std::panic::Location;
 
-use super::{Image, check_shape, record};
-use crate::dtype::Pixel;
-use crate::error::{Error, Result};
+use super::{Image, carry, record};
+use crate::dtype::{Element, Pixel};
+use crate::error::{Error, Result, Site};
 use crate::graph::Op;
+use crate::session::Session;
 use crate::shape::Shape;
 
 /// Red, green and blue in the luminance of ITU-R BT.601.
 const LUMINANCE: [f32; 3] = [0.299, 0.587, 0.114];
 
-impl<T: Pixel> Image<T> {
-    /// Channel `i` as an image of one channel.
-    ///
-    /// # Errors
-    /// If there is no such channel.
+/// Channels, apart and together.
+impl<T: Element> Image<T> {
+    /// Channel `i` as an image of one channel; an error if there is no such channel.
     #[track_caller]
-    pub fn channel(&self, i: usize) -> Result<Image<T>> {
+    pub fn channel(&self, i: usize) -> Image<T> {
         let site = Location::caller();
-        if i >= self.channels() {
-            return Err(Error::parameter("channel", format!("no channel {i} among {}", self.channels()), site));
-        }
-        if self.channels() == 1 {
-            return Ok(self.clone());
-        }
-        Ok(self.node_of_shape(Op::Channel(i), Shape { channels: 1, ..self.shape() }, site))
-    }
-
-    /// The one-channel images `planes` as the channels of one image.
-    ///
-    /// # Errors
-    /// If there is none, one has several channels, or sizes or sessions differ.
-    #[track_caller]
-    pub fn merge(planes: &[&Image<T>]) -> Result<Image<T>> {
-        let site = Location::caller();
-        let Some(first) = planes.first() else {
-            return Err(Error::Empty { op: "merge", shape: Shape::new(0, 0, 0), site });
-        };
-        for plane in planes {
-            first.check_match("merge", plane, site)?;
-            if plane.channels() != 1 {
-                let message = format!("an image of {} channels is no plane", plane.channels());
-                return Err(Error::parameter("merge", message, site));
+        let shape = Shape { channels: 1, ..self.shape() };
+        self.attempt(shape, || {
+            if i >= self.channels() {
+                return Err(Error::parameter("channel", format!("no channel {i} among {}", self.channels()), site));
             }
-        }
-        let shape = Shape { channels: planes.len(), ..first.shape() };
-        check_shape::<T>("merge", shape, site)?;
-        let inputs: Vec<_> = planes.iter().map(|p| p.handle()).collect();
-        Ok(record(first.session(), Op::Merge, &inputs, shape, site))
+            if self.channels() == 1 {
+                return Ok(self.clone());
+            }
+            Ok(self.node_of_shape(Op::Channel(i), shape, site))
+        })
     }
 
-    /// The luminance, `0.299 R + 0.587 G + 0.114 B` (ITU-R BT.601) in `f32`, on the scale of the pixels. One channel is
-    /// grey already; the last of two or four channels is taken for opacity and ignored.
+    /// All channels, each as an image of one channel.
     ///
-    /// # Errors
-    /// If there are more than four channels.
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let colour = Image::from_planes(&session, 1, 2, &[&[1u8, 2], &[3, 4], &[5, 6]]);
+    /// let [red, green, blue] = &colour.unstack()[..] else { panic!("three channels") };
+    /// let swapped = Image::stack(&session, [blue, green, red]);
+    /// assert_eq!(swapped.to_vec()?, [5, 6, 3, 4, 1, 2]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
-    pub fn luminance(&self) -> Result<Image<f32>> {
+    pub fn unstack(&self) -> Vec<Image<T>> {
+        let mut channels = Vec::with_capacity(self.channels());
+        for i in 0..self.channels() {
+            channels.push(self.channel(i));
+        }
+        channels
+    }
+
+    /// The channels of `images`, one after the other, as the channels of one image (OpenCV's `merge`); an error if there is
+    /// none, or heights, widths or sessions differ. See [`Image::unstack`] for an example.
+    #[track_caller]
+    pub fn stack<I>(session: &Session, images: I) -> Image<T>
+    where
+        I: IntoIterator,
+        I::Item: Borrow<Image<T>>,
+    {
+        let site = Location::caller();
+        let images: Vec<I::Item> = images.into_iter().collect();
+        let images: Vec<&Image<T>> = images.iter().map(Borrow::borrow).collect();
+        let channels = images.iter().map(|i| i.channels()).sum();
+        let shape = images.first().map_or(Shape::new(0, 0, 0), |i| Shape { channels, ..i.shape() });
+        carry(session, shape, stacked(session, &images, shape, site))
+    }
+}
+
+fn stacked<T: Element>(session: &Session, images: &[&Image<T>], shape: Shape, site: Site) -> Result<Image<T>> {
+    if images.is_empty() {
+        return Err(Error::Empty { op: "stack", shape, site });
+    }
+    for image in images {
+        image.check()?;
+        let extent = Shape { channels: shape.channels, ..image.shape() };
+        if !session.same(image.session()) {
+            return Err(Error::ForeignImage { op: "stack", site });
+        }
+        if extent != shape {
+            return Err(Error::ShapeMismatch { op: "stack", left: images[0].shape(), right: image.shape(), site });
+        }
+    }
+    let mut planes = Vec::with_capacity(shape.channels);
+    for image in images {
+        planes.extend((0..image.channels()).map(|i| match image.channels() {
+            1 => (*image).clone(),
+            _ => image.node_of_shape(Op::Channel(i), Shape { channels: 1, ..shape }, site),
+        }));
+    }
+    if let [plane] = &planes[..] {
+        return Ok(plane.clone());
+    }
+    let inputs: Vec<_> = planes.iter().map(Image::handle).collect();
+    Ok(record(session, Op::Merge, &inputs, shape, site))
+}
+
+impl<T: Pixel> Image<T> {
+    /// The luminance, `0.299 R + 0.587 G + 0.114 B` (ITU-R BT.601) in `f32`, on the scale of the pixels. One channel is
+    /// grey already; the last of two or four channels is taken for opacity and ignored. More than four are an error.
+    #[track_caller]
+    pub fn luminance(&self) -> Image<f32> {
         match self.channels() {
-            1 | 2 => Ok(self.channel(0)?.convert()),
+            1 | 2 => self.channel(0).convert(),
             3 | 4 => {
-                let weighted = |i: usize| Ok(self.channel(i)?.convert::<f32>() * LUMINANCE[i]);
-                (weighted(0)? + weighted(1)?)? + weighted(2)?
+                let weighted = |i: usize| self.channel(i).convert::<f32>() * LUMINANCE[i];
+                weighted(0) + weighted(1) + weighted(2)
             }
             n => {
+                let site = Location::caller();
                 let message = format!("an image of {n} channels has no luminance");
-                Err(Error::parameter("luminance", message, Location::caller()))
+                let shape = Shape { channels: 1, ..self.shape() };
+                self.attempt(shape, || Err(Error::parameter("luminance", message, site)))
             }
         }
     }

@@ -2,69 +2,61 @@
 
 use std::panic::Location;
 
-use super::{Image, check_shape, typed_border};
-use crate::dtype::Pixel;
+use super::argument::{Term, pixel};
+use super::{Image, check_shape, record};
+use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::graph::Op;
 use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
+use crate::ops::pixel::PixelOp;
 use crate::shape::{Border, Shape};
 
-/// Geometric operations. They keep the pixel type; integers are rounded to nearest even where they interpolate.
+/// What lies outside an image that is moved.
+const OUTSIDE: Border = Border::Constant(0.0);
+
+/// Geometric operations that interpolate. They keep the pixel type; integers are rounded to nearest even.
 impl<T: Pixel> Image<T> {
     /// Rotated about its centre by `degrees`, anti-clockwise as seen on the screen, into an image of the same size
     /// (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`). Bilinear; outside is 0 and takes part in
-    /// the interpolation (scipy `grid-constant`).
-    ///
-    /// # Errors
-    /// If the angle is not finite.
+    /// the interpolation (scipy `grid-constant`). An angle that is not finite is an error.
     #[track_caller]
-    pub fn rotate(&self, degrees: f64) -> Result<Image<T>> {
-        self.rotate_with(degrees, Interpolation::Bilinear, outside::<T>())
+    pub fn rotate(&self, degrees: f64) -> Image<T> {
+        self.rotate_with(degrees, Interpolation::Bilinear, OUTSIDE)
     }
 
     /// [`Image::rotate`] with the given interpolation and border.
-    ///
-    /// # Errors
-    /// If the angle is not finite.
     #[track_caller]
-    pub fn rotate_with(&self, degrees: f64, interpolation: Interpolation, border: Border) -> Result<Image<T>> {
+    pub fn rotate_with(&self, degrees: f64, interpolation: Interpolation, border: Border) -> Image<T> {
         let site = Location::caller();
         if !degrees.is_finite() {
-            return Err(Error::parameter("rotate", format!("the angle is {degrees}, it must be finite"), site));
+            let error = Error::parameter("rotate", format!("the angle is {degrees}, it must be finite"), site);
+            return self.attempt(self.shape(), || Err(error));
         }
         self.warp("rotate", rotation(degrees, self.shape()), self.shape(), interpolation, border, site)
     }
 
     /// Scaled to `height x width` pixels, pixel centres aligned: `source = (target + 0.5) * scale - 0.5` on each axis,
-    /// edge pixels repeated outside. Downscaling samples and does not average; smooth first to avoid aliasing.
-    ///
-    /// # Errors
-    /// If a size is zero or too large.
+    /// edge pixels repeated outside. Downscaling samples and does not average: see [`Image::resize_antialiased`]. A size of
+    /// zero or too large is an error.
     #[track_caller]
-    pub fn resize(&self, height: usize, width: usize, interpolation: Interpolation) -> Result<Image<T>> {
+    pub fn resize(&self, height: usize, width: usize, interpolation: Interpolation) -> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
-        let site = Location::caller();
-        check_shape::<T>("resize", shape, site)?;
         let (sy, sx) = (self.height() as f64 / height as f64, self.width() as f64 / width as f64);
         let map = [[sx, 0.0, 0.5 * sx - 0.5], [0.0, sy, 0.5 * sy - 0.5]];
-        self.warp("resize", map, shape, interpolation, Border::Replicate, site)
+        self.warp("resize", map, shape, interpolation, Border::Replicate, Location::caller())
     }
 
-    /// Moved by `dy` pixels down and `dx` to the right, bilinearly where these are not whole; outside is 0.
-    ///
-    /// # Errors
-    /// If an offset is not finite, or larger than about 2^30.
+    /// Moved by `dy` pixels down and `dx` to the right, bilinearly where these are not whole; outside is 0. An offset that
+    /// is not finite, or larger than about 2^30, is an error.
     #[track_caller]
-    pub fn translate(&self, dy: f64, dx: f64) -> Result<Image<T>> {
+    pub fn translate(&self, dy: f64, dx: f64) -> Image<T> {
         let map = [[1.0, 0.0, -dx], [0.0, 1.0, -dy]];
-        self.warp("translate", map, self.shape(), Interpolation::Bilinear, outside::<T>(), Location::caller())
+        self.warp("translate", map, self.shape(), Interpolation::Bilinear, OUTSIDE, Location::caller())
     }
 
     /// The general affine map. `matrix` takes positions `(x, y, 1)` of the *output*, an image of `height x width` pixels,
-    /// to positions `[x, y]` of the input (OpenCV's `warpAffine` with `WARP_INVERSE_MAP`).
-    ///
-    /// # Errors
-    /// If a size is zero, a coefficient is not finite, or a position would lie further out than about 2^30 pixels.
+    /// to positions `[x, y]` of the input (OpenCV's `warpAffine` with `WARP_INVERSE_MAP`). It is an error if a size is
+    /// zero, a coefficient is not finite, or a position would lie further out than about 2^30 pixels.
     #[track_caller]
     pub fn affine(
         &self,
@@ -72,11 +64,14 @@ impl<T: Pixel> Image<T> {
         (height, width): (usize, usize),
         interpolation: Interpolation,
         border: Border,
-    ) -> Result<Image<T>> {
+    ) -> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
         self.warp("affine", matrix, shape, interpolation, border, Location::caller())
     }
+}
 
+/// Geometric operations that move whole pixels.
+impl<T: Element> Image<T> {
     /// Mirrored.
     #[track_caller]
     pub fn flip(&self, how: Flip) -> Image<T> {
@@ -90,7 +85,112 @@ impl<T: Pixel> Image<T> {
         self.node_of_shape(Op::Transpose, Shape::new(width, height, channels), Location::caller())
     }
 
-    fn warp(
+    /// The `height x width` pixels whose upper left is in row `top` and column `left`; an error if some lie outside.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_fn(&session, 4, 5, |y, x| (10 * y + x) as u8);
+    /// assert_eq!(image.crop(1, 2, 2, 3).to_vec()?, [12, 13, 14, 22, 23, 24]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn crop(&self, top: usize, left: usize, height: usize, width: usize) -> Image<T> {
+        let site = Location::caller();
+        let shape = Shape { height, width, ..self.shape() };
+        self.attempt(shape, || {
+            let inside = |from: usize, size: usize, all: usize| from.checked_add(size).is_some_and(|end| end <= all);
+            check_shape("crop", shape, T::TAG, site)?;
+            if !inside(top, height, self.height()) || !inside(left, width, self.width()) {
+                let message =
+                    format!("{height}x{width} pixels from row {top}, column {left} lie outside {}", self.shape());
+                return Err(Error::parameter("crop", message, site));
+            }
+            self.window("crop", [top as isize, left as isize], shape, Border::Replicate, site)
+        })
+    }
+
+    /// The image with as many rows and columns added on each side, continued by `border` (OpenCV's `copyMakeBorder`).
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let line = Image::from_slice(&session, 1, 3, &[1u8, 2, 3]);
+    /// assert_eq!(line.pad(0, 0, 2, 1, Border::Reflect101).to_vec()?, [3, 2, 1, 2, 3, 2]);
+    /// assert_eq!(line.pad(0, 0, 1, 1, Border::Constant(9.0)).to_vec()?, [9, 1, 2, 3, 9]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pad(&self, top: usize, bottom: usize, left: usize, right: usize, border: Border) -> Image<T> {
+        let site = Location::caller();
+        let height = self.height().saturating_add(top).saturating_add(bottom);
+        let width = self.width().saturating_add(left).saturating_add(right);
+        let shape = Shape { height, width, ..self.shape() };
+        self.attempt(shape, || {
+            check_shape("pad", shape, T::TAG, site)?;
+            self.window("pad", [-(top as isize), -(left as isize)], shape, border, site)
+        })
+    }
+
+    /// The image with `other` over it, `other`'s upper left in row `top` and column `left`; what hangs over the edge is
+    /// cut off. Both have as many channels, or `other` has one.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let canvas = Image::<u8>::zeros(&session, 2, 4);
+    /// let stamp = Image::constant(&session, 1, 2, 7u8);
+    /// assert_eq!(canvas.paste(&stamp, 1, -1).to_vec()?, [0, 0, 0, 0, 7, 0, 0, 0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn paste(&self, other: &Image<T>, top: isize, left: isize) -> Image<T> {
+        let site = Location::caller();
+        self.attempt(self.shape(), || {
+            other.check()?;
+            let shape = |channels| Shape { channels, ..self.shape() };
+            if !self.session().same(other.session()) {
+                return Err(Error::ForeignImage { op: "paste", site });
+            }
+            if other.channels() != 1 && other.channels() != self.channels() {
+                return Err(Error::ShapeMismatch { op: "paste", left: self.shape(), right: other.shape(), site });
+            }
+            let start = [top.saturating_neg(), left.saturating_neg()];
+            let covered = Shape { channels: 1, ..other.shape() };
+            let covered: Image<bool> = record(self.session(), Op::Fill(true.stored()), &[], covered, site);
+            let covered = covered.window("paste", start, shape(1), OUTSIDE, site)?;
+            let placed = other.window("paste", start, shape(other.channels()), OUTSIDE, site)?;
+            let terms = vec![Term::image(&covered), Term::image(&placed), Term::image(self)];
+            Ok(pixel(PixelOp::Select, terms, site))
+        })
+    }
+
+    /// The pixels of `shape` from row and column `start`, which may lie outside.
+    fn window(
+        &self,
+        op: &'static str,
+        [top, left]: [isize; 2],
+        shape: Shape,
+        border: Border,
+        site: Site,
+    ) -> Result<Image<T>> {
+        let map = [[1.0, 0.0, left as f64], [0.0, 1.0, top as f64]];
+        self.warped(op, map, shape, Interpolation::Nearest, border, site)
+    }
+
+    pub(super) fn warp(
+        &self,
+        op: &'static str,
+        matrix: [[f64; 3]; 2],
+        shape: Shape,
+        interpolation: Interpolation,
+        border: Border,
+        site: Site,
+    ) -> Image<T> {
+        self.attempt(shape, || self.warped(op, matrix, shape, interpolation, border, site))
+    }
+
+    fn warped(
         &self,
         op: &'static str,
         matrix: [[f64; 3]; 2],
@@ -99,16 +199,10 @@ impl<T: Pixel> Image<T> {
         border: Border,
         site: Site,
     ) -> Result<Image<T>> {
-        check_shape::<T>(op, shape, site)?;
+        check_shape(op, shape, T::TAG, site)?;
         let Some(map) = Affine::new(matrix, shape) else {
             return Err(Error::parameter(op, format!("the map {matrix:?} is not finite or reaches too far"), site));
         };
-        let border = typed_border(border, T::DTYPE);
         Ok(self.node_of_shape(Op::Warp(map, interpolation, border), shape, site))
     }
-}
-
-/// What lies outside an image that is moved: 0.
-fn outside<T: Pixel>() -> Border {
-    Border::Constant(T::ZERO.scalar())
 }

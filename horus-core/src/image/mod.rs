@@ -1,13 +1,29 @@
 //! Images: the public algebra.
 //!
-//! An [`Image`] is a cheap handle on a recorded value. Its methods check their arguments and append to the program of
-//! its session; nothing is computed until a value is looked at ([`Image::to_vec`], [`Image::to_array`],
-//! [`Image::pixel`], [`Image::save`], [`Value::get`]).
+//! An [`Image`] is a cheap handle on a recorded value. Its methods and operators append to the program of its session;
+//! nothing is computed until a value is looked at ([`Image::to_vec`], [`Image::to_array`], [`Image::pixel`],
+//! [`Image::save`], [`Value::get`]).
 //!
-//! Whatever a method can know to be wrong (sizes that differ, a parameter outside its domain, an image without pixels)
-//! is an error of that call, and names the line of the program that made it. Methods that cannot fail return the image
-//! itself, those that can a [`Result`]: an operation *between images* is checked, hence `(&a + &b)?`; one with a scalar
-//! is not, hence `&a * 3.0`.
+//! **Recording never fails.** Bad use (sizes that differ, a parameter outside its domain, an image without pixels) makes an
+//! image that carries its error: the operation, what is wrong, and the line of the program. Everything computed from it
+//! carries it on, and whoever looks at it is told; [`Image::check`] tells at any time. Nothing is executed for it and
+//! nothing else in the session is harmed. One that is dropped without a look is logged.
+//!
+//! Operations of two images take images owned or borrowed, scalars, reductions, and one value per channel (see
+//! [`Argument`]). Images of different extents meet if each extent is the same or 1: the extent of 1 is repeated.
+//!
+//! ```
+//! # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+//! # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+//! let a = Image::from_fn(&session, 3, 4, |y, x| (y + x) as f32);
+//! let unit = (&a - a.min_value()) / (a.max_value() - a.min_value());
+//! assert_eq!(unit.max_value().get()?, 1.0);
+//!
+//! let wrong = &a + Image::<f32>::zeros(&session, 5, 5);
+//! let message = (wrong * 2.0).sum().get().unwrap_err().to_string();
+//! assert!(message.starts_with("add: images differ in size, 3x4 and 5x5 (at "));
+//! # Ok::<(), horus_core::error::Error>(())
+//! ```
 //!
 //! Every rank runs the same program, so all methods that read values back are collective: each rank calls them alike and
 //! gets the same answer.
@@ -16,38 +32,41 @@ mod argument;
 mod channels;
 mod create;
 mod geometric;
+mod mask;
+mod morphology;
 mod neighbourhood;
 mod operators;
 mod pixel;
 mod read;
 mod reduce;
+mod value;
 mod worms;
 
 use std::fmt;
 use std::marker::PhantomData;
 
 pub use argument::Argument;
-pub use reduce::Value;
+pub use value::{Value, Values};
 
-use crate::dtype::{DType, Pixel, Scalar};
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result, Site};
 use crate::graph::Op;
 use crate::session::{Handle, Session};
-use crate::shape::{Border, Shape};
+use crate::shape::Shape;
 
 /// An image of `height x width` pixels with one or more channels of type `T`: a handle on a recorded value.
 ///
 /// Cloning copies the handle, not the pixels. Images are values: no operation changes its operands.
 #[derive(Clone)]
-pub struct Image<T: Pixel> {
+pub struct Image<T: Element> {
     handle: Handle,
     pixel: PhantomData<T>,
 }
 
-impl<T: Pixel> Image<T> {
+impl<T: Element> Image<T> {
     /// The image behind a handle of type `T`.
     pub(crate) fn from_handle(handle: Handle) -> Image<T> {
-        debug_assert_eq!(handle.dtype, T::DTYPE);
+        debug_assert_eq!(handle.dtype, T::TAG);
         Image { handle, pixel: PhantomData }
     }
 
@@ -70,14 +89,14 @@ impl<T: Pixel> Image<T> {
         self.shape().channels
     }
 
-    /// Rows, columns and channels.
+    /// Rows, columns and channels; of an image that carries an error, as far as they are known.
     pub fn shape(&self) -> Shape {
         self.handle.shape
     }
 
     /// The element type, as a tag.
     pub fn dtype(&self) -> DType {
-        T::DTYPE
+        T::TAG
     }
 
     /// The session the image belongs to.
@@ -85,41 +104,77 @@ impl<T: Pixel> Image<T> {
         &self.handle.session
     }
 
+    /// Whether the image could be recorded. Nothing is computed, and no other rank is asked.
+    ///
+    /// # Errors
+    /// The first error of the image, or of what it is made of.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let blurred = Image::<f32>::zeros(&session, 4, 4).gauss(-1.0);
+    /// assert!(blurred.check().unwrap_err().to_string().contains("sigma is -1, it must be positive"));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        self.handle.check()
+    }
+
     /// Records an operation on this image alone that keeps its extent.
-    fn node<R: Pixel>(&self, op: Op, site: Site) -> Image<R> {
+    fn node<R: Element>(&self, op: Op, site: Site) -> Image<R> {
         self.node_of_shape(op, self.shape(), site)
     }
 
     /// Records an operation on this image alone.
-    fn node_of_shape<R: Pixel>(&self, op: Op, shape: Shape, site: Site) -> Image<R> {
-        record(&self.handle.session, op, &[&self.handle], shape, site)
+    fn node_of_shape<R: Element>(&self, op: Op, shape: Shape, site: Site) -> Image<R> {
+        record(self.session(), op, &[&self.handle], shape, site)
     }
 
-    /// Checks that `other` may meet this image in a pixel operation.
-    fn check_match<U: Pixel>(&self, op: &'static str, other: &Image<U>, site: Site) -> Result<()> {
-        if !self.session().same(other.session()) {
-            return Err(Error::ForeignImage { op, site });
+    /// What `make` records, if this image carries no error and `make` meets none; else an image of `shape` that carries the
+    /// error.
+    fn attempt<R: Element>(&self, shape: Shape, make: impl FnOnce() -> Result<Image<R>>) -> Image<R> {
+        match self.handle.carried(shape, R::TAG) {
+            Some(handle) => Image::from_handle(handle),
+            None => carry(self.session(), shape, make()),
         }
-        if self.shape() != other.shape() {
-            return Err(Error::ShapeMismatch { op, left: self.shape(), right: other.shape(), site });
-        }
-        Ok(())
     }
 }
 
-impl<T: Pixel> fmt::Debug for Image<T> {
+impl<T: Element> fmt::Display for Image<T> {
+    /// Extent and type, or the error that the image carries; not its pixels.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Image({} {})", self.shape(), T::DTYPE)
+        write!(f, "{} {} image", self.shape(), T::TAG)?;
+        if self.handle.failed() { f.write_str(" that could not be made") } else { Ok(()) }
     }
+}
+
+impl<T: Element> fmt::Debug for Image<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Image({self})")
+    }
+}
+
+/// What was made, or an image of `shape` that carries the error.
+fn carry<T: Element>(session: &Session, shape: Shape, made: Result<Image<T>>) -> Image<T> {
+    made.unwrap_or_else(|error| Image::from_handle(session.failed(shape, T::TAG, error)))
 }
 
 /// Records an operation; the one place where a recorded value gets its static type.
-fn record<R: Pixel>(session: &Session, op: Op, inputs: &[&Handle], shape: Shape, site: Site) -> Image<R> {
-    Image::from_handle(session.record(op, inputs, shape, R::DTYPE, site))
+fn record<R: Element>(session: &Session, op: Op, inputs: &[&Handle], shape: Shape, site: Site) -> Image<R> {
+    Image::from_handle(record_as(session, op, inputs, shape, R::TAG, site))
+}
+
+/// Records an operation whose result may have become too large, by a wider type or more channels.
+fn record_as(session: &Session, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
+    let known = inputs.iter().all(|h| !h.failed());
+    match check_shape(op.kind(), shape, dtype, site) {
+        Err(error) if known => session.failed(shape, dtype, error),
+        _ => session.record(op, inputs, shape, dtype, site),
+    }
 }
 
 /// Checks the extent of an image to be made: not empty, and addressable.
-fn check_shape<T: Pixel>(op: &'static str, shape: Shape, site: Site) -> Result<()> {
+fn check_shape(op: &'static str, shape: Shape, dtype: DType, site: Site) -> Result<()> {
     if shape.is_empty() {
         return Err(Error::Empty { op, shape, site });
     }
@@ -129,18 +184,10 @@ fn check_shape<T: Pixel>(op: &'static str, shape: Shape, site: Site) -> Result<(
         .height
         .checked_mul(shape.width)
         .and_then(|n| n.checked_mul(shape.channels))
-        .and_then(|n| n.checked_mul(size_of::<T>()))
+        .and_then(|n| n.checked_mul(dtype.size()))
         .filter(|n| *n <= isize::MAX.cast_unsigned());
     if shape.height > LONGEST || shape.width > LONGEST || bytes.is_none() {
-        return Err(Error::parameter(op, format!("an image of {shape} pixels is too large"), site));
+        return Err(Error::parameter(op, format!("an image of {shape} {dtype} pixels is too large"), site));
     }
     Ok(())
-}
-
-/// The border with its constant converted to the type the operation works in.
-fn typed_border(border: Border, dtype: DType) -> Border {
-    match border {
-        Border::Constant(v) if v.dtype() != dtype => Border::Constant(Scalar::from_f64(dtype, v.to_f64())),
-        other => other,
-    }
 }

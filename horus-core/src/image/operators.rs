@@ -1,60 +1,92 @@
-//! The arithmetic operators `+ - * /` and unary `-`.
+//! The arithmetic operators `+ - * /`, their assigning forms, and unary `-`.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 use std::panic::Location;
 
-use super::{Argument, Image};
+use super::argument::{Term, pixel};
+use super::{Argument, Image, Value};
 use crate::dtype::Pixel;
-use crate::error::Result;
 use crate::ops::pixel::PixelOp;
 
 macro_rules! operator {
-    ($trait:ident, $method:ident, $($scalar:ty)*) => {
-        operator!(@images $trait, $method, &Image<T>, &Image<T>);
-        operator!(@images $trait, $method, &Image<T>, Image<T>);
-        operator!(@images $trait, $method, Image<T>, &Image<T>);
-        operator!(@images $trait, $method, Image<T>, Image<T>);
-        operator!(@scalar $trait, $method, &Image<T>);
-        operator!(@scalar $trait, $method, Image<T>);
+    ($trait:ident, $method:ident, $assign:ident, $assign_method:ident, $($scalar:ty)*) => {
+        operator!(@image $trait, $method, &Image<T>);
+        operator!(@image $trait, $method, Image<T>);
+        operator!(@value $trait, $method, &Value<T>);
+        operator!(@value $trait, $method, Value<T>);
         $(
-            operator!(@left $trait, $method, $scalar, &Image<$scalar>);
-            operator!(@left $trait, $method, $scalar, Image<$scalar>);
+            operator!(@scalar $trait, $method, $scalar, Image);
+            operator!(@scalar $trait, $method, $scalar, Value);
         )*
-    };
-    (@images $trait:ident, $method:ident, $left:ty, $right:ty) => {
-        impl<T: Pixel> $trait<$right> for $left {
-            type Output = Result<Image<T>>;
+        impl<T: Pixel, A: Argument<T>> $assign<A> for Image<T> {
             #[track_caller]
-            fn $method(self, right: $right) -> Result<Image<T>> {
-                let (left, right): (&Image<T>, &Image<T>) = (&self, &right);
-                right.record(PixelOp::$trait, left, Location::caller())
+            fn $assign_method(&mut self, right: A) {
+                *self = self.with(PixelOp::$trait, right, Location::caller());
             }
         }
     };
-    (@scalar $trait:ident, $method:ident, $left:ty) => {
-        impl<T: Pixel> $trait<T> for $left {
+    (@image $trait:ident, $method:ident, $left:ty) => {
+        impl<T: Pixel, A: Argument<T>> $trait<A> for $left {
             type Output = Image<T>;
             #[track_caller]
-            fn $method(self, right: T) -> Image<T> {
-                right.record(PixelOp::$trait, &self, Location::caller())
+            fn $method(self, right: A) -> Image<T> {
+                self.with(PixelOp::$trait, right, Location::caller())
             }
         }
     };
-    (@left $trait:ident, $method:ident, $left:ty, $right:ty) => {
-        impl $trait<$right> for $left {
-            type Output = Image<$left>;
+    (@value $trait:ident, $method:ident, $left:ty) => {
+        operator!(@value $trait, $method, $left, &Value<T>, Value<T>, |image| Value::single(&image));
+        operator!(@value $trait, $method, $left, Value<T>, Value<T>, |image| Value::single(&image));
+        operator!(@value $trait, $method, $left, T, Value<T>, |image| Value::single(&image));
+        operator!(@value $trait, $method, $left, &Image<T>, Image<T>, |image| image);
+        operator!(@value $trait, $method, $left, Image<T>, Image<T>, |image| image);
+    };
+    (@value $trait:ident, $method:ident, $left:ty, $right:ty, $out:ty, |$image:ident| $result:expr) => {
+        impl<T: Pixel> $trait<$right> for $left {
+            type Output = $out;
             #[track_caller]
-            fn $method(self, right: $right) -> Image<$left> {
-                right.scalar_left(PixelOp::$trait, self)
+            fn $method(self, right: $right) -> $out {
+                let $image = self.to_image().with(PixelOp::$trait, right, Location::caller());
+                $result
+            }
+        }
+    };
+    (@scalar $trait:ident, $method:ident, $left:ty, $right:ident) => {
+        operator!(@scalar $trait, $method, $left, $right<$left>, &$right<$left>);
+        operator!(@scalar $trait, $method, $left, $right<$left>, $right<$left>);
+    };
+    (@scalar $trait:ident, $method:ident, $left:ty, $out:ty, $right:ty) => {
+        impl $trait<$right> for $left {
+            type Output = $out;
+            #[track_caller]
+            fn $method(self, right: $right) -> $out {
+                Reverse::reverse(&right, PixelOp::$trait, self, Location::caller())
             }
         }
     };
 }
 
-operator!(Add, add, u8 u16 i32 f32 f64);
-operator!(Sub, sub, u8 u16 i32 f32 f64);
-operator!(Mul, mul, u8 u16 i32 f32 f64);
-operator!(Div, div, u8 u16 i32 f32 f64);
+/// What may stand on the right of a scalar.
+trait Reverse<T: Pixel> {
+    fn reverse(&self, op: PixelOp, left: T, site: crate::error::Site) -> Self;
+}
+
+impl<T: Pixel> Reverse<T> for Image<T> {
+    fn reverse(&self, op: PixelOp, left: T, site: crate::error::Site) -> Image<T> {
+        pixel(op, vec![Term::scalar(left.scalar()), Term::image(self)], site)
+    }
+}
+
+impl<T: Pixel> Reverse<T> for Value<T> {
+    fn reverse(&self, op: PixelOp, left: T, site: crate::error::Site) -> Value<T> {
+        Value::single(&self.to_image().reverse(op, left, site))
+    }
+}
+
+operator!(Add, add, AddAssign, add_assign, u8 u16 i32 f32 f64);
+operator!(Sub, sub, SubAssign, sub_assign, u8 u16 i32 f32 f64);
+operator!(Mul, mul, MulAssign, mul_assign, u8 u16 i32 f32 f64);
+operator!(Div, div, DivAssign, div_assign, u8 u16 i32 f32 f64);
 
 impl<T: Pixel> Neg for &Image<T> {
     type Output = Image<T>;

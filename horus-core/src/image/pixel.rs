@@ -2,10 +2,10 @@
 
 use std::panic::Location;
 
-use super::argument::Choice;
-use super::{Argument, Image, record};
+use super::argument::{Term, pixel};
+use super::{Argument, Image};
 use crate::dtype::Pixel;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::graph::{Op, Operand};
 use crate::ops::pixel::PixelOp;
 
@@ -46,17 +46,15 @@ unary! {
 macro_rules! binary {
     ($result:ty; $($(#[$doc:meta])* $name:ident $op:ident;)*) => {
         $($(#[$doc])*
-        ///
-        /// # Errors
-        /// With an image: if sizes or sessions differ. With a scalar there is no error and no `Result`.
         #[track_caller]
-        pub fn $name<A: Argument<T>>(&self, other: A) -> A::Output<$result> {
-            other.record(PixelOp::$op, self, Location::caller())
+        pub fn $name(&self, other: impl Argument<T>) -> Image<$result> {
+            self.with(PixelOp::$op, other, Location::caller())
         })*
     };
 }
 
-/// Operations on each pixel of two images of one size, or of an image and a scalar.
+/// Operations on each pixel of an image and of an [`Argument`]: another image, a scalar, a reduction, a value per channel.
+/// Sizes that do not meet are an error.
 impl<T: Pixel> Image<T> {
     binary! { T;
         /// `a + b`; integers saturate. Also written `&a + &b`.
@@ -78,67 +76,59 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Comparisons: masks of 1 where they hold, else 0. A comparison with NaN does not hold, except [`Image::ne`].
+/// Comparisons: masks of where they hold. A comparison with NaN does not hold, except [`Image::ne`].
 impl<T: Pixel> Image<T> {
-    binary! { u8;
-        /// 1 where `a < b`, else 0.
+    binary! { bool;
+        /// Where `a < b`.
         lt Lt;
-        /// 1 where `a <= b`, else 0.
+        /// Where `a <= b`.
         le Le;
-        /// 1 where `a > b`, else 0.
+        /// Where `a > b`.
         gt Gt;
-        /// 1 where `a >= b`, else 0.
+        /// Where `a >= b`.
         ge Ge;
-        /// 1 where `a == b`, else 0.
+        /// Where `a == b`.
         eq Eq;
-        /// 1 where `a != b`, else 0.
+        /// Where `a != b`.
         ne Ne;
     }
 }
 
 /// Operations with further parameters, and conversions.
 impl<T: Pixel> Image<T> {
-    /// `|a / b|`, and 0 where `|b| < eps`; `b` is an image or a scalar.
-    ///
-    /// # Errors
-    /// If sizes or sessions differ, or `eps` is negative or NaN.
+    /// A pixel operation with this image as its only operand.
     #[track_caller]
-    pub fn absdiv(&self, other: impl Argument<T>, eps: T) -> Result<Image<T>> {
-        let site = Location::caller();
-        if eps.is_nan() || eps < T::ZERO {
-            return Err(Error::parameter("absdiv", format!("eps is {eps}, it must not be negative"), site));
-        }
-        let mut inputs = vec![self.handle()];
-        let divisor = match other.operand() {
-            Choice::Image(b) => {
-                self.check_match("absdiv", b, site)?;
-                inputs.push(b.handle());
-                Operand::Input(1)
-            }
-            Choice::Scalar(v) => Operand::Const(v.scalar()),
-        };
-        let op = Op::Pixel(PixelOp::AbsDiv, vec![Operand::Input(0), divisor, Operand::Const(eps.scalar())]);
-        Ok(record(self.session(), op, &inputs, self.shape(), site))
+    pub(super) fn unary(&self, op: PixelOp) -> Image<T> {
+        self.node(Op::Pixel(op, vec![Operand::Input(0)]), Location::caller())
     }
 
-    /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`.
-    ///
-    /// # Errors
-    /// If `lo > hi` or either is NaN.
+    /// `|a / b|`, and 0 where `|b| < eps`. A negative `eps` or one that is NaN is an error.
     #[track_caller]
-    pub fn clamp(&self, lo: T, hi: T) -> Result<Image<T>> {
+    pub fn absdiv(&self, other: impl Argument<T>, eps: T) -> Image<T> {
+        let site = Location::caller();
+        if eps.is_nan() || eps < T::ZERO {
+            let error = Error::parameter("absdiv", format!("eps is {eps}, it must not be negative"), site);
+            return self.attempt(self.shape(), || Err(error));
+        }
+        pixel(PixelOp::AbsDiv, vec![Term::image(self), other.term(), Term::scalar(eps.scalar())], site)
+    }
+
+    /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`. Limits that are not ordered are an error.
+    #[track_caller]
+    pub fn clamp(&self, lo: T, hi: T) -> Image<T> {
         let site = Location::caller();
         if lo.is_nan() || hi.is_nan() || lo > hi {
-            return Err(Error::parameter("clamp", format!("the limits {lo} and {hi} are not ordered"), site));
+            let error = Error::parameter("clamp", format!("the limits {lo} and {hi} are not ordered"), site);
+            return self.attempt(self.shape(), || Err(error));
         }
         let operands = vec![Operand::Input(0), Operand::Const(lo.scalar()), Operand::Const(hi.scalar())];
-        Ok(self.node(Op::Pixel(PixelOp::Clamp, operands), site))
+        self.node(Op::Pixel(PixelOp::Clamp, operands), site)
     }
 
     /// 1 where a pixel is larger than `t`, else 0, in the image's own type. For a mask see [`Image::gt`].
     #[track_caller]
     pub fn threshold(&self, t: T) -> Image<T> {
-        t.record(PixelOp::Threshold, self, Location::caller())
+        self.with(PixelOp::Threshold, t, Location::caller())
     }
 
     /// The pixels as type `U`: exact where `U` can hold them, else rounded to nearest (ties to even) and, for integers,
@@ -159,29 +149,6 @@ impl<T: Pixel> Image<T> {
         if T::DTYPE.is_float() {
             return floats;
         }
-        T::HIGHEST.to_linear().record(PixelOp::Div, &floats, Location::caller())
-    }
-}
-
-impl Image<u8> {
-    /// `a` where this mask is not 0, else `b`, an image or a scalar.
-    ///
-    /// # Errors
-    /// If sizes or sessions differ.
-    #[track_caller]
-    pub fn select<T: Pixel>(&self, a: &Image<T>, b: impl Argument<T>) -> Result<Image<T>> {
-        let site = Location::caller();
-        self.check_match("select", a, site)?;
-        let mut inputs = vec![self.handle(), a.handle()];
-        let last = match b.operand() {
-            Choice::Image(b) => {
-                self.check_match("select", b, site)?;
-                inputs.push(b.handle());
-                Operand::Input(2)
-            }
-            Choice::Scalar(v) => Operand::Const(v.scalar()),
-        };
-        let op = Op::Pixel(PixelOp::Select, vec![Operand::Input(0), Operand::Input(1), last]);
-        Ok(record(self.session(), op, &inputs, self.shape(), site))
+        floats.with(PixelOp::Div, T::HIGHEST.to_linear(), Location::caller())
     }
 }

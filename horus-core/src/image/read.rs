@@ -7,7 +7,7 @@ use ndarray::{Array2, Array3, ArrayView3};
 
 use super::Image;
 use crate::buffer::HostBuffer;
-use crate::dtype::Pixel;
+use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::forecast::Forecast;
 use crate::movement::Link;
@@ -15,14 +15,14 @@ use crate::plan::Want;
 use crate::session::Handle;
 
 /// Reading pixels back. These, [`Value::get`](super::Value::get) and saving are what makes a program run.
-impl<T: Pixel> Image<T> {
+impl<T: Element> Image<T> {
     /// All pixels, channels one after the other, each in row-major order.
     ///
     /// # Errors
     /// If the program up to here fails on its device or between its ranks, or there is no memory.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let fetched = fetch(self.handle())?;
-        let copied = self.session().workers().copied(fetched.as_slice());
+        let copied = self.session().workers().copied(elements(&fetched));
         copied.map_err(|source| Error::Device { op: "to_vec".into(), device: "the host".into(), source })
     }
 
@@ -47,7 +47,7 @@ impl<T: Pixel> Image<T> {
     pub fn to_array3(&self) -> Result<Array3<T>> {
         let pixels = fetch(self.handle())?;
         let shape = (self.channels(), self.height(), self.width());
-        let planes = ArrayView3::from_shape(shape, pixels.as_slice::<T>()).expect("a fetched image fills its shape");
+        let planes = ArrayView3::from_shape(shape, elements(&pixels)).expect("a fetched image fills its shape");
         Ok(planes.permuted_axes([1, 2, 0]).as_standard_layout().into_owned())
     }
 
@@ -88,8 +88,14 @@ impl<T: Pixel> Image<T> {
             let message = format!("row {y}, column {x}, channel {channel} lie outside {shape}");
             return Err(Error::parameter("pixel", message, Location::caller()));
         }
-        Ok(fetch(self.handle())?.as_slice()[channel * shape.area() + y * shape.width + x])
+        let pixels = fetch(self.handle())?;
+        Ok(elements(&pixels)[channel * shape.area() + y * shape.width + x])
     }
+}
+
+/// The pixels in a buffer. Masks hold 0 and 1 only.
+fn elements<T: Element>(buffer: &HostBuffer) -> &[T] {
+    bytemuck::checked::cast_slice(buffer.bytes())
 }
 
 /// Evaluates a value and brings it to every rank.

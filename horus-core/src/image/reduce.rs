@@ -1,49 +1,18 @@
 //! Reductions of whole images, rows and columns.
 
-use std::fmt;
 use std::panic::Location;
 
-use super::read::fetch;
-use super::{Image, record};
+use super::{Image, Value, record};
 use crate::buffer::HostBuffer;
 use crate::dtype::{Pixel, Scalar};
-use crate::error::{Error, Result, Site};
+use crate::error::{Error, Site};
 use crate::graph::{Op, Operand};
 use crate::ops::pixel::PixelOp;
 use crate::ops::reduce::{Fold, RowReduce};
-use crate::session::Handle;
 use crate::shape::Shape;
 
 /// The largest number of bins of a histogram.
 const MAX_BINS: usize = 1 << 24;
-
-/// A recorded value that is not an image: a sum, an extreme, a histogram. [`Value::get`] computes it.
-#[derive(Clone)]
-pub struct Value<V> {
-    handle: Handle,
-    read: fn(&HostBuffer) -> V,
-}
-
-impl<V> Value<V> {
-    /// Evaluates the program as far as needed and returns the value, on every rank.
-    ///
-    /// # Errors
-    /// If the program up to here fails on its device or between its ranks.
-    pub fn get(&self) -> Result<V> {
-        Ok((self.read)(&*fetch(&self.handle)?))
-    }
-
-    /// The only element of a 1x1 image.
-    fn single<T: Pixel + Into<V>>(image: &Image<T>) -> Value<V> {
-        Value { handle: image.handle().clone(), read: |b| b.as_slice::<T>()[0].into() }
-    }
-}
-
-impl<V> fmt::Debug for Value<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Value({} {})", self.handle.shape, self.handle.dtype)
-    }
-}
 
 /// Reductions, over all channels together unless said otherwise. Sums run in `f64` and in one fixed order, so that they
 /// do not depend on ranks or threads.
@@ -83,26 +52,27 @@ impl<T: Pixel> Image<T> {
     }
 
     /// How many pixels fall into each of `bins` equal bins over `lo..=hi`; the last bin includes `hi`, and pixels
-    /// outside or NaN are not counted (as `numpy.histogram`).
-    ///
-    /// # Errors
-    /// If `bins` is zero or larger than 2^24, or `lo` and `hi` are not finite with `lo < hi`.
+    /// outside or NaN are not counted (as `numpy.histogram`). It is an error if `bins` is zero or larger than 2^24, or `lo` and
+    /// `hi` are not finite with `lo < hi`.
     #[track_caller]
-    pub fn histogram(&self, bins: usize, lo: f64, hi: f64) -> Result<Value<Vec<u64>>> {
+    pub fn histogram(&self, bins: usize, lo: f64, hi: f64) -> Value<Vec<u64>> {
         let site = Location::caller();
-        if bins == 0 || bins > MAX_BINS {
-            return Err(Error::parameter("histogram", format!("{bins} bins, not 1 to {MAX_BINS}"), site));
-        }
-        // The width must be finite too: bins are found by dividing by it.
-        if !(lo < hi && (hi - lo).is_finite()) {
-            let message = format!("the range {lo} to {hi} is not an interval of finite width");
-            return Err(Error::parameter("histogram", message, site));
-        }
-        let op = Op::Histogram { bins, lo: Scalar::F64(lo), hi: Scalar::F64(hi) };
-        let counts = self.node_of_shape::<f64>(op, Shape::new(1, bins, 1), site);
+        let shape = Shape::new(1, bins, 1);
+        let counts = self.attempt::<f64>(shape, || {
+            if bins == 0 || bins > MAX_BINS {
+                return Err(Error::parameter("histogram", format!("{bins} bins, not 1 to {MAX_BINS}"), site));
+            }
+            // The width must be finite too: bins are found by dividing by it.
+            if !(lo < hi && (hi - lo).is_finite()) {
+                let message = format!("the range {lo} to {hi} is not an interval of finite width");
+                return Err(Error::parameter("histogram", message, site));
+            }
+            let op = Op::Histogram { bins, lo: Scalar::F64(lo), hi: Scalar::F64(hi) };
+            Ok(self.node_of_shape(op, shape, site))
+        });
         // Counts below 2^53 are exact in f64.
         let read = |b: &HostBuffer| b.as_slice::<f64>().iter().map(|v| *v as u64).collect();
-        Ok(Value { handle: counts.handle().clone(), read })
+        Value::of(&counts, read)
     }
 
     /// The sum of each row, channel by channel: an image of `height x 1` pixels.
@@ -125,7 +95,7 @@ impl<T: Pixel> Image<T> {
         self.node_of_shape(Op::RowReduce(how), self.row_shape(), site)
     }
 
-    fn total(&self, site: Site) -> Image<f64> {
+    pub(super) fn total(&self, site: Site) -> Image<f64> {
         fold(&self.reduce_rows::<f64>(RowReduce::Sum, site), Fold::Sum, site)
     }
 

@@ -2,9 +2,8 @@
 
 use std::panic::Location;
 
-use super::Image;
 use super::create::source;
-use crate::error::Result;
+use super::{Image, carry};
 use crate::session::Session;
 use crate::shape::Shape;
 
@@ -21,13 +20,11 @@ impl Image<f32> {
     /// A picture for demonstrations and tests: thin, curved, bright worms on a darker, slightly uneven and noisy
     /// background, with values in `0..=1`. A size always gives the same picture, to the bit and on every machine: it is
     /// made of sums, products, quotients and square roots alone.
-    ///
-    /// # Errors
-    /// If a size is zero.
     #[track_caller]
-    pub fn worms(session: &Session, height: usize, width: usize) -> Result<Image<f32>> {
-        let paint = |pixels: &mut [f32]| paint(pixels, width, SEED);
-        source("worms", session, Shape::new(height, width, 1), paint, Location::caller())
+    pub fn worms(session: &Session, height: usize, width: usize) -> Image<f32> {
+        let shape = Shape::new(height, width, 1);
+        let paint = |pixels: &mut [u8]| paint(bytemuck::cast_slice_mut(pixels), width, SEED);
+        carry(session, shape, source("worms", session, shape, paint, Location::caller()))
     }
 }
 

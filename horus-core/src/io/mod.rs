@@ -96,14 +96,12 @@ impl AnyImage {
 
     /// The luminance ([`Image::luminance`]) on a scale where the full range of an integer type is `0..=1`; floating-point
     /// pictures keep their scale.
-    ///
-    /// # Errors
-    /// If there are more than four channels.
+    /// More than four channels are an error.
     #[track_caller]
-    pub fn to_luminance_unit(&self) -> Result<Image<f32>> {
+    pub fn to_luminance_unit(&self) -> Image<f32> {
         match self {
-            AnyImage::U8(image) => Ok(image.luminance()? / f32::from(u8::MAX)),
-            AnyImage::U16(image) => Ok(image.luminance()? / f32::from(u16::MAX)),
+            AnyImage::U8(image) => image.luminance() / f32::from(u8::MAX),
+            AnyImage::U16(image) => image.luminance() / f32::from(u16::MAX),
             AnyImage::F32(image) => image.luminance(),
         }
     }

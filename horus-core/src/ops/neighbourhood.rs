@@ -5,7 +5,10 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::panic::Location;
 use std::sync::Arc;
+
+use crate::error::Error;
 
 /// Distances, in pixels, that an operation reads beyond the pixel it computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -60,46 +63,63 @@ pub enum Layout {
 
 /// The taps of a linear filter, applied as a correlation (no flip).
 ///
-/// Taps are held in `f64`; a filter over an `f32` image uses them rounded to `f32`. A filter may have no taps or reach
-/// anywhere: whether it can be applied is checked where it is.
+/// Taps are held in `f64`; a filter over an `f32` image uses them rounded to `f32`. Making a filter never fails: one of
+/// the wrong number of taps, without taps, or reaching too far makes the image it is applied to carry the error.
 #[derive(Clone, Debug)]
 pub struct Filter {
     layout: Layout,
     taps: Arc<[f64]>,
+    /// Why it cannot be applied.
+    fault: Option<Arc<Error>>,
 }
 
 impl Filter {
-    /// A dense filter from `height * width` taps in row-major order, anchored at (`height / 2`, `width / 2`).
-    ///
-    /// # Panics
-    /// If the number of taps is not `height * width`.
+    /// A dense filter from `height * width` taps in row-major order, anchored at (`height / 2`, `width / 2`). With another
+    /// number of taps it cannot be applied.
+    #[track_caller]
     pub fn dense(height: usize, width: usize, taps: impl Into<Arc<[f64]>>) -> Filter {
         let taps = taps.into();
-        let needed = height.checked_mul(width);
-        assert!(needed == Some(taps.len()), "{} taps for a filter of {height}x{width}", taps.len());
-        Filter { layout: Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps }
+        if height.checked_mul(width) != Some(taps.len()) {
+            let message = format!("{} taps for a filter of {height}x{width}", taps.len());
+            return Filter::faulty(Error::parameter("Filter::dense", message, Location::caller()));
+        }
+        Filter { layout: Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps, fault: None }
     }
 
     /// A filter of one row.
+    #[track_caller]
     pub fn row(taps: impl Into<Arc<[f64]>>) -> Filter {
         let taps = taps.into();
         Filter::dense(1, taps.len(), taps)
     }
 
     /// A filter of one column.
+    #[track_caller]
     pub fn column(taps: impl Into<Arc<[f64]>>) -> Filter {
         let taps = taps.into();
         Filter::dense(taps.len(), 1, taps)
     }
 
-    /// A filter with explicit `(dy, dx)` offsets, accumulated in the order given.
-    ///
-    /// # Panics
-    /// If there are not as many taps as offsets.
+    /// A filter with explicit `(dy, dx)` offsets, accumulated in the order given. With another number of taps than of
+    /// offsets it cannot be applied.
+    #[track_caller]
     pub fn sparse(offsets: impl Into<Arc<[(i32, i32)]>>, taps: impl Into<Arc<[f64]>>) -> Filter {
         let (offsets, taps) = (offsets.into(), taps.into());
-        assert_eq!(offsets.len(), taps.len(), "a sparse filter needs one tap per offset");
-        Filter { layout: Layout::Sparse(offsets), taps }
+        if offsets.len() != taps.len() {
+            let message = format!("{} taps for {} offsets", taps.len(), offsets.len());
+            return Filter::faulty(Error::parameter("Filter::sparse", message, Location::caller()));
+        }
+        Filter { layout: Layout::Sparse(offsets), taps, fault: None }
+    }
+
+    /// A filter that makes whatever it is applied to carry `error`.
+    pub(crate) fn faulty(error: Error) -> Filter {
+        Filter { layout: Layout::Sparse(Arc::new([])), taps: Arc::new([]), fault: Some(Arc::new(error)) }
+    }
+
+    /// Why the filter cannot be applied, if that was known when it was made.
+    pub fn fault(&self) -> Option<&Error> {
+        self.fault.as_deref()
     }
 
     /// The filter turned by 180 degrees about its anchor: correlating with it is convolving with `self`.
@@ -116,7 +136,7 @@ impl Filter {
                 Layout::Sparse(o.iter().rev().map(|&(y, x)| (y.saturating_neg(), x.saturating_neg())).collect())
             }
         };
-        Filter { layout, taps }
+        Filter { layout, taps, fault: self.fault.clone() }
     }
 
     /// Where the taps lie.
@@ -344,9 +364,16 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "0 taps for a filter of")]
-    fn sizes_that_overflow_have_the_wrong_number_of_taps() {
-        Filter::dense(1 << 32, 1 << 32, vec![]);
+    fn a_wrong_number_of_taps_is_remembered_with_the_line() {
+        let cause = |f: Filter| f.flipped().fault().expect("a fault").to_string();
+        assert!(
+            cause(Filter::dense(1 << 32, 1 << 32, vec![])).contains("0 taps for a filter of 4294967296x4294967296")
+        );
+        let sparse = cause(Filter::sparse([(0, 0)], [1.0, 2.0]));
+        assert!(
+            sparse.starts_with("Filter::sparse: 2 taps for 1 offsets (at ") && sparse.contains(file!()),
+            "{sparse}"
+        );
     }
 
     #[test]

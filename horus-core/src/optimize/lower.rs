@@ -4,23 +4,24 @@ use crate::dtype::DType;
 use crate::graph::{Graph, Node, Op, Operand};
 use crate::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 
-/// Lowers every node; the graph keeps its shape.
+/// Lowers every node; the graph keeps its shape. Kernels compute with what memory holds: masks are `u8`.
 pub fn lower(graph: Graph<Op>) -> Graph<Kernel> {
     let kernels: Vec<Kernel> = graph.nodes.iter().map(|n| kernel(&graph, n)).collect();
     let nodes = graph.nodes.into_iter().zip(kernels).map(|(n, op)| Node {
         op,
         inputs: n.inputs,
         shape: n.shape,
-        dtype: n.dtype,
+        dtype: n.dtype.stored(),
         site: n.site,
     });
     Graph { nodes: nodes.collect(), roots: graph.roots }
 }
 
 fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
-    let input = |i: usize| graph.node(node.inputs[i]).dtype;
+    let input = |i: usize| graph.node(node.inputs[i]).dtype.stored();
+    let dtype = node.dtype.stored();
     let leaf = |op: LeafOp| {
-        let map = MapKernel { inputs: 1, leaves: vec![Leaf { op, dtype: node.dtype }], ..MapKernel::default() };
+        let map = MapKernel { inputs: 1, leaves: vec![Leaf { op, dtype }], ..MapKernel::default() };
         Kernel::Map(MapKernel { result: Some(Val::Leaf(0)), ..map })
     };
     match &node.op {
@@ -36,20 +37,23 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
             let operand = match operands.last() {
                 Some(Operand::Input(i)) => input(*i),
                 Some(Operand::Const(c)) => c.dtype(),
-                None => node.dtype,
+                None => dtype,
             };
-            single(node.inputs.len(), leaves, InstrOp::Pixel(*op), operand, node.dtype, args.collect())
+            single(node.inputs.len(), leaves, InstrOp::Pixel(*op), operand, dtype, args.collect())
         }
         Op::Convert => {
+            if input(0) == dtype {
+                return leaf(LeafOp::Load(0)); // a mask whose truth values are read as numbers
+            }
             let leaves = vec![Leaf { op: LeafOp::Load(0), dtype: input(0) }];
-            single(1, leaves, InstrOp::Convert, input(0), node.dtype, vec![Val::Leaf(0)])
+            single(1, leaves, InstrOp::Convert, input(0), dtype, vec![Val::Leaf(0)])
         }
         Op::Channel(c) => leaf(LeafOp::LoadChannel(0, *c)),
         Op::Correlate(f, b) => leaf(LeafOp::Correlate(Source::Input(0), f.clone(), *b)),
         Op::Separable { row, column, border } => Kernel::Map(MapKernel {
             inputs: 1,
             stages: vec![Stage { source: Source::Input(0), filter: row.clone(), border: *border }],
-            leaves: vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), column.clone(), *border), dtype: node.dtype }],
+            leaves: vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), column.clone(), *border), dtype }],
             result: Some(Val::Leaf(0)),
             ..MapKernel::default()
         }),

@@ -90,7 +90,7 @@ mod tests {
         let map = Affine::new([[step, 0.0, from], [0.0, 1.0, 0.0]], shape).unwrap();
         warp(row, shape, &map, how, border)
     }
-    const ZERO: Border = Border::Constant(Scalar::U8(0));
+    const ZERO: Border = Border::Constant(0.0);
 
     #[test]
     fn the_identity_and_quarter_turns_are_exact_for_every_type_and_interpolation() {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn nearest_halves_go_up_on_both_sides_of_zero() {
         let row = image(1, 3, &[10u8, 20, 30]);
-        let out = resample(&row, 5, -1.0, 0.5, Interpolation::Nearest, Border::Constant(Scalar::U8(7)));
+        let out = resample(&row, 5, -1.0, 0.5, Interpolation::Nearest, Border::Constant(7.0));
         // Positions -1, -0.5, 0, 0.5 and 1.
         assert_eq!(out, image(1, 5, &[7u8, 10, 10, 20, 20]));
     }

@@ -38,7 +38,7 @@ impl Image {
     pub fn new<T: Pixel>(shape: Shape, pixels: Vec<T>) -> Image {
         assert_eq!(pixels.len(), shape.len(), "an image of {shape} has {} pixels", shape.len());
         let pixels = match T::DTYPE {
-            DType::U8 => Pixels::U8(bytemuck::cast_slice(&pixels).to_vec()),
+            DType::U8 | DType::Bool => Pixels::U8(bytemuck::cast_slice(&pixels).to_vec()),
             DType::U16 => Pixels::U16(bytemuck::cast_slice(&pixels).to_vec()),
             DType::I32 => Pixels::I32(bytemuck::cast_slice(&pixels).to_vec()),
             DType::F32 => Pixels::F32(bytemuck::cast_slice(&pixels).to_vec()),
@@ -105,7 +105,7 @@ impl Image {
     pub fn read<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
         match (border.map(y, self.shape.height), border.map(x, self.shape.width)) {
             (Some(y), Some(x)) => self.at(c, y, x),
-            _ => border.constant().map_or(T::ZERO, T::from_scalar), // only a constant border maps to nothing
+            _ => border.constant().map_or(T::ZERO, T::from_f64), // only a constant border maps to nothing
         }
     }
 }
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_constant_border_is_read_where_either_axis_leaves_the_image() {
         let image = Image::new(Shape::new(1, 2, 1), vec![1u8, 2]);
-        let border = Border::Constant(Scalar::F64(300.0));
+        let border = Border::Constant(300.0);
         let row: Vec<u8> = (-1..3).map(|x| image.read(0, 0, x, border)).collect();
         assert_eq!(row, [255, 1, 2, 255]);
         assert_eq!(image.read::<u8>(0, -1, 0, border), 255);

@@ -106,7 +106,7 @@ mod tests {
     fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {
         Image::new(Shape::new(height, width, 1), v.to_vec())
     }
-    const ZERO: Border = Border::Constant(Scalar::F32(0.0));
+    const ZERO: Border = Border::Constant(0.0);
 
     #[test]
     fn a_correlation_does_not_flip_and_a_flipped_filter_convolves() {
@@ -125,7 +125,7 @@ mod tests {
             (Border::Reflect, [21.0, 41.0, 42.0]),
             (Border::Replicate, [21.0, 41.0, 42.0]),
             (Border::Wrap, [24.0, 41.0, 12.0]),
-            (Border::Constant(Scalar::F64(7.0)), [27.0, 41.0, 72.0]),
+            (Border::Constant(7.0), [27.0, 41.0, 72.0]),
         ] {
             assert_eq!(correlate(&line, &outer, border), image(1, 3, &expected), "{border}");
         }
@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(correlate(&pixel, &filter, border), image(1, 1, &[45.0f32]), "{border}");
             assert_eq!(median(&pixel, MedianSize::Five, border), pixel, "{border}");
         }
-        assert_eq!(correlate(&pixel, &filter, Border::Constant(Scalar::F32(1.0))), image(1, 1, &[17.0f32]));
+        assert_eq!(correlate(&pixel, &filter, Border::Constant(1.0)), image(1, 1, &[17.0f32]));
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
         let pixel = image(1, 1, &[1.0f32]);
         let (row, column) = (Filter::row([1.0, 1.0, 1.0]), Filter::column([1.0, 1.0, 1.0]));
         // Row pass: 10 + 1 + 10 = 21. Column pass: 10 + 21 + 10, where the dense 3x3 filter gives 81.
-        assert_eq!(separable(&pixel, &row, &column, Border::Constant(Scalar::F32(10.0))), image(1, 1, &[41.0f32]));
+        assert_eq!(separable(&pixel, &row, &column, Border::Constant(10.0)), image(1, 1, &[41.0f32]));
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let line = image(1, 3, &[200u8, 100, 3]);
         let g = |combine, reduce| Generalized { window: Filter::row([1.4, 2.5, 300.0]), combine, reduce };
         // Weights are 1, 2 and 255.
-        let border = Border::Constant(Scalar::U8(1));
+        let border = Border::Constant(1.0);
         assert_eq!(generalized(&line, &g(Combine::Mul, Reduce::Sum), border), image(1, 3, &[255u8, 255, 255]));
         assert_eq!(generalized(&line, &g(Combine::Sub, Reduce::Max), border), image(1, 3, &[198u8, 199, 99]));
         assert_eq!(generalized(&line, &g(Combine::Min, Reduce::Product), border), image(1, 3, &[200u8, 6, 2]));

@@ -153,6 +153,7 @@ impl SessionBuilder {
             plans: Plans::default(),
             trace: Trace::new(self.comm.rank(), self.trace),
             error: None,
+            failures: Vec::new(),
             lost: None,
         };
         Ok(Session(Arc::new(Inner {

@@ -30,8 +30,9 @@ impl Session {
     /// Images stand where the program left them: what it read from files on rank 0, what it gave everywhere, what was
     /// computed in strips.
     pub(crate) fn forecast(&self, value: &Handle, ranks: usize, link: Link) -> Result<Forecast> {
+        let id = value.look()?;
         let state = self.lock();
-        let Extract { graph, records } = state.program.extract(&[value.id]);
+        let Extract { graph, records } = state.program.extract(&[id]);
         let mut wants = vec![Want::Root];
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);

@@ -2,11 +2,12 @@
 
 mod builder;
 mod evaluate;
+mod failure;
 mod plans;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use crate::agree::agree_on;
@@ -26,6 +27,7 @@ use crate::shape::{Shape, Window};
 use crate::state::{Placement, Residency, State};
 use crate::trace::{Times, Trace};
 
+use self::failure::Failure;
 use self::plans::Plans;
 
 pub use builder::SessionBuilder;
@@ -102,30 +104,61 @@ struct Mutable {
     trace: Trace,
     /// An error that nobody has been told of yet.
     error: Option<Error>,
+    /// Values that could not be recorded and may still be there.
+    failures: Vec<Weak<Failure>>,
     /// Why nothing can be evaluated any more.
     lost: Option<String>,
 }
 
 /// A recorded value that somebody can still observe. Dropping the last clone makes it unobservable.
-pub(crate) struct Handle {
+#[doc(hidden)]
+pub struct Handle {
     pub(crate) session: Session,
+    /// As far as it is known, of a value that could not be recorded.
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
-    id: RecordId,
+    /// What was recorded, or why nothing could be.
+    record: std::result::Result<RecordId, Arc<Failure>>,
+}
+
+impl Handle {
+    /// The record, for somebody who looks at the value.
+    fn look(&self) -> Result<RecordId> {
+        self.record.as_ref().copied().map_err(|failure| failure.look())
+    }
+
+    /// Whether nothing could be recorded.
+    pub(crate) fn failed(&self) -> bool {
+        self.record.is_err()
+    }
+
+    /// Whether the value was recorded. Asks no other rank.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.look().map(drop)
+    }
+
+    /// Of a value that could not be recorded: what carries its error on, with another shape and type.
+    pub(crate) fn carried(&self, shape: Shape, dtype: DType) -> Option<Handle> {
+        let failure = self.record.as_ref().err()?;
+        Some(Handle { session: self.session.clone(), shape, dtype, record: Err(Arc::clone(failure)) })
+    }
 }
 
 impl Clone for Handle {
     fn clone(&self) -> Handle {
-        self.session.lock().program.retain(self.id);
-        Handle { session: self.session.clone(), ..*self }
+        if let Ok(id) = self.record {
+            self.session.lock().program.retain(id);
+        }
+        Handle { session: self.session.clone(), shape: self.shape, dtype: self.dtype, record: self.record.clone() }
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        let Ok(id) = self.record else { return };
         let freed: Vec<_> = {
             let mut state = self.session.lock();
-            let values = state.program.release(self.id);
+            let values = state.program.release(id);
             values.into_iter().map(|v| state.images.remove(&v)).collect()
         };
         drop(freed); // memory is given back without the lock
@@ -216,6 +249,9 @@ impl Session {
         if let Some(e) = state.error.take() {
             return Err(e);
         }
+        if let Some(failure) = state.failures.iter().find_map(Weak::upgrade) {
+            return self.fail(&failure);
+        }
         let targets = state.program.observable();
         let wants = vec![Want::Keep; targets.len()];
         self.run(state, &targets, &wants)?;
@@ -239,12 +275,37 @@ impl Session {
         &*self.0.comm
     }
 
-    /// Appends an operation to the program. Inputs must belong to this session. Evaluates only when the flush limits
+    /// A value that could not be recorded.
+    pub(crate) fn failed(&self, shape: Shape, dtype: DType, error: Error) -> Handle {
+        let failure = Arc::new(Failure::new(error));
+        let mut state = self.lock();
+        state.failures.retain(|f| f.strong_count() > 0);
+        state.failures.push(Arc::downgrade(&failure));
+        drop(state);
+        Handle { session: self.clone(), shape, dtype, record: Err(failure) }
+    }
+
+    /// The error of a value that somebody looks at, once all ranks have met: they look at the same value, and if it failed
+    /// on some of them only, all are told and end.
+    fn fail<T>(&self, failure: &Failure) -> Result<T> {
+        let error = failure.look();
+        if self.ranks() > 1 {
+            agree_on(self.comm(), &format!("a value that could not be made: {error}"))?;
+        }
+        Err(error)
+    }
+
+    /// Appends an operation to the program. Inputs must belong to this session; if one could not be recorded, neither can
+    /// this operation, and its value carries the first such error. Evaluates only when the flush limits
     /// ask for it; an error met then is reported by the next call that can.
     pub(crate) fn record(&self, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
+        let ids: std::result::Result<Vec<RecordId>, _> = inputs.iter().map(|h| h.record.clone()).collect();
+        let inputs = match ids {
+            Ok(ids) => ids,
+            Err(failure) => return Handle { session: self.clone(), shape, dtype, record: Err(failure) },
+        };
         let mut state = self.lock();
         let state = &mut *state;
-        let inputs = inputs.iter().map(|h| h.id).collect();
         let id = state.program.record(op, inputs, shape, dtype, site);
         let full = state.program.pending() > self.0.max_pending || state.program.pinned_bytes() > self.0.max_pinned;
         if full && state.error.is_none() && state.lost.is_none() {
@@ -254,7 +315,7 @@ impl Session {
                 state.error = Some(e);
             }
         }
-        Handle { session: self.clone(), shape, dtype, id }
+        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
     }
 
     /// An image whose pixels every rank has (planes one after the other, row-major).
@@ -273,7 +334,7 @@ impl Session {
         let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
         let residency = if unified { Residency::Both } else { Residency::Host };
         let (host, device) = if unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
-        let geometry = Geometry { shape, dtype, window };
+        let geometry = Geometry { shape, dtype: dtype.stored(), window };
         let given = placement;
         // What the only rank has, every rank has.
         let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
@@ -284,19 +345,33 @@ impl Session {
         state.given.insert(value, given);
         let id = state.program.record(Op::Source(value), Vec::new(), shape, dtype, site);
         drop(state);
-        Handle { session: self.clone(), shape, dtype, id }
+        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
     }
 
     /// Evaluates a value and brings its pixels to the host: on rank 0, or everywhere (then always `Some`). Planes one
     /// after the other, row-major.
     pub(crate) fn fetch(&self, value: &Handle, want: Want) -> Result<Option<Arc<HostBuffer>>> {
+        Ok(self.fetch_all(&[value], want)?.pop().flatten())
+    }
+
+    /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
+    pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
         let mut state = self.lock();
         let state = &mut *state;
         if let Some(e) = state.error.take() {
             return Err(e);
         }
-        let host = self.run(state, &[value.id], &[want])?;
-        Ok(host.into_iter().next().flatten().map(Arc::new))
+        let ids: std::result::Result<Vec<RecordId>, _> = values.iter().map(|h| h.record.as_ref().copied()).collect();
+        let ids = match ids {
+            Ok(ids) => ids,
+            Err(failure) => return self.fail(failure),
+        };
+        let mut targets = ids.clone();
+        targets.sort_unstable();
+        targets.dedup();
+        let pixels = self.run(state, &targets, &vec![want; targets.len()])?;
+        let found: HashMap<_, _> = targets.into_iter().zip(pixels.into_iter().map(|p| p.map(Arc::new))).collect();
+        Ok(ids.iter().map(|id| found.get(id).cloned().flatten()).collect())
     }
 }
 

@@ -20,9 +20,8 @@ const SHAPES: [Shape; 6] = [
     Shape::new(40, 130, 1),
 ];
 
-fn borders(dtype: DType) -> [Border; 5] {
-    let v = Scalar::from_f64(dtype, 3.25);
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(v)]
+fn borders() -> [Border; 5] {
+    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.25)]
 }
 
 fn filters() -> Vec<Filter> {
@@ -100,7 +99,7 @@ fn conversions() {
 #[test]
 fn linear_filters() {
     for dtype in [DType::F32, DType::F64] {
-        for border in borders(dtype) {
+        for border in borders() {
             for shape in SHAPES {
                 for filter in filters() {
                     let mut p = Program::default();
@@ -120,7 +119,7 @@ fn linear_filters() {
 #[test]
 fn separable_filters() {
     for dtype in [DType::F32, DType::F64] {
-        for border in borders(dtype) {
+        for border in borders() {
             for shape in SHAPES {
                 for (r, c) in [(3, 3), (7, 5), (4, 6), (43, 43)] {
                     let taps = |n: usize| (0..n).map(|i| ((i * 29 % 13) as f64 - 5.0) / 9.0).collect::<Vec<_>>();
@@ -141,7 +140,7 @@ fn generalized_convolutions(dtype: DType) {
     let window = Filter::dense(3, 4, [1.0, -2.0, 3.0, 0.5, 0.0, 1.0, 2.0, -1.0, 1.0, 4.0, 1.0, 2.0]);
     for combine in Combine::ALL {
         for reduce in Reduce::ALL {
-            for border in borders(dtype) {
+            for border in borders() {
                 let mut p = Program::default();
                 let a = p.source(image(Shape::new(9, 35, 1), dtype, 8));
                 let g = Generalized { window: window.clone(), combine, reduce };
@@ -181,7 +180,7 @@ fn generalized_convolutions_of_f64() {
 #[test]
 fn erosions_dilations_and_medians() {
     for dtype in DType::ALL {
-        for border in borders(dtype) {
+        for border in borders() {
             for shape in SHAPES {
                 for reduce in [Reduce::Min, Reduce::Max] {
                     let window = Filter::dense(5, 3, vec![1.0; 15]);
@@ -205,7 +204,7 @@ fn erosions_dilations_and_medians() {
 #[test]
 fn affine_maps() {
     for dtype in DType::ALL {
-        for border in borders(dtype) {
+        for border in borders() {
             for shape in SHAPES {
                 let maps = [
                     (rotation(30.0, shape), shape),
@@ -298,7 +297,7 @@ fn reductions_of_expressions_on_every_number_of_ranks() {
 #[test]
 fn strips_thinner_than_the_halo_and_ranks_without_rows() {
     for (height, radius) in [(2, 1), (3, 4), (5, 7), (6, 2), (11, 9)] {
-        for border in borders(DType::F32) {
+        for border in borders() {
             let n = 2 * radius + 1;
             let taps: Vec<f64> = (0..n * 3).map(|i| 1.0 / (1.0 + i as f64)).collect();
             let mut p = Program::default();

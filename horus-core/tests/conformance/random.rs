@@ -23,7 +23,7 @@ fn border(param: u8) -> Border {
         1 => Border::Reflect,
         2 => Border::Replicate,
         3 => Border::Wrap,
-        _ => Border::Constant(Scalar::F32(1.5)),
+        _ => Border::Constant(1.5),
     }
 }
 

@@ -41,7 +41,7 @@ fn the_detector_by_rotation_agrees() {
     let input = image::<f32>("detector_input");
     let rotated = |degrees| {
         let map = Affine::new(rotation(degrees, input.shape), input.shape).unwrap();
-        Op::Warp(map, Interpolation::Bilinear, Border::Constant(Scalar::F32(0.0)))
+        Op::Warp(map, Interpolation::Bilinear, Border::Constant(0.0))
     };
     let filtered = |order: u8, sv: u8| Op::Separable {
         row: row("taps_detector_row"),

@@ -47,7 +47,7 @@ fn rotations_to_the_nearest_pixel_agree() {
     let input = image::<f32>("image");
     for degrees in [30, 45] {
         let matrix = rotation(f64::from(degrees), input.shape);
-        let zero = Border::Constant(Scalar::F32(0.0));
+        let zero = Border::Constant(0.0);
         let (ours, map) = warp(&input, input.shape, matrix, Interpolation::Nearest, zero);
         let name = format!("rotate_{degrees}_nearest");
         assert_nearest(&ours, &map, &plane(&image::<f32>(&name), 0), &name);
@@ -64,7 +64,7 @@ fn interpolated_rotations_agree_in_both_precisions() {
             let matrix = rotation(f64::from(degrees), input.shape);
             let golden = plane(&image::<f64>(&format!("rotate_{degrees}_{name}")), 0);
             for (dtype, tolerance) in [(DType::F32, SINGLE), (DType::F64, DOUBLE)] {
-                let border = Border::Constant(Scalar::F64(constant));
+                let border = Border::Constant(constant);
                 let (ours, _) = warp(&convert(&input, dtype), input.shape, matrix, how, border);
                 assert_close(&ours, &golden, tolerance, &format!("{name} by {degrees} in {dtype}"));
             }

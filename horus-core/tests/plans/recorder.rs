@@ -77,7 +77,7 @@ impl Recorder {
 
     pub(crate) fn rotate(&mut self, a: NodeId, degrees: f64) -> NodeId {
         let map = Affine::new(rotation(degrees, self.shape), self.shape).unwrap();
-        let outside = Border::Constant(Scalar::F32(0.0));
+        let outside = Border::Constant(0.0);
         self.op(Op::Warp(map, Interpolation::Bilinear, outside), &[a], DType::F32)
     }
 

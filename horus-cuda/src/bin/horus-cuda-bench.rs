@@ -30,7 +30,7 @@ struct Row {
 fn rows() -> Result<Vec<Row>, Error> {
     let b = Border::Reflect101;
     let f = whole(SHAPE, DType::F32);
-    let zero = Border::Constant(Scalar::F32(0.0));
+    let zero = Border::Constant(0.0);
     let row = |name, kernel, reach| Row { name, work: Work { kernel, inputs: 1, output: f }, reach };
     let turn = |degrees| rotate(degrees, SHAPE, Interpolation::Bilinear, DType::F32, zero);
     let mut rows = vec![

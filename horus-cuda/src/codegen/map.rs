@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use horus_core::dtype::DType;
+use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::kernel::{LeafOp, MapKernel, Source};
 use horus_core::shape::Border;
@@ -10,7 +10,7 @@ use horus_core::shape::Border;
 use super::alike::{Run, runs};
 use super::chain::constant_bytes;
 use super::expr::Code;
-use super::params::{Params, Table, border_value};
+use super::params::{Params, Table};
 use super::rolled::NEED_BYTES;
 use super::schedule::{Block, How, REGION, Schedule, Tile, schedule};
 use super::{DENSE, GATHER, Limits, PRELUDE, Pointer, Program, SEPARABLE, Shapes, TILE, assemble, blocks};
@@ -223,7 +223,7 @@ impl Map<'_> {
     /// The constant of a border, in the type of the image it is read from.
     pub(super) fn border_value(&mut self, border: Border, dtype: DType) -> String {
         match border.constant() {
-            Some(s) => self.params.constant(border_value(s, dtype), dtype),
+            Some(v) => self.params.constant(Scalar::from_f64(dtype, v), dtype),
             None => format!("({})0", dtype.name()),
         }
     }

@@ -163,17 +163,6 @@ impl Table {
     }
 }
 
-/// A border's constant in the type of the image that is read.
-pub(super) fn border_value(s: Scalar, dtype: DType) -> Scalar {
-    match dtype {
-        DType::U8 => Scalar::U8(u8::from_scalar(s)),
-        DType::U16 => Scalar::U16(u16::from_scalar(s)),
-        DType::I32 => Scalar::I32(i32::from_scalar(s)),
-        DType::F32 => Scalar::F32(f32::from_scalar(s)),
-        DType::F64 => Scalar::F64(f64::from_scalar(s)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -70,9 +70,8 @@ fn dense(h: usize, w: usize) -> Filter {
     Filter::dense(h, w, taps(h * w))
 }
 
-fn borders(dtype: DType) -> [Border; 5] {
-    let v = Scalar::from_f64(dtype, 3.0);
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(v)]
+fn borders() -> [Border; 5] {
+    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.0)]
 }
 
 fn instr(op: PixelOp, dtype: DType, args: Vec<Val>) -> Instr {
@@ -214,7 +213,7 @@ pub fn convrot_default() -> Result<Kernel, Error> {
     let (mut stages, mut leaves) = (Vec::new(), Vec::new());
     for sigma_u in [3.0, 5.0, 7.0] {
         for (sigma_v, order) in [(1.0, 2), (1.0, 0), (2.0, 2), (2.0, 0), (3.0, 2), (3.0, 0)] {
-            let (row, column) = filters::gauss_xy(sigma_u, sigma_v, 0, order)?;
+            let (row, column) = filters::gauss_xy(sigma_u, sigma_v, 0, order);
             if leaves.len() % 6 == 0 {
                 stages.push(Stage { source: Source::Input(0), filter: row, border: Border::Reflect101 });
             }
@@ -229,7 +228,7 @@ pub fn convrot_default() -> Result<Kernel, Error> {
 /// turned), turned)`.
 pub fn turned_back(degrees: [f64; 2], shape: Shape) -> Kernel {
     let f = DType::F32;
-    let zero = Border::Constant(Scalar::F32(0.0));
+    let zero = Border::Constant(0.0);
     let mut leaves = vec![Leaf { op: LeafOp::Load(0), dtype: f }];
     for (i, degrees) in degrees.into_iter().enumerate() {
         leaves.push(Leaf { op: LeafOp::Warp(i + 1, turned(degrees, shape), Interpolation::Bilinear, zero), dtype: f });
@@ -358,7 +357,7 @@ fn filters() -> Vec<Case> {
         let mut add = |name: String, kernel: Kernel, shape: Shape| {
             all.push(case(format!("{name} {dtype}"), kernel, vec![whole(shape, dtype)], whole(shape, dtype)));
         };
-        for border in borders(dtype) {
+        for border in borders() {
             add(format!("correlate 5x5 {border}"), correlate(5, 5, dtype, border), SMALL);
             add(format!("separable 19 {border}"), separable(19, dtype, border), SMALL);
         }
@@ -371,7 +370,7 @@ fn filters() -> Vec<Case> {
             add(format!("separable {n}"), separable(n, dtype, b), ALIGNED);
         }
         add("separable on one pixel".into(), separable(5, dtype, b), Shape::new(1, 1, 1));
-        for border in [Border::Wrap, Border::Constant(Scalar::from_f64(dtype, 2.0))] {
+        for border in [Border::Wrap, Border::Constant(2.0)] {
             let offsets: Vec<(i32, i32)> = (0..50).map(|i| ((i * 7) % 23 - 11, (i * 5) % 19 - 9)).collect();
             let f = Filter::sparse(offsets, taps(50));
             add(format!("sparse {border}"), single(LeafOp::Correlate(Source::Input(0), f, border), dtype), SMALL);
@@ -444,7 +443,7 @@ fn prologues() -> Vec<Case> {
             let inputs = vec![whole(shape, DType::U8), whole(shape, dtype)];
             all.push(case(format!("{name} of a chain {dtype}"), over_chain(kernel), inputs, whole(shape, dtype)));
         };
-        for border in borders(dtype) {
+        for border in borders() {
             add(format!("correlate 5x5 {border}"), correlate(5, 5, dtype, border), SMALL);
             add(format!("separable 19 {border}"), separable(19, dtype, border), SMALL);
         }
@@ -523,7 +522,7 @@ fn others() -> Vec<Case> {
             );
         }
         for how in Interpolation::ALL {
-            for border in [Border::Constant(Scalar::from_f64(dtype, 1.0)), Border::Reflect101, Border::Wrap] {
+            for border in [Border::Constant(1.0), Border::Reflect101, Border::Wrap] {
                 add(format!("rotate {how:?} {border}"), rotate(30.0, SMALL, how, dtype, border), SMALL, SMALL, dtype);
             }
         }
@@ -576,7 +575,7 @@ fn others() -> Vec<Case> {
     let ops = [
         LeafOp::Load(0),
         LeafOp::Correlate(Source::Stage(0), Filter::column(taps(7)), Border::Reflect),
-        LeafOp::Warp(1, turned(-20.0, ALIGNED), Interpolation::Bilinear, Border::Constant(Scalar::F32(0.0))),
+        LeafOp::Warp(1, turned(-20.0, ALIGNED), Interpolation::Bilinear, Border::Constant(0.0)),
         LeafOp::Correlate(Source::Input(1), dense(5, 3), Border::Reflect101),
         LeafOp::Median(0, MedianSize::Three, Border::Replicate),
         LeafOp::Flip(1, Flip::Both),
@@ -586,11 +585,7 @@ fn others() -> Vec<Case> {
     for l in 2..leaves.len() {
         code.push(instr(PixelOp::Sub, f, vec![Val::Instr(code.len() - 1), Val::Leaf(l)]));
     }
-    let stages = vec![Stage {
-        source: Source::Input(1),
-        filter: Filter::row(taps(9)),
-        border: Border::Constant(Scalar::F32(1.0)),
-    }];
+    let stages = vec![Stage { source: Source::Input(1), filter: Filter::row(taps(9)), border: Border::Constant(1.0) }];
     let result = Some(Val::Instr(code.len() - 1));
     let mixed = Kernel::Map(MapKernel { inputs: 2, stages, leaves, code, result, ..MapKernel::default() });
     all.push(case("mixed", mixed, vec![whole(ALIGNED, f); 2], whole(ALIGNED, f)));

@@ -57,7 +57,7 @@ impl HostImage {
 
     /// The pixel read at (`y`, `x`) with a border.
     fn sample<T: Pixel>(&self, c: usize, y: isize, x: isize, by: Border, bx: Border) -> T {
-        let constant = |b: Border| b.constant().map_or(T::ZERO, T::from_scalar);
+        let constant = |b: Border| b.constant().map_or(T::ZERO, T::from_f64);
         let Some(x) = bx.map(x, self.geometry.shape.width) else { return constant(bx) };
         match self.resolve(y, by) {
             Some(y) => self.get(c, y, x),
@@ -84,7 +84,7 @@ fn element<T: Pixel>(bytes: &[u8]) -> T {
     bits[..bytes.len()].copy_from_slice(bytes);
     let bits = u64::from_ne_bytes(bits);
     T::from_scalar(match T::DTYPE {
-        DType::U8 => Scalar::U8(bits as u8),
+        DType::U8 | DType::Bool => Scalar::U8(bits as u8),
         DType::U16 => Scalar::U16(bits as u16),
         DType::I32 => Scalar::I32(bits as i32),
         DType::F32 => Scalar::F32(f32::from_bits(bits as u32)),
@@ -275,7 +275,7 @@ fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], c: usize, y: is
             let row = |y: isize, x: isize| -> T::Linear {
                 // A column filter reads row-pass results; beyond the image those of the mapped row, or the constant.
                 let Some(y) = image.resolve(y, *b) else {
-                    return b.constant().map_or(T::Linear::ZERO, T::Linear::from_scalar);
+                    return b.constant().map_or(T::Linear::ZERO, T::Linear::from_f64);
                 };
                 correlate(&stage.filter, y, x, |y, x| {
                     image.sample::<T>(c, y, x, stage.border, stage.border).to_linear()

@@ -156,12 +156,12 @@ pub(super) fn medians<T: Pixel>(
     }
     match (isa, T::DTYPE) {
         (Isa::Portable, _) => return false,
-        (Isa::Avx512, DType::U8) => run!(avx512, U8x64),
+        (Isa::Avx512, DType::U8 | DType::Bool) => run!(avx512, U8x64),
         (Isa::Avx512, DType::U16) => run!(avx512, U16x32),
         (Isa::Avx512, DType::I32) => run!(avx512, I32x16),
         (Isa::Avx512, DType::F32) => run!(avx512, F32x16),
         (Isa::Avx512, DType::F64) => run!(avx512, F64x8),
-        (Isa::Avx2, DType::U8) => run!(avx2, U8x32),
+        (Isa::Avx2, DType::U8 | DType::Bool) => run!(avx2, U8x32),
         (Isa::Avx2, DType::U16) => run!(avx2, U16x16),
         (Isa::Avx2, DType::I32) => run!(avx2, I32x8),
         (Isa::Avx2, DType::F32) => run!(avx2, F32x8),

@@ -61,7 +61,7 @@ fn rows<T: Pixel, S: Sampler<N>, const N: usize>(
 ) {
     let held = plane.window.clipped(plane.height);
     let n = N as i64;
-    let constant = border.constant().map(T::from_scalar);
+    let constant = border.constant().map(T::from_f64);
     for y in tile.rows.start..tile.rows.end {
         let line = Line::of(map, y, tile.cols.start);
         let out = tile.row_mut(y);
@@ -158,7 +158,7 @@ fn edge<T: Pixel, S: Sampler<N>, const N: usize>(
     run: Range<usize>,
     out: &mut [T],
 ) {
-    let constant = border.constant().map_or(T::ZERO, T::from_scalar);
+    let constant = border.constant().map_or(T::ZERO, T::from_f64);
     for i in run {
         let (y, x) = line.at(i);
         let (top, left) = (((y >> 32) + S::FIRST) as isize, ((x >> 32) + S::FIRST) as isize);

@@ -93,7 +93,7 @@ fn a_tile_over_the_rows_it_needs_equals_the_whole() {
     let image = noise::<f32>(h * w, 5, false);
     for map in maps(shape) {
         for how in Interpolation::ALL {
-            for border in [Border::Constant(crate::dtype::Scalar::F32(0.0)), Border::Wrap] {
+            for border in [Border::Constant(0.0), Border::Wrap] {
                 for isa in Isa::available() {
                     let all = render(&whole(&image, h, w), &map, how, border, Window::whole(h), 0..w, isa);
                     for (rows, cols) in [(Window::new(3, 21), 7..60), (Window::new(50, 51), 89..90)] {

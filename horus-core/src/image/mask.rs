@@ -1,0 +1,117 @@
+//! Masks: images of truth values.
+
+use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, Not};
+use std::panic::Location;
+
+use super::argument::{Term, pixel};
+use super::{Argument, Image, Value};
+use crate::dtype::{Pixel, Scalar};
+use crate::ops::pixel::PixelOp;
+
+/// Masks: what comparisons yield. They combine by `& | ^ !`, choose between images, and say which pixels a sum takes. A file
+/// of a mask holds 0 and 255.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_fn(&session, 2, 3, |y, x| (3 * y + x) as f32);
+/// let middle = image.gt(1.0) & image.lt(4.0);
+/// assert_eq!(middle.to_vec()?, [false, false, true, true, false, false]);
+/// assert_eq!((middle.count().get()?, image.sum_where(&middle).get()?), (2, 5.0));
+/// assert_eq!((!middle).select(&image, 9.0).to_vec()?, [0.0, 1.0, 9.0, 9.0, 4.0, 5.0]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+impl Image<bool> {
+    /// `a` where this mask holds, else `b`: images or scalars, of one type.
+    #[track_caller]
+    pub fn select<T: Pixel>(&self, a: impl Argument<T>, b: impl Argument<T>) -> Image<T> {
+        pixel(PixelOp::Select, vec![Term::image(self), a.term(), b.term()], Location::caller())
+    }
+
+    /// In how many pixels the mask holds, over all channels.
+    #[track_caller]
+    pub fn count(&self) -> Value<u64> {
+        let total = self.convert::<u8>().total(Location::caller());
+        // Counts below 2^53 are exact in f64.
+        Value::of(&total, |b| b.as_slice::<f64>()[0] as u64)
+    }
+
+    /// The truth values as numbers, 0 and 1.
+    #[track_caller]
+    pub fn convert<T: Pixel>(&self) -> Image<T> {
+        self.node(crate::graph::Op::Convert, Location::caller())
+    }
+
+    fn meet(&self, op: PixelOp, other: &Image<bool>, site: crate::error::Site) -> Image<bool> {
+        pixel(op, vec![Term::image(self), Term::image(other)], site)
+    }
+}
+
+impl<T: Pixel> Image<T> {
+    /// The sum of the pixels where `mask` holds.
+    #[track_caller]
+    pub fn sum_where(&self, mask: &Image<bool>) -> Value<f64> {
+        Value::single(&mask.select(self, T::ZERO).total(Location::caller()))
+    }
+
+    /// The mean of the pixels where `mask` holds; NaN if it holds nowhere. One channel of a mask stands for all.
+    #[track_caller]
+    pub fn mean_where(&self, mask: &Image<bool>) -> Value<f64> {
+        let site = Location::caller();
+        let ones = mask.select(T::ONE, T::ZERO);
+        // A mask of one channel counts once for each channel of the image.
+        let repeated = if mask.channels() == 1 { self.channels() as f64 } else { 1.0 };
+        let count = ones.convert::<u8>().total(site) * repeated;
+        Value::single(&(mask.select(self, T::ZERO).total(site) / count))
+    }
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident, $assign:ident, $assign_method:ident, $op:ident, $doc:literal) => {
+        operator!(@images $trait, $method, $op, $doc, &Image<bool>, &Image<bool>);
+        operator!(@images $trait, $method, $op, $doc, &Image<bool>, Image<bool>);
+        operator!(@images $trait, $method, $op, $doc, Image<bool>, &Image<bool>);
+        operator!(@images $trait, $method, $op, $doc, Image<bool>, Image<bool>);
+        operator!(@assign $assign, $assign_method, $op, $doc, &Image<bool>);
+        operator!(@assign $assign, $assign_method, $op, $doc, Image<bool>);
+    };
+    (@images $trait:ident, $method:ident, $op:ident, $doc:literal, $left:ty, $right:ty) => {
+        impl $trait<$right> for $left {
+            type Output = Image<bool>;
+            #[doc = $doc]
+            #[track_caller]
+            fn $method(self, right: $right) -> Image<bool> {
+                self.meet(PixelOp::$op, &right, Location::caller())
+            }
+        }
+    };
+    (@assign $trait:ident, $method:ident, $op:ident, $doc:literal, $right:ty) => {
+        impl $trait<$right> for Image<bool> {
+            #[doc = $doc]
+            #[track_caller]
+            fn $method(&mut self, right: $right) {
+                *self = self.meet(PixelOp::$op, &right, Location::caller());
+            }
+        }
+    };
+}
+
+// Of 0 and 1, the smaller is the conjunction, the larger the disjunction, and the difference says whether they differ.
+operator!(BitAnd, bitand, BitAndAssign, bitand_assign, Min, "Where both hold.");
+operator!(BitOr, bitor, BitOrAssign, bitor_assign, Max, "Where one holds, or both do.");
+operator!(BitXor, bitxor, BitXorAssign, bitxor_assign, AbsDiff, "Where one holds and the other does not.");
+
+macro_rules! not {
+    ($($mask:ty),*) => {$(
+        impl Not for $mask {
+            type Output = Image<bool>;
+            /// Where the mask does not hold.
+            #[track_caller]
+            fn not(self) -> Image<bool> {
+                let terms = vec![Term::scalar(Scalar::U8(1)), Term::image(&self)];
+                pixel(PixelOp::Sub, terms, Location::caller())
+            }
+        }
+    )*};
+}
+not!(Image<bool>, &Image<bool>);

@@ -1,0 +1,99 @@
+//! Morphology: the extremes under a footprint, and what is made of them.
+
+use std::panic::Location;
+
+use super::Image;
+use super::argument::{Term, pixel};
+use crate::dtype::Element;
+use crate::error::Site;
+use crate::filters::Footprint;
+use crate::graph::Op;
+use crate::ops::neighbourhood::{Combine, Generalized, Reduce};
+use crate::ops::pixel::PixelOp;
+use crate::shape::Border;
+
+/// Morphology, of images and masks. Pixels mirrored at the border take part ([`Border::Reflect101`]), unlike OpenCV's; other
+/// borders are those of [`Image::erode_with`] and [`Image::dilate_with`]. A footprint that cannot be applied is an error.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let dots = Image::from_slice(&session, 1, 7, &[0u8, 9, 0, 0, 5, 5, 5]);
+/// assert_eq!(dots.opening(&Footprint::rectangle(1, 3)).to_vec()?, [0, 0, 0, 0, 5, 5, 5]);
+/// assert_eq!(dots.top_hat(&Footprint::rectangle(1, 3)).to_vec()?, [0, 9, 0, 0, 0, 0, 0]);
+/// assert_eq!(dots.gt(4).dilate(&Footprint::cross(1)).count().get()?, 7);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+impl<T: Element> Image<T> {
+    /// Erosion: the smallest pixel under the footprint; of a mask, whether it holds under all of it.
+    #[track_caller]
+    pub fn erode(&self, footprint: &Footprint) -> Image<T> {
+        self.extreme_under(footprint, Border::Reflect101, Reduce::Min, Location::caller())
+    }
+
+    /// [`Image::erode`] with the given border.
+    #[track_caller]
+    pub fn erode_with(&self, footprint: &Footprint, border: Border) -> Image<T> {
+        self.extreme_under(footprint, border, Reduce::Min, Location::caller())
+    }
+
+    /// Dilation: the largest pixel under the footprint turned by 180 degrees (as `scipy.ndimage.grey_dilation`); of a mask,
+    /// whether it holds somewhere under it.
+    #[track_caller]
+    pub fn dilate(&self, footprint: &Footprint) -> Image<T> {
+        self.extreme_under(footprint, Border::Reflect101, Reduce::Max, Location::caller())
+    }
+
+    /// [`Image::dilate`] with the given border.
+    #[track_caller]
+    pub fn dilate_with(&self, footprint: &Footprint, border: Border) -> Image<T> {
+        self.extreme_under(footprint, border, Reduce::Max, Location::caller())
+    }
+
+    /// Opening: erosion, then dilation. Removes what is bright and smaller than the footprint.
+    #[track_caller]
+    pub fn opening(&self, footprint: &Footprint) -> Image<T> {
+        self.erode(footprint).dilate(footprint)
+    }
+
+    /// Closing: dilation, then erosion. Removes what is dark and smaller than the footprint.
+    #[track_caller]
+    pub fn closing(&self, footprint: &Footprint) -> Image<T> {
+        self.dilate(footprint).erode(footprint)
+    }
+
+    /// The white top-hat: what an opening removes.
+    #[track_caller]
+    pub fn top_hat(&self, footprint: &Footprint) -> Image<T> {
+        self.minus(&self.opening(footprint), Location::caller())
+    }
+
+    /// The black top-hat: what a closing adds.
+    #[track_caller]
+    pub fn black_hat(&self, footprint: &Footprint) -> Image<T> {
+        self.closing(footprint).minus(self, Location::caller())
+    }
+
+    /// The morphological gradient: dilation minus erosion.
+    #[track_caller]
+    pub fn morphological_gradient(&self, footprint: &Footprint) -> Image<T> {
+        self.dilate(footprint).minus(&self.erode(footprint), Location::caller())
+    }
+
+    /// The difference; of masks, where this one holds and the other does not.
+    fn minus(&self, other: &Image<T>, site: Site) -> Image<T> {
+        pixel(PixelOp::Sub, vec![Term::image(self), Term::image(other)], site)
+    }
+
+    /// The extreme under a footprint. A rectangle is looked at row by row and then column by column: the same bits as in one
+    /// pass, ties and NaN included, because both orders keep the first extreme in row-major order.
+    fn extreme_under(&self, footprint: &Footprint, border: Border, reduce: Reduce, site: Site) -> Image<T> {
+        self.attempt(self.shape(), || {
+            let windows = footprint.windows(reduce == Reduce::Max)?.into_iter();
+            Ok(windows.fold(self.clone(), |image, window| {
+                let operation = Generalized { window, combine: Combine::Pixel, reduce };
+                image.node(Op::Generalized(operation, border), site)
+            }))
+        })
+    }
+}

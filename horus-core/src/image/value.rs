@@ -1,0 +1,210 @@
+//! Values that are not images.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Image;
+use super::read::fetch;
+use crate::buffer::HostBuffer;
+use crate::dtype::{Element, Pixel};
+use crate::error::{Error, Result};
+use crate::plan::Want;
+use crate::session::{Handle, Session};
+
+/// A recorded value that is not an image: a sum, an extreme, a histogram. [`Value::get`] computes it.
+///
+/// A value of one number may be used without a look: beside an image in pixel operations (see [`Argument`]
+/// (super::Argument)), and in `+ - * /` with values and scalars.
+#[derive(Clone)]
+pub struct Value<V> {
+    handle: Handle,
+    read: fn(&HostBuffer) -> V,
+}
+
+impl<V> Value<V> {
+    /// A value that `read` finds in the pixels of an image.
+    pub(super) fn of<T: Element>(image: &Image<T>, read: fn(&HostBuffer) -> V) -> Value<V> {
+        Value { handle: image.handle().clone(), read }
+    }
+
+    /// Evaluates the program as far as needed and returns the value, on every rank. For several values at once see
+    /// [`Session::get_all`].
+    ///
+    /// # Errors
+    /// If the program up to here fails on its device or between its ranks.
+    pub fn get(&self) -> Result<V> {
+        Ok((self.read)(&*fetch(&self.handle)?))
+    }
+
+    /// Whether the value could be recorded. Nothing is computed, and no other rank is asked.
+    ///
+    /// # Errors
+    /// The first error of the value, or of what it is made of.
+    pub fn check(&self) -> Result<()> {
+        self.handle.check()
+    }
+}
+
+impl<T: Pixel> Value<T> {
+    /// The only element of a 1x1 image.
+    pub(super) fn single(image: &Image<T>) -> Value<T> {
+        Value::of(image, |b| b.as_slice::<T>()[0])
+    }
+
+    /// The value as an image of one pixel, which meets any image in a pixel operation.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_fn(&session, 2, 2, |y, x| (y + x) as f64);
+    /// let deviation = image.variance().to_image().sqrt();
+    /// let standard = (&image - image.mean()) / deviation;
+    /// assert_eq!(standard.variance().get()?, 1.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn to_image(&self) -> Image<T> {
+        Image::from_handle(self.handle.clone())
+    }
+}
+
+impl<V> fmt::Display for Value<V> {
+    /// Its type; not the value.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} value", self.handle.dtype)?;
+        if self.handle.failed() { f.write_str(" that could not be made") } else { Ok(()) }
+    }
+}
+
+impl<V> fmt::Debug for Value<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Value({self})")
+    }
+}
+
+/// Several [`Value`]s, for [`Session::get_all`]: a value, a reference to one, or a tuple, array, slice or `Vec` of such.
+pub trait Values {
+    /// What is returned for them.
+    type Output;
+
+    /// The values that are to be computed.
+    #[doc(hidden)]
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>);
+
+    /// Takes what was computed for [`Values::handles`], in their order.
+    #[doc(hidden)]
+    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> Self::Output;
+}
+
+impl<V> Values for Value<V> {
+    type Output = V;
+
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        to.push(&self.handle);
+    }
+
+    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> V {
+        (self.read)(&from.next().expect("a buffer for each value"))
+    }
+}
+
+impl<V: Values + ?Sized> Values for &V {
+    type Output = V::Output;
+
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        (**self).handles(to);
+    }
+
+    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> V::Output {
+        (**self).take(from)
+    }
+}
+
+impl<V: Values> Values for [V] {
+    type Output = Vec<V::Output>;
+
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        self.iter().for_each(|v| v.handles(to));
+    }
+
+    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> Vec<V::Output> {
+        self.iter().map(|v| v.take(from)).collect()
+    }
+}
+
+impl<V: Values> Values for Vec<V> {
+    type Output = Vec<V::Output>;
+
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        self.as_slice().handles(to);
+    }
+
+    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> Vec<V::Output> {
+        self.as_slice().take(from)
+    }
+}
+
+impl<V: Values, const N: usize> Values for [V; N] {
+    type Output = [V::Output; N];
+
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        self.iter().for_each(|v| v.handles(to));
+    }
+
+    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> [V::Output; N] {
+        self.each_ref().map(|v| v.take(from))
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident)+) => {
+        impl<$($name: Values),+> Values for ($($name,)+) {
+            type Output = ($($name::Output,)+);
+
+            #[allow(non_snake_case)]
+            fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+                let ($($name,)+) = self;
+                $($name.handles(to);)+
+            }
+
+            #[allow(non_snake_case)]
+            fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> Self::Output {
+                let ($($name,)+) = self;
+                ($($name.take(from),)+)
+            }
+        }
+    };
+}
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);
+
+impl Session {
+    /// Evaluates several values together and returns them, on every rank: what they share is computed once.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_fn(&session, 3, 3, |y, x| (3 * y + x) as f32);
+    /// let (low, high, mean) = session.get_all((image.min_value(), image.max_value(), image.mean()))?;
+    /// assert_eq!((low, high, mean), (0.0, 8.0, 4.0));
+    /// assert_eq!(session.stats().evaluations, 1);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a value belongs to another session, or as [`Value::get`].
+    #[track_caller]
+    pub fn get_all<V: Values>(&self, values: V) -> Result<V::Output> {
+        let mut handles = Vec::new();
+        values.handles(&mut handles);
+        if handles.iter().any(|h| !self.same(&h.session)) {
+            return Err(Error::ForeignImage { op: "get_all", site: std::panic::Location::caller() });
+        }
+        let buffers = self.fetch_all(&handles, Want::Everyone)?;
+        let all = |b: Option<_>| b.expect("a value fetched for everyone is everywhere");
+        Ok(values.take(&mut buffers.into_iter().map(all)))
+    }
+}
