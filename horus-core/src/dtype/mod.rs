@@ -9,6 +9,7 @@ mod pixel;
 
 use std::fmt;
 
+pub use arithmetic::Arithmetic;
 pub use pixel::{Float, Pixel};
 
 /// The element type of an image.
