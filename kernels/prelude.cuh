@@ -1,4 +1,4 @@
-// Arithmetic of the five element types, matching horus_core::dtype::Pixel to the bit: integers saturate, x / 0 is 0,
+// Arithmetic of the five element types, matching horus_core::dtype::Arithmetic to the bit: integers saturate, x / 0 is 0,
 // float to integer rounds to nearest even and saturates, float min and max ignore a NaN and keep the first on a tie.
 // Everything is compiled with -fmad=false; a fused multiply-add happens only where hs_fma says so.
 

@@ -6,7 +6,7 @@ use super::simd::Isa;
 use super::{order, warp};
 use crate::buffer::HostBuffer;
 use crate::device::{Device, Geometry, Input, Launch, Memory};
-use crate::dtype::{DType, Pixel, Scalar, convert_pixel};
+use crate::dtype::{Arithmetic, DType, Pixel, Scalar, convert_pixel};
 use crate::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};

@@ -1,6 +1,61 @@
 //! The arithmetic of the five element types.
 
+use super::pixel::sealed::Sealed;
 use super::{DType, Float, Pixel, Scalar};
+
+/// The arithmetic of pixels: what the table in [`crate::ops::pixel`] is made of. Every backend must agree with it. Sealed.
+///
+/// Generic code over [`Pixel`] has these methods without naming the trait. It is kept out of the prelude, as many of its
+/// methods are named like those of the standard library and mean something else: `5i32.max(3)` is `Ord::max`.
+pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
+    /// `a + b`; integers saturate.
+    fn add(self, b: Self) -> Self;
+    /// `a - b`; integers saturate.
+    fn sub(self, b: Self) -> Self;
+    /// `a * b`; integers saturate.
+    fn mul(self, b: Self) -> Self;
+    /// `a / b`; integers truncate towards zero, saturate, and give 0 for `b == 0`.
+    fn div(self, b: Self) -> Self;
+    /// `-a`; integers saturate (0 for unsigned types).
+    fn neg(self) -> Self;
+    /// `|a|`; `i32::MIN` saturates.
+    fn abs(self) -> Self;
+    /// Square root; integers round to nearest even, negative integers give 0.
+    fn sqrt(self) -> Self;
+    /// Natural exponential (libm; not part of the promise of equal bits).
+    fn exp(self) -> Self;
+    /// Natural logarithm (libm; not part of the promise of equal bits).
+    fn ln(self) -> Self;
+    /// `a` to the power `b` (libm; not part of the promise of equal bits).
+    fn pow(self, b: Self) -> Self;
+    /// Largest integer not above `a`.
+    fn floor(self) -> Self;
+    /// -1, 0 or 1 (NaN stays NaN, a signed zero stays).
+    fn sign(self) -> Self;
+    /// Whether the value is a NaN.
+    fn is_nan(self) -> bool;
+
+    /// The smaller; ignores a NaN; the first on a tie.
+    #[inline(always)]
+    fn min(self, b: Self) -> Self {
+        if b < self || self.is_nan() { b } else { self }
+    }
+    /// The larger; ignores a NaN; the first on a tie.
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        if b > self || self.is_nan() { b } else { self }
+    }
+    /// `|a - b|`; integers saturate.
+    #[inline(always)]
+    fn absdiff(self, b: Self) -> Self {
+        if self > b { self.sub(b) } else { b.sub(self).abs() }
+    }
+    /// `|a / b|`, and 0 where `|b| < eps`.
+    #[inline(always)]
+    fn absdiv(self, b: Self, eps: Self) -> Self {
+        if b.abs() < eps { Self::default() } else { self.div(b).abs() }
+    }
+}
 
 macro_rules! integer {
     ($t:ident, $tag:ident, $linear:ty, $interp:ty, $neg:expr, $abs:expr, $sign:expr) => {
@@ -47,6 +102,8 @@ macro_rules! integer {
             fn from_interp(v: $interp) -> Self {
                 v.round_ties_even() as $t
             }
+        }
+        impl Arithmetic for $t {
             #[inline(always)]
             fn add(self, b: Self) -> Self {
                 self.saturating_add(b)
@@ -155,6 +212,8 @@ macro_rules! float {
             fn from_interp(v: $t) -> Self {
                 v
             }
+        }
+        impl Arithmetic for $t {
             #[inline(always)]
             fn add(self, b: Self) -> Self {
                 self + b
@@ -241,13 +300,13 @@ mod tests {
 
     #[test]
     fn integers_saturate_and_divide_by_zero_to_zero() {
-        assert_eq!(Pixel::add(250u8, 10), 255);
-        assert_eq!(Pixel::sub(3u16, 10), 0);
-        assert_eq!(Pixel::mul(i32::MAX, -2), i32::MIN);
-        assert_eq!(Pixel::div(i32::MIN, -1), i32::MAX);
-        assert_eq!(Pixel::div(7i32, 0), 0);
-        assert_eq!(Pixel::neg(9u8), 0);
-        assert_eq!(Pixel::absdiff(i32::MIN, i32::MAX), i32::MAX);
+        assert_eq!(Arithmetic::add(250u8, 10), 255);
+        assert_eq!(Arithmetic::sub(3u16, 10), 0);
+        assert_eq!(Arithmetic::mul(i32::MAX, -2), i32::MIN);
+        assert_eq!(Arithmetic::div(i32::MIN, -1), i32::MAX);
+        assert_eq!(Arithmetic::div(7i32, 0), 0);
+        assert_eq!(Arithmetic::neg(9u8), 0);
+        assert_eq!(Arithmetic::absdiff(i32::MIN, i32::MAX), i32::MAX);
     }
 
     #[test]
@@ -261,10 +320,10 @@ mod tests {
 
     #[test]
     fn float_extremes_ignore_nan_and_keep_the_first_on_a_tie() {
-        assert_eq!(Pixel::max(f32::NAN, 1.0), 1.0);
-        assert_eq!(Pixel::max(1.0, f32::NAN), 1.0);
-        assert_eq!(Pixel::min(0.0f32, -0.0).to_bits(), 0.0f32.to_bits());
-        assert_eq!(Pixel::min(-0.0f32, 0.0).to_bits(), (-0.0f32).to_bits());
+        assert_eq!(Arithmetic::max(f32::NAN, 1.0), 1.0);
+        assert_eq!(Arithmetic::max(1.0, f32::NAN), 1.0);
+        assert_eq!(Arithmetic::min(0.0f32, -0.0).to_bits(), 0.0f32.to_bits());
+        assert_eq!(Arithmetic::min(-0.0f32, 0.0).to_bits(), (-0.0f32).to_bits());
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod pixel;
 
 use std::fmt;
 
+pub use arithmetic::Arithmetic;
 pub use element::Element;
 pub use pixel::{Float, Pixel};
 

@@ -297,7 +297,7 @@ impl MedianSize {
 /// The compare-exchange sequence `(i, j)`, `i < j`, after which value `n / 2` is the median of `n` values.
 ///
 /// A compare-exchange replaces `(v[i], v[j])` by `(v[i].min(v[j]), v[j].max(v[i]))` in the arithmetic of
-/// [`Pixel`](crate::dtype::Pixel) (second form on the *old* values), which fixes the result for NaN and signed zeros too.
+/// [`Arithmetic`](crate::dtype::Arithmetic) (second form on the *old* values), which fixes the result for NaN and signed zeros too.
 /// Batcher's merge exchange, pruned to the comparators that the middle value depends on.
 pub fn median_network(n: usize) -> Vec<(usize, usize)> {
     let full = batcher(n);

@@ -1,8 +1,8 @@
 //! Pixel operations: one row per operation in `pixel_ops!`.
 //!
-//! A row holds the variant, its name, the Rust body (over [`Pixel`](crate::dtype::Pixel) methods, which define the
-//! arithmetic), the CUDA expression of the same, and one line of documentation. The enum below, the CPU interpreter,
-//! the CUDA code generator, the conformance tests and the operation table of the README iterate the rows.
+//! A row holds the variant, its name, the Rust body (over methods of [`Arithmetic`](crate::dtype::Arithmetic), which define
+//! it), the CUDA expression of the same, and one line of documentation. The enum below, the CPU interpreter, the CUDA code
+//! generator, the conformance tests and the operation table of the README iterate the rows.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Geometric operations: affine maps, mirror images and transposition.
 
 use super::{Image, Pixel};
-use crate::dtype::Float;
+use crate::dtype::{Arithmetic, Float};
 use crate::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
 use crate::shape::{Border, Shape};
 

@@ -8,7 +8,7 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::device::{Device, Geometry, Memory, MemoryKind};
 use horus_core::dispatch;
-use horus_core::dtype::{DType, Pixel, Scalar};
+use horus_core::dtype::{Arithmetic, DType, Pixel, Scalar};
 use horus_core::execute::{Context, Stored, execute};
 use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::kernel::Kernel;

@@ -1,7 +1,7 @@
 //! Kernels evaluated on the host pixel by pixel, straight from their definitions. Slow; the oracle of the checks.
 
 use horus_core::device::Geometry;
-use horus_core::dtype::{DType, Float, Pixel, Scalar};
+use horus_core::dtype::{Arithmetic, DType, Float, Pixel, Scalar};
 use horus_core::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce, median_network};

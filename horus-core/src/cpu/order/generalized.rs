@@ -144,7 +144,7 @@ fn accumulate<T: Pixel>(how: Reduce, acc: &mut [T], values: &[T]) {
     match how {
         Reduce::Sum => each(acc, values, |a, v| a.add(v)),
         Reduce::Product => each(acc, values, |a, v| a.mul(v)),
-        // `Pixel::min` without its question whether `a` is a NaN, which an accumulator that starts at a number never
+        // `Arithmetic::min` without its question whether `a` is a NaN, which an accumulator that starts at a number never
         // is: one vector instruction is left.
         Reduce::Min => each(acc, values, |a, v| if v < a { v } else { a }),
         Reduce::Max => each(acc, values, |a, v| if v > a { v } else { a }),

@@ -1,6 +1,6 @@
 use super::super::testing::{SIZES, assert_same, borders, for_each_type, noise, rows_of, whole};
 use super::*;
-use crate::dtype::Float;
+use crate::dtype::{Arithmetic, Float};
 use crate::ops::geometric::{cubic_weights, rotation};
 use crate::shape::Shape;
 

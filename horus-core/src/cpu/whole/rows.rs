@@ -4,7 +4,7 @@ use super::{View, each_chunk, grain, out};
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
 use crate::device::{Geometry, Memory};
-use crate::dtype::Pixel;
+use crate::dtype::{Arithmetic, Pixel};
 use crate::error::DeviceError;
 use crate::ops::reduce::{Fold, LANES, RowReduce};
 use crate::shape::Window;
@@ -79,7 +79,7 @@ for_each_isa! { fn largest[T: Pixel][T](values: &[T]) -> T as largest_body }
 
 #[inline(always)]
 fn sum_body<T: Pixel>(_: Isa, row: &[T]) -> f64 {
-    lanes(Fold::Sum, row, |acc: f64, v| acc + v.to_f64(), Pixel::add)
+    lanes(Fold::Sum, row, |acc: f64, v| acc + v.to_f64(), Arithmetic::add)
 }
 
 #[inline(always)]
@@ -88,7 +88,7 @@ fn squared_deviation_body<T: Pixel>(_: Isa, row: &[T], mean: f64) -> f64 {
         let d = v.to_f64() - mean;
         acc + d * d
     };
-    lanes(Fold::Sum, row, step, Pixel::add)
+    lanes(Fold::Sum, row, step, Arithmetic::add)
 }
 
 #[inline(always)]
@@ -96,7 +96,7 @@ fn total_body<T: Pixel>(_: Isa, values: &[T]) -> T {
     lanes(Fold::Sum, values, T::add, T::add)
 }
 
-// Extremes start from a number, and so never hold a NaN that `Pixel::min` would have to ask for.
+// Extremes start from a number, and so never hold a NaN that `Arithmetic::min` would have to ask for.
 #[inline(always)]
 fn smallest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
     let min = |acc: T, v: T| if v < acc { v } else { acc };
