@@ -14,8 +14,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The place in the user's program where an operation was recorded.
 pub type Site = &'static Location<'static>;
 
-/// Anything that can go wrong.
-#[derive(Debug, thiserror::Error)]
+/// Anything that can go wrong. Its `Debug` is its message, which is what `fn main() -> Result<()>` prints.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Two images of an operation differ in size.
@@ -106,6 +106,12 @@ pub enum Error {
     },
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error {
     /// A [`Error::Parameter`].
     pub fn parameter(op: &'static str, message: impl Into<String>, site: Site) -> Error {
@@ -124,7 +130,7 @@ impl Error {
 }
 
 /// What a device can say.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// There is no room for another buffer.
@@ -149,4 +155,17 @@ pub enum DeviceError {
     /// An exchange with the devices of other ranks failed.
     #[error("{0}")]
     Communication(#[from] CommError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_main_returns_is_printed_as_the_message() {
+        let source = DeviceError::OutOfMemory { bytes: 7, detail: "none free".into() };
+        let error = Error::Device { op: "add".into(), device: "CPU".into(), source };
+        let (debug, message) = (format!("{:?}", error.clone()), "add on CPU: out of memory: 7 bytes needed, none free");
+        assert_eq!((debug.as_str(), error.to_string().as_str()), (message, message));
+    }
 }
