@@ -3,6 +3,8 @@
 mod builder;
 mod evaluate;
 mod plans;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -290,13 +292,22 @@ impl Session {
     /// Evaluates a value and brings its pixels to the host: on rank 0, or everywhere (then always `Some`). Planes one
     /// after the other, row-major.
     pub(crate) fn fetch(&self, value: &Handle, want: Want) -> Result<Option<Arc<HostBuffer>>> {
+        Ok(self.fetch_all(&[value], want)?.pop().flatten())
+    }
+
+    /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
+    pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
         let mut state = self.lock();
         let state = &mut *state;
         if let Some(e) = state.error.take() {
             return Err(e);
         }
-        let host = self.run(state, &[value.id], &[want])?;
-        Ok(host.into_iter().next().flatten().map(Arc::new))
+        let mut targets: Vec<RecordId> = values.iter().map(|h| h.id).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        let pixels = self.run(state, &targets, &vec![want; targets.len()])?;
+        let found: HashMap<_, _> = targets.into_iter().zip(pixels.into_iter().map(|p| p.map(Arc::new))).collect();
+        Ok(values.iter().map(|h| found.get(&h.id).cloned().flatten()).collect())
     }
 }
 
