@@ -57,6 +57,8 @@ pub(super) struct Planner<'a> {
     pub(super) states: Vec<Option<State>>,
     pub(super) steps: Vec<Step>,
     pub(super) consumers: Vec<Vec<NodeId>>,
+    /// For each node, whether it outlives the plan.
+    roots: Vec<bool>,
     /// What is in the device's memory, if that must be watched.
     pub(super) ledger: Option<Ledger>,
     /// For each node, the halo that its readers will ask for.
@@ -86,6 +88,8 @@ pub(super) struct Pending {
 impl<'a> Planner<'a> {
     fn new(graph: &'a Graph<Kernel>, setting: &'a Setting, states: Vec<Option<State>>) -> Planner<'a> {
         let ranks = setting.partition.ranks();
+        let mut roots = vec![false; graph.nodes.len()];
+        graph.roots.iter().for_each(|r| roots[r.0] = true);
         let mut p = Planner {
             graph,
             setting,
@@ -94,6 +98,7 @@ impl<'a> Planner<'a> {
             states,
             steps: Vec::new(),
             consumers: graph.consumers(),
+            roots,
             ledger: setting.capacity.filter(|_| !setting.unified).map(Ledger::new),
             asked: vec![Halo::NONE; graph.nodes.len()],
             filtered: vec![Halo::NONE; graph.nodes.len()],
@@ -363,11 +368,7 @@ impl<'a> Planner<'a> {
                 self.pending.as_ref().is_some_and(|w| w.node == p || self.graph.node(w.node).inputs.contains(&p));
             let read_later = waits || self.consumers[p.0].last().is_some_and(|reader| *reader > last);
             let is_source = matches!(self.graph.node(p).op, Kernel::Source(_));
-            if !read_later
-                && !self.graph.roots.contains(&p)
-                && (!is_source || disposable(p))
-                && self.states[p.0].is_some()
-            {
+            if !read_later && !self.roots[p.0] && (!is_source || disposable(p)) && self.states[p.0].is_some() {
                 self.step(Action::Free(p), "");
                 self.states[p.0] = None;
                 self.left_device(p);

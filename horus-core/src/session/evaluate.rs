@@ -1,6 +1,6 @@
 //! Evaluations: the recorded program is optimised, planned, verified and executed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ impl Session {
     pub(crate) fn forecast(&self, value: &Handle, ranks: usize, link: Link) -> Result<Forecast> {
         let id = value.look()?;
         let state = self.lock();
-        let Extract { graph, records } = state.program.extract(&[id]);
+        let Extract { graph, records } = state.program.extract(&[id], self.room_to_keep(&state));
         let mut wants = vec![Want::Root];
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
@@ -82,7 +82,7 @@ impl Session {
 
     fn try_run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Vec<Option<HostBuffer>>> {
         let start = Instant::now();
-        let Extract { graph, records } = state.program.extract(targets);
+        let Extract { graph, records } = state.program.extract(targets, self.room_to_keep(state));
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
@@ -149,14 +149,22 @@ impl Session {
         Ok(delivered)
     }
 
+    /// Bytes that an evaluation may keep of values that nobody holds but recorded operations read: no more than may be
+    /// pinned without the program being evaluated for it.
+    fn room_to_keep(&self, state: &Mutable) -> usize {
+        self.0.max_pinned.saturating_sub(state.program.pinned_bytes())
+    }
+
     /// What a plan for `graph` follows from.
     fn request(&self, state: &Mutable, graph: Graph<Op>, wants: Vec<Want>, disposable: &[ValueId]) -> Request {
         let read = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
+        let disposable: HashSet<&ValueId> = disposable.iter().collect();
         let sources: Vec<_> =
             read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
         let mut others = Vec::new();
         if self.0.capacity.is_some() {
-            let unread = |v: &ValueId| sources.iter().all(|(read, ..)| read != v);
+            let read: HashSet<ValueId> = sources.iter().map(|(v, ..)| *v).collect();
+            let unread = |v: &ValueId| !read.contains(v);
             let there = state.images.iter().filter(|(v, s)| s.state.residency.device() && unread(v));
             others.extend(there.map(|(v, s)| (*v, s.geometry.shape, s.geometry.dtype, s.state)));
             others.sort_by_key(|(v, ..)| *v);
@@ -176,15 +184,17 @@ impl Session {
         let setting = self.setting(self.0.partition.clone());
         let make = |graph: Graph<Kernel>, setting: &Setting| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
-            let read = |n: NodeId| sources.iter().find(|(v, ..)| values[n.0] == Some(*v));
-            let other = |n: NodeId| others.iter().find(|(v, ..)| values[n.0] == Some(*v)).map(|o| o.3);
+            let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
+            let others: HashMap<ValueId, State> = others.iter().map(|(v, .., state)| (*v, *state)).collect();
+            let read = |n: NodeId| values[n.0].and_then(|v| read.get(&v));
+            let other = |n: NodeId| values[n.0].and_then(|v| others.get(&v)).copied();
             let nowhere = State { residency: Residency::Host, placement: Placement::Root };
             plan(
                 graph,
                 wants,
                 setting,
-                |n| read(n).and_then(|(_, state, _)| *state).or_else(|| other(n)).unwrap_or(nowhere),
-                |n| read(n).is_some_and(|(_, _, gone)| *gone),
+                |n| read(n).and_then(|(state, _)| *state).or_else(|| other(n)).unwrap_or(nowhere),
+                |n| read(n).is_some_and(|(_, gone)| *gone),
             )
         };
         if self.0.compare_naive {

@@ -4,6 +4,8 @@ mod builder;
 mod evaluate;
 mod failure;
 mod plans;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,0 +1,180 @@
+//! What stays recorded, and what an evaluation takes of it.
+
+use std::panic::Location;
+
+use super::*;
+use crate::graph::NodeId;
+
+/// Bytes that an extract may store of what nobody holds.
+const ROOM: usize = 1 << 20;
+
+fn record(p: &mut Program, op: Op, inputs: &[RecordId]) -> RecordId {
+    p.record(op, inputs.to_vec(), Shape::new(4, 4, 1), DType::F32, Location::caller())
+}
+
+#[test]
+fn what_nobody_can_observe_is_dropped_at_once() {
+    let mut p = Program::default();
+    let v = p.new_value();
+    let a = record(&mut p, Op::Source(v), &[]);
+    let b = record(&mut p, Op::Transpose, &[a]);
+    let c = record(&mut p, Op::Transpose, &[b]);
+    assert!(p.release(b).is_empty());
+    assert_eq!(p.pending(), 2);
+    assert!(p.release(a).is_empty());
+    assert_eq!(p.pinned_bytes(), 64);
+    assert_eq!(p.release(c), [v]);
+    assert_eq!((p.pending(), p.pinned_bytes(), p.records.len()), (0, 0, 0));
+}
+
+#[test]
+fn an_evaluated_record_lets_go_of_what_it_was_computed_from() {
+    let mut p = Program::default();
+    let v = p.new_value();
+    let a = record(&mut p, Op::Source(v), &[]);
+    let b = record(&mut p, Op::Transpose, &[a]);
+    p.release(a);
+    let e = p.extract(&[b], ROOM);
+    assert_eq!((e.graph.nodes.len(), e.graph.roots.as_slice()), (2, [NodeId(1)].as_slice()));
+    assert_eq!(p.disposable(&e.graph, &e.records), [v]);
+    let w = p.new_value();
+    assert_eq!(p.evaluated(b, w), [v]);
+    assert_eq!(p.value(b), Some(w));
+}
+
+#[test]
+fn a_source_that_a_later_program_needs_is_not_disposable() {
+    let mut p = Program::default();
+    let v = p.new_value();
+    let a = record(&mut p, Op::Source(v), &[]);
+    let b = record(&mut p, Op::Transpose, &[a]);
+    let c = record(&mut p, Op::Transpose, &[b]);
+    let _later = record(&mut p, Op::Transpose, &[b]);
+    p.release(a);
+    p.release(b);
+    let e = p.extract(&[c], 0);
+    assert!(p.disposable(&e.graph, &e.records).is_empty());
+    let e = p.extract(&[c], ROOM);
+    assert_eq!(p.disposable(&e.graph, &e.records), [v], "unless what is between them is kept");
+}
+
+#[test]
+fn an_observable_value_on_the_way_is_a_root() {
+    let mut p = Program::default();
+    let v = p.new_value();
+    let a = record(&mut p, Op::Source(v), &[]);
+    let b = record(&mut p, Op::Transpose, &[a]);
+    let c = record(&mut p, Op::Transpose, &[b]);
+    assert_eq!(p.extract(&[c], ROOM).graph.roots, [NodeId(2), NodeId(1)]);
+    p.release(b);
+    assert_eq!(p.extract(&[c], ROOM).graph.roots, [NodeId(2)]);
+}
+#[test]
+fn a_value_of_two_records_stays_while_either_does() {
+    let mut p = Program::default();
+    let v = p.new_value();
+    let a = record(&mut p, Op::Source(v), &[]);
+    let (b, c) = (record(&mut p, Op::Transpose, &[a]), record(&mut p, Op::Transpose, &[a]));
+    let w = p.new_value();
+    assert!(p.evaluated(b, w).is_empty() && p.evaluated(c, w).is_empty());
+    let both = record(&mut p, Op::Merge, &[b, c]);
+    let e = p.extract(&[both], ROOM);
+    assert_eq!((e.graph.nodes.len(), &e.graph.nodes[1].inputs[..]), (2, &[NodeId(0); 2][..]), "one node for both");
+    let d = record(&mut p, Op::Transpose, &[b]);
+    assert!(p.release(b).is_empty(), "it is read");
+    let e = p.extract(&[d], ROOM);
+    assert!(p.disposable(&e.graph, &e.records).is_empty(), "the other record is the same value");
+    assert!(p.release(d).is_empty() && p.refers_to(w));
+    assert!(p.release(both).is_empty());
+    assert_eq!(p.release(c), [w]);
+}
+
+/// A program of 64x64 images: a state that goes round twice, of which a sum is looked at each time.
+struct Rounds {
+    p: Program,
+    states: Vec<RecordId>,
+    sums: Vec<RecordId>,
+}
+
+const IMAGE: usize = 64 * 64 * 4;
+
+fn rounds(n: usize) -> Rounds {
+    let mut p = Program::default();
+    let image = Shape::new(64, 64, 1);
+    let v = p.new_value();
+    let record = |p: &mut Program, op: Op, inputs: &[RecordId], shape| {
+        p.record(op, inputs.to_vec(), shape, DType::F32, Location::caller())
+    };
+    let mut states = vec![record(&mut p, Op::Source(v), &[], image)];
+    let mut sums = Vec::new();
+    for k in 0..n {
+        let looked = record(&mut p, Op::Transpose, &[states[k]], image);
+        sums.push(record(&mut p, Op::Transpose, &[looked], Shape::new(1, 1, 1)));
+        states.push(record(&mut p, Op::Transpose, &[states[k]], image));
+        p.release(looked);
+        p.release(states[k]);
+    }
+    Rounds { p, states, sums }
+}
+
+fn kept(e: &Extract) -> Vec<RecordId> {
+    e.graph.roots.iter().map(|r| e.records[r.0]).collect()
+}
+
+#[test]
+fn a_state_that_the_next_one_reads_is_kept() {
+    let Rounds { mut p, states, sums } = rounds(3);
+    let e = p.extract(&[sums[0]], ROOM);
+    assert_eq!(kept(&e), [sums[0]], "a source need not be");
+    // The second state is looked at, and read by the third.
+    let e = p.extract(&[sums[1]], ROOM);
+    assert_eq!(kept(&e), [sums[1], states[1]]);
+    assert!(p.disposable(&e.graph, &e.records).is_empty(), "the first sum is to come");
+    for id in kept(&e) {
+        let v = p.new_value();
+        p.evaluated(id, v);
+    }
+    let e = p.extract(&[sums[2]], ROOM);
+    assert_eq!(kept(&e), [sums[2], states[2]]);
+    assert_eq!(e.graph.nodes.len(), 4, "from the state that was kept");
+}
+
+#[test]
+fn what_ends_in_small_values_is_computed_at_once_and_not_kept() {
+    let Rounds { p, states, sums } = rounds(3);
+    let e = p.extract(&[sums[2]], ROOM);
+    assert_eq!(kept(&e), [sums[2], sums[1], states[2]], "a source's readers wait");
+}
+
+#[test]
+fn what_is_kept_is_bounded_and_the_last_comes_first() {
+    let Rounds { mut p, states, sums } = rounds(5);
+    // Images that read each state and are held: nothing hangs off any more.
+    let images: Vec<RecordId> = states[..5]
+        .iter()
+        .map(|s| p.record(Op::Transpose, vec![*s], Shape::new(64, 64, 1), DType::F32, Location::caller()))
+        .collect();
+    let e = p.extract(&[images[4]], 2 * IMAGE + IMAGE / 2);
+    assert_eq!(kept(&e), [images[4], states[3], states[4]]);
+    assert_eq!(kept(&p.extract(&[images[4]], 0)), [images[4]]);
+    assert_eq!(kept(&p.extract(&[sums[4]], usize::MAX)), [sums[4], states[1], states[2], states[3], states[4]]);
+}
+
+#[test]
+fn what_is_as_quickly_computed_as_read_is_not_kept() {
+    let mut p = Program::default();
+    let v = p.new_value();
+    let mut of = |op: Op, inputs: &[RecordId]| record(&mut p, op, inputs);
+    let source = of(Op::Source(v), &[]);
+    let mut chain = vec![source];
+    for _ in 0..6 {
+        chain.push(of(Op::Convert, &[chain[chain.len() - 1]]));
+    }
+    let others: Vec<RecordId> = chain[1..].iter().map(|c| of(Op::Transpose, &[*c])).collect();
+    chain.iter().for_each(|c| assert!(p.release(*c).is_empty()));
+    assert_eq!(
+        kept(&p.extract(&[others[5]], ROOM)),
+        [others[5], chain[5]],
+        "the others are a few conversions of a source"
+    );
+}
