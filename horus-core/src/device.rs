@@ -1,5 +1,7 @@
 //! What a device is: memory and launches. A device decides nothing; it does what a plan says.
 
+pub mod check;
+
 use std::any::Any;
 use std::fmt;
 use std::time::Duration;
@@ -166,18 +168,19 @@ impl Piece {
 
     /// The runs: start in the source, start in the target, length.
     pub fn runs(self) -> impl Iterator<Item = (usize, usize, usize)> {
-        (0..self.rows).map(move |r| (self.from + r * self.from_stride, self.to + r * self.to_stride, self.bytes))
+        (0..if self.bytes == 0 { 0 } else { self.rows }).map(move |r| (self.from + r * self.from_stride, self.to + r * self.to_stride, self.bytes))
     }
 
-    /// Whether the copy stays inside a source and a target of these lengths.
+    /// Whether the copy stays inside a source and a target of these lengths, and writes no byte twice.
     pub fn fits(self, source: usize, target: usize) -> bool {
         let end = |at: usize, stride: usize| {
             stride.checked_mul(self.rows.saturating_sub(1))?.checked_add(at)?.checked_add(self.bytes)
         };
         let inside = |at, stride, length| end(at, stride).is_some_and(|e| e <= length);
+        let once = self.rows == 1 || self.to_stride >= self.bytes;
         self.bytes == 0
             || self.rows == 0
-            || (inside(self.from, self.from_stride, source) && inside(self.to, self.to_stride, target))
+            || (once && inside(self.from, self.from_stride, source) && inside(self.to, self.to_stride, target))
     }
 }
 

@@ -196,13 +196,9 @@ impl Leaf {
     /// A reflecting border turns what is read above the image into rows below its first, so the reach counts for both
     /// sides.
     pub fn reach(&self, stages: &[Stage]) -> Option<(Reach, bool)> {
-        let (reach, border) = match &self.op {
-            LeafOp::Load(_) | LeafOp::LoadChannel(..) => return Some((Reach::NONE, false)),
-            LeafOp::Correlate(Source::Stage(s), f, b) => (stages[*s].filter.reach().then(f.reach()), *b),
-            LeafOp::Correlate(_, f, b) => (f.reach(), *b),
-            LeafOp::Generalized(_, g, b) => (g.window.reach(), *b),
-            LeafOp::Median(_, s, b) => (s.reach(), *b),
-            LeafOp::Warp(..) | LeafOp::Flip(..) => return None,
+        let Some((reach, border)) = self.around(stages) else {
+            let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadChannel(..));
+            return itself.then_some((Reach::NONE, false));
         };
         let rows = reach.up.max(reach.down);
         let reach = match border {
@@ -210,6 +206,17 @@ impl Leaf {
             _ => reach,
         };
         Some((reach, border == Border::Wrap))
+    }
+
+    /// What a filter reads around each pixel, before its border; `None` for a leaf that is no filter.
+    fn around(&self, stages: &[Stage]) -> Option<(Reach, Border)> {
+        match &self.op {
+            LeafOp::Correlate(Source::Stage(s), f, b) => Some((stages[*s].filter.reach().then(f.reach()), *b)),
+            LeafOp::Correlate(_, f, b) => Some((f.reach(), *b)),
+            LeafOp::Generalized(_, g, b) => Some((g.window.reach(), *b)),
+            LeafOp::Median(_, s, b) => Some((s.reach(), *b)),
+            LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
+        }
     }
 }
 
@@ -260,17 +267,15 @@ impl MapKernel {
     fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
         let mut need = Window::new(0, 0);
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
-            let window = match (&leaf.op, leaf.reach(&self.stages)) {
+            let window = match (&leaf.op, leaf.around(&self.stages)) {
                 (LeafOp::Warp(_, map, how, border), _) => {
                     mapped_rows(*border, map.footprint(rows, out.width, *how), input.height)
                 }
                 (LeafOp::Flip(_, flip), _) if flip.rows() => {
                     let h = input.height.cast_signed();
-                    Window::new(h - rows.end, h - rows.start)
+                    Window::new(h.saturating_sub(rows.end), h.saturating_sub(rows.start))
                 }
-                (LeafOp::Correlate(_, _, b) | LeafOp::Generalized(_, _, b) | LeafOp::Median(_, _, b), Some((r, _))) => {
-                    mapped_rows(*b, rows.grown(r.up, r.down), input.height)
-                }
+                (_, Some((r, border))) => mapped_rows(border, rows.grown(r.up, r.down), input.height),
                 _ => rows,
             };
             need = need.union(window.clipped(input.height));
@@ -305,22 +310,26 @@ fn map_columns(
 /// The image rows that a window, read with `border`, touches: the smallest range that holds them.
 fn mapped_rows(border: Border, window: Window, height: usize) -> Window {
     let inside = window.clipped(height);
-    if inside == window || matches!(border, Border::Constant(_)) {
+    if inside == window || matches!(border, Border::Constant(_)) || height == 0 {
         return inside;
     }
-    if window.len() >= 2 * height {
-        return Window::whole(height); // a full period of any border
-    }
-    // Rows inside the image are read as they are; a tall image has many of them.
-    let (above, below) = if inside.is_empty() {
-        (window.start..window.end, 0..0)
-    } else {
-        (window.start..inside.start, inside.end..window.end)
+    // What is read goes up and down through the image, or begins anew, at multiples of `turn`, and is monotonic between
+    // them (everywhere, where the edge is repeated). So the ends and the first turns tell all: two turns are a passage
+    // through the whole image.
+    let turn = match border {
+        Border::Reflect101 => height - 1,
+        _ => height,
     };
-    above.chain(below).filter_map(|y| border.map(y, height)).fold(inside, |w, y| {
-        let y = y.cast_signed();
-        w.union(Window::new(y, y + 1))
-    })
+    let turn = turn.max(1).cast_signed();
+    let Window { start, end } = window;
+    let last = end - 1;
+    // From the start to the first turn at or after it.
+    let ahead = (turn - start.rem_euclid(turn)) % turn;
+    let first = start.checked_add(ahead).filter(|t| *t < end);
+    let second = first.and_then(|t| t.checked_add(turn)).filter(|t| *t < end);
+    let turns = [first, second].into_iter().flatten().flat_map(|t| [t.saturating_sub(1), t]);
+    let read = turns.filter(|y| window.contains(*y)).chain([start, last]).filter_map(|y| border.map(y, height));
+    read.fold(inside, |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
 }
 
 impl Kernel {
@@ -427,15 +436,87 @@ impl fmt::Display for Graph<Kernel> {
 mod tests {
     use super::*;
 
+    const BORDERS: [Border; 5] = [
+        Border::Reflect101,
+        Border::Reflect,
+        Border::Replicate,
+        Border::Wrap,
+        Border::Constant(Scalar::U8(0)),
+    ];
+
+    /// The smallest range of rows that holds all of `read`.
+    fn hull(read: impl Iterator<Item = usize>) -> Window {
+        read.fold(Window::new(0, 0), |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
+    }
+
     #[test]
-    fn mapped_rows_hold_every_row_that_is_read() {
-        for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap] {
-            for h in 1..6usize {
-                for start in -12..12isize {
-                    for end in start + 1..13 {
-                        let w = mapped_rows(border, Window::new(start, end), h);
-                        for y in start..end {
-                            assert!(w.contains(border.map(y, h).unwrap().cast_signed()), "{border} {h} {start} {end}");
+    fn mapped_rows_are_the_smallest_range_of_all_that_is_read() {
+        for border in BORDERS {
+            for h in 1..7usize {
+                for start in -20..20isize {
+                    for end in start + 1..21 {
+                        let got = mapped_rows(border, Window::new(start, end), h);
+                        let want = hull((start..end).filter_map(|y| border.map(y, h)));
+                        let same = got == want || (got.is_empty() && want.is_empty());
+                        assert!(same, "{border}, height {h}, rows {start}..{end}: {got} instead of {want}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn footprints_of_one_sided_filters_are_the_smallest() {
+        let shape = |h| Shape::new(h, 3, 1);
+        let f32 = DType::F32;
+        for border in BORDERS {
+            for (up, down) in [(0, 6), (6, 0), (1, 4), (9, 2), (0, 0), (3, 3)] {
+                let filter = Filter::sparse([(-up, 0), (0, 0), (down, 0)], [1.0; 3]);
+                let leaf = Leaf { op: LeafOp::Correlate(Source::Input(0), filter, border), dtype: f32 };
+                let kernel = MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
+                let kernel = Kernel::Map(kernel);
+                let (up, down) = (up as isize, down as isize);
+                for h in 1..9usize {
+                    for start in 0..h.cast_signed() {
+                        for end in start + 1..=h.cast_signed() {
+                            let got = kernel.footprint(0, Window::new(start, end), shape(h), shape(h));
+                            // The rows between the taps are read as well: a filter is fed by whole windows.
+                            let want = hull((start - up..end + down).filter_map(|y| border.map(y, h)));
+                            assert_eq!(got, want, "{border} {up} up, {down} down, rows {start}..{end} of {h}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn footprints_of_warps_are_the_smallest() {
+        for border in BORDERS {
+            for how in Interpolation::ALL {
+                for (degrees, stretch, shift) in [(0.0, 1.0, 0.0), (33.0, 1.0, 0.0), (90.0, 1.0, 2.0), (-100.0, 3.0, -11.0)] {
+                    for h in [1, 2, 5, 8] {
+                        let shape = Shape::new(h, 5, 1);
+                        let mut m = crate::ops::geometric::rotation(degrees, shape);
+                        m[1].iter_mut().for_each(|v| *v *= stretch);
+                        m[1][2] += shift;
+                        let map = Affine::new(m, shape).unwrap();
+                        let leaf = Leaf { op: LeafOp::Warp(0, map, how, border), dtype: DType::F32 };
+                        let kernel =
+                            MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
+                        let (before, after) = how.support();
+                        for start in 0..h.cast_signed() {
+                            for end in start + 1..=h.cast_signed() {
+                                let got = Kernel::Map(kernel.clone()).footprint(0, Window::new(start, end), shape, shape);
+                                let rows = (start..end).flat_map(|y| (0..shape.width).map(move |x| (y, x)));
+                                let middle = rows.map(|(y, x)| (map.at(y as i64, x as i64).0 >> 32) as isize);
+                                // All rows between the first and the last that a pixel asks for: a range in the source
+                                // before its border turns it.
+                                let (lo, hi) = middle.fold((isize::MAX, isize::MIN), |(l, h), y| (l.min(y), h.max(y)));
+                                let want = hull((lo - before..=hi + after).filter_map(|y| border.map(y, h)));
+                                let same = got == want || (got.is_empty() && want.is_empty());
+                                assert!(same, "{border} {how:?} {degrees} {start}..{end} of {h}: {got} for {want}");
+                            }
                         }
                     }
                 }

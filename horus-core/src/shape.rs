@@ -168,7 +168,7 @@ impl Window {
 
     /// Number of rows.
     pub const fn len(self) -> usize {
-        if self.end > self.start { (self.end - self.start).cast_unsigned() } else { 0 }
+        if self.end > self.start { self.end.wrapping_sub(self.start).cast_unsigned() } else { 0 }
     }
 
     /// Whether there are no rows.
@@ -191,7 +191,7 @@ impl Window {
         if self.is_empty() {
             return self;
         }
-        Window { start: self.start - top.cast_signed(), end: self.end + bottom.cast_signed() }
+        Window { start: self.start.saturating_sub_unsigned(top), end: self.end.saturating_add_unsigned(bottom) }
     }
 
     /// The rows that lie inside an image of `height` rows.

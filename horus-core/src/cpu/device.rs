@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::check::check;
 use super::simd::Isa;
 use super::workers::Workers;
 use super::{map, whole};
 use crate::buffer::Pool;
+use crate::device::check::{check, part};
 use crate::device::{Device, Launch, Memory, MemoryKind, Piece};
 use crate::error::{DeviceError, Error};
 use crate::kernel::Kernel;
@@ -72,14 +72,6 @@ fn host(memory: &Memory) -> Result<&[u8], DeviceError> {
 
 fn host_mut(memory: &mut Memory) -> Result<&mut [u8], DeviceError> {
     memory.host_mut().map(|b| b.bytes_mut()).ok_or_else(|| DeviceError::Driver("the memory is not the host's".into()))
-}
-
-/// The part of `bytes` from `at` on, or an error that says how far it is out of range.
-fn part(at: usize, length: usize, size: usize) -> Result<std::ops::Range<usize>, DeviceError> {
-    match at.checked_add(length) {
-        Some(end) if end <= size => Ok(at..end),
-        _ => Err(DeviceError::Driver(format!("{length} bytes at {at} are outside a buffer of {size}"))),
-    }
 }
 
 impl Device for CpuDevice {

@@ -62,7 +62,7 @@ unsafe impl Sync for Job<'_> {}
 
 /// Runs `kernel` on the current thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///
-/// The launch is one that [`check`](super::check::check) accepts.
+/// The launch is one that [`check`](crate::device::check::check) accepts.
 ///
 /// # Errors
 /// [`DeviceError::Driver`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] without room for scratch.

@@ -5,7 +5,6 @@
 //! operations over contiguous runs (`pixels`). Everything is written once and instantiated for each instruction set
 //! of `simd`; all of them give the same bits. [`workers`] are the threads of any device, and copy what is on the host.
 
-mod check;
 mod convert;
 #[allow(clippy::needless_range_loop, reason = "constant indices into accumulators that shall become registers")]
 mod correlate;

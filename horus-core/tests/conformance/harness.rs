@@ -131,6 +131,25 @@ pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) 
     crate::with_device(place, |device| on_device(program, place, comm, device))
 }
 
+/// The program's roots, evaluated at `place` with rows divided by `partition`; the same on every rank.
+pub(crate) fn run_divided(program: &Program, place: Place, partition: &Partition) -> Vec<Image> {
+    let on_rank = |comm: &dyn Communicator| {
+        crate::with_device(place, |device| {
+            connect(place, comm, device);
+            let plan = planned(program, place, partition.clone());
+            verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+            carry_out(program, &plan, comm, device).0
+        })
+    };
+    if place.ranks == 1 {
+        return on_rank(&Alone);
+    }
+    let mut all = ThreadComm::run(place.ranks, |comm| on_rank(&comm));
+    let first = all.remove(0);
+    assert!(all.iter().all(|other| *other == first), "ranks got different results at {place:?}");
+    first
+}
+
 fn on_device(program: &Program, place: Place, comm: &dyn Communicator, device: &dyn Device) -> Vec<Image> {
     connect(place, comm, device);
     let plan = planned(program, place, Partition::equal(place.ranks));

@@ -7,6 +7,7 @@ mod harness;
 mod ops;
 mod programs;
 mod random;
+mod wide;
 
 use harness::Place;
 use horus_core::cpu::device::CpuDevice;

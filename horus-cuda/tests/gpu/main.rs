@@ -11,6 +11,8 @@ mod ops;
 mod programs;
 #[path = "../../../horus-core/tests/conformance/random.rs"]
 mod random;
+#[path = "../../../horus-core/tests/conformance/wide.rs"]
+mod wide;
 
 use std::sync::LazyLock;
 

@@ -1,0 +1,341 @@
+//! The entrance of a device: whether buffers, rows and types of a launch are what the kernel will take them for, and
+//! whether bytes that are copied lie inside their block.
+//!
+//! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU alike. A [`Launch`] is
+//! public, so what it claims is checked here, once, by every device, and trusted from here on. Nothing in a launch can
+//! make the check itself overflow.
+
+use std::ops::Range;
+
+use crate::device::{Geometry, Input, Launch};
+use crate::dtype::DType;
+use crate::error::DeviceError;
+use crate::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::geometric::Affine;
+use crate::ops::reduce::RowReduce;
+use crate::shape::{Shape, Window};
+
+/// No row, column or plane is further away than this: sums of a few such numbers do not overflow, and no memory holds as
+/// many.
+const FAR: usize = 1 << 40;
+/// A filter reaches no further than this; kernels count columns of a tile with 32 bits.
+const REACH: usize = 1 << 30;
+
+/// Checks a launch.
+///
+/// # Errors
+/// [`DeviceError::Driver`], saying what does not fit.
+pub fn check(launch: &Launch<'_>) -> Result<(), DeviceError> {
+    let Launch { kernel, inputs, output, geometry, rows } = launch;
+    fits(kernel, inputs, output.len(), geometry, *rows)
+        .map_err(|what| DeviceError::Driver(format!("launch of {}: {what}", kernel.name())))
+}
+
+/// The bytes `at..at + length` of a block of `size` bytes.
+///
+/// # Errors
+/// [`DeviceError::Driver`] if they are not inside it.
+pub fn part(at: usize, length: usize, size: usize) -> Result<Range<usize>, DeviceError> {
+    match at.checked_add(length) {
+        Some(end) if end <= size => Ok(at..end),
+        _ => Err(DeviceError::Driver(format!("{length} bytes at {at} are outside a buffer of {size}"))),
+    }
+}
+
+fn fits(kernel: &Kernel, inputs: &[Input<'_>], room: usize, output: &Geometry, rows: Window) -> Result<(), String> {
+    if matches!(kernel, Kernel::Source(_)) {
+        return Ok(()); // nothing is launched
+    }
+    holds(room, output).map_err(|e| format!("output: {e}"))?;
+    for (i, input) in inputs.iter().enumerate() {
+        holds(input.memory.len(), &input.geometry).map_err(|e| format!("input {i}: {e}"))?;
+    }
+    near(rows).map_err(|()| format!("there are no rows {rows}"))?;
+    match kernel {
+        Kernel::Source(_) => {}
+        Kernel::Map(map) => {
+            count(inputs, map.inputs)?;
+            pixels(map, inputs, output)?;
+        }
+        Kernel::Merge => merge(inputs, output)?,
+        Kernel::Transpose => transpose(inputs, output)?,
+        Kernel::RowReduce(how) => {
+            let image = reduced(*how, inputs, 1)?[0].geometry;
+            column(*how, image.shape, image.dtype, output)?;
+        }
+        Kernel::MapReduce(map, how) => {
+            let images = reduced(*how, inputs, map.inputs)?;
+            let (Some(first), true) = (images.first(), map.is_pointwise() && map.chains.is_empty()) else {
+                return Err("only pixel operations on images are reduced as they are computed".into());
+            };
+            let shape = Shape { width: first.geometry.shape.width, ..output.shape };
+            let dtype = map.result_type_checked()?;
+            pixels(map, images, &Geometry { shape, dtype, ..*output })?;
+            column(*how, shape, dtype, output)?;
+        }
+        Kernel::Fold(_) => fold(inputs, output)?,
+        Kernel::Histogram { bins, .. } => histogram(*bins, inputs, output)?,
+    }
+    let computed = match kernel {
+        // These write everything, from the rows of their input.
+        Kernel::Histogram { .. } => inputs.first().is_some_and(|i| counted(&i.geometry, rows)),
+        _ => counted(output, rows),
+    };
+    if !computed {
+        return Err(format!("rows {rows} of {} cannot be computed in rows {}", output.shape, output.window));
+    }
+    if rows.is_empty() || output.shape.is_empty() || matches!(kernel, Kernel::Histogram { .. }) {
+        return Ok(());
+    }
+    inputs.iter().enumerate().try_for_each(|(i, input)| rows_are_held(kernel, i, &input.geometry, output, rows))
+}
+
+/// Whether input `i` holds every row that is read for rows `rows`.
+fn rows_are_held(kernel: &Kernel, i: usize, input: &Geometry, output: &Geometry, rows: Window) -> Result<(), String> {
+    let Geometry { shape, window, .. } = *input;
+    let need = kernel.footprint(i, rows, output.shape, shape);
+    let wrapped = || match kernel.access(i) {
+        Access::Rows { reach, wrap: true } => {
+            let read = rows.grown(reach.up, reach.down);
+            let held = |y: isize| window.contains(y) || window.contains(y.rem_euclid(shape.height.cast_signed()));
+            // After a whole period the same rows come again.
+            let period = read.start.saturating_add_unsigned(shape.height.max(window.len()));
+            window.covers(read) || (!shape.is_empty() && (read.start..read.end.min(period)).all(held))
+        }
+        _ => false,
+    };
+    if window.covers(need) || wrapped() {
+        return Ok(());
+    }
+    Err(format!("input {i} holds rows {window}, rows {need} are read"))
+}
+
+fn counted(geometry: &Geometry, rows: Window) -> bool {
+    geometry.window.covers(rows) && Window::whole(geometry.shape.height).covers(rows)
+}
+
+fn near(window: Window) -> Result<(), ()> {
+    let near = |y: isize| y.unsigned_abs() <= FAR;
+    if near(window.start) && near(window.end) { Ok(()) } else { Err(()) }
+}
+
+/// Whether a buffer of `bytes` bytes has room for what it is said to hold.
+fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
+    let Geometry { shape, dtype, window } = *geometry;
+    let extents = [shape.height, shape.width, shape.channels];
+    // The whole image as well as the part: sizes of both are computed later on.
+    let size = |rows: usize| {
+        let planes = [shape.width.max(1), shape.channels.max(1), dtype.size()];
+        planes.iter().try_fold(rows, |n, m| n.checked_mul(*m)).filter(|n| isize::try_from(*n).is_ok())
+    };
+    if extents.iter().any(|n| *n > FAR) || near(window).is_err() || size(shape.height.max(1)).is_none() {
+        return Err(format!("there is no image of {shape} {dtype} with rows {window}"));
+    }
+    let empty = shape.width == 0 || shape.channels == 0;
+    match size(window.len()) {
+        Some(n) if (n <= bytes || empty) && bytes.is_multiple_of(dtype.size()) => Ok(()),
+        _ => Err(format!("rows {window} of {shape} {dtype} do not fit into {bytes} bytes")),
+    }
+}
+
+fn count(inputs: &[Input<'_>], wanted: usize) -> Result<(), String> {
+    if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, and {} are given", inputs.len())) }
+}
+
+/// The images that a row reduction reads, of which there are `images`, before the mean if it takes one.
+fn reduced<'a, 'b>(how: RowReduce, inputs: &'b [Input<'a>], images: usize) -> Result<&'b [Input<'a>], String> {
+    let mean = usize::from(how == RowReduce::SquaredDeviation);
+    count(inputs, images.saturating_add(mean))?;
+    if let [mean] = &inputs[images..]
+        && (mean.geometry.shape, mean.geometry.dtype) != (Shape::new(1, 1, 1), DType::F64)
+    {
+        return Err(format!("a mean of {} {}", mean.geometry.shape, mean.geometry.dtype));
+    }
+    Ok(&inputs[..images])
+}
+
+/// Whether `output` is the column of row results of an image.
+fn column(how: RowReduce, image: Shape, dtype: DType, output: &Geometry) -> Result<(), String> {
+    let wanted = (Shape { width: 1, ..image }, how.result(dtype));
+    if wanted == (output.shape, output.dtype) {
+        return Ok(());
+    }
+    Err(format!("{image} {dtype} has row results of {} {}, not {} {}", wanted.0, wanted.1, output.shape, output.dtype))
+}
+
+fn merge(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+    count(inputs, output.shape.channels)?;
+    let plane = (Shape { channels: 1, ..output.shape }, output.dtype);
+    match inputs.iter().map(|i| (i.geometry.shape, i.geometry.dtype)).find(|i| *i != plane) {
+        None => Ok(()),
+        Some((shape, dtype)) => Err(format!("a plane of {shape} {dtype} for {} {}", output.shape, output.dtype)),
+    }
+}
+
+fn transpose(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+    count(inputs, 1)?;
+    let Geometry { shape, dtype, .. } = inputs[0].geometry;
+    let turned = Shape { height: shape.width, width: shape.height, ..shape };
+    if (turned, dtype) == (output.shape, output.dtype) {
+        return Ok(());
+    }
+    Err(format!("{shape} {dtype} transposed is not {} {}", output.shape, output.dtype))
+}
+
+fn fold(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+    count(inputs, 1)?;
+    let Geometry { shape, dtype, window } = inputs[0].geometry;
+    if (output.shape, output.dtype) != (Shape::new(1, 1, 1), dtype) {
+        return Err(format!("{shape} {dtype} is folded to one value, not to {} {}", output.shape, output.dtype));
+    }
+    // It reads the buffer from end to end.
+    if window != Window::whole(shape.height) || inputs[0].memory.len() != inputs[0].geometry.bytes() {
+        return Err(format!("rows {window} of {shape} in {} bytes are not all of it", inputs[0].memory.len()));
+    }
+    Ok(())
+}
+
+fn histogram(bins: usize, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+    count(inputs, 1)?;
+    let wanted = (Shape::new(1, bins, 1), DType::F64, Window::whole(1));
+    if bins == 0 || wanted != (output.shape, output.dtype, output.window) {
+        return Err(format!("{bins} bins in {} {}", output.shape, output.dtype));
+    }
+    Ok(())
+}
+
+/// Whether an expression per pixel has the types and extents that it is made of.
+fn pixels(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+    types(k, inputs, output)?;
+    extents(k, inputs, output)
+}
+
+/// Whether every value of the kernel has the type that it is read as.
+fn types(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+    for chain in &k.chains {
+        if !chain.is_pointwise() || !chain.chains.is_empty() {
+            return Err("a chain is more than pixel operations".into());
+        }
+        let geometry = Geometry { dtype: chain.result_type_checked()?, ..*output };
+        types(chain, inputs, &geometry)?;
+    }
+    for stage in &k.stages {
+        if !stage.filter.is_row() || stage.filter.taps().is_empty() || stage.filter.taps().len() > REACH {
+            return Err(format!("no row pass {}", stage.filter));
+        }
+        if !image_type(k, stage.source, inputs)?.is_float() {
+            return Err("a row pass of integers".into());
+        }
+    }
+    for leaf in &k.leaves {
+        filter(k, leaf)?;
+        let image = match leaf.source() {
+            Source::Stage(s) => k.stages.get(s).ok_or(format!("there is no stage {s}"))?.source,
+            image => image,
+        };
+        let dtype = image_type(k, image, inputs)?;
+        if dtype != leaf.dtype {
+            return Err(format!("a leaf reads {} from {dtype}", leaf.dtype));
+        }
+    }
+    match k.result_type_checked()? {
+        dtype if dtype == output.dtype => Ok(()),
+        dtype => Err(format!("the result is {dtype}, the output {}", output.dtype)),
+    }
+}
+
+/// The type of an input or a chain.
+fn image_type(k: &MapKernel, image: Source, inputs: &[Input<'_>]) -> Result<DType, String> {
+    match image {
+        Source::Input(i) => Ok(inputs.get(i).ok_or(format!("there is no input {i}"))?.geometry.dtype),
+        Source::Chain(c) => k.chains.get(c).ok_or(format!("there is no chain {c}"))?.result_type_checked(),
+        Source::Stage(_) => Err("a stage reads a stage".into()),
+    }
+}
+
+/// Whether a leaf's filter can be applied.
+fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
+    let (filter, linear) = match &leaf.op {
+        LeafOp::Correlate(_, f, _) => (f, true),
+        LeafOp::Generalized(_, g, _) => (&g.window, false),
+        _ => return Ok(()),
+    };
+    let shaped = match leaf.source() {
+        Source::Stage(s) => filter.is_column() && k.stages.get(s).is_some_and(|s| s.filter.is_row()),
+        _ => true,
+    };
+    let reach = filter.reach();
+    let far = [reach.up, reach.down, reach.left, reach.right].into_iter().any(|r| r > REACH);
+    if !shaped || far || (linear && !leaf.dtype.is_float()) || filter.taps().is_empty() {
+        return Err(format!("no filter {filter} of {}", leaf.dtype));
+    }
+    Ok(())
+}
+
+impl MapKernel {
+    /// The type of the value that is stored, if every instruction has the operands that it takes.
+    fn result_type_checked(&self) -> Result<DType, String> {
+        let mut results: Vec<DType> = Vec::with_capacity(self.code.len());
+        let value = |v: Val, results: &[DType]| match v {
+            Val::Leaf(l) => self.leaves.get(l).map(|l| l.dtype).ok_or(format!("there is no leaf {l}")),
+            Val::Instr(i) => results.get(i).copied().ok_or(format!("instruction {i} comes too late")),
+            Val::Const(c) => Ok(c.dtype()),
+        };
+        for instr in &self.code {
+            let (arity, result) = match instr.op {
+                InstrOp::Pixel(op) => (op.arity(), op.result(instr.operand)),
+                InstrOp::Convert => (1, instr.result),
+            };
+            if instr.args.len() != arity || instr.result != result {
+                return Err(format!("{:?} has {} operands and yields {}", instr.op, instr.args.len(), instr.result));
+            }
+            for (i, &arg) in instr.args.iter().enumerate() {
+                let want = match instr.op {
+                    InstrOp::Pixel(op) => op.operand(i, instr.operand),
+                    InstrOp::Convert => instr.operand,
+                };
+                let got = value(arg, &results)?;
+                if got != want {
+                    return Err(format!("{:?} takes {want}, not {got}", instr.op));
+                }
+            }
+            results.push(instr.result);
+        }
+        self.result.map(|r| value(r, &results)).transpose()?.ok_or_else(|| "there is no result".into())
+    }
+}
+
+/// Whether the inputs have the extent of the output, as far as the kernel relies on it.
+fn extents(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+    k.chains.iter().try_for_each(|c| extents(c, inputs, output))?;
+    let read = k.stages.iter().map(|s| (s.source, None)).chain(k.leaves.iter().map(|l| (k.image(l), Some(&l.op))));
+    for (source, op) in read {
+        let Source::Input(i) = source else { continue };
+        let shape = inputs[i].geometry.shape;
+        let same = (shape.height, shape.width) == (output.shape.height, output.shape.width);
+        let fits = match op {
+            Some(LeafOp::LoadChannel(_, c)) => same && *c < shape.channels,
+            Some(LeafOp::Warp(_, map, ..)) => {
+                in_range(map, output.shape)?;
+                shape.channels == output.shape.channels && !shape.is_empty()
+            }
+            _ => shape == output.shape,
+        };
+        if !fits {
+            return Err(format!("an input of {shape} for an output of {}", output.shape));
+        }
+    }
+    Ok(())
+}
+
+/// Whether all positions of a map are numbers of 64 bits, with room for the pixels around them.
+fn in_range(map: &Affine, out: Shape) -> Result<(), String> {
+    let far = |per_x: i64, per_y: i64, first: i64| {
+        let (x, y) = (i128::from(per_x) * out.width as i128, i128::from(per_y) * out.height as i128);
+        x.abs() + y.abs() + i128::from(first).abs() > (1 << 62) + (1 << 32)
+    };
+    if far(map.xx, map.xy, map.x0) || far(map.yx, map.yy, map.y0) {
+        return Err(format!("positions of {map:?} are out of range"));
+    }
+    Ok(())
+}

@@ -1,0 +1,356 @@
+//! Random programs of every type, shape and border: planes that part and meet, transposes and other sizes, sparse filters
+//! that read one side only, reductions and what is computed from them; on 1 to 5 ranks of unequal shares.
+
+use horus_core::dtype::{DType, Scalar};
+use horus_core::graph::{NodeId, Op};
+use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus_core::ops::reduce::RowReduce;
+use horus_core::partition::Partition;
+use horus_core::reference;
+use horus_core::shape::{Border, Shape};
+use proptest::prelude::*;
+
+use crate::harness::{Place, Program, image, run_divided};
+use crate::random::exact;
+
+const TYPES: [DType; 5] = [DType::U8, DType::U16, DType::I32, DType::F32, DType::F64];
+/// A program keeps its images below so many pixels.
+const PIXELS: usize = 4000;
+
+/// How many cases a test of random programs tries: `HORUS_CASES`, or `default`.
+pub(crate) fn cases(default: u32) -> u32 {
+    match std::env::var_os("HORUS_CASES").filter(|v| !v.is_empty()) {
+        None => default,
+        Some(v) => v.to_str().and_then(|v| v.parse().ok()).unwrap_or_else(|| panic!("HORUS_CASES={v:?}: not a number")),
+    }
+}
+
+/// Numbers from which a step is made, used up one by one.
+struct Draw<'a>(std::slice::Iter<'a, u8>);
+
+impl Draw<'_> {
+    /// Less than `n`.
+    fn below(&mut self, n: usize) -> usize {
+        usize::from(self.0.next().copied().unwrap_or(0)) % n.max(1)
+    }
+
+    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    fn border(&mut self, dtype: DType) -> Border {
+        let value = self.below(4) as f64 * 1.25;
+        let constant = Border::Constant(Scalar::from_f64(dtype, value));
+        self.one(&[Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, constant])
+    }
+
+    fn taps(&mut self, n: usize) -> Vec<f64> {
+        let seed = self.below(256);
+        (0..n).map(|i| (((i * 31 + seed * 7) % 23) as f64 - 9.0) / 16.0).collect()
+    }
+
+    /// Offsets on one side, on both, or far away.
+    fn sparse(&mut self) -> Filter {
+        let (far, side) = (self.one(&[1, 2, 6, 11]), self.below(4));
+        let n = 1 + self.below(5);
+        let offsets: Vec<(i32, i32)> = (0..n)
+            .map(|_| {
+                let (y, x) = (self.below(far + 1) as i32, self.below(far + 1) as i32);
+                match side {
+                    0 => (y, x - far as i32 / 2),
+                    1 => (-y, x),
+                    2 => (y, -x),
+                    _ => (y - far as i32 / 2, x - far as i32 / 2),
+                }
+            })
+            .collect();
+        let taps = self.taps(n);
+        Filter::sparse(offsets, taps)
+    }
+}
+
+struct Builder {
+    p: Program,
+    values: Vec<NodeId>,
+}
+
+impl Builder {
+    fn of(&self, n: NodeId) -> (Shape, DType) {
+        let node = self.p.graph.node(n);
+        (node.shape, node.dtype)
+    }
+
+    fn value(&self, d: &mut Draw<'_>) -> NodeId {
+        // Recent values more often than others.
+        let n = self.values.len();
+        let back = if d.below(2) == 0 { n.min(3) } else { n };
+        self.values[n - 1 - d.below(back)]
+    }
+
+    /// A value of this shape, brought to this type.
+    fn peer(&mut self, shape: Shape, dtype: DType, d: &mut Draw<'_>) -> NodeId {
+        let alike: Vec<NodeId> = self.values.iter().copied().filter(|v| self.of(*v).0 == shape).collect();
+        let found = d.one(&alike);
+        self.typed(found, dtype)
+    }
+
+    fn typed(&mut self, a: NodeId, dtype: DType) -> NodeId {
+        if self.of(a).1 == dtype { a } else { self.p.convert(a, dtype) }
+    }
+
+    /// `a` as a float image: those that linear filters take.
+    fn float(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        if self.of(a).1.is_float() {
+            return a;
+        }
+        let to = d.one(&[DType::F32, DType::F32, DType::F64]);
+        self.typed(a, to)
+    }
+
+    fn pixel(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        let (shape, dtype) = self.of(a);
+        let rows: Vec<_> = TABLE.iter().filter(|r| exact(r.op)).collect();
+        let row = d.one(&rows);
+        match row.kind {
+            PixelKind::Unary => self.p.pixel(row.op, &[a]),
+            PixelKind::Binary if d.below(3) == 0 => {
+                let constant = d.below(40) as f64 - 8.0;
+                self.p.pixel_const(row.op, a, &[constant])
+            }
+            PixelKind::Binary => {
+                let b = self.peer(shape, dtype, d);
+                self.p.pixel(row.op, &[a, b])
+            }
+            PixelKind::Ternary => {
+                let (b, c) = (self.peer(shape, dtype, d), self.peer(shape, dtype, d));
+                self.p.pixel(row.op, &[a, b, c])
+            }
+            PixelKind::Compare => {
+                let b = self.peer(shape, dtype, d);
+                let mask = self.p.pixel(row.op, &[a, b]);
+                self.typed(mask, dtype)
+            }
+            PixelKind::Select => {
+                let (b, c) = (self.peer(shape, dtype, d), self.peer(shape, dtype, d));
+                let mask = self.p.pixel(PixelOp::Lt, &[a, b]);
+                self.p.pixel(row.op, &[mask, b, c])
+            }
+        }
+    }
+
+    fn filter(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        let a = self.float(a, d);
+        let border = d.border(self.of(a).1);
+        match d.below(4) {
+            0 => {
+                let (h, w) = (1 + d.below(6), 1 + d.below(6));
+                let taps = d.taps(h * w);
+                self.p.like(Op::Correlate(Filter::dense(h, w, taps), border), a)
+            }
+            1 => {
+                let (n, m) = (1 + d.below(9), 1 + d.below(9));
+                let (row, column) = (Filter::row(d.taps(n)), Filter::column(d.taps(m)));
+                self.p.like(Op::Separable { row, column, border }, a)
+            }
+            _ => {
+                let filter = d.sparse();
+                self.p.like(Op::Correlate(filter, border), a)
+            }
+        }
+    }
+
+    fn order(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        let border = d.border(self.of(a).1);
+        if d.below(3) == 0 {
+            let size = d.one(&[MedianSize::Three, MedianSize::Five]);
+            return self.p.like(Op::Median(size, border), a);
+        }
+        let window = if d.below(2) == 0 {
+            let (h, w) = (1 + d.below(4), 1 + d.below(4));
+            Filter::dense(h, w, d.taps(h * w))
+        } else {
+            d.sparse()
+        };
+        let combine = d.one(&Combine::ALL);
+        let reduce = d.one(&Reduce::ALL);
+        self.p.like(Op::Generalized(Generalized { window, combine, reduce }, border), a)
+    }
+
+    fn geometry(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        let (shape, dtype) = self.of(a);
+        match d.below(4) {
+            0 => self.p.op(Op::Transpose, &[a], Shape { height: shape.width, width: shape.height, ..shape }, dtype),
+            1 => {
+                let flip = d.one(&[Flip::Horizontal, Flip::Vertical, Flip::Both]);
+                self.p.like(Op::Flip(flip), a)
+            }
+            kind => {
+                let how = d.one(&Interpolation::ALL);
+                let border = d.border(dtype);
+                let (matrix, out) = if kind == 2 {
+                    (rotation(d.below(256) as f64 * 1.7, shape), shape)
+                } else {
+                    // Larger or smaller, and moved.
+                    let (sy, sx) = (d.one(&[0.5, 1.0, 2.25]), d.one(&[0.5, 1.0, 1.5]));
+                    let shift = d.below(9) as f64 * 1.5 - 6.0;
+                    let size = |n: usize, s: f64| ((n as f64 / s).ceil() as usize).max(1);
+                    let out = Shape { height: size(shape.height, sy), width: size(shape.width, sx), ..shape };
+                    let out = if out.len() > PIXELS { shape } else { out };
+                    ([[sx, 0.0, 0.25], [0.125, sy, shift]], out)
+                };
+                match Affine::new(matrix, out) {
+                    Some(map) => self.p.op(Op::Warp(map, how, border), &[a], out, dtype),
+                    None => a,
+                }
+            }
+        }
+    }
+
+    fn planes(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        let (shape, dtype) = self.of(a);
+        let plane = Shape { channels: 1, ..shape };
+        let channel = d.below(shape.channels);
+        let one = if shape.channels == 1 { a } else { self.p.op(Op::Channel(channel), &[a], plane, dtype) };
+        if d.below(2) == 0 || plane.len() * 3 > PIXELS {
+            return one;
+        }
+        let alike: Vec<NodeId> = self.values.iter().copied().filter(|v| self.of(*v).0 == plane).collect();
+        let mut parts = vec![one];
+        for _ in 0..1 + d.below(2) {
+            let next = if alike.is_empty() { one } else { d.one(&alike) };
+            parts.push(self.typed(next, dtype));
+        }
+        let channels = parts.len();
+        self.p.op(Op::Merge, &parts, Shape { channels, ..shape }, dtype)
+    }
+
+    fn reduction(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        let (shape, dtype) = self.of(a);
+        if d.below(5) == 0 {
+            let bins = 1 + d.below(20);
+            let (lo, hi) = (Scalar::F64(-10.0), Scalar::F64(200.0));
+            return self.p.op(Op::Histogram { bins, lo, hi }, &[a], Shape::new(1, bins, 1), DType::F64);
+        }
+        let how = d.one(&[RowReduce::Sum, RowReduce::Min, RowReduce::Max, RowReduce::SquaredDeviation]);
+        let column = Shape { width: 1, ..shape };
+        let one = Shape::new(1, 1, 1);
+        let mut inputs = vec![a];
+        if how == RowReduce::SquaredDeviation {
+            let rows = self.p.op(Op::RowReduce(RowReduce::Sum), &[a], column, DType::F64);
+            let sum = self.p.op(Op::Fold(RowReduce::Sum.fold()), &[rows], one, DType::F64);
+            inputs.push(self.p.pixel_const(PixelOp::Div, sum, &[shape.len() as f64]));
+        }
+        let dtype = how.result(dtype);
+        let rows = self.p.op(Op::RowReduce(how), &inputs, column, dtype);
+        if d.below(3) == 0 { rows } else { self.p.op(Op::Fold(how.fold()), &[rows], one, dtype) }
+    }
+
+    fn step(&mut self, numbers: &[u8]) {
+        let mut d = Draw(numbers.iter());
+        let kind = d.below(16);
+        let a = self.value(&mut d);
+        let v = match kind {
+            0..=4 => self.pixel(a, &mut d),
+            5 => {
+                let to = d.one(&TYPES);
+                self.typed(a, to)
+            }
+            6..=8 => self.filter(a, &mut d),
+            9 | 10 => self.order(a, &mut d),
+            11 | 12 => self.geometry(a, &mut d),
+            13 | 14 => self.planes(a, &mut d),
+            _ => self.reduction(a, &mut d),
+        };
+        self.values.push(v);
+    }
+}
+
+/// A program of one step for each list of numbers, of which the last value and two others are wanted.
+fn program(shape: Shape, dtypes: [usize; 2], steps: &[Vec<u8>], seed: u64) -> Program {
+    let mut b = Builder { p: Program::default(), values: Vec::new() };
+    for (i, dtype) in dtypes.into_iter().enumerate() {
+        let given = b.p.source(image(shape, TYPES[dtype % 5], seed ^ i as u64));
+        b.values.push(given);
+    }
+    steps.iter().for_each(|s| b.step(s));
+    let n = b.values.len();
+    let mut roots = vec![b.values[n - 1], b.values[n / 2], b.values[n * 3 / 4]];
+    let mut seen = Vec::new();
+    roots.retain(|r| !seen.contains(r) && {
+        seen.push(*r);
+        true
+    });
+    b.p.wanted(&roots)
+}
+
+/// Compares a program with the reference at a few places, whose ranks get rows by `weights`.
+fn holds(program: &Program, places: &[usize], weights: &[u8]) {
+    let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
+    let all = Place::all();
+    for (i, number) in places.iter().enumerate() {
+        let place = all[number % all.len()];
+        let shares: Vec<f64> = (0..place.ranks).map(|r| f64::from(weights[(r + i) % weights.len()] % 5)).collect();
+        // All zero is refused; equal shares then.
+        let partition = Partition::weighted(&shares).unwrap_or_else(|_| Partition::equal(place.ranks));
+        for (k, (g, w)) in run_divided(program, place, &partition).iter().zip(&want).enumerate() {
+            assert!(g == w, "root {k} differs from the reference at {place:?}, shares {partition}\n{}", program.graph);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(crate::RANDOM_PROGRAMS), failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn wide_random_programs_give_the_same_bits_everywhere(
+        height in 1usize..20,
+        width in 1usize..30,
+        channels in prop_oneof![3 => Just(1usize), 1 => 2usize..4],
+        dtypes in any::<[u8; 2]>(),
+        steps in prop::collection::vec(prop::collection::vec(any::<u8>(), 24), 1..16),
+        seed in any::<u64>(),
+        places in any::<[u8; 3]>(),
+        weights in any::<[u8; 5]>(),
+    ) {
+        let dtypes = dtypes.map(usize::from);
+        let p = program(Shape::new(height, width, channels), dtypes, &steps, seed);
+        holds(&p, &places.map(usize::from), &weights);
+    }
+}
+
+#[test]
+fn one_sided_filters_with_every_border_on_every_number_of_ranks() {
+    let sides: [&[(i32, i32)]; 6] = [
+        &[(0, 0), (6, 0)],
+        &[(0, 0), (-6, 0)],
+        &[(3, 1), (5, -2)],
+        &[(-1, 0), (-9, 2)],
+        &[(7, 0)],
+        &[(-2, 0), (11, 1)],
+    ];
+    for border in [
+        Border::Reflect101,
+        Border::Reflect,
+        Border::Replicate,
+        Border::Wrap,
+        Border::Constant(Scalar::F32(2.5)),
+    ] {
+        for offsets in sides {
+            for height in [1, 2, 4, 7] {
+                let mut p = Program::default();
+                let a = p.source(image(Shape::new(height, 3, 1), DType::F32, height as u64));
+                let b = p.pixel(PixelOp::Abs, &[a]);
+                let taps: Vec<f64> = (1..=offsets.len()).map(|t| t as f64).collect();
+                let c = p.like(Op::Correlate(Filter::sparse(offsets, taps), border), b);
+                let p = p.wanted(&[b, c]);
+                let places: Vec<usize> = (0..Place::all().len()).collect();
+                holds(&p, &places, &[1]);
+                holds(&p, &places, &[1, 0, 3, 2]);
+            }
+        }
+    }
+}
