@@ -109,7 +109,7 @@ fn an_image_set_larger_than_the_device_spills_and_goes_on() {
     session.evaluate().unwrap();
     let mut total = image.zeros_like();
     for t in &turned {
-        total = (&total + t);
+        total = &total + t;
     }
     let got = total.to_vec().unwrap();
     assert!(log.get().peak <= 6 * bytes);

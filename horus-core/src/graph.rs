@@ -47,7 +47,7 @@ pub enum Op {
     Pixel(PixelOp, Vec<Operand>),
     /// Conversion of the input to the node's type.
     Convert,
-    /// One plane of the input.
+    /// One plane of the input, in every plane of the result.
     Channel(usize),
     /// The one-channel inputs as the planes of one image.
     Merge,
@@ -68,6 +68,8 @@ pub enum Op {
     Median(MedianSize, Border),
     /// Affine map with interpolation; the node's shape is the output's.
     Warp(Affine, Interpolation, Border),
+    /// The entry of the second input, `1 x n x 1`, whose index is the pixel of the first: `n` is 256 for `u8`, 65536 for `u16`.
+    Lookup,
     /// Mirror image.
     Flip(Flip),
     /// Rows and columns exchanged.
@@ -102,6 +104,7 @@ impl Op {
             Op::Generalized(..) => "generalized",
             Op::Median(..) => "median",
             Op::Warp(..) => "warp",
+            Op::Lookup => "lookup",
             Op::Flip(_) => "flip",
             Op::Transpose => "transpose",
             Op::RowReduce(r) => r.name(),
@@ -134,6 +137,7 @@ impl Op {
             Op::Median(s, _) => format!("median {0}x{0}", 2 * s.radius() + 1),
             Op::Warp(_, i, _) => format!("warp {i:?}").to_lowercase(),
             Op::Flip(x) => format!("flip {x:?}").to_lowercase(),
+            Op::Lookup => "lookup".into(),
             Op::Transpose => "transpose".into(),
             Op::RowReduce(r) => r.name().into(),
             Op::Fold(f) => f.name().into(),

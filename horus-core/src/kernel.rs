@@ -27,6 +27,8 @@ pub enum Kernel {
     Merge,
     /// Rows and columns exchanged, per plane.
     Transpose,
+    /// See [`crate::graph::Op::Lookup`].
+    Lookup,
     /// See [`crate::graph::Op::RowReduce`].
     RowReduce(RowReduce),
     /// A row reduction of an expression that is never stored. Every leaf of the expression reads the pixel itself; the
@@ -337,10 +339,10 @@ impl Kernel {
     pub fn access(&self, i: usize) -> Access {
         match self {
             Kernel::Map(m) => m.access(i),
-            Kernel::RowReduce(_) if i == 1 => Access::Whole,
+            Kernel::RowReduce(_) | Kernel::Lookup if i == 1 => Access::Whole,
             Kernel::MapReduce(m, _) if i < m.inputs => m.access(i),
             Kernel::MapReduce(..) => Access::Whole,
-            Kernel::Source(_) | Kernel::Merge | Kernel::RowReduce(_) | Kernel::Histogram { .. } => {
+            Kernel::Source(_) | Kernel::Merge | Kernel::Lookup | Kernel::RowReduce(_) | Kernel::Histogram { .. } => {
                 Access::Rows { reach: Reach::NONE, wrap: false }
             }
             Kernel::Transpose => Access::Whole,
@@ -377,6 +379,7 @@ impl Kernel {
             Kernel::Map(m) => m.to_string(),
             Kernel::Merge => "stack".into(),
             Kernel::Transpose => "transpose".into(),
+            Kernel::Lookup => "lookup".into(),
             Kernel::RowReduce(r) => r.name().into(),
             Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),
             Kernel::Fold(f) => f.name().into(),
@@ -436,13 +439,8 @@ impl fmt::Display for Graph<Kernel> {
 mod tests {
     use super::*;
 
-    const BORDERS: [Border; 5] = [
-        Border::Reflect101,
-        Border::Reflect,
-        Border::Replicate,
-        Border::Wrap,
-        Border::Constant(Scalar::U8(0)),
-    ];
+    const BORDERS: [Border; 5] =
+        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.0)];
 
     /// The smallest range of rows that holds all of `read`.
     fn hull(read: impl Iterator<Item = usize>) -> Window {
@@ -473,7 +471,8 @@ mod tests {
             for (up, down) in [(0, 6), (6, 0), (1, 4), (9, 2), (0, 0), (3, 3)] {
                 let filter = Filter::sparse([(-up, 0), (0, 0), (down, 0)], [1.0; 3]);
                 let leaf = Leaf { op: LeafOp::Correlate(Source::Input(0), filter, border), dtype: f32 };
-                let kernel = MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
+                let kernel =
+                    MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
                 let kernel = Kernel::Map(kernel);
                 let (up, down) = (up as isize, down as isize);
                 for h in 1..9usize {
@@ -494,7 +493,9 @@ mod tests {
     fn footprints_of_warps_are_the_smallest() {
         for border in BORDERS {
             for how in Interpolation::ALL {
-                for (degrees, stretch, shift) in [(0.0, 1.0, 0.0), (33.0, 1.0, 0.0), (90.0, 1.0, 2.0), (-100.0, 3.0, -11.0)] {
+                for (degrees, stretch, shift) in
+                    [(0.0, 1.0, 0.0), (33.0, 1.0, 0.0), (90.0, 1.0, 2.0), (-100.0, 3.0, -11.0)]
+                {
                     for h in [1, 2, 5, 8] {
                         let shape = Shape::new(h, 5, 1);
                         let mut m = crate::ops::geometric::rotation(degrees, shape);
@@ -502,12 +503,17 @@ mod tests {
                         m[1][2] += shift;
                         let map = Affine::new(m, shape).unwrap();
                         let leaf = Leaf { op: LeafOp::Warp(0, map, how, border), dtype: DType::F32 };
-                        let kernel =
-                            MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
+                        let kernel = MapKernel {
+                            inputs: 1,
+                            leaves: vec![leaf],
+                            result: Some(Val::Leaf(0)),
+                            ..MapKernel::default()
+                        };
                         let (before, after) = how.support();
                         for start in 0..h.cast_signed() {
                             for end in start + 1..=h.cast_signed() {
-                                let got = Kernel::Map(kernel.clone()).footprint(0, Window::new(start, end), shape, shape);
+                                let got =
+                                    Kernel::Map(kernel.clone()).footprint(0, Window::new(start, end), shape, shape);
                                 let rows = (start..end).flat_map(|y| (0..shape.width).map(move |x| (y, x)));
                                 let middle = rows.map(|(y, x)| (map.at(y as i64, x as i64).0 >> 32) as isize);
                                 // All rows between the first and the last that a pixel asks for: a range in the source

@@ -188,7 +188,7 @@ fn operations_know_the_type_and_the_size_of_their_result() {
 fn operators_take_images_and_scalars_owned_or_borrowed() -> Result<()> {
     let s = session();
     let (a, b) = (ramp(&s, 2, 2), ramp(&s, 2, 2));
-    let _: Image<f32> = ((&a + &b) - &b);
+    let _: Image<f32> = (&a + &b) - &b;
     let _: Image<f32> = (a.clone() * b.clone()) / 2.0;
     let _: Image<f32> = 1.0 - &(&a * 3.0);
     let _: Image<f32> = -&a + 0.5;
@@ -521,7 +521,7 @@ fn images_that_became_one_stay_while_either_is_held() {
     let blurred = || image.gauss_xy(1.0, 1.0, 0, 0);
     let want = blurred().to_vec().unwrap();
     let (a, b, c) = (blurred(), blurred(), blurred());
-    let sum = ((&a + &b) + &c);
+    let sum = (&a + &b) + &c;
     let twice: Vec<f32> = want.iter().map(|v| v + v + v).collect();
     assert_eq!(sum.to_vec().unwrap(), twice);
     drop(a);

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use horus::core::dtype::Scalar;
 use horus::core::kernel::Kernel;
 use horus::prelude::*;
 use horus_cuda::conformance::{conv2d, convrot, correlate, pixel_chain, rotate, separable};

@@ -1,6 +1,6 @@
 //! What the tests of the host kernels share: pseudo-random pixels, sweeps, and comparison by bits.
 
-use crate::dtype::{DType, Pixel, Scalar};
+use crate::dtype::{DType, Pixel};
 use crate::shape::{Border, Window};
 
 use super::plane::Plane;

@@ -59,6 +59,7 @@ fn fits(kernel: &Kernel, inputs: &[Input<'_>], room: usize, output: &Geometry, r
         }
         Kernel::Merge => merge(inputs, output)?,
         Kernel::Transpose => transpose(inputs, output)?,
+        Kernel::Lookup => lookup(inputs, output)?,
         Kernel::RowReduce(how) => {
             let image = reduced(*how, inputs, 1)?[0].geometry;
             column(*how, image.shape, image.dtype, output)?;
@@ -139,7 +140,11 @@ fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
 }
 
 fn count(inputs: &[Input<'_>], wanted: usize) -> Result<(), String> {
-    if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, and {} are given", inputs.len())) }
+    if inputs.len() == wanted {
+        Ok(())
+    } else {
+        Err(format!("it reads {wanted} images, and {} are given", inputs.len()))
+    }
 }
 
 /// The images that a row reduction reads, of which there are `images`, before the mean if it takes one.
@@ -180,6 +185,26 @@ fn transpose(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{shape} {dtype} transposed is not {} {}", output.shape, output.dtype))
+}
+
+/// Whether the table has an entry for every pixel that there can be, so that none is looked up beyond it.
+fn lookup(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+    count(inputs, 2)?;
+    let (image, table) = (inputs[0].geometry, inputs[1].geometry);
+    let entries = match image.dtype {
+        DType::U8 => 1 << 8,
+        DType::U16 => 1 << 16,
+        other => return Err(format!("a table for pixels of {other}")),
+    };
+    let whole = (Shape::new(1, entries, 1), Window::whole(1));
+    if (table.shape, table.window) != whole || (image.shape, table.dtype) != (output.shape, output.dtype) {
+        let (shape, dtype) = (output.shape, output.dtype);
+        return Err(format!(
+            "a table of {} {} for {} {}, into {shape} {dtype}",
+            table.shape, table.dtype, image.shape, image.dtype
+        ));
+    }
+    Ok(())
 }
 
 fn fold(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {

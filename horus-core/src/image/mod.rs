@@ -30,8 +30,10 @@
 
 mod argument;
 mod channels;
+mod colour;
 mod create;
 mod geometric;
+mod lookup;
 mod mask;
 mod morphology;
 mod neighbourhood;
@@ -39,6 +41,7 @@ mod operators;
 mod pixel;
 mod read;
 mod reduce;
+mod resample;
 mod value;
 mod worms;
 

@@ -62,6 +62,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
         Op::Warp(a, i, b) => leaf(LeafOp::Warp(0, *a, *i, *b)),
         Op::Flip(f) => leaf(LeafOp::Flip(0, *f)),
         Op::Merge => Kernel::Merge,
+        Op::Lookup => Kernel::Lookup,
         Op::Transpose => Kernel::Transpose,
         Op::RowReduce(r) => Kernel::RowReduce(*r),
         Op::Fold(f) => Kernel::Fold(*f),

@@ -77,7 +77,7 @@ pub fn transpose(image: &Image) -> Image {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::{DType, Scalar};
+    use crate::dtype::DType;
     use crate::ops::geometric::rotation;
 
     fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {

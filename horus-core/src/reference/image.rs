@@ -127,7 +127,6 @@ impl Eq for Image {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::Scalar;
 
     #[test]
     fn pixels_lie_plane_by_plane_and_row_by_row() {

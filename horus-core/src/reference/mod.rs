@@ -31,7 +31,7 @@ pub fn evaluate(graph: &Graph<Op>, source: &dyn Fn(ValueId) -> Image) -> Vec<Ima
         let value = apply(node, &inputs, source);
         assert_eq!(
             (value.shape, value.dtype()),
-            (node.shape, node.dtype),
+            (node.shape, node.dtype.stored()),
             "{id} = {} (recorded at {}) yields another shape or type than it was recorded with",
             node.op.name(),
             node.site
@@ -45,7 +45,7 @@ pub fn evaluate(graph: &Graph<Op>, source: &dyn Fn(ValueId) -> Image) -> Vec<Ima
 fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) -> Image {
     match &node.op {
         Op::Source(id) => source(*id),
-        Op::Fill(value) => fill(node.shape, node.dtype, *value),
+        Op::Fill(value) => fill(node.shape, node.dtype.stored(), *value),
         Op::Pixel(op, operands) => {
             let operands: Vec<pixel::Value<'_>> = operands
                 .iter()
@@ -56,8 +56,9 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
                 .collect();
             pixel::apply(*op, &operands)
         }
-        Op::Convert => convert(inputs[0], node.dtype),
-        Op::Channel(c) => channel(inputs[0], *c),
+        Op::Convert => convert(inputs[0], node.dtype.stored()),
+        Op::Channel(c) => channel(inputs[0], *c, node.shape.channels),
+        Op::Lookup => lookup(inputs[0], inputs[1]),
         Op::Merge => merge(inputs),
         Op::Correlate(filter, border) => neighbourhood::correlate(inputs[0], filter, *border),
         Op::Separable { row, column, border } => neighbourhood::separable(inputs[0], row, column, *border),
@@ -84,10 +85,17 @@ pub fn convert(image: &Image, dtype: DType) -> Image {
     }))
 }
 
-/// Plane `c` as an image of its own.
-pub fn channel(image: &Image, c: usize) -> Image {
-    let shape = Shape { channels: 1, ..image.shape };
+/// Plane `c` as each of `planes` planes.
+pub fn channel(image: &Image, c: usize, planes: usize) -> Image {
+    let shape = Shape { channels: planes, ..image.shape };
     crate::dispatch!(image.dtype(), T => Image::from_fn(shape, |_, y, x| image.at::<T>(c, y, x)))
+}
+
+/// For each pixel, the entry of `table` of that index.
+pub fn lookup(image: &Image, table: &Image) -> Image {
+    crate::dispatch!(image.dtype(), S => crate::dispatch!(table.dtype(), D => {
+        Image::from_fn(image.shape, |c, y, x| table.at::<D>(0, 0, image.at::<S>(c, y, x).to_f64() as usize))
+    }))
 }
 
 /// One-channel images of one size and type as the planes of one image.
@@ -150,7 +158,7 @@ mod tests {
     #[test]
     fn planes_part_and_meet_again() {
         let image = Image::new(Shape::new(1, 2, 3), vec![1u16, 2, 3, 4, 5, 6]);
-        let planes: Vec<Image> = (0..3).map(|c| channel(&image, c)).collect();
+        let planes: Vec<Image> = (0..3).map(|c| channel(&image, c, 1)).collect();
         assert_eq!(planes[1], Image::new(Shape::new(1, 2, 1), vec![3u16, 4]));
         assert_eq!(merge(&[&planes[0], &planes[1], &planes[2]]), image);
     }

@@ -100,7 +100,6 @@ pub fn median(image: &Image, size: MedianSize, border: Border) -> Image {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::Scalar;
     use crate::shape::Shape;
 
     fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {

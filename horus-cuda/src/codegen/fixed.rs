@@ -1,4 +1,4 @@
-//! Kernels of one form: reductions, histogram, transposition.
+//! Kernels of one form: reductions, histogram, transposition, tables.
 
 use std::fmt::Write as _;
 
@@ -166,6 +166,33 @@ pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> R
     let grid = [blocks(count.div_ceil(threads * per_thread), "a histogram")?, blocks(input.shape.channels, "planes")?];
     let bytes = if shared { bins * 4 } else { 0 };
     Ok(Program { clear: true, ..program(&[PRELUDE, REDUCE], &s, p, grid, threads, bytes) })
+}
+
+/// The table stays in the caches: at most 64 Ki entries.
+pub(super) fn lookup(shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
+    let (threads, per_thread) = (256, 8);
+    let (input, table, out) = (shapes.inputs[0], shapes.inputs[1], shapes.output);
+    let count = shapes.rows.len() * out.shape.width;
+    let (s, t) = (input.dtype.name(), out.dtype.name());
+    let mut p = Params::default();
+    p.pointer(t, "out", Pointer::Output { offset: out.row(0, shapes.rows.start) * out.dtype.size() });
+    let first = input.row(0, shapes.rows.start) * input.dtype.size();
+    p.pointer(&format!("const {s}"), "in", Pointer::Input { index: 0, offset: first });
+    let entries = table.row(0, 0) * table.dtype.size();
+    p.pointer(&format!("const {t}"), "table", Pointer::Input { index: 1, offset: entries });
+    p.long("in_plane", input.plane() as i64);
+    p.long("out_plane", out.plane() as i64);
+    p.long("count", count as i64);
+    let mut code = head(threads);
+    let _ = writeln!(
+        code,
+        "    const {s}* in = p.in + blockIdx.y * p.in_plane;\n    {t}* out = p.out + blockIdx.y * p.out_plane;\n    \
+         const i64 first = (i64)blockIdx.x * {n}, last = min(first + {n}, p.count);\n    \
+         for (i64 i = first + threadIdx.x; i < last; i += {threads}) out[i] = p.table[in[i]];\n}}",
+        n = threads * per_thread
+    );
+    let grid = [blocks(count.div_ceil(threads * per_thread), "a table")?, blocks(out.shape.channels, "planes")?];
+    Ok(program(&[PRELUDE], &code, p, grid, threads, 0))
 }
 
 pub(super) fn transpose(shapes: &Shapes<'_>) -> Result<Program, DeviceError> {

@@ -108,6 +108,7 @@ pub fn generate(kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning, limits: L
         Kernel::Map(m) if m.is_pointwise() => pointwise::generate(m, shapes, tuning),
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits),
         Kernel::Transpose => fixed::transpose(shapes),
+        Kernel::Lookup => fixed::lookup(shapes),
         Kernel::RowReduce(how) => fixed::row_reduce(*how, shapes),
         Kernel::MapReduce(map, how) => reduced::generate(map, *how, shapes),
         Kernel::Fold(how) => fixed::fold(*how, shapes),

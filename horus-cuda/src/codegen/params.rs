@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use horus_core::dtype::{DType, Pixel, Scalar};
+use horus_core::dtype::{DType, Scalar};
 
 use super::Pointer;
 

@@ -498,6 +498,7 @@ fn prologues() -> Vec<Case> {
 
 fn others() -> Vec<Case> {
     let mut all = Vec::new();
+    let mut tables = Vec::new();
     for dtype in DType::ALL {
         let mut add = |name: String, kernel: Kernel, input: Shape, output: Shape, result: DType| {
             all.push(case(format!("{name} {dtype}"), kernel, vec![whole(input, dtype)], whole(output, result)));
@@ -530,6 +531,10 @@ fn others() -> Vec<Case> {
             add(format!("flip {flip:?}"), single(LeafOp::Flip(0, flip), dtype), SMALL, SMALL, dtype);
         }
         add("transpose".into(), Kernel::Transpose, SMALL, Shape::new(61, 37, 2), dtype);
+        for (of, entries) in [(DType::U8, 1 << 8), (DType::U16, 1 << 16)] {
+            let inputs = vec![whole(SMALL, of), whole(Shape::new(1, entries, 1), dtype)];
+            tables.push(case(format!("lookup {of} {dtype}"), Kernel::Lookup, inputs, whole(SMALL, dtype)));
+        }
         let column = Shape { width: 1, ..ALIGNED };
         for how in [RowReduce::Sum, RowReduce::Min, RowReduce::Max] {
             add(how.name().into(), Kernel::RowReduce(how), ALIGNED, column, how.result(dtype));
@@ -543,6 +548,7 @@ fn others() -> Vec<Case> {
             .filter(|c| matches!(c.kernel, Kernel::Histogram { .. }))
             .for_each(|c| c.rows = Window::new(2, 30));
     }
+    all.append(&mut tables);
     let one = Shape::new(1, 1, 1);
     let f64s = |s| whole(s, DType::F64);
     all.push(case("fold_sum", Kernel::Fold(Fold::Sum), vec![f64s(SMALL)], f64s(one)));

@@ -141,6 +141,16 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
+        Kernel::Lookup => dispatch!(out.dtype, T => dispatch!(inputs[0].geometry.dtype, S => {
+            for c in 0..out.shape.channels {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let entry = inputs[0].get::<S>(c, y, x).to_f64() as usize;
+                        output.put::<T>(c, y, x, inputs[1].get(0, 0, entry));
+                    }
+                }
+            }
+        })),
         Kernel::Transpose => dispatch!(out.dtype, T => {
             for c in 0..out.shape.channels {
                 for y in rows.start..rows.end {

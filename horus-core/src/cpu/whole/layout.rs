@@ -1,4 +1,4 @@
-//! Kernels that only move pixels: merging planes and transposition.
+//! Kernels that only move pixels: merging planes, transposition, tables.
 
 use super::{GRAIN, View, each_chunk, grain};
 use crate::device::Geometry;
@@ -28,6 +28,29 @@ pub(super) fn merge<T: Pixel>(
         let n = rows.len() * width;
         let (from, to) = (&input.data[from..from + n], &mut out[to..to + n]);
         each_chunk(threads, to, GRAIN, |k, to| to.copy_from_slice(&from[k * GRAIN..][..to.len()]));
+    }
+}
+
+/// The entries of `table` whose indices are the pixels of rows `rows`. The table has an entry for every pixel there can be.
+pub(super) fn lookup<S: Pixel + Into<usize>, T: Pixel>(
+    input: View<'_, S>,
+    table: &[T],
+    out: &mut [T],
+    geometry: &Geometry,
+    rows: Window,
+    threads: usize,
+) {
+    let width = geometry.shape.width;
+    if rows.is_empty() || width == 0 {
+        return;
+    }
+    for c in 0..geometry.shape.channels {
+        let (from, to) = (input.geometry.row(c, rows.start), geometry.row(c, rows.start));
+        let n = rows.len() * width;
+        let (from, to) = (&input.data[from..from + n], &mut out[to..to + n]);
+        each_chunk(threads, to, GRAIN, |k, to| {
+            to.iter_mut().zip(&from[k * GRAIN..]).for_each(|(to, from)| *to = table[(*from).into()]);
+        });
     }
 }
 

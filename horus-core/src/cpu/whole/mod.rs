@@ -1,4 +1,4 @@
-//! Kernels that are more than a map over pixels: merging planes, transposition, reductions and histograms.
+//! Kernels that are more than a map over pixels: merging planes, transposition, tables, reductions and histograms.
 //!
 //! They divide their rows among the threads of the device's pool where that pays. No result depends on the division.
 
@@ -13,14 +13,14 @@ use super::plane::Plane;
 use super::simd::Isa;
 use crate::device::{Geometry, Input, Launch, Memory};
 use crate::dispatch;
-use crate::dtype::Pixel;
+use crate::dtype::{DType, Pixel};
 use crate::error::DeviceError;
 use crate::kernel::Kernel;
 
 /// Pixels that one task should have at least, so that handing it to another thread is worth it.
 const GRAIN: usize = 1 << 15;
 
-/// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::RowReduce`], [`Kernel::Fold`] or [`Kernel::Histogram`] on
+/// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::Lookup`], [`Kernel::RowReduce`], [`Kernel::Fold`] or [`Kernel::Histogram`] on
 /// host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///
 /// # Errors
@@ -35,6 +35,14 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         Kernel::Transpose => {
             dispatch!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads))
         }
+        Kernel::Lookup => dispatch!(geometry.dtype, T => {
+            let table = view::<T>(inputs, 1)?.data;
+            let out = out(output)?;
+            match dtype {
+                DType::U8 => layout::lookup(view::<u8>(inputs, 0)?, table, out, &geometry, rows, threads),
+                _ => layout::lookup(view::<u16>(inputs, 0)?, table, out, &geometry, rows, threads),
+            }
+        }),
         Kernel::RowReduce(how) => {
             let mean = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
             let how = rows::How { reduce: *how, isa, threads };

@@ -1,0 +1,47 @@
+//! Tables of what each pixel becomes.
+
+use std::panic::Location;
+
+use super::{Image, record};
+use crate::dtype::{Element, Pixel};
+use crate::error::{Error, Site};
+use crate::graph::Op;
+
+macro_rules! lookup {
+    ($($t:ty, $entries:literal;)*) => {$(
+        impl Image<$t> {
+            #[doc = concat!("Each pixel `v` becomes `table[v]` (OpenCV's `LUT`). A table without ", $entries, " entries is an error.")]
+            ///
+            /// ```
+            /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+            /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+            #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[0, 7, 255 as ", stringify!($t), "]);")]
+            #[doc = concat!("let gamma: Vec<f32> = (0..", $entries, ").map(|v| (v as f32 / 255.0).sqrt()).collect();")]
+            /// assert_eq!(image.lookup(&gamma).to_vec()?, [0.0, (7.0 / 255.0f32).sqrt(), 1.0]);
+            /// # Ok::<(), horus_core::error::Error>(())
+            /// ```
+            #[track_caller]
+            pub fn lookup<U: Pixel>(&self, table: &[U]) -> Image<U> {
+                self.entries(table, $entries, Location::caller())
+            }
+        }
+    )*};
+}
+lookup! {
+    u8, 256;
+    u16, 65536;
+}
+
+impl<T: Element> Image<T> {
+    fn entries<U: Pixel>(&self, table: &[U], entries: usize, site: Site) -> Image<U> {
+        self.attempt(self.shape(), || {
+            if table.len() != entries {
+                let message = format!("a table of {} entries, it must have {entries}", table.len());
+                return Err(Error::parameter("lookup", message, site));
+            }
+            let table = Image::from_slice(self.session(), 1, entries, table);
+            table.check()?;
+            Ok(record(self.session(), Op::Lookup, &[self.handle(), table.handle()], self.shape(), site))
+        })
+    }
+}

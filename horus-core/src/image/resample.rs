@@ -1,0 +1,93 @@
+//! Images of another size: resampled without aliasing, and pyramids.
+
+use std::panic::Location;
+
+use super::{Image, check_shape};
+use crate::dtype::{Element, Pixel};
+use crate::error::Site;
+use crate::filters::gauss_1d;
+use crate::graph::Op;
+use crate::ops::geometric::{Affine, Interpolation};
+use crate::ops::neighbourhood::Filter;
+use crate::shape::{Border, Shape};
+
+/// The binomial filter of pyramids.
+const BINOMIAL: [f64; 5] = [0.0625, 0.25, 0.375, 0.25, 0.0625];
+
+/// Sizes that change without aliasing. The results are those of linear filters: `f32`, or `f64` of `f64`.
+impl<T: Pixel> Image<T> {
+    /// Scaled to `height x width` pixels as [`Image::resize`] does bilinearly, after a Gaussian along each axis that shrinks:
+    /// of sigma `(scale - 1) / 2`, radius `4 sigma`, edges mirrored (scikit-image's `resize` with `anti_aliasing`). A size of
+    /// zero or too large is an error.
+    #[track_caller]
+    pub fn resize_antialiased(&self, height: usize, width: usize) -> Image<T::Linear> {
+        let site = Location::caller();
+        let shape = Shape { height, width, ..self.shape() };
+        self.attempt(shape, || {
+            check_shape("resize_antialiased", shape, T::Linear::TAG, site)?;
+            let smoothing = |from: usize, to: usize| {
+                let sigma = (from as f64 / to as f64 - 1.0) / 2.0;
+                // Taps of a narrower Gaussian than this are one tap.
+                if sigma > 0.1 { gauss_1d(sigma, 0, (4.0 * sigma + 0.5) as usize) } else { Ok(vec![1.0]) }
+            };
+            let row = Filter::row(smoothing(self.width(), width)?);
+            let column = Filter::column(smoothing(self.height(), height)?);
+            Ok(self.separable(&row, &column, Border::Reflect101).resize(height, width, Interpolation::Bilinear))
+        })
+    }
+
+    /// The next level of a Gaussian pyramid, half as high and wide, rounded up: smoothed by `1 4 6 4 1` along both axes,
+    /// edges mirrored, then every other pixel (OpenCV's `pyrDown`).
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_fn(&session, 9, 12, |y, x| (y + x) as f32);
+    /// let level = image.pyramid_down();
+    /// let detail = &image - level.pyramid_up(9, 12);
+    /// assert_eq!((level.height(), level.width()), (5, 6));
+    /// assert!(detail.crop(4, 4, 1, 4).abs().max_value().get()? < 1e-6, "a slope has no detail");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pyramid_down(&self) -> Image<T::Linear> {
+        let site = Location::caller();
+        let shape = Shape { height: self.height().div_ceil(2), width: self.width().div_ceil(2), ..self.shape() };
+        let smooth = self.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL), Border::Reflect101);
+        smooth.stepped(2 << 32, shape, site)
+    }
+
+    /// The image twice as high and wide, as the level of a pyramid below it, of `height x width` pixels: zeros between the
+    /// pixels, then `1 4 6 4 1` along both axes, times 4, edges mirrored. Sizes other than twice the image's, or one less,
+    /// are errors.
+    #[track_caller]
+    pub fn pyramid_up(&self, height: usize, width: usize) -> Image<T::Linear> {
+        let site = Location::caller();
+        let shape = Shape { height, width, ..self.shape() };
+        self.attempt(shape, || {
+            check_shape("pyramid_up", shape, T::Linear::TAG, site)?;
+            if (height.div_ceil(2), width.div_ceil(2)) != (self.height(), self.width()) {
+                let message = format!("{height}x{width} pixels are not twice {}, or one less", self.shape());
+                return Err(crate::error::Error::parameter("pyramid_up", message, site));
+            }
+            // One pixel in four, repeated over the image, holds.
+            let corner = Image::from_slice(self.session(), 2, 2, &[true, false, false, false]);
+            let even = corner.node_of_shape::<bool>(
+                Op::Warp(Affine::IDENTITY, Interpolation::Nearest, Border::Wrap),
+                Shape { channels: 1, ..shape },
+                site,
+            );
+            let spread = even.select(self.stepped(1 << 31, shape, site), T::ZERO);
+            let taps = BINOMIAL.map(|t| 2.0 * t);
+            Ok(spread.separable(&Filter::row(taps), &Filter::column(taps), Border::Reflect101))
+        })
+    }
+}
+
+impl<T: Element> Image<T> {
+    /// Pixel `step (y, x)` of the image for pixel `(y, x)`, `step` with 32 fractional bits.
+    fn stepped(&self, step: i64, shape: Shape, site: Site) -> Image<T> {
+        let map = Affine { xx: step, yy: step, ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 } };
+        self.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate), shape, site)
+    }
+}
