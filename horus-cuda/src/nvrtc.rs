@@ -66,7 +66,7 @@ impl std::fmt::Debug for Nvrtc {
 fn candidates() -> Vec<PathBuf> {
     const NAMES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll"];
     let names = NAMES.iter().map(PathBuf::from);
-    match std::env::var_os("HORUS_NVRTC") {
+    match std::env::var_os("HORUS_NVRTC").filter(|p| !p.is_empty()) {
         Some(p) if Path::new(&p).is_dir() => NAMES.iter().map(|n| Path::new(&p).join(n)).collect(),
         Some(p) => vec![PathBuf::from(p)],
         None => names.chain(NAMES.iter().map(|n| Path::new("/usr/local/cuda/lib64").join(n))).collect(),
