@@ -4,7 +4,7 @@ use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    let image = AnyImage::open(&session, "assets/vessels.png")?.to_luminance_unit()?;
+    let image = AnyImage::open(&session, "assets/vessels.png")?.luminance()?;
     let mut lines = image.zeros_like();
     for theta in [0.0, 45.0, 90.0, 135.0] {
         let turned = image.rotate(theta)?;
