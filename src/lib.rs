@@ -40,7 +40,7 @@ pub mod prelude {
     pub use horus_core::filters;
     pub use horus_core::forecast::Forecast;
     pub use horus_core::image::{Image, Value};
-    pub use horus_core::io::{AnyImage, Depth, SaveOptions, Scale, Scaling};
+    pub use horus_core::io::{AnyImage, Depth, OpenOptions, SaveOptions, Scale, Scaling};
     pub use horus_core::movement::Link;
     pub use horus_core::ops::geometric::{Flip, Interpolation};
     pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
