@@ -118,12 +118,22 @@ fn check_jpegs(decoder: &mut Reader<'_>, bytes: &[u8]) -> Result<(), String> {
     // Encoders may pad to whole blocks.
     const BLOCK: u64 = 64;
     let most = most + BLOCK * (u64::from(w) + u64::from(h.min(1 << 16)) + BLOCK);
-    let chunk = |(offset, count): (&u64, &u64)| {
-        let (start, count) = (usize::try_from(*offset).ok()?, usize::try_from(*count).ok()?);
-        bytes.get(start..)?.get(..count)
+    // As the decoder sees them: the end of the file ends what is said to go beyond, and tables that are shared come first,
+    // without their end, in place of the data's first marker.
+    const MARKER: usize = 2;
+    let data = |offset: u64, count: u64| {
+        let data = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
+        &data[..data.len().min(usize::try_from(count).unwrap_or(usize::MAX))]
     };
-    let chunks = offsets.iter().zip(&counts).filter_map(chunk);
-    if std::iter::once(&tables[..]).chain(chunks).any(|jpeg| bounds::jpeg_frame(jpeg) > most) {
+    let frame = |(offset, count): (&u64, &u64)| match &tables[..] {
+        [] => bounds::jpeg_frame(data(*offset, *count)),
+        tables => {
+            let first = &tables[..tables.len().saturating_sub(MARKER)];
+            let rest = data(*offset, *count).get(MARKER..).unwrap_or_default();
+            bounds::jpeg_frame(&[first, rest].concat())
+        }
+    };
+    if offsets.iter().zip(&counts).map(frame).any(|pixels| pixels > most) {
         return Err("its JPEG data declare more pixels than the strip or tile that they are for".into());
     }
     Ok(())

@@ -16,7 +16,8 @@ impl<T: Write + Seek> Sink for T {}
 /// links to the old file keep the old contents. Of a symbolic link, the target is the file it leads to.
 ///
 /// What exists and is no regular file is never replaced: into a character device or a pipe (`/dev/null`, `/dev/stdout`,
-/// a FIFO) the bytes are written when they are complete; folders, sockets and block devices are refused.
+/// a FIFO, which waits for a reader) the bytes are written when they are complete; folders, sockets and block devices are
+/// refused.
 #[derive(Debug)]
 pub struct Target {
     path: PathBuf,

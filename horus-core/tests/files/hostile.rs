@@ -58,7 +58,12 @@ fn what_bytes_cannot_hold_is_refused_at_once() {
     }
     // A strip of few pixels whose own JPEG data declare many.
     let strip = Page { compression: 7, chunks: vec![jpeg(16000, 16000)], ..Page::grey(16, 16, &[]) };
-    is_refused("b.tif", &tiffs::file(&[strip], false), "JPEG data declare more pixels than the strip");
+    let strip = tiffs::file(&[strip], false);
+    is_refused("b.tif", &strip, "JPEG data declare more pixels than the strip");
+    // The same, said to be longer than the file. (Tag 279, one value of 32 bits.)
+    let count = strip.windows(8).position(|w| w == [23, 1, 4, 0, 1, 0, 0, 0]).expect("a count") + 8;
+    let longer = [&strip[..count], &[255, 255, 0, 0], &strip[count + 4..]].concat();
+    is_refused("c.tif", &longer, "JPEG data declare more pixels than the strip");
 }
 
 #[test]
