@@ -26,6 +26,7 @@
 
 mod ranks;
 mod session;
+pub mod settings;
 mod weights;
 
 pub use horus_core as core;

@@ -16,7 +16,8 @@ pub(crate) const LIMIT: &str = "HORUS_GPU_MEMORY";
 
 /// The bound that the environment sets.
 pub(crate) fn limit() -> Result<Option<usize>, String> {
-    let Some(text) = std::env::var(LIMIT).ok().filter(|v| !v.is_empty()) else { return Ok(None) };
+    let Some(text) = std::env::var_os(LIMIT).filter(|v| !v.is_empty()) else { return Ok(None) };
+    let text = text.to_string_lossy(); // what is no text is no number either
     parse_bytes(&text).map(Some).ok_or_else(|| format!("{LIMIT}={text}: expected bytes, or a number with K, M or G"))
 }
 

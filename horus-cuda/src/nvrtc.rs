@@ -198,13 +198,11 @@ impl Nvrtc {
         let status = unsafe { (f.compile)(program, pointers.len() as c_int, pointers.as_ptr()) };
         let mut size = 0;
         if let Err(e) = self.check(status) {
-            // SAFETY: the log has the size that the library says.
-            let log = unsafe {
-                (f.log_size)(program, &mut size);
-                let mut log = vec![0u8; size];
-                (f.log)(program, log.as_mut_ptr().cast());
-                log
-            };
+            // SAFETY: a pointer to a live integer.
+            self.check(unsafe { (f.log_size)(program, &mut size) })?;
+            let mut log = vec![0u8; size.max(1)];
+            // SAFETY: the log has the size that the library says, with the 0 at its end.
+            self.check(unsafe { (f.log)(program, log.as_mut_ptr().cast()) })?;
             let log = String::from_utf8_lossy(&log);
             return Err(CompileError(format!("{e}\n{}", log.trim_end_matches('\0'))));
         }

@@ -161,10 +161,19 @@ fn initialize(wanted: c_int) -> Result<c_int, CommError> {
     let mut done = 0;
     // SAFETY: the pointers are to live variables; MPI takes null for the command line.
     unsafe {
+        check("MPI_Finalized", ffi::MPI_Finalized(&raw mut done))?;
+        if done != 0 {
+            return Err(CommError("this process has left MPI already".into()));
+        }
         check("MPI_Initialized", ffi::MPI_Initialized(&raw mut done))?;
         if done != 0 {
             // By the program itself, or by a library that it uses.
             check("MPI_Query_thread", ffi::MPI_Query_thread(&raw mut provided))?;
+            let mut main = 0;
+            check("MPI_Is_thread_main", ffi::MPI_Is_thread_main(&raw mut main))?;
+            if provided < wanted && main == 0 {
+                return Err(CommError("this MPI library may be called by the thread that initialised it only".into()));
+            }
         } else {
             let (none, args) = (std::ptr::null_mut(), std::ptr::null_mut());
             check("MPI_Init_thread", ffi::MPI_Init_thread(none, args, wanted, &raw mut provided))?;
