@@ -71,9 +71,17 @@ pub enum Error {
     /// A setting (environment variable, builder, command line) that cannot be honoured.
     #[error("{0}")]
     Config(String),
-    /// An earlier evaluation of this session failed: the images that it held are gone.
+    /// An earlier evaluation of this session panicked, or failed on one of several ranks: the images that it held are gone.
     #[error("the session cannot go on after an earlier error: {0}")]
     Lost(String),
+    /// An evaluation that failed had let go of an image that nobody held, and that operations recorded still read.
+    #[error("an image (recorded at {site}) was lost in an evaluation that failed: {cause}")]
+    ImageLost {
+        /// Where the image was recorded.
+        site: Site,
+        /// What that evaluation met.
+        cause: String,
+    },
     /// The device failed in an operation.
     #[error("{op} on {device}: {source}")]
     Device {

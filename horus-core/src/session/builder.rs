@@ -149,6 +149,7 @@ impl SessionBuilder {
             program: Program::default(),
             images: HashMap::new(),
             given: HashMap::new(),
+            gone: HashMap::new(),
             stats: Stats::default(),
             plans: Plans::default(),
             trace: Trace::new(self.comm.rank(), self.trace),

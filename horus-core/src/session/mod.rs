@@ -102,6 +102,8 @@ struct Mutable {
     /// Plans of programs that may run again.
     plans: Plans,
     trace: Trace,
+    /// Images that operations still read and that went with an evaluation that failed, and what that met.
+    gone: HashMap<ValueId, String>,
     /// An error that nobody has been told of yet.
     error: Option<Error>,
     /// Why nothing can be evaluated any more.
