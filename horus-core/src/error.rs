@@ -74,6 +74,14 @@ pub enum Error {
     /// An earlier evaluation of this session panicked, or failed on one of several ranks: the images that it held are gone.
     #[error("the session cannot go on after an earlier error: {0}")]
     Lost(String),
+    /// An observer or an explain sink asked for something that must wait until the evaluation that calls it is over.
+    #[error(
+        "{what} from within an observer or an explain sink: the session is evaluating; do it when that has returned"
+    )]
+    Reentry {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// An evaluation that failed had let go of an image that nobody held, and that operations recorded still read.
     #[error("an image (recorded at {site}) was lost in an evaluation that failed: {cause}")]
     ImageLost {

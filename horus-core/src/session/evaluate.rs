@@ -30,7 +30,7 @@ impl Session {
     /// Images stand where the program left them: what it read from files on rank 0, what it gave everywhere, what was
     /// computed in strips.
     pub(crate) fn forecast(&self, value: &Handle, ranks: usize, link: Link) -> Result<Forecast> {
-        let state = self.lock();
+        let state = self.lock("forecasting")?;
         let Extract { graph, records } = state.program.extract(&[value.id], self.room_to_keep(&state));
         let mut wants = vec![Want::Root];
         wants.resize(graph.roots.len(), Want::Keep);
@@ -72,6 +72,7 @@ impl Session {
         state.lost = Some("an evaluation panicked".into());
         let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants));
         state.lost = None;
+        self.publish(state);
         result.map_err(|failure| match failure {
             // Everything is as it was, on all ranks alike: they made the same plan.
             Failure::Foreseen(error) => error,
@@ -142,9 +143,7 @@ impl Session {
         state.stats.sent.bytes += outcome.moved.bytes;
 
         self.adopt(state, &plan, (&graph.roots, &records), outcome.images);
-        for v in disposable {
-            state.images.remove(&v);
-        }
+        state.forget(disposable);
         let program = &state.program;
         state.gone.retain(|v, _| program.refers_to(*v));
         state.given.retain(|v, _| state.images.contains_key(v));
@@ -168,7 +167,7 @@ impl Session {
             let Some(image) = image else { continue };
             let name = match source_of(&plan.graph.node(id).op) {
                 Some(v) => v,
-                None => state.program.new_value(),
+                None => self.0.numbers.value(),
             };
             names.insert(id, name);
             state.images.insert(name, image);
@@ -181,9 +180,7 @@ impl Session {
         }
         // Two records may have become one value (common subexpressions): it stays while either is alive.
         freed.retain(|v| !state.program.refers_to(*v));
-        for v in freed {
-            state.images.remove(&v);
-        }
+        state.forget(freed);
     }
 
     /// Bytes that an evaluation may keep of values that nobody holds but recorded operations read: no more than may be
