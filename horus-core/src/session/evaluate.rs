@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Instant;
 
 use super::plans::Request;
-use super::{Handle, Inner, Mutable, Progress, Session};
+use super::{Handle, Inner, Mutable, Progress, Session, debug};
 use crate::agree::agree_on_plan;
 use crate::buffer::HostBuffer;
 use crate::comm::guarded;
@@ -92,6 +92,7 @@ impl Session {
         targets: &[RecordId],
         wants: &[Want],
     ) -> Result<Vec<Option<HostBuffer>>, Failure> {
+        debug::warn_of_slow_build();
         let start = Instant::now();
         let Extract { graph, records } = state.program.extract(targets, self.room_to_keep(state));
         let mut wants = wants.to_vec();

@@ -1,6 +1,7 @@
 //! Sessions: where images live, programs are recorded, and the stages are wired together.
 
 mod builder;
+mod debug;
 mod evaluate;
 mod lock;
 mod plans;
