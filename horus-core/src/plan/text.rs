@@ -249,7 +249,7 @@ impl fmt::Display for Plan {
             f,
             "      %3 400x600x3 u8   image 3 of this plan: rows x columns x channels (if several), type of pixels"
         )?;
-        writeln!(f, "      MB                millions of bytes: of the image{whose}{between}")?;
+        writeln!(f, "      MB                millions of bytes of the image{whose}{between}")?;
         for (word, meaning) in LEGEND.iter().filter(|(word, _)| used.contains(word)) {
             writeln!(f, "      {word:16}  {meaning}")?;
         }
