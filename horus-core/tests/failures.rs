@@ -23,7 +23,7 @@ fn on(device: impl Device + 'static) -> Session {
     Session::on(Box::new(device)).build().expect("a session")
 }
 
-fn given(s: &Session, seed: usize) -> Result<Image<f32>> {
+fn given(s: &Session, seed: usize) -> Image<f32> {
     Image::from_fn(s, SIDE, SIDE, |y, x| ((y * 31 + x * 17 + seed) % 101) as f32)
 }
 
@@ -40,14 +40,14 @@ struct Program {
 }
 
 fn program(s: &Session) -> Result<Program> {
-    let held = given(s, 1)?;
-    let passing = given(s, 2)?;
-    let before = (held.gauss(1.0) + &passing);
+    let held = given(s, 1);
+    let passing = given(s, 2);
+    let before = held.gauss(1.0) + &passing;
     before.sum().get()?;
-    let state = (passing.median3() * 0.5 + held.transpose());
+    let state = passing.median3() * 0.5 + held.transpose();
     state.sum().get()?;
-    let next = (state * 0.75 + before.flip(horus_core::ops::geometric::Flip::Both));
-    let result = (next.gauss(2.0) - given(s, 3)?);
+    let next = state * 0.75 + before.flip(horus_core::ops::geometric::Flip::Both);
+    let result = next.gauss(2.0) - given(s, 3);
     Ok(Program { held, before, state: next, result })
 }
 
@@ -107,7 +107,7 @@ fn a_session_without_memory_for_one_thing_goes_on_with_another() {
     let small = on(Simulated::new(cpu(), 3 * IMAGE));
     let bounded = on(cpu().bounded(6 * IMAGE));
     for s in [small, bounded] {
-        let image = given(&s, 5).unwrap();
+        let image = given(&s, 5);
         let blurred = image.gauss(1.0);
         let sum = blurred.sum().get().unwrap();
         let huge = image.resize(4 * SIDE, 4 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
@@ -140,7 +140,7 @@ fn an_image_let_go_of_for_lack_of_memory_says_so_when_it_is_read() {
     let s = on(cpu().bounded(7 * IMAGE));
     let passing = Image::from_fn(&s, SIDE, SIDE, |y, x| (y ^ x) as f32);
     let line = line!() - 1;
-    let other = given(&s, 1).unwrap();
+    let other = given(&s, 1);
     let huge = passing.median3().resize(4 * SIDE, 4 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
     drop(passing);
     let first = huge.to_vec().unwrap_err().to_string();
@@ -158,13 +158,13 @@ fn ranks_go_on_after_what_they_all_foresee() {
             let room = if comm.rank() == 1 { 4 * IMAGE } else { 1 << 30 };
             let device = Box::new(Simulated::new(cpu(), room));
             let s = Session::on(device).communicator(Arc::new(comm)).build().unwrap();
-            let image = given(&s, 5).unwrap();
+            let image = given(&s, 5);
             let huge = image.resize(8 * SIDE, 8 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
             let message = huge.to_vec().unwrap_err().to_string();
             (message, bits(&image.gauss(1.0)).unwrap())
         });
         let s = on(cpu());
-        let want = bits(&given(&s, 5).unwrap().gauss(1.0)).unwrap();
+        let want = bits(&given(&s, 5).gauss(1.0)).unwrap();
         for (message, got) in all {
             assert!(message.contains("out of memory") && message.contains("failures.rs:"), "{message}");
             assert!(message.contains(&format!("{} bytes of the smallest device", 4 * IMAGE)), "{message}");
@@ -182,7 +182,7 @@ fn ranks_end_together_after_what_one_of_them_meets() {
         if fails {
             fault.after(1);
         }
-        let image = given(&s, 5).unwrap();
+        let image = given(&s, 5);
         let first = bits(&image.gauss(1.0)).unwrap_err().to_string();
         (first, bits(&image.median3()).unwrap_err().to_string())
     });
