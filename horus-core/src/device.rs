@@ -169,7 +169,8 @@ impl Piece {
 
     /// The runs: start in the source, start in the target, length.
     pub fn runs(self) -> impl Iterator<Item = (usize, usize, usize)> {
-        (0..if self.bytes == 0 { 0 } else { self.rows }).map(move |r| (self.from + r * self.from_stride, self.to + r * self.to_stride, self.bytes))
+        (0..if self.bytes == 0 { 0 } else { self.rows })
+            .map(move |r| (self.from + r * self.from_stride, self.to + r * self.to_stride, self.bytes))
     }
 
     /// Whether the copy stays inside a source and a target of these lengths, and writes no byte twice.

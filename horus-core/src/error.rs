@@ -187,7 +187,9 @@ impl MemoryBound {
             MemoryBound::Gpu { free, total } => {
                 format!("{used} in use by this program, {free} of the GPU's {total} bytes free")
             }
-            MemoryBound::Setting { name, bytes } => format!("{used} of the {bytes} bytes that {name} allows are in use"),
+            MemoryBound::Setting { name, bytes } => {
+                format!("{used} of the {bytes} bytes that {name} allows are in use")
+            }
             MemoryBound::Device { bytes } => format!("{used} of the device's {bytes} bytes are in use"),
             MemoryBound::Machine => "more than this machine's memory gives to the program".into(),
         }

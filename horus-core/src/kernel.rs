@@ -436,13 +436,8 @@ impl fmt::Display for Graph<Kernel> {
 mod tests {
     use super::*;
 
-    const BORDERS: [Border; 5] = [
-        Border::Reflect101,
-        Border::Reflect,
-        Border::Replicate,
-        Border::Wrap,
-        Border::Constant(Scalar::U8(0)),
-    ];
+    const BORDERS: [Border; 5] =
+        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(Scalar::U8(0))];
 
     /// The smallest range of rows that holds all of `read`.
     fn hull(read: impl Iterator<Item = usize>) -> Window {
@@ -473,7 +468,8 @@ mod tests {
             for (up, down) in [(0, 6), (6, 0), (1, 4), (9, 2), (0, 0), (3, 3)] {
                 let filter = Filter::sparse([(-up, 0), (0, 0), (down, 0)], [1.0; 3]);
                 let leaf = Leaf { op: LeafOp::Correlate(Source::Input(0), filter, border), dtype: f32 };
-                let kernel = MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
+                let kernel =
+                    MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
                 let kernel = Kernel::Map(kernel);
                 let (up, down) = (up as isize, down as isize);
                 for h in 1..9usize {
@@ -494,7 +490,9 @@ mod tests {
     fn footprints_of_warps_are_the_smallest() {
         for border in BORDERS {
             for how in Interpolation::ALL {
-                for (degrees, stretch, shift) in [(0.0, 1.0, 0.0), (33.0, 1.0, 0.0), (90.0, 1.0, 2.0), (-100.0, 3.0, -11.0)] {
+                for (degrees, stretch, shift) in
+                    [(0.0, 1.0, 0.0), (33.0, 1.0, 0.0), (90.0, 1.0, 2.0), (-100.0, 3.0, -11.0)]
+                {
                     for h in [1, 2, 5, 8] {
                         let shape = Shape::new(h, 5, 1);
                         let mut m = crate::ops::geometric::rotation(degrees, shape);
@@ -502,12 +500,17 @@ mod tests {
                         m[1][2] += shift;
                         let map = Affine::new(m, shape).unwrap();
                         let leaf = Leaf { op: LeafOp::Warp(0, map, how, border), dtype: DType::F32 };
-                        let kernel =
-                            MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
+                        let kernel = MapKernel {
+                            inputs: 1,
+                            leaves: vec![leaf],
+                            result: Some(Val::Leaf(0)),
+                            ..MapKernel::default()
+                        };
                         let (before, after) = how.support();
                         for start in 0..h.cast_signed() {
                             for end in start + 1..=h.cast_signed() {
-                                let got = Kernel::Map(kernel.clone()).footprint(0, Window::new(start, end), shape, shape);
+                                let got =
+                                    Kernel::Map(kernel.clone()).footprint(0, Window::new(start, end), shape, shape);
                                 let rows = (start..end).flat_map(|y| (0..shape.width).map(move |x| (y, x)));
                                 let middle = rows.map(|(y, x)| (map.at(y as i64, x as i64).0 >> 32) as isize);
                                 // All rows between the first and the last that a pixel asks for: a range in the source

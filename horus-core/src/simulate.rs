@@ -333,7 +333,8 @@ impl<D: Device> Device for Simulated<D> {
         let mut arriving = self.arriving.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(under_way) = arriving.get(&ticket.0) else { return Ok(()) };
         let given = writes.iter().map(|w| identity(w)).collect::<Result<Vec<_>, DeviceError>>()?;
-        if given.len() != under_way.writes.len() || given.iter().zip(&under_way.writes).any(|(a, b)| !Arc::ptr_eq(a, b)) {
+        if given.len() != under_way.writes.len() || given.iter().zip(&under_way.writes).any(|(a, b)| !Arc::ptr_eq(a, b))
+        {
             return Err(DeviceError::Driver("an exchange ends with other blocks than it was begun with".into()));
         }
         let UnderWay { arrivals, copies, .. } = arriving.remove(&ticket.0).unwrap_or_default();

@@ -457,7 +457,9 @@ mod tests {
         assert!(!litter.exists() && mine.exists());
         let left = entries(dir.path());
         assert_eq!(left.iter().map(|e| e.bytes).sum::<u64>(), 7000, "a quarter is free");
-        for (name, gone) in [("a", false), ("k", false), ("j", false), ("g", false), ("f", false), ("e", true), ("b", true)] {
+        for (name, gone) in
+            [("a", false), ("k", false), ("j", false), ("g", false), ("f", false), ("e", true), ("b", true)]
+        {
             assert_eq!(put(&cache().within(u64::MAX), name), gone, "{name}");
         }
         // Another process finds what is there.

@@ -139,7 +139,11 @@ fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
 }
 
 fn count(inputs: &[Input<'_>], wanted: usize) -> Result<(), String> {
-    if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, and {} are given", inputs.len())) }
+    if inputs.len() == wanted {
+        Ok(())
+    } else {
+        Err(format!("it reads {wanted} images, and {} are given", inputs.len()))
+    }
 }
 
 /// The images that a row reduction reads, of which there are `images`, before the mean if it takes one.

@@ -135,19 +135,28 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
     add("a small output", good.with(|c| c.room -= c.output.dtype.size()));
     add("an output of half a pixel more", good.with(|c| c.room += 1));
     add("no output", good.with(|c| c.room = 0));
-    add("no input", good.with(|c| {
-        c.inputs.clear();
-        c.bytes.clear();
-    }));
-    add("an input too many", good.with(|c| {
-        c.inputs.push(c.inputs[0]);
-        c.bytes.push(c.bytes[0]);
-    }));
+    add(
+        "no input",
+        good.with(|c| {
+            c.inputs.clear();
+            c.bytes.clear();
+        }),
+    );
+    add(
+        "an input too many",
+        good.with(|c| {
+            c.inputs.push(c.inputs[0]);
+            c.bytes.push(c.bytes[0]);
+        }),
+    );
     let type_of = |d: DType| if d == DType::F64 { DType::I32 } else { DType::F64 };
-    add("an output of another type", good.with(|c| {
-        c.output.dtype = type_of(c.output.dtype);
-        c.room *= 2;
-    }));
+    add(
+        "an output of another type",
+        good.with(|c| {
+            c.output.dtype = type_of(c.output.dtype);
+            c.room *= 2;
+        }),
+    );
     let rows = good.rows;
     for (what, window) in [
         ("rows above", Window::new(-1, rows.end)),
@@ -169,16 +178,22 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         add("a deep output", good.with(|c| c.output.shape.channels = n));
         add("a wide input", good.with(|c| c.inputs[0].shape.width = n));
         add("a deep input", good.with(|c| c.inputs[0].shape.channels = n));
-        add("everything far", good.with(|c| {
-            let shape = Shape::new(n, n, n);
-            (c.output.shape, c.output.window) = (shape, Window::whole(n));
-            (c.inputs[0].shape, c.inputs[0].window) = (shape, Window::whole(n));
-            c.rows = Window::whole(n);
-        }));
-        add("everything far and nothing held", good.with(|c| {
-            let shape = Shape::new(n, n, 0);
-            (c.output.shape, c.inputs[0].shape) = (shape, shape);
-        }));
+        add(
+            "everything far",
+            good.with(|c| {
+                let shape = Shape::new(n, n, n);
+                (c.output.shape, c.output.window) = (shape, Window::whole(n));
+                (c.inputs[0].shape, c.inputs[0].window) = (shape, Window::whole(n));
+                c.rows = Window::whole(n);
+            }),
+        );
+        add(
+            "everything far and nothing held",
+            good.with(|c| {
+                let shape = Shape::new(n, n, 0);
+                (c.output.shape, c.inputs[0].shape) = (shape, shape);
+            }),
+        );
     }
     for i in 0..good.inputs.len() {
         add("a small input", good.with(|c| c.bytes[i] -= c.inputs[i].dtype.size()));
@@ -188,14 +203,20 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
             Kernel::RowReduce(RowReduce::Sum | RowReduce::SquaredDeviation) | Kernel::Histogram { .. }
         );
         if typed || i > 0 {
-            add("an input of another type", good.with(|c| {
-                c.inputs[i].dtype = type_of(c.inputs[i].dtype);
-                c.bytes[i] *= 2;
-            }));
+            add(
+                "an input of another type",
+                good.with(|c| {
+                    c.inputs[i].dtype = type_of(c.inputs[i].dtype);
+                    c.bytes[i] *= 2;
+                }),
+            );
         }
-        add("an input without its first row", good.with(|c| {
-            c.inputs[i].window.start += 1;
-        }));
+        add(
+            "an input without its first row",
+            good.with(|c| {
+                c.inputs[i].window.start += 1;
+            }),
+        );
         add("an input that holds no row", good.with(|c| c.inputs[i].window = Window::new(0, 0)));
         // Rows of any length are reduced and counted.
         let any = matches!(good.kernel, Kernel::RowReduce(_) | Kernel::MapReduce(..) | Kernel::Histogram { .. });
@@ -224,27 +245,45 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         add("an operand of its own", good.map(|m| m.code.insert(0, early)));
         let short = Instr { op: InstrOp::Pixel(PixelOp::Add), operand: F32, result: F32, args: vec![Val::Leaf(0)] };
         add("too few operands", good.map(|m| m.code.push(short)));
-        add("no such stage", good.map(|m| {
-            m.leaves[0].op = LeafOp::Correlate(Source::Stage(7), Filter::column([1.0]), Border::Wrap);
-        }));
-        add("no such chain", good.map(|m| {
-            m.leaves[0].op = LeafOp::Correlate(Source::Chain(7), Filter::column([1.0]), Border::Wrap);
-        }));
-        add("a stage of a stage", good.map(|m| {
-            m.stages = vec![Stage { source: Source::Stage(0), filter: Filter::row([1.0]), border: Border::Wrap }];
-        }));
-        add("no taps", good.map(|m| {
-            m.leaves[0].op = LeafOp::Correlate(Source::Input(0), Filter::row(Vec::new()), Border::Wrap);
-        }));
-        add("a filter that reaches too far", good.map(|m| {
-            let filter = Filter::sparse([(i32::MIN, i32::MAX)], [1.0]);
-            m.leaves[0].op = LeafOp::Correlate(Source::Input(0), filter, Border::Reflect);
-        }));
+        add(
+            "no such stage",
+            good.map(|m| {
+                m.leaves[0].op = LeafOp::Correlate(Source::Stage(7), Filter::column([1.0]), Border::Wrap);
+            }),
+        );
+        add(
+            "no such chain",
+            good.map(|m| {
+                m.leaves[0].op = LeafOp::Correlate(Source::Chain(7), Filter::column([1.0]), Border::Wrap);
+            }),
+        );
+        add(
+            "a stage of a stage",
+            good.map(|m| {
+                m.stages = vec![Stage { source: Source::Stage(0), filter: Filter::row([1.0]), border: Border::Wrap }];
+            }),
+        );
+        add(
+            "no taps",
+            good.map(|m| {
+                m.leaves[0].op = LeafOp::Correlate(Source::Input(0), Filter::row(Vec::new()), Border::Wrap);
+            }),
+        );
+        add(
+            "a filter that reaches too far",
+            good.map(|m| {
+                let filter = Filter::sparse([(i32::MIN, i32::MAX)], [1.0]);
+                m.leaves[0].op = LeafOp::Correlate(Source::Input(0), filter, Border::Reflect);
+            }),
+        );
         add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadChannel(0, 2)));
         let far = Affine { yx: i64::MAX, yy: i64::MIN, x0: i64::MAX, ..Affine::IDENTITY };
-        add("a map out of range", good.map(|m| {
-            m.leaves[0].op = LeafOp::Warp(0, far, Interpolation::Bicubic, Border::Wrap);
-        }));
+        add(
+            "a map out of range",
+            good.map(|m| {
+                m.leaves[0].op = LeafOp::Warp(0, far, Interpolation::Bicubic, Border::Wrap);
+            }),
+        );
     }
     all
 }

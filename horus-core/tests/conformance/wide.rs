@@ -278,9 +278,11 @@ fn program(shape: Shape, dtypes: [usize; 2], steps: &[Vec<u8>], seed: u64) -> Pr
     let n = b.values.len();
     let mut roots = vec![b.values[n - 1], b.values[n / 2], b.values[n * 3 / 4]];
     let mut seen = Vec::new();
-    roots.retain(|r| !seen.contains(r) && {
-        seen.push(*r);
-        true
+    roots.retain(|r| {
+        !seen.contains(r) && {
+            seen.push(*r);
+            true
+        }
     });
     b.p.wanted(&roots)
 }
@@ -332,13 +334,9 @@ fn one_sided_filters_with_every_border_on_every_number_of_ranks() {
         &[(7, 0)],
         &[(-2, 0), (11, 1)],
     ];
-    for border in [
-        Border::Reflect101,
-        Border::Reflect,
-        Border::Replicate,
-        Border::Wrap,
-        Border::Constant(Scalar::F32(2.5)),
-    ] {
+    for border in
+        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(Scalar::F32(2.5))]
+    {
         for offsets in sides {
             for height in [1, 2, 4, 7] {
                 let mut p = Program::default();
