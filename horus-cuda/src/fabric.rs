@@ -198,10 +198,11 @@ impl Way for Nvidia<'_> {
         let (rank, size, core) = (self.rank, self.size, Arc::clone(self.core));
         // A rank whose partners do not come would wait for ever: it waits in a thread that can be left behind.
         let (sender, receiver) = mpsc::channel();
-        std::thread::spawn(move || {
+        let join = move || {
             let joined = core.context.bind().and_then(|()| nccl.join(id, rank, size)).map(|h| h as usize);
             let _ = sender.send((joined, core)); // nobody listens any more: too late
-        });
+        };
+        std::thread::Builder::new().spawn(join).map_err(|e| format!("no thread to join in: {e}"))?;
         let (joined, core) =
             receiver.recv_timeout(PATIENCE).map_err(|_| format!("NCCL did not join the ranks in {PATIENCE:?}"))?;
         let handle = joined.map_err(|e| e.to_string())? as Handle;

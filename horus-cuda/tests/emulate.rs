@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use horus_core::device::{Geometry, Piece};
+use horus_core::buffer::HostBuffer;
+use horus_core::device::{Geometry, Input, Launch, Memory, Piece};
 use horus_core::dtype::DType;
 use horus_core::kernel::Kernel;
 use horus_core::shape::{Shape, Window};
@@ -120,6 +121,20 @@ fn pieces_are_copied_byte_by_byte_whatever_their_alignment() {
     let library = compile(std::slice::from_ref(&program), dir.path(), "pieces");
     run(&library, 0, &program, &[source], &mut got);
     assert!(got.bytes == want.bytes);
+}
+
+/// A GPU checks each launch before it generates anything.
+#[test]
+fn every_case_is_a_launch_that_devices_take() {
+    for case in cases() {
+        let memory = |g: &Geometry| Memory::Host(HostBuffer::zeroed(g.bytes()));
+        let memories: Vec<Memory> = case.inputs.iter().map(memory).collect();
+        let inputs: Vec<Input<'_>> =
+            memories.iter().zip(&case.inputs).map(|(memory, &geometry)| Input { memory, geometry }).collect();
+        let (kernel, geometry, rows) = (&case.kernel, case.output, case.rows);
+        let launch = Launch { kernel, inputs: &inputs, output: &mut memory(&geometry), geometry, rows };
+        horus_core::device::check::check(&launch).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+    }
 }
 
 fn runnable() -> impl Iterator<Item = Case> {

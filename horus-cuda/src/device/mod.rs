@@ -129,10 +129,11 @@ impl CudaDevice {
         let (newest, _) = driver::version().map_err(unusable)?;
         // The compiler is needed for any kernel that is not in the cache: say so at the start, not in the middle. It
         // loads while the driver makes the context.
-        let compiler = std::thread::spawn(move || {
+        let load = move || {
             let start = Instant::now();
             (Nvrtc::load_at_most(newest), start.elapsed())
-        });
+        };
+        let compiler = std::thread::Builder::new().spawn(load).map_err(|e| unusable(format!("no thread: {e}")))?;
         let context = Context::new(ordinal);
         let opened = start.elapsed();
         let (nvrtc, loading) = compiler.join().map_err(|_| unusable("loading NVRTC failed"))?;
