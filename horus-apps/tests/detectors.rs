@@ -150,7 +150,7 @@ fn a_device_without_room_for_one_operation_says_so() {
     let session = CoreSession::on(Box::new(device)).build().unwrap();
     let image = Image::worms(&session, 64, 64);
     let message = image.rotate(10.0).to_vec().unwrap_err().to_string();
-    assert!(message.contains("out of memory: 16384 bytes needed"), "{message}");
+    assert!(message.contains("out of memory: 32768 bytes needed"), "{message}");
     assert!(message.contains("detectors.rs:") && message.contains("1000 bytes"), "{message}");
 }
 
