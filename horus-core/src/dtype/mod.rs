@@ -5,6 +5,7 @@
 //! saturates, float `min`/`max` ignore a NaN and return the first operand on a tie.
 
 mod arithmetic;
+mod math;
 mod pixel;
 
 use std::fmt;
