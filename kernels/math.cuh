@@ -77,7 +77,7 @@ HS_FN f64 hs_octants(f64 y, f64 x, f64 high, f64 rest) {
     const hs_pair sum = hs_fast_two_sum(base, high);
     const f64 angle = sum.high + (sum.low + (rest + low));
     const f64 turned = hs_number((hs_bits(angle) & ~HS_SIGN) | (hs_bits(y) & HS_SIGN));
-    return x != x || y != y ? x + y : turned;
+    return x != x || y != y ? HS_NAN : turned;
 }
 
 // ---- f64 --------------------------------------------------------------------------------------------------------

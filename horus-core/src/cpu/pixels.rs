@@ -147,7 +147,7 @@ unsafe fn angles<T: Pixel>(
     // SAFETY: vouched for by the caller.
     unsafe {
         unary::<T, T, _>(isa, args, out, n, near);
-        if (0..n).fold(false, |far, i| far | args[0].get::<T>(i).is_far()) {
+        if (0..n).fold(false, |far, i| far | args[0].get::<T>(i).far()) {
             for i in 0..n {
                 *out.cast::<T>().add(i) = any(args[0].get(i));
             }

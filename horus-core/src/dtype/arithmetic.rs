@@ -165,11 +165,11 @@ macro_rules! integer {
             }
             #[inline(always)]
             fn sin(self) -> Self {
-                if self.is_far() { Self::from_f64(double::sin_far(self as f64)) } else { self.sin_near() }
+                if self.far() { Self::from_f64(double::sin_far(self as f64)) } else { self.sin_near() }
             }
             #[inline(always)]
             fn cos(self) -> Self {
-                if self.is_far() { Self::from_f64(double::cos_far(self as f64)) } else { self.cos_near() }
+                if self.far() { Self::from_f64(double::cos_far(self as f64)) } else { self.cos_near() }
             }
             #[inline(always)]
             fn atan2(self, b: Self) -> Self {
@@ -297,11 +297,11 @@ macro_rules! float {
             }
             #[inline(always)]
             fn sin(self) -> Self {
-                if self.is_far() { $functions::sin_far(self) } else { self.sin_near() }
+                if self.far() { $functions::sin_far(self) } else { self.sin_near() }
             }
             #[inline(always)]
             fn cos(self) -> Self {
-                if self.is_far() { $functions::cos_far(self) } else { self.cos_near() }
+                if self.far() { $functions::cos_far(self) } else { self.cos_near() }
             }
             #[inline(always)]
             fn atan2(self, b: Self) -> Self {

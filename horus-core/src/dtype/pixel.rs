@@ -11,17 +11,17 @@ pub(super) mod sealed {
     /// vectors are made of.
     pub trait Sealed: Sized {
         /// Whether sine and cosine have to be reduced at length: those without a branch are wrong.
-        fn is_far(self) -> bool;
-        /// The sine, unless [`Sealed::is_far`].
+        fn far(self) -> bool;
+        /// The sine, unless [`Sealed::far`].
         fn sin_near(self) -> Self;
-        /// The cosine, unless [`Sealed::is_far`].
+        /// The cosine, unless [`Sealed::far`].
         fn cos_near(self) -> Self;
     }
     macro_rules! integer {
         ($($t:ident)*) => {$(
             impl Sealed for $t {
                 #[inline(always)]
-                fn is_far(self) -> bool {
+                fn far(self) -> bool {
                     f64::from(self).abs() >= NEAR
                 }
                 #[inline(always)]
@@ -40,7 +40,7 @@ pub(super) mod sealed {
         ($t:ident, $functions:ident) => {
             impl Sealed for $t {
                 #[inline(always)]
-                fn is_far(self) -> bool {
+                fn far(self) -> bool {
                     self.abs() >= NEAR as $t
                 }
                 #[inline(always)]

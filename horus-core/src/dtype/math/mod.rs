@@ -116,7 +116,7 @@ fn octants(y: f64, x: f64, high: f64, rest: f64) -> f64 {
     let (sum, lost) = fast_two_sum(base, high);
     let angle = sum + (lost + (rest + low));
     let angle = f64::from_bits(angle.to_bits() & !SIGN | y.to_bits() & SIGN);
-    if x != x || y != y { x + y } else { angle }
+    if x.is_nan() || y.is_nan() { f64::NAN } else { angle }
 }
 
 const SIGN: u64 = 1 << 63;

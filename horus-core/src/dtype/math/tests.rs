@@ -23,6 +23,8 @@ fn error(got: f32, exact: f64) -> f64 {
 
 type Function = fn(f32) -> f32;
 type Exact = fn(f64) -> f64;
+type Function2 = fn(f32, f32) -> f32;
+type Exact2 = fn(f64, f64) -> f64;
 
 /// The functions of one argument with the bounds that they state.
 const UNARY: [(&str, Function, Exact, f64); 4] = [
@@ -72,7 +74,7 @@ fn numbers() -> impl Iterator<Item = f32> {
 
 #[test]
 fn errors_of_two_f32_stay_within_their_bounds() {
-    let all: [(&str, fn(f32, f32) -> f32, fn(f64, f64) -> f64, f64); 3] = [
+    let all: [(&str, Function2, Exact2, f64); 3] = [
         ("pow", Arithmetic::pow, f64::powf, 0.63),
         ("atan2", Arithmetic::atan2, f64::atan2, 0.51),
         ("hypot", Arithmetic::hypot, f64::hypot, 0.51),
