@@ -73,10 +73,9 @@ HS_FN f64 hs_fma(f64 a, f64 b, f64 c) { return fma(a, b, c); }
     }                                                                                                                 \
     HS_FN T hs_abs(T a) { return a < 0 ? hs_neg(a) : a; }                                                             \
     HS_FN T hs_sqrt(T a) { return hs_to<T>(sqrt((f64)a)); }                                                           \
-    HS_FN T hs_exp(T a) { return hs_to<T>(exp((f64)a)); }                                                             \
-    HS_FN T hs_log(T a) { return hs_to<T>(log((f64)a)); }                                                             \
-    HS_FN T hs_pow(T a, T b) { return hs_to<T>(pow((f64)a, (f64)b)); }                                                \
     HS_FN T hs_floor(T a) { return a; }                                                                               \
+    HS_FN T hs_ceil(T a) { return a; }                                                                                \
+    HS_FN T hs_round(T a) { return a; }                                                                               \
     HS_FN T hs_sign(T a) { return (T)((a > 0) - (a < 0)); }                                                           \
     HS_FN T hs_min(T a, T b) { return b < a ? b : a; }                                                                \
     HS_FN T hs_max(T a, T b) { return b > a ? b : a; }
@@ -93,10 +92,9 @@ HS_INTEGER(i32)
     HS_FN T hs_neg(T a) { return -a; }                                                                                \
     HS_FN T hs_abs(T a) { return fabs##F(a); }                                                                        \
     HS_FN T hs_sqrt(T a) { return sqrt##F(a); }                                                                       \
-    HS_FN T hs_exp(T a) { return exp##F(a); }                                                                         \
-    HS_FN T hs_log(T a) { return log##F(a); }                                                                         \
-    HS_FN T hs_pow(T a, T b) { return pow##F(a, b); }                                                                 \
     HS_FN T hs_floor(T a) { return floor##F(a); }                                                                     \
+    HS_FN T hs_ceil(T a) { return ceil##F(a); }                                                                       \
+    HS_FN T hs_round(T a) { return rint##F(a); }                                                                      \
     HS_FN T hs_sign(T a) { return a > (T)0 ? (T)1 : a < (T)0 ? (T)-1 : a; }                                           \
     HS_FN T hs_min(T a, T b) { return (b < a || a != a) ? b : a; }                                                    \
     HS_FN T hs_max(T a, T b) { return (b > a || a != a) ? b : a; }

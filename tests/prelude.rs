@@ -1,5 +1,8 @@
 //! `use horus::prelude::*` leaves the methods of numbers what they are.
 
+// The calls are made to be resolved, not for their values.
+#![allow(clippy::unnecessary_min_or_max)]
+
 use horus::prelude::*;
 
 #[test]

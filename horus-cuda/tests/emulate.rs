@@ -88,9 +88,7 @@ fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
             let (mut ours, mut theirs) = (HostImage::zeroed(case.output), HostImage::zeroed(case.output));
             run(&library, i, p, &inputs, &mut ours);
             evaluate(&case.kernel, &inputs, &mut theirs, case.rows);
-            if let Some((at, a, b)) = ours.difference(&theirs)
-                && case.exact
-            {
+            if let Some((at, a, b)) = ours.difference(&theirs) {
                 failures.push(format!("{} {tuning:?}: element {at} is {a}, should be {b}", case.name));
             }
         }

@@ -1,7 +1,7 @@
 //! Conversion between element types over contiguous runs, with the bits of
 //! [`convert_pixel`](crate::dtype::convert_pixel).
 
-use super::pixels::{Operand, unary};
+use super::pixels::{Operand, body, unary};
 use super::simd::Isa;
 use crate::dispatch;
 use crate::dtype::{DType, Pixel, convert_pixel};
@@ -64,11 +64,25 @@ unsafe fn to<D: Target>(from: DType, isa: Isa, args: &[Operand; 3], out: *mut u8
     // SAFETY: vouched for by the caller.
     unsafe {
         match from {
-            DType::U8 | DType::Bool => unary(isa, args, out, n, |v: u8| D::from_i32(v.into())),
-            DType::U16 => unary(isa, args, out, n, |v: u16| D::from_i32(v.into())),
-            DType::I32 => unary(isa, args, out, n, |v: i32| D::from_i32(v)),
-            DType::F32 => unary(isa, args, out, n, |v: f32| D::from_f32_fast(v)),
-            DType::F64 => unary(isa, args, out, n, |v: f64| convert_pixel::<f64, D>(v)),
+            DType::U8 | DType::Bool => {
+                unary::<u8, D, _>(isa, args, out, n, body!(Unary [D: Target] |v: u8| -> D { D::from_i32(v.into()) }))
+            }
+            DType::U16 => {
+                unary::<u16, D, _>(isa, args, out, n, body!(Unary [D: Target] |v: u16| -> D { D::from_i32(v.into()) }))
+            }
+            DType::I32 => {
+                unary::<i32, D, _>(isa, args, out, n, body!(Unary [D: Target] |v: i32| -> D { D::from_i32(v) }))
+            }
+            DType::F32 => {
+                unary::<f32, D, _>(isa, args, out, n, body!(Unary [D: Target] |v: f32| -> D { D::from_f32_fast(v) }))
+            }
+            DType::F64 => unary::<f64, D, _>(
+                isa,
+                args,
+                out,
+                n,
+                body!(Unary [D: Target] |v: f64| -> D { convert_pixel::<f64, D>(v) }),
+            ),
         }
     }
 }

@@ -1,9 +1,14 @@
 //! The arithmetic of the five element types.
 
+use super::math::{double, single};
 use super::pixel::sealed::Sealed;
 use super::{DType, Float, Pixel, Scalar};
 
 /// The arithmetic of pixels: what the table in [`crate::ops::pixel`] is made of. Every backend must agree with it. Sealed.
+///
+/// Errors of the transcendental functions are in units in the last place (ulp), over the whole range of the type, and
+/// special values are those of Annex F of C99. Of an integer, the function in `f64` is converted back: rounded to nearest
+/// even and saturated, a NaN to 0.
 ///
 /// Generic code over [`Pixel`] has these methods without naming the trait. It is kept out of the prelude, as many of its
 /// methods are named like those of the standard library and mean something else: `5i32.max(3)` is `Ord::max`.
@@ -22,14 +27,26 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn abs(self) -> Self;
     /// Square root; integers round to nearest even, negative integers give 0.
     fn sqrt(self) -> Self;
-    /// Natural exponential (libm; not part of the promise of equal bits).
+    /// Natural exponential. Error: at most 1 ulp.
     fn exp(self) -> Self;
-    /// Natural logarithm (libm; not part of the promise of equal bits).
+    /// Natural logarithm. Error: at most 1 ulp.
     fn ln(self) -> Self;
-    /// `a` to the power `b` (libm; not part of the promise of equal bits).
+    /// `a` to the power `b`. Error: at most 0.63 ulp (`f32`), 1 ulp (`f64`).
     fn pow(self, b: Self) -> Self;
+    /// Sine of an angle in radians. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
+    fn sin(self) -> Self;
+    /// Cosine of an angle in radians. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
+    fn cos(self) -> Self;
+    /// Angle of the point with ordinate `a` and abscissa `b`, in `-pi..=pi`. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
+    fn atan2(self, b: Self) -> Self;
+    /// `sqrt(a * a + b * b)` without over- or underflow on the way. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
+    fn hypot(self, b: Self) -> Self;
     /// Largest integer not above `a`.
     fn floor(self) -> Self;
+    /// Smallest integer not below `a`.
+    fn ceil(self) -> Self;
+    /// Nearest integer, the even one of two as near.
+    fn round(self) -> Self;
     /// -1, 0 or 1 (NaN stays NaN, a signed zero stays).
     fn sign(self) -> Self;
     /// Whether the value is a NaN.
@@ -136,18 +153,42 @@ macro_rules! integer {
             }
             #[inline(always)]
             fn exp(self) -> Self {
-                Self::from_f64((self as f64).exp())
+                Self::from_f64(double::exp(self as f64))
             }
             #[inline(always)]
             fn ln(self) -> Self {
-                Self::from_f64((self as f64).ln())
+                Self::from_f64(double::log(self as f64))
             }
             #[inline(always)]
             fn pow(self, b: Self) -> Self {
-                Self::from_f64((self as f64).powf(b as f64))
+                Self::from_f64(double::pow(self as f64, b as f64))
+            }
+            #[inline(always)]
+            fn sin(self) -> Self {
+                if self.far() { Self::from_f64(double::sin_far(self as f64)) } else { self.sin_near() }
+            }
+            #[inline(always)]
+            fn cos(self) -> Self {
+                if self.far() { Self::from_f64(double::cos_far(self as f64)) } else { self.cos_near() }
+            }
+            #[inline(always)]
+            fn atan2(self, b: Self) -> Self {
+                Self::from_f64(double::atan2(self as f64, b as f64))
+            }
+            #[inline(always)]
+            fn hypot(self, b: Self) -> Self {
+                Self::from_f64(double::hypot(self as f64, b as f64))
             }
             #[inline(always)]
             fn floor(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn ceil(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
                 self
             }
             #[inline(always)]
@@ -168,7 +209,7 @@ integer!(u16, U16, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
 integer!(i32, I32, f32, f64, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
 
 macro_rules! float {
-    ($t:ident, $tag:ident, $bits:ty, $fraction:expr) => {
+    ($t:ident, $tag:ident, $functions:ident, $fraction:expr) => {
         impl Pixel for $t {
             const DTYPE: DType = DType::$tag;
             const ZERO: Self = 0.0;
@@ -244,19 +285,43 @@ macro_rules! float {
             }
             #[inline(always)]
             fn exp(self) -> Self {
-                <$t>::exp(self)
+                $functions::exp(self)
             }
             #[inline(always)]
             fn ln(self) -> Self {
-                <$t>::ln(self)
+                $functions::log(self)
             }
             #[inline(always)]
             fn pow(self, b: Self) -> Self {
-                self.powf(b)
+                $functions::pow(self, b)
+            }
+            #[inline(always)]
+            fn sin(self) -> Self {
+                if self.far() { $functions::sin_far(self) } else { self.sin_near() }
+            }
+            #[inline(always)]
+            fn cos(self) -> Self {
+                if self.far() { $functions::cos_far(self) } else { self.cos_near() }
+            }
+            #[inline(always)]
+            fn atan2(self, b: Self) -> Self {
+                $functions::atan2(self, b)
+            }
+            #[inline(always)]
+            fn hypot(self, b: Self) -> Self {
+                $functions::hypot(self, b)
             }
             #[inline(always)]
             fn floor(self) -> Self {
                 <$t>::floor(self)
+            }
+            #[inline(always)]
+            fn ceil(self) -> Self {
+                <$t>::ceil(self)
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                self.round_ties_even()
             }
             #[inline(always)]
             fn sign(self) -> Self {
@@ -291,8 +356,8 @@ macro_rules! float {
     };
 }
 
-float!(f32, F32, u32, |b| (b >> 8) as f32 * (1.0 / 16_777_216.0));
-float!(f64, F64, u64, |b| b as f64 * (1.0 / 4_294_967_296.0));
+float!(f32, F32, single, |b| (b >> 8) as f32 * (1.0 / 16_777_216.0));
+float!(f64, F64, double, |b| b as f64 * (1.0 / 4_294_967_296.0));
 
 #[cfg(test)]
 mod tests {

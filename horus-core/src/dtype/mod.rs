@@ -6,6 +6,7 @@
 
 mod arithmetic;
 mod element;
+mod math;
 mod pixel;
 
 use std::fmt;

@@ -5,12 +5,57 @@ use std::fmt;
 use super::{Arithmetic, DType, Scalar};
 
 pub(super) mod sealed {
-    pub trait Sealed {}
-    impl Sealed for u8 {}
-    impl Sealed for u16 {}
-    impl Sealed for i32 {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
+    use super::super::math::{NEAR, double, single};
+
+    /// The element types, and what the engine alone needs of their arithmetic: sines and cosines without a branch, which
+    /// vectors are made of.
+    pub trait Sealed: Sized {
+        /// Whether sine and cosine have to be reduced at length: those without a branch are wrong.
+        fn far(self) -> bool;
+        /// The sine, unless [`Sealed::far`].
+        fn sin_near(self) -> Self;
+        /// The cosine, unless [`Sealed::far`].
+        fn cos_near(self) -> Self;
+    }
+    macro_rules! integer {
+        ($($t:ident)*) => {$(
+            impl Sealed for $t {
+                #[inline(always)]
+                fn far(self) -> bool {
+                    f64::from(self).abs() >= NEAR
+                }
+                #[inline(always)]
+                fn sin_near(self) -> Self {
+                    double::sin_near(f64::from(self)).round_ties_even() as $t
+                }
+                #[inline(always)]
+                fn cos_near(self) -> Self {
+                    double::cos_near(f64::from(self)).round_ties_even() as $t
+                }
+            }
+        )*};
+    }
+    integer!(u8 u16 i32);
+    macro_rules! float {
+        ($t:ident, $functions:ident) => {
+            impl Sealed for $t {
+                #[inline(always)]
+                fn far(self) -> bool {
+                    self.abs() >= NEAR as $t
+                }
+                #[inline(always)]
+                fn sin_near(self) -> Self {
+                    $functions::sin_near(self)
+                }
+                #[inline(always)]
+                fn cos_near(self) -> Self {
+                    $functions::cos_near(self)
+                }
+            }
+        };
+    }
+    float!(f32, single);
+    float!(f64, double);
 }
 
 /// An element type of images: `u8`, `u16`, `i32`, `f32` or `f64`. Sealed.

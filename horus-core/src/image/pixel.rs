@@ -41,6 +41,14 @@ unary! {
     sign Sign;
     /// Largest integer not above `a`.
     floor Floor;
+    /// Smallest integer not below `a`.
+    ceil Ceil;
+    /// Nearest integer, the even one of two as near (as numpy rounds).
+    round Round;
+    /// Sine of an angle in radians.
+    sin Sin;
+    /// Cosine of an angle in radians.
+    cos Cos;
 }
 
 macro_rules! binary {
@@ -73,6 +81,10 @@ impl<T: Pixel> Image<T> {
         absdiff AbsDiff;
         /// `a` to the power `b`.
         pow Pow;
+        /// Angle of the point with ordinate `a` and abscissa `b`, in radians: `-pi..=pi`.
+        atan2 Atan2;
+        /// `sqrt(a * a + b * b)`, which neither over- nor underflows on the way: the length of a gradient.
+        hypot Hypot;
     }
 }
 

@@ -25,6 +25,10 @@ macro_rules! pixel_ops {
                 Recip "recip" |a| T::ONE.div(a), "hs_div((T)1, a)", "`1 / a`";
                 Sign "sign" |a| a.sign(), "hs_sign(a)", "-1, 0 or 1";
                 Floor "floor" |a| a.floor(), "hs_floor(a)", "largest integer not above `a`";
+                Ceil "ceil" |a| a.ceil(), "hs_ceil(a)", "smallest integer not below `a`";
+                Round "round" |a| a.round(), "hs_round(a)", "nearest integer, the even one of two as near";
+                Sin "sin" |a| a.sin(), "hs_sin(a)", "sine of an angle in radians";
+                Cos "cos" |a| a.cos(), "hs_cos(a)", "cosine of an angle in radians";
             }
             binary {
                 Add "add" |a, b| a.add(b), "hs_add(a, b)", "`a + b`";
@@ -35,6 +39,8 @@ macro_rules! pixel_ops {
                 Max "max" |a, b| a.max(b), "hs_max(a, b)", "the larger, ignoring NaN";
                 AbsDiff "absdiff" |a, b| a.absdiff(b), "hs_absdiff(a, b)", "`|a - b|`";
                 Pow "pow" |a, b| a.pow(b), "hs_pow(a, b)", "`a` to the power `b`";
+                Atan2 "atan2" |a, b| a.atan2(b), "hs_atan2(a, b)", "angle of the point with ordinate `a` and abscissa `b`, in radians";
+                Hypot "hypot" |a, b| a.hypot(b), "hs_hypot(a, b)", "`sqrt(a * a + b * b)`";
                 Threshold "threshold" |a, b| (if a > b { T::ONE } else { T::ZERO }), "(a > b ? (T)1 : (T)0)", "1 where `a > b`, else 0";
             }
             compare {

@@ -220,32 +220,13 @@ pub(crate) fn carry_out(
 
 /// Compares the program's roots at `places` with the reference, bit by bit.
 pub(crate) fn conforms(program: &Program, places: &[Place], what: &str) {
-    conforms_within(program, places, what, 0.0);
-}
-
-/// Compares the program's roots at `places` with the reference; floats may differ by `tolerance` relatively, integers
-/// by 1 unless it is 0.
-pub(crate) fn conforms_within(program: &Program, places: &[Place], what: &str, tolerance: f64) {
     let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
     for place in places {
         let got = run(program, *place);
         for (i, (g, w)) in got.iter().zip(&want).enumerate() {
-            let same = g == w || (tolerance > 0.0 && near(g, w, tolerance));
-            assert!(same, "{what}: root {i} differs from the reference at {place:?}\n{}", difference(g, w));
+            assert!(g == w, "{what}: root {i} differs from the reference at {place:?}\n{}", difference(g, w));
         }
     }
-}
-
-fn near(got: &Image, want: &Image, tolerance: f64) -> bool {
-    let close = |g: f64, w: f64, float: bool| {
-        let slack = if float { tolerance * w.abs() } else { 1.0 };
-        g == w || (g.is_nan() && w.is_nan()) || (g - w).abs() <= slack
-    };
-    (got.shape, got.dtype()) == (want.shape, want.dtype())
-        && dispatch!(got.dtype(), T => {
-            let (g, w): (&[T], &[T]) = (got.as_slice(), want.as_slice());
-            g.iter().zip(w).all(|(g, w)| close(g.scalar().to_f64(), w.scalar().to_f64(), T::DTYPE.is_float()))
-        })
 }
 
 fn difference(got: &Image, want: &Image) -> String {

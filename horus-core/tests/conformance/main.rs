@@ -19,9 +19,6 @@ use horus_core::simulate::Simulated;
 /// Random programs tried.
 pub(crate) const RANDOM_PROGRAMS: u32 = 150;
 
-/// How much a transcendental may differ from the reference, relatively: it is the same library's.
-pub(crate) const TRANSCENDENTAL: f64 = 0.0;
-
 /// Calls `f` with the device of a place.
 pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
     let cpu = CpuDevice::new(Some(1)).unwrap();

@@ -8,8 +8,7 @@ use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::reduce::RowReduce;
 use horus_core::shape::{Border, Shape};
 
-use crate::harness::{Place, Program, conforms, conforms_within, image};
-use crate::random::exact;
+use crate::harness::{Place, Program, conforms, image};
 
 const SHAPES: [Shape; 6] = [
     Shape::new(1, 1, 1),
@@ -56,8 +55,7 @@ fn pixel_operations() {
                         p.pixel(row.op, &[mask, b, c])
                     }
                 };
-                let tolerance = if exact(row.op) { 0.0 } else { crate::TRANSCENDENTAL };
-                conforms_within(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape}", row.name), tolerance);
+                conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape}", row.name));
             }
         }
     }
@@ -74,9 +72,7 @@ fn pixel_operations_with_constants() {
                 PixelKind::Ternary => p.pixel_const(row.op, a, &[3.0, 20.0]),
                 _ => continue,
             };
-            let tolerance = if exact(row.op) { 0.0 } else { crate::TRANSCENDENTAL };
-            let what = format!("{} {dtype} with constants", row.name);
-            conforms_within(&p.wanted(&[out]), &Place::some(), &what, tolerance);
+            conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} with constants", row.name));
         }
     }
 }

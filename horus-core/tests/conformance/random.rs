@@ -31,18 +31,13 @@ fn taps(n: usize, seed: u8) -> Vec<f64> {
     (0..n).map(|i| (((i * 31 + usize::from(seed) * 7) % 23) as f64 - 9.0) / 32.0).collect()
 }
 
-/// Transcendentals are outside the promise of equal bits.
-pub(crate) fn exact(op: PixelOp) -> bool {
-    !matches!(op, PixelOp::Exp | PixelOp::Log | PixelOp::Pow)
-}
-
 fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId {
     let read = |i: usize| values[usize::from(c.reads[i]) % values.len()];
     let (a, param) = (read(0), c.param);
     let n = 1 + usize::from(param % 7);
     match c.kind % 16 {
         0..=5 => {
-            let rows: Vec<_> = TABLE.iter().filter(|r| exact(r.op) && r.kind != PixelKind::Compare).collect();
+            let rows: Vec<_> = TABLE.iter().filter(|r| r.kind != PixelKind::Compare).collect();
             let row = rows[usize::from(param) % rows.len()];
             match row.kind {
                 PixelKind::Unary => p.pixel(row.op, &[a]),

@@ -6,6 +6,7 @@
 mod detectors;
 mod filters;
 mod geometry;
+mod mathematics;
 mod program;
 mod reductions;
 

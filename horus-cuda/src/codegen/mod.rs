@@ -31,11 +31,15 @@ use crate::tuning::Tuning;
 pub const ENTRY: &str = "hs_kernel";
 
 const PRELUDE: &str = include_str!("../../../kernels/prelude.cuh");
+const MATH: &str = include_str!("../../../kernels/math.cuh");
 const TILE: &str = include_str!("../../../kernels/tile.cuh");
 const DENSE: &str = include_str!("../../../kernels/dense.cuh");
 const SEPARABLE: &str = include_str!("../../../kernels/separable.cuh");
 const GATHER: &str = include_str!("../../../kernels/gather.cuh");
 const REDUCE: &str = include_str!("../../../kernels/reduce.cuh");
+
+/// Calls of what `MATH` defines.
+const TRANSCENDENTAL: [&str; 7] = ["hs_exp(", "hs_log(", "hs_pow(", "hs_sin(", "hs_cos(", "hs_atan2(", "hs_hypot("];
 
 /// What a launch works on.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +162,13 @@ fn border_name(border: Border) -> &'static str {
 fn assemble(headers: &[&str], params: &str, code: &str) -> String {
     let mut s = String::from("#ifndef HS_EMULATE\n#define HS_INFINITY __int_as_float(0x7f800000)\n");
     s.push_str("extern __shared__ __align__(128) unsigned char hs_smem[];\n#endif\n");
-    headers.iter().for_each(|h| s.push_str(h));
+    // After the prelude, the functions that few programs call.
+    let called =
+        headers.iter().skip(1).chain([&params, &code]).any(|part| TRANSCENDENTAL.iter().any(|f| part.contains(f)));
+    for (i, header) in headers.iter().enumerate() {
+        s.push_str(header);
+        s.push_str(if i == 0 && called { MATH } else { "" });
+    }
     s.push_str(params);
     s.push_str(code);
     s

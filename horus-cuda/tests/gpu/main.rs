@@ -26,10 +26,6 @@ use horus_cuda::CudaDevice;
 /// Random programs tried: each is some kernels to compile.
 pub(crate) const RANDOM_PROGRAMS: u32 = 60;
 
-/// How much a transcendental may differ from the reference, relatively: some units in the last place of `f32`. They are
-/// outside the promise of equal bits.
-pub(crate) const TRANSCENDENTAL: f64 = 1e-6;
-
 /// Calls `f` with the GPU, which all tests share.
 pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
     static GPU: LazyLock<CudaDevice> =
