@@ -1,0 +1,33 @@
+//! What moves in front of a running mean: `cargo run --release --example background_subtraction`.
+
+use horus::prelude::*;
+
+fn main() -> Result<()> {
+    let session = Session::new()?;
+    let scene = session.open("assets/vessels.png")?.luminance().crop(100, 0, 192, 256);
+    let worm = Image::worms(&session, 32, 48);
+    let mut background = scene.clone();
+    for time in 0..60 {
+        // A film: the picture, and something that crosses it.
+        let frame = scene.paste(&worm, 20 + 2 * time, 4 * time - 48);
+        let moving = foreground(&mut background, &frame, 0.1, 0.05);
+        if time == 40 {
+            println!("{} pixels move", moving.count().get()?);
+            moving.select([0.0, 1.0, 0.0], frame).save("background_subtraction.png")?;
+        }
+        session.evaluate()?;
+    }
+    Ok(())
+}
+
+/// Where a frame differs by more than `threshold` from the background, which then takes it in at `rate`.
+pub(crate) fn foreground(
+    background: &mut Image<f32>,
+    frame: &Image<f32>,
+    threshold: f32,
+    rate: f32,
+) -> Image<bool> {
+    let moving = frame.absdiff(&*background).gt(threshold).opening(&Footprint::cross(1));
+    *background = &*background * (1.0 - rate) + frame * rate;
+    moving
+}
