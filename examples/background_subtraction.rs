@@ -8,8 +8,8 @@ fn main() -> Result<()> {
     let worm = Image::worms(&session, 32, 48);
     let mut background = scene.clone();
     for time in 0..60 {
-        // A film: the picture, and something that crosses it.
-        let frame = scene.paste(&worm, 20 + 2 * time, 4 * time - 48);
+        // A film: the picture, and a worm that crosses it.
+        let frame = scene.max(scene.zeros_like().paste(&worm, 20 + 2 * time, 4 * time - 48));
         let moving = foreground(&mut background, &frame, 0.1, 0.05);
         if time == 40 {
             println!("{} pixels move", moving.count().get()?);
@@ -21,12 +21,7 @@ fn main() -> Result<()> {
 }
 
 /// Where a frame differs by more than `threshold` from the background, which then takes it in at `rate`.
-pub(crate) fn foreground(
-    background: &mut Image<f32>,
-    frame: &Image<f32>,
-    threshold: f32,
-    rate: f32,
-) -> Image<bool> {
+pub(crate) fn foreground(background: &mut Image<f32>, frame: &Image<f32>, threshold: f32, rate: f32) -> Image<bool> {
     let moving = frame.absdiff(&*background).gt(threshold).opening(&Footprint::cross(1));
     *background = &*background * (1.0 - rate) + frame * rate;
     moving

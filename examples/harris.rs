@@ -8,7 +8,7 @@ fn main() -> Result<()> {
     let found = corners(&harris(&picture.luminance(), 3.0, 0.05), 15);
     println!("{} corners", found.count().get()?);
     let marks = found.dilate(&Footprint::disc(3));
-    marks.select([0.0, 1.0, 1.0], picture.to_unit()).crop(0, 256, 240, 256).save("harris.png")?;
+    marks.select([0.0, 1.0, 1.0], picture.to_unit()).crop(40, 272, 192, 240).save("harris.png")?;
     Ok(())
 }
 

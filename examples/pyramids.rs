@@ -4,9 +4,9 @@ use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    let left = session.open("assets/vessels.png")?.to_unit().crop(60, 200, 192, 256);
-    let right = Image::stack(&session, [1.0, 0.6, 0.2].map(|part| Image::worms(&session, 192, 256) * part));
-    let mask = Image::from_fn(&session, 192, 256, |_, x| if x < 128 { 1.0 } else { 0.0 });
+    let left = session.open("assets/vessels.png")?.to_unit().crop(60, 200, 160, 216);
+    let right = Image::stack(&session, [1.0, 0.6, 0.2].map(|part| Image::worms(&session, 160, 216) * part));
+    let mask = Image::from_fn(&session, 160, 216, |_, x| if x < 108 { 1.0 } else { 0.0 });
     blend(&left, &right, &mask, 5).save("pyramids.png")?;
     Ok(())
 }

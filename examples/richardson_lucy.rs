@@ -4,7 +4,7 @@ use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    let image = session.open("assets/vessels.png")?.luminance();
+    let image = session.open("assets/vessels.png")?.to_unit().channel(1);
     let psf = filters::gauss_2d(30.0, 5.0, 1.0, 0, 0);
     let blurred = image.correlate(&psf, Border::Reflect101);
     let sharp = richardson_lucy(&blurred, &psf, 40);

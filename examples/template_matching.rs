@@ -6,8 +6,8 @@ fn main() -> Result<()> {
     let session = Session::new()?;
     let image = session.open("assets/vessels.png")?.luminance();
     let template = image.crop(120, 370, 41, 51);
-    // Darker, of less contrast and blurred, it is found again.
-    let image = (image * 0.5).gauss(1.0);
+    // Brighter, of less contrast and blurred, it is found again.
+    let image = (image * 0.7 + 0.2).gauss(1.0);
     let score = match_template(&image, &template)?;
     println!("best score: {}", score.max_value().get()?);
 

@@ -4,7 +4,7 @@ use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    let image = session.open("assets/vessels.png")?.to_unit().crop(40, 200, 192, 256);
+    let image = session.open("assets/vessels.png")?.to_unit().crop(60, 220, 168, 224);
     unsharp_mask(&image, 3.0, 1.5).save("unsharp_mask.png")?;
     Ok(())
 }
