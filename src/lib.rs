@@ -26,6 +26,7 @@
 
 mod ranks;
 mod session;
+pub mod settings;
 mod weights;
 
 pub use horus_core as core;
@@ -40,7 +41,7 @@ pub mod prelude {
     pub use horus_core::filters::{self, Footprint};
     pub use horus_core::forecast::Forecast;
     pub use horus_core::image::{Image, Value};
-    pub use horus_core::io::{AnyImage, Depth, SaveOptions, Scale, Scaling};
+    pub use horus_core::io::{AnyImage, Depth, OpenOptions, SaveOptions, Scale, Scaling};
     pub use horus_core::movement::Link;
     pub use horus_core::ops::geometric::{Flip, Interpolation};
     pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};

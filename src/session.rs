@@ -12,7 +12,7 @@ use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
 
-use crate::{ranks, weights};
+use crate::{ranks, settings, weights};
 
 /// An open session: images live in it, and programs run on its device. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ impl Session {
     /// `HORUS_MODE` (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank;
     /// `node:2(1,3),1` for each node and, in parentheses, for the ranks within it, which are equal without; or `measure`,
     /// each rank's speed in a fixed filter, so that a node gets the sum of its ranks'). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
-    /// M or G) bound what images may take on a GPU and what their copies may take on the host. `HORUS_FABRIC` says how
+    /// M or G) bound what images may take on a GPU, and on the host: all images of the CPU device, or copies of a GPU's. `HORUS_FABRIC` says how
     /// the GPUs of several ranks exchange memory: `auto` (NCCL where every rank has a GPU of its own and a trial exchange
     /// works, else through the host), `nccl` (an error where it does not work), `host`, or `overlap` (`nccl`, and on any
     /// device rows that need no others are computed while borders travel, however short that takes). All ranks must open
@@ -72,6 +72,11 @@ impl FromStr for Choice {
             }),
         }
     }
+}
+
+/// Whether there may be a device of this name.
+pub(crate) fn check_device(name: &str) -> std::result::Result<(), String> {
+    name.parse::<Choice>().map(drop).map_err(|e| e.to_string())
 }
 
 /// Which of how many ranks on this node.
@@ -209,12 +214,17 @@ impl Builder {
     /// Opens the session.
     ///
     /// # Errors
-    /// [`Error::Config`] if a setting cannot be honoured.
+    /// [`Error::Config`] if a setting cannot be honoured, or a variable of the environment ([`settings::VARIABLES`]) has a
+    /// value that no device takes, needed or not.
     pub fn build(self) -> Result<Session> {
-        let name = self.device.or_else(|| variable("HORUS_DEVICE")).unwrap_or_default();
+        settings::check()?;
+        let name = match self.device {
+            Some(name) => name,
+            None => settings::get("HORUS_DEVICE")?.unwrap_or_default(),
+        };
         let threads = match self.threads {
             Some(n) => Some(n),
-            None => parsed("HORUS_THREADS", |s| s.parse::<usize>().map_err(|_| "expected a number of threads".into()))?,
+            None => parsed("HORUS_THREADS", |s| s.parse::<usize>().map_err(|_| "expected a number".into()))?,
         };
         let mode = match self.mode {
             Some(m) => m,
@@ -229,7 +239,7 @@ impl Builder {
         let local = (rank_on_node, comm.local_size());
         let open = || open(choice, threads, local);
         let device = open()?;
-        let weights = match (self.weights, variable("HORUS_WEIGHTS")) {
+        let weights = match (self.weights, settings::get("HORUS_WEIGHTS")?) {
             (None, Some(text)) => Some(weights::weights(&text, &*comm, &open)?),
             (given, _) => given,
         };
@@ -238,18 +248,14 @@ impl Builder {
             builder = builder.weights(weights);
         }
         builder = builder.host_memory(host_memory.unwrap_or(usize::MAX));
-        builder = builder.overlap(variable("HORUS_FABRIC").is_some_and(|v| v == "overlap"));
+        builder = builder.overlap(settings::get("HORUS_FABRIC")?.is_some_and(|v| v == "overlap"));
         let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
         Ok(Session(builder.build()?))
     }
 }
 
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|v| !v.is_empty())
-}
-
 fn parsed<T>(name: &str, parse: impl Fn(&str) -> std::result::Result<T, String>) -> Result<Option<T>> {
-    variable(name).map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: {e}")))).transpose()
+    settings::get(name)?.map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: {e}")))).transpose()
 }
 
 #[cfg(test)]

@@ -32,6 +32,15 @@ pub(crate) fn weights(
     Ok(given)
 }
 
+/// Whether `text` asks for weights, whatever ranks there are.
+pub(crate) fn check(text: &str) -> Result<(), String> {
+    match text.strip_prefix("node:") {
+        _ if text == "measure" => Ok(()),
+        Some(rest) => nodes(rest).map(drop),
+        None => list(text).map(drop),
+    }
+}
+
 /// What is given for a node.
 #[derive(Debug, PartialEq)]
 struct Node {

@@ -2,6 +2,7 @@
 
 use horus::core::ops::pixel::TABLE;
 use horus::prelude::*;
+use horus::settings::{VARIABLES, Values};
 
 const README: &str = include_str!("../README.md");
 const PROGRAM: &str = include_str!("../examples/lines.rs");
@@ -58,15 +59,35 @@ fn sources() -> Vec<String> {
 
 #[test]
 fn it_names_every_environment_variable() {
-    let mut found = 0;
+    let mut found = Vec::new();
     for text in sources() {
         for (i, _) in text.match_indices("\"HORUS_") {
             let name = text[i + 1..].split(|c: char| !(c.is_ascii_uppercase() || c == '_')).next().unwrap_or_default();
-            assert!(README.contains(name), "README.md does not name {name}");
-            found += 1;
+            assert!(VARIABLES.iter().any(|v| v.name == name), "{name} is not in the table of settings");
+            found.push(name.to_owned());
         }
     }
-    assert!(found > 5);
+    for variable in VARIABLES {
+        let reads = found.iter().filter(|n| *n == variable.name).count();
+        assert!(reads > 1, "nobody reads {}", variable.name);
+    }
+}
+
+#[test]
+fn its_table_of_settings_is_that_of_the_sources() {
+    let table = README.split_once("## Settings").unwrap().1.split_once("\n## ").unwrap().0;
+    let rows: Vec<&str> = table.lines().filter(|l| l.starts_with("| `HORUS_")).collect();
+    let named = rows.iter().flat_map(|r| r.split('`').filter(|w| w.starts_with("HORUS_")));
+    let named: Vec<&str> = named.collect();
+    assert_eq!(named, VARIABLES.iter().map(|v| v.name).collect::<Vec<_>>(), "in this order");
+    for variable in VARIABLES {
+        let row = rows.iter().find(|r| r.contains(&format!("`{}`", variable.name))).unwrap();
+        if let Values::Words(words) = variable.values {
+            for word in words {
+                assert!(row.contains(&format!("`{word}`")), "README.md does not tell {}={word}", variable.name);
+            }
+        }
+    }
 }
 
 #[test]

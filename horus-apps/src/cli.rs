@@ -15,11 +15,20 @@ const FINEST_STEP: f64 = 0.01;
 #[derive(Parser, Clone, Debug)]
 #[command(version, about, allow_negative_numbers = true)]
 pub struct Args {
-    /// Picture to read: PNG, JPEG, TIFF, PNM or BMP; colour is reduced to luminance; float pictures should be in 0..=1
+    /// Picture to read: PNG, JPEG, TIFF, PNM, BMP or npy; colour is reduced to luminance; float pictures should be in 0..=1
     pub input: PathBuf,
 
-    /// File to write: png, jpg, tif, pgm or bmp, scaled to the range of the response; npy for the exact values
+    /// File to write: png, jpg, tif, pgm or bmp, scaled to the range of the response; npy for the exact values. It may be
+    /// the input: it is replaced when all is computed
     pub output: PathBuf,
+
+    /// Page of a TIFF file to read, the first being 0
+    #[arg(long, value_name = "N")]
+    pub page: Option<usize>,
+
+    /// Refuse pictures of more pixels
+    #[arg(long, value_name = "N", default_value_t = OpenOptions::default().max_pixels)]
+    pub max_pixels: u64,
 
     /// Angle between orientations
     #[arg(long, value_name = "DEG", default_value = "15", value_parser = parse_step)]
@@ -87,6 +96,11 @@ impl Args {
     /// How long messages take in a dry run.
     pub fn link(&self) -> Link {
         Link { latency: self.latency * 1e-6, bandwidth: self.bandwidth * 1e9 }
+    }
+
+    /// How the picture is read.
+    pub fn open_options(&self) -> OpenOptions {
+        OpenOptions { page: self.page, max_pixels: self.max_pixels }
     }
 
     /// How the response is saved.
@@ -178,6 +192,9 @@ mod tests {
         let args = parse(&["--sigma-u", "2.5, 4", "--sigma-v=1", "--mode", "lazy", "--depth", "16", "-vv"]).unwrap();
         assert_eq!((args.sigma_u.as_slice(), args.sigma_v.as_slice()), ([2.5, 4.0].as_slice(), [1.0].as_slice()));
         assert_eq!((args.mode, args.depth), (Some(Mode::Lazy), Depth::Sixteen));
+        assert_eq!(parse(&[]).unwrap().open_options(), OpenOptions::default());
+        let options = parse(&["--page", "2", "--max-pixels", "99"]).unwrap().open_options();
+        assert_eq!(options, OpenOptions { page: Some(2), max_pixels: 99 });
         assert_eq!(args.log_level(), log::LevelFilter::Debug);
     }
 
@@ -197,5 +214,6 @@ mod tests {
         assert!(parse(&["--bandwidth", "0"]).unwrap_err().contains("positive"));
         assert!(parse(&["--latency", "-1"]).unwrap_err().contains("not negative"));
         assert!(parse(&["--quiet", "-v"]).is_err());
+        assert!(parse(&["--page", "-1"]).is_err());
     }
 }

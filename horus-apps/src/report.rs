@@ -1,12 +1,43 @@
-//! The summary printed after a run.
+//! What a run prints: the plan, and the summary after it.
 
 use std::fmt;
+use std::io::{self, ErrorKind, Write, stdout};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use horus::core::device::Compilation;
 use horus::prelude::*;
 
 use crate::detectors::Params;
+
+/// Prints, and remembers what could not be printed.
+#[derive(Default)]
+pub(crate) struct Printer {
+    failure: Mutex<Option<io::Error>>,
+}
+
+impl Printer {
+    /// Prints a text to stdout.
+    pub(crate) fn print(&self, text: &impl fmt::Display) {
+        self.print_to(&mut stdout(), text);
+    }
+
+    fn print_to(&self, to: &mut impl Write, text: &impl fmt::Display) {
+        match writeln!(to, "{text}").and_then(|()| to.flush()) {
+            // A closed pipe behind stdout is no failure of the run: who reads has read enough.
+            Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+                self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether all was printed; else, in words, why not.
+    pub(crate) fn result(&self) -> Result<(), String> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.as_ref().map_or(Ok(()), |e| Err(format!("cannot print to stdout: {e}")))
+    }
+}
 
 /// What happened, in a few lines.
 pub(crate) struct Summary<'a> {
@@ -106,6 +137,28 @@ fn list(values: &[f64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A device that fails in one way.
+    struct Failing(ErrorKind);
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_not_printed_is_told_unless_nobody_reads() {
+        let printer = Printer::default();
+        printer.print_to(&mut Failing(ErrorKind::BrokenPipe), &"a plan");
+        assert_eq!(printer.result(), Ok(()));
+        printer.print_to(&mut Failing(ErrorKind::StorageFull), &"a plan");
+        assert_eq!(printer.result(), Err("cannot print to stdout: no storage space".into()));
+    }
 
     fn stats() -> Stats {
         let mut stats = Stats::default();

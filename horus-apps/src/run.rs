@@ -1,6 +1,6 @@
 //! What surrounds a detector: the session, the picture, progress, saving, the summary.
 
-use std::io::{Write, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,13 +8,13 @@ use std::time::Instant;
 use clap::{CommandFactory, FromArgMatches};
 use horus::core::agree::agree_on;
 use horus::core::comm::Communicator;
-use horus::core::io::{Target, on_root};
+use horus::core::io::{Target, on_first, on_root, same_file};
 use horus::prelude::*;
 
 use crate::cli::Args;
 use crate::detectors::Detector;
 use crate::progress::Bar;
-use crate::report::{Breakdown, Summary};
+use crate::report::{Breakdown, Printer, Summary};
 
 /// The program `name` around `detector`: parses the command line, runs, and prints a summary, or on failure one line
 /// starting with `error:`. Exits with 0, 1 after a failure, or 2 after wrong usage. On several ranks, rank 0 alone reads,
@@ -57,11 +57,12 @@ pub fn run(name: &'static str, about: &'static str, detector: Detector) -> ExitC
 fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn Communicator>) -> Result<()> {
     let started = Instant::now();
     let first = comm.rank() == 0;
-    if args.trace.as_ref() == Some(&args.output) {
-        return Err(Error::Config("the trace and the result cannot be one file".into()));
+    if let Some(trace) = &args.trace {
+        on_first(&**comm, "comparing the files of a run", || distinct(args, trace))?.map_err(Error::Config)?;
     }
     let bar = Arc::new(Bar::new(first && !args.quiet));
-    let session = session(args, comm, &bar)?;
+    let printer = Arc::new(Printer::default());
+    let session = session(args, comm, &bar, &printer)?;
     let start = started.elapsed();
     let mut trace = None;
     if let Some(path) = &args.trace {
@@ -71,7 +72,7 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
         });
         made?.map_err(|e| Error::write(path, e))?;
     }
-    let image = AnyImage::open(&session, &args.input)?.to_luminance_unit();
+    let image = AnyImage::open_with(&session, &args.input, &args.open_options())?.luminance();
     let read = started.elapsed() - start;
     let params = args.params();
     let lines = detector(&image, &params);
@@ -79,9 +80,9 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
     if let Some(ranks) = args.dry_run_ranks {
         let forecast = lines.forecast(ranks.get(), args.link())?;
         if first {
-            print(&forecast);
+            printer.print(&forecast);
         }
-        return Ok(());
+        return printed(&session, &printer);
     }
     let saved = lines.save_with(&args.output, &args.save_options());
     bar.finish();
@@ -99,31 +100,46 @@ fn execute(name: &'static str, detector: Detector, args: &Args, comm: &Arc<dyn C
         let text = session.trace_json()?.unwrap_or_default();
         let written = on_root(&session, "writing the trace", || {
             let file = trace.ok_or("there is no file for it")?;
-            file.fill(|to| to.write_all(text.as_bytes()).map_err(|e| e.to_string())).map(|()| Vec::new())
+            file.fill(|to| to.write_all(text.as_bytes()).map_err(|e| e.to_string()))?;
+            Ok(Vec::new())
         });
         written?.map_err(|e| Error::write(path, e))?;
     }
-    if !first || args.quiet {
-        return Ok(());
+    if !args.quiet && first {
+        printer.print(&Summary {
+            name,
+            shape: image.shape(),
+            params: &params,
+            device: session.device_name(),
+            ranks: session.ranks(),
+            time,
+            stats: session.stats(),
+            output: args.output.display().to_string(),
+            scale,
+            breakdown,
+        });
     }
-    let summary = Summary {
-        name,
-        shape: image.shape(),
-        params: &params,
-        device: session.device_name(),
-        ranks: session.ranks(),
-        time,
-        stats: session.stats(),
-        output: args.output.display().to_string(),
-        scale,
-        breakdown,
-    };
-    print(&summary);
-    Ok(())
+    printed(&session, &printer)
 }
 
-fn session(args: &Args, comm: &Arc<dyn Communicator>, bar: &Arc<Bar>) -> Result<Session> {
-    let bar = Arc::clone(bar);
+/// Checks that what a run writes overwrites neither its input nor its result. That the result may replace the input is
+/// because it is written when all is computed.
+fn distinct(args: &Args, trace: &Path) -> Result<Vec<u8>, String> {
+    for (what, path) in [("result", &args.output), ("input", &args.input)] {
+        if same_file(trace, path) {
+            return Err(format!("the trace and the {what} cannot be one file ({})", path.display()));
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Ends a run on all ranks alike if what rank 0 printed was lost.
+fn printed(session: &Session, printer: &Printer) -> Result<()> {
+    on_root(session, "printing", || printer.result().map(|()| Vec::new()))?.map(drop).map_err(Error::Config)
+}
+
+fn session(args: &Args, comm: &Arc<dyn Communicator>, bar: &Arc<Bar>, printer: &Arc<Printer>) -> Result<Session> {
+    let (bar, printer) = (Arc::clone(bar), Arc::clone(printer));
     let first = comm.rank() == 0;
     let mut builder = Session::builder()
         .communicator(Arc::clone(comm))
@@ -140,14 +156,9 @@ fn session(args: &Args, comm: &Arc<dyn Communicator>, bar: &Arc<Bar>) -> Result<
         builder = builder.device(device);
     }
     if args.explain && first {
-        builder = builder.explain(|text| print(&text)).explain_passes(args.verbose > 1);
+        builder = builder.explain(move |text| printer.print(&text)).explain_passes(args.verbose > 1);
     }
     builder.build()
-}
-
-fn print(text: &impl std::fmt::Display) {
-    // A closed pipe behind stdout is no failure of the run.
-    let _ = writeln!(stdout(), "{text}");
 }
 
 /// A message without its line breaks: a driver's or a compiler's may have many.

@@ -104,7 +104,6 @@ fn bad_input_fails_with_one_line_and_leaves_nothing_behind() {
     fails(&[&good, &at("out.xyz")], dir.path(), "xyz");
     fails(&[&good, &at("no/such/folder/out.png")], dir.path(), "cannot write");
     fails(&[&good, &out, "--device", "tpu"], dir.path(), "tpu");
-    fails(&[&good, &out, "--trace", &out], dir.path(), "cannot be one file");
     fails(&[&good, &out, "--sigma-u", "100000"], dir.path(), "gauss_xy: a radius of 300000 pixels");
 }
 
@@ -143,5 +142,144 @@ fn a_dry_run_tells_what_ranks_would_exchange_and_writes_nothing() {
         assert!(said.starts_with(&format!("on {ranks} ranks, at 5 us per message and 20 GB/s")), "{said}");
         assert!(said.contains("scatter") && said.contains("gather") && said.contains("in total"), "{said}");
     }
+    assert!(entries(dir.path()).is_empty());
+}
+
+/// A run that is short, with more options.
+fn brief(input: &Path, output: &Path, options: &[&str]) -> Output {
+    let mut args = vec![input.to_str().unwrap(), output.to_str().unwrap()];
+    args.extend(["--theta-step", "90", "--sigma-u", "2", "--sigma-v", "1"]);
+    args.extend(options);
+    run("convrot", &args)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_trace_overwrites_neither_result_nor_input_by_whatever_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::copy(picture(), at("in.png")).unwrap();
+    fs::create_dir(at("sub")).unwrap();
+    fs::write(at("o.png"), "old").unwrap();
+    fs::hard_link(at("in.png"), at("hard.png")).unwrap();
+    std::os::unix::fs::symlink("in.png", at("soft.png")).unwrap();
+    std::os::unix::fs::symlink("new.png", at("coming.png")).unwrap();
+    let before = fs::read(at("in.png")).unwrap();
+    for (output, trace, what) in [
+        ("o.png", "./o.png", "result"),
+        ("new.png", "sub/../new.png", "result"),
+        ("new.png", "coming.png", "result"),
+        ("coming.png", "new.png", "result"),
+        ("o.png", "in.png", "input"),
+        ("o.png", "sub/../in.png", "input"),
+        ("o.png", "soft.png", "input"),
+        ("o.png", "hard.png", "input"),
+        ("in.png", "soft.png", "result"),
+    ] {
+        let args = [at("in.png"), at(output), at(trace)];
+        let [input, output, trace] = args.each_ref().map(|p| p.to_str().unwrap());
+        fails(&[input, output, "--trace", trace], dir.path(), &format!("the trace and the {what} cannot be one file"));
+    }
+    assert_eq!((fs::read(at("in.png")).unwrap(), fs::read(at("o.png")).unwrap()), (before, b"old".to_vec()));
+}
+
+#[test]
+fn the_result_may_replace_the_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let (lines, both) = (dir.path().join("lines.png"), dir.path().join("both.png"));
+    fs::copy(picture(), &both).unwrap();
+    assert!(brief(&both, &lines, &[]).status.success());
+    assert!(brief(&both, &both, &[]).status.success());
+    assert_eq!(fs::read(&both).unwrap(), fs::read(&lines).unwrap());
+    assert_eq!(entries(dir.path()), ["both.png", "lines.png"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn results_and_traces_go_into_pipes_and_devices() {
+    use std::os::unix::fs::FileTypeExt;
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for pipe in ["result.png", "trace"] {
+        assert!(Command::new("mkfifo").arg(at(pipe)).status().unwrap().success());
+    }
+    let readers = ["result.png", "trace"].map(at).map(|pipe| std::thread::spawn(move || fs::read(pipe).unwrap()));
+    let out = brief(Path::new(&picture()), &at("result.png"), &["--trace", at("trace").to_str().unwrap()]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let [result, trace] = readers.map(|reader| reader.join().unwrap());
+    assert!(result.starts_with(b"\x89PNG") && trace.starts_with(b"{"));
+    for pipe in ["result.png", "trace"] {
+        assert!(fs::symlink_metadata(at(pipe)).unwrap().file_type().is_fifo(), "{pipe} was replaced");
+    }
+    // Among what is printed, in its turn.
+    let out = brief(Path::new(&picture()), &at("o.png"), &["--quiet", "--trace", "/dev/stdout"]);
+    assert!(out.status.success() && out.stdout.starts_with(b"{"), "{}", text(&out.stderr));
+    let file = fs::File::create(at("log")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_convrot"));
+    command.args([picture().as_str(), at("o.png").to_str().unwrap(), "--sigma-u", "2", "--trace", "/dev/stdout"]);
+    assert!(command.stdout(file).status().unwrap().success());
+    let log = fs::read_to_string(at("log")).unwrap();
+    assert!(log.starts_with('{') && log.contains("}convrot: ") && log.trim_end().ends_with("0..255"), "{log}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_plan_that_cannot_be_printed_is_a_failure_and_a_closed_pipe_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let out_file = dir.path().join("o.png");
+    let command = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_convrot"));
+        command.args([picture().as_str(), out_file.to_str().unwrap(), "--theta-step", "90", "--sigma-u", "2"]);
+        command.args(options);
+        command
+    };
+    for options in [&["--explain", "--quiet"][..], &["--explain"], &["--dry-run-ranks", "4"], &[]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let out = command(options).stdout(full).output().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{options:?}");
+        assert_eq!(text(&out.stderr), "error: cannot print to stdout: No space left on device (os error 28)\n");
+    }
+    // The end that is read is closed.
+    let (read, write) = std::io::pipe().unwrap();
+    drop(read);
+    let out = command(&["--explain"]).stdout(write).output().unwrap();
+    assert!(out.status.success() && out.stderr.is_empty(), "{}", text(&out.stderr));
+}
+
+#[test]
+fn pages_and_sizes_can_be_chosen() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("o.png").to_str().unwrap().to_owned();
+    fails(&[&picture(), &out, "--page", "1"], dir.path(), "there is no page 1: it has 1, counted from 0");
+    fails(&[&picture(), &out, "--max-pixels", "7679"], dir.path(), "96x80 pixels are more than the 7679");
+    assert!(brief(Path::new(&picture()), Path::new(&out), &["--page", "0", "--max-pixels", "7680"]).status.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_has_no_end_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    fails(&["/dev/zero", &at("o.png")], dir.path(), "cannot read /dev/zero: it is a character device, not a file");
+    fails(&[&at("pipe"), &at("o.png")], dir.path(), "it is a pipe, not a file");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_that_is_killed_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("o.png");
+    // A naive run of all orientations takes seconds; kill it while it computes.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_convuv"))
+        .args([concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png"), out.to_str().unwrap()])
+        .args(["--theta-step", "0.1", "--threads", "1"])
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(child.try_wait().unwrap().is_none(), "it is computing");
+    assert!(entries(dir.path()).is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
     assert!(entries(dir.path()).is_empty());
 }

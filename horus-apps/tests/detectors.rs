@@ -25,7 +25,7 @@ fn detect(detector: Detector, mode: Mode, separate: bool, comm: Arc<dyn Communic
     let cpu = CpuDevice::new(Some(1)).unwrap();
     let device: Box<dyn Device> = if separate { Box::new(Simulated::new(cpu, 1 << 30)) } else { Box::new(cpu) };
     let session = CoreSession::on(device).communicator(comm).mode(mode).compare_naive(true).build().unwrap();
-    let image = AnyImage::open(&session, picture()).unwrap().to_luminance_unit();
+    let image = AnyImage::open(&session, picture()).unwrap().luminance();
     let lines = detector(&image, &params());
     let pixels = lines.to_vec().unwrap().into_iter().map(f32::to_bits).collect();
     (pixels, session.stats())
@@ -133,7 +133,7 @@ fn detectors_run_within_the_room_of_five_images() {
             let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room);
             let log = device.log();
             let session = CoreSession::on(Box::new(device)).mode(mode).build().unwrap();
-            let image = AnyImage::open(&session, picture()).unwrap().to_luminance_unit();
+            let image = AnyImage::open(&session, picture()).unwrap().luminance();
             let got = detector(&image, &params()).to_vec();
             let got: Vec<u32> =
                 got.unwrap_or_else(|e| panic!("{name} {mode:?}: {e}")).into_iter().map(f32::to_bits).collect();
@@ -159,7 +159,7 @@ fn a_failing_rank_brings_the_others_down_with_its_reason() {
         let capacity = if rank == 1 { 100 } else { 1 << 30 };
         let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), capacity);
         let session = CoreSession::on(Box::new(device)).communicator(Arc::new(c)).build().unwrap();
-        let image = AnyImage::open(&session, picture()).map(|image| image.to_luminance_unit());
+        let image = AnyImage::open(&session, picture()).map(|image| image.luminance());
         let result = image.and_then(|image| conv2d(&image, &params()).to_vec());
         result.unwrap_err().to_string()
     });

@@ -1,14 +1,18 @@
 //! Host memory: aligned, typed by view, shared until written, and recycled.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cpu::pages::prefer_large;
 use crate::dtype::Pixel;
-use crate::error::DeviceError;
+use crate::error::{DeviceError, MemoryBound};
 
 /// Alignment of every buffer, in bytes: a cache line, and the widest vector register.
 pub const ALIGN: usize = 64;
 const WORD: usize = size_of::<u64>();
+
+/// The environment variable that bounds host memory; see [`Pool::bound`].
+pub const HOST_MEMORY: &str = "HORUS_HOST_MEMORY";
 
 /// A number of bytes as settings give it: a number, or one with K, M or G (powers of 1024).
 pub fn parse_bytes(text: &str) -> Option<usize> {
@@ -30,8 +34,8 @@ fn words(bytes: usize) -> usize {
 /// A zeroed block for `bytes` bytes. Its pages come from the system when they are first touched.
 fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
     let block: Result<Box<[u64]>, ()> = bytemuck::allocation::try_zeroed_slice_box(words(bytes));
-    let detail = || "more than the system gives".into();
-    let block = block.map(Vec::from).map_err(|()| DeviceError::OutOfMemory { bytes, detail: detail() })?;
+    let lacking = |()| DeviceError::OutOfMemory { bytes, used: 0, bound: MemoryBound::Machine };
+    let block = block.map(Vec::from).map_err(lacking)?;
     prefer_large(block.as_ptr().cast(), block.len() * WORD);
     Ok(block)
 }
@@ -42,7 +46,7 @@ pub struct Pool {
     free: Mutex<Free>,
     limit: usize,
     /// Bytes that may be in use at once, by those who ask with [`Pool::try_allocate`].
-    most: usize,
+    most: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -61,7 +65,12 @@ impl Pool {
 
     /// A pool that keeps at most `limit` bytes of freed memory, and gives out at most `most`.
     pub fn bounded(limit: usize, most: usize) -> Arc<Pool> {
-        Arc::new(Pool { free: Mutex::default(), limit: limit.min(most), most })
+        Arc::new(Pool { free: Mutex::default(), limit: limit.min(most), most: AtomicUsize::new(most) })
+    }
+
+    /// From now on gives out at most `most` bytes at once (default: what the machine has).
+    pub fn bound(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
     }
 
     /// A buffer of `bytes` bytes with unspecified (but initialised) contents.
@@ -85,11 +94,12 @@ impl Pool {
         let words = words(bytes);
         let recycled = {
             let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            if free.used.saturating_add(counted) > self.most {
-                let detail =
-                    format!("{} of the {} bytes of host memory that may be used are in use", free.used, self.most);
-                return Err(DeviceError::OutOfMemory { bytes, detail });
-            }
+            let (used, most) = (free.used, self.most.load(Ordering::Relaxed));
+            let Some(after) = used.checked_add(counted).filter(|after| *after <= most) else {
+                let bound = MemoryBound::Setting { name: HOST_MEMORY, bytes: most };
+                return Err(DeviceError::OutOfMemory { bytes, used, bound });
+            };
+            free.used = after;
             let fits = |b: &Vec<u64>| b.len() >= words && b.len() <= words + words / 4;
             free.blocks.iter().rposition(fits).map(|i| {
                 let block = free.blocks.remove(i);
@@ -99,9 +109,10 @@ impl Pool {
         };
         let block = match recycled {
             Some(block) => block,
-            None => zeros(bytes)?,
+            None => zeros(bytes).inspect_err(|_| {
+                self.free.lock().unwrap_or_else(PoisonError::into_inner).used -= counted;
+            })?,
         };
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).used += counted;
         Ok(HostBuffer::over(block, bytes, Some((Arc::clone(self), counted))))
     }
 
@@ -111,6 +122,14 @@ impl Pool {
     /// If there is no memory.
     pub fn allocate(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
         self.try_allocate(bytes).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// [`Pool::try_uncounted`] for small buffers.
+    ///
+    /// # Panics
+    /// If there is no memory.
+    fn uncounted(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
+        self.try_uncounted(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
     fn recycle(&self, block: Vec<u64>, asked: usize) {
@@ -203,7 +222,8 @@ impl HostBuffer {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if Arc::get_mut(&mut self.block).is_none() {
             let mut copy = match &self.block.pool {
-                Some((pool, _)) => pool.allocate(self.bytes),
+                // A bound is no reason to fail here.
+                Some((pool, _)) => pool.try_allocate(self.bytes).unwrap_or_else(|_| pool.uncounted(self.bytes)),
                 None => HostBuffer::zeroed(self.bytes),
             };
             copy.bytes_mut().copy_from_slice(self.bytes());
@@ -246,12 +266,20 @@ mod tests {
         let pool = Pool::bounded(1 << 20, 10_000);
         let a = pool.try_allocate(6000).unwrap();
         let message = pool.try_allocate(6000).unwrap_err().to_string();
-        assert!(message.contains("6000 bytes needed") && message.contains("10000 bytes of host memory"), "{message}");
+        assert!(message.contains("6000 bytes needed"), "{message}");
+        assert!(message.contains("of the 10000 bytes that HORUS_HOST_MEMORY allows are in use"), "{message}");
         let other = pool.try_uncounted(6000).expect("does not count");
         drop(a);
         assert!(pool.try_allocate(6000).is_ok());
         drop(other);
         assert!(pool.try_allocate(6000).is_ok(), "nor when it goes away");
+        assert!(pool.try_allocate(isize::MAX.cast_unsigned()).is_err());
+        pool.bound(isize::MAX.cast_unsigned());
+        assert!(pool.try_allocate(isize::MAX.cast_unsigned() / 2).is_err(), "more than the machine has");
+        pool.bound(8000);
+        let mut shared = pool.try_allocate(6000).expect("what was refused does not count");
+        let _other = shared.clone();
+        assert_eq!(shared.bytes_mut().len(), 6000, "a copy on writing is made all the same");
     }
 
     #[test]

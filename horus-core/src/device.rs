@@ -4,9 +4,10 @@ pub mod check;
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::buffer::HostBuffer;
+use crate::buffer::{HostBuffer, Pool};
 use crate::comm::{CommError, Communicator};
 use crate::cpu::workers::Workers;
 use crate::dtype::DType;
@@ -263,6 +264,12 @@ pub trait Device: Send + Sync {
         None
     }
 
+    /// Where memory comes from on a device that computes on the host's: a session takes host memory there too, so that a
+    /// bound holds for both.
+    fn host_pool(&self) -> Option<&Arc<Pool>> {
+        None
+    }
+
     /// What making kernels has cost so far, on a device that makes its own.
     fn compilation(&self) -> Compilation {
         Compilation::default()
@@ -328,10 +335,11 @@ pub trait Device: Send + Sync {
     }
 
     /// Ends an exchange: the calls that follow see what it brought to `writes`, the blocks it was begun with. Exchanges
-    /// end in any order.
+    /// end in any order. One that never ends does no harm: what it reads and writes stays its own until it is done, also
+    /// when the blocks are dropped.
     ///
     /// # Errors
-    /// As [`Device::exchange`].
+    /// As [`Device::exchange`]; if `writes` are other blocks.
     fn arrive(&self, _ticket: Ticket, _writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
         Ok(())
     }

@@ -134,12 +134,14 @@ impl Error {
 #[non_exhaustive]
 pub enum DeviceError {
     /// There is no room for another buffer.
-    #[error("out of memory: {bytes} bytes needed, {detail}")]
+    #[error("out of memory: {bytes} bytes needed, {}", bound.beside(*used))]
     OutOfMemory {
         /// The size asked for.
         bytes: usize,
-        /// What is in use or free, as far as the device knows.
-        detail: String,
+        /// Bytes in use by this program, as far as whoever refused counts them; 0 if it does not.
+        used: usize,
+        /// What bounds the memory.
+        bound: MemoryBound,
     },
     /// The device does not implement a kernel for this type.
     #[error("{kernel} of {dtype} is not supported")]
@@ -157,15 +159,59 @@ pub enum DeviceError {
     Communication(#[from] CommError),
 }
 
+/// What bounds a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MemoryBound {
+    /// A GPU's memory, which other programs may use too.
+    Gpu {
+        /// Bytes that are free.
+        free: usize,
+        /// Bytes that it has.
+        total: usize,
+    },
+    /// A setting of the user.
+    Setting {
+        /// The environment variable, such as `HORUS_GPU_MEMORY`.
+        name: &'static str,
+        /// The bytes that it allows.
+        bytes: usize,
+    },
+    /// A device that was given so many bytes.
+    Device {
+        /// The bytes that it has.
+        bytes: usize,
+    },
+    /// The memory of this machine: what its system gives to a program.
+    Machine,
+}
+
+impl MemoryBound {
+    /// The bound, and what is in use within it.
+    fn beside(self, used: usize) -> String {
+        match self {
+            MemoryBound::Gpu { free, total } => {
+                format!("{used} in use by this program, {free} of the GPU's {total} bytes free")
+            }
+            MemoryBound::Setting { name, bytes } => {
+                format!("{used} of the {bytes} bytes that {name} allows are in use")
+            }
+            MemoryBound::Device { bytes } => format!("{used} of the device's {bytes} bytes are in use"),
+            MemoryBound::Machine => "more than this machine's memory gives to the program".into(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_main_returns_is_printed_as_the_message() {
-        let source = DeviceError::OutOfMemory { bytes: 7, detail: "none free".into() };
+        let source = DeviceError::OutOfMemory { bytes: 7, used: 2, bound: MemoryBound::Device { bytes: 8 } };
         let error = Error::Device { op: "add".into(), device: "CPU".into(), source };
-        let (debug, message) = (format!("{:?}", error.clone()), "add on CPU: out of memory: 7 bytes needed, none free");
+        let debug = format!("{:?}", error.clone());
+        let message = "add on CPU: out of memory: 7 bytes needed, 2 of the device's 8 bytes are in use";
         assert_eq!((debug.as_str(), error.to_string().as_str()), (message, message));
     }
 }

@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::comm::{CommError, Communicator};
 use crate::cpu::workers::Workers;
+use crate::device::check::part;
 use crate::device::{
     BlockCopy, Device, DeviceMemory, Exchange, Input, Launch, Memory, MemoryKind, Piece, Ticket, distinct,
 };
-use crate::error::DeviceError;
+use crate::error::{DeviceError, MemoryBound};
 
 /// Every byte of fresh memory: NaN in floats, the largest value in unsigned integers.
 const POISON: u8 = 0xff;
@@ -48,9 +49,12 @@ struct Counters {
 /// Bytes for a place in a written block.
 type Arrival = (usize, usize, Vec<u8>);
 
-/// What an exchange under way will bring.
+/// What an exchange under way will bring. What it reads and sends it has copied; so it needs none of the blocks, and they
+/// may go away.
 #[derive(Debug, Default)]
 struct UnderWay {
+    /// Which blocks it was begun with.
+    writes: Vec<Arc<()>>,
     arrivals: Vec<Arrival>,
     /// Copies between written blocks, by their numbers among those.
     copies: Vec<BlockCopy>,
@@ -70,6 +74,8 @@ pub struct Simulated<D> {
 #[derive(Debug)]
 struct SeparateMemory {
     memory: Memory,
+    /// This block and no other, for as long as somebody remembers it.
+    identity: Arc<()>,
     counters: Arc<Counters>,
 }
 
@@ -180,6 +186,36 @@ fn runs(copy: &BlockCopy, from: &[u8]) -> Vec<(usize, Vec<u8>)> {
     copy.pieces.iter().flat_map(|p| p.runs()).map(|(a, b, len)| (b, from[a..a + len].to_vec())).collect()
 }
 
+/// Whether copies stay inside a source and a target of these lengths.
+fn fit(pieces: &[Piece], source: usize, target: usize) -> Result<(), DeviceError> {
+    match pieces.iter().find(|p| !p.fits(source, target)) {
+        None => Ok(()),
+        Some(p) => Err(DeviceError::Driver(format!("a copy reaches beyond its buffers: {p:?}"))),
+    }
+}
+
+/// Which block it is.
+fn identity(memory: &Memory) -> Result<Arc<()>, DeviceError> {
+    match memory {
+        Memory::Device(m) => m.as_any().downcast_ref::<SeparateMemory>().map(|s| Arc::clone(&s.identity)),
+        Memory::Host(_) => None,
+    }
+    .ok_or_else(foreign)
+}
+
+/// Checks an exchange before anything of it is done.
+fn check(reads: &[&Memory], writes: &[&mut Memory], work: &Exchange) -> Result<(), DeviceError> {
+    let size = |number| block(reads, writes, number).map(<[u8]>::len);
+    let target = |number: usize| if number < reads.len() { Err(foreign()) } else { size(number) };
+    for m in &work.sends {
+        part(m.at, m.bytes, size(m.block)?)?;
+    }
+    for m in &work.receives {
+        part(m.at, m.bytes, target(m.block)?)?;
+    }
+    work.before.iter().chain(&work.after).try_for_each(|c| fit(&c.pieces, size(c.from)?, target(c.to)?))
+}
+
 impl<D: Device> Device for Simulated<D> {
     fn name(&self) -> String {
         format!("simulated device on {}", self.inner.name())
@@ -199,33 +235,37 @@ impl<D: Device> Device for Simulated<D> {
 
     fn allocate(&self, size: usize) -> Result<Memory, DeviceError> {
         let used = self.counters.bytes.load(Ordering::Relaxed);
-        if used + size > self.capacity {
-            let detail = format!("{used} of {} in use", self.capacity);
-            return Err(DeviceError::OutOfMemory { bytes: size, detail });
+        if used.checked_add(size).is_none_or(|after| after > self.capacity) {
+            let bound = MemoryBound::Device { bytes: self.capacity };
+            return Err(DeviceError::OutOfMemory { bytes: size, used, bound });
         }
         let mut memory = self.inner.allocate(size)?;
         memory.host_mut().ok_or_else(foreign)?.bytes_mut().fill(POISON);
         self.counters.bytes.fetch_add(size, Ordering::Relaxed);
         self.counters.peak.fetch_max(used + size, Ordering::Relaxed);
-        Ok(Memory::Device(Box::new(SeparateMemory { memory, counters: Arc::clone(&self.counters) })))
+        let counters = Arc::clone(&self.counters);
+        Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), counters })))
     }
 
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
         let host = separate_mut(target)?.host_mut().ok_or_else(foreign)?;
-        host.bytes_mut()[at..at + source.len()].copy_from_slice(source);
+        let range = part(at, source.len(), host.len())?;
+        host.bytes_mut()[range].copy_from_slice(source);
         Ok(())
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.counters.reads.fetch_add(1, Ordering::Relaxed);
-        target.copy_from_slice(&bytes(separate(source)?)?[at..at + target.len()]);
+        let source = bytes(separate(source)?)?;
+        target.copy_from_slice(&source[part(at, target.len(), source.len())?]);
         Ok(())
     }
 
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
         let from = bytes(separate(source)?)?;
         let to = separate_mut(target)?.host_mut().ok_or_else(foreign)?.bytes_mut();
+        fit(pieces, from.len(), to.len())?;
         for (a, b, len) in pieces.iter().flat_map(|p| p.runs()) {
             to[b..b + len].copy_from_slice(&from[a..a + len]);
         }
@@ -250,6 +290,7 @@ impl<D: Device> Device for Simulated<D> {
         if self.address == 0 {
             return Err(CommError(format!("{} is not connected to other devices", self.name())).into());
         }
+        check(reads, writes, work)?;
         let ticket = Ticket(self.counters.exchanges.fetch_add(1, Ordering::Relaxed) as u64);
         let to = |number: usize| number.checked_sub(reads.len()).ok_or_else(foreign);
         for copy in &work.before {
@@ -268,7 +309,8 @@ impl<D: Device> Device for Simulated<D> {
         let out: Vec<(usize, &[u8])> = outgoing.iter().map(|(r, b)| (*r, &b[..])).collect();
         let mut into: Vec<(usize, &mut [u8])> = incoming.iter_mut().map(|(r, b)| (*r, &mut b[..])).collect();
         comm.exchange(&out, &mut into)?;
-        let mut under_way = UnderWay::default();
+        let begun_with = writes.iter().map(|w| identity(w)).collect::<Result<_, DeviceError>>()?;
+        let mut under_way = UnderWay { writes: begun_with, ..UnderWay::default() };
         for (m, (_, bytes)) in work.receives.iter().zip(incoming) {
             under_way.arrivals.push((to(m.block)?, m.at, bytes));
         }
@@ -288,8 +330,15 @@ impl<D: Device> Device for Simulated<D> {
     }
 
     fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        let under_way = self.arriving.lock().unwrap_or_else(PoisonError::into_inner).remove(&ticket.0);
-        let UnderWay { arrivals, copies } = under_way.unwrap_or_default();
+        let mut arriving = self.arriving.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(under_way) = arriving.get(&ticket.0) else { return Ok(()) };
+        let given = writes.iter().map(|w| identity(w)).collect::<Result<Vec<_>, DeviceError>>()?;
+        if given.len() != under_way.writes.len() || given.iter().zip(&under_way.writes).any(|(a, b)| !Arc::ptr_eq(a, b))
+        {
+            return Err(DeviceError::Driver("an exchange ends with other blocks than it was begun with".into()));
+        }
+        let UnderWay { arrivals, copies, .. } = arriving.remove(&ticket.0).unwrap_or_default();
+        drop(arriving);
         for (number, at, bytes) in arrivals {
             written(writes, number)?[at..at + bytes.len()].copy_from_slice(&bytes);
         }
@@ -313,5 +362,103 @@ impl<D: Device> Device for Simulated<D> {
 
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.inner.synchronize()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::threads::ThreadComm;
+    use crate::cpu::device::CpuDevice;
+    use crate::device::Message;
+
+    const N: usize = 64;
+
+    /// Two ranks that swap blocks: each sends its number from a block of its own, has a copy of that block made too, and
+    /// goes on with `then` while that is under way. What `then` keeps of the target is looked at.
+    fn swapped(then: impl Fn(&Simulated<CpuDevice>, Memory, Memory, Ticket) -> Option<Memory> + Sync) {
+        ThreadComm::run(2, |comm| {
+            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
+            let (mine, other) = (comm.rank(), 1 - comm.rank());
+            let (mut source, mut target) = (device.allocate(N).unwrap(), device.allocate(2 * N).unwrap());
+            device.write(&[mine as u8; N], &mut source, 0).unwrap();
+            let work = Exchange {
+                before: Vec::new(),
+                sends: vec![Message { rank: other, block: 0, at: 0, bytes: N }],
+                receives: vec![Message { rank: other, block: 1, at: 0, bytes: N }],
+                after: vec![BlockCopy { from: 0, to: 1, pieces: vec![Piece::run(0, N, N)] }],
+            };
+            let ticket = device.exchange(&comm, &[&source], &mut [&mut target], &work).unwrap();
+            if let Some(target) = then(&device, source, target, ticket) {
+                let mut got = [9; 2 * N];
+                device.read(&target, 0, &mut got).unwrap();
+                assert_eq!((&got[..N], &got[N..]), (&[other as u8; N][..], &[mine as u8; N][..]));
+            }
+            assert_eq!(device.log().get().bytes, 0, "nothing stays allocated");
+        });
+    }
+
+    #[test]
+    fn what_an_exchange_reads_may_go_away_and_its_memory_be_used_again() {
+        swapped(|device, source, mut target, ticket| {
+            drop(source);
+            let mut next = device.allocate(N).unwrap();
+            device.write(&[77; N], &mut next, 0).unwrap();
+            device.arrive(ticket, &mut [&mut target]).unwrap();
+            let mut kept = [0; N];
+            device.read(&next, 0, &mut kept).unwrap();
+            assert_eq!(kept, [77; N]);
+            drop(next);
+            let mut moved = vec![0; 2 * N];
+            device.read(&target, 0, &mut moved).unwrap();
+            Some(target)
+        });
+    }
+
+    #[test]
+    fn what_an_exchange_writes_may_go_away_and_another_block_is_not_written() {
+        swapped(|device, source, target, ticket| {
+            drop((source, target));
+            // Most likely where the target was.
+            let mut next = device.allocate(2 * N).unwrap();
+            device.write(&[77; 2 * N], &mut next, 0).unwrap();
+            let refused = device.arrive(ticket, &mut [&mut next]).unwrap_err().to_string();
+            assert!(refused.contains("other blocks"), "{refused}");
+            let mut kept = [0; 2 * N];
+            device.read(&next, 0, &mut kept).unwrap();
+            assert_eq!(kept, [77; 2 * N]);
+            None
+        });
+    }
+
+    #[test]
+    fn an_exchange_that_never_ends_is_no_harm() {
+        swapped(|_, source, target, ticket| {
+            drop((ticket, target, source));
+            None
+        });
+    }
+
+    #[test]
+    fn exchanges_beyond_their_blocks_are_refused() {
+        let comm = crate::comm::Alone;
+        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
+        let (source, mut target) = (device.allocate(N).unwrap(), device.allocate(N).unwrap());
+        let message = |block, at, bytes| vec![Message { rank: 1, block, at, bytes }];
+        let copy = |from, to, piece| vec![BlockCopy { from, to, pieces: vec![piece] }];
+        let nothing = Exchange::default;
+        let long = Piece { rows: usize::MAX, ..Piece::run(0, 0, 8) };
+        for work in [
+            Exchange { sends: message(0, 1, N), ..nothing() },
+            Exchange { sends: message(0, usize::MAX, 2), ..nothing() },
+            Exchange { sends: message(2, 0, 1), ..nothing() },
+            Exchange { receives: message(0, 0, 1), ..nothing() },
+            Exchange { receives: message(1, 1, usize::MAX), ..nothing() },
+            Exchange { before: copy(0, 1, Piece::run(0, 1, N)), ..nothing() },
+            Exchange { after: copy(0, 0, Piece::run(0, 0, 1)), ..nothing() },
+            Exchange { after: copy(1, 1, long), ..nothing() },
+        ] {
+            assert!(device.exchange(&comm, &[&source], &mut [&mut target], &work).is_err(), "{work:?}");
+        }
     }
 }

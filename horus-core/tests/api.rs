@@ -225,7 +225,8 @@ fn pictures_survive_a_round_trip() -> Result<()> {
     assert_eq!(Image::<f32>::open(&s, at("f.tif"))?.to_vec()?, floats.to_vec()?);
     floats.save(at("f.npy"))?;
     assert_eq!(ndarray_npy::read_npy::<_, Array2<f32>>(at("f.npy")).expect("an array"), floats.to_array()?);
-    let scale = floats.save(at("f.png"))?.expect("floats are scaled");
+    let range = SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() };
+    let scale = floats.save_with(at("f.png"), &range)?.expect("floats are scaled");
     assert_eq!((scale.low, scale.high, scale.full), (f64::from(0.0f32 - 0.1 * 6.0), 4.0, 255));
     let read = Image::<u8>::open(&s, at("f.png"))?;
     assert_eq!((read.pixel(0, 6)?, read.pixel(4, 0)?), (0, 255));

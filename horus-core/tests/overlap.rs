@@ -10,7 +10,7 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::dtype::{DType, Scalar};
+use horus_core::dtype::DType;
 use horus_core::forecast::forecast;
 use horus_core::graph::{NodeId, Op};
 use horus_core::movement::{Link, Load};

@@ -1,7 +1,6 @@
 //! What the public algebra computes, on images small enough to be checked by hand.
 
 use horus_core::cpu::device::CpuDevice;
-use horus_core::dtype::Scalar;
 use horus_core::error::Result;
 use horus_core::filters::Footprint;
 use horus_core::image::Image;

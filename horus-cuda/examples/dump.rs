@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use horus_core::device::Geometry;
-use horus_core::dtype::{DType, Scalar};
+use horus_core::dtype::DType;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::codegen::{Limits, Shapes, generate};

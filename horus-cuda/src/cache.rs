@@ -4,18 +4,35 @@
 //! name and moved into place, so that processes may share the directory; it ends with a checksum, and an entry that does
 //! not match its checksum is built anew. `HORUS_CACHE` names the directory, or is `off`; else it is `horus/cubin` in
 //! `XDG_CACHE_HOME` or `~/.cache`.
+//!
+//! What an entry holds is run, so whoever can write it decides what runs. On Unix a directory is used only if it belongs
+//! to this user or to root and nobody else may write to it, an entry only if the same holds for its file, which is no
+//! link. The checksum tells of accidents, not of intent. The directory keeps within [`MOST`] bytes.
 
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Error, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
 
 /// Changes when the form of an entry does.
 const FORMAT: u64 = 2;
 const TRAILER: usize = 16;
+/// Most bytes of entries: some 1,400 kernels. When there are more, those used least recently go, until a quarter is free.
+pub const MOST: u64 = 256 << 20;
+/// What a process left unfinished is litter after this time.
+const LITTER: Duration = Duration::from_secs(3600);
 
 /// A directory of compiled kernels, or none.
 #[derive(Clone, Debug)]
 pub struct DiskCache {
     directory: Option<PathBuf>,
+    most: u64,
+    /// Whether the directory is to be trusted, once it was looked at.
+    trusted: OnceLock<bool>,
+    /// Bytes of entries, as far as this process knows; before its first entry it does not.
+    size: Arc<OnceLock<AtomicU64>>,
 }
 
 impl DiskCache {
@@ -29,19 +46,30 @@ impl DiskCache {
                 .or_else(|| variable("HOME").map(|h| h.join(".cache")))
                 .map(|d| d.join("horus").join("cubin")),
         };
-        DiskCache { directory }
+        DiskCache::of(directory)
     }
 
     /// A cache in `directory`.
     pub fn at(directory: impl Into<PathBuf>) -> DiskCache {
-        DiskCache { directory: Some(directory.into()) }
+        DiskCache::of(Some(directory.into()))
+    }
+
+    fn of(directory: Option<PathBuf>) -> DiskCache {
+        DiskCache { directory, most: MOST, trusted: OnceLock::new(), size: Arc::default() }
+    }
+
+    /// Keeps within `bytes` bytes of entries (default: [`MOST`]).
+    #[must_use]
+    pub fn within(mut self, bytes: u64) -> DiskCache {
+        self.most = bytes;
+        self
     }
 
     /// The entry for `source` compiled with `options` for sm_`arch` by a compiler of `version`; from disk if it is
     /// there and whole, else from `build`, whose result is kept. The second value says whether it was built.
     ///
     /// # Errors
-    /// Only what `build` reports: a cache that cannot be written is a slow one, not a failure.
+    /// Only what `build` reports: a cache that cannot be used is a slow one, not a failure.
     pub fn get<E>(
         &self,
         source: &str,
@@ -50,22 +78,154 @@ impl DiskCache {
         version: (i32, i32),
         build: impl FnOnce() -> Result<Vec<u8>, E>,
     ) -> Result<(Vec<u8>, bool), E> {
-        let Some(directory) = &self.directory else { return build().map(|b| (b, true)) };
+        let Some(directory) = self.directory.as_deref().filter(|d| self.trusts(d)) else {
+            return build().map(|b| (b, true));
+        };
         let describe = format!("{FORMAT} sm_{arch} {}.{} {}\n", version.0, version.1, options.join(" "));
         let path = directory.join(format!("{:032x}.cubin", hash(&[describe.as_bytes(), source.as_bytes()])));
         if let Some(entry) = read(&path) {
             return Ok((entry, false));
         }
         let built = build()?;
-        if let Err(e) = write(directory, &path, &built) {
-            log::debug!("cannot keep a compiled kernel in {}: {e}", path.display());
+        match write(directory, &path, &built) {
+            Ok(bytes) => self.keep_within(directory, bytes),
+            Err(e) => log::debug!("cannot keep a compiled kernel in {}: {e}", path.display()),
         }
         Ok((built, true))
     }
+
+    /// Whether entries of the directory may be run; a warning, once in a process, if not.
+    fn trusts(&self, directory: &Path) -> bool {
+        *self.trusted.get_or_init(|| match ready(directory) {
+            Ok(()) => true,
+            Err(e) => {
+                static WARNED: AtomicBool = AtomicBool::new(false);
+                if !WARNED.swap(true, Ordering::Relaxed) {
+                    log::warn!("compiled kernels are not kept in {}: {e}", directory.display());
+                }
+                false
+            }
+        })
+    }
+
+    /// Makes room if the `added` bytes are too many.
+    fn keep_within(&self, directory: &Path, added: u64) {
+        let known = self.size.get();
+        let size = match known {
+            Some(size) => size.fetch_add(added, Ordering::Relaxed) + added,
+            // The directory has the new entry.
+            None => entries(directory).iter().map(|e| e.bytes).sum(),
+        };
+        let left = if size > self.most { evict(directory, self.most / 4 * 3) } else { size };
+        match known {
+            Some(size) if left < self.most => size.store(left, Ordering::Relaxed),
+            Some(_) => {}
+            None => drop(self.size.set(AtomicU64::new(left))),
+        }
+    }
+}
+
+/// A file of the cache.
+struct Entry {
+    path: PathBuf,
+    bytes: u64,
+    used: SystemTime,
+}
+
+/// The entries, and no file that is something else; what processes left unfinished is removed.
+fn entries(directory: &Path) -> Vec<Entry> {
+    let Ok(files) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut found = Vec::new();
+    for file in files.flatten() {
+        let (path, Ok(data)) = (file.path(), file.metadata()) else { continue };
+        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+        let used = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        match extension {
+            "cubin" if data.is_file() => found.push(Entry { path, bytes: data.len(), used }),
+            "tmp" if used.elapsed().is_ok_and(|age| age > LITTER) => {
+                // Whoever is faster; if it stays, it is tried again.
+                let _ = std::fs::remove_file(&path);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Removes what was used least recently until at most `most` bytes are left; how many are.
+fn evict(directory: &Path, most: u64) -> u64 {
+    let mut found = entries(directory);
+    found.sort_by_key(|e| e.used);
+    let mut left: u64 = found.iter().map(|e| e.bytes).sum();
+    for entry in found {
+        if left <= most {
+            break;
+        }
+        match std::fs::remove_file(&entry.path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => log::debug!("{} stays: {e}", entry.path.display()),
+            _ => left -= entry.bytes,
+        }
+    }
+    left
+}
+
+/// Makes the directory, for this user alone, and looks whether it may be trusted.
+fn ready(directory: &Path) -> std::io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)?;
+    own(&std::fs::metadata(directory)?)
+}
+
+/// Fails if anybody but this user and root owns the file, or may write to it.
+#[cfg(unix)]
+fn own(data: &std::fs::Metadata) -> std::io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    // SAFETY: asks for a number, and always succeeds.
+    let user = unsafe { libc::geteuid() };
+    let refused = |why: String| Err(Error::new(ErrorKind::PermissionDenied, why));
+    if ![0, user].contains(&data.uid()) {
+        return refused(format!("it belongs to user {}, not to this one ({user}) or root", data.uid()));
+    }
+    if data.mode() & 0o022 != 0 {
+        return refused(format!("others may write to it (mode {:o}; `chmod go-w` helps)", data.mode() & 0o7777));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn own(_: &std::fs::Metadata) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Opens a file to be read, but no link to one, nor anything else that has a name.
+fn open(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    let data = file.metadata()?;
+    if !data.is_file() {
+        return Err(Error::new(ErrorKind::InvalidData, "it is no regular file"));
+    }
+    own(&data)?;
+    Ok(file)
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {
-    let mut bytes = std::fs::read(path).ok()?;
+    let mut file = match open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == ErrorKind::NotFound => return None,
+        Err(e) => {
+            log::warn!("{} is not used: {e}", path.display());
+            return None;
+        }
+    };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
     let body = bytes.len().checked_sub(TRAILER)?;
     let sum = u128::from_le_bytes(bytes[body..].try_into().ok()?);
     if hash(&[&bytes[..body]]) != sum {
@@ -73,22 +233,43 @@ fn read(path: &Path) -> Option<Vec<u8>> {
         return None;
     }
     bytes.truncate(body);
+    // When it was used last; a directory of root's cannot be told.
+    let _ = file.set_modified(SystemTime::now());
     Some(bytes)
 }
 
-fn write(directory: &Path, path: &Path, cubin: &[u8]) -> std::io::Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    std::fs::create_dir_all(directory)?;
-    let own = format!("{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let temporary = directory.join(own);
-    let mut bytes = cubin.to_vec();
-    bytes.extend(hash(&[cubin]).to_le_bytes());
-    let done = std::fs::write(&temporary, &bytes).and_then(|()| std::fs::rename(&temporary, path));
+/// Writes an entry; its size.
+fn write(directory: &Path, path: &Path, cubin: &[u8]) -> std::io::Result<u64> {
+    let (mut file, temporary) = fresh(directory)?;
+    let done = file
+        .write_all(cubin)
+        .and_then(|()| file.write_all(&hash(&[cubin]).to_le_bytes()))
+        .and_then(|()| std::fs::rename(&temporary, path));
     if done.is_err() {
         // The failure is reported; what is left of the attempt is only litter.
         let _ = std::fs::remove_file(&temporary);
     }
-    done
+    done.map(|()| (cubin.len() + TRAILER) as u64)
+}
+
+/// A new file in the directory: never one that is there, nor what a link leads to.
+fn fresh(directory: &Path) -> std::io::Result<(File, PathBuf)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut tries = 0;
+    loop {
+        // Processes of several containers may have the same number.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let temporary = directory.join(format!("{}-{now:x}-{count}.tmp", std::process::id()));
+        match options.open(&temporary) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists && tries < 100 => tries += 1,
+            other => return other.map(|file| (file, temporary)),
+        }
+    }
 }
 
 /// A 128-bit hash of the parts, each followed by its length, so that no two lists of parts read the same: FNV's
@@ -158,5 +339,132 @@ mod tests {
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();
         assert_eq!(get(&DiskCache::at(file), "a", b"one"), (b"one".to_vec(), true));
+    }
+
+    #[cfg(unix)]
+    mod unix {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+
+        use super::*;
+
+        fn mode(path: &Path, mode: u32) {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+
+        fn files(directory: &Path) -> Vec<PathBuf> {
+            let mut all: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|e| e.unwrap().path()).collect();
+            all.sort();
+            all
+        }
+
+        #[test]
+        fn what_is_made_is_this_users_alone() {
+            let dir = tempfile::tempdir().unwrap();
+            let inner = dir.path().join("a").join("b");
+            assert!(get(&DiskCache::at(&inner), "a", b"one").1);
+            let bits = |p: &Path| std::fs::metadata(p).unwrap().mode() & 0o777;
+            assert_eq!((bits(&inner), bits(&dir.path().join("a"))), (0o700, 0o700));
+            let entries = files(&inner);
+            assert_eq!(entries.len(), 1, "nothing but the entry: {entries:?}");
+            assert_eq!(bits(&entries[0]), 0o600);
+        }
+
+        #[test]
+        fn a_directory_that_others_may_write_to_is_neither_read_nor_written() {
+            for bits in [0o777, 0o1777, 0o770, 0o702] {
+                let dir = tempfile::tempdir().unwrap();
+                assert!(get(&DiskCache::at(dir.path()), "a", b"planted").1);
+                mode(dir.path(), bits);
+                let cache = DiskCache::at(dir.path());
+                assert_eq!(get(&cache, "a", b"own"), (b"own".to_vec(), true), "{bits:o}");
+                assert_eq!(get(&cache, "b", b"other"), (b"other".to_vec(), true));
+                assert_eq!(files(dir.path()).len(), 1, "nothing was added");
+                mode(dir.path(), 0o755);
+                assert_eq!(get(&DiskCache::at(dir.path()), "a", b"own"), (b"planted".to_vec(), false));
+            }
+        }
+
+        #[test]
+        fn an_entry_that_others_may_write_to_or_that_is_a_link_is_built_anew() {
+            let dir = tempfile::tempdir().unwrap();
+            let (inside, outside) = (dir.path().join("in"), dir.path().join("out"));
+            assert!(get(&DiskCache::at(&outside), "a", b"planted").1);
+            let planted = files(&outside).remove(0);
+            let place = inside.join(planted.file_name().unwrap());
+            let cache = DiskCache::at(&inside);
+            assert!(get(&cache, "b", b"makes the directory").1);
+            symlink(&planted, &place).unwrap();
+            assert_eq!(get(&cache, "a", b"own"), (b"own".to_vec(), true));
+            assert!(std::fs::symlink_metadata(&place).unwrap().is_file(), "the link was replaced, not followed");
+            assert_eq!(get(&DiskCache::at(&outside), "a", b"x"), (b"planted".to_vec(), false));
+            mode(&place, 0o622);
+            assert_eq!(get(&cache, "a", b"anew"), (b"anew".to_vec(), true));
+            assert_eq!(get(&cache, "a", b"x"), (b"anew".to_vec(), false));
+        }
+
+        #[test]
+        fn what_another_user_owns_is_not_trusted() {
+            let dir = tempfile::tempdir().unwrap();
+            assert!(get(&DiskCache::at(dir.path()), "a", b"one").1);
+            let entry = files(dir.path()).remove(0);
+            if chown(&entry, Some(12_345), None).is_err() {
+                return; // only root can give files away, so only root can try this
+            }
+            assert_eq!(get(&DiskCache::at(dir.path()), "a", b"two"), (b"two".to_vec(), true));
+            chown(dir.path(), Some(12_345), None).unwrap();
+            assert_eq!(get(&DiskCache::at(dir.path()), "a", b"three"), (b"three".to_vec(), true));
+        }
+
+        #[test]
+        fn temporary_files_are_new_ones() {
+            let dir = tempfile::tempdir().unwrap();
+            let (first, path) = fresh(dir.path()).unwrap();
+            let (second, other) = fresh(dir.path()).unwrap();
+            assert_ne!(path, other);
+            assert_ne!(first.metadata().unwrap().ino(), second.metadata().unwrap().ino());
+            let target = dir.path().join("target");
+            let link = dir.path().join("1.tmp");
+            symlink(&target, &link).unwrap();
+            let refused = OpenOptions::new().write(true).create_new(true).open(&link).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+            assert!(!target.exists(), "nothing is made where a link leads");
+        }
+    }
+
+    #[test]
+    fn what_was_used_least_recently_goes_when_there_is_too_much() {
+        let dir = tempfile::tempdir().unwrap();
+        let entry = vec![7; 1000 - TRAILER];
+        let put = |cache: &DiskCache, name: &str| get(cache, name, &entry).1;
+        let cache = || DiskCache::at(dir.path()).within(10_000);
+        let first = cache();
+        for (age, name) in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].into_iter().enumerate() {
+            let before = std::fs::read_dir(dir.path()).map_or(0, Iterator::count);
+            assert!(put(&first, name));
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), before + 1);
+            // Each used a minute after the one before, long ago.
+            let newest = entries(dir.path()).into_iter().max_by_key(|e| e.used).unwrap();
+            let used = SystemTime::now() - Duration::from_secs(10_000 - 60 * age as u64);
+            File::options().write(true).open(newest.path).unwrap().set_modified(used).unwrap();
+        }
+        let litter = dir.path().join("1-2-3.tmp");
+        let old = SystemTime::now() - 2 * LITTER;
+        File::create(&litter).unwrap().set_modified(old).unwrap();
+        let mine = dir.path().join("notes.txt");
+        File::create(&mine).unwrap().set_modified(old).unwrap();
+        assert!(!put(&first, "a"), "used again");
+        assert!(put(&first, "k"), "one too many");
+        assert!(!litter.exists() && mine.exists());
+        let left = entries(dir.path());
+        assert_eq!(left.iter().map(|e| e.bytes).sum::<u64>(), 7000, "a quarter is free");
+        for (name, gone) in
+            [("a", false), ("k", false), ("j", false), ("g", false), ("f", false), ("e", true), ("b", true)]
+        {
+            assert_eq!(put(&cache().within(u64::MAX), name), gone, "{name}");
+        }
+        // Another process finds what is there.
+        let other = cache().within(5000);
+        assert!(put(&other, "z"));
+        assert!(entries(dir.path()).iter().map(|e| e.bytes).sum::<u64>() <= 3750);
     }
 }

@@ -53,7 +53,7 @@ impl FromStr for Choice {
 
 impl Choice {
     pub(crate) fn from_environment() -> Result<Choice, String> {
-        std::env::var(FABRIC).unwrap_or_default().parse()
+        std::env::var_os(FABRIC).unwrap_or_default().to_string_lossy().parse()
     }
 }
 

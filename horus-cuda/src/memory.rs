@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
 use horus_core::buffer::parse_bytes;
 use horus_core::device::DeviceMemory;
-use horus_core::error::DeviceError;
+use horus_core::error::{DeviceError, MemoryBound};
 
 use crate::driver::{Context, Event, Stream, check};
 
@@ -16,7 +16,8 @@ pub(crate) const LIMIT: &str = "HORUS_GPU_MEMORY";
 
 /// The bound that the environment sets.
 pub(crate) fn limit() -> Result<Option<usize>, String> {
-    let Some(text) = std::env::var(LIMIT).ok().filter(|v| !v.is_empty()) else { return Ok(None) };
+    let Some(text) = std::env::var_os(LIMIT).filter(|v| !v.is_empty()) else { return Ok(None) };
+    let text = text.to_string_lossy(); // what is no text is no number either
     parse_bytes(&text).map(Some).ok_or_else(|| format!("{LIMIT}={text}: expected bytes, or a number with K, M or G"))
 }
 
@@ -36,11 +37,18 @@ pub(crate) struct Core {
     flights: Mutex<Vec<Flight>>,
 }
 
-/// An exchange under way: its number, its blocks, and what passes when it is done.
+/// An exchange under way. It owns what it reads and writes: a block goes back to the driver with its last owner, and the
+/// exchange gives up its share only where the device's stream has been told to wait for `done`.
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) ticket: u64,
-    pub(crate) blocks: Vec<CUdeviceptr>,
+    /// The blocks that are read and written, but for those freed meanwhile.
+    pub(crate) blocks: Vec<Arc<Block>>,
+    /// Where the written blocks are, in the order in which they were given.
+    pub(crate) writes: Vec<CUdeviceptr>,
+    /// What its copies read.
+    pub(crate) tables: Vec<Arc<CudaMemory>>,
+    /// Passes when the exchange is done.
     pub(crate) done: Event,
 }
 
@@ -88,14 +96,19 @@ impl Core {
     pub(crate) fn allocate(self: &Arc<Core>, bytes: usize) -> Result<CudaMemory, DeviceError> {
         self.context.bind()?;
         if bytes == 0 {
-            return Ok(CudaMemory { core: Arc::clone(self), at: 0, bytes });
+            return Ok(CudaMemory { block: Arc::new(Block { core: Arc::clone(self), at: 0 }), bytes });
         }
-        let used = self.used.fetch_add(bytes, Ordering::Relaxed);
+        // What is in use never goes around, whatever is asked for.
+        let added = |used: usize| used.checked_add(bytes);
+        let used = match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added) {
+            Ok(used) => used,
+            Err(used) => return Err(self.lacking(bytes, used)?),
+        };
         let result = self.allocate_beside(bytes, used);
         if result.is_err() {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
         }
-        Ok(CudaMemory { core: Arc::clone(self), at: result?, bytes })
+        Ok(CudaMemory { block: Arc::new(Block { core: Arc::clone(self), at: result? }), bytes })
     }
 
     /// Allocates `bytes` when `used` are in use.
@@ -103,8 +116,8 @@ impl Core {
         if let Some(limit) = self.limit
             && used.saturating_add(bytes) > limit
         {
-            let detail = format!("{used} of the {limit} bytes that {LIMIT} allows are in use");
-            return Err(DeviceError::OutOfMemory { bytes, detail });
+            let bound = MemoryBound::Setting { name: LIMIT, bytes: limit };
+            return Err(DeviceError::OutOfMemory { bytes, used, bound });
         }
         let (mut code, mut at) = self.try_allocate(bytes);
         if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
@@ -114,14 +127,16 @@ impl Core {
             (code, at) = self.try_allocate(bytes);
         }
         if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-            let (free, total) = self.context.memory()?;
-            return Err(DeviceError::OutOfMemory {
-                bytes,
-                detail: format!("{used} in use by this program, {free} of the GPU's {total} bytes free"),
-            });
+            return Err(self.lacking(bytes, used)?);
         }
         check(code, || format!("allocating {bytes} bytes"))?;
         Ok(at)
+    }
+
+    /// That the GPU has no room for `bytes` beside the `used` of this program.
+    fn lacking(&self, bytes: usize, used: usize) -> Result<DeviceError, DeviceError> {
+        let (free, total) = self.context.memory()?;
+        Ok(DeviceError::OutOfMemory { bytes, used, bound: MemoryBound::Gpu { free, total } })
     }
 
     /// Exchanges under way.
@@ -141,23 +156,52 @@ impl Core {
     }
 }
 
-/// A block of device memory.
+/// A block of the driver's memory, freed in the order of the device's stream when its last owner lets go of it.
 #[derive(Debug)]
-pub(crate) struct CudaMemory {
+pub(crate) struct Block {
     core: Arc<Core>,
     at: CUdeviceptr,
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.at == 0 || self.core.context.bind().is_err() {
+            return;
+        }
+        // SAFETY: allocated by `allocate` in the same way, and nobody else owns it: no exchange in another stream uses it,
+        // or the stream waits for that one. Freeing is ordered after the stream's work (without pools, the driver waits
+        // for it). A failure here is an earlier asynchronous error, which the next call reports.
+        unsafe {
+            if self.core.pooled {
+                sys::cuMemFreeAsync(self.at, self.core.stream.0);
+            } else {
+                sys::cuMemFree_v2(self.at);
+            }
+        }
+    }
+}
+
+/// Device memory that an image, a table or a message lies in.
+#[derive(Debug)]
+pub(crate) struct CudaMemory {
+    block: Arc<Block>,
     bytes: usize,
 }
 
 impl CudaMemory {
     /// The device address.
     pub(crate) fn address(&self) -> CUdeviceptr {
-        self.at
+        self.block.at
+    }
+
+    /// The block, to be held by an exchange.
+    pub(crate) fn block(&self) -> Arc<Block> {
+        Arc::clone(&self.block)
     }
 
     /// The device that it belongs to.
     pub(crate) fn belongs_to(&self, core: &Arc<Core>) -> bool {
-        Arc::ptr_eq(&self.core, core)
+        Arc::ptr_eq(&self.block.core, core)
     }
 }
 
@@ -175,26 +219,18 @@ impl DeviceMemory for CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        if self.at == 0 {
+        let Block { core, at } = &*self.block;
+        if *at == 0 {
             return;
         }
-        self.core.used.fetch_sub(self.bytes, Ordering::Relaxed);
-        if self.core.context.bind().is_err() {
-            return;
-        }
-        // An exchange in another stream may still read or write the block. Should the order fail, the block stays.
-        let used_by = |f: &&Flight| f.blocks.contains(&self.at);
-        let ordered = self.core.flights().iter().filter(used_by).try_for_each(|f| self.core.stream.after(&f.done));
-        if ordered.is_err() {
-            return;
-        }
-        // SAFETY: allocated by `allocate` in the same way. Freeing is ordered after the stream's work (without pools,
-        // the driver waits for it). A failure here is an earlier asynchronous error, which the next call reports.
-        unsafe {
-            if self.core.pooled {
-                sys::cuMemFreeAsync(self.at, self.core.stream.0);
-            } else {
-                sys::cuMemFree_v2(self.at);
+        core.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        let is_bound = core.context.bind().is_ok();
+        // An exchange in another stream may still read or write the block. What comes later in this stream waits for it,
+        // and with that the block may go. Should the order fail, the exchange keeps it.
+        for flight in core.flights().iter_mut() {
+            let held = flight.blocks.iter().position(|b| Arc::ptr_eq(b, &self.block));
+            if let Some(i) = held.filter(|_| is_bound && core.stream.after(&flight.done).is_ok()) {
+                flight.blocks.swap_remove(i);
             }
         }
     }

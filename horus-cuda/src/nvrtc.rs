@@ -66,7 +66,7 @@ impl std::fmt::Debug for Nvrtc {
 fn candidates() -> Vec<PathBuf> {
     const NAMES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll"];
     let names = NAMES.iter().map(PathBuf::from);
-    match std::env::var_os("HORUS_NVRTC") {
+    match std::env::var_os("HORUS_NVRTC").filter(|p| !p.is_empty()) {
         Some(p) if Path::new(&p).is_dir() => NAMES.iter().map(|n| Path::new(&p).join(n)).collect(),
         Some(p) => vec![PathBuf::from(p)],
         None => names.chain(NAMES.iter().map(|n| Path::new("/usr/local/cuda/lib64").join(n))).collect(),
@@ -198,13 +198,11 @@ impl Nvrtc {
         let status = unsafe { (f.compile)(program, pointers.len() as c_int, pointers.as_ptr()) };
         let mut size = 0;
         if let Err(e) = self.check(status) {
-            // SAFETY: the log has the size that the library says.
-            let log = unsafe {
-                (f.log_size)(program, &mut size);
-                let mut log = vec![0u8; size];
-                (f.log)(program, log.as_mut_ptr().cast());
-                log
-            };
+            // SAFETY: a pointer to a live integer.
+            self.check(unsafe { (f.log_size)(program, &mut size) })?;
+            let mut log = vec![0u8; size.max(1)];
+            // SAFETY: the log has the size that the library says, with the 0 at its end.
+            self.check(unsafe { (f.log)(program, log.as_mut_ptr().cast()) })?;
             let log = String::from_utf8_lossy(&log);
             return Err(CompileError(format!("{e}\n{}", log.trim_end_matches('\0'))));
         }

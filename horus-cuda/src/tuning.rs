@@ -168,7 +168,14 @@ pub fn user_table() -> Option<PathBuf> {
 /// The rows of the user's table; none if there is no table, or with a warning if it cannot be used.
 pub fn user_rows() -> Vec<Entry> {
     let Some(path) = user_table() else { return Vec::new() };
-    let Ok(text) = std::fs::read_to_string(&path) else { return Vec::new() };
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+        Err(e) => {
+            log::warn!("{} is not used: {e}", path.display());
+            return Vec::new();
+        }
+    };
     let rows = serde_json::from_str::<Vec<Entry>>(&text).map_err(|e| e.to_string());
     let sane = rows.and_then(|rows| match rows.iter().find(|e| !e.tuning.is_sane()) {
         Some(e) => Err(format!("{:?} cannot be run", e.tuning)),

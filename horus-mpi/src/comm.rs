@@ -148,6 +148,10 @@ impl<'a> Requests<'a> {
             }
             left -= done;
             if done == 0 {
+                if World::ending() {
+                    // The thread that ends the job needs the turn.
+                    return Err(CommError("another thread ended the job".into()));
+                }
                 std::thread::yield_now();
             }
         }
@@ -256,7 +260,7 @@ impl Communicator for MpiComm {
     }
 
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError> {
-        let _turn = self.world.turn()?;
+        let turn = self.world.turn()?;
         let mut requests = Requests::new(self.world);
         let received = receives.iter_mut().try_for_each(|(from, buffer)| {
             buffer.chunks_mut(self.piece).try_for_each(|piece| requests.receive(*from, piece))
@@ -266,7 +270,10 @@ impl Communicator for MpiComm {
         });
         match sent.and_then(|()| requests.wait()) {
             // The buffers of messages under way must not go away: the job ends here.
-            Err(e) if requests.under_way() => self.world.abort(&format!("exchange: {e}")),
+            Err(e) if requests.under_way() => {
+                drop(turn); // aborting takes its own
+                self.world.abort(&format!("exchange: {e}"))
+            }
             other => other,
         }
     }

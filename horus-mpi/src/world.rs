@@ -3,9 +3,9 @@
 use std::ffi::c_int;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::ThreadId;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use horus_core::agree::agree_on;
 use horus_core::comm::CommError;
@@ -16,6 +16,10 @@ use crate::comm::MpiComm;
 
 /// How long the other ranks let rank 0 tell an error that all of them meet.
 const HEAD_START: Duration = Duration::from_millis(300);
+
+/// How long an abort waits for its turn to call MPI. Other threads of the process that come to an end themselves
+/// (`abort` again) wait longer, so that they do not end it first.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What is known of the ranks, and the communicator that Horus has for itself.
 pub(crate) struct World {
@@ -99,11 +103,39 @@ impl World {
         Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Tells the user why, and ends all processes.
+    /// Whether this process is about to end: calls that wait for other ranks give up their turn.
+    pub(crate) fn ending() -> bool {
+        ABORTING.load(Ordering::Relaxed)
+    }
+
+    /// The right to call MPI, if it can be had soon.
+    fn turn_soon(&self) -> Option<MutexGuard<'_, ()>> {
+        if self.thread.is_some_and(|t| t != std::thread::current().id()) {
+            return None;
+        }
+        let start = Instant::now();
+        loop {
+            match self.turn.try_lock() {
+                Ok(turn) => return Some(turn),
+                Err(TryLockError::Poisoned(turn)) => return Some(turn.into_inner()),
+                Err(TryLockError::WouldBlock) if start.elapsed() > PATIENCE => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+
+    /// Tells the user why, and ends all processes. The calling thread must not have the turn.
+    ///
+    /// MPI_Abort is a call as any other: at MPI_THREAD_SERIALIZED it may not be made while another thread is inside MPI.
+    /// A thread that waits for messages looks whether the process is ending, and gives up its turn. One inside a
+    /// collective call does not return before the other ranks come, which they may never do: waiting for it would be a
+    /// hang, and calling beside it may corrupt or lock what both use. Then the process ends without MPI. Its launcher sees
+    /// that it was killed by a signal, without MPI_Finalize, and ends the others: so do mpirun of Open MPI and MPICH, and
+    /// srun.
     pub(crate) fn abort(&self, message: &str) -> ! {
         if ABORTING.swap(true, Ordering::SeqCst) {
             // Another thread of this process is at it, or MPI_Abort ran the handlers of `atexit`.
-            std::thread::sleep(10 * HEAD_START);
+            std::thread::sleep(HEAD_START + 3 * PATIENCE);
             std::process::abort();
         }
         if self.rank > 0 {
@@ -111,9 +143,14 @@ impl World {
         }
         let me = format!("rank {}: ", self.rank);
         eprintln!("error: {me}{}", message.strip_prefix(&me).unwrap_or(message));
-        // SAFETY: the communicator is valid: it is freed after the last chance to get here.
-        let code = unsafe { ffi::MPI_Abort(self.comm, 1) };
-        eprintln!("error: {me}MPI_Abort: {}", crate::codes::text(code));
+        match self.turn_soon() {
+            Some(_turn) => {
+                // SAFETY: the communicator is valid: it is freed after the last chance to get here. It is our turn.
+                let code = unsafe { ffi::MPI_Abort(self.comm, 1) };
+                eprintln!("error: {me}MPI_Abort: {}", crate::codes::text(code));
+            }
+            None => log::debug!("{me}another thread is inside MPI: the process ends without it"),
+        }
         std::process::abort();
     }
 }
@@ -124,10 +161,19 @@ fn initialize(wanted: c_int) -> Result<c_int, CommError> {
     let mut done = 0;
     // SAFETY: the pointers are to live variables; MPI takes null for the command line.
     unsafe {
+        check("MPI_Finalized", ffi::MPI_Finalized(&raw mut done))?;
+        if done != 0 {
+            return Err(CommError("this process has left MPI already".into()));
+        }
         check("MPI_Initialized", ffi::MPI_Initialized(&raw mut done))?;
         if done != 0 {
             // By the program itself, or by a library that it uses.
             check("MPI_Query_thread", ffi::MPI_Query_thread(&raw mut provided))?;
+            let mut main = 0;
+            check("MPI_Is_thread_main", ffi::MPI_Is_thread_main(&raw mut main))?;
+            if provided < wanted && main == 0 {
+                return Err(CommError("this MPI library may be called by the thread that initialised it only".into()));
+            }
         } else {
             let (none, args) = (std::ptr::null_mut(), std::ptr::null_mut());
             check("MPI_Init_thread", ffi::MPI_Init_thread(none, args, wanted, &raw mut provided))?;

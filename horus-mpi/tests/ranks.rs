@@ -77,6 +77,8 @@ const JOBS: &[Job] = &[
     bad("one_panics", jobs::panics, &["rank 1: a panic"]),
     bad("one_panics_in_a_step", jobs::panics_in_a_step, &["rank 2: a panic in an evaluation"]),
     bad("one_device_fails", jobs::device_fails, &["rank 1: upload", "out of memory"]),
+    bad("one_gives_up_beside_a_message", jobs::gives_up_beside_a_message, &["rank 1: enough"]),
+    bad("one_gives_up_beside_a_collective_call", jobs::gives_up_beside_a_collective_call, &["rank 1: enough"]),
     bad("one_is_killed", jobs::killed, &[]),
 ];
 

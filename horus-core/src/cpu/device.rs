@@ -88,6 +88,10 @@ impl Device for CpuDevice {
         &self.workers
     }
 
+    fn host_pool(&self) -> Option<&Arc<Pool>> {
+        Some(&self.pool)
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         self.pool.try_allocate(bytes).map(Memory::Host)
     }

@@ -10,7 +10,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::pages::prefer_large;
 use crate::device::Piece;
-use crate::error::{DeviceError, Error};
+use crate::error::{DeviceError, Error, MemoryBound};
 
 /// More threads than any machine has processors: what is asked for beyond is a mistake, and would exhaust the system.
 const MOST_THREADS: usize = 4096;
@@ -62,7 +62,7 @@ impl Workers {
     pub fn copied<T: Copy + Send + Sync>(&self, from: &[T]) -> Result<Vec<T>, DeviceError> {
         let (n, bytes) = (from.len(), size_of_val(from));
         let mut to: Vec<T> = Vec::new();
-        let lacking = |e: TryReserveError| DeviceError::OutOfMemory { bytes, detail: e.to_string() };
+        let lacking = |_: TryReserveError| DeviceError::OutOfMemory { bytes, used: 0, bound: MemoryBound::Machine };
         to.try_reserve_exact(n).map_err(lacking)?;
         prefer_large(to.as_ptr().cast(), bytes);
         let copy = |(to, from): (&mut [MaybeUninit<T>], &[T])| {

@@ -1,143 +1,142 @@
 //! From a file to pixels.
 
+use std::any::Any;
 use std::io::Cursor;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use image::{DynamicImage, ImageFormat, ImageReader, Limits};
-use tiff::ColorType;
-use tiff::decoder::{Decoder, DecodingResult};
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 
-use super::Picture;
+use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
+use super::load::{Kind, load};
+use super::{OpenOptions, Picture, read_npy, read_tiff};
 use crate::buffer::HostBuffer;
 use crate::dtype::Pixel;
 use crate::shape::Shape;
 
-/// The most memory that decoding may take: room for large scans, but not for whatever a broken header claims.
-const MEMORY_LIMIT: u64 = 8 << 30;
-
 /// Reads and decodes a file; the error is the cause alone.
-pub(super) fn read(path: &Path) -> Result<Picture, String> {
-    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
-    decode(&bytes)
+pub(super) fn read(path: &Path, options: &OpenOptions) -> Result<Picture, String> {
+    let (kind, bytes) = load(path)?;
+    let picture = decode(kind, &bytes, options)?;
+    // Only of a file that can be read, and only if nobody said which page is wanted.
+    if kind == Kind::Tiff && options.page.is_none() {
+        let pages = guarded(|| Ok(read_tiff::pages(&bytes))).unwrap_or(1);
+        if pages > 1 {
+            log::warn!(
+                "{} has {pages} pages: page 0 is read; AnyImage::open_page and --page read the others",
+                path.display()
+            );
+        }
+    }
+    Ok(picture)
 }
 
-fn decode(bytes: &[u8]) -> Result<Picture, String> {
-    let format = image::guess_format(bytes).map_err(|_| "not a PNG, JPEG, TIFF, PNM or BMP file".to_owned())?;
-    match format {
-        ImageFormat::Tiff => {
-            if let Some(picture) = float_tiff(bytes)? {
-                return Ok(picture);
-            }
-        }
-        ImageFormat::Jpeg if !ends(bytes) => return Err("the JPEG data end too early".into()),
-        ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm | ImageFormat::Bmp => {}
-        other => return Err(format!("{other:?} files are not supported; use PNG, JPEG, TIFF, PNM or BMP")),
+fn decode(kind: Kind, bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
+    match options.page {
+        Some(page) if page > 0 && kind != Kind::Tiff => return Err(no_page(page, 1)),
+        _ => {}
+    }
+    guarded(|| match kind {
+        Kind::Tiff => read_tiff::read(bytes, options),
+        Kind::Npy => read_npy::read(bytes, options),
+        Kind::Image(format) => image(format, bytes, options),
+    })
+}
+
+pub(super) fn no_page(page: usize, pages: usize) -> String {
+    format!("there is no page {page}: it has {pages}, counted from 0")
+}
+
+/// Decoders of others panic on some broken files (an index, an assertion). That is an error of the file, not of the
+/// program: nothing outlives the decoder but what it returns. (A program built to abort on panics ends, of course.)
+fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast::<&str>().map_or_else(|_| "no reason".into(), |text| (*text).to_owned()),
+    };
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("its decoder gave up ({})", said(panic))))
+}
+
+fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
+    if format == ImageFormat::Jpeg && !bounds::jpeg_ends(bytes) {
+        return Err("the JPEG data end too early".into());
     }
     let mut limits = Limits::default();
     limits.max_alloc = Some(MEMORY_LIMIT);
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.limits(limits);
-    planar(reader.decode().map_err(|e| e.to_string())?)
-}
-
-/// Whether JPEG data have an end, after the pixels and before whatever else the file holds: the decoder fills what is
-/// missing with grey.
-fn ends(jpeg: &[u8]) -> bool {
-    const STUFFING: u8 = 0x00;
-    const TEMPORARY: u8 = 0x01;
-    const RESTART: std::ops::RangeInclusive<u8> = 0xd0..=0xd7;
-    const START_OF_IMAGE: u8 = 0xd8;
-    const END_OF_IMAGE: u8 = 0xd9;
-    const START_OF_SCAN: u8 = 0xda;
-    let (mut at, mut scanned) = (0, false);
-    // From marker to marker, over the segments that have a length and over coded pixels, which hold no markers but
-    // restarts.
-    while let Some(&[first, marker]) = jpeg.get(at..).and_then(|rest| rest.first_chunk()) {
-        match (first, marker) {
-            (0xff, END_OF_IMAGE) => return scanned,
-            (0xff, STUFFING | TEMPORARY | START_OF_IMAGE) => at += 2,
-            (0xff, m) if RESTART.contains(&m) => at += 2,
-            // A marker may be preceded by any number of these bytes.
-            (0xff, 0xff) => at += 1,
-            (0xff, m) => {
-                let Some(&length) = jpeg.get(at + 2..).and_then(|rest| rest.first_chunk()) else { return false };
-                at += 2 + usize::from(u16::from_be_bytes(length));
-                scanned |= m == START_OF_SCAN;
-            }
-            _ => at += 1,
-        }
+    // Which reads the header alone.
+    let decoder = reader.into_decoder().map_err(|e| e.to_string())?;
+    let (w, h) = decoder.dimensions();
+    let (w, h) = (u64::from(w), u64::from(h));
+    check_size(h, w, options)?;
+    let most = match format {
+        ImageFormat::Png => bounds::png(bytes, w),
+        ImageFormat::Jpeg => Some(bytes.len() as u64 * bounds::JPEG),
+        ImageFormat::Pnm => bounds::pnm(bytes),
+        _ => bounds::bmp(bytes),
+    };
+    check_capacity(h, w, most, bytes)?;
+    let size = decoder.total_bytes();
+    if size > MEMORY_LIMIT {
+        return Err(format!("{w}x{h} pixels need {size} bytes; at most {MEMORY_LIMIT} are decoded"));
     }
-    false
+    planar(DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?)
 }
 
 fn planar(picture: DynamicImage) -> Result<Picture, String> {
-    let (h, w) = (picture.height() as usize, picture.width() as usize);
-    match picture {
-        DynamicImage::ImageLuma8(p) => planes(p.as_raw(), h, w, 1),
-        DynamicImage::ImageLumaA8(p) => planes(p.as_raw(), h, w, 2),
-        DynamicImage::ImageRgb8(p) => planes(p.as_raw(), h, w, 3),
-        DynamicImage::ImageRgba8(p) => planes(p.as_raw(), h, w, 4),
-        DynamicImage::ImageLuma16(p) => planes(p.as_raw(), h, w, 1),
-        DynamicImage::ImageLumaA16(p) => planes(p.as_raw(), h, w, 2),
-        DynamicImage::ImageRgb16(p) => planes(p.as_raw(), h, w, 3),
-        DynamicImage::ImageRgba16(p) => planes(p.as_raw(), h, w, 4),
-        DynamicImage::ImageRgb32F(p) => planes(p.as_raw(), h, w, 3),
-        DynamicImage::ImageRgba32F(p) => planes(p.as_raw(), h, w, 4),
+    let shape = |channels| Shape::new(picture.height() as usize, picture.width() as usize, channels);
+    match &picture {
+        DynamicImage::ImageLuma8(p) => planes(p.as_raw(), shape(1)),
+        DynamicImage::ImageLumaA8(p) => planes(p.as_raw(), shape(2)),
+        DynamicImage::ImageRgb8(p) => planes(p.as_raw(), shape(3)),
+        DynamicImage::ImageRgba8(p) => planes(p.as_raw(), shape(4)),
+        DynamicImage::ImageLuma16(p) => planes(p.as_raw(), shape(1)),
+        DynamicImage::ImageLumaA16(p) => planes(p.as_raw(), shape(2)),
+        DynamicImage::ImageRgb16(p) => planes(p.as_raw(), shape(3)),
+        DynamicImage::ImageRgba16(p) => planes(p.as_raw(), shape(4)),
         other => Err(format!("pixels of type {:?} are not supported", other.color())),
     }
 }
 
-/// A TIFF of floating-point samples, which the `image` crate reads only in part; `None` for other TIFFs.
-fn float_tiff(bytes: &[u8]) -> Result<Option<Picture>, String> {
-    let mut limits = tiff::decoder::Limits::default();
-    let limit = usize::try_from(MEMORY_LIMIT).unwrap_or(usize::MAX);
-    (limits.decoding_buffer_size, limits.intermediate_buffer_size) = (limit, limit);
-    let mut decoder = Decoder::new(Cursor::new(bytes)).map_err(|e| e.to_string())?.with_limits(limits);
-    let color = decoder.colortype().map_err(|e| e.to_string())?;
-    if color.bit_depth() < 32 {
-        return Ok(None);
+/// Interleaved pixels, channels put one after the other.
+pub(super) fn planes<T: Pixel>(pixels: &[T], shape: Shape) -> Result<Picture, String> {
+    if shape.channels == 1 {
+        return in_planes(pixels, shape);
     }
-    let channels = match color {
-        ColorType::Gray(_) => 1,
-        ColorType::GrayA(_) => 2,
-        ColorType::RGB(_) => 3,
-        ColorType::RGBA(_) => 4,
-        other => return Err(format!("TIFF pixels of type {other:?} are not supported")),
-    };
-    let (w, h) = decoder.dimensions().map_err(|e| e.to_string())?;
-    let samples = match decoder.read_image().map_err(|e| e.to_string())? {
-        DecodingResult::F32(v) => v,
-        DecodingResult::F64(v) => v.into_iter().map(|v| v as f32).collect(),
-        _ => return Err(format!("TIFF integers of {} bits are not supported", color.bit_depth())),
-    };
-    planes(&samples, h as usize, w as usize, channels).map(Some)
+    let mut buffer = checked(pixels, shape)?;
+    for (c, plane) in buffer.as_mut_slice::<T>().chunks_exact_mut(shape.area()).enumerate() {
+        plane.iter_mut().zip(pixels.chunks_exact(shape.channels)).for_each(|(to, pixel)| *to = pixel[c]);
+    }
+    Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
 }
 
-/// Interleaved pixels, channels put one after the other.
-fn planes<T: Pixel>(pixels: &[T], height: usize, width: usize, channels: usize) -> Result<Picture, String> {
-    let shape = Shape::new(height, width, channels);
+/// Pixels whose channels are one after the other already.
+pub(super) fn in_planes<T: Pixel>(pixels: &[T], shape: Shape) -> Result<Picture, String> {
+    let mut buffer = checked(pixels, shape)?;
+    buffer.as_mut_slice::<T>().copy_from_slice(pixels);
+    Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
+}
+
+/// Room for as many pixels as there are.
+fn checked<T: Pixel>(pixels: &[T], shape: Shape) -> Result<HostBuffer, String> {
     if shape.is_empty() {
         return Err("the picture has no pixels".into());
     }
     if pixels.len() != shape.len() {
         return Err(format!("{} samples for {shape} pixels", pixels.len()));
     }
-    let mut buffer = HostBuffer::try_zeroed(size_of_val(pixels)).map_err(|e| e.to_string())?;
-    let planes = buffer.as_mut_slice::<T>();
-    if channels == 1 {
-        planes.copy_from_slice(pixels);
-    } else {
-        for (c, plane) in planes.chunks_exact_mut(shape.area()).enumerate() {
-            plane.iter_mut().zip(pixels.chunks_exact(channels)).for_each(|(to, pixel)| *to = pixel[c]);
-        }
-    }
-    Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
+    HostBuffer::try_zeroed(size_of_val(pixels)).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dtype::DType;
+
+    fn decode(bytes: &[u8]) -> Result<Picture, String> {
+        super::decode(Kind::of(bytes)?, bytes, &OpenOptions::default())
+    }
 
     fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
         let mut bytes = Cursor::new(Vec::new());
@@ -196,8 +195,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_says_so() {
-        assert!(decode(b"").err().unwrap().contains("not a PNG"));
-        assert!(decode(b"GIF89a____________").err().unwrap().contains("Gif files are not supported"));
+    fn a_panic_of_a_decoder_is_an_error() {
+        let said = |panic: fn() -> Result<(), String>| guarded(panic).err().unwrap();
+        assert_eq!(said(|| panic!("at {}", 7)), "its decoder gave up (at 7)");
+        assert_eq!(said(|| panic!("plainly")), "its decoder gave up (plainly)");
     }
 }

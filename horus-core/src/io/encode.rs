@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{Seek, Write};
+use std::marker::PhantomData;
 use std::path::Path;
 
 use image::codecs::bmp::BmpEncoder;
@@ -10,9 +11,12 @@ use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 use ndarray::{ArrayView2, ArrayView3};
 use ndarray_npy::{WritableElement, WriteNpyExt};
-use tiff::encoder::{TiffEncoder, TiffValue, colortype};
+use tiff::TiffResult;
+use tiff::encoder::colortype::ColorType;
+use tiff::encoder::{TiffEncoder, TiffValue};
+use tiff::tags::{PhotometricInterpretation, SampleFormat};
 
-use super::save::Depth;
+use super::save::{Depth, SaveOptions, Scaling};
 use crate::buffer::HostBuffer;
 use crate::dispatch;
 use crate::dtype::{DType, Pixel};
@@ -34,6 +38,9 @@ pub(super) enum Format {
 }
 
 impl Format {
+    const ALL: [Format; 7] =
+        [Format::Png, Format::Tiff, Format::Pgm, Format::Ppm, Format::Bmp, Format::Jpeg, Format::Npy];
+
     /// The format that a path's extension asks for; `pnm` follows the number of channels.
     pub(super) fn of(path: &Path, channels: usize) -> Result<Format, String> {
         let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
@@ -54,36 +61,88 @@ impl Format {
         })
     }
 
-    /// Checks that the format can hold such an image.
-    pub(super) fn check(self, channels: usize, depth: Depth) -> Result<(), String> {
-        let holds: &[usize] = match self {
-            Format::Npy => return Ok(()),
-            Format::Png => &[1, 2, 3, 4],
-            Format::Jpeg => &[1, 3],
-            Format::Tiff | Format::Bmp => &[1, 3, 4],
-            Format::Pgm => &[1],
-            Format::Ppm => &[3],
-        };
-        if !holds.contains(&channels) {
-            return Err(format!("{self:?} files cannot hold {channels} channels"));
+    /// The name, and what a file of the format holds: types of samples, numbers of channels, rows or columns.
+    fn holds(self) -> (&'static str, &'static [DType], &'static [usize], usize) {
+        use DType::{Bool, F32, F64, I32, U8, U16};
+        const MOST: usize = i32::MAX as usize;
+        match self {
+            Format::Png => ("png", &[U8, U16], &[1, 2, 3, 4], MOST),
+            Format::Jpeg => ("jpg", &[U8], &[1, 3], u16::MAX as usize),
+            Format::Tiff => ("tif", &[U8, U16, I32, F32, F64], &[1, 3, 4], MOST),
+            Format::Pgm => ("pgm", &[U8, U16], &[1], MOST),
+            Format::Ppm => ("ppm", &[U8, U16], &[3], MOST),
+            Format::Bmp => ("bmp", &[U8], &[1, 3, 4], u16::MAX as usize),
+            Format::Npy => ("npy", &[U8, U16, I32, F32, F64, Bool], &[], usize::MAX),
         }
-        let depths: &[Depth] = match self {
-            Format::Tiff => &[Depth::Eight, Depth::Sixteen, Depth::Float],
-            Format::Png | Format::Pgm | Format::Ppm => &[Depth::Eight, Depth::Sixteen],
-            _ => &[Depth::Eight],
-        };
-        if !depths.contains(&depth) {
-            return Err(format!("{self:?} files cannot hold {depth}"));
+    }
+
+    fn can(self, dtype: DType, shape: Shape) -> bool {
+        let (_, types, channels, side) = self.holds();
+        // Sizes are told in 32 bits.
+        let fits = self != Format::Bmp || shape.len() < u32::MAX as usize - (1 << 20);
+        let channels = channels.is_empty() || channels.contains(&shape.channels);
+        types.contains(&dtype) && channels && shape.height.max(shape.width) <= side && fits
+    }
+
+    /// The type of sample in which an image of `dtype` pixels is stored.
+    ///
+    /// # Errors
+    /// If the format cannot hold such samples or such a shape, with the formats that can.
+    pub(super) fn stored(self, dtype: DType, shape: Shape, options: &SaveOptions) -> Result<DType, String> {
+        if self == Format::Npy {
+            return Ok(dtype);
         }
-        Ok(())
+        let scaled = matches!(options.scaling, Scaling::Unit | Scaling::Range);
+        let stored = match (options.depth, dtype) {
+            (Depth::Eight, _) | (Depth::Auto, DType::U8 | DType::Bool) => DType::U8,
+            (Depth::Sixteen, _) | (Depth::Auto, DType::U16) => DType::U16,
+            (Depth::Float, _) => DType::F32,
+            (Depth::Auto, _) if scaled => DType::U8,
+            (Depth::Auto, DType::F32 | DType::F64) if self != Format::Tiff => DType::U8,
+            (Depth::Auto, _) => dtype,
+        };
+        let (name, types, ..) = self.holds();
+        if self.can(stored, shape) {
+            return Ok(stored);
+        }
+        let what = match stored {
+            DType::U8 | DType::Bool => "8 bits per sample",
+            DType::U16 => "16 bits per sample",
+            DType::I32 => "32-bit signed integers",
+            DType::F32 => "32-bit floats",
+            DType::F64 => "64-bit floats",
+        };
+        let others: Vec<&str> = Format::ALL.iter().filter(|f| f.can(stored, shape)).map(|f| f.holds().0).collect();
+        let others = format!("save as {}", others.join(", "));
+        let Shape { height, width, channels } = shape;
+        // Without an npy file, there is always a way.
+        if types.contains(&stored) {
+            let size = format!("{width}x{height} pixels of {channels} channels");
+            return Err(format!("a {name} file cannot hold {size} and {what}; {others}"));
+        }
+        let option = if options.depth == Depth::Auto {
+            ", or ask for Depth::Eight with Scaling::Unit or Scaling::Range (8 bits, scaled) or with Scaling::None (saturated)"
+        } else if types.contains(&DType::U16) {
+            ", or ask for a depth of 8 or 16 bits"
+        } else {
+            ", or ask for a depth of 8 bits"
+        };
+        Err(format!("a {name} file cannot hold {what}; {others}{option}"))
     }
 }
 
-/// Interleaved samples of a checked depth.
+/// Interleaved samples of a type that the format holds.
 pub(super) enum Samples {
     U8(Vec<u8>),
     U16(Vec<u16>),
+    I32(Vec<i32>),
     F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+/// What a caller is told who did not ask [`Format::stored`].
+fn unheld(format: Format) -> String {
+    format!("a {} file holds 8 or 16 bits per sample", format.holds().0)
 }
 
 /// Channels one after the other, interleaved; each value put through `map`.
@@ -99,13 +158,13 @@ pub(super) fn write<W: Write + Seek>(to: W, format: Format, samples: &Samples, s
     let (w, h) = (extent(shape.width)?, extent(shape.height)?);
     match format {
         Format::Tiff => return write_tiff(to, samples, w, h, shape.channels),
-        Format::Pgm | Format::Ppm => return write_pnm(to, samples, shape),
+        Format::Pgm | Format::Ppm => return write_pnm(to, format, samples, shape),
         _ => {}
     }
     let (bytes, wide): (&[u8], bool) = match samples {
         Samples::U8(v) => (v, false),
         Samples::U16(v) => (bytemuck::cast_slice(v), true),
-        Samples::F32(_) => return Err(format!("{format:?} files cannot hold {}", Depth::Float)),
+        _ => return Err(unheld(format)),
     };
     let color = match (shape.channels, wide) {
         (1, false) => ExtendedColorType::L8,
@@ -126,34 +185,89 @@ pub(super) fn write<W: Write + Seek>(to: W, format: Format, samples: &Samples, s
     .map_err(|e| e.to_string())
 }
 
+/// The samples that TIFF files hold; the `tiff` crate has no colours of signed integers.
+trait TiffSample: Copy
+where
+    [Self]: TiffValue,
+{
+    const BITS: u16;
+    const FORMAT: SampleFormat;
+}
+macro_rules! tiff_samples {
+    ($($sample:ty: $bits:literal $format:ident),*) => {
+        $(impl TiffSample for $sample {
+            const BITS: u16 = $bits;
+            const FORMAT: SampleFormat = SampleFormat::$format;
+        })*
+    };
+}
+tiff_samples!(u8: 8 Uint, u16: 16 Uint, i32: 32 Int, f32: 32 IEEEFP, f64: 64 IEEEFP);
+
+/// Pixels of `N` samples: grey, or red, green, blue and opacity.
+struct Tiff<S, const N: usize>(PhantomData<S>);
+
+impl<S: TiffSample + TiffValue, const N: usize> ColorType for Tiff<S, N>
+where
+    [S]: TiffValue,
+{
+    type Inner = S;
+    const TIFF_VALUE: PhotometricInterpretation =
+        if N == 1 { PhotometricInterpretation::BlackIsZero } else { PhotometricInterpretation::RGB };
+    const BITS_PER_SAMPLE: &'static [u16] = &[S::BITS; N];
+    const SAMPLE_FORMAT: &'static [SampleFormat] = &[S::FORMAT; N];
+
+    // No predictor is asked for: rows are what they are.
+    fn horizontal_predict(row: &[S], result: &mut Vec<S>) {
+        result.extend_from_slice(row);
+    }
+}
+
 fn write_tiff<W: Write + Seek>(to: W, samples: &Samples, w: u32, h: u32, channels: usize) -> Result<(), String> {
-    fn image<C: colortype::ColorType>(to: impl Write + Seek, w: u32, h: u32, data: &[C::Inner]) -> Result<(), String>
+    fn typed<S: TiffSample + TiffValue>(
+        to: impl Write + Seek,
+        w: u32,
+        h: u32,
+        n: usize,
+        data: &[S],
+    ) -> Result<(), String>
+    where
+        [S]: TiffValue,
+    {
+        // Offsets in plain TIFF files have 32 bits.
+        let big = size_of_val(data) > (u32::MAX - (1 << 24)) as usize;
+        match n {
+            1 => image::<Tiff<S, 1>>(to, w, h, data, big),
+            3 => image::<Tiff<S, 3>>(to, w, h, data, big),
+            _ => image::<Tiff<S, 4>>(to, w, h, data, big),
+        }
+        .map_err(|e| e.to_string())
+    }
+    fn image<C: ColorType>(to: impl Write + Seek, w: u32, h: u32, data: &[C::Inner], big: bool) -> TiffResult<()>
     where
         [C::Inner]: TiffValue,
     {
-        let write = || TiffEncoder::new(to)?.write_image::<C>(w, h, data);
-        write().map_err(|e| e.to_string())
+        if big {
+            TiffEncoder::new_big(to)?.write_image::<C>(w, h, data)
+        } else {
+            TiffEncoder::new(to)?.write_image::<C>(w, h, data)
+        }
     }
-    match (samples, channels) {
-        (Samples::U8(v), 1) => image::<colortype::Gray8>(to, w, h, v),
-        (Samples::U8(v), 3) => image::<colortype::RGB8>(to, w, h, v),
-        (Samples::U8(v), _) => image::<colortype::RGBA8>(to, w, h, v),
-        (Samples::U16(v), 1) => image::<colortype::Gray16>(to, w, h, v),
-        (Samples::U16(v), 3) => image::<colortype::RGB16>(to, w, h, v),
-        (Samples::U16(v), _) => image::<colortype::RGBA16>(to, w, h, v),
-        (Samples::F32(v), 1) => image::<colortype::Gray32Float>(to, w, h, v),
-        (Samples::F32(v), 3) => image::<colortype::RGB32Float>(to, w, h, v),
-        (Samples::F32(v), _) => image::<colortype::RGBA32Float>(to, w, h, v),
+    match samples {
+        Samples::U8(v) => typed(to, w, h, channels, v),
+        Samples::U16(v) => typed(to, w, h, channels, v),
+        Samples::I32(v) => typed(to, w, h, channels, v),
+        Samples::F32(v) => typed(to, w, h, channels, v),
+        Samples::F64(v) => typed(to, w, h, channels, v),
     }
 }
 
 /// Binary PGM or PPM. Written here because the `image` crate cannot write 16 bits.
-fn write_pnm<W: Write>(mut to: W, samples: &Samples, shape: Shape) -> Result<(), String> {
+fn write_pnm<W: Write>(mut to: W, format: Format, samples: &Samples, shape: Shape) -> Result<(), String> {
     let magic = if shape.channels == 1 { "P5" } else { "P6" };
     let (full, bytes) = match samples {
         Samples::U8(v) => (u16::from(u8::MAX), Cow::Borrowed(v.as_slice())),
         Samples::U16(v) => (u16::MAX, v.iter().flat_map(|v| v.to_be_bytes()).collect()),
-        Samples::F32(_) => return Err(format!("PNM files cannot hold {}", Depth::Float)),
+        _ => return Err(unheld(format)),
     };
     let mut write = || {
         writeln!(to, "{magic}\n{} {}\n{full}", shape.width, shape.height)?;
@@ -165,7 +279,7 @@ fn write_pnm<W: Write>(mut to: W, samples: &Samples, shape: Shape) -> Result<(),
 /// Writes the exact values as a NumPy array of shape `(height, width)`, or `(height, width, channels)` if there are
 /// several.
 pub(super) fn write_npy(to: impl Write, pixels: &HostBuffer, dtype: DType, shape: Shape) -> Result<(), String> {
-    fn typed<T: Pixel + WritableElement>(to: impl Write, pixels: &[T], shape: Shape) -> Result<(), String> {
+    fn typed<T: WritableElement + Clone>(to: impl Write, pixels: &[T], shape: Shape) -> Result<(), String> {
         let Shape { height, width, channels } = shape;
         let invalid = |e: ndarray::ShapeError| e.to_string();
         if channels == 1 {
@@ -175,6 +289,9 @@ pub(super) fn write_npy(to: impl Write, pixels: &HostBuffer, dtype: DType, shape
             planes.permuted_axes([1, 2, 0]).as_standard_layout().write_npy(to)
         }
         .map_err(|e| e.to_string())
+    }
+    if dtype == DType::Bool {
+        return typed::<bool>(to, bytemuck::checked::cast_slice(pixels.bytes()), shape);
     }
     dispatch!(dtype, T => typed::<T>(to, pixels.as_slice(), shape))
 }
@@ -194,11 +311,47 @@ mod tests {
     }
 
     #[test]
-    fn formats_refuse_what_they_cannot_hold() {
-        assert!(Format::Jpeg.check(4, Depth::Eight).is_err());
-        assert!(Format::Jpeg.check(3, Depth::Sixteen).unwrap_err().contains("16 bits"));
-        assert!(Format::Png.check(1, Depth::Float).is_err());
-        assert!(Format::Tiff.check(1, Depth::Float).is_ok());
-        assert!(Format::Npy.check(9, Depth::Eight).is_ok());
+    fn the_type_of_an_image_chooses_what_is_stored() {
+        let auto = SaveOptions::default();
+        let grey = Shape::new(2, 2, 1);
+        let stored = |format: Format, dtype| format.stored(dtype, grey, &auto);
+        for format in [Format::Png, Format::Tiff, Format::Pgm] {
+            assert_eq!(stored(format, DType::U8), Ok(DType::U8));
+            assert_eq!(stored(format, DType::U16), Ok(DType::U16));
+        }
+        for dtype in DType::ALL {
+            assert_eq!(stored(Format::Tiff, dtype), Ok(dtype));
+            assert_eq!(stored(Format::Npy, dtype), Ok(dtype));
+        }
+        for dtype in [DType::F32, DType::F64] {
+            assert_eq!(stored(Format::Png, dtype), Ok(DType::U8));
+            assert_eq!(stored(Format::Jpeg, dtype), Ok(DType::U8));
+            // Who asks for a scale asks for integers.
+            let range = SaveOptions { scaling: Scaling::Range, ..auto };
+            assert_eq!(Format::Tiff.stored(dtype, grey, &range), Ok(DType::U8));
+        }
+    }
+
+    #[test]
+    fn formats_refuse_what_they_cannot_hold_and_say_what_can() {
+        let refused = |format: Format, dtype, shape, depth| {
+            format.stored(dtype, shape, &SaveOptions { depth, ..SaveOptions::default() }).unwrap_err()
+        };
+        let (grey, five) = (Shape::new(2, 2, 1), Shape::new(2, 2, 5));
+        let e = refused(Format::Jpeg, DType::U16, grey, Depth::Auto);
+        assert!(
+            e.starts_with(
+                "a jpg file cannot hold 16 bits per sample; save as png, tif, pgm, npy, or ask for Depth::Eight"
+            ),
+            "{e}"
+        );
+        let e = refused(Format::Png, DType::I32, grey, Depth::Auto);
+        assert!(e.starts_with("a png file cannot hold 32-bit signed integers; save as tif, npy, or "), "{e}");
+        let e = refused(Format::Png, DType::F32, grey, Depth::Float);
+        assert_eq!(e, "a png file cannot hold 32-bit floats; save as tif, npy, or ask for a depth of 8 or 16 bits");
+        let e = refused(Format::Png, DType::U8, five, Depth::Auto);
+        assert_eq!(e, "a png file cannot hold 2x2 pixels of 5 channels and 8 bits per sample; save as npy");
+        let e = refused(Format::Jpeg, DType::U8, Shape::new(1, 70_000, 1), Depth::Auto);
+        assert!(e.contains("70000x1 pixels") && e.contains("save as png, tif, pgm, npy"), "{e}");
     }
 }

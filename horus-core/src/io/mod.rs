@@ -7,114 +7,49 @@
 //! | --- | --- | --- |
 //! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
 //! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour |
-//! | TIFF | 8 and 16 bit, 32-bit and 64-bit float | 8 and 16 bit, 32-bit float; 1, 3 or 4 channels |
+//! | TIFF | 1 to 16 bit, signed integers up to 32 bit, floats; any page, chunky and planar | 8 and 16 bit, 32-bit signed integers, 32-bit and 64-bit floats; 1, 3 or 4 channels |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
-//! | NumPy `npy` | | the exact values, any type and number of channels |
+//! | NumPy `npy` | `u8`, `u16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions or 3 (the channels last) | the exact values, any type and number of channels |
+//!
+//! Files that are read may come from anywhere. Whatever they hold, reading ends with a picture or an error, in time and
+//! memory that their size and [`OpenOptions::max_pixels`] bound.
 
+mod any;
+mod bounds;
 mod decode;
 mod encode;
+mod load;
+mod read_npy;
+mod read_tiff;
 mod save;
+mod target;
 
-use std::panic::Location;
-use std::path::Path;
-
-pub use save::{Depth, SaveOptions, Scale, Scaling, Target};
+pub use any::AnyImage;
+pub use save::{Depth, SaveOptions, Scale, Scaling};
+pub use target::{Sink, Target, same_file};
 
 use crate::agree::agree_on;
 use crate::buffer::HostBuffer;
-use crate::comm::guarded;
-use crate::dtype::{DType, Pixel};
-use crate::error::{Error, Result};
-use crate::image::Image;
+use crate::comm::{Communicator, guarded};
+use crate::dtype::DType;
+use crate::error::Result;
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// A picture of whichever type its file has.
-#[derive(Clone, Debug)]
-pub enum AnyImage {
-    /// 8 bits per channel.
-    U8(Image<u8>),
-    /// 16 bits per channel.
-    U16(Image<u16>),
-    /// Floating point.
-    F32(Image<f32>),
+/// How to read a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// The page of a TIFF file, counted from 0. By default the first, with a warning if there are others.
+    pub page: Option<usize>,
+    /// The most pixels (rows times columns) that a picture may have; 2^32 by default. More is an error before memory is
+    /// asked for them.
+    pub max_pixels: u64,
 }
 
-/// Evaluates `$body` with `$image` bound to the image of whatever type.
-macro_rules! each {
-    ($any:expr, $image:ident => $body:expr) => {
-        match $any {
-            AnyImage::U8($image) => $body,
-            AnyImage::U16($image) => $body,
-            AnyImage::F32($image) => $body,
-        }
-    };
-}
-
-impl AnyImage {
-    /// Reads a picture: PNG, JPEG, TIFF, PNM or BMP, recognised by content. 64-bit floats become `f32`; palettes are
-    /// resolved; an orientation noted in the file is not applied.
-    ///
-    /// # Errors
-    /// On every rank alike, if rank 0 cannot read or decode the file.
-    #[track_caller]
-    pub fn open(session: &Session, path: impl AsRef<Path>) -> Result<AnyImage> {
-        let site = Location::caller();
-        let path = path.as_ref();
-        let mut pixels = None;
-        let answer = on_root(session, "opening a picture", || {
-            let picture = decode::read(path)?;
-            let header = header(picture.shape, picture.dtype);
-            pixels = Some(picture.pixels);
-            Ok(header)
-        })?;
-        let (shape, dtype) = parse_header(&answer.map_err(|cause| Error::read(path, cause))?);
-        let handle = session.source_on_root(shape, dtype, pixels, site);
-        Ok(match dtype {
-            DType::U8 => AnyImage::U8(Image::from_handle(handle)),
-            DType::U16 => AnyImage::U16(Image::from_handle(handle)),
-            _ => AnyImage::F32(Image::from_handle(handle)),
-        })
-    }
-
-    /// Rows, columns and channels.
-    pub fn shape(&self) -> Shape {
-        each!(self, image => image.shape())
-    }
-
-    /// The element type.
-    pub fn dtype(&self) -> DType {
-        each!(self, image => image.dtype())
-    }
-
-    /// The pixels converted to type `T`, unscaled; see [`Image::convert`].
-    #[track_caller]
-    pub fn convert<T: Pixel>(&self) -> Image<T> {
-        each!(self, image => image.convert())
-    }
-
-    /// The luminance ([`Image::luminance`]) on a scale where the full range of an integer type is `0..=1`; floating-point
-    /// pictures keep their scale.
-    /// More than four channels are an error.
-    #[track_caller]
-    pub fn to_luminance_unit(&self) -> Image<f32> {
-        match self {
-            AnyImage::U8(image) => image.luminance() / f32::from(u8::MAX),
-            AnyImage::U16(image) => image.luminance() / f32::from(u16::MAX),
-            AnyImage::F32(image) => image.luminance(),
-        }
-    }
-}
-
-impl<T: Pixel> Image<T> {
-    /// Reads a picture and converts its values to type `T`, unscaled; see [`AnyImage::open`] to keep the file's type.
-    ///
-    /// # Errors
-    /// As [`AnyImage::open`].
-    #[track_caller]
-    pub fn open(session: &Session, path: impl AsRef<Path>) -> Result<Image<T>> {
-        Ok(AnyImage::open(session, path)?.convert())
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions { page: None, max_pixels: 1 << 32 }
     }
 }
 
@@ -128,8 +63,19 @@ pub fn on_root(
     op: &str,
     work: impl FnOnce() -> Result<Vec<u8>, String>,
 ) -> Result<Result<Vec<u8>, String>> {
+    on_first(session.comm(), op, work)
+}
+
+/// [`on_root`] where there is no session yet.
+///
+/// # Errors
+/// As [`on_root`].
+pub fn on_first(
+    comm: &dyn Communicator,
+    op: &str,
+    work: impl FnOnce() -> Result<Vec<u8>, String>,
+) -> Result<Result<Vec<u8>, String>> {
     const DONE: u8 = 1;
-    let comm = session.comm();
     agree_on(comm, op)?;
     let mut message = Vec::new();
     if comm.rank() == 0 {

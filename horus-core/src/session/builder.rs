@@ -108,7 +108,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Bytes of host memory that copies of a device's images may take (default: no bound but the host's).
+    /// Bytes of host memory that images may take: on a device that computes on the host's memory all of them, else copies
+    /// of the device's images (default: no bound but the machine's).
     pub fn host_memory(mut self, bytes: usize) -> Self {
         self.host_memory = bytes;
         self
@@ -145,6 +146,13 @@ impl SessionBuilder {
         let direct = guarded(&*self.comm, "opening a session", || meet(&*self.device, &*self.comm))?;
         let overlap = agreed_overlap(&*self.comm, self.overlap)?;
         let capacity = agreed_capacity(&*self.comm, self.device.capacity())?;
+        let pool = match self.device.host_pool() {
+            Some(pool) => {
+                pool.bound(self.host_memory);
+                Arc::clone(pool)
+            }
+            None => Pool::bounded(POOL, self.host_memory),
+        };
         let state = Mutable {
             program: Program::default(),
             images: HashMap::new(),
@@ -164,7 +172,7 @@ impl SessionBuilder {
             mode: self.mode,
             partition,
             capacity,
-            pool: Pool::bounded(POOL, self.host_memory),
+            pool,
             observer: self.observer,
             explain: self.explain,
             explain_passes: self.explain_passes,

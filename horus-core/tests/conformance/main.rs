@@ -4,6 +4,7 @@
 //! The GPU's conformance test (`horus-cuda/tests/gpu/`) runs the same programs: it differs in this file only.
 
 mod harness;
+mod hostile;
 mod ops;
 mod programs;
 mod random;

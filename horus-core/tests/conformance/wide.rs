@@ -40,9 +40,9 @@ impl Draw<'_> {
         of[self.below(of.len())]
     }
 
-    fn border(&mut self, dtype: DType) -> Border {
+    fn border(&mut self, _dtype: DType) -> Border {
         let value = self.below(4) as f64 * 1.25;
-        let constant = Border::Constant(Scalar::from_f64(dtype, value));
+        let constant = Border::Constant(value);
         self.one(&[Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, constant])
     }
 
@@ -334,9 +334,7 @@ fn one_sided_filters_with_every_border_on_every_number_of_ranks() {
         &[(7, 0)],
         &[(-2, 0), (11, 1)],
     ];
-    for border in
-        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(Scalar::F32(2.5))]
-    {
+    for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(2.5)] {
         for offsets in sides {
             for height in [1, 2, 4, 7] {
                 let mut p = Program::default();

@@ -1,6 +1,6 @@
 //! Rotations, affine maps and resizing.
 
-use horus_core::dtype::{DType, Scalar};
+use horus_core::dtype::DType;
 use horus_core::graph::Op;
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::reference::{Image, convert};

@@ -11,7 +11,7 @@ mod reductions;
 
 use std::path::PathBuf;
 
-use horus_core::dtype::{DType, Pixel, Scalar};
+use horus_core::dtype::{DType, Pixel};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::reference::{Image, convert};
 use horus_core::shape::{Border, Shape};

@@ -101,7 +101,7 @@ pub struct Program {
 ///
 /// # Errors
 /// [`DeviceError::Unsupported`] for a kernel no device runs: a linear filter of an integer image, a source.
-/// [`DeviceError::Driver`] if an extent is beyond 2^31.
+/// [`DeviceError::Driver`] if an extent is beyond 2^30.
 pub fn generate(kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning, limits: Limits) -> Result<Program, DeviceError> {
     check_extents(shapes)?;
     match kernel {
@@ -123,7 +123,8 @@ fn check_extents(shapes: &Shapes<'_>) -> Result<(), DeviceError> {
     // Coordinates are 32-bit in kernels, with room for a halo; addresses are 64-bit.
     const MOST: usize = 1 << 30;
     for g in shapes.inputs.iter().chain([&shapes.output]) {
-        if g.shape.height > MOST || g.shape.width > MOST || g.window.len() > MOST {
+        let far = |y: isize| y.unsigned_abs() > 2 * MOST - 1;
+        if g.shape.height > MOST || g.shape.width > MOST || g.window.len() > MOST || far(g.window.start) {
             return Err(DeviceError::Driver(format!("an image of {} exceeds 2^30 pixels in one direction", g.shape)));
         }
     }

@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use cudarc::driver::sys;
+use horus_core::device::check::part as inside;
 use horus_core::device::{BlockCopy, DeviceMemory as _, Exchange, Geometry, Input, Memory, Message, Piece, Ticket};
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::shape::{Shape, Window};
 
-use super::{CudaDevice, check_size};
+use super::CudaDevice;
 use crate::codegen::Program;
 use crate::driver::{Event, Function, Stream, check};
 use crate::fabric::Group;
@@ -110,7 +111,7 @@ impl CudaDevice {
         };
         let part = |m: &Message, is_received: bool| {
             let block = block(m.block, is_received)?;
-            check_size(block, m.at.saturating_add(m.bytes), || "an exchange".into())?;
+            inside(m.at, m.bytes, block.len())?;
             Ok(Part { rank: m.rank, address: self.own(block)?.address() + m.at as u64, bytes: m.bytes })
         };
         let sends = sends.iter().map(|m| part(m, false)).collect::<Result<Vec<Part>, DeviceError>>()?;
@@ -119,17 +120,19 @@ impl CudaDevice {
         let prepare = |c: &BlockCopy| self.prepare(block(c.from, false)?, block(c.to, true)?, &c.pieces);
         let before = before.iter().map(prepare).collect::<Result<Vec<Prepared>, DeviceError>>()?;
         let after = after.iter().map(prepare).collect::<Result<Vec<Prepared>, DeviceError>>()?;
-        let mut held = blocks.iter().map(|m| Ok(self.own(m)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;
-        for copy in before.iter().chain(&after) {
-            if let Prepared::Kernel { table: Some(table), .. } = copy {
-                held.push(table.address());
-            }
-        }
+        let held = blocks.iter().map(|m| Ok(self.own(m)?.block())).collect::<Result<Vec<_>, DeviceError>>()?;
+        let tables = before.iter().chain(&after).filter_map(|copy| match copy {
+            Prepared::Kernel { table, .. } => table.clone(),
+            Prepared::Runs(_) => None,
+        });
+        let tables: Vec<Arc<CudaMemory>> = tables.collect();
         let (ready, done) = (Event::new(false)?, Event::new(false)?);
         ready.record(&self.core.stream)?;
         others.stream.after(&ready)?;
-        // SAFETY: whoever frees one of the blocks or tables waits for `done`, because the flight lists them; the caller
-        // leaves what is copied and its targets alone until then.
+        let writes = writes.iter().map(|w| Ok(self.own(w)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;
+        let flight = Flight { ticket, blocks: held, writes, tables, done };
+        // SAFETY: the flight owns blocks and tables until the device's stream waits for `done`; the caller leaves what is
+        // copied and its targets alone until then.
         let begun = unsafe {
             before
                 .iter()
@@ -141,19 +144,30 @@ impl CudaDevice {
                 .and_then(|()| after.iter().try_for_each(|c| self.put(c, &others.stream)))
         };
         // Also what was begun before a failure reads and writes the blocks.
-        done.record(&others.stream)?;
-        self.core.flights().push(Flight { ticket, blocks: held, done });
+        if let Err(e) = flight.done.record(&others.stream) {
+            // Nobody can tell when they are free: they stay for good.
+            std::mem::forget(flight);
+            return Err(e);
+        }
+        self.core.flights().push(flight);
         begun?;
         Ok(Ticket(ticket))
     }
 
     /// See [`horus_core::device::Device::arrive`].
-    pub(super) fn end(&self, ticket: &Ticket) -> Result<(), DeviceError> {
+    pub(super) fn end(&self, ticket: &Ticket, writes: &[&mut Memory]) -> Result<(), DeviceError> {
         let mut flights = self.core.flights();
         let Some(i) = flights.iter().position(|f| f.ticket == ticket.0) else { return Ok(()) };
-        let flight = flights.swap_remove(i);
-        drop(flights);
+        let given = writes.iter().map(|w| Ok(self.own(w)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;
+        if given != flights[i].writes {
+            return Err(DeviceError::Driver("an exchange ends with other blocks than it was begun with".into()));
+        }
         self.core.context.bind()?;
-        self.core.stream.after(&flight.done)
+        self.core.stream.after(&flights[i].done)?;
+        let Flight { tables, .. } = flights.swap_remove(i);
+        // Tables that nobody else holds look through the flights when they go.
+        drop(flights);
+        drop(tables);
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use cudarc::driver::sys;
 use horus_core::comm::Communicator;
 use horus_core::cpu::workers::Workers;
+use horus_core::device::check::{check as check_launch, part};
 use horus_core::device::{Compilation, Device, Exchange, Input, Launch, Memory, MemoryKind, Piece, Ticket};
 use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
@@ -403,14 +404,6 @@ fn unusable(why: impl std::fmt::Display) -> Error {
     Error::Config(format!("no CUDA device: {why}"))
 }
 
-/// Refuses buffers smaller than their geometry says, which a kernel would read beyond.
-fn check_size(memory: &Memory, bytes: usize, what: impl FnOnce() -> String) -> Result<(), DeviceError> {
-    if memory.len() < bytes {
-        return Err(DeviceError::Driver(format!("{}: a buffer of {} bytes should hold {bytes}", what(), memory.len())));
-    }
-    Ok(())
-}
-
 impl Device for CudaDevice {
     fn name(&self) -> String {
         self.name.clone()
@@ -448,14 +441,14 @@ impl Device for CudaDevice {
 
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
         self.core.context.bind()?;
-        check_size(target, at + source.len(), || "an upload".into())?;
+        part(at, source.len(), target.len())?;
         let address = self.own(target)?.address() + at as u64;
         self.lock().staging.upload(&self.workers, &self.core.stream, source, address)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.core.context.bind()?;
-        check_size(source, at + target.len(), || "a download".into())?;
+        part(at, target.len(), source.len())?;
         let address = self.own(source)?.address() + at as u64;
         self.lock().staging.download(&self.workers, &self.core.stream, address, target)
     }
@@ -500,16 +493,16 @@ impl Device for CudaDevice {
         self.begin(reads, writes, work)
     }
 
-    fn arrive(&self, ticket: Ticket, _writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        self.end(&ticket)
+    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        self.end(&ticket, writes)
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        check_launch(&launch)?;
         self.core.context.bind()?;
         let name = || launch.kernel.name();
-        check_size(launch.output, launch.geometry.bytes(), name)?;
-        for input in launch.inputs {
-            check_size(input.memory, input.geometry.bytes(), name)?;
+        if matches!(launch.kernel, Kernel::Source(_)) {
+            return Ok(());
         }
         let nothing = launch.rows.is_empty() || launch.geometry.shape.is_empty();
         if matches!(launch.kernel, Kernel::Merge) {
@@ -571,6 +564,10 @@ impl Drop for CudaDevice {
         }
         // Pinned buffers and modules must outlive what the GPU does with them; an error has been reported, or never
         // will be needed.
-        let _ = self.synchronize();
+        if self.synchronize().is_ok() {
+            // Exchanges that nobody ended are over. They hold blocks, and those the device's core: a circle.
+            let over = std::mem::take(&mut *self.core.flights());
+            drop(over);
+        }
     }
 }

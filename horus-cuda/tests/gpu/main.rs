@@ -5,6 +5,8 @@
 
 #[path = "../../../horus-core/tests/conformance/harness.rs"]
 mod harness;
+#[path = "../../../horus-core/tests/conformance/hostile.rs"]
+mod hostile;
 #[path = "../../../horus-core/tests/conformance/ops.rs"]
 mod ops;
 #[path = "../../../horus-core/tests/conformance/programs.rs"]

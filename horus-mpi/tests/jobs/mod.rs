@@ -322,3 +322,31 @@ pub(crate) fn killed(comm: MpiComm) -> Outcome {
     }
     Ok(())
 }
+
+/// Rank 1 gives up in one thread while another of its threads is inside MPI, doing `call`, and all others wait for it.
+fn gives_up_beside(comm: MpiComm, call: fn(&MpiComm)) -> Outcome {
+    let mut never = [0u8; 8];
+    if comm.rank() != 1 {
+        return comm.exchange(&[], &mut [(1, &mut never)]).map_err(text);
+    }
+    let other = horus_mpi::join().map_err(text)?;
+    std::thread::spawn(move || call(&other));
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    comm.abort("enough");
+    Ok(())
+}
+
+/// The other thread waits for a message, and gives up its turn.
+pub(crate) fn gives_up_beside_a_message(comm: MpiComm) -> Outcome {
+    gives_up_beside(comm, |comm| {
+        let mut never = [0u8; 8];
+        comm.exchange(&[], &mut [(0, &mut never)]).expect("the job ends before");
+    })
+}
+
+/// The other thread is inside a collective call, which returns when all ranks have come.
+pub(crate) fn gives_up_beside_a_collective_call(comm: MpiComm) -> Outcome {
+    gives_up_beside(comm, |comm| {
+        comm.gather(1).expect("the job ends before");
+    })
+}

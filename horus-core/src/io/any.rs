@@ -1,0 +1,184 @@
+//! Pictures of whichever type their files have.
+
+use std::panic::Location;
+use std::path::Path;
+
+use super::{OpenOptions, decode, header, on_root, parse_header};
+use crate::dtype::{DType, Pixel};
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::session::Session;
+use crate::shape::Shape;
+
+/// A picture of whichever type its file has.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AnyImage {
+    /// 8 bits per channel.
+    U8(Image<u8>),
+    /// 16 bits per channel.
+    U16(Image<u16>),
+    /// 32 bits with sign.
+    I32(Image<i32>),
+    /// Floating point.
+    F32(Image<f32>),
+    /// Floating point of double precision.
+    F64(Image<f64>),
+}
+
+/// Evaluates `$body` with `$image` bound to the image of whatever type.
+macro_rules! each {
+    ($any:expr, $image:ident => $body:expr) => {
+        match $any {
+            AnyImage::U8($image) => $body,
+            AnyImage::U16($image) => $body,
+            AnyImage::I32($image) => $body,
+            AnyImage::F32($image) => $body,
+            AnyImage::F64($image) => $body,
+        }
+    };
+}
+
+impl AnyImage {
+    /// Reads a picture as it is: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, on rank 0. Palettes of PNG files
+    /// are resolved; an orientation noted in the file is not applied. Of a TIFF file of several pages the first is read,
+    /// with a warning. Most programs go on with [`AnyImage::luminance`] or [`AnyImage::to_unit`].
+    ///
+    /// # The scale of floats
+    /// There is one rule: integer pictures that become floats, by [`AnyImage::to_unit`], [`AnyImage::luminance`] or
+    /// `Image::<f32>::open`, are scaled so that their full range is `0..=1`; pictures of floats are taken as they are.
+    /// [`Image::save`] takes floats in `0..=1` back to the full range. Only [`AnyImage::convert`] scales nothing.
+    ///
+    /// # Errors
+    /// On every rank alike, if rank 0 cannot read or decode the file: what is no regular file is not read, and a file
+    /// that declares more pixels than its bytes can hold, or more than [`OpenOptions::max_pixels`], is refused at once.
+    #[track_caller]
+    pub fn open(session: &Session, path: impl AsRef<Path>) -> Result<AnyImage> {
+        AnyImage::open_with(session, path, &OpenOptions::default())
+    }
+
+    /// Reads page `page` of a TIFF file, the first being 0; see [`AnyImage::open`]. Files of other formats have page 0 only.
+    ///
+    /// # Errors
+    /// As [`AnyImage::open`], and if there is no such page.
+    #[track_caller]
+    pub fn open_page(session: &Session, path: impl AsRef<Path>, page: usize) -> Result<AnyImage> {
+        AnyImage::open_with(session, path, &OpenOptions { page: Some(page), ..OpenOptions::default() })
+    }
+
+    /// [`AnyImage::open`] with options.
+    ///
+    /// # Errors
+    /// As [`AnyImage::open`] and [`AnyImage::open_page`].
+    #[track_caller]
+    pub fn open_with(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<AnyImage> {
+        let site = Location::caller();
+        let path = path.as_ref();
+        let mut pixels = None;
+        let answer = on_root(session, "opening a picture", || {
+            let picture = decode::read(path, options)?;
+            let header = header(picture.shape, picture.dtype);
+            pixels = Some(picture.pixels);
+            Ok(header)
+        })?;
+        let (shape, dtype) = parse_header(&answer.map_err(|cause| Error::read(path, cause))?);
+        let handle = session.source_on_root(shape, dtype, pixels, site);
+        Ok(match dtype {
+            DType::U8 | DType::Bool => AnyImage::U8(Image::from_handle(handle)),
+            DType::U16 => AnyImage::U16(Image::from_handle(handle)),
+            DType::I32 => AnyImage::I32(Image::from_handle(handle)),
+            DType::F32 => AnyImage::F32(Image::from_handle(handle)),
+            DType::F64 => AnyImage::F64(Image::from_handle(handle)),
+        })
+    }
+
+    /// Rows, columns and channels.
+    pub fn shape(&self) -> Shape {
+        each!(self, image => image.shape())
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        each!(self, image => image.dtype())
+    }
+
+    /// The pixels converted to type `T`, unscaled; see [`Image::convert`].
+    #[track_caller]
+    pub fn convert<T: Pixel>(&self) -> Image<T> {
+        each!(self, image => image.convert())
+    }
+
+    /// The pixels as `f32` in which an integer type's `0..=MAX` spans `0..=1`; floats are taken as they are.
+    #[track_caller]
+    pub fn to_unit(&self) -> Image<f32> {
+        match self {
+            AnyImage::U8(image) => image.to_unit(),
+            AnyImage::U16(image) => image.to_unit(),
+            AnyImage::I32(image) => image.to_unit(),
+            AnyImage::F32(image) => image.clone(),
+            AnyImage::F64(image) => image.convert(),
+        }
+    }
+
+    /// The luminance ([`Image::luminance`]) on the scale of [`AnyImage::to_unit`].
+    /// More than four channels are an error.
+    #[track_caller]
+    pub fn luminance(&self) -> Image<f32> {
+        let image = each!(self, image => image.luminance());
+        match self.full_range() {
+            Some(full) => image / full as f32,
+            None => image,
+        }
+    }
+
+    /// The largest value of an integer type.
+    fn full_range(&self) -> Option<f64> {
+        fn highest<T: Pixel>(_: &Image<T>) -> f64 {
+            T::HIGHEST.to_f64()
+        }
+        (!self.dtype().is_float()).then(|| each!(self, image => highest(image)))
+    }
+}
+
+impl Session {
+    /// Reads a picture; see [`AnyImage::open`].
+    ///
+    /// # Errors
+    /// As [`AnyImage::open`].
+    #[track_caller]
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<AnyImage> {
+        AnyImage::open(self, path)
+    }
+}
+
+impl<T: Pixel> Image<T> {
+    /// Reads a picture as an image of type `T`. As `f32` or `f64`, integer pictures are scaled to `0..=1` and pictures of
+    /// floats are taken as they are (see [`AnyImage::open`] for the rule); as integers, only pictures of that very type
+    /// are read.
+    ///
+    /// # Errors
+    /// As [`AnyImage::open`], and if `T` is an integer type and the file has pixels of another type.
+    #[track_caller]
+    pub fn open(session: &Session, path: impl AsRef<Path>) -> Result<Image<T>> {
+        let path = path.as_ref();
+        let picture = AnyImage::open(session, path)?;
+        let (has, wanted) = (picture.dtype(), T::DTYPE);
+        if has == wanted {
+            return Ok(picture.convert());
+        }
+        if !wanted.is_float() {
+            return Err(Error::read(
+                path,
+                format!(
+                    "it has {has} pixels, not {wanted}: open it as Image::<{has}>, or with AnyImage::open and then \
+                     convert::<{wanted}>(), which keeps the values as far as {wanted} can hold them"
+                ),
+            ));
+        }
+        Ok(match (picture.full_range(), wanted) {
+            (None, _) => picture.convert(),
+            (Some(full), DType::F64) => (picture.convert::<f64>() / full).convert(),
+            (Some(full), _) => (picture.convert::<f32>() / full as f32).convert(),
+        })
+    }
+}

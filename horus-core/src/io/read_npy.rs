@@ -1,0 +1,330 @@
+//! NumPy arrays as pictures.
+//!
+//! The header is a Python literal. Ours is a small reader of what NumPy writes: the crate that writes arrays parses any
+//! literal, by recursion, and brackets in a broken file would take the whole stack.
+
+use super::bounds::check_size;
+use super::{OpenOptions, Picture};
+use crate::buffer::HostBuffer;
+use crate::dtype::Pixel;
+use crate::shape::Shape;
+
+/// Decodes an array of shape `(height, width)` or `(height, width, channels)`.
+pub(super) fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
+    let (header, data) = split(bytes).ok_or("the header of the NumPy array ends too early")?;
+    let Header { descr, fortran, shape } = Header::parse(header)?;
+    let unsupported = || {
+        format!("NumPy arrays of type {descr} are not supported; use bool, uint8, uint16, int32, float32 or float64")
+    };
+    let (&[height, width], rest) = shape.split_first_chunk().ok_or_else(|| dimensions(&shape))?;
+    let channels = match rest {
+        [] => 1,
+        [channels] => *channels,
+        _ => return Err(dimensions(&shape)),
+    };
+    let type_code = descr.get(1..).ok_or_else(unsupported)?;
+    let size = match type_code {
+        "u1" | "b1" => 1,
+        "u2" => 2,
+        "i4" | "f4" => 4,
+        "f8" => 8,
+        _ => return Err(unsupported()),
+    };
+    let swap = match descr.as_bytes()[0] {
+        b'|' if size == 1 => false,
+        b'<' => cfg!(target_endian = "big"),
+        b'>' => cfg!(target_endian = "little"),
+        b'=' => false,
+        _ => return Err(unsupported()),
+    };
+    check_size(height, width, options)?;
+    // No memory is asked for before it is known that the file fills it.
+    let needed = [width, channels, size].iter().try_fold(height, |n, m| n.checked_mul(*m));
+    let data = needed.and_then(|n| usize::try_from(n).ok()).and_then(|n| data.get(..n));
+    let Some(data) = data else {
+        return Err(format!("the file is too short for a NumPy array of shape {} and type {descr}", Tuple(&shape)));
+    };
+    if data.is_empty() {
+        return Err(format!("a NumPy array of shape {} has no pixels", Tuple(&shape)));
+    }
+    let shape = Shape::new(height as usize, width as usize, channels as usize);
+    match type_code {
+        "b1" => picture(data, shape, fortran, |[b]: [u8; 1]| u8::from(b != 0)),
+        "u1" => picture(data, shape, fortran, |[b]: [u8; 1]| b),
+        "u2" => {
+            picture(
+                data,
+                shape,
+                fortran,
+                |b| if swap { u16::from_ne_bytes(b).swap_bytes() } else { u16::from_ne_bytes(b) },
+            )
+        }
+        "i4" => {
+            picture(
+                data,
+                shape,
+                fortran,
+                |b| if swap { i32::from_ne_bytes(b).swap_bytes() } else { i32::from_ne_bytes(b) },
+            )
+        }
+        "f4" => picture(data, shape, fortran, |b| {
+            f32::from_bits(if swap { u32::from_ne_bytes(b).swap_bytes() } else { u32::from_ne_bytes(b) })
+        }),
+        _ => picture(data, shape, fortran, |b| {
+            f64::from_bits(if swap { u64::from_ne_bytes(b).swap_bytes() } else { u64::from_ne_bytes(b) })
+        }),
+    }
+}
+
+fn dimensions(shape: &[u64]) -> String {
+    format!("a NumPy array of shape {} is no picture: (height, width) or (height, width, channels) is", Tuple(shape))
+}
+
+/// Pixels of `N` bytes, in C or Fortran order, as planes.
+fn picture<T: Pixel, const N: usize>(
+    data: &[u8],
+    shape: Shape,
+    fortran: bool,
+    pixel: impl Fn([u8; N]) -> T,
+) -> Result<Picture, String> {
+    let mut buffer = HostBuffer::try_zeroed(data.len()).map_err(|e| e.to_string())?;
+    let planes = buffer.as_mut_slice::<T>();
+    let data = data.as_chunks::<N>().0;
+    let Shape { height, width, channels } = shape;
+    if channels == 1 && !fortran {
+        planes.iter_mut().zip(data).for_each(|(to, b)| *to = pixel(*b));
+    } else {
+        let (down, right, deep) = if fortran { (1, height, height * width) } else { (width * channels, channels, 1) };
+        let mut to = planes.iter_mut();
+        for c in 0..channels {
+            for y in 0..height {
+                let start = y * down + c * deep;
+                to.by_ref().take(width).enumerate().for_each(|(x, to)| *to = pixel(data[start + x * right]));
+            }
+        }
+    }
+    Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
+}
+
+/// The text of the header, and the array.
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    const MAGIC: usize = 6;
+    let (major, rest) = (*bytes.get(MAGIC)?, bytes.get(MAGIC + 2..)?);
+    let (length, rest) = if major == 1 {
+        let (length, rest) = rest.split_first_chunk()?;
+        (u32::from(u16::from_le_bytes(*length)), rest)
+    } else {
+        let (length, rest) = rest.split_first_chunk()?;
+        (u32::from_le_bytes(*length), rest)
+    };
+    rest.split_at_checked(usize::try_from(length).ok()?)
+}
+
+#[derive(Debug, PartialEq)]
+struct Header {
+    descr: String,
+    fortran: bool,
+    shape: Vec<u64>,
+}
+
+impl Header {
+    fn parse(text: &[u8]) -> Result<Header, String> {
+        let text = str::from_utf8(text).map_err(|_| "the header of the NumPy array is no text")?;
+        let mut rest = Rest(text);
+        Header::dictionary(&mut rest).ok_or_else(|| {
+            let shown: String = text.trim_end().chars().take(80).collect();
+            format!("NumPy arrays that are described as {shown} are not supported")
+        })
+    }
+
+    /// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`, in any order.
+    fn dictionary(rest: &mut Rest<'_>) -> Option<Header> {
+        let (mut descr, mut fortran, mut shape) = (None, None, None);
+        rest.symbol('{')?;
+        while rest.symbol('}').is_none() {
+            let key = rest.string()?;
+            rest.symbol(':')?;
+            match key {
+                "descr" => descr = Some(rest.string()?.to_owned()),
+                "fortran_order" => fortran = Some(rest.truth()?),
+                "shape" => shape = Some(rest.tuple()?),
+                _ => return None,
+            }
+            if rest.symbol(',').is_none() {
+                rest.symbol('}')?;
+                break;
+            }
+        }
+        // Bytes are looked at one by one, the first being the order.
+        let descr = descr.filter(|d| d.is_ascii() && !d.is_empty())?;
+        Some(Header { descr, fortran: fortran?, shape: shape? })
+    }
+}
+
+/// What is left of a text.
+struct Rest<'a>(&'a str);
+
+impl<'a> Rest<'a> {
+    fn symbol(&mut self, symbol: char) -> Option<()> {
+        self.0 = self.0.trim_start().strip_prefix(symbol)?;
+        Some(())
+    }
+
+    fn string(&mut self) -> Option<&'a str> {
+        let rest = self.0.trim_start();
+        let quote = rest.chars().next().filter(|c| "'\"".contains(*c))?;
+        let (string, rest) = rest[1..].split_once(quote)?;
+        self.0 = rest;
+        (!string.contains('\\')).then_some(string)
+    }
+
+    fn truth(&mut self) -> Option<bool> {
+        let rest = self.0.trim_start();
+        let (truth, rest) = match rest.strip_prefix("True") {
+            Some(rest) => (true, rest),
+            None => (false, rest.strip_prefix("False")?),
+        };
+        self.0 = rest;
+        Some(truth)
+    }
+
+    fn tuple(&mut self) -> Option<Vec<u64>> {
+        // As many as NumPy allows.
+        const DIMENSIONS: usize = 64;
+        let mut values = Vec::new();
+        self.symbol('(')?;
+        while self.symbol(')').is_none() {
+            let rest = self.0.trim_start();
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            values.push(rest[..end].parse().ok()?);
+            // Long integers of Python 2 end with an L.
+            self.0 = rest[end..].strip_prefix('L').unwrap_or(&rest[end..]);
+            if values.len() > DIMENSIONS {
+                return None;
+            }
+            if self.symbol(',').is_none() {
+                self.symbol(')')?;
+                break;
+            }
+        }
+        Some(values)
+    }
+}
+
+/// A shape as Python writes it.
+struct Tuple<'a>(&'a [u64]);
+
+impl std::fmt::Display for Tuple<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let values: Vec<String> = self.0.iter().map(u64::to_string).collect();
+        write!(f, "({}{})", values.join(", "), if self.0.len() == 1 { "," } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+
+    fn npy(header: &str, data: &[u8]) -> Vec<u8> {
+        [b"\x93NUMPY\x01\0", &u16::try_from(header.len()).unwrap().to_le_bytes()[..], header.as_bytes(), data].concat()
+    }
+
+    fn header(descr: &str, fortran: &str, shape: &str) -> String {
+        format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}   \n")
+    }
+
+    fn decoded(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Result<Picture, String> {
+        read(&npy(&header(descr, fortran, shape), data), &OpenOptions::default())
+    }
+
+    fn refused(descr: &str, shape: &str, data: &[u8]) -> String {
+        decoded(descr, "False", shape, data).err().unwrap()
+    }
+
+    #[test]
+    fn every_type_is_read_in_both_byte_orders() {
+        let p = decoded("<u2", "False", "(1, 2)", &[1, 2, 3, 4]).unwrap();
+        assert_eq!((p.shape, p.pixels.as_slice::<u16>()), (Shape::new(1, 2, 1), &[0x201, 0x403][..]));
+        assert_eq!(decoded(">u2", "False", "(1, 2)", &[1, 2, 3, 4]).unwrap().pixels.as_slice::<u16>(), [0x102, 0x304]);
+        for (descr, bytes) in [("<i4", (-7i32).to_le_bytes()), (">i4", (-7i32).to_be_bytes())] {
+            assert_eq!(decoded(descr, "False", "(1, 1)", &bytes).unwrap().pixels.as_slice::<i32>(), [-7]);
+        }
+        for (descr, bytes) in [("<f4", 0.1f32.to_le_bytes()), (">f4", 0.1f32.to_be_bytes())] {
+            assert_eq!(decoded(descr, "False", "(1, 1)", &bytes).unwrap().pixels.as_slice::<f32>(), [0.1]);
+        }
+        for (descr, bytes) in [("<f8", 0.1f64.to_le_bytes()), (">f8", 0.1f64.to_be_bytes())] {
+            let p = decoded(descr, "False", "(1, 1)", &bytes).unwrap();
+            assert_eq!((p.dtype, p.pixels.as_slice::<f64>()), (DType::F64, &[0.1][..]));
+        }
+        assert_eq!(decoded("|u1", "False", "(2, 1)", &[9, 8]).unwrap().pixels.as_slice::<u8>(), [9, 8]);
+        assert_eq!(decoded("|b1", "False", "(3, 1)", &[0, 1, 7]).unwrap().pixels.as_slice::<u8>(), [0, 1, 1]);
+    }
+
+    #[test]
+    fn both_orders_become_planes() {
+        // Height 2, width 3, 2 channels; the value tells the place: 100 c + 10 y + x.
+        let at = |y: u8, x: u8, c: u8| 100 * c + 10 * y + x;
+        let each = |f: &mut dyn FnMut(u8, u8, u8), order: [usize; 3]| {
+            let extents = [2u8, 3, 2];
+            for i in 0..extents[order[0]] {
+                for j in 0..extents[order[1]] {
+                    for k in 0..extents[order[2]] {
+                        let mut place = [0; 3];
+                        (place[order[0]], place[order[1]], place[order[2]]) = (i, j, k);
+                        f(place[0], place[1], place[2]);
+                    }
+                }
+            }
+        };
+        let listed = |order: [usize; 3]| {
+            let mut values = Vec::new();
+            each(&mut |y, x, c| values.push(at(y, x, c)), order);
+            values
+        };
+        let planes = listed([2, 0, 1]);
+        let c = decoded("|u1", "False", "(2, 3, 2)", &listed([0, 1, 2])).unwrap();
+        let fortran = decoded("|u1", "True", "(2, 3, 2)", &listed([2, 1, 0])).unwrap();
+        assert_eq!((c.shape, c.pixels.as_slice::<u8>()), (Shape::new(2, 3, 2), &planes[..]));
+        assert_eq!(fortran.pixels.as_slice::<u8>(), &planes[..]);
+        let grey = decoded("|u1", "True", "(2, 3)", &[0, 10, 1, 11, 2, 12]).unwrap();
+        assert_eq!(grey.pixels.as_slice::<u8>(), [0, 1, 2, 10, 11, 12]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        assert!(refused("<i8", "(2, 2)", &[0; 32]).contains("of type <i8 are not supported; use bool, uint8"));
+        assert!(refused("<f2", "(2, 2)", &[0; 8]).contains("<f2"));
+        assert!(refused("<c8", "(2, 2)", &[0; 32]).contains("<c8"));
+        assert!(refused("|u1", "(4,)", &[0; 4]).contains("of shape (4,) is no picture"));
+        assert!(refused("|u1", "(1, 1, 1, 1)", &[0]).contains("(1, 1, 1, 1)"));
+        assert!(refused("|u1", "()", &[0]).contains("()"));
+        assert!(refused("|u1", "(0, 5)", &[]).contains("(0, 5) has no pixels"));
+        assert!(
+            refused("<f4", "(2, 2)", &[0; 15]).contains("too short for a NumPy array of shape (2, 2) and type <f4")
+        );
+        let structured = "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1, 1)}";
+        let e = read(&npy(structured, &[0; 4]), &OpenOptions::default()).err().unwrap();
+        assert!(e.contains("described as {'descr': [('a', '<f4')]"), "{e}");
+    }
+
+    #[test]
+    fn a_claim_costs_no_memory() {
+        let huge = ["(4294967296, 1)", "(1, 1, 18446744073709551615)", "(4000000000, 1, 4000000000)"];
+        for shape in huge {
+            assert!(refused("<f8", shape, &[0; 8]).contains("too short"), "{shape}");
+        }
+        assert!(refused("|u1", "(65536, 65537)", &[]).contains("more than the 4294967296"));
+        for text in ["((((((((", "{'shape': (99999999999999999999999,)}", "{", "{'descr': '"] {
+            assert!(read(&npy(text, &[]), &OpenOptions::default()).is_err(), "{text}");
+        }
+        assert!(read(b"\x93NUMPY\x02\0\xff\xff\xff\xff{", &OpenOptions::default()).is_err());
+    }
+
+    #[test]
+    fn headers_are_read_in_any_order_and_spacing() {
+        let text = "{ \"shape\":(3,4L) , 'fortran_order':True,'descr' : '=f4'}";
+        let want = Header { descr: "=f4".into(), fortran: true, shape: vec![3, 4] };
+        assert_eq!(Header::parse(text.as_bytes()), Ok(want));
+    }
+}

@@ -1,0 +1,354 @@
+//! Where a file is written: never half, never in place of a device.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Cursor, Seek, Write};
+use std::path::{Path, PathBuf};
+
+/// What an encoder writes to.
+pub trait Sink: Write + Seek {}
+impl<T: Write + Seek> Sink for T {}
+
+/// A file to be written.
+///
+/// A regular file, or one that is not there yet, is written under a temporary name in its folder and renamed when it is
+/// complete: a failure leaves no half-written file, and a program may write the file that it read. The new file keeps the
+/// mode of the old one and, where the system permits, its owner and group. Being a new file, it has one name: other hard
+/// links to the old file keep the old contents. Of a symbolic link, the target is the file it leads to.
+///
+/// What exists and is no regular file is never replaced: into a character device or a pipe (`/dev/null`, `/dev/stdout`,
+/// a FIFO, which waits for a reader) the bytes are written when they are complete; folders, sockets and block devices are
+/// refused.
+#[derive(Debug)]
+pub struct Target {
+    path: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Replaced, or made.
+    Regular,
+    /// Opened and written into.
+    Stream,
+    /// Open already, as one of this process's standard streams.
+    #[cfg(unix)]
+    Standard(Standard),
+}
+
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standard {
+    Output,
+    Error,
+}
+
+impl Target {
+    /// Checks that the file can be written, as far as that can be known; makes none.
+    ///
+    /// # Errors
+    /// In words, why there can be no such file.
+    pub fn new(path: &Path) -> Result<Target, String> {
+        let (path, kind) = resolve(path)?;
+        if kind == Kind::Regular {
+            // A file without a name, so that a run that is killed leaves nothing behind.
+            let folder = folder(&path);
+            let made = tempfile::tempfile_in(folder);
+            made.map_err(|e| format!("no file can be made in {}: {}", folder.display(), cause(e)))?;
+        }
+        Ok(Target { path, kind })
+    }
+
+    /// Writes the file and, if it is a regular one, gives it its name.
+    ///
+    /// # Errors
+    /// In words, what could not be written.
+    pub fn fill(self, write: impl FnOnce(&mut dyn Sink) -> Result<(), String>) -> Result<(), String> {
+        if self.kind == Kind::Regular {
+            return replace(&self.path, write);
+        }
+        // Encoders seek, streams cannot.
+        let mut bytes = Cursor::new(Vec::new());
+        write(&mut bytes)?;
+        let mut stream = match self.kind {
+            // Through the descriptor that is open, so that what is printed comes before or after, but not on top.
+            #[cfg(unix)]
+            Kind::Standard(stream) => stream.file(),
+            _ => File::options().append(true).open(&self.path),
+        }
+        .map_err(cause)?;
+        stream.write_all(bytes.get_ref()).map_err(cause)
+    }
+}
+
+/// Writes a file beside `path` and puts it in its place.
+fn replace(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<(), String>) -> Result<(), String> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".horus-");
+    // Temporary files are private by default; a picture has the mode any new file would have.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let folder = folder(path);
+    let file = builder.tempfile_in(folder);
+    let file = file.map_err(|e| format!("no file can be made in {}: {}", folder.display(), cause(e)))?;
+    let mut to = BufWriter::new(file.as_file());
+    write(&mut to)?;
+    to.flush().map_err(cause)?;
+    drop(to);
+    if let Ok(old) = fs::metadata(path) {
+        inherit(file.as_file(), &old).map_err(cause)?;
+    }
+    file.persist(path).map(drop).map_err(|e| cause(e.error))
+}
+
+/// Gives a new file the owner, as far as the system permits, and the mode of the one that it replaces.
+#[cfg(unix)]
+fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    const PERMISSIONS: u32 = 0o777;
+    let mine = new.metadata()?;
+    let kept = (mine.uid(), mine.gid()) == (old.uid(), old.gid())
+        || fchown(new, Some(old.uid()), Some(old.gid())).is_ok()
+        // Only root gives files away; members of the group may keep at least that.
+        || (fchown(new, None, Some(old.gid())).is_ok() && mine.uid() == old.uid());
+    // A program that ran as its owner must not run as another one.
+    let mode = if kept { old.mode() } else { old.mode() & PERMISSIONS };
+    // Last, as a change of owner takes bits of the mode away.
+    new.set_permissions(fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
+    new.set_permissions(old.permissions())
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Where a path leads when links are followed, to a file that need not exist, and what is there.
+fn resolve(path: &Path) -> Result<(PathBuf, Kind), String> {
+    // As many as systems follow.
+    const LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        // Links to open files have names that lead nowhere (`pipe:[17]`), or to a file that is being written already.
+        #[cfg(unix)]
+        match descriptor(&path) {
+            Some(1) => return Ok((path, Kind::Standard(Standard::Output))),
+            Some(2) => return Ok((path, Kind::Standard(Standard::Error))),
+            Some(_) => return Ok((path, Kind::Stream)),
+            None => {}
+        }
+        match fs::read_link(&path) {
+            // A relative link starts from where it is.
+            Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
+            Err(_) => return kind(&path).map(|kind| (path, kind)),
+        }
+    }
+    Err("too many links".into())
+}
+
+/// What is at a path that is no link.
+fn kind(path: &Path) -> Result<Kind, String> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() => Ok(Kind::Regular),
+        Ok(found) => match special(&found) {
+            Special::Folder => Err("it is a folder".into()),
+            Special::CharacterDevice | Special::Fifo => Ok(Kind::Stream),
+            other => Err(format!("it is {other}, which is not overwritten")),
+        },
+        // What else is wrong with the path shows where a file is made.
+        Err(_) => Ok(Kind::Regular),
+    }
+}
+
+/// The number of the descriptor of this process that a path names, as `/dev/stdout` does.
+#[cfg(unix)]
+fn descriptor(path: &Path) -> Option<u32> {
+    let number = path.file_name()?.to_str()?.parse().ok()?;
+    let own = fs::canonicalize("/proc/self/fd").ok()?;
+    (fs::canonicalize(path.parent()?).ok()? == own).then_some(number)
+}
+
+#[cfg(unix)]
+impl Standard {
+    fn file(self) -> io::Result<File> {
+        use std::os::fd::AsFd;
+        let descriptor = match self {
+            Standard::Output => {
+                io::stdout().flush()?;
+                io::stdout().as_fd().try_clone_to_owned()
+            }
+            Standard::Error => io::stderr().as_fd().try_clone_to_owned(),
+        };
+        descriptor.map(File::from)
+    }
+}
+
+/// What is no regular file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Special {
+    Folder,
+    Fifo,
+    Socket,
+    CharacterDevice,
+    BlockDevice,
+    Other,
+}
+
+impl std::fmt::Display for Special {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Special::Folder => "a directory",
+            Special::Fifo => "a pipe",
+            Special::Socket => "a socket",
+            Special::CharacterDevice => "a character device",
+            Special::BlockDevice => "a block device",
+            Special::Other => "no regular file",
+        })
+    }
+}
+
+/// Which kind of special file this is.
+pub(super) fn special(found: &fs::Metadata) -> Special {
+    let kind = found.file_type();
+    if kind.is_dir() {
+        return Special::Folder;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return Special::Fifo;
+        } else if kind.is_socket() {
+            return Special::Socket;
+        } else if kind.is_char_device() {
+            return Special::CharacterDevice;
+        } else if kind.is_block_device() {
+            return Special::BlockDevice;
+        }
+    }
+    Special::Other
+}
+
+/// Whether two paths lead to one file, by whatever names, links and hard links; it need not exist yet. Character devices
+/// (`/dev/null`) hold nothing that could be overwritten and are never the same.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    match (fs::metadata(a), fs::metadata(b)) {
+        #[cfg(unix)]
+        (Ok(x), Ok(y)) => {
+            use std::os::unix::fs::MetadataExt;
+            (x.dev(), x.ino()) == (y.dev(), y.ino()) && special(&x) != Special::CharacterDevice
+        }
+        #[cfg(not(unix))]
+        (Ok(_), Ok(_)) => located(a) == located(b),
+        (Err(_), Err(_)) => located(a) == located(b),
+        _ => false,
+    }
+}
+
+/// The path of a file, free of links as far as it exists.
+fn located(path: &Path) -> PathBuf {
+    let path = resolve(path).map_or_else(|_| path.to_owned(), |(path, _)| path);
+    match (fs::canonicalize(folder(&path)), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path,
+    }
+}
+
+/// What went wrong, without the name of a temporary file, which would tell the user nothing.
+pub(super) fn cause(e: io::Error) -> String {
+    if e.raw_os_error().is_some() { e.to_string() } else { e.kind().to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        fs::write(&path, "old").unwrap();
+        let half = |to: &mut dyn Sink| {
+            to.write_all(b"half").unwrap();
+            Err("no space".to_owned())
+        };
+        assert_eq!(Target::new(&path).unwrap().fill(half), Err("no space".into()));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_is_made_when_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Target::new(&folder.path().join("a.png")).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        target.fill(|to| to.write_all(b"all").map_err(cause)).unwrap();
+        assert_eq!(fs::read(folder.path().join("a.png")).unwrap(), b"all");
+    }
+
+    #[test]
+    fn errors_do_not_name_the_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = folder.path().join("none");
+        let error = Target::new(&none.join("a.png")).err().unwrap();
+        let reason = error.strip_prefix(&format!("no file can be made in {}: ", none.display()));
+        assert!(reason.is_some_and(|reason| !reason.contains("none")), "{error}");
+        assert_eq!(Target::new(folder.path()).err().unwrap(), "it is a folder");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("far")).unwrap();
+        symlink("far/b.png", at("middle.png")).unwrap();
+        symlink(at("middle.png"), at("a.png")).unwrap();
+        symlink("ring.png", at("ring.png")).unwrap();
+        for text in ["new", "replaced"] {
+            let write = |to: &mut dyn Sink| to.write_all(text.as_bytes()).map_err(cause);
+            Target::new(&at("a.png")).unwrap().fill(write).unwrap();
+            assert_eq!(fs::read_to_string(at("far/b.png")).unwrap(), text);
+            assert!(at("a.png").is_symlink() && at("middle.png").is_symlink());
+        }
+        assert_eq!(Target::new(&at("ring.png")).err().unwrap(), "too many links");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_are_as_readable_as_any_other() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |p: &Path| fs::metadata(p).unwrap().permissions().mode();
+        let (ours, other) = (folder.path().join("a"), folder.path().join("b"));
+        Target::new(&ours).unwrap().fill(|_| Ok(())).unwrap();
+        fs::write(&other, "").unwrap();
+        assert_eq!(mode(&ours), mode(&other));
+        fs::set_permissions(&ours, fs::Permissions::from_mode(0o640)).unwrap();
+        Target::new(&ours).unwrap().fill(|_| Ok(())).unwrap();
+        assert_eq!(mode(&ours) & 0o777, 0o640);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_file_is_recognised_by_any_of_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("in")).unwrap();
+        fs::write(at("a"), "").unwrap();
+        fs::write(at("b"), "").unwrap();
+        fs::hard_link(at("a"), at("hard")).unwrap();
+        std::os::unix::fs::symlink("a", at("soft")).unwrap();
+        std::os::unix::fs::symlink("in/new", at("coming")).unwrap();
+        for same in ["./a", "in/../a", "hard", "soft"] {
+            assert!(same_file(&at("a"), &at(same)), "{same}");
+        }
+        assert!(same_file(&at("new"), &at("in/.././new")) && same_file(&at("coming"), &at("in/new")));
+        assert!(!same_file(&at("a"), &at("b")) && !same_file(&at("a"), &at("new")));
+        assert!(!same_file(&at("new"), &at("in/new")));
+        assert!(!same_file(Path::new("/dev/null"), Path::new("/dev/null")));
+    }
+}

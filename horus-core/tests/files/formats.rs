@@ -1,0 +1,271 @@
+//! What formats keep, and what they refuse.
+
+use std::time::Duration;
+
+use horus_core::dtype::{DType, Pixel};
+use horus_core::error::{Error, Result};
+use horus_core::image::Image;
+use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
+use horus_core::session::Session;
+use ndarray::{Array3, array};
+
+use crate::tiffs::{self, Page};
+use crate::{Folder, refused, session, warnings};
+
+#[test]
+fn a_16_bit_picture_stays_one() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let image = Image::from_fn(&s, 5, 7, |y, x| (9000 * y + 7 * x) as u16);
+    for name in ["a.png", "a.tif", "a.pgm", "a.npy"] {
+        image.save(folder.at(name))?;
+        let AnyImage::U16(read) = s.open(folder.at(name))? else { panic!("{name} has another type") };
+        read.save(folder.at(name))?;
+        assert_eq!(Image::<u16>::open(&s, folder.at(name))?.to_array()?, image.to_array()?, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn wide_types_survive_tiff_and_npy() -> Result<()> {
+    fn round<T: Pixel>(s: &Session, folder: &Folder, pixels: &Array3<T>) -> Result<()> {
+        for channels in [1, 3, 4] {
+            let image = Image::from_array3(s, pixels.slice(ndarray::s![.., .., ..channels]));
+            for name in ["a.tif", "a.npy"] {
+                assert_eq!(image.save(folder.at(name))?, None);
+                let read = s.open(folder.at(name))?;
+                assert_eq!((read.dtype(), read.shape()), (T::DTYPE, image.shape()), "{name}");
+                assert_eq!(Image::<T>::open(s, folder.at(name))?.to_array3()?, image.to_array3()?, "{name}");
+            }
+        }
+        Ok(())
+    }
+    let (s, folder) = (session(), Folder::new());
+    let shape = (5, 6, 4);
+    let value = |(y, x, c): (usize, usize, usize)| (y * 1000 + x * 17 + c) as f64 - 2000.3;
+    round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) as f32))?;
+    round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) * 1e-7))?;
+    round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) as i32 * 400_000))?;
+    round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) as u16))?;
+    round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) as u8))
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_refused_before_anything_is_computed() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let wide = Image::from_fn(&s, 4, 4, |y, x| (9000 * y + x) as u16).flip(horus_core::ops::geometric::Flip::Both);
+    let cause = |saved: Result<_>| match saved.map(|_| ()) {
+        Err(Error::File { action: "write", cause, .. }) => cause,
+        other => panic!("{other:?}"),
+    };
+    for name in ["a.jpg", "a.bmp"] {
+        let told = cause(wide.save(folder.at(name)));
+        assert!(
+            told.contains("cannot hold 16 bits per sample; save as png, tif, pgm, npy, or ask for Depth::Eight"),
+            "{told}"
+        );
+    }
+    let told = cause(wide.convert::<i32>().save(folder.at("a.png")));
+    assert!(told.contains("cannot hold 32-bit signed integers; save as tif, npy, or "), "{told}");
+    assert_eq!((s.stats().evaluations, folder.names().len()), (0, 0));
+    // What the message proposes works.
+    let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Unit };
+    wide.save_with(folder.at("a.jpg"), &options)?;
+    wide.convert::<i32>().save_with(folder.at("a.png"), &SaveOptions { scaling: Scaling::Range, ..options })?;
+    assert_eq!(s.open(folder.at("a.png"))?.dtype(), DType::U8);
+    Ok(())
+}
+
+#[test]
+fn floats_between_0_and_1_are_what_pictures_show() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let (path, range) = (folder.at("a.png"), SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() });
+    let grey = Image::<f32>::constant(&s, 2, 2, 0.5);
+    let scale = grey.save(&path)?.expect("floats are scaled");
+    assert_eq!((scale.low, scale.high, scale.full), (0.0, 1.0, 255));
+    assert_eq!(Image::<u8>::open(&s, &path)?.to_vec()?, [128; 4]);
+    grey.save_with(&path, &SaveOptions { depth: Depth::Sixteen, ..SaveOptions::default() })?;
+    assert_eq!(Image::<u16>::open(&s, &path)?.to_vec()?, [32768; 4]);
+    let wild = Image::from_array(&s, array![[f32::NAN, -1.0, 0.25, 2.0]].view());
+    let told = warnings(&path, || assert!(wild.save(&path).is_ok()));
+    assert_eq!(Image::<u8>::open(&s, &path)?.to_vec()?, [0, 0, 64, 255]);
+    assert!(told.len() == 1 && told[0].contains("50 % of the values are outside of 0..=1"), "{told:?}");
+    wild.save_with(&path, &range)?;
+    assert_eq!(Image::<u8>::open(&s, &path)?.to_vec()?, [0, 0, 106, 255]);
+    // There and back: what is read as floats is saved as it was.
+    let bytes = Image::from_fn(&s, 16, 16, |y, x| (16 * y + x) as u8);
+    bytes.save(&path)?;
+    for floats in [Image::<f32>::open(&s, &path)?, s.open(&path)?.to_unit(), s.open(&path)?.luminance()] {
+        floats.save(folder.at("b.png"))?;
+        assert_eq!(Image::<u8>::open(&s, folder.at("b.png"))?.to_vec()?, bytes.to_vec()?);
+    }
+    Ok(())
+}
+
+#[test]
+fn one_rule_scales_pictures_that_become_floats() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    Image::from_array(&s, array![[0u8, 51, 255]].view()).save(folder.at("8.png"))?;
+    Image::from_array(&s, array![[0u16, 13107, 65535]].view()).save(folder.at("16.png"))?;
+    Image::from_array(&s, array![[0i32, i32::MAX]].view()).save(folder.at("32.tif"))?;
+    Image::from_array(&s, array![[-3.5f32, 70.0]].view()).save(folder.at("f.tif"))?;
+    Image::from_array(&s, array![[-3.5f64, 1e-3]].view()).save(folder.at("d.npy"))?;
+    for (name, want) in [("8.png", vec![0.0f32, 0.2, 1.0]), ("16.png", vec![0.0, 0.2, 1.0]), ("32.tif", vec![0.0, 1.0])]
+    {
+        assert_eq!(Image::<f32>::open(&s, folder.at(name))?.to_vec()?, want, "{name}");
+        assert_eq!(s.open(folder.at(name))?.to_unit().to_vec()?, want, "{name}");
+        assert_eq!(s.open(folder.at(name))?.luminance().to_vec()?, want, "{name}");
+    }
+    // Double precision from the start, not by way of f32.
+    assert_eq!(Image::<f64>::open(&s, folder.at("8.png"))?.to_vec()?, [0.0, 51.0 / 255.0, 1.0]);
+    for (name, want) in [("f.tif", vec![-3.5f32, 70.0]), ("d.npy", vec![-3.5, 1e-3])] {
+        assert_eq!(Image::<f32>::open(&s, folder.at(name))?.to_vec()?, want, "{name}");
+        assert_eq!(s.open(folder.at(name))?.to_unit().to_vec()?, want, "{name}");
+    }
+    assert_eq!(Image::<f64>::open(&s, folder.at("d.npy"))?.to_vec()?, [-3.5, 1e-3]);
+    // And nothing is scaled or cut off where the types differ otherwise.
+    let told = Image::<u8>::open(&s, folder.at("16.png")).expect_err("16 bits are not 8").to_string();
+    assert!(
+        told.contains("it has u16 pixels, not u8: open it as Image::<u16>") && told.contains("convert::<u8>()"),
+        "{told}"
+    );
+    assert!(Image::<i32>::open(&s, folder.at("f.tif")).is_err());
+    assert_eq!(s.open(folder.at("16.png"))?.convert::<u8>().to_vec()?, [0, 255, 255]);
+    Ok(())
+}
+
+#[test]
+fn pages_are_read_one_by_one_and_told() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let pages: Vec<Page> = (0..3u8).map(|page| Page::grey(2, 1, &[page, 10 * page])).collect();
+    for big_endian in [false, true] {
+        let path = folder.put(if big_endian { "big.tif" } else { "a.tif" }, &tiffs::file(&pages, big_endian));
+        let told = warnings(&path, || assert_eq!(s.open(&path).unwrap().convert::<u8>().to_vec().unwrap(), [0, 0]));
+        assert!(told.len() == 1 && told[0].contains("has 3 pages"), "{told:?}");
+        for page in 0..3u8 {
+            let read = AnyImage::open_page(&s, &path, page.into())?.convert::<u8>();
+            assert_eq!(read.to_vec()?, [page, 10 * page]);
+        }
+        assert_eq!(warnings(&path, || ()).len(), 1, "who asks for a page knows of the others");
+        assert_eq!(refused(AnyImage::open_page(&s, &path, 3)), "there is no page 3: it has 3, counted from 0");
+    }
+    let path = folder.put("one.tif", &tiffs::file(&pages[..1], false));
+    assert!(warnings(&path, || assert!(s.open(&path).is_ok())).is_empty());
+    Image::<u8>::zeros(&s, 2, 2).save(folder.at("a.png"))?;
+    assert_eq!(AnyImage::open_page(&s, folder.at("a.png"), 0)?.dtype(), DType::U8);
+    assert!(refused(AnyImage::open_page(&s, folder.at("a.png"), 1)).contains("there is no page 1"));
+    Ok(())
+}
+
+/// What a pixel of a test picture is.
+fn told_by_place(c: u32, y: u32, x: u32) -> u8 {
+    (80 * c + 9 * y + x) as u8
+}
+
+/// A planar page of three channels, in strips of `rows` rows or in tiles; `encode` makes the bytes of a sample.
+fn planes(bits: u32, format: u32, rows: u32, tile: Option<(u32, u32)>, encode: impl Fn(u8) -> Vec<u8>) -> Page {
+    let (width, height, samples) = (7, 8, 3);
+    let (w, h) = tile.unwrap_or((width, rows));
+    let mut chunks = Vec::new();
+    for c in 0..samples {
+        for top in (0..height).step_by(h as usize) {
+            for left in (0..width).step_by(w as usize) {
+                // Tiles are whole, strips end with the picture.
+                let bottom = if tile.is_some() { top + h } else { (top + h).min(height) };
+                let pixels = (top..bottom).flat_map(|y| (left..left + w).map(move |x| (y, x)));
+                let value = |(y, x)| if y < height && x < width { told_by_place(c, y, x) } else { 222 };
+                chunks.push(pixels.map(value).flat_map(&encode).collect());
+            }
+        }
+    }
+    let photometric = 2;
+    Page { width, height, bits, format, samples, planar: true, compression: 1, photometric, tile, rows, chunks }
+}
+
+#[test]
+fn planes_are_read_whatever_they_are_cut_into() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let want: Vec<u8> =
+        (0..3).flat_map(|c| (0..8).flat_map(move |y| (0..7).map(move |x| told_by_place(c, y, x)))).collect();
+    // Strips of all rows, of some, and that end beyond the picture; tiles that end beyond it on either side.
+    let cuts = [(8, None), (4, None), (3, None), (0, Some((16, 16))), (0, Some((4, 3))), (0, Some((7, 5)))];
+    for (rows, tile) in cuts {
+        for big in [false, true] {
+            let order = |le: &[u8]| if big { le.iter().rev().copied().collect() } else { le.to_vec() };
+            let pages = [
+                (DType::U8, planes(8, 1, rows, tile, |v| vec![v])),
+                (DType::U16, planes(16, 1, rows, tile, |v| order(&u16::from(v).to_le_bytes()))),
+                (DType::I32, planes(32, 2, rows, tile, |v| order(&i32::from(v).to_le_bytes()))),
+                (DType::F32, planes(32, 3, rows, tile, |v| order(&f32::from(v).to_le_bytes()))),
+                (DType::F64, planes(64, 3, rows, tile, |v| order(&f64::from(v).to_le_bytes()))),
+            ];
+            for (dtype, page) in pages {
+                let read = s.open(folder.put("a.tif", &tiffs::file(&[page], big)))?;
+                assert_eq!((read.dtype(), read.shape().channels), (dtype, 3));
+                assert_eq!(read.convert::<u8>().to_vec()?, want, "{dtype} {rows} {tile:?} big endian: {big}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn grey_pixels_take_any_number_of_bits() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let mut page = Page { width: 3, ..Page::grey(3, 2, &[0b1010_0000, 0b0110_0000]) };
+    page.bits = 1;
+    let bits = s.open(folder.put("1.tif", &tiffs::file(&[page.clone()], false)))?;
+    assert_eq!(bits.convert::<u8>().to_vec()?, [255, 0, 255, 0, 255, 255]);
+    (page.bits, page.chunks) = (4, vec![vec![0x0f, 0x10, 0xa5, 0x20]]);
+    let nibbles = s.open(folder.put("4.tif", &tiffs::file(&[page.clone()], false)))?;
+    assert_eq!(nibbles.convert::<u8>().to_vec()?, [0, 255, 17, 170, 85, 34]);
+    (page.bits, page.format, page.chunks) = (8, 2, vec![vec![255, 1, 2, 3, 4, 128]]);
+    let signed = s.open(folder.put("i8.tif", &tiffs::file(&[page.clone()], false)))?;
+    assert_eq!((signed.dtype(), signed.convert::<i32>().to_vec()?), (DType::I32, vec![-1, 1, 2, 3, 4, -128]));
+    (page.bits, page.format, page.chunks) = (32, 1, vec![vec![0; 24]]);
+    let told = refused(s.open(folder.put("u32.tif", &tiffs::file(&[page], false))));
+    assert!(told.contains("TIFF integers of 32 bits without sign are not supported"), "{told}");
+    Ok(())
+}
+
+#[test]
+fn inks_become_red_green_and_blue() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let pixels = [[0, 0, 0, 0], [255, 0, 0, 0], [0, 100, 200, 51]];
+    let chunky = Page { samples: 4, photometric: 5, ..Page::grey(3, 1, &pixels.concat()) };
+    let plane = |c: usize| pixels.iter().map(|p| p[c]).collect();
+    let planar = Page { planar: true, chunks: (0..4).map(plane).collect(), ..chunky.clone() };
+    for page in [chunky, planar] {
+        let read = s.open(folder.put("a.tif", &tiffs::file(&[page], false)))?;
+        // (255 - c) (1 - k / 255), rounded down.
+        assert_eq!(read.convert::<u8>().to_vec()?, [255, 0, 204, 255, 255, 124, 255, 255, 44]);
+    }
+    Ok(())
+}
+
+#[test]
+fn arrays_of_numpy_are_pictures() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let written = Array3::from_shape_fn((4, 5, 2), |(y, x, c)| (y * 100 + x * 10 + c) as f64 / 7.0);
+    ndarray_npy::write_npy(folder.at("c.npy"), &written).expect("an array");
+    // As NumPy writes what was transposed: Fortran's order.
+    let transposed = written.clone().permuted_axes([1, 0, 2]);
+    let mut fortran = Array3::zeros(ndarray::ShapeBuilder::f((5, 4, 2)));
+    fortran.assign(&transposed);
+    ndarray_npy::write_npy(folder.at("f.npy"), &fortran).expect("an array");
+    assert!(String::from_utf8_lossy(&std::fs::read(folder.at("f.npy")).unwrap()).contains("'fortran_order': True"));
+    for (name, want) in [("c.npy", &written), ("f.npy", &transposed)] {
+        let AnyImage::F64(read) = s.open(folder.at(name))? else { panic!("{name} has another type") };
+        assert_eq!(read.to_array3()?, want, "{name}");
+    }
+    ndarray_npy::write_npy(folder.at("b.npy"), &array![[true, false]]).expect("an array");
+    assert_eq!(Image::<u8>::open(&s, folder.at("b.npy"))?.to_vec()?, [1, 0]);
+    ndarray_npy::write_npy(folder.at("i64.npy"), &array![[1i64, 2]]).expect("an array");
+    let told = refused(s.open(folder.at("i64.npy")));
+    assert!(told.contains("NumPy arrays of type <i8 are not supported; use bool, uint8,"), "{told}");
+    ndarray_npy::write_npy(folder.at("1d.npy"), &array![1.0f32, 2.0]).expect("an array");
+    assert!(refused(s.open(folder.at("1d.npy"))).contains("of shape (2,) is no picture"));
+    Ok(())
+}
+
+/// What is done in less time than this has computed nothing of size.
+pub(crate) const AT_ONCE: Duration = Duration::from_secs(2);

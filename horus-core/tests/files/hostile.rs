@@ -1,0 +1,102 @@
+//! Files that declare more than they hold.
+
+use std::io::Cursor;
+use std::time::Instant;
+
+use horus_core::error::Result;
+use horus_core::io::{AnyImage, OpenOptions};
+use image::{DynamicImage, GrayImage, ImageFormat};
+
+use crate::formats::AT_ONCE;
+use crate::tiffs::{self, Page};
+use crate::{Folder, refused, session};
+
+fn encoded(side: u32, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    let picture = GrayImage::from_fn(side, side, |x, y| image::Luma([(x * 3 + y) as u8]));
+    DynamicImage::ImageLuma8(picture).write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+/// JPEG data that declare another size than they have.
+fn jpeg(height: u16, width: u16) -> Vec<u8> {
+    let mut bytes = encoded(16, ImageFormat::Jpeg);
+    let frame = bytes.windows(2).position(|w| w == [0xff, 0xc0]).expect("a frame");
+    bytes[frame + 5..frame + 7].copy_from_slice(&height.to_be_bytes());
+    bytes[frame + 7..frame + 9].copy_from_slice(&width.to_be_bytes());
+    bytes
+}
+
+/// `bytes` are refused, at once, for what they cannot hold.
+fn is_refused(name: &str, bytes: &[u8], cause: &str) {
+    let (s, folder) = (session(), Folder::new());
+    let started = Instant::now();
+    let told = refused(s.open(folder.put(name, bytes)));
+    assert!(told.contains(cause), "{name}: {told}");
+    assert!(started.elapsed() < AT_ONCE, "{name} took {:?}", started.elapsed());
+}
+
+#[test]
+fn what_bytes_cannot_hold_is_refused_at_once() {
+    let bomb = jpeg(32765, 65535);
+    assert!(bomb.len() < 1000);
+    is_refused("a.jpg", &bomb, "declares 65535x32765 pixels, more than its");
+    let mut png = encoded(16, ImageFormat::Png);
+    png[16..24].copy_from_slice(&[0, 0, 0x70, 0, 0, 0, 0x70, 0]);
+    // With the checksum of the header as it is now.
+    let sum = crate::fuzz::crc(&png[12..29]);
+    png[29..33].copy_from_slice(&sum.to_be_bytes());
+    is_refused("a.png", &png, "declares 28672x28672 pixels, more than its");
+    is_refused("a.pgm", b"P5 60000 60000 255 \0\0\0", "declares 60000x60000 pixels, more than its 22 bytes");
+    is_refused("a.pbm", b"P4 60000 60000 \0\0\0", "more than its");
+    let mut bmp = encoded(16, ImageFormat::Bmp);
+    bmp[18..26].copy_from_slice(&[0, 0xf0, 0, 0, 0, 0xf0, 0, 0]);
+    is_refused("a.bmp", &bmp, "declares 61440x61440 pixels, more than its");
+    for compression in [1, 4, 5, 7, 8, 32773] {
+        let page = Page { compression, ..Page::grey(60_000, 60_000, &[0; 100]) };
+        is_refused("a.tif", &tiffs::file(&[page], false), "declares 60000x60000 pixels, more than its");
+    }
+    // A strip of few pixels whose own JPEG data declare many.
+    let strip = Page { compression: 7, chunks: vec![jpeg(16000, 16000)], ..Page::grey(16, 16, &[]) };
+    let strip = tiffs::file(&[strip], false);
+    is_refused("b.tif", &strip, "JPEG data declare more pixels than the strip");
+    // The same, said to be longer than the file. (Tag 279, one value of 32 bits.)
+    let count = strip.windows(8).position(|w| w == [23, 1, 4, 0, 1, 0, 0, 0]).expect("a count") + 8;
+    let longer = [&strip[..count], &[255, 255, 0, 0], &strip[count + 4..]].concat();
+    is_refused("c.tif", &longer, "JPEG data declare more pixels than the strip");
+}
+
+#[test]
+fn what_is_dense_but_whole_is_read() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let even = DynamicImage::ImageLuma8(GrayImage::new(3000, 3000));
+    for (format, name) in [(ImageFormat::Jpeg, "a.jpg"), (ImageFormat::Png, "a.png")] {
+        even.save_with_format(folder.at(name), format).unwrap();
+        assert!(std::fs::metadata(folder.at(name)).unwrap().len() < 3000 * 3000 / 80, "{name} is not dense");
+        assert_eq!(s.open(folder.at(name))?.shape().area(), 9_000_000, "{name}");
+    }
+    let strip = Page { compression: 7, chunks: vec![jpeg(16, 16)], ..Page::grey(16, 16, &[]) };
+    assert_eq!(s.open(folder.put("b.tif", &tiffs::file(&[strip], false)))?.shape().area(), 256);
+    Ok(())
+}
+
+#[test]
+fn a_user_bounds_the_pixels() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    let options = |max_pixels| OpenOptions { max_pixels, ..OpenOptions::default() };
+    let formats = [
+        ("a.png", ImageFormat::Png),
+        ("a.jpg", ImageFormat::Jpeg),
+        ("a.tif", ImageFormat::Tiff),
+        ("a.bmp", ImageFormat::Bmp),
+    ];
+    for (name, format) in formats {
+        let path = folder.put(name, &encoded(16, format));
+        assert_eq!(AnyImage::open_with(&s, &path, &options(256))?.shape().area(), 256);
+        let told = refused(AnyImage::open_with(&s, &path, &options(255)));
+        assert!(told.contains("16x16 pixels are more than the 255 that may be read"), "{told}");
+    }
+    s.open(folder.at("a.png"))?.to_unit().save(folder.at("a.npy"))?;
+    assert!(AnyImage::open_with(&s, folder.at("a.npy"), &options(255)).is_err());
+    Ok(())
+}

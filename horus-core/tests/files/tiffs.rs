@@ -1,0 +1,97 @@
+//! Writes TIFF files tag by tag, as no encoder at hand writes planes, tiles and pages.
+
+/// A page: its tags and the data of its strips or tiles.
+#[derive(Clone, Default)]
+pub(crate) struct Page {
+    pub(crate) width: u32,
+    pub(crate) height: u32,
+    pub(crate) bits: u32,
+    /// 1 for unsigned integers, 2 for signed ones, 3 for floats.
+    pub(crate) format: u32,
+    pub(crate) samples: u32,
+    pub(crate) planar: bool,
+    pub(crate) compression: u32,
+    /// 1 for grey, 2 for red, green and blue, 5 for inks, 6 for YCbCr.
+    pub(crate) photometric: u32,
+    /// Sides of tiles, or rows of a strip.
+    pub(crate) tile: Option<(u32, u32)>,
+    pub(crate) rows: u32,
+    pub(crate) chunks: Vec<Vec<u8>>,
+}
+
+impl Page {
+    /// One strip of unsigned grey bytes.
+    pub(crate) fn grey(width: u32, height: u32, pixels: &[u8]) -> Page {
+        Page {
+            width,
+            height,
+            bits: 8,
+            format: 1,
+            samples: 1,
+            compression: 1,
+            photometric: 1,
+            rows: height,
+            chunks: vec![pixels.to_vec()],
+            ..Page::default()
+        }
+    }
+}
+
+/// A file of these pages, in either byte order.
+pub(crate) fn file(pages: &[Page], big_endian: bool) -> Vec<u8> {
+    let short = |v: u16| if big_endian { v.to_be_bytes() } else { v.to_le_bytes() };
+    let long = |v: u32| if big_endian { v.to_be_bytes() } else { v.to_le_bytes() };
+    let mut out = if big_endian { b"MM\0*".to_vec() } else { b"II*\0".to_vec() };
+    let mut link = out.len();
+    out.extend([0; 4]);
+    for page in pages {
+        let offsets: Vec<u32> = page
+            .chunks
+            .iter()
+            .map(|chunk| {
+                let at = out.len() as u32;
+                out.extend(chunk);
+                out.resize(out.len().next_multiple_of(2), 0);
+                at
+            })
+            .collect();
+        let counts: Vec<u32> = page.chunks.iter().map(|chunk| chunk.len() as u32).collect();
+        let each = |v: u32| vec![v; page.samples as usize];
+        let mut tags = vec![
+            (256, vec![page.width]),
+            (257, vec![page.height]),
+            (258, each(page.bits)),
+            (259, vec![page.compression]),
+            (262, vec![page.photometric]),
+            (277, vec![page.samples]),
+            (284, vec![if page.planar { 2 } else { 1 }]),
+            (339, each(page.format)),
+        ];
+        match page.tile {
+            Some((w, h)) => tags.extend([(322, vec![w]), (323, vec![h]), (324, offsets), (325, counts)]),
+            None => tags.extend([(273, offsets), (278, vec![page.rows]), (279, counts)]),
+        }
+        tags.sort();
+        // Values that do not fit into their entries.
+        let mut entries = Vec::new();
+        for (tag, values) in &tags {
+            entries.extend(short(*tag));
+            entries.extend(short(4));
+            entries.extend(long(values.len() as u32));
+            match values[..] {
+                [value] => entries.extend(long(value)),
+                _ => {
+                    entries.extend(long(out.len() as u32));
+                    out.extend(values.iter().flat_map(|v| long(*v)));
+                }
+            }
+        }
+        let at = out.len() as u32;
+        out[link..link + 4].copy_from_slice(&long(at));
+        out.extend(short(tags.len() as u16));
+        out.extend(entries);
+        link = out.len();
+        out.extend([0; 4]);
+    }
+    out
+}

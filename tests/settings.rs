@@ -1,0 +1,89 @@
+//! What the environment says when a session opens, each time in a process of its own: errors are the same on every device.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+use horus::prelude::*;
+
+/// Tells a process that it is one of those started here.
+const OPENS: &str = "SETTINGS_TEST_OPENS";
+
+/// Opens a session and makes two images of 4 MiB; prints what went wrong.
+#[test]
+fn a_session_opens() {
+    if std::env::var_os(OPENS).is_none() {
+        return; // in the other processes
+    }
+    let work = || -> Result<()> {
+        let session = Session::new()?;
+        let image = Image::<f32>::worms(&session, 1024, 1024)?;
+        let kept = image.sqrt();
+        session.evaluate()?;
+        drop(image);
+        drop(kept);
+        Ok(())
+    };
+    match work() {
+        Ok(()) => println!("outcome: done"),
+        Err(e) => println!("outcome: {e}"),
+    }
+}
+
+fn outcome(variables: &[(&str, &OsStr)]) -> String {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_session_opens", "--nocapture"]).env(OPENS, "1");
+    for variable in horus::settings::VARIABLES {
+        command.env_remove(variable.name);
+    }
+    command.envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = said.lines().find_map(|l| l.split_once("outcome: "));
+    line.unwrap_or_else(|| panic!("{said}")).1.to_owned()
+}
+
+#[test]
+fn a_value_that_cannot_be_used_is_an_error_on_every_device() {
+    for device in ["cpu", "auto"] {
+        let device = ("HORUS_DEVICE", OsStr::new(device));
+        assert_eq!(outcome(&[device]), "done");
+        for (name, value) in [
+            ("HORUS_FABRIC", "zz"),
+            ("HORUS_GPU_MEMORY", "zz"),
+            ("HORUS_HOST_MEMORY", "zz"),
+            ("HORUS_THREADS", "zz"),
+            ("HORUS_MODE", "zz"),
+            ("HORUS_ISA", "zz"),
+            ("HORUS_WEIGHTS", "zz"),
+        ] {
+            let said = outcome(&[device, (name, OsStr::new(value))]);
+            assert!(said.starts_with(&format!("{name}={value}: ")), "{said}");
+        }
+    }
+    assert!(outcome(&[("HORUS_DEVICE", OsStr::new("zz"))]).starts_with("HORUS_DEVICE=zz: "));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_value_that_is_no_text_is_an_error() {
+    use std::os::unix::ffi::OsStrExt as _;
+    for variable in horus::settings::VARIABLES {
+        let said = outcome(&[(variable.name, OsStr::from_bytes(b"cpu\xff"))]);
+        assert!(said.starts_with(variable.name) && said.ends_with("it is no text"), "{said}");
+    }
+}
+
+#[test]
+fn host_memory_bounds_the_images_of_the_cpu() {
+    let cpu = ("HORUS_DEVICE", OsStr::new("cpu"));
+    let bounded = |bytes: &str| outcome(&[cpu, ("HORUS_HOST_MEMORY", OsStr::new(bytes))]);
+    assert_eq!(bounded("64M"), "done");
+    for bytes in ["1M", "6M"] {
+        let said = bounded(bytes);
+        for words in ["out of memory: 4194304 bytes needed", "HORUS_HOST_MEMORY allows are in use"] {
+            assert!(said.contains(words), "{said}");
+        }
+    }
+    let used: usize = bounded("6M").split("needed, ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!((4 << 20..6 << 20).contains(&used), "{used} bytes are in use");
+}
