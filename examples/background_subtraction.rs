@@ -5,11 +5,11 @@ use horus::prelude::*;
 fn main() -> Result<()> {
     let session = Session::new()?;
     let scene = session.open("assets/vessels.png")?.luminance().crop(100, 0, 192, 256);
-    let worm = Image::worms(&session, 32, 48);
+    let worm = Image::worms(&session, 192, 256).crop(0, 70, 100, 50);
     let mut background = scene.clone();
     for time in 0..60 {
         // A film: the picture, and a worm that crosses it.
-        let frame = scene.max(scene.zeros_like().paste(&worm, 20 + 2 * time, 4 * time - 48));
+        let frame = scene.max(scene.zeros_like().paste(&worm, 40, 4 * time - 50));
         let moving = foreground(&mut background, &frame, 0.1, 0.05);
         if time == 40 {
             println!("{} pixels move", moving.count().get()?);

@@ -9,7 +9,8 @@ fn main() -> Result<()> {
     let blurred = image.correlate(&psf, Border::Reflect101);
     let sharp = richardson_lucy(&blurred, &psf, 40);
     // Blurred on the left, restored on the right.
-    sharp.paste(&blurred.crop(0, 0, 384, 300), 0, 0).crop(60, 172, 192, 256).save("richardson_lucy.png")?;
+    let both = sharp.paste(&blurred.crop(0, 0, 384, 300), 0, 0).crop(60, 172, 192, 256);
+    both.save_with("richardson_lucy.png", &SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() })?;
     Ok(())
 }
 
