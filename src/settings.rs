@@ -80,9 +80,7 @@ impl Values {
         match self {
             Values::Words(words) => expected(words.contains(&text), &|| one_of(words)),
             Values::Number => expected(text.parse::<usize>().is_ok(), &|| "a number".into()),
-            Values::Bytes => {
-                expected(parse_bytes(text).is_some(), &|| "bytes, or a number with K, M or G".into())
-            }
+            Values::Bytes => expected(parse_bytes(text).is_some(), &|| "bytes, or a number with K, M or G".into()),
             Values::Path => Ok(()),
             Values::Text(check) => check(text),
         }

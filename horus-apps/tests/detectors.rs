@@ -8,6 +8,7 @@ use horus::core::comm::threads::ThreadComm;
 use horus::core::comm::{Alone, Communicator};
 use horus::core::cpu::device::CpuDevice;
 use horus::core::device::Device;
+use horus::core::faults::Faulty;
 use horus::core::session::Session as CoreSession;
 use horus::core::simulate::Simulated;
 use horus::prelude::*;
@@ -150,19 +151,22 @@ fn a_device_without_room_for_one_operation_says_so() {
     let image = Image::worms(&session, 64, 64);
     let message = image.rotate(10.0).to_vec().unwrap_err().to_string();
     assert!(message.contains("out of memory: 16384 bytes needed"), "{message}");
+    assert!(message.contains("detectors.rs:") && message.contains("1000 bytes"), "{message}");
 }
 
 #[test]
 fn a_failing_rank_brings_the_others_down_with_its_reason() {
     let messages = ThreadComm::run(3, |c| {
         let rank = c.rank();
-        let capacity = if rank == 1 { 100 } else { 1 << 30 };
-        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), capacity);
+        let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30));
+        if rank == 1 {
+            fault.after(1);
+        }
         let session = CoreSession::on(Box::new(device)).communicator(Arc::new(c)).build().unwrap();
         let image = AnyImage::open(&session, picture()).map(|image| image.luminance());
         let result = image.and_then(|image| conv2d(&image, &params()).to_vec());
         result.unwrap_err().to_string()
     });
-    assert!(messages.iter().all(|m| m.contains("out of memory")), "{messages:#?}");
+    assert!(messages.iter().all(|m| m.contains("by intention")), "{messages:#?}");
     assert!(messages[0].contains("rank 1 failed"), "{messages:#?}");
 }

@@ -71,9 +71,25 @@ pub enum Error {
     /// A setting (environment variable, builder, command line) that cannot be honoured.
     #[error("{0}")]
     Config(String),
-    /// An earlier evaluation of this session failed: the images that it held are gone.
+    /// An earlier evaluation of this session panicked, or failed on one of several ranks: the images that it held are gone.
     #[error("the session cannot go on after an earlier error: {0}")]
     Lost(String),
+    /// An observer or an explain sink asked for something that must wait until the evaluation that calls it is over.
+    #[error(
+        "{what} from within an observer or an explain sink: the session is evaluating; do it when that has returned"
+    )]
+    Reentry {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// An evaluation that failed had let go of an image that nobody held, and that operations recorded still read.
+    #[error("an image (recorded at {site}) was lost in an evaluation that failed: {cause}")]
+    ImageLost {
+        /// Where the image was recorded.
+        site: Site,
+        /// What that evaluation met.
+        cause: String,
+    },
     /// The device failed in an operation.
     #[error("{op} on {device}: {source}")]
     Device {
@@ -182,6 +198,11 @@ pub enum MemoryBound {
         /// The bytes that it has.
         bytes: usize,
     },
+    /// What an operation may read and write at once, on the smallest device of all ranks.
+    Images {
+        /// The bytes that images may take.
+        bytes: usize,
+    },
     /// The memory of this machine: what its system gives to a program.
     Machine,
 }
@@ -197,6 +218,9 @@ impl MemoryBound {
                 format!("{used} of the {bytes} bytes that {name} allows are in use")
             }
             MemoryBound::Device { bytes } => format!("{used} of the device's {bytes} bytes are in use"),
+            MemoryBound::Images { bytes } => {
+                format!("for what it reads and writes; images may take {bytes} bytes of the smallest device")
+            }
             MemoryBound::Machine => "more than this machine's memory gives to the program".into(),
         }
     }

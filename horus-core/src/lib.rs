@@ -14,6 +14,7 @@ pub mod direct;
 pub mod dtype;
 pub mod error;
 pub mod execute;
+pub mod faults;
 pub mod filters;
 pub mod forecast;
 pub mod graph;

@@ -3,6 +3,7 @@
 mod extract;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dtype::DType;
 use crate::error::Site;
@@ -34,8 +35,6 @@ pub struct Program {
     records: BTreeMap<RecordId, Record>,
     /// Who reads what: a record, and another that reads it.
     reads: BTreeSet<(RecordId, RecordId)>,
-    next: u64,
-    next_value: u64,
     /// For each value, the records that are it: several, where operations that compute the same were merged.
     values: HashMap<ValueId, usize>,
     /// Operations that are recorded and not evaluated.
@@ -45,11 +44,28 @@ pub struct Program {
     pinned_bytes: usize,
 }
 
+/// Gives records and values their numbers, which others need not wait for.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    records: AtomicU64,
+    values: AtomicU64,
+}
+
+impl Numbers {
+    /// A number for a record.
+    pub fn record(&self) -> RecordId {
+        RecordId(self.records.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A fresh name for a value.
+    pub fn value(&self) -> ValueId {
+        ValueId(self.values.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
 impl Program {
-    /// Appends an operation with one handle.
-    pub fn record(&mut self, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) -> RecordId {
-        let id = RecordId(self.next);
-        self.next += 1;
+    /// Appends an operation with one handle. Its number is greater than those of its inputs.
+    pub fn record(&mut self, id: RecordId, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) {
         for i in &inputs {
             if let Some(r) = self.records.get_mut(i) {
                 r.readers += 1;
@@ -61,13 +77,6 @@ impl Program {
             _ => self.pending += 1,
         }
         self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0 });
-        id
-    }
-
-    /// A fresh name for a value.
-    pub fn new_value(&mut self) -> ValueId {
-        self.next_value += 1;
-        ValueId(self.next_value)
     }
 
     /// Number of operations recorded and not evaluated.

@@ -33,6 +33,13 @@ impl CpuDevice {
         Ok(CpuDevice { workers: Workers::new(threads)?, isa, pool: Pool::new(POOL_BYTES) })
     }
 
+    /// The same device with at most `bytes` bytes for images.
+    #[must_use]
+    pub fn bounded(mut self, bytes: usize) -> CpuDevice {
+        self.pool = Pool::bounded(POOL_BYTES, bytes);
+        self
+    }
+
     /// The same device restricted to an instruction set: for tests and measurements.
     ///
     /// # Panics

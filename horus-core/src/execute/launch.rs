@@ -3,7 +3,7 @@
 use super::{Run, Stored, missing};
 use crate::device::{Geometry, Input, Launch, Memory};
 use crate::error::{Error, Result};
-use crate::graph::NodeId;
+use crate::graph::{Node, NodeId};
 use crate::kernel::Kernel;
 use crate::movement::with_room;
 use crate::plan::{Part, Rows, Temp};
@@ -23,7 +23,7 @@ impl Run<'_> {
         self.await_footprints(n)?;
         let mut output = match part {
             Part::Edges(_) => self.images[n.0].take().and_then(|i| i.device).ok_or_else(|| missing(n))?,
-            _ => self.allocate(&node.op.name(), geometry.bytes())?,
+            _ => self.allocate(&launch_of(node), geometry.bytes())?,
         };
         match part {
             Part::Whole => self.launch_on(n, &mut output, geometry, self.rows_of(n, which))?,
@@ -74,11 +74,15 @@ impl Run<'_> {
             };
             inputs.push(input);
         }
-        let launch = Launch { kernel: &node.op, inputs: &inputs, output, geometry, rows };
-        self.cx.device.launch(launch).map_err(|source| Error::Device {
-            op: format!("{} (recorded at {})", node.op.name(), node.site),
-            device: self.cx.device.name(),
-            source,
-        })
+        // Launches take scratch memory.
+        let launched = self.with_memory(|| {
+            self.cx.device.launch(Launch { kernel: &node.op, inputs: &inputs, output, geometry, rows })
+        });
+        launched.map_err(|source| Error::Device { op: launch_of(node), device: self.cx.device.name(), source })
     }
+}
+
+/// An operation in messages.
+pub(super) fn launch_of(node: &Node<Kernel>) -> String {
+    format!("{} (recorded at {})", node.op.name(), node.site)
 }

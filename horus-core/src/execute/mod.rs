@@ -3,6 +3,7 @@
 mod borders;
 mod launch;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,6 +59,17 @@ pub struct Context<'a> {
     pub observer: Observer<'a>,
     /// Records when each step ran.
     pub trace: &'a mut Trace,
+    /// Bytes of given images that a plan lets go of and that are kept all the same until it is over, as long as there is
+    /// memory: they are given back should the execution fail.
+    pub keep: usize,
+}
+
+/// An execution that failed.
+pub struct Failed {
+    /// Why.
+    pub error: Error,
+    /// The given images that are intact, by node, as they are now, and the roots that were computed.
+    pub images: Vec<Option<Stored>>,
 }
 
 /// What an execution leaves.
@@ -73,8 +85,9 @@ pub struct Outcome {
 /// Runs a plan. `images` holds the sources, by node.
 ///
 /// # Errors
-/// When the device or communication fails; the images are lost then.
-pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -> Result<Outcome> {
+/// When the device or communication fails. On one rank the images are given back; on several, others may have gone on with
+/// theirs, and they are lost.
+pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -> Result<Outcome, Failed> {
     let unified = context.device.memory() == MemoryKind::Unified;
     let mut run = Run {
         plan,
@@ -85,25 +98,12 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         borders: HashMap::new(),
         delivered: HashMap::new(),
         moved: Load::default(),
+        freed: RefCell::default(),
     };
-    for (i, step) in plan.steps.iter().enumerate() {
-        (run.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
-        if matches!(step.action, Action::Download(_)) && !unified {
-            // The copy would wait for the kernels before it anyway; so their time is told apart from its own.
-            let start = Instant::now();
-            run.cx.device.synchronize().map_err(run.failed("waiting for the device"))?;
-            run.cx.trace.waited(start);
-        }
-        let start = Instant::now();
-        run.step(step.action)?;
-        run.cx.trace.add(start, &step.action, plan);
+    match run.all() {
+        Ok(()) => Ok(Outcome { images: run.images, delivered: run.delivered, moved: run.moved }),
+        Err(error) => Err(Failed { images: run.intact(), error }),
     }
-    for (stored, state) in run.images.iter_mut().zip(&plan.states) {
-        if let (Some(stored), Some(state)) = (stored, state) {
-            stored.state = *state;
-        }
-    }
-    Ok(Outcome { images: run.images, delivered: run.delivered, moved: run.moved })
 }
 
 struct Run<'a> {
@@ -116,6 +116,14 @@ struct Run<'a> {
     borders: HashMap<NodeId, Borders<'a>>,
     delivered: HashMap<NodeId, HostBuffer>,
     moved: Load,
+    freed: RefCell<Freed>,
+}
+
+/// Given images that the plan let go of, and that are there still.
+#[derive(Default)]
+struct Freed {
+    images: Vec<(NodeId, Stored)>,
+    bytes: usize,
 }
 
 /// A copy of some rows of an image, for one launch.
@@ -127,6 +135,87 @@ struct Fetched {
 }
 
 impl Run<'_> {
+    fn all(&mut self) -> Result<()> {
+        let plan = self.plan;
+        for (i, step) in plan.steps.iter().enumerate() {
+            (self.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
+            if matches!(step.action, Action::Download(_)) && !self.unified {
+                // The copy would wait for the kernels before it anyway; so their time is told apart from its own.
+                let start = Instant::now();
+                self.cx.device.synchronize().map_err(self.failed("waiting for the device"))?;
+                self.cx.trace.waited(start);
+            }
+            let start = Instant::now();
+            self.step(step.action)?;
+            self.cx.trace.add(start, &step.action, plan);
+        }
+        for (stored, state) in self.images.iter_mut().zip(&plan.states) {
+            if let (Some(stored), Some(state)) = (stored, state) {
+                stored.state = *state;
+            }
+        }
+        Ok(())
+    }
+
+    /// What can be kept after a failure on one rank. No step changes the pixels of an image there, and a copy that was not
+    /// completed has been dropped: so an image is wherever a buffer is. What a driver reports late of launches before, it
+    /// reports to whoever reads their results, too.
+    fn intact(mut self) -> Vec<Option<Stored>> {
+        let (unified, roots) = (self.unified, &self.plan.graph.roots);
+        if self.cx.comm.size() > 1 {
+            return Vec::new();
+        }
+        for (n, image) in self.freed.take().images {
+            self.images[n.0] = Some(image);
+        }
+        for (i, image) in self.images.iter_mut().enumerate() {
+            let before = self.plan.initial[i];
+            let Some(stored) = image else { continue };
+            if stored.host.is_some() && before.is_some_and(|b| !b.residency.device()) {
+                stored.device = None; // an upload may fail after it was begun
+            }
+            let residency = match (&stored.host, &stored.device) {
+                (Some(_), Some(_)) => Some(Residency::Both),
+                (None, Some(_)) if unified => Some(Residency::Both),
+                (Some(_), None) => Some(Residency::Host),
+                (None, Some(_)) => Some(Residency::Device),
+                (None, None) => None,
+            };
+            match residency {
+                Some(residency) if before.is_some() || roots.contains(&NodeId(i)) => {
+                    stored.state = State { residency, placement: Placement::Replicated };
+                }
+                _ => *image = None,
+            }
+        }
+        self.images
+    }
+
+    /// Lets go of an image, or keeps it aside.
+    fn free(&mut self, n: NodeId) {
+        let Some(mut image) = self.images[n.0].take() else { return };
+        let mut freed = self.freed.borrow_mut();
+        let bytes = freed.bytes + image.geometry.bytes();
+        if self.plan.initial[n.0].is_some() && bytes <= self.cx.keep {
+            if image.host.is_some() {
+                image.device = None; // which is scarcer
+            }
+            freed.images.push((n, image));
+            freed.bytes = bytes;
+        }
+    }
+
+    /// Does what takes memory; once more without the images that are kept aside if there is not enough.
+    fn with_memory<T>(&self, mut work: impl FnMut() -> Result<T, DeviceError>) -> Result<T, DeviceError> {
+        match work() {
+            Err(DeviceError::OutOfMemory { .. }) if !self.freed.borrow().images.is_empty() => {
+                self.freed.take();
+                work()
+            }
+            result => result,
+        }
+    }
+
     fn step(&mut self, action: Action) -> Result<()> {
         match action {
             Action::Upload(n) => self.upload(n),
@@ -166,7 +255,7 @@ impl Run<'_> {
                 Ok(())
             }
             Action::Free(n) => {
-                self.images[n.0] = None;
+                self.free(n);
                 Ok(())
             }
         }
@@ -198,25 +287,32 @@ impl Run<'_> {
 
     /// A label for errors of transfers of node `n`.
     fn label(&self, what: &str, n: NodeId) -> String {
-        format!("{what} of {}", self.plan.graph.node(n).op.name())
+        let node = self.plan.graph.node(n);
+        format!("{what} of {} (recorded at {})", node.op.name(), node.site)
     }
 
     fn allocate(&self, op: &str, bytes: usize) -> Result<Memory> {
-        self.cx.device.allocate(bytes).map_err(self.failed(op))
+        self.with_memory(|| self.cx.device.allocate(bytes)).map_err(self.failed(op))
     }
 
     fn upload(&mut self, n: NodeId) -> Result<()> {
         let label = self.label("upload", n);
         let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
-        let Some(host) = &image.host else { return Ok(()) };
-        let device = self.cx.device;
-        let failed = |source| Error::Device { op: label.clone(), device: device.name(), source };
-        let mut memory = match image.device.take() {
-            Some(m) if m.len() == host.len() => m,
-            _ => device.allocate(host.len()).map_err(failed)?,
+        let before = image.device.take();
+        let Some(bytes) = image.host.as_ref().map(HostBuffer::len) else {
+            image.device = before;
+            return Ok(());
         };
-        device.write(host.bytes(), &mut memory, 0).map_err(failed)?;
-        image.device = Some(memory);
+        let mut memory = match before {
+            Some(m) if m.len() == bytes => m,
+            _ => self.allocate(&label, bytes)?,
+        };
+        if let Some(host) = self.images[n.0].as_ref().and_then(|i| i.host.as_ref()) {
+            self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(label))?;
+        }
+        if let Some(image) = &mut self.images[n.0] {
+            image.device = Some(memory);
+        }
         Ok(())
     }
 
@@ -239,14 +335,14 @@ impl Run<'_> {
 
     fn download(&mut self, n: NodeId) -> Result<()> {
         let label = self.label("download", n);
-        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
-        let Some(memory) = &image.device else { return Ok(()) };
-        let device = self.cx.device;
-        let failed = |source, device| Error::Device { op: label.clone(), device, source };
-        let host = self.cx.pool.try_allocate(memory.len());
-        let mut host = host.map_err(|e| failed(e, "the host".into()))?;
-        device.read(memory, 0, host.bytes_mut()).map_err(|e| failed(e, device.name()))?;
-        image.host = Some(host);
+        let Some(memory) = &self.image(n)?.device else { return Ok(()) };
+        let host = self.with_memory(|| self.cx.pool.try_allocate(memory.len()));
+        let failed = |source| Error::Device { op: label.clone(), device: "the host".into(), source };
+        let mut host = host.map_err(failed)?;
+        self.cx.device.read(memory, 0, host.bytes_mut()).map_err(self.failed(&*label))?;
+        if let Some(image) = &mut self.images[n.0] {
+            image.host = Some(host);
+        }
         Ok(())
     }
 
@@ -391,7 +487,7 @@ impl Run<'_> {
     }
 
     fn host_memory(&self, label: &str, bytes: usize) -> Result<HostBuffer> {
-        self.cx.pool.try_allocate(bytes).map_err(self.failed(label))
+        self.with_memory(|| self.cx.pool.try_allocate(bytes)).map_err(self.failed(label))
     }
 
     /// A copy of some rows of an image that this rank has whole.

@@ -18,8 +18,10 @@ pub(super) struct Ledger {
     clock: usize,
     /// Bytes of the copies that launches to come read.
     temps: Vec<(NodeId, usize)>,
-    /// Whether some launch needs more than there is.
+    /// Whether some launch is estimated to need more than there is.
     pub(super) overflown: bool,
+    /// The first launch that needs more than there is beyond doubt, and how much.
+    pub(super) lacking: Option<(NodeId, usize)>,
 }
 
 impl Ledger {
@@ -31,6 +33,7 @@ impl Ledger {
             clock: 0,
             temps: Vec::new(),
             overflown: false,
+            lacking: None,
         }
     }
 
@@ -39,6 +42,18 @@ impl Ledger {
         let before = self.held.insert(id, (bytes, self.clock)).map_or(0, |(b, _)| b);
         self.used = self.used - before + bytes;
         self.overflown |= self.used > self.capacity;
+    }
+
+    /// Notes that launch `reader` needs at least so many bytes at once.
+    fn needs(&mut self, reader: NodeId, bytes: usize) {
+        let most = match self.lacking {
+            None => self.capacity,
+            Some((first, bytes)) if first == reader => bytes,
+            Some(_) => return,
+        };
+        if bytes > most {
+            self.lacking = Some((reader, bytes));
+        }
     }
 
     fn drop(&mut self, id: NodeId) {
@@ -92,6 +107,37 @@ impl Planner<'_> {
                 }
             }
         }
+        self.look_for_lack(id, rows, reader);
+    }
+
+    /// Notes whether what `reader` reads, as far as it is there, and `id` take more than there is even where strips are
+    /// thinnest, which may be where the device is smallest; without what estimates add.
+    fn look_for_lack(&mut self, id: NodeId, rows: Option<Rows>, reader: NodeId) {
+        let Some(ledger) = self.ledger.as_ref().filter(|l| l.overflown) else { return };
+        let mut needed = self.graph.node(reader).inputs.clone();
+        needed.push(id);
+        needed.sort_unstable();
+        needed.dedup();
+        let there = needed.into_iter().filter(|n| ledger.held.contains_key(n));
+        let bytes = there.map(|n| self.least_bytes(n, rows.filter(|_| n == id))).sum();
+        if let Some(ledger) = &mut self.ledger {
+            ledger.needs(reader, bytes);
+        }
+    }
+
+    /// Bytes of an image on the rank that holds least of it, without rows around its strip.
+    fn least_bytes(&self, id: NodeId, rows: Option<Rows>) -> usize {
+        let node = self.graph.node(id);
+        let partition = &self.setting.partition;
+        let height = match rows.map_or(self.state(id).placement, Rows::placement) {
+            Placement::Replicated => node.shape.height,
+            Placement::Root if self.ranks == 1 => node.shape.height,
+            Placement::Root => 0, // elsewhere
+            Placement::Strips(_) => {
+                (0..self.ranks).map(|r| partition.strip(r, node.shape.height).len()).min().unwrap_or(0)
+            }
+        };
+        height * node.shape.width * node.shape.channels * node.dtype.size()
     }
 
     /// Enters what `id` takes in its new placement.

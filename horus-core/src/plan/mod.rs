@@ -9,11 +9,10 @@ mod memory;
 mod part;
 mod planner;
 mod spread;
+mod text;
 
 pub use part::Part;
 pub use planner::plan;
-
-use std::fmt;
 
 use crate::graph::{Graph, NodeId};
 use crate::kernel::Kernel;
@@ -265,8 +264,10 @@ pub struct Plan {
     pub initial: Vec<Option<State>>,
     /// The states that the plan ends in.
     pub states: Vec<Option<State>>,
-    /// Whether what each launch reads and writes fits in the device's memory.
+    /// Whether what each launch reads and writes fits in the device's memory, as far as it is estimated.
     pub fits: bool,
+    /// The first node that does not fit beyond doubt, and the bytes that it takes at least, with all that it reads.
+    pub lacking: Option<(NodeId, usize)>,
 }
 
 impl Plan {
@@ -292,72 +293,5 @@ impl Plan {
             }
         }
         c
-    }
-
-    /// The text of one action, as in the plan's display.
-    pub fn describe(&self, action: &Action) -> String {
-        let what = |id: NodeId| {
-            let n = self.graph.node(id);
-            format!("{id} {} {}", n.shape, n.dtype)
-        };
-        let way = |direct| if direct { ", from device to device" } else { "" };
-        match *action {
-            Action::Upload(n) => format!("upload     {}", what(n)),
-            Action::UploadStrip { node, halo } if halo.is_none() => format!("upload     each strip of {}", what(node)),
-            Action::UploadStrip { node, halo } => {
-                format!("upload     each strip of {}, and {halo} rows around it", what(node))
-            }
-            Action::Download(n) => format!("download   {}", what(n)),
-            Action::Scatter { node, direct, .. } => format!("scatter    {}{}", what(node), way(direct)),
-            Action::Replicate { node, direct } => format!("replicate  {}{}", what(node), way(direct)),
-            Action::Exchange { node, halo, direct } => {
-                format!("exchange   {} to depth {halo}{}", what(node), way(direct))
-            }
-            Action::Begin { node, halo, direct } => {
-                format!("begin      exchange of {} to depth {halo}{}", what(node), way(direct))
-            }
-            Action::Finish(n) => format!("finish     exchange of {}", what(n)),
-            Action::Fetch { node, temp, direct, .. } => {
-                format!("fetch      rows of {} for {}{}", what(node), temp.consumer, way(direct))
-            }
-            Action::Launch { node, rows, part, .. } => {
-                let n = self.graph.node(node);
-                let inputs: Vec<String> = n.inputs.iter().map(NodeId::to_string).collect();
-                let rows = match rows {
-                    Rows::Strip(extend) if !extend.is_none() => format!(", and {extend} rows around the strip"),
-                    _ => String::new(),
-                };
-                let part = match part {
-                    Part::Whole => "",
-                    Part::Interior(_) => "interior of ",
-                    Part::Edges(_) => "edges of ",
-                };
-                format!("launch     {part}{} = {} ({}){rows}", what(node), n.op.name(), inputs.join(", "))
-            }
-            Action::Evict(n) => format!("evict      {} from the device", what(n)),
-            Action::Sum(n) => format!("sum        {} over ranks", what(n)),
-            Action::Gather(n) | Action::Collect(n) => format!("gather     {}", what(n)),
-            Action::Deliver(n) => format!("deliver    {}", what(n)),
-            Action::Free(n) => format!("free       {}", what(n)),
-        }
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, s) in self.steps.iter().enumerate() {
-            write!(f, "{i:4}  {}", self.describe(&s.action))?;
-            match s.action {
-                _ if !s.why.is_empty() => writeln!(f, "    [{}]", s.why)?,
-                Action::Launch { node, .. } => writeln!(f, "    [asked for at {}]", self.graph.node(node).site)?,
-                _ => writeln!(f)?,
-            }
-        }
-        let c = self.counts();
-        writeln!(
-            f,
-            "      {} launches, {} uploads, {} downloads, {} scatters, {} gathers, {} exchanges, {} replications, {} fetches",
-            c.launches, c.uploads, c.downloads, c.scatters, c.gathers, c.exchanges, c.replications, c.footprints
-        )
     }
 }

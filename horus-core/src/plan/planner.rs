@@ -45,8 +45,9 @@ pub fn plan(
         p.deliver(root, want);
     }
     let fits = p.ledger.as_ref().is_none_or(|l| !l.overflown);
+    let lacking = p.ledger.as_ref().and_then(|l| l.lacking);
     let (steps, states) = (p.steps, p.states);
-    Plan { graph, steps, setting: setting.clone(), initial, states, fits }
+    Plan { graph, steps, setting: setting.clone(), initial, states, fits, lacking }
 }
 
 pub(super) struct Planner<'a> {

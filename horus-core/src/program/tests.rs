@@ -8,13 +8,45 @@ use crate::graph::NodeId;
 /// Bytes that an extract may store of what nobody holds.
 const ROOM: usize = 1 << 20;
 
-fn record(p: &mut Program, op: Op, inputs: &[RecordId]) -> RecordId {
+/// A program that numbers its records.
+#[derive(Default)]
+struct Numbered {
+    program: Program,
+    numbers: Numbers,
+}
+
+impl Numbered {
+    fn new_value(&self) -> ValueId {
+        self.numbers.value()
+    }
+
+    fn record(&mut self, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) -> RecordId {
+        let id = self.numbers.record();
+        self.program.record(id, op, inputs, shape, dtype, site);
+        id
+    }
+}
+
+impl std::ops::Deref for Numbered {
+    type Target = Program;
+    fn deref(&self) -> &Program {
+        &self.program
+    }
+}
+
+impl std::ops::DerefMut for Numbered {
+    fn deref_mut(&mut self) -> &mut Program {
+        &mut self.program
+    }
+}
+
+fn record(p: &mut Numbered, op: Op, inputs: &[RecordId]) -> RecordId {
     p.record(op, inputs.to_vec(), Shape::new(4, 4, 1), DType::F32, Location::caller())
 }
 
 #[test]
 fn what_nobody_can_observe_is_dropped_at_once() {
-    let mut p = Program::default();
+    let mut p = Numbered::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
     let b = record(&mut p, Op::Transpose, &[a]);
@@ -29,7 +61,7 @@ fn what_nobody_can_observe_is_dropped_at_once() {
 
 #[test]
 fn an_evaluated_record_lets_go_of_what_it_was_computed_from() {
-    let mut p = Program::default();
+    let mut p = Numbered::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
     let b = record(&mut p, Op::Transpose, &[a]);
@@ -44,7 +76,7 @@ fn an_evaluated_record_lets_go_of_what_it_was_computed_from() {
 
 #[test]
 fn a_source_that_a_later_program_needs_is_not_disposable() {
-    let mut p = Program::default();
+    let mut p = Numbered::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
     let b = record(&mut p, Op::Transpose, &[a]);
@@ -60,7 +92,7 @@ fn a_source_that_a_later_program_needs_is_not_disposable() {
 
 #[test]
 fn an_observable_value_on_the_way_is_a_root() {
-    let mut p = Program::default();
+    let mut p = Numbered::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
     let b = record(&mut p, Op::Transpose, &[a]);
@@ -71,7 +103,7 @@ fn an_observable_value_on_the_way_is_a_root() {
 }
 #[test]
 fn a_value_of_two_records_stays_while_either_does() {
-    let mut p = Program::default();
+    let mut p = Numbered::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
     let (b, c) = (record(&mut p, Op::Transpose, &[a]), record(&mut p, Op::Transpose, &[a]));
@@ -91,7 +123,7 @@ fn a_value_of_two_records_stays_while_either_does() {
 
 /// A program of 64x64 images: a state that goes round twice, of which a sum is looked at each time.
 struct Rounds {
-    p: Program,
+    p: Numbered,
     states: Vec<RecordId>,
     sums: Vec<RecordId>,
 }
@@ -99,10 +131,10 @@ struct Rounds {
 const IMAGE: usize = 64 * 64 * 4;
 
 fn rounds(n: usize) -> Rounds {
-    let mut p = Program::default();
+    let mut p = Numbered::default();
     let image = Shape::new(64, 64, 1);
     let v = p.new_value();
-    let record = |p: &mut Program, op: Op, inputs: &[RecordId], shape| {
+    let record = |p: &mut Numbered, op: Op, inputs: &[RecordId], shape| {
         p.record(op, inputs.to_vec(), shape, DType::F32, Location::caller())
     };
     let mut states = vec![record(&mut p, Op::Source(v), &[], image)];
@@ -162,7 +194,7 @@ fn what_is_kept_is_bounded_and_the_last_comes_first() {
 
 #[test]
 fn what_is_as_quickly_computed_as_read_is_not_kept() {
-    let mut p = Program::default();
+    let mut p = Numbered::default();
     let v = p.new_value();
     let mut of = |op: Op, inputs: &[RecordId]| record(&mut p, op, inputs);
     let source = of(Op::Source(v), &[]);

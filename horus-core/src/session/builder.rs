@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use super::lock::Owned;
 use super::plans::Plans;
 use super::{Inner, Mutable, Observer, Progress, Session, Sink, Stats};
 use crate::agree::agree_on;
@@ -12,7 +13,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::partition::Partition;
 use crate::plan::Mode;
-use crate::program::Program;
+use crate::program::{Numbers, Program};
 use crate::trace::Trace;
 
 /// Operations recorded before the program is evaluated without being asked.
@@ -77,13 +78,14 @@ impl SessionBuilder {
         self
     }
 
-    /// Calls `observer`, which must not use the session, before each step of each evaluation.
+    /// Calls `observer` before each step of each evaluation. It may drop, copy and record images of the session, which takes
+    /// effect when the evaluation is over, and ask what the session has done; looking at values is [`Error::Reentry`].
     pub fn observer(mut self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Gives the text of each plan to `sink`, which must not use the session.
+    /// Gives the text of each plan to `sink`, which may use the session as an observer may.
     pub fn explain(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.explain = Some(Arc::new(sink));
         self
@@ -157,11 +159,13 @@ impl SessionBuilder {
             program: Program::default(),
             images: HashMap::new(),
             given: HashMap::new(),
+            gone: HashMap::new(),
+            freed: Vec::new(),
+            patience: (0, 0),
             stats: Stats::default(),
             plans: Plans::default(),
             trace: Trace::new(self.comm.rank(), self.trace),
             error: None,
-            failures: Vec::new(),
             lost: None,
         };
         Ok(Session(Arc::new(Inner {
@@ -179,7 +183,10 @@ impl SessionBuilder {
             compare_naive: self.compare_naive,
             max_pending: self.max_pending,
             max_pinned: self.max_pinned,
-            state: Mutex::new(state),
+            state: Owned::new(state),
+            numbers: Numbers::default(),
+            done: Mutex::default(),
+            failures: Mutex::default(),
         })))
     }
 }

@@ -5,14 +5,14 @@ use std::fmt;
 use std::time::Instant;
 
 use super::plans::Request;
-use super::{Handle, Inner, Mutable, Progress, Session};
+use super::{Handle, Inner, Mutable, Progress, Session, debug};
 use crate::agree::agree_on_plan;
 use crate::buffer::HostBuffer;
 use crate::comm::guarded;
 use crate::device::MemoryKind;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::execute::{Context, execute};
+use crate::error::{DeviceError, Error, MemoryBound, Result};
+use crate::execute::{Context, Stored, execute};
 use crate::forecast::{Forecast, forecast};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::kernel::Kernel;
@@ -31,7 +31,7 @@ impl Session {
     /// computed in strips.
     pub(crate) fn forecast(&self, value: &Handle, ranks: usize, link: Link) -> Result<Forecast> {
         let id = value.look()?;
-        let state = self.lock();
+        let state = self.lock("forecasting")?;
         let Extract { graph, records } = state.program.extract(&[id], self.room_to_keep(&state));
         let mut wants = vec![Want::Root];
         wants.resize(graph.roots.len(), Want::Keep);
@@ -72,19 +72,33 @@ impl Session {
         // Stays if the evaluation panics, half of the images in its hands.
         state.lost = Some("an evaluation panicked".into());
         let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants));
-        state.lost = result.as_ref().err().map(ToString::to_string);
-        if let Err(e) = &result {
-            state.images.clear();
-            comm.abort(&e.to_string());
-        }
-        result
+        state.lost = None;
+        self.publish(state);
+        result.map_err(|failure| match failure {
+            // Everything is as it was, on all ranks alike: they made the same plan.
+            Failure::Foreseen(error) => error,
+            Failure::Met(error) if comm.size() == 1 => error,
+            Failure::Met(error) => {
+                state.lost = Some(error.to_string());
+                state.images.clear();
+                comm.abort(&error.to_string());
+                error
+            }
+        })
     }
 
-    fn try_run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Vec<Option<HostBuffer>>> {
+    fn try_run(
+        &self,
+        state: &mut Mutable,
+        targets: &[RecordId],
+        wants: &[Want],
+    ) -> Result<Vec<Option<HostBuffer>>, Failure> {
+        debug::warn_of_slow_build();
         let start = Instant::now();
         let Extract { graph, records } = state.program.extract(targets, self.room_to_keep(state));
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);
+        all_there(state, &graph).map_err(Failure::Foreseen)?;
         let disposable = state.program.disposable(&graph, &records);
         let request = self.request(state, graph, wants, &disposable);
         // Who looks at plans sees how they are made.
@@ -93,12 +107,12 @@ impl Session {
             Some(plan) => plan,
             None => {
                 state.stats.planned += 1;
-                self.plan(state, &request)?
+                self.plan(state, &request).map_err(Failure::Foreseen)?
             }
         };
         state.trace.planned(start);
         let Request { graph, wants, .. } = &request;
-        agree_on_plan(&*self.0.comm, graph, wants, &plan)?;
+        agree_on_plan(&*self.0.comm, graph, wants, &plan).map_err(Failure::Met)?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
         let observe = |step, steps, text: &dyn Fn() -> String| {
@@ -112,41 +126,63 @@ impl Session {
             pool: &self.0.pool,
             observer: &observe,
             trace: &mut state.trace,
+            keep: if self.ranks() == 1 { self.0.max_pinned } else { 0 },
         };
-        let outcome = execute(&plan, images, context)?;
+        let outcome = match execute(&plan, images, context) {
+            Ok(outcome) => outcome,
+            Err(failed) => {
+                self.adopt(state, &plan, (&graph.roots, &records), failed.images);
+                let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
+                for v in read.filter(|v| !state.images.contains_key(v) && state.program.refers_to(*v)) {
+                    state.gone.insert(v, failed.error.to_string());
+                }
+                return Err(Failure::Met(failed.error));
+            }
+        };
         state.stats.evaluations += 1;
         state.stats.made.add(&plan.counts());
         state.stats.sent.messages += outcome.moved.messages;
         state.stats.sent.bytes += outcome.moved.bytes;
 
-        // Sources go back under their names; results get names of their own.
+        self.adopt(state, &plan, (&graph.roots, &records), outcome.images);
+        state.forget(disposable);
+        let program = &state.program;
+        state.gone.retain(|v, _| program.refers_to(*v));
+        state.given.retain(|v, _| state.images.contains_key(v));
+        let delivered = plan.graph.roots.iter().take(targets.len()).map(|r| outcome.delivered.get(r).cloned());
+        let delivered = delivered.collect();
+        state.plans.put(request, plan);
+        Ok(delivered)
+    }
+
+    /// Takes the images of an evaluation over: sources go back under their names, results get names of their own.
+    fn adopt(
+        &self,
+        state: &mut Mutable,
+        plan: &Plan,
+        (roots, records): (&[NodeId], &[RecordId]),
+        images: Vec<Option<Stored>>,
+    ) {
         let mut names: HashMap<NodeId, ValueId> = HashMap::new();
-        for (i, image) in outcome.images.into_iter().enumerate() {
+        for (i, image) in images.into_iter().enumerate() {
             let id = NodeId(i);
             let Some(image) = image else { continue };
             let name = match source_of(&plan.graph.node(id).op) {
                 Some(v) => v,
-                None => state.program.new_value(),
+                None => self.0.numbers.value(),
             };
             names.insert(id, name);
             state.images.insert(name, image);
         }
         let mut freed = Vec::new();
-        for (recorded, planned) in graph.roots.iter().zip(&plan.graph.roots) {
+        for (recorded, planned) in roots.iter().zip(&plan.graph.roots) {
             if let Some(&name) = names.get(planned) {
                 freed.extend(state.program.evaluated(records[recorded.0], name));
             }
         }
         // Two records may have become one value (common subexpressions): it stays while either is alive.
         freed.retain(|v| !state.program.refers_to(*v));
-        for v in freed.into_iter().chain(disposable) {
-            state.images.remove(&v);
-        }
-        state.given.retain(|v, _| state.images.contains_key(v));
-        let delivered = plan.graph.roots.iter().take(targets.len()).map(|r| outcome.delivered.get(r).cloned());
-        let delivered = delivered.collect();
-        state.plans.put(request, plan);
-        Ok(delivered)
+        state.forget(freed);
     }
 
     /// Bytes that an evaluation may keep of values that nobody holds but recorded operations read: no more than may be
@@ -224,8 +260,35 @@ impl Session {
         }
         explain("plan", &plan);
         verify(&plan)?;
-        Ok(plan)
+        match (plan.lacking, self.0.capacity) {
+            (Some((node, bytes)), Some(capacity)) => Err(self.too_large(plan.graph.node(node), bytes, capacity)),
+            _ => Ok(plan),
+        }
     }
+
+    /// An operation takes more than there is, whatever leaves the device before it.
+    fn too_large(&self, node: &Node<Kernel>, bytes: usize, capacity: usize) -> Error {
+        let op = format!("{} (recorded at {})", node.op.name(), node.site);
+        let bound = MemoryBound::Images { bytes: capacity };
+        Error::Device { op, device: self.device_name(), source: DeviceError::OutOfMemory { bytes, used: 0, bound } }
+    }
+}
+
+/// An evaluation that came to nothing.
+enum Failure {
+    /// Before it began, on all ranks alike.
+    Foreseen(Error),
+    /// On the way.
+    Met(Error),
+}
+
+/// Whether all images are there that a program reads.
+fn all_there(state: &Mutable, graph: &Graph<Op>) -> Result<()> {
+    let lost = |node: &Node<Op>| match node.op {
+        Op::Source(v) => Some(Error::ImageLost { site: node.site, cause: state.gone.get(&v)?.clone() }),
+        _ => None,
+    };
+    graph.nodes.iter().find_map(lost).map_or(Ok(()), Err)
 }
 
 /// Adds the images that this program does not read but that are on the device: the planner may have to evict them.

@@ -1,8 +1,10 @@
 //! Sessions: where images live, programs are recorded, and the stages are wired together.
 
 mod builder;
+mod debug;
 mod evaluate;
 mod failure;
+mod lock;
 mod plans;
 #[cfg(test)]
 mod tests;
@@ -24,12 +26,13 @@ use crate::graph::{Op, ValueId};
 use crate::movement::Load;
 use crate::partition::Partition;
 use crate::plan::{Counts, Mode, Want};
-use crate::program::{Program, RecordId};
+use crate::program::{Numbers, Program, RecordId};
 use crate::shape::{Shape, Window};
 use crate::state::{Placement, Residency, State};
 use crate::trace::{Times, Trace};
 
 use self::failure::Failure;
+use self::lock::Owned;
 use self::plans::Plans;
 
 pub use builder::SessionBuilder;
@@ -92,24 +95,43 @@ struct Inner {
     compare_naive: bool,
     max_pending: usize,
     max_pinned: usize,
-    state: Mutex<Mutable>,
+    state: Owned,
+    /// Counts records and values.
+    numbers: Numbers,
+    /// What it has done, as of the last evaluation: for those who look while another is under way.
+    done: Mutex<(Stats, Times)>,
+    /// Values that could not be recorded and may still be there.
+    failures: Mutex<Vec<Weak<Failure>>>,
 }
 
 struct Mutable {
     program: Program,
     images: HashMap<ValueId, Stored>,
+    /// Images that are no longer needed: their memory is given back without the lock.
+    freed: Vec<Stored>,
     /// Where images that were given to the session were then.
     given: HashMap<ValueId, Placement>,
     stats: Stats,
     /// Plans of programs that may run again.
     plans: Plans,
     trace: Trace,
+    /// Images that operations still read and that went with an evaluation that failed, and what that met.
+    gone: HashMap<ValueId, String>,
     /// An error that nobody has been told of yet.
     error: Option<Error>,
-    /// Values that could not be recorded and may still be there.
-    failures: Vec<Weak<Failure>>,
+    /// Operations and pinned bytes below which the program is not evaluated unasked, after that failed.
+    patience: (usize, usize),
     /// Why nothing can be evaluated any more.
     lost: Option<String>,
+}
+
+impl Mutable {
+    /// Lets go of values that nothing refers to any more.
+    fn forget(&mut self, values: Vec<ValueId>) {
+        for v in values {
+            self.freed.extend(self.images.remove(&v));
+        }
+    }
 }
 
 /// A recorded value that somebody can still observe. Dropping the last clone makes it unobservable.
@@ -149,7 +171,7 @@ impl Handle {
 impl Clone for Handle {
     fn clone(&self) -> Handle {
         if let Ok(id) = self.record {
-            self.session.lock().program.retain(id);
+            self.session.change(move |state| state.program.retain(id));
         }
         Handle { session: self.session.clone(), shape: self.shape, dtype: self.dtype, record: self.record.clone() }
     }
@@ -158,12 +180,10 @@ impl Clone for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let Ok(id) = self.record else { return };
-        let freed: Vec<_> = {
-            let mut state = self.session.lock();
+        self.session.change(move |state| {
             let values = state.program.release(id);
-            values.into_iter().map(|v| state.images.remove(&v)).collect()
-        };
-        drop(freed); // memory is given back without the lock
+            state.forget(values);
+        });
     }
 }
 
@@ -218,14 +238,14 @@ impl Session {
         self.0.mode
     }
 
-    /// What the session has done so far.
+    /// What the session has done so far; an evaluation under way is not in it.
     pub fn stats(&self) -> Stats {
-        self.lock().stats
+        self.0.done.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// How long evaluations took so far.
+    /// How long evaluations took so far; one under way is not in it.
     pub fn times(&self) -> Times {
-        self.lock().trace.times()
+        self.0.done.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// When each step ran on each rank, as JSON for Chrome's trace viewer or Perfetto; on rank 0, nothing elsewhere. All
@@ -235,8 +255,8 @@ impl Session {
     /// When another rank failed or went away.
     pub fn trace_json(&self) -> Result<Option<String>> {
         let comm = self.comm();
+        let mine = self.lock("gathering traces")?.trace.json_events();
         agree_on(comm, "gathering traces")?;
-        let mine = self.lock().trace.json_events();
         let all = gather_bytes(comm, mine.as_bytes()).map_err(|e| e.during(comm.rank(), "gathering traces"))?;
         Ok(all.map(|parts| crate::trace::json(&parts)))
     }
@@ -246,12 +266,13 @@ impl Session {
     /// # Errors
     /// Whatever the evaluation meets.
     pub fn evaluate(&self) -> Result<()> {
-        let mut state = self.lock();
+        let mut state = self.lock("evaluating")?;
         let state = &mut *state;
         if let Some(e) = state.error.take() {
             return Err(e);
         }
-        if let Some(failure) = state.failures.iter().find_map(Weak::upgrade) {
+        let failure = self.failures().iter().find_map(Weak::upgrade);
+        if let Some(failure) = failure {
             return self.fail(&failure);
         }
         let targets = state.program.observable();
@@ -260,11 +281,13 @@ impl Session {
         let start = Instant::now();
         let done = self.0.device.synchronize();
         state.trace.waited(start);
+        self.publish(state);
         done.map_err(|source| Error::Device { op: "waiting for the device".into(), device: self.device_name(), source })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Mutable> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets others see what has been done.
+    fn publish(&self, state: &Mutable) {
+        *self.0.done.lock().unwrap_or_else(PoisonError::into_inner) = (state.stats, state.trace.times());
     }
 
     /// Whether both are the same session.
@@ -280,11 +303,16 @@ impl Session {
     /// A value that could not be recorded.
     pub(crate) fn failed(&self, shape: Shape, dtype: DType, error: Error) -> Handle {
         let failure = Arc::new(Failure::new(error));
-        let mut state = self.lock();
-        state.failures.retain(|f| f.strong_count() > 0);
-        state.failures.push(Arc::downgrade(&failure));
-        drop(state);
+        let mut failures = self.failures();
+        failures.retain(|f| f.strong_count() > 0);
+        failures.push(Arc::downgrade(&failure));
+        drop(failures);
         Handle { session: self.clone(), shape, dtype, record: Err(failure) }
+    }
+
+    /// Values that could not be recorded and may still be there.
+    fn failures(&self) -> MutexGuard<'_, Vec<Weak<Failure>>> {
+        self.0.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The error of a value that somebody looks at, once all ranks have met: they look at the same value, and if it failed
@@ -306,18 +334,29 @@ impl Session {
             Ok(ids) => ids,
             Err(failure) => return Handle { session: self.clone(), shape, dtype, record: Err(failure) },
         };
-        let mut state = self.lock();
+        let id = self.0.numbers.record();
+        self.change(move |state| state.program.record(id, op, inputs, shape, dtype, site));
+        self.flush();
+        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
+    }
+
+    /// Evaluates if the limits ask for it.
+    fn flush(&self) {
+        let Ok(mut state) = self.lock("evaluating") else { return }; // an evaluation is under way
         let state = &mut *state;
-        let id = state.program.record(op, inputs, shape, dtype, site);
-        let full = state.program.pending() > self.0.max_pending || state.program.pinned_bytes() > self.0.max_pinned;
+        let (pending, pinned) = (state.program.pending(), state.program.pinned_bytes());
+        let full =
+            pending > self.0.max_pending.max(state.patience.0) || pinned > self.0.max_pinned.max(state.patience.1);
         if full && state.error.is_none() && state.lost.is_none() {
             let targets = state.program.observable();
             let wants = vec![Want::Keep; targets.len()];
+            state.patience = (0, 0);
             if let Err(e) = self.run(state, &targets, &wants) {
                 state.error = Some(e);
+                // What cannot be evaluated now is not tried again at each operation.
+                state.patience = (2 * pending, 2 * pinned);
             }
         }
-        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
     }
 
     /// An image whose pixels every rank has (planes one after the other, row-major).
@@ -341,12 +380,12 @@ impl Session {
         // What the only rank has, every rank has.
         let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
         let stored = Stored { geometry, state: State { residency, placement }, host, device };
-        let mut state = self.lock();
-        let value = state.program.new_value();
-        state.images.insert(value, stored);
-        state.given.insert(value, given);
-        let id = state.program.record(Op::Source(value), Vec::new(), shape, dtype, site);
-        drop(state);
+        let (id, value) = (self.0.numbers.record(), self.0.numbers.value());
+        self.change(move |state| {
+            state.images.insert(value, stored);
+            state.given.insert(value, given);
+            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+        });
         Handle { session: self.clone(), shape, dtype, record: Ok(id) }
     }
 
@@ -358,7 +397,7 @@ impl Session {
 
     /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
     pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
-        let mut state = self.lock();
+        let mut state = self.lock("evaluating")?;
         let state = &mut *state;
         if let Some(e) = state.error.take() {
             return Err(e);

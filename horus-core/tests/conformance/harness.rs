@@ -207,8 +207,9 @@ pub(crate) fn carry_out(
         pool: &Pool::new(1 << 24),
         observer: &|_, _, _| (),
         trace: &mut Trace::new(comm.rank(), false),
+        keep: 0,
     };
-    let outcome = execute(plan, images.collect(), context).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+    let outcome = execute(plan, images.collect(), context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error));
     let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered;
     let image = |r: &NodeId| {
         let n = plan.graph.node(*r);

@@ -2,6 +2,7 @@
 
 mod devices;
 mod recorder;
+mod text;
 
 use horus_core::dtype::DType;
 use horus_core::forecast::forecast;

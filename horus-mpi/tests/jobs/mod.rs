@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use horus_core::buffer::HostBuffer;
 use horus_core::comm::{Alone, Communicator, Parcel};
 use horus_core::cpu::device::CpuDevice;
+use horus_core::faults::Faulty;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Flip;
@@ -301,11 +302,13 @@ pub(crate) fn panics_in_a_step(comm: MpiComm) -> Outcome {
     evaluate(&session)
 }
 
-/// Rank 1's device is too small.
+/// Rank 1's device has less memory than it said.
 pub(crate) fn device_fails(comm: MpiComm) -> Outcome {
-    let bytes = if comm.rank() == 1 { 16 } else { 1 << 30 };
-    let device = Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), bytes));
-    let session = Session::on(device).communicator(Arc::new(comm)).build().map_err(text)?;
+    let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30));
+    if comm.rank() == 1 {
+        fault.after(0);
+    }
+    let session = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().map_err(text)?;
     evaluate(&session)
 }
 

@@ -1,0 +1,7 @@
+//! Tells the crate how it is optimised.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    let level = std::env::var("OPT_LEVEL").unwrap_or_default();
+    println!("cargo:rustc-env=HORUS_OPT_LEVEL={level}");
+}

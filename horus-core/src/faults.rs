@@ -1,0 +1,113 @@
+//! A device that fails when it is told to: how it is tested what a failure leaves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::comm::Communicator;
+use crate::cpu::workers::Workers;
+use crate::device::{Device, Exchange, Launch, Memory, MemoryKind, Piece, Ticket};
+use crate::error::{DeviceError, MemoryBound};
+
+/// A device that does as `inner` does but for one call, which fails.
+#[derive(Debug)]
+pub struct Faulty<D> {
+    inner: D,
+    calls: Arc<Calls>,
+}
+
+#[derive(Debug)]
+struct Calls {
+    made: AtomicUsize,
+    /// The number of the call that fails.
+    fails: AtomicUsize,
+}
+
+/// Tells a [`Faulty`] device that belongs to a session when to fail.
+#[derive(Clone, Debug)]
+pub struct Fault(Arc<Calls>);
+
+impl Fault {
+    /// Lets the `n`th call from now on fail, counted from 0: an allocation, a copy or a launch.
+    pub fn after(&self, n: usize) {
+        self.0.fails.store(self.0.made.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+
+    /// Lets no call fail any more. Whether one has.
+    pub fn stop(&self) -> bool {
+        self.0.fails.swap(usize::MAX, Ordering::Relaxed) < self.0.made.load(Ordering::Relaxed)
+    }
+}
+
+impl<D: Device> Faulty<D> {
+    /// A device on `inner`, and what tells it when to fail: not, until then.
+    pub fn new(inner: D) -> (Faulty<D>, Fault) {
+        let calls = Arc::new(Calls { made: AtomicUsize::new(0), fails: AtomicUsize::new(usize::MAX) });
+        (Faulty { inner, calls: Arc::clone(&calls) }, Fault(calls))
+    }
+
+    fn call(&self, what: &str) -> Result<(), DeviceError> {
+        let number = self.calls.made.fetch_add(1, Ordering::Relaxed);
+        if number == self.calls.fails.load(Ordering::Relaxed) {
+            return Err(DeviceError::Driver(format!("{what} fails by intention")));
+        }
+        Ok(())
+    }
+}
+
+impl<D: Device> Device for Faulty<D> {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn memory(&self) -> MemoryKind {
+        self.inner.memory()
+    }
+    fn workers(&self) -> &Workers {
+        self.inner.workers()
+    }
+    fn capacity(&self) -> Option<usize> {
+        self.inner.capacity()
+    }
+    fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        // As a driver would say it, so that what is done about a lack of memory is done.
+        let lacking = |_| DeviceError::OutOfMemory { bytes, used: 0, bound: MemoryBound::Machine };
+        self.call("an allocation").map_err(lacking)?;
+        self.inner.allocate(bytes)
+    }
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.call("a copy to the device")?;
+        self.inner.write(source, target, at)
+    }
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        self.call("a copy to the host")?;
+        self.inner.read(source, at, target)
+    }
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        self.call("a copy on the device")?;
+        self.inner.copy(source, target, pieces)
+    }
+    fn address(&self) -> u64 {
+        self.inner.address()
+    }
+    fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
+        self.inner.connect(comm, addresses)
+    }
+    fn exchange(
+        &self,
+        comm: &dyn Communicator,
+        reads: &[&Memory],
+        writes: &mut [&mut Memory],
+        work: &Exchange,
+    ) -> Result<Ticket, DeviceError> {
+        self.inner.exchange(comm, reads, writes, work)
+    }
+    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        self.inner.arrive(ticket, writes)
+    }
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        self.call("a launch")?;
+        self.inner.launch(launch)
+    }
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.inner.synchronize()
+    }
+}

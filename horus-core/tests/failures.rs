@@ -1,0 +1,193 @@
+//! What an evaluation that fails leaves: everything it did not need, and a message that helps.
+
+use std::sync::Arc;
+
+use horus_core::comm::Communicator;
+use horus_core::comm::threads::ThreadComm;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
+use horus_core::error::{Error, Result};
+use horus_core::faults::{Fault, Faulty};
+use horus_core::image::Image;
+use horus_core::session::Session;
+use horus_core::simulate::Simulated;
+
+const SIDE: usize = 48;
+const IMAGE: usize = SIDE * SIDE * 4;
+
+fn cpu() -> CpuDevice {
+    CpuDevice::new(Some(1)).expect("a CPU")
+}
+
+fn on(device: impl Device + 'static) -> Session {
+    Session::on(Box::new(device)).build().expect("a session")
+}
+
+fn given(s: &Session, seed: usize) -> Result<Image<f32>> {
+    Image::from_fn(s, SIDE, SIDE, |y, x| ((y * 31 + x * 17 + seed) % 101) as f32)
+}
+
+fn bits(image: &Image<f32>) -> Result<Vec<u32>> {
+    Ok(image.to_vec()?.into_iter().map(f32::to_bits).collect())
+}
+
+/// Images that are held and images that are not, some evaluated before, read by what is evaluated now.
+struct Program {
+    held: Image<f32>,
+    before: Image<f32>,
+    state: Image<f32>,
+    result: Image<f32>,
+}
+
+fn program(s: &Session) -> Result<Program> {
+    let held = given(s, 1)?;
+    let passing = given(s, 2)?;
+    let before = (held.gauss(1.0) + &passing);
+    before.sum().get()?;
+    let state = (passing.median3() * 0.5 + held.transpose());
+    state.sum().get()?;
+    let next = (state * 0.75 + before.flip(horus_core::ops::geometric::Flip::Both));
+    let result = (next.gauss(2.0) - given(s, 3)?);
+    Ok(Program { held, before, state: next, result })
+}
+
+fn everything(p: &Program) -> Result<Vec<Vec<u32>>> {
+    [&p.result, &p.state, &p.before, &p.held].map(bits).into_iter().collect()
+}
+
+/// Lets each call of the evaluation fail in turn; afterwards all must be as without.
+fn survives(session: impl Fn() -> (Session, Fault)) {
+    let (s, _) = session();
+    let want = everything(&program(&s).unwrap()).unwrap();
+    let mut failures = 0;
+    for n in 0.. {
+        let (s, fault) = session();
+        let p = program(&s).unwrap();
+        fault.after(n);
+        let met = bits(&p.result);
+        if !fault.stop() {
+            assert_eq!(met.unwrap(), want[0]);
+            assert!(failures > 2, "{failures} of {n}");
+            return;
+        }
+        match met {
+            // What it takes was to be had after all.
+            Ok(got) => assert_eq!(got, want[0], "call {n}"),
+            Err(e) => {
+                failures += 1;
+                let message = e.to_string();
+                assert!(message.contains("by intention") && message.contains("failures.rs:"), "call {n}: {message}");
+            }
+        }
+        let got = everything(&p).unwrap_or_else(|e| panic!("after call {n} failed: {e}"));
+        assert!(got == want, "after call {n} failed");
+        let more = bits(&(p.result * 2.0)).unwrap();
+        let twice: Vec<u32> = want[0].iter().map(|b| (f32::from_bits(*b) * 2.0).to_bits()).collect();
+        assert!(more == twice, "after call {n} failed");
+    }
+}
+
+#[test]
+fn after_any_failure_the_session_computes_the_right_bits() {
+    survives(|| {
+        let (device, fault) = Faulty::new(cpu());
+        (on(device), fault)
+    });
+    // With memory for everything, and so little that images come and go.
+    for images in [100, 4] {
+        survives(|| {
+            let (device, fault) = Faulty::new(Simulated::new(cpu(), images * IMAGE));
+            (on(device), fault)
+        });
+    }
+}
+
+#[test]
+fn a_session_without_memory_for_one_thing_goes_on_with_another() {
+    let small = on(Simulated::new(cpu(), 3 * IMAGE));
+    let bounded = on(cpu().bounded(6 * IMAGE));
+    for s in [small, bounded] {
+        let image = given(&s, 5).unwrap();
+        let blurred = image.gauss(1.0);
+        let sum = blurred.sum().get().unwrap();
+        let huge = image.resize(4 * SIDE, 4 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
+        let line = line!() - 1;
+        let recorded = &image + 1.0;
+        for _ in 0..2 {
+            let message = huge.to_vec().unwrap_err().to_string();
+            assert!(message.contains("out of memory") && message.contains("bytes needed"), "{message}");
+            assert!(message.contains(&format!("failures.rs:{line}:")), "{message}");
+            assert!(
+                message.contains(&format!("{}", 16 * IMAGE)) || message.contains(&format!("{}", 17 * IMAGE)),
+                "{message}"
+            );
+            assert!(
+                message.contains(&format!("{}", 3 * IMAGE)) || message.contains(&format!("{}", 6 * IMAGE)),
+                "{message}"
+            );
+        }
+        assert_eq!(blurred.sum().get().unwrap(), sum);
+        let want: Vec<f32> = image.to_vec().unwrap().into_iter().map(|v| v + 1.0).collect();
+        assert_eq!(recorded.to_vec().unwrap(), want);
+        assert!(matches!(s.evaluate(), Err(Error::Device { .. })), "the large one is recorded still");
+        drop(huge);
+        s.evaluate().unwrap();
+    }
+}
+
+#[test]
+fn an_image_let_go_of_for_lack_of_memory_says_so_when_it_is_read() {
+    let s = on(cpu().bounded(7 * IMAGE));
+    let passing = Image::from_fn(&s, SIDE, SIDE, |y, x| (y ^ x) as f32);
+    let line = line!() - 1;
+    let other = given(&s, 1).unwrap();
+    let huge = passing.median3().resize(4 * SIDE, 4 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
+    drop(passing);
+    let first = huge.to_vec().unwrap_err().to_string();
+    assert!(first.contains("out of memory"), "{first}");
+    let then = huge.to_vec().unwrap_err().to_string();
+    assert!(then.contains("was lost") && then.contains(&first), "{then}");
+    assert!(then.contains(&format!("recorded at horus-core/tests/failures.rs:{line}:")), "{then}");
+    assert!(other.median3().to_vec().is_ok(), "what has nothing to do with it goes on");
+}
+
+#[test]
+fn ranks_go_on_after_what_they_all_foresee() {
+    for ranks in [2, 3] {
+        let all = ThreadComm::run(ranks, |comm| {
+            let room = if comm.rank() == 1 { 4 * IMAGE } else { 1 << 30 };
+            let device = Box::new(Simulated::new(cpu(), room));
+            let s = Session::on(device).communicator(Arc::new(comm)).build().unwrap();
+            let image = given(&s, 5).unwrap();
+            let huge = image.resize(8 * SIDE, 8 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
+            let message = huge.to_vec().unwrap_err().to_string();
+            (message, bits(&image.gauss(1.0)).unwrap())
+        });
+        let s = on(cpu());
+        let want = bits(&given(&s, 5).unwrap().gauss(1.0)).unwrap();
+        for (message, got) in all {
+            assert!(message.contains("out of memory") && message.contains("failures.rs:"), "{message}");
+            assert!(message.contains(&format!("{} bytes of the smallest device", 4 * IMAGE)), "{message}");
+            assert!(got == want);
+        }
+    }
+}
+
+#[test]
+fn ranks_end_together_after_what_one_of_them_meets() {
+    let messages = ThreadComm::run(3, |comm| {
+        let fails = comm.rank() == 1;
+        let (device, fault) = Faulty::new(Simulated::new(cpu(), 1 << 30));
+        let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
+        if fails {
+            fault.after(1);
+        }
+        let image = given(&s, 5).unwrap();
+        let first = bits(&image.gauss(1.0)).unwrap_err().to_string();
+        (first, bits(&image.median3()).unwrap_err().to_string())
+    });
+    for (first, then) in messages {
+        assert!(first.contains("by intention"), "{first}");
+        assert!(then.contains("cannot go on") && then.contains("by intention"), "{then}");
+    }
+}
