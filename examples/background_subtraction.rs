@@ -15,6 +15,7 @@ fn main() -> Result<()> {
             println!("{} pixels move", moving.count().get()?);
             moving.select([0.0, 1.0, 0.0], frame).save("background_subtraction.png")?;
         }
+        // A frame is done with before the next: no more than the background is kept.
         session.evaluate()?;
     }
     Ok(())

@@ -66,9 +66,8 @@ fn the_gallery_shows_what_the_examples_write() {
         let run = Command::new(programs.join(&name)).current_dir(folder.path()).output();
         let run = run.unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
-        let open = |path: PathBuf| {
-            AnyImage::open(&session, &path).unwrap_or_else(|e| panic!("{name}: {e}")).convert::<i32>()
-        };
+        let open =
+            |path: PathBuf| AnyImage::open(&session, &path).unwrap_or_else(|e| panic!("{name}: {e}")).convert::<i32>();
         let written = open(folder.path().join(format!("{name}.png")));
         let shown = open(root().join(format!("assets/gallery/{name}.png")));
         let difference = written.absdiff(shown).max_value().get().unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -119,9 +118,8 @@ fn the_table_of_names_names_what_there_is() {
 #[test]
 fn the_table_of_names_is_complete() {
     // What is no operation on pixels, or no other library has.
-    let others = [
-        "channels", "check", "dtype", "forecast", "get", "get_all", "height", "session", "shape", "to_image", "width",
-    ];
+    let others =
+        ["channels", "check", "dtype", "forecast", "get", "get_all", "height", "session", "shape", "to_image", "width"];
     let named = named();
     for name in operations() {
         let known = others.contains(&name.as_str()) || named.contains(&name);
