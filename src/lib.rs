@@ -38,7 +38,7 @@ pub mod prelude {
     pub use crate::session::{Builder, Session};
     pub use horus_core::dtype::{DType, Float, Pixel, Scalar};
     pub use horus_core::error::{Error, Result};
-    pub use horus_core::filters;
+    pub use horus_core::filters::{self, Footprint};
     pub use horus_core::forecast::Forecast;
     pub use horus_core::image::{Image, Value};
     pub use horus_core::io::{AnyImage, Depth, OpenOptions, SaveOptions, Scale, Scaling};

@@ -1,0 +1,21 @@
+//! White balance and saturation: `cargo run --release --example colour`.
+
+use horus::prelude::*;
+
+fn main() -> Result<()> {
+    let session = Session::new()?;
+    let image = session.open("assets/vessels.png")?.to_unit().crop(60, 200, 192, 256);
+    saturate(&grey_world(&image), 1.5).save("colour.png")?;
+    Ok(())
+}
+
+/// Each channel scaled so that all have the same mean: the world is grey.
+pub(crate) fn grey_world(image: &Image<f32>) -> Image<f32> {
+    let balanced = image.unstack().into_iter().map(|channel| &channel * (image.mean() / channel.mean()));
+    Image::stack(image.session(), balanced).clamp(0.0, 1.0)
+}
+
+/// Colours `factor` times as saturated.
+pub(crate) fn saturate(image: &Image<f32>, factor: f32) -> Image<f32> {
+    (image.rgb_to_hsv() * [1.0, factor, 1.0]).min(1.0).hsv_to_rgb()
+}

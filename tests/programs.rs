@@ -1,0 +1,238 @@
+//! The programs of `examples/` against arrays that NumPy, SciPy and scikit-image computed (`goldens/programs.py`), and
+//! against themselves on other numbers of ranks and in other modes, to the bit.
+//!
+//! The arrays were computed in f64 from images that are exactly f32 numbers, and are stored as f32: a relative 6e-8.
+//! Masks are compared exactly: the script refuses inputs whose masks hang on roundings.
+
+// Each has a main, which nobody calls here.
+#![allow(dead_code)]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use horus::core::comm::threads::ThreadComm;
+use horus::core::dtype::Element;
+use horus::prelude::*;
+use ndarray::{Array, Array2, Array3, Dimension};
+use ndarray_npy::{ReadableElement, read_npy};
+
+#[path = "../examples/background_subtraction.rs"]
+mod background_subtraction;
+#[path = "../examples/canny.rs"]
+mod canny;
+#[path = "../examples/colour.rs"]
+mod colour;
+#[path = "../examples/frangi.rs"]
+mod frangi;
+#[path = "../examples/harris.rs"]
+mod harris;
+#[path = "../examples/jacobi.rs"]
+mod jacobi;
+#[path = "../examples/otsu.rs"]
+mod otsu;
+#[path = "../examples/perona_malik.rs"]
+mod perona_malik;
+#[path = "../examples/pyramids.rs"]
+mod pyramids;
+#[path = "../examples/richardson_lucy.rs"]
+mod richardson_lucy;
+#[path = "../examples/sauvola.rs"]
+mod sauvola;
+#[path = "../examples/template_matching.rs"]
+mod template_matching;
+#[path = "../examples/tiling.rs"]
+mod tiling;
+#[path = "../examples/unsharp_mask.rs"]
+mod unsharp_mask;
+
+fn golden<T: ReadableElement, D: Dimension>(name: &str) -> Array<T, D> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/programs");
+    read_npy(folder.join(format!("{name}.npy"))).unwrap_or_else(|e| panic!("golden {name}: {e}"))
+}
+
+fn image<T: Element + ReadableElement>(session: &Session, name: &str) -> Image<T> {
+    Image::from_array(session, golden::<T, ndarray::Ix2>(name).view())
+}
+
+fn grey(session: &Session) -> Image<f32> {
+    image(session, "grey")
+}
+
+fn unit(session: &Session) -> Image<f32> {
+    Image::from_array3(session, golden::<u8, ndarray::Ix3>("colour").view()).to_unit()
+}
+
+/// What a program computes, in row-major order and channels last, as the goldens are.
+struct Output {
+    golden: &'static str,
+    values: Vec<f64>,
+}
+
+fn output<T: Pixel>(golden: &'static str, image: &Image<T>) -> Result<Output> {
+    Ok(Output { golden, values: image.to_array3()?.iter().map(|v| v.to_f64()).collect() })
+}
+
+fn mask(golden: &'static str, mask: &Image<bool>) -> Result<Output> {
+    output(golden, &mask.convert::<u8>())
+}
+
+fn run_unsharp_mask(s: &Session) -> Result<Vec<Output>> {
+    Ok(vec![output("unsharp_mask", &unsharp_mask::unsharp_mask(&grey(s), 2.0, 1.5))?])
+}
+
+fn run_canny(s: &Session) -> Result<Vec<Output>> {
+    Ok(vec![mask("canny", &canny::canny(&grey(s), 1.0, 0.06, 0.2)?)?])
+}
+
+fn run_harris(s: &Session) -> Result<Vec<Output>> {
+    let response = harris::harris(&grey(s), 1.5, 0.05);
+    Ok(vec![output("harris", &response)?, mask("harris_corners", &harris::corners(&response, 7))?])
+}
+
+fn run_otsu(s: &Session) -> Result<Vec<Output>> {
+    let threshold = otsu::otsu(&grey(s).black_hat(&Footprint::disc(6)), 256)?;
+    let threshold = Output { golden: "otsu", values: vec![threshold.into()] };
+    Ok(vec![threshold, mask("otsu_vessels", &otsu::vessels(&grey(s))?)?])
+}
+
+fn run_frangi(s: &Session) -> Result<Vec<Output>> {
+    Ok(vec![output("frangi", &frangi::frangi(&grey(s), &[1.0, 1.5, 2.5], 0.5))?])
+}
+
+fn run_sauvola(s: &Session) -> Result<Vec<Output>> {
+    Ok(vec![output("sauvola", &sauvola::sauvola(&grey(s), 15, 0.05, 0.05))?])
+}
+
+fn run_background_subtraction(s: &Session) -> Result<Vec<Output>> {
+    let frames: Array3<f32> = golden("frames");
+    let frames: Vec<Image<f32>> = frames.outer_iter().map(|frame| Image::from_array(s, frame)).collect();
+    let mut background = &frames[0] * 0.5 + 0.2;
+    let mut masks = Vec::new();
+    for frame in &frames {
+        let moving = background_subtraction::foreground(&mut background, frame, 0.1, 0.25);
+        masks.extend(mask("background_subtraction", &moving)?.values);
+    }
+    Ok(vec![Output { golden: "background_subtraction", values: masks }, output("background", &background)?])
+}
+
+fn run_richardson_lucy(s: &Session) -> Result<Vec<Output>> {
+    let psf: Array2<f32> = golden("psf");
+    let taps: Vec<f64> = psf.iter().map(|v| f64::from(*v)).collect();
+    let psf = Filter::dense(psf.nrows(), psf.ncols(), taps);
+    let sharp = richardson_lucy::richardson_lucy(&image(s, "blurred"), &psf, 12);
+    Ok(vec![output("richardson_lucy", &sharp)?])
+}
+
+fn run_perona_malik(s: &Session) -> Result<Vec<Output>> {
+    Ok(vec![output("perona_malik", &perona_malik::perona_malik(&grey(s), 0.05, 0.2, 15))?])
+}
+
+fn run_jacobi(s: &Session) -> Result<Vec<Output>> {
+    let holes = image::<u8>(s, "holes").ne(0);
+    Ok(vec![output("jacobi", &jacobi::jacobi(&grey(s), &holes, 1e-6)?)?])
+}
+
+fn run_colour(s: &Session) -> Result<Vec<Output>> {
+    let balanced = output("colour_grey_world", &colour::grey_world(&unit(s)))?;
+    Ok(vec![balanced, output("colour_saturate", &colour::saturate(&unit(s), 1.3))?])
+}
+
+fn run_template_matching(s: &Session) -> Result<Vec<Output>> {
+    let score = template_matching::match_template(&(grey(s) * 0.5), &grey(s).crop(30, 70, 19, 24))?;
+    Ok(vec![output("template_matching", &score)?])
+}
+
+fn run_pyramids(s: &Session) -> Result<Vec<Output>> {
+    let (a, b) = (grey(s).crop(0, 0, 93, 117), grey(s).crop(0, 11, 93, 117).flip(Flip::Horizontal));
+    let mask = Image::from_fn(s, 93, 117, |y, x| if y + x < 100 { 1.0 } else { 0.0 });
+    Ok(vec![output("pyramids", &pyramids::blend(&a, &b, &mask, 4))?])
+}
+
+fn run_tiling(s: &Session) -> Result<Vec<Output>> {
+    let work = |part: &Image<f32>| part.gauss_derivative(2.0, 0, 2).max(part.gauss_derivative(2.0, 2, 0));
+    let tiles = output("tiling", &tiling::tiled(&grey(s), 40, 6, work))?;
+    let whole = output("tiling", &work(&grey(s)))?;
+    assert_eq!(bits(&tiles), bits(&whole), "tiles and the whole differ");
+    Ok(vec![tiles])
+}
+
+fn bits(output: &Output) -> Vec<u64> {
+    output.values.iter().map(|v| v.to_bits()).collect()
+}
+
+type Run = fn(&Session) -> Result<Vec<Output>>;
+
+/// Every program, and its largest difference from its goldens, masks apart, relative to their largest value. Where nothing
+/// else is said it makes some ten roundings of f32, 6e-8 each.
+const PROGRAMS: [(&str, f64, Run); 14] = [
+    ("unsharp_mask", 1e-6, run_unsharp_mask),
+    ("canny", 0.0, run_canny),
+    // A difference of sums of products, each ten times as large.
+    ("harris", 1e-5, run_harris),
+    // The middle of a bin, from extremes that are roundings of f32 themselves.
+    ("otsu", 1e-7, run_otsu),
+    // The smaller eigenvalue is a difference of larger numbers, and its ratio to the other enters an exponential.
+    ("frangi", 1e-5, run_frangi),
+    // Computed in f64, stored in f32.
+    ("sauvola", 1e-7, run_sauvola),
+    ("background_subtraction", 1e-6, run_background_subtraction),
+    // Each of 12 steps multiplies by a quotient of sums of 81 products.
+    ("richardson_lucy", 1e-5, run_richardson_lucy),
+    ("perona_malik", 1e-6, run_perona_malik),
+    // Iterated until 50 steps change less than 1e-6, held against the solution.
+    ("jacobi", 1e-5, run_jacobi),
+    // Hues are quotients of differences.
+    ("colour", 1e-6, run_colour),
+    // Computed in f64, scikit-image by Fourier transforms, stored in f32.
+    ("template_matching", 1e-6, run_template_matching),
+    ("pyramids", 1e-6, run_pyramids),
+    // Second derivatives: small differences of pixels some fifty times as large.
+    ("tiling", 1e-5, run_tiling),
+];
+
+#[test]
+fn programs_compute_what_others_do() {
+    let session = Session::builder().device("cpu").build().expect("a session on the CPU");
+    for (name, tolerance, run) in PROGRAMS {
+        for output in run(&session).unwrap_or_else(|e| panic!("{name}: {e}")) {
+            let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/programs");
+            let path = folder.join(format!("{}.npy", output.golden));
+            let (expected, tolerance): (Vec<f64>, f64) = match read_npy::<_, ndarray::ArrayD<u8>>(&path) {
+                Ok(mask) => (mask.iter().map(|v| f64::from(*v)).collect(), 0.0),
+                Err(_) => {
+                    let floats: ndarray::ArrayD<f32> = golden(output.golden);
+                    let largest = floats.iter().fold(0.0, |m: f32, v| m.max(v.abs()));
+                    (floats.iter().map(|v| f64::from(*v)).collect(), tolerance * f64::from(largest))
+                }
+            };
+            assert_eq!(output.values.len(), expected.len(), "{}: number of values", output.golden);
+            let differences = output.values.iter().zip(&expected).map(|(a, b)| (a - b).abs());
+            // A NaN is larger than any tolerance.
+            let largest = differences.fold(0.0, |m: f64, d| if d <= m { m } else { d });
+            println!("{:24} {largest:.1e} {tolerance:.0e}", output.golden);
+            assert!(largest <= tolerance, "{}: differs by {largest:e}, more than {tolerance:e}", output.golden);
+        }
+    }
+}
+
+#[test]
+fn programs_give_the_same_bits_on_any_number_of_ranks_and_in_any_mode() {
+    let run_all = |ranks: usize, mode: Mode| {
+        ThreadComm::run(ranks, |comm| {
+            let session = Session::builder().device("cpu").threads(1).mode(mode).communicator(Arc::new(comm)).build();
+            let session = session.expect("a session on the CPU");
+            let outputs = PROGRAMS.map(|(name, _, run)| run(&session).unwrap_or_else(|e| panic!("{name}: {e}")));
+            outputs.map(|all| all.iter().map(bits).collect::<Vec<_>>())
+        })
+    };
+    let alone = &run_all(1, Mode::Fused)[0];
+    for ranks in 1..=3 {
+        for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
+            for (rank, there) in run_all(ranks, mode).iter().enumerate() {
+                for ((name, ..), (here, there)) in PROGRAMS.iter().zip(alone.iter().zip(there)) {
+                    assert!(here == there, "{name}, rank {rank} of {ranks}, {mode:?}: other bits");
+                }
+            }
+        }
+    }
+}
