@@ -333,7 +333,7 @@ fn launches_of_any_extents_are_done_or_refused() {
                     for _ in 0..1 + number(&mut state, 2) % 3 {
                         let v = number(&mut state, 9);
                         let which = number(&mut state, 8) % 9;
-                        let g = if which % 2 == 0 { &mut case.output } else { &mut case.inputs[0] };
+                        let g = if which.is_multiple_of(2) { &mut case.output } else { &mut case.inputs[0] };
                         match which / 2 {
                             0 => g.window.start = v.cast_signed(),
                             1 => g.window.end = v.cast_signed(),
