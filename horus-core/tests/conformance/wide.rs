@@ -13,7 +13,6 @@ use horus_core::shape::{Border, Shape};
 use proptest::prelude::*;
 
 use crate::harness::{Place, Program, image, run_divided};
-use crate::random::exact;
 
 const TYPES: [DType; 5] = [DType::U8, DType::U16, DType::I32, DType::F32, DType::F64];
 /// A program keeps its images below so many pixels.
@@ -111,7 +110,7 @@ impl Builder {
 
     fn pixel(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
-        let rows: Vec<_> = TABLE.iter().filter(|r| exact(r.op)).collect();
+        let rows: Vec<_> = TABLE.iter().collect();
         let row = d.one(&rows);
         match row.kind {
             PixelKind::Unary => self.p.pixel(row.op, &[a]),
