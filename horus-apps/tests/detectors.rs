@@ -81,6 +81,25 @@ fn conv_rot_holds_fewer_than_eight_images() {
     assert_eq!(log.get().bytes, 0, "nothing stays on the device when nobody can observe it");
 }
 
+/// What the first command of the README shows: vessels, not the frame of the picture.
+#[test]
+fn conv_rot_sees_what_conv_2d_sees() {
+    let session = CoreSession::on(Box::new(CpuDevice::new(None).unwrap())).build().unwrap();
+    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
+    let image = session.open(picture).unwrap().luminance();
+    let params = Params { theta_step: 30.0, sigma_u: vec![5.0], sigma_v: vec![2.0] };
+    let (a, b) = (convrot(&image, &params), conv2d(&image, &params));
+    let (da, db) = (&a - a.mean(), &b - b.mean());
+    let together = ((&da * &db).mean(), a.variance(), b.variance(), a.max_value());
+    let (covariance, va, vb, strongest) = session.get_all(together).unwrap();
+    let correlation = covariance / (va * vb).sqrt();
+    // Measured: 0.97; with 0 outside on the way there 0.37, and the strongest line is the frame.
+    assert!(correlation > 0.95, "{correlation}");
+    let (height, width) = (image.height(), image.width());
+    let inside = a.crop(20, 20, height - 40, width - 40).max_value().get().unwrap();
+    assert_eq!(strongest, inside, "the strongest line is no edge of the picture");
+}
+
 #[test]
 fn a_long_loop_runs_in_bounded_memory() {
     let (height, width) = (64, 64);

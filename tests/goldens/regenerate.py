@@ -93,9 +93,9 @@ def rotation(degrees, shape):
     return m, centre - m @ centre
 
 
-def rotate(image, degrees, order=1):
+def rotate(image, degrees, order=1, mode="grid-constant"):
     m, offset = rotation(degrees, image.shape)
-    return ndi.affine_transform(image, m, offset=offset, order=order, mode="grid-constant", prefilter=False)
+    return ndi.affine_transform(image, m, offset=offset, order=order, mode=mode, prefilter=False)
 
 
 def bicubic_rotate(image, degrees, cval):
@@ -131,7 +131,8 @@ def contrast(f1, f2, scale):
 def conv_rot(image):
     result = np.zeros_like(image)
     for theta in THETAS:
-        r = rotate(image, theta)
+        # Mirrored beyond its edges, so that the frame of the picture is no line; 0 outside on the way back.
+        r = rotate(image, theta, mode="mirror")
         best = np.zeros_like(image)
         for sv in SVS:
             radius = math.ceil(3 * max(SU, sv))

@@ -39,9 +39,9 @@ fn assert_detector(ours: &Image, golden: &str) {
 #[test]
 fn the_detector_by_rotation_agrees() {
     let input = image::<f32>("detector_input");
-    let rotated = |degrees| {
+    let rotated = |degrees, border| {
         let map = Affine::new(rotation(degrees, input.shape), input.shape).unwrap();
-        Op::Warp(map, Interpolation::Bilinear, Border::Constant(0.0))
+        Op::Warp(map, Interpolation::Bilinear, border)
     };
     let filtered = |order: u8, sv: u8| Op::Separable {
         row: row("taps_detector_row"),
@@ -51,7 +51,7 @@ fn the_detector_by_rotation_agrees() {
     let (mut p, source) = Program::over(&input);
     let mut result = zero(&mut p, input.shape);
     for theta in THETAS {
-        let turned = p.like(rotated(theta), &[source]);
+        let turned = p.like(rotated(theta, Border::Reflect101), &[source]);
         let mut best = zero(&mut p, input.shape);
         for (sv, k) in SCALES {
             let f1 = p.like(filtered(2, sv), &[turned]);
@@ -59,7 +59,7 @@ fn the_detector_by_rotation_agrees() {
             let found = contrast(&mut p, f1, f2, k);
             best = p.pixel(PixelOp::Max, &[best, found], &[]);
         }
-        let back = p.like(rotated(-theta), &[best]);
+        let back = p.like(rotated(-theta, Border::Constant(0.0)), &[best]);
         result = p.pixel(PixelOp::Max, &[result, back], &[]);
     }
     assert_detector(&p.value(result), "conv_rot");
