@@ -4,25 +4,168 @@
 //! is looked at, the recorded program is optimised and runs on what is there: the CPU's cores, a GPU, or many processes.
 //! The same program gives the same bits everywhere.
 //!
+//! # Open, filter, save
 //! ```
 //! use horus::prelude::*;
 //!
 //! # fn main() -> Result<()> {
+//! # let folder = tempfile::tempdir().expect("a folder");
+//! # let output = folder.path().join("sharp.png");
 //! let session = Session::new()?;
-//! let image = Image::<f32>::worms(&session, 64, 96)?;
-//! let mut lines = Image::zeros(&session, 64, 96)?;
+//! let image = session.open("assets/vessels.png")?.luminance();
+//! let detail = &image - image.gauss(2.0);
+//! let sharp = (image + detail * 1.5).clamp(0.0, 1.0);
+//! sharp.save(output)?;
+//! # Ok(())
+//! # }
+//! ```
+//! [`Session::new`] takes a GPU if there is one that can be used, else the CPU; [`Session::builder`] and the environment
+//! can say otherwise. `open` reads PNG, JPEG, TIFF, PNM, BMP and npy as [`AnyImage`], whose pixels have the file's type.
+//! Most programs go on with `luminance`, one channel of `f32` in `0..=1`, or `to_unit`, all channels so; `save` takes
+//! `0..=1` back to the full range of the file. Pixels also come from slices and arrays ([`Image::from_slice`],
+//! [`Image::from_array`]) and go there ([`Image::to_vec`], [`Image::to_array`]).
+//!
+//! # What recording means
+//! An [`Image`] is a handle on a value that is yet to be computed. Operators and methods only append to the session's
+//! program, take no time and leave their operands as they are, so `&image` lends an operand and `image` gives it away. What
+//! looks at a value runs what that value needs, once: [`Image::save`], [`Image::to_vec`], [`Image::to_array`],
+//! [`Image::pixel`], [`Value::get`]. Because it sees the whole program by then, it fuses operations, shares what is computed
+//! twice, and moves only the pixels that have to move.
+//! ```
+//! # use horus::prelude::*;
+//! # fn main() -> Result<()> {
+//! # let session = Session::new()?;
+//! let image = Image::worms(&session, 64, 96);
+//! let mut lines = image.zeros_like();
 //! for sigma in [1.0, 2.0] {
-//!     let second = image.gauss_xy(3.0, sigma, 0, 2)?;
-//!     let smooth = image.gauss_xy(3.0, sigma, 0, 0)?;
-//!     lines = lines.max(&(second.absdiv(&smooth, 1e-3)? * sigma as f32))?;
+//!     let across = image.gauss_xy(3.0, sigma, 0, 2);
+//!     let smooth = image.gauss_xy(3.0, sigma, 0, 0);
+//!     lines = lines.max(across.absdiv(smooth, 1e-3) * sigma as f32);
 //! }
-//! assert!(lines.max_value().get()? > 0.0);
+//! assert_eq!(session.stats().evaluations, 0); // nothing has been computed
+//! assert!(lines.max_value().get()? > 0.0); // now it has
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! [`Session`] picks the device; [`Image`](prelude::Image) holds the operations. How it works is told in
-//! `ARCHITECTURE.md` of the repository.
+//! # Scalars, reductions, masks
+//! What stands beside an image is another image, a scalar, an array of one value per channel, or a reduction (a [`Value`]),
+//! which need not be looked at before ([`Argument`](horus_core::image::Argument)). An extent of 1 is repeated: one channel
+//! meets many, a row or a column meets an image. Comparisons yield masks, `Image<bool>`, which combine by `& | ^ !`.
+//! ```
+//! # use horus::prelude::*;
+//! # fn main() -> Result<()> {
+//! # let session = Session::new()?;
+//! # let image = Image::worms(&session, 64, 96);
+//! let unit = (&image - image.min_value()) / (image.max_value() - image.min_value());
+//! let worms = unit.gt(0.5).opening(&Footprint::disc(1)); // morphology takes masks, too
+//! let (pixels, mean) = session.get_all((worms.count(), unit.mean_where(&worms)))?; // computed together
+//! assert!(pixels > 0 && mean > 0.5);
+//! let marked = worms.select([1.0, 0.0, 0.0], &unit); // red where the mask holds: three channels
+//! assert_eq!(marked.to_string(), "64x96x3 f32 image");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Borders
+//! Filters read beyond the edge of an image; a [`Border`] says what is there. Named filters (`gauss`, `sobel_x`, `erode`, ...)
+//! mirror the image about its edge pixels ([`Border::Reflect101`]). For another border take the taps from [`filters`] and
+//! hand them to [`Image::correlate`] or [`Image::separable`]. `rotate` and `translate` leave 0 where nothing came from;
+//! [`Image::rotate_with`] and [`Image::affine`] take a border, and [`Image::pad`] makes it part of the image.
+//! ```
+//! # use horus::prelude::*;
+//! # fn main() -> Result<()> {
+//! # let session = Session::new()?;
+//! # let image = Image::worms(&session, 64, 96);
+//! let mirrored = image.gauss(2.0);
+//! let (row, column) = filters::gauss(2.0, 0, 0);
+//! let on_black = image.separable(&row, &column, Border::Constant(0.0));
+//! assert!(on_black.pixel(0, 0)? < mirrored.pixel(0, 0)?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Errors
+//! Recording never fails. Bad use, such as sizes that differ or a negative sigma, makes an image that carries its error, with
+//! the line of *your* program, and so does everything computed from it. Whatever looks at such an image returns that first
+//! error; [`Image::check`] tells at any time. Only opening and looking return a [`Result`](prelude::Result), so a program needs
+//! `?` there alone.
+//! ```
+//! # use horus::prelude::*;
+//! # fn main() -> Result<()> {
+//! # let session = Session::new()?;
+//! # let image = Image::worms(&session, 64, 96);
+//! let wrong = image.gauss(-1.0);
+//! let error = (wrong * 2.0).mean().get().unwrap_err();
+//! assert!(error.to_string().contains("sigma is -1, it must be positive and finite (at "));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # When to evaluate
+//! [`Session::evaluate`](horus_core::session::Session::evaluate) computes every image that the program still holds. No result
+//! depends on it, and most programs never call it. Call it
+//! - at the end of each turn of a long loop that carries images on (`state = f(state, frame)`) and saves or gets nothing in
+//!   that turn: what is recorded and not computed keeps the images alive that it reads;
+//! - before and after what you measure;
+//! - to be told of errors in images that nothing looks at.
+//!
+//! Dropping images that are no longer needed first saves their computation.
+//!
+//! # On many ranks
+//! With the feature `mpi`, `mpirun -n 4 program` runs the program on four ranks, each of which computes some rows of every
+//! image. All run the same program on the same values, so everything that looks is called by every rank alike and returns
+//! the same to each. Rank 0 alone reads and writes files; prints are up to the program:
+//! ```
+//! # use horus::prelude::*;
+//! # fn main() -> Result<()> {
+//! # let session = Session::new()?;
+//! # let image = Image::worms(&session, 64, 96);
+//! let mean = image.mean().get()?; // on every rank
+//! if session.rank() == 0 {
+//!     println!("mean {mean:.3}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features, and the speed of debug builds
+//! - `cuda` (default): GPUs of NVIDIA. Nothing is needed to build it; driver and NVRTC are looked for when a session opens,
+//!   and without them the CPU computes.
+//! - `mpi`: ranks under `mpirun`. Needs an MPI library and libclang to build.
+//!
+//! Build with `--release`: without optimisation the kernels of the CPU are some 75 times slower. To debug your own crate at
+//! full speed, let its `Cargo.toml` optimise those that it depends on:
+//! ```toml
+//! [profile.dev.package."*"]
+//! opt-level = 3
+//! ```
+//!
+//! # Where to look
+//! [`Image`] and [`Value`] have all operations, with examples; [`filters`] the taps and footprints; [`Builder`] and [`settings`]
+//! what can be set; [`Session`] what can be asked (`stats`, `times`, `rank`). `examples/` in the repository has fourteen
+//! programs with their pictures, `docs/names.md` what functions of SciPy and OpenCV are called here, and `ARCHITECTURE.md` tells
+//! how it works.
+//!
+//! [`AnyImage`]: prelude::AnyImage
+//! [`Border`]: prelude::Border
+//! [`Border::Reflect101`]: prelude::Border::Reflect101
+//! [`Image`]: prelude::Image
+//! [`Image::affine`]: prelude::Image::affine
+//! [`Image::check`]: prelude::Image::check
+//! [`Image::correlate`]: prelude::Image::correlate
+//! [`Image::from_array`]: prelude::Image::from_array
+//! [`Image::from_slice`]: prelude::Image::from_slice
+//! [`Image::pad`]: prelude::Image::pad
+//! [`Image::pixel`]: prelude::Image::pixel
+//! [`Image::rotate_with`]: prelude::Image::rotate_with
+//! [`Image::save`]: prelude::Image::save
+//! [`Image::separable`]: prelude::Image::separable
+//! [`Image::to_array`]: prelude::Image::to_array
+//! [`Image::to_vec`]: prelude::Image::to_vec
+//! [`Value`]: prelude::Value
+//! [`Value::get`]: prelude::Value::get
+//! [`filters`]: prelude::filters
 
 mod ranks;
 mod session;

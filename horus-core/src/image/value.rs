@@ -13,8 +13,8 @@ use crate::session::{Handle, Session};
 
 /// A recorded value that is not an image: a sum, an extreme, a histogram. [`Value::get`] computes it.
 ///
-/// A value of one number may be used without a look: beside an image in pixel operations (see [`Argument`]
-/// (super::Argument)), and in `+ - * /` with values and scalars.
+/// A value of one number may be used without a look: beside an image in pixel operations (see
+/// [`Argument`](super::Argument)), and in `+ - * /` with values and scalars.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
