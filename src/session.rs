@@ -169,12 +169,13 @@ impl Builder {
         self
     }
 
-    /// Calls `observer`, which must not use the session, before each step of each evaluation.
+    /// Calls `observer` before each step of each evaluation. It may drop, copy and record images of the session, which takes
+    /// effect when the evaluation is over; looking at values is [`Error::Reentry`].
     pub fn observer(self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
         self.with(move |b| b.observer(observer))
     }
 
-    /// Gives the text of each plan to `sink`, which must not use the session.
+    /// Gives the text of each plan to `sink`, which may use the session as an observer may.
     pub fn explain(self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.with(move |b| b.explain(sink))
     }

@@ -1,6 +1,6 @@
 //! The taps of named linear filters: Gaussian derivatives along the axes or oriented, box, Sobel, Laplace.
 //!
-//! These are plain functions from parameters to [`Filter`]s, and never fail: of a parameter outside its domain comes a filter
+//! These are plain functions from parameters to [`Filter`]s, and but for [`gauss_1d`] never fail: of a parameter outside its domain comes a filter
 //! that makes the image it is applied to carry the error. The methods of [`Image`](crate::image::Image) of the same
 //! names apply them with [`Border::Reflect101`](crate::shape::Border); with another border, take the filter from here
 //! and hand it to `correlate` or `separable`.

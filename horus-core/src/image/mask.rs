@@ -23,7 +23,7 @@ use crate::ops::pixel::PixelOp;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl Image<bool> {
-    /// `a` where this mask holds, else `b`: images or scalars, of one type.
+    /// `a` where this mask holds, else `b`: each an [`Argument`], of one type.
     #[track_caller]
     pub fn select<T: Pixel>(&self, a: impl Argument<T>, b: impl Argument<T>) -> Image<T> {
         pixel(PixelOp::Select, vec![Term::image(self), a.term(), b.term()], Location::caller())

@@ -30,7 +30,8 @@ impl<T: Element> Image<T> {
     /// All pixels, channels one after the other, each in row-major order.
     ///
     /// # Errors
-    /// If the program up to here fails on its device or between its ranks, or there is no memory.
+    /// The error that the image carries; else if the program up to here fails on its device or between its ranks, or there
+    /// is no memory.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let fetched = fetch(self.handle())?;
         let copied = self.session().workers().copied(elements(&fetched));
@@ -43,6 +44,7 @@ impl<T: Element> Image<T> {
     /// If there are several channels, or as [`Image::to_vec`].
     #[track_caller]
     pub fn to_array(&self) -> Result<Array2<T>> {
+        self.look()?;
         if self.channels() != 1 {
             let message = format!("the image has {} channels, see to_array3", self.channels());
             return Err(Error::parameter("to_array", message, Location::caller()));
@@ -76,7 +78,7 @@ impl<T: Element> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// If `ranks` is zero.
+    /// The error that the image carries, or if `ranks` is zero.
     #[track_caller]
     pub fn forecast(&self, ranks: usize, link: Link) -> Result<Forecast> {
         if ranks == 0 {
@@ -104,6 +106,7 @@ impl<T: Element> Image<T> {
     /// If it lies outside, or as [`Image::to_vec`].
     #[track_caller]
     pub fn pixel_at(&self, y: usize, x: usize, channel: usize) -> Result<T> {
+        self.look()?;
         let shape = self.shape();
         if y >= shape.height || x >= shape.width || channel >= shape.channels {
             let message = format!("row {y}, column {x}, channel {channel} lie outside {shape}");
@@ -111,6 +114,11 @@ impl<T: Element> Image<T> {
         }
         let pixels = fetch(self.handle())?;
         Ok(elements(&pixels)[channel * shape.area() + y * shape.width + x])
+    }
+
+    /// The error that the image carries, if it does: what else there is to complain of follows from it.
+    pub(crate) fn look(&self) -> Result<()> {
+        if self.handle().failed() { fetch(self.handle()).map(drop) } else { Ok(()) }
     }
 }
 

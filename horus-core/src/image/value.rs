@@ -49,7 +49,7 @@ impl<V> Value<V> {
     /// ```
     ///
     /// # Errors
-    /// If the program up to here fails on its device or between its ranks.
+    /// The error that the value carries; else if the program up to here fails on its device or between its ranks.
     pub fn get(&self) -> Result<V> {
         Ok((self.read)(&*fetch(&self.handle)?))
     }

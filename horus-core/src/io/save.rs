@@ -76,8 +76,8 @@ impl fmt::Display for Scale {
 
 /// Saving.
 impl<T: Element> Image<T> {
-    /// Saves with the default [`SaveOptions`]: integers as they are, floats from `0..=1` to the full range of the file, masks as 0 and its largest integer; see
-    /// [`Image::save_with`].
+    /// Saves with the default [`SaveOptions`]: integers as they are, floats from `0..=1` to the full range of the file, masks
+    /// as 0 and its largest integer; see [`Image::save_with`].
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -117,10 +117,11 @@ impl<T: Element> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// Before anything is computed, if the extension is unknown, the format cannot hold the channels, the size or the
+    /// The error that the image carries; before anything is computed, if the extension is unknown, the format cannot hold the channels, the size or the
     /// depth (the message says which formats can), or no file can be made in the folder; later, if the program fails or
     /// the file cannot be written.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Option<Scale>> {
+        self.look()?;
         let path = path.as_ref();
         let failed = |cause: String| Error::write(path, cause);
         let format = Format::of(path, self.channels()).map_err(failed)?;

@@ -261,7 +261,8 @@ impl Session {
         Ok(all.map(|parts| crate::trace::json(&parts)))
     }
 
-    /// Evaluates everything that is recorded and can be observed, and waits until the device is done.
+    /// Evaluates everything that is recorded and can be observed, and waits until the device is done. Looking at a value
+    /// evaluates what it needs; this is for loops that carry images on and look at nothing, and for measuring.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -276,7 +277,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// Whatever the evaluation meets.
+    /// The first error of an image or value that is still there and could not be made; else whatever the evaluation meets.
     pub fn evaluate(&self) -> Result<()> {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;

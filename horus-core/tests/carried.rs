@@ -1,0 +1,25 @@
+//! An image that could not be made tells why, whatever is asked of it.
+
+use horus_core::cpu::device::CpuDevice;
+use horus_core::error::{Error, Result};
+use horus_core::image::Image;
+use horus_core::movement::Link;
+use horus_core::session::Session;
+
+/// Of a size, channels and an extension that would be complained of themselves.
+#[test]
+fn the_first_error_comes_before_what_follows_from_it() -> Result<()> {
+    let session = Session::on(Box::new(CpuDevice::new(Some(1))?)).build()?;
+    let none = Image::<f32>::stack(&session, Vec::<Image<f32>>::new());
+    let empty = Image::<f32>::zeros(&session, 0, 8);
+    let told = |e: Option<Error>, op: &str| {
+        let told = e.expect("an error").to_string();
+        assert!(told.starts_with(op) && told.contains("has no pixels"), "{told}");
+    };
+    told(none.to_array().err(), "stack: ");
+    told(none.save("nowhere/picture.png").err(), "stack: ");
+    told(empty.pixel(0, 0).err(), "zeros: ");
+    told(empty.save("picture.without-format").err(), "zeros: ");
+    told(empty.forecast(2, Link::default()).err(), "zeros: ");
+    Ok(())
+}
