@@ -68,6 +68,16 @@ impl Image<f32> {
     }
 
     /// CIE L*a*b* of sRGB under D65 (2 degrees): L in `0..=100`, a and b around 0.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let black_and_white = Image::stack(&session, [0, 1, 2].map(|_| Image::from_slice(&session, 1, 2, &[0.0, 1.0])));
+    /// let lab = black_and_white.rgb_to_lab();
+    /// assert!((lab.channel(0) - Image::from_slice(&session, 1, 2, &[0.0, 100.0])).abs().max_value().get()? < 0.01);
+    /// assert!(lab.channel(1).abs().max_value().get()? < 0.01, "grey is neither red nor green");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn rgb_to_lab(&self) -> Image<f32> {
         self.mixed("rgb_to_lab", Location::caller(), |rgb| {
@@ -98,6 +108,15 @@ impl Image<f32> {
     }
 
     /// Luma and colour differences of JPEG (JFIF; the full range of ITU-R BT.601): Y in `0..=1`, Cb and Cr around 0.5.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let white = Image::stack(&session, [1.0, 1.0, 1.0].map(|v| Image::constant(&session, 1, 1, v)));
+    /// let grey = Image::stack(&session, [1.0, 0.5, 0.5].map(|v| Image::constant(&session, 1, 1, v)));
+    /// assert!((white.rgb_to_ycbcr() - grey).abs().max_value().get()? < 1e-6);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn rgb_to_ycbcr(&self) -> Image<f32> {
         self.mixed("rgb_to_ycbcr", Location::caller(), |rgb| {

@@ -32,6 +32,16 @@ impl<T: Element> Image<T> {
     }
 
     /// [`Image::erode`] with the given border.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session, shape::Border};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let line = Image::from_slice(&session, 1, 4, &[7u8, 8, 9, 9]);
+    /// let three = Footprint::rectangle(1, 3);
+    /// assert_eq!(line.erode_with(&three, Border::Constant(0.0)).to_vec()?, [0, 7, 8, 0]);
+    /// assert_eq!(line.erode(&three).to_vec()?, [7, 7, 8, 9]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn erode_with(&self, footprint: &Footprint, border: Border) -> Image<T> {
         self.extreme_under(footprint, border, Reduce::Min, Location::caller())
@@ -39,6 +49,15 @@ impl<T: Element> Image<T> {
 
     /// Dilation: the largest pixel under the footprint turned by 180 degrees (as `scipy.ndimage.grey_dilation`); of a mask,
     /// whether it holds somewhere under it.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let dot = Image::from_slice(&session, 1, 5, &[0u8, 0, 1, 0, 0]);
+    /// let right = Footprint::from_mask(1, 3, &[false, true, true]);
+    /// assert_eq!(dot.dilate(&right).to_vec()?, [0, 0, 1, 1, 0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn dilate(&self, footprint: &Footprint) -> Image<T> {
         self.extreme_under(footprint, Border::Reflect101, Reduce::Max, Location::caller())
@@ -75,6 +94,14 @@ impl<T: Element> Image<T> {
     }
 
     /// The morphological gradient: dilation minus erosion.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let step = Image::from_slice(&session, 1, 6, &[1u8, 1, 1, 5, 5, 5]);
+    /// assert_eq!(step.morphological_gradient(&Footprint::rectangle(1, 3)).to_vec()?, [0, 0, 4, 4, 0, 0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn morphological_gradient(&self, footprint: &Footprint) -> Image<T> {
         self.dilate(footprint).minus(&self.erode(footprint), Location::caller())
