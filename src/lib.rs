@@ -129,7 +129,11 @@
 //! # }
 //! ```
 //!
-//! # Features, and the speed of debug builds
+//! # In your crate, features, and the speed of debug builds
+//! ```toml
+//! [dependencies]
+//! horus = { path = "../horus" } # where you cloned the repository
+//! ```
 //! - `cuda` (default): GPUs of NVIDIA. Nothing is needed to build it; driver and NVRTC are looked for when a session opens,
 //!   and without them the CPU computes.
 //! - `mpi`: ranks under `mpirun`. Needs an MPI library and libclang to build.
@@ -143,9 +147,9 @@
 //!
 //! # Where to look
 //! [`Image`] and [`Value`] have all operations, with examples; [`filters`] the taps and footprints; [`Builder`] and [`settings`]
-//! what can be set; [`Session`] what can be asked (`stats`, `times`, `rank`). `examples/` in the repository has fourteen
-//! programs with their pictures, `docs/names.md` what functions of SciPy and OpenCV are called here, and `ARCHITECTURE.md` tells
-//! how it works.
+//! what can be set; [`Session`] what can be asked (`stats`, `times`, `rank`). `examples/` in the repository has
+//! programs with their pictures, `docs/names.md` what functions of SciPy, OpenCV and imageproc are called here, and
+//! `ARCHITECTURE.md` tells how it works.
 //!
 //! [`AnyImage`]: prelude::AnyImage
 //! [`Border`]: prelude::Border
