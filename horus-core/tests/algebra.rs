@@ -134,6 +134,10 @@ fn an_error_that_nobody_looked_at_is_logged_once() {
     let unseen = of(&s);
     let more = unseen.abs() + 1.0;
     drop((unseen, more));
+    // Of two errors that meet, the first is carried on and the second is no news.
+    let sum = of(&s) + of(&s);
+    sum.check().unwrap_err();
+    drop(sum);
     let logged = LOG.0.lock().unwrap();
     let about: Vec<_> = logged.iter().filter(|l| l.contains("affine: ")).collect();
     assert!(about.len() == 1 && about[0].contains("nobody looked at"), "{about:?}");
