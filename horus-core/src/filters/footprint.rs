@@ -34,6 +34,12 @@ enum Pixels {
 
 impl Footprint {
     /// All pixels of a rectangle. Both sizes must be odd, so that it has a centre.
+    ///
+    /// ```
+    /// # use horus_core::filters::Footprint;
+    /// assert_eq!(Footprint::rectangle(3, 5).len(), 15);
+    /// assert!(Footprint::rectangle(2, 5).is_empty(), "it has no centre, and cannot be applied");
+    /// ```
     #[track_caller]
     pub fn rectangle(height: usize, width: usize) -> Footprint {
         let checked = check("Footprint::rectangle", height, width, Location::caller());
@@ -41,6 +47,12 @@ impl Footprint {
     }
 
     /// The pixels at most `radius` from the centre (scikit-image's `disk`).
+    ///
+    /// ```
+    /// # use horus_core::filters::Footprint;
+    /// assert_eq!(Footprint::disc(1), Footprint::cross(1));
+    /// assert_eq!(Footprint::disc(3).len(), 29);
+    /// ```
     #[track_caller]
     pub fn disc(radius: usize) -> Footprint {
         let r = radius as u64;
@@ -49,6 +61,11 @@ impl Footprint {
 
     /// The pixels at most `radius` away in the centre's row and in its column. Of radius 1: the four neighbours and the
     /// centre.
+    ///
+    /// ```
+    /// # use horus_core::filters::Footprint;
+    /// assert_eq!(Footprint::cross(2).len(), 9);
+    /// ```
     #[track_caller]
     pub fn cross(radius: usize) -> Footprint {
         Footprint::square("Footprint::cross", radius, |y, x| y == 0 || x == 0)
@@ -56,6 +73,12 @@ impl Footprint {
 
     /// The pixels where `mask`, of `height x width` values in row-major order, holds. Both sizes must be odd, and one value
     /// must hold.
+    ///
+    /// ```
+    /// # use horus_core::filters::Footprint;
+    /// let diagonal = Footprint::from_mask(3, 3, &[true, false, false, false, true, false, false, false, true]);
+    /// assert_eq!(diagonal.len(), 3);
+    /// ```
     #[track_caller]
     pub fn from_mask(height: usize, width: usize, mask: &[bool]) -> Footprint {
         let (op, site) = ("Footprint::from_mask", Location::caller());

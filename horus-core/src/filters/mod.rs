@@ -32,6 +32,15 @@ pub const MAX_DENSE_TAPS: usize = 1 << 24;
 /// Taps of a Gaussian derivative for `x` in `-radius..=radius`: with `g = exp(-x^2 / 2 sigma^2)`
 /// normalised to sum 1, order 0 is `g`, order 1 is `-x / sigma^2 g`, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
 ///
+/// ```
+/// # use horus_core::filters::gauss_1d;
+/// let taps = gauss_1d(1.0, 0, 3)?;
+/// assert_eq!((taps.len(), taps[0]), (7, taps[6]));
+/// assert!((taps.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+/// assert!(gauss_1d(-1.0, 0, 3).is_err());
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+///
 /// # Errors
 /// If `sigma` is not positive and finite or too small for its taps to be finite, `order > 2`, or
 /// `radius > `[`MAX_RADIUS`].
@@ -48,6 +57,16 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 /// their own sigma if all taps further out are 0.
 ///
 /// They cannot be applied if a sigma is not positive and finite, an order exceeds 2, or the radius exceeds [`MAX_RADIUS`].
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, filters, image::Image, session::Session, shape::Border};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::constant(&session, 9, 9, 1.0f32);
+/// let (row, column) = filters::gauss_xy(1.0, 1.0, 0, 0);
+/// let darker = image.separable(&row, &column, Border::Constant(0.0)); // dark around the image
+/// assert!(darker.pixel(0, 0)? < 0.5 && (darker.pixel(4, 4)? - 1.0).abs() < 1e-6);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 #[track_caller]
 pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filter, Filter) {
     let site = Location::caller();
@@ -63,6 +82,13 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filt
 ///
 /// Correlating with them gives the derivative itself, as `scipy.ndimage.gaussian_filter(order=(order_y, order_x))`
 /// does: taps of order 1 are those of [`gauss_1d`] reversed. They cannot be applied where those of [`gauss_xy`] cannot.
+///
+/// ```
+/// # use horus_core::filters;
+/// let (row, column) = filters::gauss(2.0, 0, 1); // the derivative along x
+/// assert_eq!((row.taps().len(), column.taps().len()), (13, 13));
+/// assert!(row.taps()[12] > 0.0, "brighter on the right: rising");
+/// ```
 #[track_caller]
 pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> (Filter, Filter) {
     let site = Location::caller();
@@ -80,6 +106,13 @@ fn pair(make: impl FnOnce() -> Result<(Filter, Filter)>) -> (Filter, Filter) {
 
 /// The row and the column filter of the mean over `size x size` pixels. An even size anchors at `size / 2`: it reads
 /// one pixel more above and to the left. They cannot be applied if `size` is zero or the radius exceeds [`MAX_RADIUS`].
+///
+/// ```
+/// # use horus_core::filters;
+/// let (row, column) = filters::box_filter(4);
+/// assert_eq!(row.taps(), [0.25; 4]);
+/// assert_eq!((row.reach().left, row.reach().right), (2, 1));
+/// ```
 #[track_caller]
 pub fn box_filter(size: usize) -> (Filter, Filter) {
     let site = Location::caller();
@@ -91,6 +124,16 @@ pub fn box_filter(size: usize) -> (Filter, Filter) {
 }
 
 /// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: the derivative along x, 8 times the slope.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, filters, image::Image, session::Session, shape::Border};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let edge = Image::from_fn(&session, 3, 4, |_, x| if x < 2 { 0u8 } else { 1 });
+/// let (row, column) = filters::sobel_x();
+/// let across = edge.separable(&row, &column, Border::Replicate);
+/// assert_eq!(across.crop(0, 0, 1, 4).to_vec()?, [0.0, 4.0, 4.0, 0.0]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 pub fn sobel_x() -> (Filter, Filter) {
     (Filter::row([-1.0, 0.0, 1.0]), Filter::column([1.0, 2.0, 1.0]))
 }
@@ -101,6 +144,15 @@ pub fn sobel_y() -> (Filter, Filter) {
 }
 
 /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the sum of the four neighbours minus four times the pixel.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, filters, image::Image, session::Session, shape::Border};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let dot = Image::from_slice(&session, 3, 3, &[0u8, 0, 0, 0, 1, 0, 0, 0, 0]);
+/// let curved = dot.correlate(&filters::laplace(), Border::Replicate);
+/// assert_eq!(curved.to_vec()?, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 pub fn laplace() -> Filter {
     Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0])
 }

@@ -17,6 +17,15 @@ use crate::ops::neighbourhood::Filter;
 ///
 /// It cannot be applied if `theta` is not finite, a sigma is not positive and finite, an order exceeds 2, or it would have
 /// more than [`MAX_DENSE_TAPS`](super::MAX_DENSE_TAPS) taps.
+///
+/// ```
+/// # use horus_core::filters;
+/// let kernel = filters::gauss_2d(45.0, 3.0, 1.0, 0, 0);
+/// assert_eq!(kernel.to_string(), "19x19");
+/// // y points down: the line rises to the right.
+/// let at = |y: usize, x: usize| kernel.taps()[19 * y + x];
+/// assert!(at(6, 12) > 10.0 * at(12, 12));
+/// ```
 #[track_caller]
 pub fn gauss_2d(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Filter {
     dense(theta, sigma_u, sigma_v, order_u, order_v, Location::caller()).unwrap_or_else(Filter::faulty)
@@ -52,6 +61,13 @@ fn dense(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32, sit
 ///
 /// They cannot be applied if `theta` is not finite, a sigma is not positive and finite, an order exceeds 2, or the radius
 /// exceeds [`MAX_RADIUS`](super::MAX_RADIUS).
+///
+/// ```
+/// # use horus_core::filters;
+/// let (along, across) = filters::gauss_uv(30.0, 3.0, 1.0, 0, 0);
+/// let taps = along.taps().len() + across.taps().len();
+/// assert!(taps < filters::gauss_2d(30.0, 3.0, 1.0, 0, 0).taps().len() / 2);
+/// ```
 #[track_caller]
 pub fn gauss_uv(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filter, Filter) {
     let site = Location::caller();

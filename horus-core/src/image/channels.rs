@@ -99,6 +99,14 @@ fn stacked<T: Element>(session: &Session, images: &[&Image<T>], shape: Shape, si
 impl<T: Pixel> Image<T> {
     /// The luminance, `0.299 R + 0.587 G + 0.114 B` (ITU-R BT.601) in `f32`, on the scale of the pixels. One channel is
     /// grey already; the last of two or four channels is taken for opacity and ignored. More than four are an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let red = Image::from_planes(&session, 1, 1, &[&[255u8], &[0], &[0]]);
+    /// assert_eq!(red.luminance().to_vec()?, [0.299 * 255.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn luminance(&self) -> Image<f32> {
         match self.channels() {

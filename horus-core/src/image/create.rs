@@ -15,6 +15,16 @@ use crate::shape::Shape;
 /// Making images. Every rank gives the same pixels; to read a picture once, see [`Session::open`]. An image without pixels,
 /// or of another number of pixels than its size says, carries an error. Images larger than the memory are errors when
 /// their pixels are given, or when they are evaluated.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_slice(&session, 2, 2, &[0u8, 1, 10, 11]);
+/// assert_eq!(image.to_vec()?, Image::from_fn(&session, 2, 2, |y, x| (10 * y + x) as u8).to_vec()?);
+/// let wrong = Image::from_slice(&session, 2, 3, &[0u8; 5]);
+/// assert!(wrong.check().unwrap_err().to_string().contains("5 values for 2x3 pixels"));
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 impl<T: Element> Image<T> {
     /// An image of one channel from its pixels in row-major order.
     #[track_caller]

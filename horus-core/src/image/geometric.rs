@@ -19,12 +19,30 @@ impl<T: Pixel> Image<T> {
     /// Rotated about its centre by `degrees`, anti-clockwise as seen on the screen, into an image of the same size
     /// (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`). Bilinear; outside is 0 and takes part in
     /// the interpolation (scipy `grid-constant`). An angle that is not finite is an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 3, 3, &[1u8, 2, 3, 4, 5, 6, 7, 8, 9]);
+    /// assert_eq!(image.rotate(90.0).to_vec()?, [3, 6, 9, 2, 5, 8, 1, 4, 7]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn rotate(&self, degrees: f64) -> Image<T> {
         self.rotate_with(degrees, Interpolation::Bilinear, OUTSIDE)
     }
 
     /// [`Image::rotate`] with the given interpolation and border.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{ops::geometric::Interpolation, shape::Border};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let white = Image::constant(&session, 9, 9, 255u8);
+    /// assert_eq!(white.rotate(45.0).pixel(0, 0)?, 0); // a corner that came from outside
+    /// assert_eq!(white.rotate_with(45.0, Interpolation::Bilinear, Border::Reflect101).pixel(0, 0)?, 255);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn rotate_with(&self, degrees: f64, interpolation: Interpolation, border: Border) -> Image<T> {
         let site = Location::caller();
@@ -38,6 +56,15 @@ impl<T: Pixel> Image<T> {
     /// Scaled to `height x width` pixels, pixel centres aligned: `source = (target + 0.5) * scale - 0.5` on each axis,
     /// edge pixels repeated outside. Downscaling samples and does not average: see [`Image::resize_antialiased`]. A size of
     /// zero or too large is an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::geometric::Interpolation, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 2, &[10u8, 20]);
+    /// assert_eq!(image.resize(1, 4, Interpolation::Nearest).to_vec()?, [10, 10, 20, 20]);
+    /// assert_eq!(image.resize(1, 4, Interpolation::Bilinear).to_vec()?, [10, 12, 18, 20]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn resize(&self, height: usize, width: usize, interpolation: Interpolation) -> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
@@ -48,6 +75,15 @@ impl<T: Pixel> Image<T> {
 
     /// Moved by `dy` pixels down and `dx` to the right, bilinearly where these are not whole; outside is 0. An offset that
     /// is not finite, or larger than about 2^30, is an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let line = Image::from_slice(&session, 1, 4, &[2.0f32, 4.0, 6.0, 8.0]);
+    /// assert_eq!(line.translate(0.0, 1.0).to_vec()?, [0.0, 2.0, 4.0, 6.0]);
+    /// assert_eq!(line.translate(0.0, -0.5).to_vec()?, [3.0, 5.0, 7.0, 4.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn translate(&self, dy: f64, dx: f64) -> Image<T> {
         let map = [[1.0, 0.0, -dx], [0.0, 1.0, -dy]];
@@ -57,6 +93,17 @@ impl<T: Pixel> Image<T> {
     /// The general affine map. `matrix` takes positions `(x, y, 1)` of the *output*, an image of `height x width` pixels,
     /// to positions `[x, y]` of the input (OpenCV's `warpAffine` with `WARP_INVERSE_MAP`). It is an error if a size is
     /// zero, a coefficient is not finite, or a position would lie further out than about 2^30 pixels.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{ops::geometric::Interpolation, shape::Border};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 4, 5, 6]);
+    /// let shear = [[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]; // pixel (x, y) is read at (x + y, y)
+    /// let sheared = image.affine(shear, (2, 3), Interpolation::Nearest, Border::Constant(0.0));
+    /// assert_eq!(sheared.to_vec()?, [1, 2, 3, 5, 6, 0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn affine(
         &self,
@@ -73,12 +120,29 @@ impl<T: Pixel> Image<T> {
 /// Geometric operations that move whole pixels.
 impl<T: Element> Image<T> {
     /// Mirrored.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::geometric::Flip, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 4]);
+    /// assert_eq!(image.flip(Flip::Horizontal).to_vec()?, [2, 1, 4, 3]);
+    /// assert_eq!(image.flip(Flip::Vertical).to_vec()?, [3, 4, 1, 2]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn flip(&self, how: Flip) -> Image<T> {
         self.node(Op::Flip(how), Location::caller())
     }
 
     /// Rows and columns exchanged: an image of `width x height` pixels.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 4, 5, 6]);
+    /// assert_eq!(image.transpose().to_vec()?, [1, 4, 2, 5, 3, 6]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn transpose(&self) -> Image<T> {
         let Shape { height, width, channels } = self.shape();

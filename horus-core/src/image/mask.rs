@@ -18,6 +18,7 @@ use crate::ops::pixel::PixelOp;
 /// let middle = image.gt(1.0) & image.lt(4.0);
 /// assert_eq!(middle.to_vec()?, [false, false, true, true, false, false]);
 /// assert_eq!((middle.count().get()?, image.sum_where(&middle).get()?), (2, 5.0));
+/// assert_eq!(image.mean_where(&middle).get()?, 2.5);
 /// assert_eq!((!middle).select(&image, 9.0).to_vec()?, [0.0, 1.0, 9.0, 9.0, 4.0, 5.0]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```

@@ -144,7 +144,7 @@ impl<T: Element> Image<T> {
 }
 
 impl<T: Element> fmt::Display for Image<T> {
-    /// Extent and type, or the error that the image carries; not its pixels.
+    /// Extent and type, and whether it carries an error; not its pixels.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} image", self.shape(), T::TAG)?;
         if self.handle.failed() { f.write_str(" that could not be made") } else { Ok(()) }

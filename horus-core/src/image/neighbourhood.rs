@@ -14,18 +14,50 @@ use crate::shape::{Border, Shape};
 impl<T: Pixel> Image<T> {
     /// Correlation: `out(p) = sum over offsets o of tap(o) * in(p + o)`, the filter not flipped. A filter of even size
     /// anchors at half its size; it may be larger than the image.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{ops::neighbourhood::Filter, shape::Border};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let line = Image::from_slice(&session, 1, 4, &[1.0f32, 2.0, 4.0, 8.0]);
+    /// let right = Filter::row([0.0, 0.0, 1.0]); // the pixel to the right
+    /// assert_eq!(line.correlate(&right, Border::Constant(0.0)).to_vec()?, [2.0, 4.0, 8.0, 0.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn correlate(&self, filter: &Filter, border: Border) -> Image<T::Linear> {
         self.filtered("correlate", filter, || filter.clone(), border, Location::caller())
     }
 
     /// Convolution: correlation with the filter turned by 180 degrees about its anchor.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{ops::neighbourhood::Filter, shape::Border};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let dot = Image::from_slice(&session, 1, 5, &[0u8, 0, 1, 0, 0]);
+    /// let taps = Filter::row([1.0, 2.0, 3.0]);
+    /// assert_eq!(dot.convolve(&taps, Border::Reflect101).to_vec()?, [0.0, 1.0, 2.0, 3.0, 0.0]);
+    /// assert_eq!(dot.correlate(&taps, Border::Reflect101).to_vec()?, [0.0, 3.0, 2.0, 1.0, 0.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn convolve(&self, filter: &Filter, border: Border) -> Image<T::Linear> {
         self.filtered("convolve", filter, || filter.flipped(), border, Location::caller())
     }
 
     /// Correlation with a filter of one row, then with a filter of one column.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{ops::neighbourhood::Filter, shape::Border};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let ones = Image::constant(&session, 3, 3, 1.0f32);
+    /// let (row, column) = (Filter::row([1.0, 1.0, 1.0]), Filter::column([1.0, 1.0, 1.0]));
+    /// let neighbours = ones.separable(&row, &column, Border::Constant(0.0));
+    /// assert_eq!(neighbours.to_vec()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn separable(&self, row: &Filter, column: &Filter, border: Border) -> Image<T::Linear> {
         let (op, site) = ("separable", Location::caller());
@@ -42,6 +74,17 @@ impl<T: Pixel> Image<T> {
 
     /// Generalized convolution: each pixel under the window is combined with its weight, and the results are reduced,
     /// in the arithmetic of the image's own type.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{ops::neighbourhood::{Combine, Filter, Generalized, Reduce}, shape::Border};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let far = Image::from_slice(&session, 1, 5, &[9, 9, 0, 9, 9]);
+    /// // The least of the pixel and of its neighbours plus 1: a step of a distance transform.
+    /// let nearer = Generalized { window: Filter::row([1.0, 0.0, 1.0]), combine: Combine::Add, reduce: Reduce::Min };
+    /// assert_eq!(far.generalized(&nearer, Border::Reflect101).to_vec()?, [9, 1, 0, 1, 9]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn generalized(&self, operation: &Generalized, border: Border) -> Image<T> {
         let site = Location::caller();
@@ -52,6 +95,15 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The median of 3x3 or 5x5 pixels.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{ops::neighbourhood::MedianSize, shape::Border};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let grain = Image::from_slice(&session, 3, 3, &[5u8, 5, 5, 5, 255, 5, 5, 5, 5]);
+    /// assert_eq!(grain.median(MedianSize::Three, Border::Replicate).to_vec()?, [5; 9]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn median(&self, size: MedianSize, border: Border) -> Image<T> {
         self.node(Op::Median(size, border), Location::caller())
@@ -91,6 +143,17 @@ impl<T: Pixel> Image<T> {
     /// Axis-aligned anisotropic Gaussian: u along x, v along y. Both supports are `ceil(3 max(sigma_u, sigma_v))`.
     ///
     /// With another border: [`filters::gauss_xy`] and [`Image::separable`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let line = Image::from_fn(&session, 15, 15, |y, _| if y == 7 { 1.0f32 } else { 0.0 });
+    /// let ridge = line.gauss_xy(3.0, 1.0, 0, 2); // smooth along x, second derivative along y
+    /// assert!(ridge.pixel(7, 7)? < -0.1, "a bright line curves down across it");
+    /// let along = line.gauss_xy(1.0, 3.0, 2, 0);
+    /// assert!(along.abs().max_value().get()? < 1e-6, "and not at all along it");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn gauss_xy(&self, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
         let (row, column) = filters::gauss_xy(sigma_u, sigma_v, order_u, order_v);
@@ -101,6 +164,16 @@ impl<T: Pixel> Image<T> {
     /// and computed as such. `u = x cos t - y sin t` and `v = x sin t + y cos t`, y pointing down.
     ///
     /// With another border: [`filters::gauss_2d`] and [`Image::correlate`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// // A line that rises to the right.
+    /// let line = Image::from_fn(&session, 15, 15, |y, x| if y + x == 14 { 1.0f32 } else { 0.0 });
+    /// let ridge = |theta| line.gauss_2d(theta, 2.0, 1.0, 0, 2).pixel(7, 7);
+    /// assert!(ridge(45.0)? < -0.1 && ridge(135.0)? > -0.1);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn gauss_2d(&self, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
         let aligned = filters::axis_aligned(theta, sigma_u, sigma_v, order_u, order_v, Location::caller());
@@ -118,6 +191,16 @@ impl<T: Pixel> Image<T> {
     /// 0 degrees it is [`Image::gauss_xy`].
     ///
     /// With another border: [`filters::gauss_uv`] and [`Image::correlate`] twice.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::worms(&session, 32, 32);
+    /// let dense = image.gauss_2d(30.0, 4.0, 2.0, 0, 0);
+    /// let decomposed = image.gauss_uv(30.0, 4.0, 2.0, 0, 0);
+    /// assert!(dense.absdiff(decomposed).max_value().get()? < 0.02, "nearly the same");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn gauss_uv(&self, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
         let (u, v) = filters::gauss_uv(theta, sigma_u, sigma_v, order_u, order_v);
@@ -130,6 +213,16 @@ impl<T: Pixel> Image<T> {
     /// Isotropic Gaussian smoothing of radius `ceil(3 sigma)`.
     ///
     /// With another border: [`filters::gauss`]`(sigma, 0, 0)` and [`Image::separable`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let dot = Image::from_fn(&session, 9, 9, |y, x| if (y, x) == (4, 4) { 1.0f32 } else { 0.0 });
+    /// let smooth = dot.gauss(1.0);
+    /// assert!((smooth.sum().get()? - 1.0).abs() < 1e-6, "as bright as before");
+    /// assert_eq!(smooth.pixel(4, 2)?, smooth.pixel(6, 4)?); // and alike in all directions
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn gauss(&self, sigma: f64) -> Image<T::Linear> {
         self.gauss_derivative(sigma, 0, 0)
@@ -139,6 +232,16 @@ impl<T: Pixel> Image<T> {
     /// (`scipy.ndimage.gaussian_filter`, sign included).
     ///
     /// With another border: [`filters::gauss`] and [`Image::separable`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let slope = Image::from_fn(&session, 9, 9, |y, x| (5 * y + x) as f32);
+    /// let along_x = slope.gauss_derivative(1.0, 0, 1).pixel(4, 4)?;
+    /// let along_y = slope.gauss_derivative(1.0, 1, 0).pixel(4, 4)?;
+    /// assert!((along_x - 1.0).abs() < 0.01 && (along_y - 5.0).abs() < 0.05);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn gauss_derivative(&self, sigma: f64, order_y: u32, order_x: u32) -> Image<T::Linear> {
         let (row, column) = filters::gauss(sigma, order_y, order_x);
@@ -148,6 +251,14 @@ impl<T: Pixel> Image<T> {
     /// The mean over `size x size` pixels; an even size reads one pixel more above and to the left.
     ///
     /// With another border: [`filters::box_filter`] and [`Image::separable`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let dot = Image::from_slice(&session, 1, 5, &[0.0f32, 0.0, 9.0, 0.0, 0.0]);
+    /// assert_eq!(dot.box_filter(3).to_vec()?, [0.0, 3.0, 3.0, 3.0, 0.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn box_filter(&self, size: usize) -> Image<T::Linear> {
         let (row, column) = filters::box_filter(size);
@@ -157,12 +268,21 @@ impl<T: Pixel> Image<T> {
     /// OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: 8 times the slope along x.
     ///
     /// With another border: [`filters::sobel_x`] and [`Image::separable`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let slope = Image::from_fn(&session, 3, 3, |y, x| (5 * y + x) as u8);
+    /// assert_eq!((slope.sobel_x().pixel(1, 1)?, slope.sobel_y().pixel(1, 1)?), (8.0, 40.0));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn sobel_x(&self) -> Image<T::Linear> {
         self.sobel(filters::sobel_x(), Location::caller())
     }
 
-    /// OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: 8 times the slope along y.
+    /// OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: 8 times the slope along y. See
+    /// [`Image::sobel_x`] for an example.
     ///
     /// With another border: [`filters::sobel_y`] and [`Image::separable`].
     #[track_caller]
@@ -173,6 +293,14 @@ impl<T: Pixel> Image<T> {
     /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel.
     ///
     /// With another border: [`filters::laplace`] and [`Image::correlate`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let bowl = Image::from_fn(&session, 5, 5, |y, x| (y * y + x * x) as f32);
+    /// assert_eq!(bowl.laplace().crop(1, 1, 3, 3).to_vec()?, [4.0; 9]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn laplace(&self) -> Image<T::Linear> {
         self.correlate(&filters::laplace(), Border::Reflect101)

@@ -12,6 +12,16 @@ use crate::ops::pixel::PixelOp;
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident $op:ident;)*) => {
         /// Operations on each pixel of one image.
+        ///
+        /// ```
+        /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+        /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+        /// let image = Image::from_slice(&session, 1, 3, &[-4.0f32, 0.5, 2.5]);
+        /// assert_eq!(image.abs().sqrt().pixel(0, 0)?, 2.0);
+        /// assert_eq!(image.round().to_vec()?, [-4.0, 0.0, 2.0]);
+        /// assert_eq!((-image).sign().to_vec()?, [1.0, -1.0, -1.0]);
+        /// # Ok::<(), horus_core::error::Error>(())
+        /// ```
         impl<T: Pixel> Image<T> {
             $($(#[$doc])*
             #[track_caller]
@@ -63,6 +73,16 @@ macro_rules! binary {
 
 /// Operations on each pixel of an image and of an [`Argument`]: another image, a scalar, a reduction, a value per channel.
 /// Sizes that do not meet are an error.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_slice(&session, 1, 3, &[10u8, 100, 200]);
+/// assert_eq!((&image + &image).to_vec()?, [20, 200, 255]); // integers saturate
+/// assert_eq!(image.absdiff(100).to_vec()?, [90, 0, 100]);
+/// assert_eq!(image.min(image.max_value() / 2).to_vec()?, [10, 100, 100]); // no look in between
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 impl<T: Pixel> Image<T> {
     binary! { T;
         /// `a + b`; integers saturate. Also written `&a + &b`.
@@ -89,6 +109,15 @@ impl<T: Pixel> Image<T> {
 }
 
 /// Comparisons: masks of where they hold. A comparison with NaN does not hold, except [`Image::ne`].
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_slice(&session, 1, 3, &[1.0, 2.0, f32::NAN]);
+/// assert_eq!(image.lt(2.0).to_vec()?, [true, false, false]);
+/// assert_eq!((image.ge(1.0) & image.ne(2.0)).select(&image, 0.0).to_vec()?, [1.0, 0.0, 0.0]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 impl<T: Pixel> Image<T> {
     binary! { bool;
         /// Where `a < b`.
@@ -115,6 +144,15 @@ impl<T: Pixel> Image<T> {
     }
 
     /// `|a / b|`, and 0 where `|b| < eps`. A negative `eps` or one that is NaN is an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let a = Image::from_slice(&session, 1, 3, &[-6.0f32, 6.0, 6.0]);
+    /// let b = Image::from_slice(&session, 1, 3, &[2.0f32, -3.0, 0.0]);
+    /// assert_eq!(a.absdiv(b, 1e-3).to_vec()?, [3.0, 2.0, 0.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn absdiv(&self, other: impl Argument<T>, eps: T) -> Image<T> {
         let site = Location::caller();
@@ -126,6 +164,14 @@ impl<T: Pixel> Image<T> {
     }
 
     /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`. Limits that are not ordered are an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 4, &[-1.0f32, 0.5, 7.0, f32::NAN]);
+    /// assert_eq!(image.clamp(0.0, 1.0).to_vec()?, [0.0, 0.5, 1.0, 0.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn clamp(&self, lo: T, hi: T) -> Image<T> {
         let site = Location::caller();
@@ -138,6 +184,15 @@ impl<T: Pixel> Image<T> {
     }
 
     /// 1 where a pixel is larger than `t`, else 0, in the image's own type. For a mask see [`Image::gt`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 3, &[99u8, 100, 101]);
+    /// assert_eq!(image.threshold(100).to_vec()?, [0, 0, 1]);
+    /// assert_eq!(image.gt(100).to_vec()?, [false, false, true]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn threshold(&self, t: T) -> Image<T> {
         self.with(PixelOp::Threshold, t, Location::caller())
@@ -145,6 +200,14 @@ impl<T: Pixel> Image<T> {
 
     /// The pixels as type `U`: exact where `U` can hold them, else rounded to nearest (ties to even) and, for integers,
     /// saturated; NaN becomes 0. Nothing is scaled; see [`Image::to_unit`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 5, &[-3.0f32, 1.5, 2.5, 300.0, f32::NAN]);
+    /// assert_eq!(image.convert::<u8>().to_vec()?, [0, 2, 2, 255, 0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn convert<U: Pixel>(&self) -> Image<U> {
         if U::DTYPE == T::DTYPE {
@@ -155,6 +218,15 @@ impl<T: Pixel> Image<T> {
 
     /// The pixels as floats in which an integer type's `0..=MAX` spans `0..=1`; floats stay as they are. `f64` stays
     /// `f64`, everything else becomes `f32`.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 3, &[0u8, 51, 255]);
+    /// assert_eq!(image.to_unit().to_vec()?, [0.0, 0.2, 1.0]);
+    /// assert_eq!(image.convert::<f32>().to_vec()?, [0.0, 51.0, 255.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn to_unit(&self) -> Image<T::Linear> {
         let floats = self.convert::<T::Linear>();

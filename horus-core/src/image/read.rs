@@ -15,6 +15,17 @@ use crate::plan::Want;
 use crate::session::Handle;
 
 /// Reading pixels back. These, [`Value::get`](super::Value::get) and saving are what makes a program run.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 4]);
+/// let colour = Image::stack(&session, [&image, &(&image * 10)]);
+/// assert_eq!(image.to_array()?[[1, 0]], 3);
+/// assert_eq!(colour.to_array3()?[[1, 0, 1]], 30); // row, column, channel
+/// assert_eq!(colour.to_vec()?, [1, 2, 3, 4, 10, 20, 30, 40]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 impl<T: Element> Image<T> {
     /// All pixels, channels one after the other, each in row-major order.
     ///
@@ -53,6 +64,16 @@ impl<T: Element> Image<T> {
 
     /// What `ranks` ranks would exchange to bring this image to rank 0, as a program that saves it does; nothing is
     /// computed. Any number of ranks can be asked about, whatever the session runs on.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, movement::Link, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
+    /// let told = smooth.forecast(4, Link::default())?;
+    /// // All ranks have the worms. What three of them filter, 16 rows of f32 each, goes to rank 0.
+    /// assert_eq!(told.total.total.bytes, 3 * 16 * 64 * 4);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `ranks` is zero.

@@ -16,6 +16,15 @@ const MAX_BINS: usize = 1 << 24;
 
 /// Reductions, over all channels together unless said otherwise. Sums run in `f64` and in one fixed order, so that they
 /// do not depend on ranks or threads.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 254]);
+/// assert_eq!((image.sum().get()?, image.mean().get()?), (260.0, 65.0));
+/// assert_eq!(session.get_all((image.min_value(), image.max_value()))?, (1, 254)); // in one pass
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 impl<T: Pixel> Image<T> {
     /// The sum of all pixels.
     #[track_caller]
@@ -30,6 +39,14 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The population variance of all pixels: the mean of the squared deviation from the mean, in two passes.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 4, &[1.0f32, 1.0, 5.0, 5.0]);
+    /// assert_eq!(image.variance().get()?, 4.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn variance(&self) -> Value<f64> {
         let site = Location::caller();
@@ -54,6 +71,14 @@ impl<T: Pixel> Image<T> {
     /// How many pixels fall into each of `bins` equal bins over `lo..=hi`; the last bin includes `hi`, and pixels
     /// outside or NaN are not counted (as `numpy.histogram`). It is an error if `bins` is zero or larger than 2^24, or `lo` and
     /// `hi` are not finite with `lo < hi`.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 6, &[0.0f32, 0.1, 0.5, 0.6, 1.0, 7.0]);
+    /// assert_eq!(image.histogram(2, 0.0, 1.0).get()?, [2, 3]); // 7 lies outside
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn histogram(&self, bins: usize, lo: f64, hi: f64) -> Value<Vec<u64>> {
         let site = Location::caller();
@@ -76,12 +101,30 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The sum of each row, channel by channel: an image of `height x 1` pixels.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 10, 20, 30]);
+    /// assert_eq!(image.row_sums().to_vec()?, [6.0, 60.0]);
+    /// let parts = image.convert::<f64>() / image.row_sums(); // of each row, the sums repeated along it
+    /// assert_eq!(parts.row_sums().to_vec()?, [1.0, 1.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn row_sums(&self) -> Image<f64> {
         self.reduce_rows(RowReduce::Sum, Location::caller())
     }
 
     /// The sum of each column, channel by channel: an image of `1 x width` pixels.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 10, 20, 30]);
+    /// assert_eq!(image.column_sums().to_vec()?, [11.0, 22.0, 33.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn column_sums(&self) -> Image<f64> {
         self.transpose().row_sums().transpose()

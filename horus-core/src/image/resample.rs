@@ -19,6 +19,17 @@ impl<T: Pixel> Image<T> {
     /// Scaled to `height x width` pixels as [`Image::resize`] does bilinearly, after a Gaussian along each axis that shrinks:
     /// of sigma `(scale - 1) / 2`, radius `4 sigma`, edges mirrored (scikit-image's `resize` with `anti_aliasing`). A size of
     /// zero or too large is an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::geometric::Interpolation, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let stripes = Image::from_slice(&session, 1, 9, &[0.0f32, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]);
+    /// let wrong = stripes.resize(1, 3, Interpolation::Bilinear); // stripes three times as wide
+    /// assert_eq!(wrong.to_vec()?, [1.0, 0.0, 1.0]);
+    /// let grey = stripes.resize_antialiased(1, 3);
+    /// assert!((grey - 0.5).abs().max_value().get()? < 0.01);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn resize_antialiased(&self, height: usize, width: usize) -> Image<T::Linear> {
         let site = Location::caller();
@@ -60,6 +71,15 @@ impl<T: Pixel> Image<T> {
     /// The image twice as high and wide, as the level of a pyramid below it, of `height x width` pixels: zeros between the
     /// pixels, then `1 4 6 4 1` along both axes, times 4, edges mirrored. Sizes other than twice the image's, or one less,
     /// are errors.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let level = Image::constant(&session, 2, 2, 3.0f32);
+    /// assert_eq!(level.pyramid_up(4, 3).to_vec()?, [3.0; 12]);
+    /// assert!(level.pyramid_up(5, 3).check().is_err(), "5 is not about twice 2");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn pyramid_up(&self, height: usize, width: usize) -> Image<T::Linear> {
         let site = Location::caller();

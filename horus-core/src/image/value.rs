@@ -15,6 +15,16 @@ use crate::session::{Handle, Session};
 ///
 /// A value of one number may be used without a look: beside an image in pixel operations (see [`Argument`]
 /// (super::Argument)), and in `+ - * /` with values and scalars.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_slice(&session, 1, 3, &[2.0f32, 4.0, 10.0]);
+/// let range = image.max_value() - image.min_value();
+/// assert_eq!(range.get()?, 8.0);
+/// assert_eq!((&image / range).to_vec()?, [0.25, 0.5, 1.25]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Value<V> {
     handle: Handle,
@@ -30,6 +40,14 @@ impl<V> Value<V> {
     /// Evaluates the program as far as needed and returns the value, on every rank. For several values at once see
     /// [`Session::get_all`].
     ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 3, &[1u8, 2, 3]);
+    /// assert_eq!(image.mean().get()?, 2.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the program up to here fails on its device or between its ranks.
     pub fn get(&self) -> Result<V> {
@@ -37,6 +55,15 @@ impl<V> Value<V> {
     }
 
     /// Whether the value could be recorded. Nothing is computed, and no other rank is asked.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let empty = Image::<f32>::zeros(&session, 0, 8);
+    /// let message = empty.mean().check().unwrap_err().to_string();
+    /// assert!(message.starts_with("zeros: "), "{message}");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The first error of the value, or of what it is made of.
@@ -56,10 +83,10 @@ impl<T: Pixel> Value<T> {
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_fn(&session, 2, 2, |y, x| (y + x) as f64);
+    /// let image = Image::from_slice(&session, 1, 4, &[1.0, 1.0, 5.0, 5.0]);
     /// let deviation = image.variance().to_image().sqrt();
     /// let standard = (&image - image.mean()) / deviation;
-    /// assert!((standard.variance().get()? - 1.0).abs() < 1e-12);
+    /// assert_eq!(standard.to_vec()?, [-1.0, -1.0, 1.0, 1.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     pub fn to_image(&self) -> Image<T> {
@@ -68,7 +95,7 @@ impl<T: Pixel> Value<T> {
 }
 
 impl<V> fmt::Display for Value<V> {
-    /// Its type; not the value.
+    /// Its type, and whether it carries an error; not the value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} value", self.handle.dtype)?;
         if self.handle.failed() { f.write_str(" that could not be made") } else { Ok(()) }

@@ -11,6 +11,19 @@ use crate::session::Session;
 use crate::shape::Shape;
 
 /// A picture of whichever type its file has.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, io::AnyImage, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
+/// let picture = session.open(file)?;
+/// let smooth = match &picture {
+///     AnyImage::U8(image) => image.gauss(2.0), // values in 0..=255
+///     other => other.luminance().gauss(2.0),   // values in 0..=1
+/// };
+/// assert_eq!(smooth.height(), picture.shape().height);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum AnyImage {
@@ -49,6 +62,18 @@ impl AnyImage {
     /// `Image::<f32>::open`, are scaled so that their full range is `0..=1`; pictures of floats are taken as they are.
     /// [`Image::save`] takes floats in `0..=1` back to the full range. Only [`AnyImage::convert`] scales nothing.
     ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::AnyImage, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// # let file = folder.path().join("steps.png");
+    /// Image::from_slice(&session, 1, 3, &[0u8, 51, 255]).save(&file)?;
+    /// let picture = AnyImage::open(&session, &file)?;
+    /// assert_eq!(picture.to_unit().to_vec()?, [0.0, 0.2, 1.0]);
+    /// assert_eq!(picture.convert::<f32>().to_vec()?, [0.0, 51.0, 255.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// On every rank alike, if rank 0 cannot read or decode the file: what is no regular file is not read, and a file
     /// that declares more pixels than its bytes can hold, or more than [`OpenOptions::max_pixels`], is refused at once.
@@ -67,6 +92,16 @@ impl AnyImage {
     }
 
     /// [`AnyImage::open`] with options.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{AnyImage, OpenOptions}, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
+    /// let options = OpenOptions { max_pixels: 1000, ..OpenOptions::default() };
+    /// let error = AnyImage::open_with(&session, file, &options).unwrap_err();
+    /// assert!(error.to_string().contains("pixels"), "{error}");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`AnyImage::open`] and [`AnyImage::open_page`].
@@ -143,6 +178,15 @@ impl AnyImage {
 impl Session {
     /// Reads a picture; see [`AnyImage::open`].
     ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
+    /// let image = session.open(file)?.luminance(); // f32 in 0..=1
+    /// assert!(image.max_value().get()? <= 1.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`AnyImage::open`].
     #[track_caller]
@@ -155,6 +199,18 @@ impl<T: Pixel> Image<T> {
     /// Reads a picture as an image of type `T`. As `f32` or `f64`, integer pictures are scaled to `0..=1` and pictures of
     /// floats are taken as they are (see [`AnyImage::open`] for the rule); as integers, only pictures of that very type
     /// are read.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// # let file = folder.path().join("steps.png");
+    /// Image::from_slice(&session, 1, 3, &[0u16, 13107, 65535]).save(&file)?;
+    /// assert_eq!(Image::<u16>::open(&session, &file)?.to_vec()?, [0, 13107, 65535]);
+    /// assert_eq!(Image::<f32>::open(&session, &file)?.to_vec()?, [0.0, 0.2, 1.0]);
+    /// assert!(Image::<u8>::open(&session, &file).is_err(), "8 bits do not hold it");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`AnyImage::open`], and if `T` is an integer type and the file has pixels of another type.

@@ -79,6 +79,16 @@ impl<T: Element> Image<T> {
     /// Saves with the default [`SaveOptions`]: integers as they are, floats from `0..=1` to the full range of the file, masks as 0 and its largest integer; see
     /// [`Image::save_with`].
     ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// # let file = folder.path().join("steps.png");
+    /// Image::from_slice(&session, 1, 3, &[0.0f32, 0.5, 1.0]).save(&file)?;
+    /// assert_eq!(Image::<u8>::open(&session, &file)?.to_vec()?, [0, 128, 255]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Image::save_with`].
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Option<Scale>> {
@@ -92,6 +102,19 @@ impl<T: Element> Image<T> {
     /// Rank 0 writes a temporary file beside the target when all is computed and renames it, so that a failure leaves
     /// nothing half-written and the file that a picture was read from can be written; of a link, the target is the file
     /// it leads to. Devices and pipes are written into; see [`Target`]. All ranks return the same.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{SaveOptions, Scaling}, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// # let file = folder.path().join("steps.png");
+    /// let image = Image::from_slice(&session, 1, 3, &[-2.0f32, 0.0, 2.0]);
+    /// let range = SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() };
+    /// let scale = image.save_with(&file, &range)?.expect("floats are scaled");
+    /// assert_eq!(scale.to_string(), "-2..2 -> 0..255");
+    /// assert_eq!(Image::<u8>::open(&session, &file)?.to_vec()?, [0, 128, 255]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Before anything is computed, if the extension is unknown, the format cannot hold the channels, the size or the

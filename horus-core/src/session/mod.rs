@@ -275,6 +275,18 @@ impl Session {
 
     /// Evaluates everything that is recorded and can be observed, and waits until the device is done.
     ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let mut state = Image::worms(&session, 32, 32);
+    /// for _ in 0..3 {
+    ///     state = &state * 0.5 + state.gauss(1.0) * 0.5;
+    ///     session.evaluate()?; // a step at a time: the images of the last one are let go
+    /// }
+    /// assert_eq!(session.stats().evaluations, 3);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Whatever the evaluation meets.
     pub fn evaluate(&self) -> Result<()> {
