@@ -12,7 +12,6 @@ fn main() -> Result<()> {
         let frame = scene.max(scene.zeros_like().paste(&worm, 40, 4 * time - 50));
         let moving = foreground(&mut background, &frame, 0.1, 0.05);
         if time == 40 {
-            println!("{} pixels move", moving.count().get()?);
             moving.select([0.0, 1.0, 0.0], frame).save("background_subtraction.png")?;
         }
         // A frame is done with before the next: no more than the background is kept.

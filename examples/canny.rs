@@ -14,7 +14,7 @@ fn main() -> Result<()> {
 pub(crate) fn canny(image: &Image<f32>, sigma: f64, low: f32, high: f32) -> Result<Image<bool>> {
     let smooth = image.gauss(sigma);
     let (gx, gy) = (smooth.sobel_x(), smooth.sobel_y());
-    let magnitude = (gx.square() + gy.square()).sqrt();
+    let magnitude = gx.hypot(&gy);
 
     // The magnitude one step up or down the gradient lies between a straight and a diagonal neighbour.
     let (ax, ay) = (gx.abs(), gy.abs());

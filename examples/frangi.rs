@@ -18,11 +18,11 @@ pub(crate) fn frangi(image: &Image<f32>, sigmas: &[f64], beta: f32) -> Image<f32
         let second = |y, x| image.gauss_derivative(sigma, y, x) * (sigma * sigma) as f32;
         let (yy, xy, xx) = (second(2, 0), second(1, 1), second(0, 2));
         let mean = (&xx + &yy) * 0.5;
-        let spread = ((xx - yy).square() * 0.25 + xy.square()).sqrt();
+        let spread = ((xx - yy) * 0.5).hypot(xy);
         let (large, small) = (&mean + &spread, &mean - &spread);
 
         let blob = small.absdiv(&large, f32::MIN_POSITIVE) / beta;
-        let norm = (large.square() + small.square()).sqrt();
+        let norm = large.hypot(small);
         let structure = &norm / (norm.max_value() * 0.5);
         let line = gaussian(&blob) * (1.0 - gaussian(&structure));
         lines = lines.max(mean.gt(0.0).select(line, 0.0));

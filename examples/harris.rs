@@ -6,7 +6,6 @@ fn main() -> Result<()> {
     let session = Session::new()?;
     let picture = session.open("assets/vessels.png")?;
     let found = corners(&harris(&picture.luminance(), 3.0, 0.05), 15);
-    println!("{} corners", found.count().get()?);
     let marks = found.dilate(&Footprint::disc(3));
     marks.select([0.0, 1.0, 1.0], picture.to_unit()).crop(40, 272, 192, 240).save("harris.png")?;
     Ok(())

@@ -10,7 +10,7 @@ fn main() -> Result<()> {
         let turned = image.rotate_with(theta, Interpolation::Bilinear, Border::Reflect101);
         let across = turned.gauss_xy(5.0, 2.0, 0, 2);
         let smooth = turned.gauss_xy(5.0, 2.0, 0, 0);
-        lines = lines.max(across.absdiv(smooth, 1e-3).mul(10.0).rotate(-theta));
+        lines = lines.max(across.absdiv(smooth, 1e-3).mul(40.0).rotate(-theta));
     }
     println!("strongest response: {}", lines.max_value().get()?);
     lines.save("lines.png")?;

@@ -9,7 +9,6 @@ fn main() -> Result<()> {
     // Brighter, of less contrast and blurred, it is found again.
     let image = (image * 0.7 + 0.2).gauss(1.0);
     let score = match_template(&image, &template)?;
-    println!("best score: {}", score.max_value().get()?);
 
     // The score belongs to the template's centre; a frame of its size shows where it lies.
     let best = score.eq(score.max_value()).pad(20, 20, 25, 25, Border::Constant(0.0));

@@ -13,6 +13,38 @@ fn its_program_is_the_example() {
     assert!(README.contains(program), "README.md and examples/lines.rs differ");
 }
 
+/// The program of "What it is like", as it stands in the README.
+#[test]
+fn its_twelve_lines_run() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let text = README.split_once("twelve lines:\n```rust\n").unwrap().1.split_once("```").unwrap().0;
+    let code = |l: &str| l.split("//").next().unwrap_or_default().trim().to_owned();
+    let ours = include_str!("readme.rs").split_once("// The twelve lines.\n").unwrap().1;
+    let ours = ours.split_once("// They end.").unwrap().0.replace("&at(\"in.png\")", "\"in.png\"");
+    let ours: Vec<String> = ours.replace("&at(\"out.png\")", "\"out.png\"").lines().map(code).collect();
+    let theirs: Vec<String> = text.lines().skip(1).map(code).collect();
+    assert_eq!(theirs[..], ours[..theirs.len()]);
+
+    let at = |name: &str| folder.path().join(name);
+    let session = Session::builder().device("cpu").build()?;
+    Image::worms(&session, 60, 80).save(at("in.png"))?;
+    // The twelve lines.
+    let image = session.open(&at("in.png"))?.luminance();
+    let smooth = image.gauss(2.0);
+    let unit = (&smooth - smooth.min_value()) / (smooth.max_value() - smooth.min_value());
+    let bright = unit.gt(0.5) & !unit.sobel_x().abs().lt(0.1);
+    let mut shown = bright.select(&unit, 0.0);
+    shown *= [1.0, 0.8, 0.6];
+    let (count, mean) = session.get_all((bright.count(), unit.mean_where(&bright)))?;
+    if session.rank() == 0 {
+        println!("{count} pixels, {mean:.3} on average");
+    }
+    shown.save(&at("out.png"))?;
+    // They end.
+    assert!(count > 10 && mean > 0.5 && session.open(at("out.png"))?.shape() == Shape::new(60, 80, 3));
+    Ok(())
+}
+
 #[test]
 fn it_names_every_pixel_operation() {
     for row in TABLE {
@@ -26,7 +58,7 @@ fn a_turn_of_its_loop_is_two_kernels() {
     let image = Image::<f32>::worms(&session, 40, 50);
     let mut lines = image.zeros_like();
     for theta in [0.0, 45.0, 90.0, 135.0] {
-        let turned = image.rotate(theta);
+        let turned = image.rotate_with(theta, Interpolation::Bilinear, Border::Reflect101);
         let across = turned.gauss_xy(5.0, 2.0, 0, 2);
         let smooth = turned.gauss_xy(5.0, 2.0, 0, 0);
         let contrast = across.absdiv(&smooth, 1e-3) * 10.0;

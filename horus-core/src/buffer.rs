@@ -68,9 +68,9 @@ impl Pool {
         Arc::new(Pool { free: Mutex::default(), limit: limit.min(most), most: AtomicUsize::new(most) })
     }
 
-    /// From now on gives out at most `most` bytes at once (default: what the machine has).
+    /// From now on gives out at most `most` bytes at once, too, beside the bound that it was made with.
     pub fn bound(&self, most: usize) {
-        self.most.store(most, Ordering::Relaxed);
+        self.most.fetch_min(most, Ordering::Relaxed);
     }
 
     /// A buffer of `bytes` bytes with unspecified (but initialised) contents.

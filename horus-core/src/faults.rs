@@ -69,7 +69,8 @@ impl<D: Device> Device for Faulty<D> {
     }
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         // As a driver would say it, so that what is done about a lack of memory is done.
-        let lacking = |_| DeviceError::OutOfMemory { bytes, used: 0, bound: MemoryBound::Machine };
+        let bound = MemoryBound::Setting { name: "a failure by intention", bytes: 0 };
+        let lacking = |_| DeviceError::OutOfMemory { bytes, used: 0, bound };
         self.call("an allocation").map_err(lacking)?;
         self.inner.allocate(bytes)
     }

@@ -153,8 +153,10 @@ pub(super) fn pixel<R: Element>(op: PixelOp, terms: Vec<Term>, site: Site) -> Im
     let mut images = terms.iter().filter_map(Term::handle);
     let first = images.next().expect("a pixel operation has an image among its operands").clone();
     let session = first.session.clone();
-    if let Some(failed) = terms.iter().filter_map(Term::handle).find_map(|h| h.carried(first.shape, R::TAG)) {
-        return Image::from_handle(failed);
+    let mut failed = terms.iter().filter_map(Term::handle).filter(|h| h.failed());
+    if let Some(carried) = failed.next().and_then(|h| h.carried(first.shape, R::TAG)) {
+        failed.filter(|h| !h.same_failure(&carried)).for_each(Handle::supersede);
+        return Image::from_handle(carried);
     }
     let met = common(name, &session, &terms, site);
     super::carry(&session, first.shape, met.map(|shape| combine(op, terms, &session, shape, site)))

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::Error;
 
 /// The first error of a value, shared by everything that is computed from it. If nobody ever looked, it is logged when the
-/// last of them goes.
+/// last of them goes, unless an earlier error was carried on instead.
 #[derive(Debug)]
 pub(super) struct Failure {
     error: Error,
@@ -15,6 +15,11 @@ pub(super) struct Failure {
 impl Failure {
     pub(super) fn new(error: Error) -> Failure {
         Failure { error, seen: AtomicBool::new(false) }
+    }
+
+    /// Another error is carried on in its place.
+    pub(super) fn supersede(&self) {
+        self.seen.store(true, Ordering::Relaxed);
     }
 
     /// The error, for somebody who looks.

@@ -156,9 +156,21 @@ impl Handle {
         self.record.is_err()
     }
 
+    /// Whether both carry the very same error.
+    pub(crate) fn same_failure(&self, other: &Handle) -> bool {
+        matches!((&self.record, &other.record), (Err(a), Err(b)) if Arc::ptr_eq(a, b))
+    }
+
     /// Whether the value was recorded. Asks no other rank.
     pub(crate) fn check(&self) -> Result<()> {
         self.look().map(drop)
+    }
+
+    /// Notes that whoever reads this value carries on an earlier error than this one's.
+    pub(crate) fn supersede(&self) {
+        if let Err(failure) = &self.record {
+            failure.supersede();
+        }
     }
 
     /// Of a value that could not be recorded: what carries its error on, with another shape and type.
@@ -345,7 +357,11 @@ impl Session {
         let ids: std::result::Result<Vec<RecordId>, _> = inputs.iter().map(|h| h.record.clone()).collect();
         let inputs = match ids {
             Ok(ids) => ids,
-            Err(failure) => return Handle { session: self.clone(), shape, dtype, record: Err(failure) },
+            Err(failure) => {
+                let others = inputs.iter().filter_map(|h| h.record.as_ref().err());
+                others.filter(|other| !Arc::ptr_eq(other, &failure)).for_each(|other| other.supersede());
+                return Handle { session: self.clone(), shape, dtype, record: Err(failure) };
+            }
         };
         let id = self.0.numbers.record();
         self.change(move |state| state.program.record(id, op, inputs, shape, dtype, site));
