@@ -187,6 +187,11 @@ template <int BORDER> HS_FN int hs_map(int i, int n) {
     if (BORDER == HS_CONSTANT) return -1;
     if (BORDER == HS_REPLICATE) return i < 0 ? 0 : n - 1;
     if (BORDER == HS_REFLECT101 && n == 1) return 0;
+    if (BORDER == HS_REFLECT || BORDER == HS_REFLECT101) {
+        // One reflection is mostly enough, and spares the division.
+        const int edge = BORDER == HS_REFLECT, once = i < 0 ? -edge - i : 2 * n - 2 + edge - i;
+        if ((u32)once < (u32)n) return once;
+    }
     const int period = BORDER == HS_WRAP ? n : BORDER == HS_REFLECT ? 2 * n : 2 * n - 2;
     int m = i % period;
     if (m < 0) m += period;

@@ -104,14 +104,17 @@ impl Border {
             Border::Constant(_) => return None,
             Border::Replicate => i.clamp(0, len - 1),
             Border::Wrap => i.rem_euclid(len),
-            Border::Reflect => {
-                let m = i.rem_euclid(2 * len);
-                if m < len { m } else { 2 * len - 1 - m }
-            }
             Border::Reflect101 if n == 1 => 0,
-            Border::Reflect101 => {
-                let m = i.rem_euclid(2 * len - 2);
-                if m < len { m } else { 2 * len - 2 - m }
+            Border::Reflect | Border::Reflect101 => {
+                // One reflection is mostly enough, and spares the division.
+                let edge = isize::from(self == Border::Reflect);
+                let once = if i < 0 { -edge - i } else { 2 * len - 2 + edge - i };
+                if (0..len).contains(&once) {
+                    once
+                } else {
+                    let m = i.rem_euclid(2 * len - 2 + 2 * edge);
+                    if m < len { m } else { 2 * len - 2 + edge - m }
+                }
             }
         };
         Some(inside.cast_unsigned())

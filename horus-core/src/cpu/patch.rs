@@ -97,7 +97,7 @@ mod tests {
         for (h, w) in [(1, 1), (3, 4), (20, 30)] {
             let image = noise::<T>(h * w, 1, false);
             let plane = whole(&image, h, w);
-            for border in borders::<T>() {
+            for border in borders() {
                 for (rows, cols) in [(Window::whole(h), 0..w), (Window::new(h as isize - 1, h as isize), w / 2..w)] {
                     let mut scratch = Vec::new();
                     let patch = Patch::around(&plane, rows, &cols, reach, border, &mut scratch);

@@ -33,8 +33,8 @@ pub(crate) fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
 }
 
 /// All borders, with constants that matter.
-pub(crate) fn borders<T: Pixel>() -> Vec<Border> {
-    let constants = [0.0, -0.0, 3.25, f64::NAN].map(|v| Border::Constant(v));
+pub(crate) fn borders() -> Vec<Border> {
+    let constants = [0.0, -0.0, 3.25, f64::NAN].map(Border::Constant);
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap].into_iter().chain(constants).collect()
 }
 

@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_applied_says_why() {
-        let cause = |f: Footprint| f.windows(false).err().expect("a fault").to_string();
+        let cause = |f: Footprint| f.windows(false).expect_err("a fault").to_string();
         assert!(
             cause(Footprint::rectangle(2, 3)).starts_with("Footprint::rectangle: the footprint is 2x3, both sizes")
         );

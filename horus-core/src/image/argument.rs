@@ -90,7 +90,7 @@ impl<T: Pixel> Argument<T> for &Value<T> {
 impl Argument<f32> for Value<f64> {
     #[track_caller]
     fn term(self) -> Term {
-        (&self).term_f32()
+        self.term_f32()
     }
 }
 

@@ -199,7 +199,7 @@ mod tests {
             for window in windows() {
                 for (combine, reduce) in Combine::ALL.into_iter().flat_map(|c| Reduce::ALL.map(|r| (c, r))) {
                     let g = Generalized { window: window.clone(), combine, reduce };
-                    for border in borders::<T>() {
+                    for border in borders() {
                         let cell = |i: usize| oracle(&plane, &g, border, i / w, i % w);
                         let want: Vec<T> = (0..h * w).map(cell).collect();
                         for isa in Isa::available() {
@@ -227,7 +227,7 @@ mod tests {
         let plane = whole(&image, h, w);
         for (kh, kw, reduce) in [(3, 3, Reduce::Min), (2, 4, Reduce::Max), (5, 3, Reduce::Max), (9, 14, Reduce::Min)] {
             let g = Generalized { window: Filter::dense(kh, kw, vec![0.0; kh * kw]), combine: Combine::Pixel, reduce };
-            for border in borders::<f32>() {
+            for border in borders() {
                 let want: Vec<f32> = (0..h * w).map(|i| oracle(&plane, &g, border, i / w, i % w)).collect();
                 for isa in Isa::available() {
                     let mut out = vec![1.0; h * w];

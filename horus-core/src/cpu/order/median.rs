@@ -95,7 +95,7 @@ mod tests {
             let image = noise::<T>(h * w, n as u64, n % 2 == 0);
             let plane = whole(&image, h, w);
             for size in [MedianSize::Three, MedianSize::Five] {
-                for border in borders::<T>() {
+                for border in borders() {
                     let want: Vec<T> = (0..h * w).map(|i| oracle(&plane, size, border, i / w, i % w)).collect();
                     for isa in Isa::available() {
                         let mut out = vec![T::ONE; h * w];

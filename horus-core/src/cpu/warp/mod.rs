@@ -1,11 +1,12 @@
 //! Affine maps: each output pixel is a sample of the input at a fixed-point position.
 //!
 //! A row of the output is three kinds of runs, told apart by integer arithmetic on the positions (`line`): pixels
-//! whose whole neighbourhood lies inside the image, pixels that see nothing but a constant border, and the edges
-//! between. Only edges ask the border about every pixel they read.
+//! whose whole neighbourhood lies inside the image, pixels that see nothing but a constant border or the image mirrored
+//! once, and the edges between. Only edges ask the border about every pixel they read.
 
 mod bilinear;
 mod line;
+mod mirror;
 mod sample;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::array::from_fn;
 use std::ops::Range;
 
 use self::line::Line;
+use self::mirror::Mirrors;
 use self::sample::{Bicubic, Bilinear, Nearest, Sampler};
 use super::plane::{Plane, Tile};
 use super::simd::Isa;
@@ -159,7 +161,18 @@ fn edge<T: Pixel, S: Sampler<N>, const N: usize>(
     out: &mut [T],
 ) {
     let constant = border.constant().map_or(T::ZERO, T::from_f64);
-    for i in run {
+    let mirrors = Mirrors::of(border, plane, N as i64);
+    let mut next = run.start;
+    while next < run.end {
+        if let Some(mirrors) = &mirrors {
+            let done = mirrors.sample::<T, S, N>(plane, &line.from(next), &mut out[next..run.end]);
+            if done > 0 {
+                next += done;
+                continue;
+            }
+        }
+        let i = next;
+        next += 1;
         let (y, x) = line.at(i);
         let (top, left) = (((y >> 32) + S::FIRST) as isize, ((x >> 32) + S::FIRST) as isize);
         let cols: [Option<usize>; N] = from_fn(|j| border.map(left + j.cast_signed(), plane.width));

@@ -67,7 +67,7 @@ fn warps_follow_the_definition<T: Pixel>() {
         let image = noise::<T>(h * w, n as u64, n % 2 == 0);
         let plane = whole(&image, h, w);
         for map in maps(Shape::new(h, w, 1)) {
-            for border in borders::<T>() {
+            for border in borders() {
                 for how in Interpolation::ALL {
                     let cell = |i: usize| oracle(&plane, &map, how, border, i / w, i % w);
                     let want: Vec<T> = (0..h * w).map(cell).collect();
