@@ -142,7 +142,7 @@ memory() {
       done
     done
     HORUS_GPU_MEMORY=2M refused "out of memory|bytes needed|HORUS_GPU_MEMORY" "$bin/$app" "${run[@]}" --device cuda || failed=1
-    HORUS_GPU_MEMORY=64M HORUS_HOST_MEMORY=1M refused "out of memory|host memory" "$bin/$app" "${run[@]}" --device cuda || failed=1
+    HORUS_GPU_MEMORY=64M HORUS_HOST_MEMORY=1M refused "out of memory|HORUS_HOST_MEMORY" "$bin/$app" "${run[@]}" --device cuda || failed=1
   done
   HORUS_GPU_MEMORY=lots refused "HORUS_GPU_MEMORY=lots" "$bin/convrot" "${run[@]}" --device cuda || failed=1
   return $failed

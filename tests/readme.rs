@@ -29,7 +29,7 @@ fn its_twelve_lines_run() -> Result<()> {
     let session = Session::builder().device("cpu").build()?;
     Image::worms(&session, 60, 80).save(at("in.png"))?;
     // The twelve lines.
-    let image = session.open(&at("in.png"))?.luminance();
+    let image = session.open(at("in.png"))?.luminance();
     let smooth = image.gauss(2.0);
     let unit = (&smooth - smooth.min_value()) / (smooth.max_value() - smooth.min_value());
     let bright = unit.gt(0.5) & !unit.sobel_x().abs().lt(0.1);
@@ -39,7 +39,7 @@ fn its_twelve_lines_run() -> Result<()> {
     if session.rank() == 0 {
         println!("{count} pixels, {mean:.3} on average");
     }
-    shown.save(&at("out.png"))?;
+    shown.save(at("out.png"))?;
     // They end.
     assert!(count > 10 && mean > 0.5 && session.open(at("out.png"))?.shape() == Shape::new(60, 80, 3));
     Ok(())
@@ -62,7 +62,7 @@ fn a_turn_of_its_loop_is_two_kernels() {
         let across = turned.gauss_xy(5.0, 2.0, 0, 2);
         let smooth = turned.gauss_xy(5.0, 2.0, 0, 0);
         let contrast = across.absdiv(&smooth, 1e-3) * 10.0;
-        lines = lines.max(&contrast.rotate(-theta));
+        lines = lines.max(contrast.rotate(-theta));
     }
     drop(image);
     lines.to_vec().unwrap();

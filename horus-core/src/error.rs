@@ -219,7 +219,9 @@ impl MemoryBound {
             }
             MemoryBound::Device { bytes } => format!("{used} of the device's {bytes} bytes are in use"),
             MemoryBound::Images { bytes } => {
-                format!("for what it reads and writes; images may take {bytes} bytes of the smallest device")
+                format!(
+                    "for what it reads and writes; images may take {bytes} bytes of the smallest device (HORUS_GPU_MEMORY bounds them, too)"
+                )
             }
             MemoryBound::Machine => "more than this machine's memory gives to the program".into(),
         }

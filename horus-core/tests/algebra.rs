@@ -253,7 +253,7 @@ fn masks_combine_choose_and_are_saved_in_black_and_white() -> Result<()> {
     all |= &odd;
     all &= !&low;
     all ^= &odd;
-    check(all, |l, o| ((l || o) && !l) != o)?;
+    check(all, |l, o| (!l && o) != o)?;
     assert_eq!((odd.count().get()?, a.sum_where(&odd).get()?, a.mean_where(&odd).get()?), (4, 16.0, 4.0));
     assert!(a.mean_where(&a.lt(-1.0)).get()?.is_nan());
     let colour = Image::stack(&s, [&a, &a]);

@@ -316,7 +316,7 @@ fn a_forecast_tells_what_is_then_sent() {
         let mut result = image.zeros_like();
         for degrees in [0.0, 30.0, 60.0] {
             let filtered = image.rotate(degrees).gauss_xy(2.0, 1.0, 0, 2);
-            result = result.max(&filtered.rotate(-degrees));
+            result = result.max(filtered.rotate(-degrees));
         }
         result
     };
@@ -454,7 +454,7 @@ fn one_rank_that_cannot_reach_the_others_makes_all_go_through_the_host() {
 /// A program of filters, rotations and a reduction.
 fn lines(image: &Image<f32>, degrees: f64) -> Result<(Image<f32>, f64)> {
     let turned = image.rotate(degrees);
-    let contrast = turned.gauss_xy(1.0, 2.0, 0, 2).absdiv(&turned.gauss_xy(1.0, 2.0, 0, 0), 1e-3);
+    let contrast = turned.gauss_xy(1.0, 2.0, 0, 2).absdiv(turned.gauss_xy(1.0, 2.0, 0, 0), 1e-3);
     let back = contrast.rotate(-degrees);
     let mean = (&back * &back).mean().get()?;
     Ok((back.max(image), mean))

@@ -21,7 +21,7 @@ fn program(s: &Session, seed: usize) -> Result<f64> {
     let image = Image::from_fn(s, 300, 200, |y, x| ((y * 31 + x * 17 + seed) % 101) as f32);
     let smooth = image.gauss(1.5).transpose().flip(Flip::Vertical);
     let turned = image.rotate_with(30.0, Interpolation::Bilinear, Border::Reflect).median3();
-    let merged = Image::stack(&s, [&image, &turned]);
+    let merged = Image::stack(s, [&image, &turned]);
     let range = merged.max_value().get()? - merged.min_value().get()?;
     let counts = merged.histogram(10, 0.0, 101.0).get()?;
     let large: Vec<f32> = (0..1 << 18).map(|i| ((i * 7 + seed) % 103) as f32).collect();

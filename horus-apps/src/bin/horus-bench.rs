@@ -270,7 +270,7 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
     let mut image = noise(&session, size, 7);
     if session.ranks() > 1 {
         // Computed, so that each rank has its strip.
-        image = image + 0.0;
+        image += 0.0;
         session.evaluate()?;
     }
     let first = session.rank() == 0;
