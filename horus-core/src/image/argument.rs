@@ -151,15 +151,15 @@ impl Term {
 pub(super) fn pixel<R: Element>(op: PixelOp, terms: Vec<Term>, site: Site) -> Image<R> {
     let name = op.info().name;
     let mut images = terms.iter().filter_map(Term::handle);
-    let first = images.next().expect("a pixel operation has an image among its operands").clone();
-    let session = first.session.clone();
+    let first = images.next().expect("a pixel operation has an image among its operands");
+    let (session, extent) = (first.session.clone(), first.shape);
     let mut failed = terms.iter().filter_map(Term::handle).filter(|h| h.failed());
-    if let Some(carried) = failed.next().and_then(|h| h.carried(first.shape, R::TAG)) {
+    if let Some(carried) = failed.next().and_then(|h| h.carried(extent, R::TAG)) {
         failed.filter(|h| !h.same_failure(&carried)).for_each(Handle::supersede);
         return Image::from_handle(carried);
     }
     let met = common(name, &session, &terms, site);
-    super::carry(&session, first.shape, met.map(|shape| combine(op, terms, &session, shape, site)))
+    super::carry(&session, extent, met.map(|shape| combine(op, terms, &session, shape, site)))
 }
 
 /// The extent that all operands can be brought to.
@@ -183,10 +183,10 @@ fn combine<R: Element>(op: PixelOp, terms: Vec<Term>, session: &Session, shape: 
     };
     let operands = terms.into_iter().map(|term| match term.0 {
         Kind::Scalar(value) => Operand::Const(value),
-        Kind::Image(handle) => input(spread(&handle, shape, site)),
+        Kind::Image(handle) => input(spread(handle, shape, site)),
         Kind::Channels(values) => match values[..] {
             [value] => Operand::Const(value),
-            _ => input(spread(&channels(session, &values, site), shape, site)),
+            _ => input(spread(channels(session, &values, site), shape, site)),
         },
     });
     let operands = operands.collect();
@@ -204,10 +204,13 @@ fn channels(session: &Session, values: &[Scalar], site: Site) -> Handle {
 }
 
 /// The image with its extents of 1 repeated up to `shape`.
-pub(super) fn spread(image: &Handle, shape: Shape, site: Site) -> Handle {
-    let (session, dtype) = (&image.session, image.dtype);
-    let from = image.shape;
-    let mut spread = image.clone();
+fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
+    let (from, dtype) = (image.shape, image.dtype);
+    if from == shape {
+        return image;
+    }
+    let session = &image.session.clone();
+    let mut spread = image;
     if from.channels != shape.channels {
         // Every plane of the result reads the only one that there is.
         let planes = Shape { channels: shape.channels, ..from };

@@ -84,9 +84,12 @@ impl Session {
     pub(super) fn change(&self, change: impl FnOnce(&mut Mutable) + Send + 'static) {
         match self.lock("a change") {
             Ok(mut state) => change(&mut state),
-            Err(_) => {
-                self.0.state.later.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(change));
-            }
+            Err(_) => self.put_off(change),
         }
+    }
+
+    /// Changes the state when this thread's evaluation is over.
+    pub(super) fn put_off(&self, change: impl FnOnce(&mut Mutable) + Send + 'static) {
+        self.0.state.later.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(change));
     }
 }

@@ -364,15 +364,19 @@ impl Session {
             }
         };
         let id = self.0.numbers.record();
-        self.change(move |state| state.program.record(id, op, inputs, shape, dtype, site));
-        self.flush();
+        match self.lock("recording") {
+            Ok(mut state) => {
+                state.program.record(id, op, inputs, shape, dtype, site);
+                self.flush(&mut state);
+            }
+            // An evaluation is under way.
+            Err(_) => self.put_off(move |state| state.program.record(id, op, inputs, shape, dtype, site)),
+        }
         Handle { session: self.clone(), shape, dtype, record: Ok(id) }
     }
 
     /// Evaluates if the limits ask for it.
-    fn flush(&self) {
-        let Ok(mut state) = self.lock("evaluating") else { return }; // an evaluation is under way
-        let state = &mut *state;
+    fn flush(&self, state: &mut Mutable) {
         let (pending, pinned) = (state.program.pending(), state.program.pinned_bytes());
         let full =
             pending > self.0.max_pending.max(state.patience.0) || pinned > self.0.max_pinned.max(state.patience.1);
