@@ -13,7 +13,7 @@ const NAMES: &str = include_str!("../docs/names.md");
 
 /// The most lines of an example, and the most bytes of its picture.
 const LINES: usize = 45;
-const BYTES: u64 = 1 << 16;
+const BYTES: u64 = 100 << 10;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
