@@ -1,0 +1,45 @@
+"""Goldens of operations that are made of others: colour, sizes, morphology. numpy, scipy and scikit-image; see README.md."""
+from pathlib import Path
+
+import numpy as np
+import scipy.ndimage as ndi
+from skimage import color, morphology, transform
+
+HERE = Path(__file__).parent / "operations"
+
+
+def save(name, array):
+    HERE.mkdir(exist_ok=True)
+    np.save(HERE / f"{name}.npy", np.ascontiguousarray(array))
+
+
+def main():
+    rng = np.random.default_rng(10)
+    rgb = rng.random((9, 11, 3))
+    rgb[0, :5] = [[0, 0, 0], [1, 1, 1], [0.5, 0.5, 0.5], [1, 0, 0], [0, 0, 1]]
+    rgb = rgb.astype(np.float32)
+    save("rgb", rgb)
+    save("lab", color.rgb2lab(rgb.astype(np.float64)))
+    save("hsv", color.rgb2hsv(rgb.astype(np.float64)))
+    r, g, b = np.moveaxis(rgb.astype(np.float64), 2, 0)
+    y = 0.299 * r + 0.587 * g + 0.114 * b  # JFIF 1.02
+    save("ycbcr", np.stack([y, (b - y) / 1.772 + 0.5, (r - y) / 1.402 + 0.5], axis=2))
+
+    grey = ndi.gaussian_filter(rng.random((40, 53)), 1.0).astype(np.float32)
+    save("grey", grey)
+    for height, width in [(13, 20), (40, 21), (17, 80)]:
+        # Edges: ours mirror while smoothing and repeat while sampling, so only the inside can agree.
+        save(f"resized_{height}x{width}", transform.resize(
+            grey.astype(np.float64), (height, width), order=1, mode="reflect", anti_aliasing=True))
+    disc = morphology.disk(2).astype(bool)
+    odd = np.array([[1, 1, 0], [0, 1, 0], [0, 0, 0]], bool)
+    for name, footprint in [("disc", disc), ("odd", odd)]:
+        how = dict(footprint=footprint, mode="mirror")
+        save(f"opening_{name}", ndi.grey_opening(grey, **how))
+        save(f"closing_{name}", ndi.grey_closing(grey, **how))
+        save(f"gradient_{name}", ndi.morphological_gradient(grey, **how))
+        save(f"top_hat_{name}", ndi.white_tophat(grey, **how))
+
+
+if __name__ == "__main__":
+    main()
