@@ -20,8 +20,8 @@ fn its_twelve_lines_run() -> Result<()> {
     let text = README.split_once("twelve lines:\n```rust\n").unwrap().1.split_once("```").unwrap().0;
     let code = |l: &str| l.split("//").next().unwrap_or_default().trim().to_owned();
     let ours = include_str!("readme.rs").split_once("// The twelve lines.\n").unwrap().1;
-    let ours = ours.split_once("// They end.").unwrap().0.replace("&at(\"in.png\")", "\"in.png\"");
-    let ours: Vec<String> = ours.replace("&at(\"out.png\")", "\"out.png\"").lines().map(code).collect();
+    let ours = ours.split_once("// They end.").unwrap().0.replace("at(\"in.png\")", "\"in.png\"");
+    let ours: Vec<String> = ours.replace("at(\"out.png\")", "\"out.png\"").lines().map(code).collect();
     let theirs: Vec<String> = text.lines().skip(1).map(code).collect();
     assert_eq!(theirs[..], ours[..theirs.len()]);
 
