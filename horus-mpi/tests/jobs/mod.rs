@@ -140,9 +140,9 @@ pub(crate) fn traffic(comm: MpiComm) -> Outcome {
     let session = Session::on(cpu).communicator(comm.clone()).build().map_err(text)?;
     let image = Image::<f32>::open(&session, PICTURE).map_err(text)?;
     assert_eq!((image.height(), image.width()), (HEIGHT, WIDTH));
-    let narrow = image.gauss_xy(1.0, 1.0, 0, 0).map_err(text)?;
-    let wide = image.gauss_xy(2.0, 2.0, 0, 1).map_err(text)?;
-    let sum = (&narrow + &wide).map_err(text)?;
+    let narrow = image.gauss_xy(1.0, 1.0, 0, 0);
+    let wide = image.gauss_xy(2.0, 2.0, 0, 1);
+    let sum = &narrow + &wide;
     drop((image, narrow, wide));
     let file = std::env::temp_dir().join(format!("horus-mpi-{}.npy", std::process::id()));
     sum.save(&file).map_err(text)?;
@@ -172,8 +172,8 @@ pub(crate) fn weights(comm: MpiComm) -> Outcome {
     for weights in [vec![1.0; 3], vec![1.0, 2.0, 1.0], vec![0.0, 1.0, 0.0], vec![0.0, 0.0, 5.0], vec![9.0, 0.0, 0.1]] {
         let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
         let session = Session::on(cpu).communicator(comm.clone()).weights(weights).build().map_err(text)?;
-        let image = Image::<f32>::worms(&session, 37, 29).map_err(text)?;
-        let turned = image.gauss_xy(2.0, 1.0, 0, 2).and_then(|i| i.rotate(30.0)).map_err(text)?;
+        let image = Image::<f32>::worms(&session, 37, 29);
+        let turned = image.gauss_xy(2.0, 1.0, 0, 2).rotate(30.0);
         let (sum, pixels) = (turned.sum().get().map_err(text)?, turned.to_vec().map_err(text)?);
         results.push((sum.to_bits(), pixels.iter().map(|p| p.to_bits()).collect::<Vec<_>>()));
     }
@@ -197,9 +197,9 @@ pub(crate) fn parts(comm: MpiComm) -> Outcome {
             })
             .build()
             .map_err(text)?;
-        let worms = Image::<f32>::worms(&session, 400, 3000).map_err(text)?;
+        let worms = Image::<f32>::worms(&session, 400, 3000);
         // Messages of 60 kB and more: some wait for the other rank, some do not.
-        let smooth = (0..6).try_fold(worms, |i, _| i.gauss_xy(2.0, 1.0, 0, 1)).map_err(text)?;
+        let smooth = (0..6).fold(worms, |i, _| i.gauss_xy(2.0, 1.0, 0, 1));
         let pixels: Vec<u32> = smooth.to_vec().map_err(text)?.iter().map(|p| p.to_bits()).collect();
         Ok((pixels, session.stats().sent, begun.load(Ordering::Relaxed)))
     };
@@ -225,8 +225,8 @@ pub(crate) fn two_sessions(comm: MpiComm) -> Outcome {
 }
 
 fn evaluate(session: &Session) -> Outcome {
-    let image = Image::<f32>::worms(session, 16, 16).map_err(text)?;
-    image.gauss_xy(1.0, 1.0, 0, 0).and_then(|i| i.to_vec()).map(drop).map_err(text)
+    let image = Image::<f32>::worms(session, 16, 16);
+    image.gauss_xy(1.0, 1.0, 0, 0).to_vec().map(drop).map_err(text)
 }
 
 /// Rank 0 sends more than rank 1 expects.
@@ -248,7 +248,7 @@ pub(crate) fn wrong_length(comm: MpiComm) -> Outcome {
 pub(crate) fn branching(comm: MpiComm) -> Outcome {
     let branch = comm.rank() == 2;
     let session = session(comm);
-    let image = Image::<f32>::worms(&session, 16, 16).map_err(text)?;
+    let image = Image::<f32>::worms(&session, 16, 16);
     let turned = if branch { image.flip(Flip::Vertical) } else { image.transpose() };
     turned.to_vec().map(drop).map_err(text)
 }
@@ -257,8 +257,8 @@ pub(crate) fn branching(comm: MpiComm) -> Outcome {
 pub(crate) fn other_taps(comm: MpiComm) -> Outcome {
     let tap = if comm.rank() == 2 { 2.0 } else { 1.0 };
     let session = session(comm);
-    let image = Image::<f32>::worms(&session, 16, 16).map_err(text)?;
-    let filtered = image.correlate(&Filter::row([1.0, tap, 1.0]), Border::Reflect).map_err(text)?;
+    let image = Image::<f32>::worms(&session, 16, 16);
+    let filtered = image.correlate(&Filter::row([1.0, tap, 1.0]), Border::Reflect);
     filtered.to_vec().map(drop).map_err(text)
 }
 
