@@ -11,7 +11,7 @@ use crate::comm::guarded;
 use crate::device::MemoryKind;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
-use crate::execute::{Context, Delivered, Stored, execute};
+use crate::execute::{Context, Delivered, Stored, execute, prepare};
 use crate::forecast::{Forecast, forecast};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::kernel::Kernel;
@@ -104,6 +104,7 @@ impl Session {
         let request = self.request(state, graph, wants, &disposable);
         // Who looks at plans sees how they are made.
         let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
+        let new = known.is_none();
         let plan = match known {
             Some(plan) => plan,
             None => {
@@ -116,6 +117,15 @@ impl Session {
         agree_on_plan(&*self.0.comm, graph, wants, &plan).map_err(Failure::Met)?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
+        if new {
+            let start = Instant::now();
+            let prepared = prepare(&plan, &images, &*self.0.device, self.rank());
+            state.trace.prepared(start);
+            if let Err(error) = prepared {
+                self.adopt(state, &plan, (&graph.roots, &records), images);
+                return Err(Failure::Met(error));
+            }
+        }
         let observe = |step, steps, text: &dyn Fn() -> String| {
             if let Some(observer) = &self.0.observer {
                 observer(Progress { step, steps, text });

@@ -5,6 +5,7 @@ use crate::cpu::device::CpuDevice;
 use crate::error::Cause;
 use crate::image::Image;
 use crate::ops::neighbourhood::MedianSize;
+use crate::shape::Border;
 use crate::simulate::Simulated;
 
 fn session() -> Session {
@@ -65,7 +66,7 @@ fn a_cancelled_evaluation_ends_between_steps_and_the_session_lives() {
     let image = Image::worms(&s, 8, 8).gauss(1.0);
     let before = image.to_vec().expect("nobody asks yet");
     let canceller = own.get_or_init(|| s.canceller());
-    let sum = image.gauss(2.0).median(MedianSize::Three);
+    let sum = image.gauss(2.0).median(MedianSize::Three, Border::Reflect101);
     assert!(matches!(sum.to_vec(), Err(Error::Cancelled(Cause::Asked))));
     assert!(matches!(image.mean().get(), Err(Error::Cancelled(Cause::Asked))), "until it is cleared");
     canceller.clear();
