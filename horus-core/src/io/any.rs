@@ -111,6 +111,7 @@ impl AnyImage {
         let path = path.as_ref();
         let mut pixels = None;
         let answer = on_root(session, "opening a picture", || {
+            session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
             let picture = decode::read(path, options)?;
             let header = header(picture.shape, picture.dtype);
             pixels = Some(picture.pixels);
