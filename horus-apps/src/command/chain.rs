@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use horus::core::session::Session;
 use horus::prelude::*;
 
 use super::parameter::{Argument, Operand, Parameter};
 use super::table::{self, Operation, Record};
-use super::value::{Current, Pixels};
+use super::value::Current;
+use crate::batch::Response;
 
 /// Operations in the order in which they are applied.
 #[derive(Debug, Default)]
@@ -255,14 +257,15 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
         let what = if parameters.is_empty() { "it takes no arguments" } else { "there are too many arguments" };
         return Err(format!("{what}: `{word}` is left{}", table::meant(near)));
     }
-    let complete = arguments.into_iter().zip(parameters).map(|(argument, parameter)| match (argument, parameter.default) {
-        (Some(argument), _) => Ok(argument),
-        (None, Some(word)) => {
-            let words: Vec<&str> = word.split(' ').collect();
-            parameter.kind.parse(&words).map(|(argument, _)| argument)
-        }
-        (None, None) => Err(format!("{} is missing, {}", parameter.name.to_uppercase(), parameter.kind.describe())),
-    });
+    let complete =
+        arguments.into_iter().zip(parameters).map(|(argument, parameter)| match (argument, parameter.default) {
+            (Some(argument), _) => Ok(argument),
+            (None, Some(word)) => {
+                let words: Vec<&str> = word.split(' ').collect();
+                parameter.kind.parse(&words).map(|(argument, _)| argument)
+            }
+            (None, None) => Err(format!("{} is missing, {}", parameter.name.to_uppercase(), parameter.kind.describe())),
+        });
     complete.collect()
 }
 
@@ -307,11 +310,6 @@ impl Arguments<'_> {
         u32::try_from(self.count(name)).unwrap_or(u32::MAX)
     }
 
-    /// The name of the operation.
-    pub(crate) fn operation(&self) -> &'static str {
-        self.call.operation.name
-    }
-
     /// The argument of a parameter; that rows ask for parameters of theirs is tested by running each.
     fn argument(&self, name: &str) -> &Argument {
         let at = self.call.operation.parameters.iter().position(|p| p.name == name);
@@ -338,8 +336,8 @@ impl Arguments<'_> {
     pub(crate) fn mask(&self, name: &str) -> Result<Image<bool>, Fault> {
         let picture = self.picture(name).ok_or_else(|| Fault::Said("it takes a picture".into()))?;
         match &picture.pixels {
-            Pixels::Mask(mask) => Ok(mask.clone()),
-            Pixels::Numbers(image) => Ok(image.convert::<f32>().ne(0.0)),
+            Response::Mask(mask) => Ok(mask.clone()),
+            Response::Picture(image) => Ok(image.convert::<f32>().ne(0.0)),
         }
     }
 
@@ -365,12 +363,14 @@ impl Arguments<'_> {
     pub(crate) fn image<T: Pixel>(&self, name: &str, white: f64) -> Result<Image<T>, Fault> {
         let picture = self.picture(name).ok_or_else(|| Fault::Said("it takes a picture".into()))?;
         let (has, wanted) = (picture.dtype(), T::DTYPE);
-        let Pixels::Numbers(image) = &picture.pixels else { return Err(Fault::of_mask()) };
+        let Response::Picture(image) = &picture.pixels else { return Err(Fault::of_mask()) };
         if has == wanted {
             return Ok(image.convert());
         }
         if !wanted.is_float() {
-            let message = format!("pixels are {wanted} and those of its argument {has}; `to_unit` or `convert {has}` before it makes them alike");
+            let message = format!(
+                "pixels are {wanted} and those of its argument {has}; `to_unit` or `convert {has}` before it makes them alike"
+            );
             return Err(Fault::Said(message));
         }
         let image = image.convert::<T>();
@@ -390,5 +390,7 @@ fn pixel<T: Pixel>(value: f64) -> Result<T, Fault> {
         return Ok(pixel);
     }
     let name = T::DTYPE;
-    Err(Fault::Said(format!("pixels are {name}, and {value} is no {name}; `to_unit` or `convert f32` before it makes floats")))
+    Err(Fault::Said(format!(
+        "pixels are {name}, and {value} is no {name}; `to_unit` or `convert f32` before it makes floats"
+    )))
 }

@@ -4,9 +4,10 @@ use horus::core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus::prelude::*;
 
 use super::{Family, Operation, Record};
+use crate::batch::Response;
 use crate::command::chain::{Arguments, Fault, exact, with_term};
 use crate::command::parameter::{Kind, Parameter, required};
-use crate::command::value::{Current, Pixels, numbers};
+use crate::command::value::{Current, numbers};
 
 const B: &[Parameter] = &[required("b", Kind::Operand, "")];
 
@@ -36,9 +37,9 @@ const OWN: &[Operation] = &[
         parameters: &[required("lo", Kind::Number, ""), required("hi", Kind::Number, "")],
         help: "`a` limited to `lo..=hi`; NaN becomes `lo`",
         example: "luminance clamp 0.2 0.8",
-        record: Record::Picture(|v, a| {
-            numbers!(v, image => v.becomes(image.clamp(exact(image, a.number("lo"))?, exact(image, a.number("hi"))?)))
-        }),
+        record: Record::Picture(
+            |v, a| numbers!(v, image => v.becomes(image.clamp(exact(image, a.number("lo"))?, exact(image, a.number("hi"))?))),
+        ),
     },
     Operation {
         name: "invert",
@@ -48,7 +49,7 @@ const OWN: &[Operation] = &[
         help: "White less `a`, a negative; of a mask, where it does not hold",
         example: "invert",
         record: Record::Picture(|v, _| match &v.pixels {
-            Pixels::Mask(mask) => Ok(v.becomes(!mask)),
+            Response::Mask(mask) => Ok(v.becomes(!mask)),
             // From white down to 0, the distance from white is the difference, in every type.
             _ if !v.dtype().is_float() => numbers!(v, image => v.becomes(image.absdiff(exact(image, v.white())?))),
             _ => numbers!(v, image => v.becomes((-image).add(exact(image, v.white())?))),
@@ -61,9 +62,7 @@ const OWN: &[Operation] = &[
         parameters: &[required("exponent", Kind::Number, "less than 1 brightens")],
         help: "`a` to the power `exponent` on a scale where white is 1; yields `f32`",
         example: "gamma 0.45",
-        record: Record::Picture(|v, a| {
-            Ok(Current::unit(v.to_unit().max(0.0).pow(a.number("exponent") as f32)))
-        }),
+        record: Record::Picture(|v, a| Ok(Current::unit(v.to_unit().max(0.0).pow(a.number("exponent") as f32)))),
     },
 ];
 

@@ -3,10 +3,11 @@
 use horus::prelude::*;
 
 use super::{Family, Operation, Record};
+use crate::batch::Response;
 use crate::command::chain::Fault;
 use crate::command::histogram::{counts, levels, running};
 use crate::command::parameter::{Kind, optional, required, types};
-use crate::command::value::{Current, Pixels, numbers, pixels};
+use crate::command::value::{Current, numbers, pixels};
 
 /// A colour space; what is no picture of three channels is an error of the library.
 macro_rules! space {
@@ -79,7 +80,7 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &[],
         family: Family::Types,
         parameters: &[],
-        help: "Each value becomes the share of pixels that are not larger, by a histogram of 256 bins over the range",
+        help: "Each pixel becomes the share of those not brighter, by a histogram of 256 levels over the range",
         example: "luminance equalize",
         record: Record::Picture(|v, _| {
             let image = v.to_unit();
@@ -121,7 +122,7 @@ pub(super) const ROWS: &[Operation] = &[
 
 fn converted<T: Pixel>(v: &Current) -> Result<Current, Fault>
 where
-    Image<T>: Into<Pixels>,
+    Image<T>: Into<Response>,
 {
     pixels!(v, image => v.becomes(image.convert::<T>()))
 }

@@ -104,9 +104,14 @@ pub(super) const ROWS: &[Operation] = &[
     row("sobel_y", &[], &[BORDER], "8 times the slope along y by Sobel", "sobel_y", |v, a| {
         separable(v, a, filters::sobel_y())
     }),
-    row("laplace", &[], &[BORDER], "The four neighbours less four times the pixel", "laplace", |v, a| {
-        numbers!(v, image => v.becomes(image.correlate(&filters::laplace(), a.border("border"))))
-    }),
+    row(
+        "laplace",
+        &[],
+        &[BORDER],
+        "The four neighbours less four times the pixel",
+        "laplace",
+        |v, a| numbers!(v, image => v.becomes(image.correlate(&filters::laplace(), a.border("border")))),
+    ),
     row(
         "unsharp",
         &["sharpen"],

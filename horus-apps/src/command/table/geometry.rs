@@ -68,13 +68,23 @@ pub(super) const ROWS: &[Operation] = &[
         "flip horizontal",
         |v, a| pixels!(v, image => v.becomes(image.flip(FLIPS[a.choice("how")].1))),
     ),
-    row("transpose", &[], "Rows and columns exchanged", "transpose", |v, _| {
-        pixels!(v, image => v.becomes(image.transpose()))
-    }),
-    row("crop", &[TOP, LEFT, HEIGHT, WIDTH], "The pixels from row `top` and column `left` on", "crop 2 3 8 9", |v, a| {
-        let (top, left, height, width) = (a.count("top"), a.count("left"), a.count("height"), a.count("width"));
-        pixels!(v, image => v.becomes(image.crop(top, left, height, width)))
-    }),
+    row(
+        "transpose",
+        &[],
+        "Rows and columns exchanged",
+        "transpose",
+        |v, _| pixels!(v, image => v.becomes(image.transpose())),
+    ),
+    row(
+        "crop",
+        &[TOP, LEFT, HEIGHT, WIDTH],
+        "The pixels from row `top` and column `left` on",
+        "crop 2 3 8 9",
+        |v, a| {
+            let (top, left, height, width) = (a.count("top"), a.count("left"), a.count("height"), a.count("width"));
+            pixels!(v, image => v.becomes(image.crop(top, left, height, width)))
+        },
+    ),
     row(
         "pad",
         &[
@@ -139,19 +149,31 @@ pub(super) const ROWS: &[Operation] = &[
             numbers!(v, image => v.becomes(image.resize_antialiased(height, width)))
         },
     ),
-    row("pyramid_down", &[], "Half as high and wide, smoothed by 1 4 6 4 1; yields floats", "pyramid_down", |v, _| {
-        numbers!(v, image => v.becomes(image.pyramid_down()))
-    }),
+    row(
+        "pyramid_down",
+        &[],
+        "Half as high and wide, smoothed by 1 4 6 4 1; yields floats",
+        "pyramid_down",
+        |v, _| numbers!(v, image => v.becomes(image.pyramid_down())),
+    ),
     row("pyramid_up", &[], "Twice as high and wide, smoothed by 1 4 6 4 1; yields floats", "pyramid_up", |v, _| {
         let (height, width) = (v.shape().height.saturating_mul(2), v.shape().width.saturating_mul(2));
         numbers!(v, image => v.becomes(image.pyramid_up(height, width)))
     }),
-    row("row_sums", &[], "The sum of each row: a picture of one column of `f64`", "row_sums", |v, _| {
-        numbers!(v, image => v.becomes(image.row_sums()))
-    }),
-    row("column_sums", &[], "The sum of each column: a picture of one row of `f64`", "column_sums", |v, _| {
-        numbers!(v, image => v.becomes(image.column_sums()))
-    }),
+    row(
+        "row_sums",
+        &[],
+        "The sum of each row: a picture of one column of `f64`",
+        "row_sums",
+        |v, _| numbers!(v, image => v.becomes(image.row_sums())),
+    ),
+    row(
+        "column_sums",
+        &[],
+        "The sum of each column: a picture of one row of `f64`",
+        "column_sums",
+        |v, _| numbers!(v, image => v.becomes(image.column_sums())),
+    ),
 ];
 
 const FLIPS: [(&str, Flip); 3] = [("horizontal", Flip::Horizontal), ("vertical", Flip::Vertical), ("both", Flip::Both)];

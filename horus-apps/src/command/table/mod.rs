@@ -101,9 +101,9 @@ pub(crate) fn all() -> &'static [Operation] {
             reductions::ROWS,
         ]
         .concat();
-        // The library's table knows its operations; what this command says otherwise stands in a row of its own.
-        let own: Vec<&str> = rows.iter().filter(|r| r.by_hand()).map(|r| r.name).collect();
-        rows.retain(|row| row.by_hand() || !own.contains(&row.name));
+        // What this command says otherwise than the library's table stands in a row of its own.
+        let own: Vec<&str> = rows.iter().filter(|r| matches!(r.record, Record::Picture(_))).map(|r| r.name).collect();
+        rows.retain(|row| !matches!(row.record, Record::Pixel(_)) || !own.contains(&row.name));
         rows.sort_by_key(|row| Family::ALL.iter().position(|f| *f == row.family));
         rows
     });
@@ -111,12 +111,6 @@ pub(crate) fn all() -> &'static [Operation] {
 }
 
 impl Operation {
-    /// Whether it is a picture's row of this table, not of the library's.
-    fn by_hand(&self) -> bool {
-        matches!(self.record, Record::Picture(_))
-            || (matches!(self.record, Record::Numbers(_)) && self.family == Family::Reductions)
-    }
-
     /// How it is written: `gauss SIGMA [BORDER]`.
     pub(crate) fn signature(&self) -> String {
         let words = self.parameters.iter().map(|p| match p.default {

@@ -1,7 +1,5 @@
 //! Morphology, of pictures and masks.
 
-use horus::prelude::*;
-
 use super::{Family, Operation, Record};
 use crate::command::parameter::{Kind, Parameter, optional};
 use crate::command::value::pixels;

@@ -3,9 +3,10 @@
 use horus::prelude::*;
 
 use super::{Family, Operation, Record};
+use crate::batch::Response;
 use crate::command::chain::{Answer, Arguments, Fault};
 use crate::command::parameter::{Kind, Parameter, optional, required};
-use crate::command::value::{Current, Pixels, numbers};
+use crate::command::value::{Current, numbers};
 
 const fn row(
     name: &'static str,
@@ -18,26 +19,35 @@ const fn row(
     Operation { name, aliases: &[], family: Family::Reductions, parameters, help, example, record }
 }
 
-/// What `stats` prints of each channel.
-pub(crate) const STATS: [&str; 6] = ["channel", "min", "max", "mean", "deviation", "sum"];
-
 pub(super) const ROWS: &[Operation] = &[
     row("min", &[], "The smallest pixel", "min", |v, _| numbers!(v, image => one(image.min_value()))),
     row("max", &[], "The largest pixel", "max", |v, _| numbers!(v, image => one(image.max_value()))),
     row("sum", &[], "The sum of all pixels", "sum", |v, _| numbers!(counted(v), image => one(image.sum()))),
-    row("mean", &[], "The mean of all pixels; of a mask, the share that holds", "luminance mean", |v, _| {
-        numbers!(counted(v), image => one(image.mean()))
-    }),
-    row("variance", &[], "The mean of the squared deviation from the mean", "variance", |v, _| {
-        numbers!(counted(v), image => one(image.variance()))
-    }),
+    row(
+        "mean",
+        &[],
+        "The mean of all pixels; of a mask, the share that holds",
+        "luminance mean",
+        |v, _| numbers!(counted(v), image => one(image.mean())),
+    ),
+    row(
+        "variance",
+        &[],
+        "The mean of the squared deviation from the mean",
+        "variance",
+        |v, _| numbers!(counted(v), image => one(image.variance())),
+    ),
     row("count", &[], "In how many pixels a mask holds", "otsu count", |v, _| match &v.pixels {
-        Pixels::Mask(mask) => Ok(one(mask.count())),
-        Pixels::Numbers(_) => Err(Fault::of_numbers()),
+        Response::Mask(mask) => Ok(one(mask.count())),
+        Response::Picture(_) => Err(Fault::of_numbers()),
     }),
     row(
         "histogram",
-        &[required("bins", Kind::Count, ""), optional("lo", Kind::Number, "0", ""), optional("hi", Kind::Number, "1", "")],
+        &[
+            required("bins", Kind::Count, ""),
+            optional("lo", Kind::Number, "0", ""),
+            optional("hi", Kind::Number, "1", ""),
+        ],
         "How many pixels are in each of equal bins over `lo..=hi`, a column each",
         "luminance histogram 4 0 1",
         |v, a| {
@@ -50,16 +60,20 @@ pub(super) const ROWS: &[Operation] = &[
             }))
         },
     ),
-    row("stats", &[], "Of each channel: number, min, max, mean, deviation, sum; a line each", "stats", |v, _| {
-        numbers!(counted(v), image => stats(image))
-    }),
+    row(
+        "stats",
+        &[],
+        "Of each channel: number, min, max, mean, deviation, sum; a line each",
+        "stats",
+        |v, _| numbers!(counted(v), image => stats(image)),
+    ),
 ];
 
 /// A mask as numbers, 0 and 1.
 fn counted(v: &Current) -> Current {
     match &v.pixels {
-        Pixels::Mask(mask) => v.becomes(mask.convert::<u8>()),
-        Pixels::Numbers(_) => v.clone(),
+        Response::Mask(mask) => v.becomes(mask.convert::<u8>()),
+        Response::Picture(_) => v.clone(),
     }
 }
 
@@ -70,7 +84,8 @@ fn one<V: std::fmt::Display + 'static>(value: Value<V>) -> Answer {
 fn stats<T: Pixel>(image: &Image<T>) -> Answer {
     let session = image.session().clone();
     let channels = image.unstack();
-    let values: Vec<_> = channels.iter().map(|c| (c.min_value(), c.max_value(), c.mean(), c.variance(), c.sum())).collect();
+    let values: Vec<_> =
+        channels.iter().map(|c| (c.min_value(), c.max_value(), c.mean(), c.variance(), c.sum())).collect();
     Answer::new(move || {
         let values = session.get_all(&values[..])?.into_iter().enumerate();
         Ok(values

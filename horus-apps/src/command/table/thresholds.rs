@@ -3,10 +3,11 @@
 use horus::prelude::*;
 
 use super::{Family, Operation, Record};
+use crate::batch::Response;
 use crate::command::chain::{Arguments, Fault, with_term};
 use crate::command::histogram::otsu;
-use crate::command::parameter::{Kind, optional, required};
-use crate::command::value::{Current, Pixels, numbers};
+use crate::command::parameter::{Kind, Parameter, optional, required};
+use crate::command::value::{Current, numbers};
 
 pub(super) const ROWS: &[Operation] = &[
     Operation {
@@ -56,9 +57,18 @@ pub(super) const ROWS: &[Operation] = &[
             Ok(v.becomes(image.gt(threshold.convert::<f32>())))
         }),
     },
-        combined("and", "Where the mask and that of the other picture (not 0) hold", "luminance otsu and @in", |v, a| masks(v, a, |a, b| a & b)),
-        combined("or", "Where the mask or that of the other picture (not 0) holds", "luminance otsu or @in", |v, a| masks(v, a, |a, b| a | b)),
-        combined("xor", "Where the mask or that of the other picture (not 0) holds, and not both", "luminance otsu xor @in", |v, a| masks(v, a, |a, b| a ^ b)),
+    combined("and", "Where the mask and that of the other picture (not 0) hold", "luminance otsu and @in", |v, a| {
+        masks(v, a, |a, b| a & b)
+    }),
+    combined("or", "Where the mask or that of the other picture (not 0) holds", "luminance otsu or @in", |v, a| {
+        masks(v, a, |a, b| a | b)
+    }),
+    combined(
+        "xor",
+        "Where the mask or that of the other picture (not 0) holds, and not both",
+        "luminance otsu xor @in",
+        |v, a| masks(v, a, |a, b| a ^ b),
+    ),
     Operation {
         name: "not",
         aliases: &[],
@@ -91,6 +101,8 @@ pub(super) const ROWS: &[Operation] = &[
     },
 ];
 
+const OTHER: &[Parameter] = &[required("other", Kind::File, "")];
+
 /// An operation of two masks.
 const fn combined(
     name: &'static str,
@@ -102,7 +114,7 @@ const fn combined(
         name,
         aliases: &[],
         family: Family::Thresholds,
-        parameters: &[required("other", Kind::File, "")],
+        parameters: OTHER,
         help,
         example,
         record: Record::Picture(record),
@@ -116,8 +128,8 @@ fn same<T: Pixel>(_like: &Image<T>, made: Image<T>) -> Image<T> {
 
 fn mask(v: &Current) -> Result<&Image<bool>, Fault> {
     match &v.pixels {
-        Pixels::Mask(mask) => Ok(mask),
-        Pixels::Numbers(_) => Err(Fault::of_numbers()),
+        Response::Mask(mask) => Ok(mask),
+        Response::Picture(_) => Err(Fault::of_numbers()),
     }
 }
 
