@@ -160,21 +160,17 @@ impl Chain {
         self.calls.last().is_some_and(Call::ends)
     }
 
-    /// The pictures that its arguments name.
-    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        let arguments = self.calls.iter().flat_map(|call| &call.arguments);
-        arguments.filter_map(|argument| match argument {
-            Argument::Operand(Operand::File(path)) => Some(path),
-            _ => None,
-        })
-    }
-
     /// Reads the pictures that its arguments name, each once.
     pub(crate) fn open(&self, session: &Session, options: &OpenOptions) -> Result<Files> {
         let mut files = Files::default();
-        for path in self.files() {
-            if !files.0.contains_key(path) {
-                files.0.insert(path.clone(), AnyImage::open_with(session, path, options)?);
+        for (i, call) in self.calls.iter().enumerate() {
+            for argument in &call.arguments {
+                if let Argument::Operand(Operand::File(path)) = argument
+                    && !files.0.contains_key(path)
+                {
+                    let read = AnyImage::open_with(session, path, options).map_err(|e| call.at(i, e.into()))?;
+                    files.0.insert(path.clone(), read);
+                }
             }
         }
         Ok(files)
@@ -185,10 +181,7 @@ impl Chain {
         let input = Current::read(picture);
         let mut current = input.clone();
         for (i, call) in self.calls.iter().enumerate() {
-            let told = |fault: Fault| {
-                let cause = fault.text(call.operation.name);
-                Error::Config(format!("operation {}, `{}`: {cause}", i + 1, call.text))
-            };
+            let told = |fault: Fault| call.at(i, fault);
             let arguments = Arguments { call, files, input: &input };
             current = match call.operation.record {
                 Record::Numbers(record) => return record(&current, &arguments).map(Outcome::Numbers).map_err(told),
@@ -203,6 +196,12 @@ impl Chain {
 }
 
 impl Call {
+    /// The fault of this call, which stands at place `i`, counted from 0.
+    fn at(&self, i: usize, fault: Fault) -> Error {
+        let cause = fault.text(self.operation.name);
+        Error::Config(format!("operation {}, `{}`: {cause}", i + 1, self.text))
+    }
+
     fn ends(&self) -> bool {
         matches!(self.operation.record, Record::Numbers(_))
     }
