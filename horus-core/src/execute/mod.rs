@@ -1,5 +1,6 @@
 //! The executor: carries out the steps of a plan on this rank, and decides nothing.
 
+mod ahead;
 mod borders;
 mod deliver;
 mod launch;
@@ -25,6 +26,7 @@ use crate::transfer::{Source, redistribute};
 
 use self::borders::Borders;
 
+pub use ahead::prepare;
 pub use deliver::Delivered;
 
 /// An image in this rank's memory.

@@ -9,7 +9,7 @@ use horus_core::comm::{Alone, Communicator};
 use horus_core::device::{Device, Geometry, Memory, MemoryKind};
 use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, DType, Pixel, Scalar};
-use horus_core::execute::{Context, Delivered, Stored, execute};
+use horus_core::execute::{Context, Delivered, Stored, execute, prepare};
 use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::kernel::Kernel;
 use horus_core::movement::Load;
@@ -201,6 +201,8 @@ pub(crate) fn carry_out(
         let (host, device) = if unified { (None, Some(Memory::Host(host))) } else { (Some(host), None) };
         Some(Stored { geometry, state, host, device })
     });
+    let images: Vec<_> = images.collect();
+    prepare(plan, &images, device, comm.rank()).unwrap_or_else(|e| panic!("{e}\n{plan}"));
     let context = Context {
         device,
         comm,
@@ -211,7 +213,7 @@ pub(crate) fn carry_out(
         trace: &mut Trace::new(comm.rank(), false),
         keep: 0,
     };
-    let outcome = execute(plan, images.collect(), context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error));
+    let outcome = execute(plan, images, context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error));
     let here = |(n, d)| if let Delivered::Here(host) = d { Some((n, host)) } else { None };
     let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered.into_iter().filter_map(here).collect();
     let image = |r: &NodeId| {
