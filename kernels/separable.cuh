@@ -51,16 +51,16 @@ template <int BORDER_Y, int BORDER_X, int KW, int CHUNKS, int ROWS, int COLS, in
           int LEFT, int OFF, int CX, int THREADS, class IMAGE, class T>
 HS_FN void hs_stage(T* stage, T* buffer, const IMAGE& in, int y0, int x0, bool aligned, const T* taps,
                     T value_y, T value_x) {
-    hs_load_tile<BORDER_Y, BORDER_X, ROWS, COLS_IN, PITCH_IN, THREADS>(buffer, in, y0, x0 - LEFT, aligned, value_x);
-    hs_commit();
+    // One copy of the code that loads serves the first chunk, too: it is most of what there is to compile.
 #pragma unroll 1
-    for (int k = 0; k < CHUNKS; ++k) {
+    for (int k = -1; k < CHUNKS; ++k) {
         const T* now = buffer + (k & 1) * (ROWS * PITCH_IN);
         T* next = buffer + ((k + 1) & 1) * (ROWS * PITCH_IN);
         if (k + 1 < CHUNKS)
             hs_load_tile<BORDER_Y, BORDER_X, ROWS, COLS_IN, PITCH_IN, THREADS>(next, in, y0 + (k + 1) * ROWS, x0 - LEFT,
                                                                                aligned, value_x);
         hs_commit();
+        if (k < 0) continue;
         hs_wait<1>();
         __syncthreads();
         hs_row_pass<T, KW, ROWS, COLS, PITCH_IN, PITCH, OFF, CX, THREADS>(now, stage + k * ROWS * PITCH, taps);

@@ -36,6 +36,7 @@ HS_FN void hs_fill_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligne
             hs_copy_async<16>(s + r * PITCH + c, g + (i64)r * in.width + c);
         }
     } else {
+#pragma unroll 1
         for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
             const int r = i / COLS, c = i - r * COLS;
             hs_element<T>::copy(s + r * PITCH + c, g + (i64)r * in.width + c);
@@ -76,6 +77,8 @@ HS_FN void hs_load_tile(T* s, const IMAGE& in, int y0, int x0, bool aligned, T v
     if (y0 >= top && y0 + ROWS <= bottom && x0 >= 0 && x0 + COLS <= in.width) {
         hs_fill_tile<ROWS, COLS, PITCH, THREADS>(s, in, y0, x0, aligned);
     } else {
+        // Few blocks touch an edge: unrolled, this would be compiled slowly for nothing.
+#pragma unroll 1
         for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
             const int r = i / COLS, c = i - r * COLS;
             s[r * PITCH + c] = hs_pixel<BORDER_Y, BORDER_X>(in, y0 + r, x0 + c, v);
@@ -85,5 +88,6 @@ HS_FN void hs_load_tile(T* s, const IMAGE& in, int y0, int x0, bool aligned, T v
 
 // Copies COUNT taps to shared memory.
 template <int COUNT, int THREADS, class T> HS_FN void hs_load_taps(T* s, const T* g) {
+#pragma unroll 1
     for (int i = threadIdx.x; i < COUNT; i += THREADS) hs_element<T>::copy(s + i, g + i);
 }
