@@ -84,6 +84,12 @@ impl Trace {
         self.span(start, "planning", "optimise and plan");
     }
 
+    /// Adds the making of a plan's kernels, which began at `start` and ends now.
+    pub fn prepared(&mut self, start: Instant) {
+        self.times.kernels += start.elapsed();
+        self.span(start, "kernel", "making kernels");
+    }
+
     /// Adds the wait for a device's kernels, which began at `start` and ends now.
     pub fn waited(&mut self, start: Instant) {
         self.times.kernels += start.elapsed();

@@ -6,6 +6,7 @@
 
 pub mod cache;
 pub mod codegen;
+mod compiler;
 pub mod conformance;
 mod device;
 mod driver;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::lock::Owned;
 use super::plans::Plans;
-use super::{Inner, Mutable, Observer, Progress, Session, Sink, Stats};
+use super::{Canceller, Inner, Mutable, Observer, Progress, Session, Sink, Stats};
 use crate::agree::agree_on;
 use crate::buffer::Pool;
 use crate::comm::{Alone, Communicator, guarded};
@@ -184,6 +184,7 @@ impl SessionBuilder {
             max_pending: self.max_pending,
             max_pinned: self.max_pinned,
             state: Owned::new(state),
+            canceller: Canceller::default(),
             numbers: Numbers::default(),
             done: Mutex::default(),
             failures: Mutex::default(),

@@ -7,12 +7,11 @@ use std::time::Instant;
 use super::plans::Request;
 use super::{Handle, Inner, Mutable, Progress, Session, debug};
 use crate::agree::agree_on_plan;
-use crate::buffer::HostBuffer;
 use crate::comm::guarded;
 use crate::device::MemoryKind;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
-use crate::execute::{Context, Stored, execute};
+use crate::execute::{Context, Delivered, Stored, execute, prepare};
 use crate::forecast::{Forecast, forecast};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::kernel::Kernel;
@@ -58,20 +57,21 @@ impl Session {
         Ok(forecast(&plan, link))
     }
 
-    /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
+    /// Evaluates `targets`; the pixels of those that are wanted on this rank's host, which may be on their way if `later`.
     pub(super) fn run(
         &self,
         state: &mut Mutable,
         targets: &[RecordId],
         wants: &[Want],
-    ) -> Result<Vec<Option<HostBuffer>>> {
+        later: bool,
+    ) -> Result<Results> {
         if let Some(cause) = &state.lost {
             return Err(Error::Lost(cause.clone()));
         }
         let comm = &*self.0.comm;
         // Stays if the evaluation panics, half of the images in its hands.
         state.lost = Some("an evaluation panicked".into());
-        let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants));
+        let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants, later));
         state.lost = None;
         self.publish(state);
         result.map_err(|failure| match failure {
@@ -92,7 +92,8 @@ impl Session {
         state: &mut Mutable,
         targets: &[RecordId],
         wants: &[Want],
-    ) -> Result<Vec<Option<HostBuffer>>, Failure> {
+        later: bool,
+    ) -> Result<Results, Failure> {
         debug::warn_of_slow_build();
         let start = Instant::now();
         let Extract { graph, records } = state.program.extract(targets, self.room_to_keep(state));
@@ -103,6 +104,7 @@ impl Session {
         let request = self.request(state, graph, wants, &disposable);
         // Who looks at plans sees how they are made.
         let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
+        let new = known.is_none();
         let plan = match known {
             Some(plan) => plan,
             None => {
@@ -115,6 +117,15 @@ impl Session {
         agree_on_plan(&*self.0.comm, graph, wants, &plan).map_err(Failure::Met)?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
+        if new {
+            let start = Instant::now();
+            let prepared = prepare(&plan, &images, &*self.0.device, self.rank());
+            state.trace.prepared(start);
+            if let Err(error) = prepared {
+                self.adopt(state, &plan, (&graph.roots, &records), images);
+                return Err(Failure::Met(error));
+            }
+        }
         let observe = |step, steps, text: &dyn Fn() -> String| {
             if let Some(observer) = &self.0.observer {
                 observer(Progress { step, steps, text });
@@ -125,6 +136,8 @@ impl Session {
             comm: &*self.0.comm,
             pool: &self.0.pool,
             observer: &observe,
+            check: &|| self.0.canceller.check(),
+            later,
             trace: &mut state.trace,
             keep: if self.ranks() == 1 { self.0.max_pinned } else { 0 },
         };
@@ -149,10 +162,9 @@ impl Session {
         let program = &state.program;
         state.gone.retain(|v, _| program.refers_to(*v));
         state.given.retain(|v, _| state.images.contains_key(v));
-        let delivered = plan.graph.roots.iter().take(targets.len()).map(|r| outcome.delivered.get(r).cloned());
-        let delivered = delivered.collect();
+        let of_targets = plan.graph.roots[..targets.len()].to_vec();
         state.plans.put(request, plan);
-        Ok(delivered)
+        Ok(Results { of_targets, delivered: outcome.delivered })
     }
 
     /// Takes the images of an evaluation over: sources go back under their names, results get names of their own.
@@ -272,6 +284,13 @@ impl Session {
         let bound = MemoryBound::Images { bytes: capacity };
         Error::Device { op, device: self.device_name(), source: DeviceError::OutOfMemory { bytes, used: 0, bound } }
     }
+}
+
+/// What an evaluation brought to this rank's host.
+pub(super) struct Results {
+    /// The node that each target became; two may have become one.
+    pub(super) of_targets: Vec<NodeId>,
+    pub(super) delivered: HashMap<NodeId, Delivered>,
 }
 
 /// An evaluation that came to nothing.

@@ -1,10 +1,12 @@
 //! Sessions: where images live, programs are recorded, and the stages are wired together.
 
 mod builder;
+mod cancel;
 mod debug;
 mod evaluate;
 mod failure;
 mod lock;
+mod pending;
 mod plans;
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,8 @@ use self::lock::Owned;
 use self::plans::Plans;
 
 pub use builder::SessionBuilder;
+pub use cancel::Canceller;
+pub use pending::Pending;
 
 /// How far an evaluation has come.
 #[derive(Clone, Copy)]
@@ -96,6 +100,7 @@ struct Inner {
     max_pending: usize,
     max_pinned: usize,
     state: Owned,
+    canceller: Canceller,
     /// Counts records and values.
     numbers: Numbers,
     /// What it has done, as of the last evaluation: for those who look while another is under way.
@@ -302,7 +307,7 @@ impl Session {
         }
         let targets = state.program.observable();
         let wants = vec![Want::Keep; targets.len()];
-        self.run(state, &targets, &wants)?;
+        self.run(state, &targets, &wants, false)?;
         let start = Instant::now();
         let done = self.0.device.synchronize();
         state.trace.waited(start);
@@ -384,7 +389,7 @@ impl Session {
             let targets = state.program.observable();
             let wants = vec![Want::Keep; targets.len()];
             state.patience = (0, 0);
-            if let Err(e) = self.run(state, &targets, &wants) {
+            if let Err(e) = self.run(state, &targets, &wants, false) {
                 state.error = Some(e);
                 // What cannot be evaluated now is not tried again at each operation.
                 state.patience = (2 * pending, 2 * pinned);
@@ -426,26 +431,6 @@ impl Session {
     /// after the other, row-major.
     pub(crate) fn fetch(&self, value: &Handle, want: Want) -> Result<Option<Arc<HostBuffer>>> {
         Ok(self.fetch_all(&[value], want)?.pop().flatten())
-    }
-
-    /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
-    pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
-        let mut state = self.lock("evaluating")?;
-        let state = &mut *state;
-        if let Some(e) = state.error.take() {
-            return Err(e);
-        }
-        let ids: std::result::Result<Vec<RecordId>, _> = values.iter().map(|h| h.record.as_ref().copied()).collect();
-        let ids = match ids {
-            Ok(ids) => ids,
-            Err(failure) => return self.fail(failure),
-        };
-        let mut targets = ids.clone();
-        targets.sort_unstable();
-        targets.dedup();
-        let pixels = self.run(state, &targets, &vec![want; targets.len()])?;
-        let found: HashMap<_, _> = targets.into_iter().zip(pixels.into_iter().map(|p| p.map(Arc::new))).collect();
-        Ok(ids.iter().map(|id| found.get(id).cloned().flatten()).collect())
     }
 }
 

@@ -17,11 +17,12 @@ use horus_core::kernel::Kernel;
 
 use crate::cache::{DiskCache, hash};
 use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
+use crate::compiler::Compiler;
 use crate::driver::{self, Context, Event, Function, Stream, check};
 use crate::fabric::{self, Choice, FABRIC};
 use crate::memo::{Made, Memo};
 use crate::memory::{self, Core, CudaMemory};
-use crate::nvrtc::{Nvrtc, OPTIONS};
+use crate::nvrtc::{CompileError, Nvrtc, OPTIONS};
 use crate::staging::Staging;
 use crate::tuning::{Tuning, lookup};
 
@@ -61,7 +62,7 @@ struct State {
 pub struct CudaDevice {
     state: Mutex<State>,
     workers: Workers,
-    nvrtc: Nvrtc,
+    compiler: Compiler,
     core: Arc<Core>,
     cache: DiskCache,
     name: String,
@@ -95,6 +96,17 @@ impl CudaDevice {
     /// # Errors
     /// [`Error::Config`] if there are none: no driver, one that is too old, no GPU, or none that is visible.
     pub fn count() -> Result<usize, Error> {
+        CudaDevice::driver()?;
+        let count = driver::initialise().map_err(unusable)?;
+        if count == 0 {
+            let hidden = std::env::var("CUDA_VISIBLE_DEVICES").map(|v| format!(" (CUDA_VISIBLE_DEVICES is {v:?})"));
+            return Err(unusable(format!("the driver shows no GPU{}", hidden.unwrap_or_default())));
+        }
+        Ok(count)
+    }
+
+    /// The CUDA version of the driver, if there is one that is new enough.
+    fn driver() -> Result<(i32, i32), Error> {
         if !driver::present() {
             return Err(unusable("the CUDA driver (libcuda) was not found"));
         }
@@ -103,12 +115,7 @@ impl CudaDevice {
             let ((a, b), (c, d)) = (version, OLDEST_DRIVER);
             return Err(unusable(format!("the driver is too old: it supports CUDA {a}.{b}, and {c}.{d} is needed")));
         }
-        let count = driver::initialise().map_err(unusable)?;
-        if count == 0 {
-            let hidden = std::env::var("CUDA_VISIBLE_DEVICES").map(|v| format!(" (CUDA_VISIBLE_DEVICES is {v:?})"));
-            return Err(unusable(format!("the driver shows no GPU{}", hidden.unwrap_or_default())));
-        }
-        Ok(count)
+        Ok(version)
     }
 
     /// Opens the GPU of this number. At most `threads` threads of the host copy pixels for it (by default one per
@@ -120,24 +127,19 @@ impl CudaDevice {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(Some(threads.unwrap_or_else(available).min(COPYING)))?;
         let start = Instant::now();
+        let (newest, _) = CudaDevice::driver()?;
+        // Any kernel that is not in the cache needs a compiler: that there is none is said at the start, not in the middle.
+        let cache = DiskCache::from_environment();
+        let compiler = Compiler::begin(newest, &cache);
         let count = CudaDevice::count()?;
         let counted = start.elapsed();
         if ordinal >= count {
             let gpus = if count == 1 { "there is 1".into() } else { format!("there are {count}") };
             return Err(unusable(format!("GPU {ordinal} was asked for, and {gpus} (numbers begin at 0)")));
         }
-        let (newest, _) = driver::version().map_err(unusable)?;
-        // The compiler is needed for any kernel that is not in the cache: say so at the start, not in the middle. It
-        // loads while the driver makes the context.
-        let load = move || {
-            let start = Instant::now();
-            (Nvrtc::load_at_most(newest), start.elapsed())
-        };
-        let compiler = std::thread::Builder::new().spawn(load).map_err(|e| unusable(format!("no thread: {e}")))?;
         let context = Context::new(ordinal);
         let opened = start.elapsed();
-        let (nvrtc, loading) = compiler.join().map_err(|_| unusable("loading NVRTC failed"))?;
-        let (nvrtc, context) = (nvrtc.map_err(unusable)?, context.map_err(unusable)?);
+        let (compiler, context) = (compiler.map_err(unusable)?, context.map_err(unusable)?);
         let limit = memory::limit().map_err(Error::Config)?;
         let choice = Choice::from_environment().map_err(Error::Config)?;
         let open = || -> Result<CudaDevice, DeviceError> {
@@ -146,19 +148,12 @@ impl CudaDevice {
             let minor = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
             let shared = context.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
             let arch = (major * 10 + minor).cast_unsigned();
-            if !nvrtc.architectures().contains(&arch) {
-                let text =
-                    format!("{} is sm_{arch}, which NVRTC {:?} does not compile for", context.name(), nvrtc.version());
-                return Err(DeviceError::Driver(text));
-            }
+            compiler.check(&context.name(), arch).map_err(|e| DeviceError::Driver(e.to_string()))?;
             let (free, total) = context.memory()?;
             log::debug!(
-                "driver started in {:.0} ms, context made in {:.0} ms, meanwhile NVRTC {}.{} loaded in {:.0} ms; {} of {} MiB free",
+                "driver started in {:.0} ms, context made in {:.0} ms; {} of {} MiB free",
                 counted.as_secs_f64() * 1e3,
                 (opened - counted).as_secs_f64() * 1e3,
-                nvrtc.version().0,
-                nvrtc.version().1,
-                loading.as_secs_f64() * 1e3,
                 free >> 20,
                 total >> 20
             );
@@ -169,10 +164,10 @@ impl CudaDevice {
                 arch,
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
                 core: Arc::new(Core::new(context, limit)?),
-                cache: DiskCache::from_environment(),
+                cache,
                 state: Mutex::default(),
                 workers,
-                nvrtc,
+                compiler,
                 tuning: None,
                 capacity: AtomicUsize::new(most - margin(most)),
                 choice,
@@ -281,6 +276,11 @@ impl CudaDevice {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The run-time compiler, which is loaded now if it is not yet.
+    fn nvrtc(&self) -> Result<&Nvrtc, CompileError> {
+        self.compiler.for_gpu(&self.name, self.arch)
+    }
+
     fn program(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
         let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
         let tuning = self.tuning.unwrap_or_else(|| lookup(kernel, dtype, self.arch));
@@ -314,15 +314,13 @@ impl CudaDevice {
         }
         let build = || {
             let start = Instant::now();
-            let cubin = self.nvrtc.compile(&program.source, self.arch);
+            let cubin = self.nvrtc()?.compile(&program.source, self.arch);
             log::debug!("compiled {what} in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
             cubin
         };
-        let version = self.nvrtc.version();
-        let (cubin, built) = self
-            .cache
-            .get(&program.source, OPTIONS, self.arch, version, build)
-            .map_err(|e| DeviceError::Driver(format!("compiling {what}: {e}")))?;
+        let failed = |e: CompileError| DeviceError::Driver(format!("compiling {what}: {e}"));
+        let version = self.compiler.version().map_err(failed)?;
+        let (cubin, built) = self.cache.get(&program.source, OPTIONS, self.arch, version, build).map_err(failed)?;
         let start = Instant::now();
         let function = Function::load(&cubin, ENTRY, program.shared)
             .map_err(|e| DeviceError::Driver(format!("{what}, compiled by NVRTC {version:?}: {e}")))?;
