@@ -81,9 +81,10 @@ fn main() -> Result<(), Failure> {
                 let cubin = nvrtc.compile(&program.source, arch).map_err(|e| format!("{what}: {e}"))?;
                 let took = start.elapsed().as_secs_f64() * 1e3;
                 println!(
-                    "{took:8.0} ms {:7} bytes of code, {:6} of source, {times:3} launches: {i:02} {what}",
+                    "{took:8.0} ms {:7} bytes of code, {:6} of source, cost {:5}, {times:3} launches: {i:02} {what}",
                     cubin.len(),
-                    program.source.len()
+                    program.source.len(),
+                    program.cost
                 );
                 if let Some(folder) = &keep {
                     std::fs::create_dir_all(folder)?;

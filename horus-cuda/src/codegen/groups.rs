@@ -9,6 +9,7 @@ use horus_core::shape::Border;
 
 use super::border_name;
 use super::chain::{source_aligned, source_name};
+use super::cost;
 use super::leaves;
 use super::map::Map;
 use super::schedule::{Block, Group, How, Slot, Tile, skewed_pitch, stage_input, tap_pitch, window};
@@ -42,6 +43,7 @@ impl Map<'_> {
         self.wait_for_readers();
         self.valid.fill(false);
         self.tile = Some((source, border, tile));
+        self.cost += cost::TILE;
         self.reserve(self.kept + tile.bytes());
         let value = self.border_value(border, dtype);
         let _ = writeln!(
@@ -82,6 +84,7 @@ impl Map<'_> {
             self.looped_dense(group, tile, array, &from);
             return;
         }
+        self.cost += cost::dense(self.block, count, (height, width), true, 0);
         let taps = self.fixed_taps(dtype, &taps);
         let _ = writeln!(
             self.body,
@@ -106,6 +109,7 @@ impl Map<'_> {
         let l = group.leaves[0];
         let (dtype, count, step) = (self.kernel.leaves[l].dtype, group.leaves.len(), self.step(l));
         let Layout::Dense { height, width, anchor_y, anchor_x } = *self.filter(l).layout() else { return };
+        self.cost += cost::dense(self.block, count, (height, width), false, self.piece(dtype));
         let pitch = tap_pitch(width, dtype);
         let taps = self.copy_taps(dtype, self.kept + tile.bytes(), count * height * pitch, from);
         let Block { rows, cols, .. } = self.block;
@@ -169,6 +173,7 @@ impl Map<'_> {
         let Layout::Dense { width, anchor_y, anchor_x, .. } = *filter.layout() else { return };
         let dtype = leaf.dtype;
         let step = self.step(group.leaves[0]);
+        self.cost += cost::TILE + cost::dense(self.block, 1, (band, width), false, self.piece(dtype));
         let pitch = tap_pitch(width, dtype);
         let reach = Reach { up: 0, down: band - 1, ..filter.reach() };
         let tile = Tile::new(self.block, reach, dtype);
@@ -296,6 +301,7 @@ impl Map<'_> {
         };
         let fixed = self.column_is_fixed(group);
         let Block { rows, cols, .. } = self.block;
+        self.cost += cost::column(self.block, group.leaves.len(), height, fixed || height < rows, &[height % rows]);
         let _ = writeln!(
             self.body,
             "    hs_column<{}, {height}, {rows}, {cols}, {}, {}, {fixed}>({}, {taps}, {array});",
@@ -328,6 +334,7 @@ impl Map<'_> {
         let Layout::Dense { width, anchor_x, .. } = *stage.filter.layout() else { return };
         let input = stage_input(self.kernel, at.key.stage, self.block, dtype);
         let pitch_in = skewed_pitch(input.cols, dtype);
+        self.cost += cost::stage(width, self.tuning.span.min(self.block.width()));
         let chunk = self.schedule.chunk;
         let buffer = self.kept + self.schedule.slot_bytes;
         let taps = self.fixed_taps(dtype, stage.filter.taps());

@@ -9,6 +9,7 @@ use horus_core::kernel::Val;
 use horus_core::ops::neighbourhood::Layout;
 
 use super::alike::Run;
+use super::cost;
 use super::expr::{Code, each_pixel};
 use super::map::Map;
 use super::schedule::{Block, Group, How, window};
@@ -174,6 +175,7 @@ impl Map<'_> {
         let height = self.filter(l).taps().len();
         let Block { rows, cols, .. } = self.block;
         let count = group.leaves.len();
+        self.cost += cost::column(self.block, count, height, height < rows, rests);
         let pixels = format!("{} + p.from{id}[k]", self.thread_tile(dtype, self.kept, at.pitch, 0));
         let taps = format!("{} + p.taps{id}[k]", self.at(dtype, 0));
         let (t, pitch) = (dtype.name(), at.pitch);

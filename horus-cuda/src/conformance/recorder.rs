@@ -9,7 +9,7 @@ use horus_core::error::{DeviceError, Error};
 use horus_core::kernel::Kernel;
 use horus_core::shape::Window;
 
-use crate::codegen::{Limits, Program, Shapes, generate};
+use crate::codegen::{Limits, Program, Shapes, generate_bounded};
 use crate::tuning::lookup;
 
 /// One launch, without its memory.
@@ -29,14 +29,14 @@ impl Launched {
     /// The program that a GPU of sm_`arch` with these limits would run; none for what is a copy.
     ///
     /// # Errors
-    /// As [`generate`].
+    /// As [`generate_bounded`].
     pub fn program(&self, arch: u32, limits: Limits) -> Result<Option<Program>, DeviceError> {
         if matches!(self.kernel, Kernel::Merge | Kernel::Source(_)) {
             return Ok(None);
         }
         let dtype = self.inputs.first().map_or(self.output.dtype, |g| g.dtype);
         let shapes = Shapes { inputs: &self.inputs, output: self.output, rows: self.rows };
-        generate(&self.kernel, &shapes, &lookup(&self.kernel, dtype, arch), limits).map(Some)
+        generate_bounded(&self.kernel, &shapes, &lookup(&self.kernel, dtype, arch), limits).map(Some)
     }
 }
 
