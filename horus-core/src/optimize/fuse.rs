@@ -305,7 +305,7 @@ impl<'a> Region<'a> {
     fn joined(&self, id: NodeId) -> Option<Bank<'a>> {
         let mut bank = self.bank;
         let node = self.graph.node(id);
-        bank.stages += usize::from(self.facts.row_pass[id.0] && id != self.root);
+        bank.stages += usize::from(self.facts.stage[id.0] && id != self.root);
         for leaf in map(node).into_iter().flat_map(|m| &m.leaves) {
             let this = match &leaf.op {
                 LeafOp::Load(_) | LeafOp::LoadChannel(..) => continue,

@@ -46,21 +46,27 @@ impl Map<'_> {
         self.cost += cost::TILE;
         self.reserve(self.kept + tile.bytes());
         let value = self.border_value(border, dtype);
-        let _ = writeln!(
-            self.body,
-            "    hs_load_tile<{b}, {b}, {}, {}, {}, {}>({}, {}, y0 - {}, x0 - {}, {}, {value});\n    \
-             hs_commit();\n    hs_wait<0>();\n    __syncthreads();",
-            tile.rows,
-            tile.cols,
-            tile.cols,
-            self.block.threads(),
-            self.at(dtype, self.kept),
-            source_name(source),
-            tile.up,
-            tile.left,
-            source_aligned(self.kernel, source),
-            b = border_name(border),
-        );
+        let (threads, b) = (self.block.threads(), border_name(border));
+        let (to, from) = (self.at(dtype, self.kept), source_name(source));
+        let aligned = source_aligned(self.kernel, source);
+        let Tile { up, left, rows, cols, pitch, .. } = tile;
+        if tile.loose {
+            let n = self.loose_tiles;
+            self.loose_tiles += 1;
+            for (name, extent) in [("up", up), ("left", left), ("rows", rows), ("cols", cols)] {
+                self.params.int(&format!("tile{n}_{name}"), extent.cast_signed());
+            }
+            let _ = writeln!(
+                self.body,
+                "    hs_load_loose_tile<{b}, {b}, {pitch}, {threads}>({to}, {from}, y0 - p.tile{n}_up, x0 - p.tile{n}_left, p.tile{n}_rows, p.tile{n}_cols, {aligned}, {value});"
+            );
+        } else {
+            let _ = writeln!(
+                self.body,
+                "    hs_load_tile<{b}, {b}, {rows}, {cols}, {pitch}, {threads}>({to}, {from}, y0 - {up}, x0 - {left}, {aligned}, {value});"
+            );
+        }
+        self.body.push_str("    hs_commit();\n    hs_wait<0>();\n    __syncthreads();\n");
     }
 
     /// Where the thread's pixels begin in a tile, `dy` rows down.
@@ -90,9 +96,9 @@ impl Map<'_> {
             self.body,
             "    hs_dense<{step}, {}, {height}, {width}, {width}, {rows}, {cols}, {count}, {}, {}, true, 0>({}, {taps}, {array});",
             dtype.name(),
-            tile.cols,
+            tile.pitch,
             tile.left - anchor_x,
-            self.thread_tile(dtype, self.kept, tile.cols, tile.up - anchor_y),
+            self.thread_tile(dtype, self.kept, tile.pitch, tile.up - anchor_y),
         );
     }
 
@@ -117,10 +123,10 @@ impl Map<'_> {
             self.body,
             "    hs_dense<{step}, {}, {height}, {width}, {pitch}, {rows}, {cols}, {count}, {}, {}, false, {}>({}, {taps}, {array});",
             dtype.name(),
-            tile.cols,
+            tile.pitch,
             tile.left - anchor_x,
             self.piece(dtype),
-            self.thread_tile(dtype, self.kept, tile.cols, tile.up - anchor_y),
+            self.thread_tile(dtype, self.kept, tile.pitch, tile.up - anchor_y),
         );
     }
 
@@ -193,9 +199,9 @@ impl Map<'_> {
             dtype.name(),
             tile.left - anchor_x,
             self.piece(dtype),
-            self.thread_tile(dtype, self.kept, tile.cols, 0),
+            self.thread_tile(dtype, self.kept, tile.pitch, 0),
             b = border_name(border),
-            tc = tile.cols,
+            tc = tile.pitch,
             taps = self.at(dtype, taps_at),
             input = source_name(input),
             aligned = source_aligned(self.kernel, input),
@@ -211,17 +217,20 @@ impl Map<'_> {
         let step = self.step(l);
         self.load_tile(input, border, tile, dtype);
         // Offsets are data, so that filters that differ in direction only share a binary.
-        let offsets = filter.offsets().into_iter().map(|(y, x)| [(y * tile.cols.cast_signed() + x) as i32]);
+        let offsets = filter.offsets().into_iter().map(|(y, x)| [(y * tile.pitch.cast_signed() + x) as i32]);
         let at = self.table.offsets(dtype, filter.taps(), offsets);
         self.params.int(&format!("taps{l}"), at.cast_signed());
         self.params.int(&format!("count{l}"), filter.taps().len().cast_signed());
         let Block { rows, cols, .. } = self.block;
+        let from = match self.loose_tiles.checked_sub(1).filter(|_| tile.loose) {
+            Some(n) => format!("p.tile{n}_up * {} + p.tile{n}_left", tile.pitch),
+            None => (tile.up * tile.pitch + tile.left).to_string(),
+        };
         let _ = writeln!(
             self.body,
-            "    hs_sparse<{step}, {t}, {rows}, {cols}, {}>({} + {}, reinterpret_cast<const hs_tap<{t}>*>(p.table + p.taps{l}), p.count{l}, {array}[0]);",
-            tile.cols,
-            self.thread_tile(dtype, self.kept, tile.cols, tile.up),
-            tile.left,
+            "    hs_sparse<{step}, {t}, {rows}, {cols}, {}>({} + {from}, reinterpret_cast<const hs_tap<{t}>*>(p.table + p.taps{l}), p.count{l}, {array}[0]);",
+            tile.pitch,
+            self.thread_tile(dtype, self.kept, tile.pitch, 0),
             t = dtype.name(),
         );
     }
@@ -238,8 +247,8 @@ impl Map<'_> {
             leaf.dtype.name(),
             self.block.rows,
             self.block.cols,
-            tile.cols,
-            self.thread_tile(leaf.dtype, self.kept, tile.cols, tile.up - radius),
+            tile.pitch,
+            self.thread_tile(leaf.dtype, self.kept, tile.pitch, tile.up - radius),
             tile.left - radius,
         );
     }

@@ -47,6 +47,8 @@ pub(super) struct Map<'a> {
     pub(super) busy: bool,
     /// Where the taps of column filters lie in shared memory, for those that are looped over.
     pub(super) column_taps: Vec<Option<usize>>,
+    /// Tiles loaded so far whose extent is data.
+    pub(super) loose_tiles: usize,
     /// About how many instructions there are so far.
     pub(super) cost: usize,
     /// Which leaves are computed in loops over alike steps.
@@ -101,6 +103,7 @@ pub(super) fn generate(
         valid,
         busy: false,
         column_taps: vec![None; kernel.leaves.len()],
+        loose_tiles: 0,
         cost: 0,
         rolled: is_rolled,
     };
