@@ -218,8 +218,7 @@ fn pictures_of_the_program_are_named_by_their_number() {
     let open = |path: &PathBuf| Picture::open(path, &OpenOptions::default());
     let frames = [open(&paths[0]), open(&paths[1]), Err(Error::Config("the camera fell".into())), open(&paths[2])];
     let name = |number: &Path| out.path().join(number).with_extension("pgm");
-    let items: Vec<_> =
-        session.series(frames, |p| p.convert::<u8>()).save(name, &SaveOptions::default()).collect();
+    let items: Vec<_> = session.series(frames, |p| p.convert::<u8>()).save(name, &SaveOptions::default()).collect();
     assert!(items[2].result.as_ref().unwrap_err().to_string().contains("the camera fell"));
     assert_eq!(entries(out.path()), ["000000.pgm", "000001.pgm", "000003.pgm"]);
     assert_eq!(fs::read(out.path().join("000003.pgm")).unwrap(), fs::read(&paths[2]).unwrap());

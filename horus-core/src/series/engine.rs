@@ -156,7 +156,7 @@ where
 
     /// Whether the device computes on the host's memory, with the host's threads. Asked when it was used.
     fn unified(&self) -> bool {
-        self.session.device().memory() == MemoryKind::Unified
+        self.session.device().is_some_and(|d| d.memory() == MemoryKind::Unified)
     }
 
     /// Whether this rank reads files.
