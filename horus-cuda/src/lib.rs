@@ -23,4 +23,4 @@ mod staging;
 mod transfers;
 pub mod tuning;
 
-pub use device::{CudaDevice, Gpu, Opening, Statistics};
+pub use device::{CudaDevice, Gpu, Statistics};

@@ -37,6 +37,10 @@ impl<V> Value<V> {
         Value { handle: image.handle().clone(), read }
     }
 
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// Evaluates the program as far as needed and returns the value, on every rank. For several values at once see
     /// [`Session::get_all`].
     ///

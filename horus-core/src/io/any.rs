@@ -3,11 +3,11 @@
 use std::panic::Location;
 use std::path::Path;
 
-use super::{OpenOptions, decode, header, on_root, parse_header};
+use super::{OpenOptions, Picture, decode, header, on_root, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::session::Session;
+use crate::session::{Handle, Session};
 use crate::shape::Shape;
 
 /// A picture of whichever type its file has.
@@ -111,20 +111,32 @@ impl AnyImage {
         let path = path.as_ref();
         let mut pixels = None;
         let answer = on_root(session, "opening a picture", || {
+            session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
             let picture = decode::read(path, options)?;
             let header = header(picture.shape, picture.dtype);
             pixels = Some(picture.pixels);
             Ok(header)
         })?;
         let (shape, dtype) = parse_header(&answer.map_err(|cause| Error::read(path, cause))?);
-        let handle = session.source_on_root(shape, dtype, pixels, site);
-        Ok(match dtype {
+        Ok(AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site)))
+    }
+
+    /// An image of a decoded picture, which every rank has: each gives the same one. To decode on rank 0 alone see
+    /// [`AnyImage::open_with`].
+    #[track_caller]
+    pub fn from_picture(session: &Session, picture: Picture) -> AnyImage {
+        let Picture { shape, dtype, pixels } = picture;
+        AnyImage::from_handle(session.source(shape, dtype, pixels, Location::caller()))
+    }
+
+    fn from_handle(handle: Handle) -> AnyImage {
+        match handle.dtype {
             DType::U8 | DType::Bool => AnyImage::U8(Image::from_handle(handle)),
             DType::U16 => AnyImage::U16(Image::from_handle(handle)),
             DType::I32 => AnyImage::I32(Image::from_handle(handle)),
             DType::F32 => AnyImage::F32(Image::from_handle(handle)),
             DType::F64 => AnyImage::F64(Image::from_handle(handle)),
-        })
+        }
     }
 
     /// Rows, columns and channels.

@@ -31,6 +31,11 @@ pub(super) fn read(path: &Path, options: &OpenOptions) -> Result<Picture, String
     Ok(picture)
 }
 
+/// Decodes the bytes of a file.
+pub(super) fn read_bytes(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
+    decode(Kind::of(bytes)?, bytes, options)
+}
+
 fn decode(kind: Kind, bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
     match options.page {
         Some(page) if page > 0 && kind != Kind::Tiff => return Err(no_page(page, 1)),

@@ -5,6 +5,7 @@ use std::io::{Seek, Write};
 use std::marker::PhantomData;
 use std::path::Path;
 
+use bytemuck::cast_slice;
 use image::codecs::bmp::BmpEncoder;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;
@@ -16,49 +17,103 @@ use tiff::encoder::colortype::ColorType;
 use tiff::encoder::{TiffEncoder, TiffValue};
 use tiff::tags::{PhotometricInterpretation, SampleFormat};
 
+use super::interleave::interleaved;
 use super::save::{Depth, SaveOptions, Scaling};
+use super::target::Sink;
 use crate::buffer::HostBuffer;
+use crate::cpu::workers::Workers;
 use crate::dispatch;
-use crate::dtype::{DType, Pixel};
+use crate::dtype::DType;
 use crate::shape::Shape;
+
+const KNOWN: &str = "png, jpg, tif, pgm, ppm, pnm, bmp or npy";
 
 /// JPEG is lossy anyway; this much loss cannot be seen.
 const JPEG_QUALITY: u8 = 95;
 
 /// A format to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Portable Network Graphics.
     Png,
+    /// JPEG.
     Jpeg,
+    /// TIFF.
     Tiff,
+    /// Portable graymap, binary.
     Pgm,
+    /// Portable pixmap, binary.
     Ppm,
+    /// [`Format::Pgm`] for one channel, else [`Format::Ppm`].
+    Pnm,
+    /// Windows bitmap.
     Bmp,
+    /// A NumPy array: the exact values.
     Npy,
 }
 
 impl Format {
+    /// Those that formats are proposed from.
     const ALL: [Format; 7] =
         [Format::Png, Format::Tiff, Format::Pgm, Format::Ppm, Format::Bmp, Format::Jpeg, Format::Npy];
 
     /// The format that a path's extension asks for; `pnm` follows the number of channels.
-    pub(super) fn of(path: &Path, channels: usize) -> Result<Format, String> {
-        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
-        Ok(match extension.as_str() {
+    ///
+    /// ```
+    /// # use horus_core::io::Format;
+    /// # use std::path::Path;
+    /// assert_eq!(Format::of(Path::new("lines.PNG"), 1), Ok(Format::Png));
+    /// assert_eq!(Format::of(Path::new("lines.pnm"), 3), Ok(Format::Ppm));
+    /// assert!(Format::of(Path::new("lines"), 1).unwrap_err().contains("no extension"));
+    /// ```
+    ///
+    /// # Errors
+    /// In words, if there is no extension or none that is known.
+    pub fn of(path: &Path, channels: usize) -> Result<Format, String> {
+        match path.extension().and_then(|e| e.to_str()).unwrap_or_default() {
+            "" => Err("the name has no extension to choose a format by".into()),
+            extension => match Format::known(extension) {
+                Some(format) => Ok(format.with_channels(channels)),
+                None => Err(format!("unknown extension .{}; use {KNOWN}", extension.to_ascii_lowercase())),
+            },
+        }
+    }
+
+    /// The format of a name, which is that of its extension: `png`, `jpg`, `tif`, `pgm`, `ppm`, `pnm`, `bmp` or `npy`.
+    ///
+    /// # Errors
+    /// In words, if there is none of that name.
+    pub fn named(name: &str) -> Result<Format, String> {
+        Format::known(name).ok_or_else(|| format!("unknown format {name}; use {KNOWN}"))
+    }
+
+    fn known(name: &str) -> Option<Format> {
+        Some(match name.to_ascii_lowercase().as_str() {
             "png" => Format::Png,
             "jpg" | "jpeg" => Format::Jpeg,
             "tif" | "tiff" => Format::Tiff,
-            "pnm" if channels == 1 => Format::Pgm,
-            "pnm" => Format::Ppm,
+            "pnm" => Format::Pnm,
             "pgm" => Format::Pgm,
             "ppm" => Format::Ppm,
             "bmp" => Format::Bmp,
             "npy" => Format::Npy,
-            "" => return Err("the name has no extension to choose a format by".into()),
-            other => {
-                return Err(format!("unknown extension .{other}; use png, jpg, tif, pgm, ppm, pnm, bmp or npy"));
-            }
+            _ => return None,
         })
+    }
+
+    /// The name, which is the extension of its files.
+    pub fn name(self) -> &'static str {
+        self.holds().0
+    }
+
+    /// The format for so many channels.
+    pub(super) fn with_channels(self, channels: usize) -> Format {
+        match self {
+            Format::Pnm if channels == 1 => Format::Pgm,
+            Format::Pnm => Format::Ppm,
+            other => other,
+        }
     }
 
     /// The name, and what a file of the format holds: types of samples, numbers of channels, rows or columns.
@@ -71,6 +126,7 @@ impl Format {
             Format::Tiff => ("tif", &[U8, U16, I32, F32, F64], &[1, 3, 4], MOST),
             Format::Pgm => ("pgm", &[U8, U16], &[1], MOST),
             Format::Ppm => ("ppm", &[U8, U16], &[3], MOST),
+            Format::Pnm => ("pnm", &[U8, U16], &[1, 3], MOST),
             Format::Bmp => ("bmp", &[U8], &[1, 3, 4], u16::MAX as usize),
             Format::Npy => ("npy", &[U8, U16, I32, F32, F64, Bool], &[], usize::MAX),
         }
@@ -132,28 +188,53 @@ impl Format {
 }
 
 /// Interleaved samples of a type that the format holds.
-pub(super) enum Samples {
-    U8(Vec<u8>),
-    U16(Vec<u16>),
-    I32(Vec<i32>),
-    F32(Vec<f32>),
-    F64(Vec<f64>),
+#[derive(Clone, Copy)]
+pub(super) enum Samples<'a> {
+    U8(&'a [u8]),
+    U16(&'a [u16]),
+    I32(&'a [i32]),
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+}
+
+impl<'a> Samples<'a> {
+    fn of(pixels: &'a HostBuffer, dtype: DType) -> Samples<'a> {
+        match dtype {
+            DType::U8 | DType::Bool => Samples::U8(pixels.as_slice()),
+            DType::U16 => Samples::U16(pixels.as_slice()),
+            DType::I32 => Samples::I32(pixels.as_slice()),
+            DType::F32 => Samples::F32(pixels.as_slice()),
+            DType::F64 => Samples::F64(pixels.as_slice()),
+        }
+    }
 }
 
 /// What a caller is told who did not ask [`Format::stored`].
 fn unheld(format: Format) -> String {
-    format!("a {} file holds 8 or 16 bits per sample", format.holds().0)
+    format!("a {} file holds 8 or 16 bits per sample", format.name())
 }
 
-/// Channels one after the other, interleaved; each value put through `map`.
-pub(super) fn interleaved<T: Pixel, S>(pixels: &[T], shape: Shape, map: impl Fn(T) -> S) -> Vec<S> {
-    let area = shape.area();
-    let map = &map;
-    (0..area).flat_map(|i| (0..shape.channels).map(move |c| map(pixels[c * area + i]))).collect()
+/// Writes pixels of type `dtype`, a type that the format holds, channels one after the other.
+pub(super) fn write(
+    to: &mut dyn Sink,
+    format: Format,
+    pixels: &HostBuffer,
+    dtype: DType,
+    shape: Shape,
+    workers: &Workers,
+) -> Result<(), String> {
+    if format == Format::Npy {
+        return write_npy(to, pixels, dtype, shape);
+    }
+    if shape.channels == 1 {
+        return encode(to, format, Samples::of(pixels, dtype), shape);
+    }
+    let interleaved = interleaved(pixels, dtype, shape, workers).map_err(|e| e.to_string())?;
+    encode(to, format, Samples::of(&interleaved, dtype), shape)
 }
 
 /// Writes samples in any format but `Npy`.
-pub(super) fn write<W: Write + Seek>(to: W, format: Format, samples: &Samples, shape: Shape) -> Result<(), String> {
+fn encode(to: &mut dyn Sink, format: Format, samples: Samples<'_>, shape: Shape) -> Result<(), String> {
     let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels are too many for the format"));
     let (w, h) = (extent(shape.width)?, extent(shape.height)?);
     match format {
@@ -163,7 +244,7 @@ pub(super) fn write<W: Write + Seek>(to: W, format: Format, samples: &Samples, s
     }
     let (bytes, wide): (&[u8], bool) = match samples {
         Samples::U8(v) => (v, false),
-        Samples::U16(v) => (bytemuck::cast_slice(v), true),
+        Samples::U16(v) => (cast_slice(v), true),
         _ => return Err(unheld(format)),
     };
     let color = match (shape.channels, wide) {
@@ -222,7 +303,7 @@ where
     }
 }
 
-fn write_tiff<W: Write + Seek>(to: W, samples: &Samples, w: u32, h: u32, channels: usize) -> Result<(), String> {
+fn write_tiff(to: &mut dyn Sink, samples: Samples<'_>, w: u32, h: u32, channels: usize) -> Result<(), String> {
     fn typed<S: TiffSample + TiffValue>(
         to: impl Write + Seek,
         w: u32,
@@ -262,10 +343,10 @@ fn write_tiff<W: Write + Seek>(to: W, samples: &Samples, w: u32, h: u32, channel
 }
 
 /// Binary PGM or PPM. Written here because the `image` crate cannot write 16 bits.
-fn write_pnm<W: Write>(mut to: W, format: Format, samples: &Samples, shape: Shape) -> Result<(), String> {
+fn write_pnm(to: &mut dyn Sink, format: Format, samples: Samples<'_>, shape: Shape) -> Result<(), String> {
     let magic = if shape.channels == 1 { "P5" } else { "P6" };
     let (full, bytes) = match samples {
-        Samples::U8(v) => (u16::from(u8::MAX), Cow::Borrowed(v.as_slice())),
+        Samples::U8(v) => (u16::from(u8::MAX), Cow::Borrowed(v)),
         Samples::U16(v) => (u16::MAX, v.iter().flat_map(|v| v.to_be_bytes()).collect()),
         _ => return Err(unheld(format)),
     };
@@ -278,7 +359,7 @@ fn write_pnm<W: Write>(mut to: W, format: Format, samples: &Samples, shape: Shap
 
 /// Writes the exact values as a NumPy array of shape `(height, width)`, or `(height, width, channels)` if there are
 /// several.
-pub(super) fn write_npy(to: impl Write, pixels: &HostBuffer, dtype: DType, shape: Shape) -> Result<(), String> {
+fn write_npy(to: impl Write, pixels: &HostBuffer, dtype: DType, shape: Shape) -> Result<(), String> {
     fn typed<T: WritableElement + Clone>(to: impl Write, pixels: &[T], shape: Shape) -> Result<(), String> {
         let Shape { height, width, channels } = shape;
         let invalid = |e: ndarray::ShapeError| e.to_string();

@@ -19,18 +19,26 @@ mod any;
 mod bounds;
 mod decode;
 mod encode;
+mod interleave;
 mod load;
+mod picture;
 mod read_npy;
 mod read_tiff;
+mod samples;
 mod save;
+mod saving;
 mod target;
+#[cfg(test)]
+mod tests;
 
 pub use any::AnyImage;
+pub use encode::Format;
+pub use picture::Picture;
 pub use save::{Depth, SaveOptions, Scale, Scaling};
+pub use saving::{Encoder, Saving};
 pub use target::{Sink, Target, same_file};
 
 use crate::agree::agree_on;
-use crate::buffer::HostBuffer;
 use crate::comm::{Communicator, guarded};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -98,13 +106,6 @@ pub fn on_first(
     }
 }
 
-/// A picture in memory, channels one after the other.
-struct Picture {
-    shape: Shape,
-    dtype: DType,
-    pixels: HostBuffer,
-}
-
 fn header(shape: Shape, dtype: DType) -> Vec<u8> {
     let type_index = DType::ALL.iter().position(|t| *t == dtype).unwrap_or_default();
     [shape.height, shape.width, shape.channels, type_index].iter().flat_map(|v| (*v as u64).to_le_bytes()).collect()
@@ -114,17 +115,4 @@ fn parse_header(bytes: &[u8]) -> (Shape, DType) {
     let mut fields = bytes.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b) as usize);
     let mut next = || fields.next().expect("a header has four fields");
     (Shape::new(next(), next(), next()), DType::ALL[next()])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_survive_the_journey() {
-        for dtype in DType::ALL {
-            let shape = Shape::new(3, 70_000, 4);
-            assert_eq!(parse_header(&header(shape, dtype)), (shape, dtype));
-        }
-    }
 }

@@ -1,0 +1,68 @@
+//! Decoded pictures that belong to no session yet.
+
+use std::path::Path;
+
+use super::{OpenOptions, decode};
+use crate::buffer::HostBuffer;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// What messages call a picture that has no path.
+pub(super) const IN_MEMORY: &str = "a picture in memory";
+
+/// A decoded picture that belongs to no session yet: it may be made on any thread, and handed to the one that records.
+///
+/// Its pixels have the type that the file has, channels one after the other. [`AnyImage::from_picture`] makes an image
+/// of it, and [`AnyImage::open`] does both on rank 0.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, io::{AnyImage, OpenOptions, Picture}, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
+/// let decoding = std::thread::spawn(move || Picture::open(file, &OpenOptions::default()));
+/// let picture = decoding.join().expect("decoders do not panic")?;
+/// let shape = picture.shape();
+/// assert_eq!(AnyImage::from_picture(&session, picture).shape(), shape);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+///
+/// [`AnyImage::from_picture`]: super::AnyImage::from_picture
+/// [`AnyImage::open`]: super::AnyImage::open
+#[derive(Clone, Debug)]
+pub struct Picture {
+    pub(super) shape: Shape,
+    pub(super) dtype: DType,
+    /// Channels one after the other, row-major.
+    pub(super) pixels: HostBuffer,
+}
+
+impl Picture {
+    /// Reads and decodes a file, as [`AnyImage::open_with`](super::AnyImage::open_with) does. Asks no other rank.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file cannot be read or decoded, or declares more pixels than its bytes can hold or the
+    /// options allow.
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Picture> {
+        let path = path.as_ref();
+        decode::read(path, options).map_err(|cause| Error::read(path, cause))
+    }
+
+    /// Decodes the bytes of a file.
+    ///
+    /// # Errors
+    /// As [`Picture::open`].
+    pub fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture> {
+        decode::read_bytes(bytes, options).map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
+    }
+
+    /// Rows, columns and channels.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+}

@@ -1,0 +1,148 @@
+//! Images made ready for files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::encode::{Format, write};
+use super::samples::{Recorded, Scaled};
+use super::save::{SaveOptions, Scale};
+use super::target::Sink;
+use crate::buffer::HostBuffer;
+use crate::cpu::workers::Workers;
+use crate::dispatch;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::session::Handle;
+use crate::shape::Shape;
+
+/// An image made ready for a file: its samples, and what is told about them, as recorded values. When these are
+/// evaluated, an [`Encoder`] writes them, on any thread.
+///
+/// [`Image::save_with`] does all of it.
+pub struct Saving {
+    format: Format,
+    shape: Shape,
+    /// The type of the image, and of the samples.
+    dtype: DType,
+    stored: DType,
+    samples: Recorded,
+}
+
+impl Saving {
+    /// Records what a file of `format` stores of an image: values converted, scaled to the file's range and narrowed, so that
+    /// no more comes to the host than goes into the file.
+    ///
+    /// # Errors
+    /// The error that the image carries, or if the format cannot hold the channels, the size or the depth.
+    #[track_caller]
+    pub fn of<T: Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Result<Saving> {
+        image.look()?;
+        Saving::record(image, format, options)
+            .map_err(|cause| Error::write(Path::new(&format!("a {} picture", format.name())), cause))
+    }
+
+    /// [`Saving::of`] of an image that carries no error; else the cause alone.
+    #[track_caller]
+    pub(super) fn record<T: Element>(
+        image: &Image<T>,
+        format: Format,
+        options: &SaveOptions,
+    ) -> Result<Saving, String> {
+        let (dtype, shape) = (T::TAG, image.shape());
+        let format = format.with_channels(shape.channels);
+        let stored = format.stored(dtype, shape, options)?;
+        let handle = image.handle().clone();
+        let samples = if format == Format::Npy {
+            Recorded { pixels: handle, scale: Scaled::Not, outside: None }
+        } else if dtype == DType::Bool {
+            Recorded::of::<u8>(&Image::<bool>::from_handle(handle).convert(), true, stored, options.scaling)
+        } else {
+            dispatch!(dtype, P => Recorded::of::<P>(&Image::from_handle(handle), false, stored, options.scaling))
+        };
+        Ok(Saving { format, shape, dtype, stored, samples })
+    }
+
+    /// What must be on the host of whoever encodes.
+    pub(crate) fn handles(&self) -> Vec<&Handle> {
+        let mut handles = vec![&self.samples.pixels];
+        if let Scaled::Range(low, high, _) = &self.samples.scale {
+            handles.extend([low, high]);
+        }
+        handles.extend(&self.samples.outside);
+        handles
+    }
+
+    /// Encodes what was fetched of [`Saving::handles`], in their order.
+    ///
+    /// # Panics
+    /// If there is not a buffer for each.
+    pub(crate) fn encoder(self, fetched: Vec<Arc<HostBuffer>>) -> Encoder {
+        let Saving { format, shape, dtype, stored, samples } = self;
+        let mut fetched = fetched.into_iter();
+        let mut next = || fetched.next().expect("a buffer for each handle");
+        let pixels = next();
+        let scale = match samples.scale {
+            Scaled::Not => None,
+            Scaled::By(scale) => Some(scale),
+            Scaled::Range(_, _, full) => {
+                let (low, high) = (next(), next());
+                Some(dispatch!(dtype, T => Scaled::range::<T>(&low, &high, full)))
+            }
+        };
+        let outside = samples.outside.map_or(0.0, |_| next().as_slice::<f64>()[0]);
+        Encoder { format, shape, stored, pixels, scale, warning: outside_warning(outside, shape) }
+    }
+}
+
+/// What to tell a user whose floats are not in `0..=1`, where nothing was said of their scale. The odd pixel, as filters
+/// leave it at an edge, is nothing to tell.
+fn outside_warning(outside: f64, shape: Shape) -> Option<String> {
+    const ODD: usize = 100;
+    (outside > (shape.len() / ODD) as f64).then(|| {
+        let percent = 100.0 * outside / shape.len() as f64;
+        format!(
+            "{percent:.0} % of the values are outside of 0..=1, the range that is stored, and were saturated; \
+             Scaling::Range stretches, Scaling::None keeps, tif and npy files hold every value"
+        )
+    })
+}
+
+/// The samples of a file on the host, ready to be encoded. It knows no session, and may go to any thread.
+#[derive(Debug)]
+pub struct Encoder {
+    format: Format,
+    shape: Shape,
+    stored: DType,
+    /// Channels one after the other.
+    pub(super) pixels: Arc<HostBuffer>,
+    scale: Option<Scale>,
+    warning: Option<String>,
+}
+
+impl Encoder {
+    /// The format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The scale, if values were scaled.
+    pub fn scale(&self) -> Option<Scale> {
+        self.scale
+    }
+
+    /// What the user should be told about the values, if anything.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
+    /// Writes the file, divided among `workers` as far as the format permits; its bytes do not depend on them. Returns the
+    /// scale.
+    ///
+    /// # Errors
+    /// In words, if the file cannot be written or there is no memory.
+    pub fn write(self, to: &mut dyn Sink, workers: &Workers) -> Result<Option<Scale>, String> {
+        write(to, self.format, &self.pixels, self.stored, self.shape, workers)?;
+        Ok(self.scale)
+    }
+}

@@ -1,0 +1,297 @@
+//! What is stored of every type, depth and scaling, against a plain function over pixels.
+
+use super::*;
+use crate::comm::threads::ThreadComm;
+use crate::cpu::device::CpuDevice;
+use crate::dispatch;
+use crate::dtype::Pixel;
+use crate::image::Image;
+use crate::plan::Want;
+
+#[test]
+fn headers_survive_the_journey() {
+    for dtype in DType::ALL {
+        let shape = Shape::new(3, 70_000, 4);
+        assert_eq!(parse_header(&header(shape, dtype)), (shape, dtype));
+    }
+}
+
+/// Interleaved samples.
+#[derive(Debug, PartialEq)]
+enum Told {
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    I32(Vec<i32>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+/// Channels one after the other, interleaved; each value put through `map`.
+fn interleaved<T: Pixel, S>(pixels: &[T], shape: Shape, map: impl Fn(T) -> S) -> Vec<S> {
+    let area = shape.area();
+    let map = &map;
+    (0..area).flat_map(|i| (0..shape.channels).map(move |c| map(pixels[c * area + i]))).collect()
+}
+
+/// Pixels of an image of type `dtype` as interleaved samples of type `stored`.
+fn sample<T: Pixel>(
+    pixels: &[T],
+    shape: Shape,
+    dtype: DType,
+    stored: DType,
+    scaling: Scaling,
+) -> (Told, Option<Scale>) {
+    let full = match stored {
+        DType::F64 => return (Told::F64(interleaved(pixels, shape, Pixel::to_f64)), None),
+        DType::F32 => return (Told::F32(interleaved(pixels, shape, |v| v.to_f64() as f32)), None),
+        DType::I32 => return (Told::I32(interleaved(pixels, shape, |v| i32::from_f64(v.to_f64()))), None),
+        DType::U16 => u16::MAX,
+        DType::U8 | DType::Bool => u16::from(u8::MAX),
+    };
+    let scale = match scaling {
+        // What holds is white.
+        Scaling::Auto | Scaling::Unit if dtype == DType::Bool => Some(Scale { low: 0.0, high: 1.0, full }),
+        Scaling::Auto if T::DTYPE.is_float() => Some(Scale { low: 0.0, high: 1.0, full }),
+        Scaling::Auto | Scaling::None => None,
+        Scaling::Unit => {
+            let high = if T::DTYPE.is_float() { 1.0 } else { T::HIGHEST.to_f64() };
+            Some(Scale { low: 0.0, high, full })
+        }
+        Scaling::Range => {
+            let finite = pixels.iter().map(|v| v.to_f64()).filter(|v| v.is_finite());
+            let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+            // Without a single finite value there is no range.
+            Some(if low <= high { Scale { low, high, full } } else { Scale { low: 0.0, high: 0.0, full } })
+        }
+    };
+    let value = |v: T| match scale {
+        None => v.to_f64(),
+        Some(Scale { low, high, .. }) if low == high => 0.0,
+        Some(Scale { low, high, full }) => {
+            // Halves of the largest numbers have a difference.
+            let unit = if (high - low).is_finite() { 1.0 } else { 0.5 };
+            (v.to_f64() * unit - low * unit) / (high * unit - low * unit) * f64::from(full)
+        }
+    };
+    let samples = if stored == DType::U8 {
+        Told::U8(interleaved(pixels, shape, |v| u8::from_f64(value(v))))
+    } else {
+        Told::U16(interleaved(pixels, shape, |v| u16::from_f64(value(v))))
+    };
+    (samples, scale)
+}
+
+fn stored<T: Pixel>(pixels: &[T], stored: DType, scaling: Scaling) -> (Told, Option<Scale>) {
+    sample(pixels, Shape::new(1, pixels.len(), 1), T::DTYPE, stored, scaling)
+}
+
+fn eight<T: Pixel>(pixels: &[T], scaling: Scaling) -> (Vec<u8>, Option<Scale>) {
+    match stored(pixels, DType::U8, scaling) {
+        (Told::U8(v), scale) => (v, scale),
+        _ => panic!("8 bits were asked for"),
+    }
+}
+
+#[test]
+fn the_range_is_spread_over_all_integers() {
+    let (v, scale) = eight(&[-1.0f32, 0.0, 1.0, f32::NAN, f32::INFINITY], Scaling::Range);
+    assert_eq!(v, [0, 128, 255, 0, 255]);
+    assert_eq!(scale, Some(Scale { low: -1.0, high: 1.0, full: 255 }));
+    assert_eq!(scale.unwrap().to_string(), "-1..1 -> 0..255");
+}
+
+#[test]
+fn floats_are_taken_to_be_in_0_to_1() {
+    let pixels = [0.5f32, 0.0, 1.0, -0.1, 1.1, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.1];
+    // 127.5 and the product of f32's nearest to 0.1: ties to even, else to nearest.
+    let (v, scale) = eight(&pixels, Scaling::Auto);
+    assert_eq!(v, [128, 0, 255, 0, 255, 0, 255, 0, 26]);
+    assert_eq!(scale, Some(Scale { low: 0.0, high: 1.0, full: 255 }));
+    assert_eq!(eight(&pixels, Scaling::Unit), (v, scale));
+    // A constant has no range, but it has a grey.
+    assert_eq!(eight(&[0.5f64; 4], Scaling::Auto).0, [128; 4]);
+    let (Told::U16(v), _) = stored(&[0.5f32, 1.0], DType::U16, Scaling::Auto) else { panic!("16 bits") };
+    assert_eq!(v, [32768, 65535]);
+}
+
+#[test]
+fn integers_are_scaled_only_if_asked() {
+    assert_eq!(eight(&[0u16, 200, 300], Scaling::Auto), (vec![0, 200, 255], None));
+    assert_eq!(eight(&[0u16, 257, 32896, 65535], Scaling::Unit).0, [0, 1, 128, 255]);
+    assert_eq!(eight(&[-5i32, 1 << 30, i32::MAX], Scaling::Unit).0, [0, 128, 255]);
+    let (Told::U16(v), _) = stored(&[0u8, 1, 255], DType::U16, Scaling::Unit) else { panic!("16 bits") };
+    assert_eq!(v, [0, 257, 65535]);
+}
+
+#[test]
+fn exact_samples_are_not_scaled() {
+    let pixels = [i32::MIN, -1, i32::MAX];
+    let (Told::I32(v), None) = stored(&pixels, DType::I32, Scaling::Auto) else { panic!("32 bits") };
+    assert_eq!(v, pixels);
+    let pixels = [0.1f64, 1e300];
+    let (Told::F64(v), None) = stored(&pixels, DType::F64, Scaling::Range) else { panic!("64 bits") };
+    assert_eq!(v, pixels);
+}
+
+#[test]
+fn one_value_or_none_becomes_zero() {
+    assert_eq!(eight(&[7.0f32, 7.0], Scaling::Range).0, [0, 0]);
+    assert_eq!(eight(&[f32::NAN, f32::INFINITY], Scaling::Range).0, [0, 0]);
+}
+
+#[test]
+fn the_widest_range_is_scaled_without_overflow() {
+    let pixels = [f64::MIN, f64::MIN / 2.0, 0.0, f64::MAX / 2.0, f64::MAX];
+    assert_eq!(eight(&pixels, Scaling::Range).0, [0, 64, 128, 191, 255]);
+}
+
+#[test]
+fn unscaled_values_are_rounded_and_saturated() {
+    assert_eq!(eight(&[2.5f32, 3.5, -4.0, 300.0, f32::NAN], Scaling::None), (vec![2, 4, 0, 255, 0], None));
+}
+
+#[test]
+fn channels_are_interleaved() {
+    let (Told::U16(v), None) = sample(&[1u16, 2, 10, 20], Shape::new(1, 2, 2), DType::U16, DType::U16, Scaling::Auto)
+    else {
+        panic!("integers are not scaled")
+    };
+    assert_eq!(v, [1, 10, 2, 20]);
+}
+
+/// Numbers of every kind, a few of them out of the ordinary.
+fn wild<T: Pixel>(shape: Shape, seed: u64) -> Vec<T> {
+    let mut state = seed | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, -0.0, 1e-320, 1.0, 0.5];
+    let value = |r: u64, kind: u64| match (seed % 4, kind % 40) {
+        // Sizes: those of pixels, of the unit, and of anything.
+        (0, 0) => T::from_f64(odd[(r % odd.len() as u64) as usize]),
+        (1, 0..20) => T::from_f64(f64::from_bits(r)),
+        (2, _) => T::from_f64(3.0),
+        (_, 1..20) => T::from_f64((r >> 40) as f64 / 40.0 - 1000.0),
+        _ => T::from_f64((r >> 11) as f64 / (1u64 << 53) as f64 * 1.2 - 0.1),
+    };
+    (0..shape.len()).map(|_| value(next(), next())).collect()
+}
+
+const SCALINGS: [Scaling; 4] = [Scaling::Auto, Scaling::None, Scaling::Unit, Scaling::Range];
+
+/// Samples and scale of an image in a file of a format, as recorded and evaluated.
+fn saved<T: crate::dtype::Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Option<(Told, Encoder)> {
+    let saving = Saving::record(image, format, options).ok()?;
+    let stored = format.stored(T::TAG, image.shape(), options).unwrap();
+    let fetched = image.session().fetch_all(&saving.handles(), Want::Everyone).unwrap();
+    let encoder = saving.encoder(fetched.into_iter().map(Option::unwrap).collect());
+    let pixels = interleave::interleaved(&encoder.pixels, stored, image.shape(), &Default::default()).unwrap();
+    let told = match stored {
+        DType::U8 | DType::Bool => Told::U8(pixels.as_slice().to_vec()),
+        DType::U16 => Told::U16(pixels.as_slice().to_vec()),
+        DType::I32 => Told::I32(pixels.as_slice().to_vec()),
+        DType::F32 => Told::F32(pixels.as_slice().to_vec()),
+        DType::F64 => Told::F64(pixels.as_slice().to_vec()),
+    };
+    Some((told, encoder))
+}
+
+/// Whether both hold the same numbers, whatever the bits of a NaN.
+fn alike(a: &Told, b: &Told) -> bool {
+    fn floats<T: Pixel>(a: &[T], b: &[T]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.scalar() == b.scalar() || (a.is_nan() && b.is_nan()))
+    }
+    match (a, b) {
+        (Told::F32(a), Told::F32(b)) => floats(a, b),
+        (Told::F64(a), Told::F64(b)) => floats(a, b),
+        _ => a == b,
+    }
+}
+
+fn compare<T: Pixel>(session: &Session, shape: Shape, seed: u64) {
+    let pixels = wild::<T>(shape, seed);
+    let planes: Vec<Image<T>> = (0..shape.channels)
+        .map(|c| {
+            let plane = pixels[c * shape.area()..(c + 1) * shape.area()].to_vec();
+            Image::from_slice(session, shape.height, shape.width, &plane)
+        })
+        .collect();
+    let image = if planes.len() == 1 { planes[0].clone() } else { Image::stack(session, &planes) };
+    let mut compared = 0;
+    for depth in [Depth::Auto, Depth::Eight, Depth::Sixteen, Depth::Float] {
+        for scaling in SCALINGS {
+            let options = SaveOptions { depth, scaling };
+            let Some((got, encoder)) = saved(&image, Format::Tiff, &options) else { continue };
+            let stored = Format::Tiff.stored(T::DTYPE, shape, &options).unwrap();
+            let (want, scale) = sample(&pixels, shape, T::DTYPE, stored, scaling);
+            let what = format!("{} {shape} seed {seed}, {options:?}, {} ranks", T::DTYPE, session.ranks());
+            assert!(alike(&got, &want), "{what}: {got:?} instead of {want:?}");
+            assert_eq!(encoder.scale(), scale, "{what}");
+            let outside = pixels.iter().filter(|v| v.to_f64() < 0.0 || v.to_f64() > 1.0).count();
+            let told =
+                T::DTYPE.is_float() && scaling == Scaling::Auto && scale.is_some() && outside > pixels.len() / 100;
+            assert_eq!(encoder.warning().is_some(), told, "{what}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 8);
+}
+
+fn on_ranks(ranks: usize, threads: usize, program: impl Fn(&Session) + Sync) {
+    ThreadComm::run(ranks, |comm| {
+        let cpu = Box::new(CpuDevice::new(Some(threads)).unwrap());
+        program(&Session::on(cpu).communicator(std::sync::Arc::new(comm)).build().unwrap());
+    });
+}
+
+#[test]
+fn what_is_stored_is_what_a_plain_function_stores() {
+    for (ranks, threads) in [(1, 1), (1, 2), (1, 5), (2, 1), (3, 1), (4, 1), (5, 1)] {
+        on_ranks(ranks, threads, |session| {
+            for (seed, shape) in
+                [(1, 1), (1, 7), (9, 1), (13, 70)].into_iter().flat_map(|s| [1, 3, 4].map(|c| (s, c))).enumerate()
+            {
+                let ((height, width), channels) = shape;
+                let shape = Shape::new(height, width, channels);
+                for seed in [seed as u64, 4 + seed as u64 % 4] {
+                    for dtype in [DType::U8, DType::U16, DType::I32, DType::F32, DType::F64] {
+                        dispatch!(dtype, T => compare::<T>(session, shape, seed));
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn masks_are_black_and_white_unless_told_otherwise() {
+    let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
+    for pixels in [vec![true, false, true], vec![true; 3], vec![false; 3]] {
+        let image = Image::from_slice(&session, 1, 3, &pixels);
+        let numbers: Vec<u8> = pixels.iter().map(|v| u8::from(*v)).collect();
+        for (depth, stored) in [(Depth::Eight, DType::U8), (Depth::Sixteen, DType::U16)] {
+            for scaling in SCALINGS {
+                let (got, encoder) = saved(&image, Format::Png, &SaveOptions { depth, scaling }).unwrap();
+                let (want, scale) = sample(&numbers, image.shape(), DType::Bool, stored, scaling);
+                assert_eq!((got, encoder.scale()), (want, scale), "{pixels:?} {depth:?} {scaling:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_scale_that_was_not_meant_is_told() {
+    let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
+    let told = |pixels: &[f32]| {
+        let image = Image::from_slice(&session, 1, pixels.len(), pixels);
+        saved(&image, Format::Png, &SaveOptions::default()).unwrap().1.warning().map(str::to_owned)
+    };
+    assert_eq!(told(&[0.0, 1.0, f32::NAN]), None);
+    assert!(told(&[0.0, 200.0, 255.0, 1.0]).unwrap().starts_with("50 % of the values"));
+    let mut odd = vec![0.5; 1000];
+    odd[7] = 1.01;
+    assert_eq!(told(&odd), None);
+}
