@@ -10,6 +10,7 @@ mod compiler;
 pub mod conformance;
 mod device;
 mod driver;
+mod ending;
 mod fabric;
 pub mod measure;
 mod memo;
@@ -24,3 +25,4 @@ mod transfers;
 pub mod tuning;
 
 pub use device::{CudaDevice, Gpu, Statistics};
+pub use ending::end_process;
