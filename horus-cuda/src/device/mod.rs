@@ -31,7 +31,7 @@ use crate::tuning::{Tuning, lookup};
 
 use self::exchange::Others;
 
-pub use self::open::{Gpu, Opening};
+pub use self::open::Gpu;
 
 /// Tables of taps that stay on the device; when there are more, all are let go.
 const TABLES: usize = 512;
