@@ -3,6 +3,7 @@
 use std::panic::Location;
 use std::path::Path;
 
+use super::load::Means;
 use super::{OpenOptions, Picture, decode, header, on_root, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result};
@@ -111,7 +112,8 @@ impl AnyImage {
         let path = path.as_ref();
         let mut pixels = None;
         let answer = on_root(session, "opening a picture", || {
-            let picture = decode::read(path, options)?;
+            let room = |bytes| session.room(bytes);
+            let picture = decode::read(path, options, Means { workers: session.workers(), room: &room })?;
             let header = header(picture.shape, picture.dtype);
             pixels = Some(picture.pixels);
             Ok(header)

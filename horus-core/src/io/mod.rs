@@ -22,6 +22,8 @@ mod encode;
 mod interleave;
 mod load;
 mod picture;
+mod pnm;
+mod raster;
 mod read_npy;
 mod read_tiff;
 mod samples;
@@ -30,6 +32,7 @@ mod saving;
 mod target;
 #[cfg(test)]
 mod tests;
+mod write_npy;
 
 pub use any::AnyImage;
 pub use encode::Format;
