@@ -44,6 +44,44 @@ impl Bar {
     }
 }
 
+/// Shows how far a series has come, on a terminal.
+pub(crate) struct SeriesBar(Option<ProgressBar>);
+
+impl SeriesBar {
+    /// A bar over so many pictures, if `wanted` and stderr is a terminal.
+    pub(crate) fn new(wanted: bool, pictures: usize) -> SeriesBar {
+        let shown = wanted && stderr().is_terminal();
+        let style = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {pos}/{len} {msg}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+        SeriesBar(shown.then(|| ProgressBar::new(pictures as u64).with_style(style)))
+    }
+
+    /// Shows that so many pictures are done, of so many bytes.
+    pub(crate) fn update(&self, pictures: usize, bytes: u64) {
+        if let Some(bar) = &self.0 {
+            let seconds = bar.elapsed().as_secs_f64().max(1e-3);
+            let (rate, megabytes) = (pictures as f64 / seconds, bytes as f64 / 1e6 / seconds);
+            bar.set_message(format!("{rate:.1} pictures/s, {megabytes:.1} MB/s"));
+            bar.set_position(pictures as u64);
+        }
+    }
+
+    /// Prints something above the bar.
+    pub(crate) fn suspend(&self, print: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    /// Removes the bar from the terminal.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 fn style() -> ProgressStyle {
     ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {pos}/{len} {msg:30!}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())

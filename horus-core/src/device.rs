@@ -135,6 +135,35 @@ pub struct Launch<'a> {
     pub rows: Window,
 }
 
+/// A launch that is to come, without its memory: all that its kernel is made from.
+#[derive(Clone, Debug)]
+pub struct Prepared<'a> {
+    /// What will be computed.
+    pub kernel: &'a Kernel,
+    /// From what.
+    pub inputs: Vec<Geometry>,
+    /// What the output is.
+    pub output: Geometry,
+    /// The rows, as in [`Launch::rows`].
+    pub rows: Window,
+}
+
+/// Bytes on their way to the host; see [`Device::order_read`].
+pub trait Landing: Send {
+    /// Waits for the bytes; on any thread.
+    ///
+    /// # Errors
+    /// What the driver reports, including errors of launches before.
+    fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError>;
+}
+
+/// Bytes that arrived at once.
+impl Landing for HostBuffer {
+    fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
+        Ok(*self)
+    }
+}
+
 /// Whether a device computes on the host's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
@@ -293,6 +322,33 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// What the driver reports, including errors of earlier launches.
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Begins to copy `bytes` bytes of device memory from byte `at` to host memory from `pool`, behind all launches so
+    /// far. Calls that follow, and dropping the memory, do not change what arrives. Never called on a device with unified
+    /// memory. By default all is done here.
+    ///
+    /// # Errors
+    /// What the driver reports; [`DeviceError::OutOfMemory`] if the pool has no room.
+    fn order_read(
+        &self,
+        source: &Memory,
+        at: usize,
+        bytes: usize,
+        pool: &Arc<Pool>,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        let mut host = pool.try_allocate(bytes)?;
+        self.read(source, at, host.bytes_mut())?;
+        Ok(Box::new(host))
+    }
+
+    /// Makes the kernels of launches that are to come, all at once, on a device that makes its own: compiles those that
+    /// were never compiled, loads those that are not loaded. A launch that was not prepared makes its own.
+    ///
+    /// # Errors
+    /// What the compiler reports.
+    fn prepare(&self, _launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
+        Ok(())
+    }
 
     /// Copies bytes between two blocks of this device's memory. The pieces do not overlap in the target.
     ///

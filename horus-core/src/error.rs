@@ -74,6 +74,9 @@ pub enum Error {
     /// An earlier evaluation of this session panicked, or failed on one of several ranks: the images that it held are gone.
     #[error("the session cannot go on after an earlier error: {0}")]
     Lost(String),
+    /// The evaluation was ended by [`Canceller::cancel`](crate::session::Canceller::cancel), or its deadline passed.
+    #[error("{0}")]
+    Cancelled(Cause),
     /// An observer or an explain sink asked for something that must wait until the evaluation that calls it is over.
     #[error(
         "{what} from within an observer or an explain sink: the session is evaluating; do it when that has returned"
@@ -120,6 +123,18 @@ pub enum Error {
         /// What is wrong.
         cause: String,
     },
+}
+
+/// Why an evaluation was ended before it was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Somebody asked for it.
+    #[error("cancelled")]
+    Asked,
+    /// It would have taken too long.
+    #[error("the deadline has passed")]
+    Deadline,
 }
 
 impl fmt::Debug for Error {

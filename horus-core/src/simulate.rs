@@ -12,9 +12,12 @@ use crate::comm::{CommError, Communicator};
 use crate::cpu::workers::Workers;
 use crate::device::check::part;
 use crate::device::{
-    BlockCopy, Device, DeviceMemory, Exchange, Input, Launch, Memory, MemoryKind, Piece, Ticket, distinct,
+    BlockCopy, Device, DeviceMemory, Exchange, Geometry, Input, Launch, Memory, MemoryKind, Piece, Prepared, Ticket,
+    distinct,
 };
 use crate::error::{DeviceError, MemoryBound};
+use crate::kernel::Kernel;
+use crate::shape::Window;
 
 /// Every byte of fresh memory: NaN in floats, the largest value in unsigned integers.
 const POISON: u8 = 0xff;
@@ -68,8 +71,13 @@ pub struct Simulated<D> {
     address: u64,
     /// What exchanges under way will bring, by ticket.
     arriving: Mutex<HashMap<u64, UnderWay>>,
+    /// Launches that were announced, if no others are to be made.
+    announced: Option<Mutex<Vec<Announced>>>,
     counters: Arc<Counters>,
 }
+
+/// A launch without its memory: kernel, inputs, output, rows.
+type Announced = (Kernel, Vec<Geometry>, Geometry, Window);
 
 #[derive(Debug)]
 struct SeparateMemory {
@@ -120,7 +128,15 @@ impl LogHandle {
 impl<D: Device> Simulated<D> {
     /// A device of `capacity` bytes.
     pub fn new(inner: D, capacity: usize) -> Simulated<D> {
-        Simulated { inner, capacity, address: 0, arriving: Mutex::default(), counters: Arc::default() }
+        let (arriving, counters) = (Mutex::default(), Arc::default());
+        Simulated { inner, capacity, address: 0, arriving, announced: None, counters }
+    }
+
+    /// Makes launches that were not announced fail, from the first [`Device::prepare`] on.
+    #[must_use]
+    pub fn demanding(mut self) -> Simulated<D> {
+        self.announced = Some(Mutex::default());
+        self
     }
 
     /// Lets the device exchange memory with the simulated devices of other ranks, if those can too.
@@ -350,7 +366,26 @@ impl<D: Device> Device for Simulated<D> {
         Ok(())
     }
 
+    fn prepare(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
+        if let Some(announced) = &self.announced {
+            let each = launches.iter().map(|l| (l.kernel.clone(), l.inputs.clone(), l.output, l.rows));
+            announced.lock().unwrap_or_else(PoisonError::into_inner).extend(each);
+        }
+        Ok(())
+    }
+
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        if let Some(announced) = &self.announced
+            && !matches!(launch.kernel, Kernel::Merge)
+            && !launch.rows.is_empty()
+        {
+            let inputs: Vec<Geometry> = launch.inputs.iter().map(|i| i.geometry).collect();
+            let this = (launch.kernel.clone(), inputs, launch.geometry, launch.rows);
+            let announced = announced.lock().unwrap_or_else(PoisonError::into_inner);
+            if !announced.is_empty() && !announced.contains(&this) {
+                return Err(DeviceError::Driver(format!("a launch that was not announced: {this:?}")));
+            }
+        }
         self.counters.launches.fetch_add(1, Ordering::Relaxed);
         let inputs: Vec<Input<'_>> = launch
             .inputs

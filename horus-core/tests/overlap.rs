@@ -31,7 +31,7 @@ fn on_device<R>(place: Place, f: impl FnOnce(&dyn Device, &dyn Fn() -> Log) -> R
     if !place.separate {
         return f(&cpu, &Log::default);
     }
-    let simulated = Simulated::new(cpu, usize::MAX / 2);
+    let simulated = Simulated::new(cpu, usize::MAX / 2).demanding();
     let simulated = if place.direct { simulated.with_fabric() } else { simulated };
     let log = simulated.log();
     f(&simulated, &|| log.get())

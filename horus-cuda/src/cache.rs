@@ -94,6 +94,20 @@ impl DiskCache {
         Ok((built, true))
     }
 
+    /// A text that was kept under this name, if it is there and whole.
+    pub(crate) fn note(&self, name: &str) -> Option<String> {
+        let directory = self.directory.as_deref().filter(|d| self.trusts(d))?;
+        String::from_utf8(read(&directory.join(name).with_extension("note"))?).ok()
+    }
+
+    /// Keeps a text under this name, if it can.
+    pub(crate) fn keep_note(&self, name: &str, text: &str) {
+        let Some(directory) = self.directory.as_deref().filter(|d| self.trusts(d)) else { return };
+        if let Err(e) = write(directory, &directory.join(name).with_extension("note"), text.as_bytes()) {
+            log::debug!("cannot keep {name} in {}: {e}", directory.display());
+        }
+    }
+
     /// Whether entries of the directory may be run; a warning, once in a process, if not.
     fn trusts(&self, directory: &Path) -> bool {
         *self.trusted.get_or_init(|| match ready(directory) {
@@ -315,6 +329,22 @@ mod tests {
         }
         assert_eq!(get(&cache, "a", b"four"), (b"four".to_vec(), true));
         assert_eq!(get(&cache, "a", b"five"), (b"four".to_vec(), false));
+    }
+
+    #[test]
+    fn notes_are_kept_and_damaged_ones_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = DiskCache::at(dir.path());
+        assert_eq!(cache.note("one"), None);
+        cache.keep_note("one", "first");
+        cache.keep_note("one", "second");
+        assert_eq!(DiskCache::at(dir.path()).note("one").as_deref(), Some("second"));
+        std::fs::write(dir.path().join("one.note"), "something else that is longer").unwrap();
+        assert_eq!(cache.note("one"), None);
+        assert!(entries(dir.path()).is_empty(), "notes are no kernels");
+        let nowhere = DiskCache::of(None);
+        nowhere.keep_note("one", "first");
+        assert_eq!(nowhere.note("one"), None);
     }
 
     #[test]

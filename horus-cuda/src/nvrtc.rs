@@ -63,7 +63,8 @@ impl std::fmt::Debug for Nvrtc {
     }
 }
 
-fn candidates() -> Vec<PathBuf> {
+/// Where the library is looked for: files, and names that the system's loader knows.
+pub(crate) fn candidates() -> Vec<PathBuf> {
     const NAMES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll"];
     let names = NAMES.iter().map(PathBuf::from);
     match std::env::var_os("HORUS_NVRTC").filter(|p| !p.is_empty()) {
@@ -89,26 +90,39 @@ impl Nvrtc {
     pub fn load_at_most(newest: i32) -> Result<Nvrtc, CompileError> {
         let mut reason = String::from("no library");
         for path in candidates() {
-            // SAFETY: loading runs the initialisers of a library that the user or the system names as NVRTC.
-            match unsafe { Library::new(&path) } {
-                Ok(library) => {
-                    let nvrtc = Nvrtc::bind(library).map_err(|e| CompileError(format!("{}: {e}", path.display())))?;
-                    if nvrtc.version.0 <= newest {
-                        return Ok(nvrtc);
-                    }
-                    reason = format!(
-                        "{} is of CUDA {}, and the driver runs at most CUDA {newest}",
-                        path.display(),
-                        nvrtc.version.0
-                    );
-                }
-                Err(e) => reason = e.to_string(),
+            match Nvrtc::open(&path, newest)? {
+                Ok(nvrtc) => return Ok(nvrtc),
+                Err(why) => reason = why,
             }
         }
         Err(CompileError(format!(
             "the CUDA run-time compiler (NVRTC) was not found ({reason}); it comes with the CUDA toolkit or with \
              `pip install nvidia-cuda-nvrtc` (then set HORUS_NVRTC to the directory of its libnvrtc.so)"
         )))
+    }
+
+    /// Loads the library at `path`, if its major version is not above `newest`.
+    ///
+    /// # Errors
+    /// If it cannot be loaded, is too new, or is not NVRTC.
+    pub(crate) fn load_file(path: &Path, newest: i32) -> Result<Nvrtc, CompileError> {
+        Nvrtc::open(path, newest)?.map_err(CompileError)
+    }
+
+    /// The library at `path`, or why it is not used; an error if it is not NVRTC.
+    fn open(path: &Path, newest: i32) -> Result<Result<Nvrtc, String>, CompileError> {
+        // SAFETY: loading runs the initialisers of a library that the user or the system names as NVRTC.
+        let library = match unsafe { Library::new(path) } {
+            Ok(library) => library,
+            Err(e) => return Ok(Err(e.to_string())),
+        };
+        let nvrtc = Nvrtc::bind(library).map_err(|e| CompileError(format!("{}: {e}", path.display())))?;
+        let major = nvrtc.version.0;
+        if major > newest {
+            let path = path.display();
+            return Ok(Err(format!("{path} is of CUDA {major}, and the driver runs at most CUDA {newest}")));
+        }
+        Ok(Ok(nvrtc))
     }
 
     fn bind(library: Library) -> Result<Nvrtc, CompileError> {

@@ -1,6 +1,8 @@
 //! The executor: carries out the steps of a plan on this rank, and decides nothing.
 
+mod ahead;
 mod borders;
+mod deliver;
 mod launch;
 
 use std::cell::RefCell;
@@ -10,7 +12,7 @@ use std::time::Instant;
 
 use crate::buffer::{HostBuffer, Pool};
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Memory, MemoryKind};
+use crate::device::{Device, Geometry, Landing, Memory, MemoryKind};
 use crate::direct::{self, Arriving};
 use crate::error::{DeviceError, Error, Result};
 use crate::graph::NodeId;
@@ -23,6 +25,9 @@ use crate::trace::Trace;
 use crate::transfer::{Source, redistribute};
 
 use self::borders::Borders;
+
+pub use ahead::prepare;
+pub use deliver::Delivered;
 
 /// An image in this rank's memory.
 #[derive(Debug)]
@@ -57,6 +62,10 @@ pub struct Context<'a> {
     pub pool: &'a Arc<Pool>,
     /// Told of each step.
     pub observer: Observer<'a>,
+    /// Asked before each step whether to go on.
+    pub check: &'a dyn Fn() -> Result<()>,
+    /// Whether results may be on their way when the execution is over.
+    pub later: bool,
     /// Records when each step ran.
     pub trace: &'a mut Trace,
     /// Bytes of given images that a plan lets go of and that are kept all the same until it is over, as long as there is
@@ -77,7 +86,7 @@ pub struct Outcome {
     /// The images that exist afterwards, by node.
     pub images: Vec<Option<Stored>>,
     /// The results handed over, by node.
-    pub delivered: HashMap<NodeId, HostBuffer>,
+    pub delivered: HashMap<NodeId, Delivered>,
     /// What was sent to other ranks.
     pub moved: Load,
 }
@@ -97,6 +106,7 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         temps: HashMap::new(),
         borders: HashMap::new(),
         delivered: HashMap::new(),
+        coming: HashMap::new(),
         moved: Load::default(),
         freed: RefCell::default(),
     };
@@ -114,7 +124,9 @@ struct Run<'a> {
     temps: HashMap<Temp, Fetched>,
     /// Borders under way, by image.
     borders: HashMap<NodeId, Borders<'a>>,
-    delivered: HashMap<NodeId, HostBuffer>,
+    delivered: HashMap<NodeId, Delivered>,
+    /// Copies to the host that nothing but a delivery waits for.
+    coming: HashMap<NodeId, Box<dyn Landing>>,
     moved: Load,
     freed: RefCell<Freed>,
 }
@@ -139,19 +151,29 @@ impl Run<'_> {
         let plan = self.plan;
         for (i, step) in plan.steps.iter().enumerate() {
             (self.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
-            if matches!(step.action, Action::Download(_)) && !self.unified {
+            (self.cx.check)()?;
+            let ordered = self.may_come_later(i);
+            if matches!(step.action, Action::Download(_)) && !self.unified && !ordered {
                 // The copy would wait for the kernels before it anyway; so their time is told apart from its own.
                 let start = Instant::now();
                 self.cx.device.synchronize().map_err(self.failed("waiting for the device"))?;
                 self.cx.trace.waited(start);
             }
             let start = Instant::now();
-            self.step(step.action)?;
+            match step.action {
+                Action::Download(n) if ordered => self.order_download(n)?,
+                action => self.step(action)?,
+            }
             self.cx.trace.add(start, &step.action, plan);
         }
         for (stored, state) in self.images.iter_mut().zip(&plan.states) {
             if let (Some(stored), Some(state)) = (stored, state) {
                 stored.state = *state;
+                // What went straight to whoever asked for it left no copy here.
+                let residency = &mut stored.state.residency;
+                if !self.unified && *residency == Residency::Both && stored.host.is_none() {
+                    *residency = Residency::Device;
+                }
             }
         }
         Ok(())
@@ -240,7 +262,7 @@ impl Run<'_> {
             Action::Sum(n) => self.sum(n),
             Action::Gather(n) => {
                 let whole = self.collected(action, n)?;
-                self.delivered.extend(whole.map(|w| (n, w)));
+                self.delivered.extend(whole.map(|w| (n, Delivered::Here(w))));
                 Ok(())
             }
             Action::Collect(n) => {
@@ -249,9 +271,7 @@ impl Run<'_> {
                 self.place(n, Window::whole(self.geometry(n)?.shape.height), whole)
             }
             Action::Deliver(n) => {
-                if let Some(host) = self.images[n.0].as_ref().and_then(Stored::host) {
-                    self.delivered.insert(n, host.clone());
-                }
+                self.deliver(n);
                 Ok(())
             }
             Action::Free(n) => {
@@ -330,19 +350,6 @@ impl Run<'_> {
         }
         let state = State { residency: Residency::Device, placement: Placement::Strips(halo) };
         self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(memory) });
-        Ok(())
-    }
-
-    fn download(&mut self, n: NodeId) -> Result<()> {
-        let label = self.label("download", n);
-        let Some(memory) = &self.image(n)?.device else { return Ok(()) };
-        let host = self.with_memory(|| self.cx.pool.try_allocate(memory.len()));
-        let failed = |source| Error::Device { op: label.clone(), device: "the host".into(), source };
-        let mut host = host.map_err(failed)?;
-        self.cx.device.read(memory, 0, host.bytes_mut()).map_err(self.failed(&*label))?;
-        if let Some(image) = &mut self.images[n.0] {
-            image.host = Some(host);
-        }
         Ok(())
     }
 

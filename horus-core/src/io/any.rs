@@ -109,11 +109,27 @@ impl AnyImage {
     #[track_caller]
     pub fn open_with(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<AnyImage> {
         let path = path.as_ref();
-        let decode = |means: Means<'_>| decode::read(path, options, means);
+        let decode = |means: Means<'_>| {
+            session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
+            decode::read(path, options, means)
+        };
         AnyImage::decoded(session, decode, Location::caller())?.map_err(|cause| Error::read(path, cause))
     }
 
-    /// What rank 0 decodes; or, on all ranks alike, why it cannot.
+    /// An image of the picture that `read` gives on rank 0, where alone it is called.
+    ///
+    /// # Errors
+    /// On every rank alike, if there is none.
+    #[track_caller]
+    pub(crate) fn from_root(
+        session: &Session,
+        path: &Path,
+        read: impl FnOnce() -> Result<Picture, String>,
+    ) -> Result<AnyImage> {
+        AnyImage::decoded(session, |_| read(), Location::caller())?.map_err(|cause| Error::read(path, cause))
+    }
+
+    /// What `decode` gives on rank 0, where alone it is called; or, on every rank alike, why it gives none.
     pub(super) fn decoded(
         session: &Session,
         decode: impl FnOnce(Means<'_>) -> Result<Picture, String>,

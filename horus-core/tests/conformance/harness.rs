@@ -9,7 +9,7 @@ use horus_core::comm::{Alone, Communicator};
 use horus_core::device::{Device, Geometry, Memory, MemoryKind};
 use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, DType, Pixel, Scalar};
-use horus_core::execute::{Context, Stored, execute};
+use horus_core::execute::{Context, Delivered, Stored, execute, prepare};
 use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::kernel::Kernel;
 use horus_core::movement::Load;
@@ -201,16 +201,21 @@ pub(crate) fn carry_out(
         let (host, device) = if unified { (None, Some(Memory::Host(host))) } else { (Some(host), None) };
         Some(Stored { geometry, state, host, device })
     });
+    let images: Vec<_> = images.collect();
+    prepare(plan, &images, device, comm.rank()).unwrap_or_else(|e| panic!("{e}\n{plan}"));
     let context = Context {
         device,
         comm,
         pool: &Pool::new(1 << 24),
         observer: &|_, _, _| (),
+        check: &|| Ok(()),
+        later: false,
         trace: &mut Trace::new(comm.rank(), false),
         keep: 0,
     };
-    let outcome = execute(plan, images.collect(), context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error));
-    let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered;
+    let outcome = execute(plan, images, context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error));
+    let here = |(n, d)| if let Delivered::Here(host) = d { Some((n, host)) } else { None };
+    let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered.into_iter().filter_map(here).collect();
     let image = |r: &NodeId| {
         let n = plan.graph.node(*r);
         dispatch!(n.dtype, T => Image::new::<T>(n.shape, delivered[r].as_slice::<T>().to_vec()))

@@ -24,8 +24,8 @@ pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> 
     let cpu = CpuDevice::new(Some(1)).unwrap();
     match (place.separate, place.direct) {
         (false, _) => f(&cpu),
-        (true, false) => f(&Simulated::new(cpu, usize::MAX / 2)),
-        (true, true) => f(&Simulated::new(cpu, usize::MAX / 2).with_fabric()),
+        (true, false) => f(&Simulated::new(cpu, usize::MAX / 2).demanding()),
+        (true, true) => f(&Simulated::new(cpu, usize::MAX / 2).demanding().with_fabric()),
     }
 }
 

@@ -1,0 +1,178 @@
+//! What a series reads, and what its files are called: folders and lists become paths, paths become names of outputs.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Extensions of the pictures that are taken from a folder.
+const EXTENSIONS: [&str; 11] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "pam", "bmp", "npy"];
+
+/// The word for stdin and stdout.
+pub const STANDARD: &str = "-";
+
+/// A picture to read, and the file to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The picture.
+    pub input: PathBuf,
+    /// The file that its result goes to.
+    pub output: PathBuf,
+}
+
+/// All pictures that `words` and the lines of `list` name, in this order; of a folder, its pictures, sorted by name.
+///
+/// # Errors
+/// In words: a folder without pictures, a list that cannot be read, nothing at all.
+pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, String> {
+    let mut all = words.to_vec();
+    if let Some(list) = list {
+        all.extend(listed(list)?);
+    }
+    let mut found = Vec::new();
+    for path in all {
+        if path.as_os_str() == STANDARD {
+            return Err("a series cannot read a picture from stdin; --files-from - reads names from there".into());
+        }
+        if path.is_dir() {
+            found.extend(folder(&path)?);
+        } else {
+            found.push(path);
+        }
+    }
+    if found.is_empty() {
+        return Err("no pictures are given".into());
+    }
+    Ok(found)
+}
+
+/// The paths in a file, one per line.
+fn listed(list: &Path) -> Result<Vec<PathBuf>, String> {
+    let failed = |e: std::io::Error| format!("cannot read the list {}: {e}", list.display());
+    let bytes = if list.as_os_str() == STANDARD {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map_err(failed)?;
+        bytes
+    } else {
+        fs::read(list).map_err(failed)?
+    };
+    let lines = bytes.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.filter(|line| !line.is_empty()).map(path_of).collect()
+}
+
+/// A name as the system has it, which need not be Unicode.
+#[cfg(unix)]
+fn path_of(line: &[u8]) -> Result<PathBuf, String> {
+    use std::os::unix::ffi::OsStrExt;
+    Ok(PathBuf::from(std::ffi::OsStr::from_bytes(line)))
+}
+
+#[cfg(not(unix))]
+fn path_of(line: &[u8]) -> Result<PathBuf, String> {
+    let text = std::str::from_utf8(line).map_err(|_| "a line of the list is no Unicode text".to_owned())?;
+    Ok(PathBuf::from(text))
+}
+
+/// The pictures in a folder, by extension, sorted by name.
+fn folder(path: &Path) -> Result<Vec<PathBuf>, String> {
+    let failed = |e: std::io::Error| format!("cannot list {}: {e}", path.display());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?.path();
+        let extension = entry.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+        let hidden = entry.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."));
+        if EXTENSIONS.contains(&extension.as_str()) && !hidden && !entry.is_dir() {
+            found.push(entry);
+        }
+    }
+    if found.is_empty() {
+        return Err(format!("there are no pictures in {}", path.display()));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Names the output of each picture: `DIR/NAME.EXTENSION` for `.../NAME.any`.
+///
+/// # Errors
+/// In words: pictures without names, two pictures whose results would be one file, a result that would overwrite a picture
+/// of the series.
+pub fn outputs(pictures: Vec<PathBuf>, dir: &Path, extension: &str) -> Result<Vec<Pair>, String> {
+    let mut taken: HashMap<PathBuf, PathBuf> = HashMap::new();
+    let mut pairs = Vec::with_capacity(pictures.len());
+    for input in pictures {
+        let stem = input.file_stem().ok_or_else(|| format!("{} has no name to call its result by", input.display()))?;
+        let mut name = stem.to_owned();
+        name.push(".");
+        name.push(extension);
+        let output = dir.join(name);
+        if let Some(other) = taken.insert(output.clone(), input.clone()) {
+            let (other, input, output) = (other.display(), input.display(), output.display());
+            return Err(format!("{other} and {input} would both be written to {output}; run them as two series"));
+        }
+        pairs.push(Pair { input, output });
+    }
+    let read: HashMap<PathBuf, &Path> =
+        pairs.iter().filter_map(|p| Some((fs::canonicalize(&p.input).ok()?, p.input.as_path()))).collect();
+    for Pair { input, output } in &pairs {
+        if let Some(read) = fs::canonicalize(output).ok().and_then(|output| read.get(&output)) {
+            let (input, read) = (input.display(), read.display());
+            return Err(format!("the result of {input} would overwrite {read}: choose another --out-dir"));
+        }
+    }
+    Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(names: &[&str]) -> Vec<PathBuf> {
+        names.iter().map(PathBuf::from).collect()
+    }
+
+    #[test]
+    fn a_folder_gives_its_pictures_sorted() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["b.PNG", "a.tif", "notes.txt", ".hidden.png", "c.npy", "png"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        fs::create_dir(dir.path().join("folder.png")).unwrap();
+        let found = pictures(&[PathBuf::from("first.jpg"), dir.path().to_owned()], None).unwrap();
+        let names: Vec<_> = found.iter().map(|p| p.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["first.jpg", "a.tif", "b.PNG", "c.npy"]);
+        let empty = tempfile::tempdir().unwrap();
+        assert!(pictures(&[empty.path().to_owned()], None).unwrap_err().contains("no pictures in"));
+        assert!(pictures(&[], None).unwrap_err().contains("no pictures"));
+        assert!(pictures(&paths(&["-"]), None).unwrap_err().contains("stdin"));
+    }
+
+    #[test]
+    fn a_list_gives_a_path_per_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("list");
+        fs::write(&list, "a b.png\r\n\n./c.png\n d.png").unwrap();
+        assert_eq!(pictures(&[], Some(&list)).unwrap(), paths(&["a b.png", "./c.png", " d.png"]));
+        assert!(pictures(&[], Some(&dir.path().join("none"))).unwrap_err().contains("cannot read the list"));
+    }
+
+    #[test]
+    fn results_are_called_as_their_pictures() {
+        let pairs = outputs(paths(&["x/a.b.png", "y/c"]), Path::new("out"), "tif").unwrap();
+        let names: Vec<_> = pairs.iter().map(|p| p.output.to_str().unwrap()).collect();
+        assert_eq!(names, ["out/a.b.tif", "out/c.tif"]);
+        let twice = outputs(paths(&["x/a.png", "y/b.png", "y/a.jpg"]), Path::new("out"), "png").unwrap_err();
+        assert_eq!(twice, "x/a.png and y/a.jpg would both be written to out/a.png; run them as two series");
+        assert!(outputs(paths(&[".."]), Path::new("out"), "png").unwrap_err().contains("no name"));
+    }
+
+    #[test]
+    fn no_result_overwrites_a_picture() {
+        let dir = tempfile::tempdir().unwrap();
+        let a = dir.path().join("a.png");
+        fs::write(&a, "").unwrap();
+        let error = outputs(vec![a.clone()], &dir.path().join("."), "png").unwrap_err();
+        assert!(error.contains("would overwrite"), "{error}");
+        assert_eq!(outputs(vec![a], dir.path(), "tif").unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,310 @@
+//! What surrounds an operation on pictures: files in and out, one picture or a series, progress, errors, the summary.
+//!
+//! A program parses its command line into a [`Job`] and hands it to [`run`]:
+//!
+//! ```no_run
+//! use clap::{CommandFactory, FromArgMatches, Parser};
+//! use horus_apps::batch::{self, Job, Options, Work};
+//!
+//! /// Smooths pictures.
+//! #[derive(Parser)]
+//! struct Args {
+//!     /// INPUT OUTPUT, or with --out-dir any number of pictures and folders
+//!     paths: Vec<std::path::PathBuf>,
+//!     #[command(flatten)]
+//!     options: Options,
+//! }
+//!
+//! fn job() -> Result<Job, clap::Error> {
+//!     let mut command = Args::command();
+//!     let args = Args::from_arg_matches(&command.try_get_matches_from_mut(std::env::args_os())?)?;
+//!     let work = Work::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
+//!     let operation = |picture: &horus::prelude::AnyImage| Ok(picture.luminance().gauss(2.0).into());
+//!     Ok(Job::new("smooth", args.options, work, operation))
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     batch::run(job())
+//! }
+//! ```
+
+mod inputs;
+mod numbers;
+mod options;
+mod response;
+mod series;
+mod single;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use horus::core::agree::agree_on;
+use horus::core::comm::Communicator;
+use horus::core::io::on_root;
+use horus::prelude::*;
+
+use crate::progress::Bar;
+use crate::report::Printer;
+
+pub use inputs::{Pair, STANDARD, outputs, pictures};
+pub(crate) use options::AUTO;
+pub use options::{Comparison, Options};
+pub use response::Response;
+
+/// What is done with each picture: records, and computes nothing.
+pub type Operation = Box<dyn Fn(&AnyImage) -> Result<Response>>;
+
+/// What is told of each picture, in lines that are printed behind its name.
+pub type Numbers = Box<dyn Fn(&AnyImage) -> Result<Vec<String>>>;
+
+/// The files of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// One picture to one file; `-` is stdin and stdout.
+    Single {
+        /// The picture.
+        input: PathBuf,
+        /// The file to write.
+        output: PathBuf,
+    },
+    /// Pictures, and folders of them, to files of a folder.
+    Series {
+        /// Pictures and folders; more come from [`Options::files_from`].
+        inputs: Vec<PathBuf>,
+        /// The folder to write to.
+        out_dir: PathBuf,
+    },
+    /// Pictures, and folders of them, of which [`Job::numbers`] tells something.
+    Numbers {
+        /// Pictures and folders; more come from [`Options::files_from`].
+        inputs: Vec<PathBuf>,
+    },
+}
+
+impl Work {
+    /// The files that a command line names: INPUT OUTPUT, or anything with `--out-dir`. Touches none of them.
+    ///
+    /// # Errors
+    /// In words, what is missing or too much; see [`usage`].
+    pub fn of(paths: Vec<PathBuf>, options: &Options) -> Result<Work, String> {
+        if let Some(out_dir) = &options.out_dir {
+            if paths.is_empty() && options.files_from.is_none() {
+                return Err("pictures are required: name some, a folder, or a list (--files-from LIST)".into());
+            }
+            return Ok(Work::Series { inputs: paths, out_dir: out_dir.clone() });
+        }
+        let count = paths.len();
+        let Ok([input, output]) = <[PathBuf; 2]>::try_from(paths) else {
+            return Err(match count {
+                0 => "INPUT and OUTPUT are required (or pictures and --out-dir DIR)".into(),
+                1 => "OUTPUT is required (or --out-dir DIR)".into(),
+                n => format!("{n} paths are given: for one picture there are two, a series requires --out-dir DIR"),
+            });
+        };
+        if output.as_os_str() == STANDARD && options.format.is_none() {
+            return Err("--format is required to write to stdout".into());
+        }
+        Ok(Work::Single { input, output })
+    }
+}
+
+/// A run: an operation, and the pictures that it is done to.
+pub struct Job {
+    /// The name of the program.
+    pub name: &'static str,
+    /// The options of the command line.
+    pub options: Options,
+    /// The files.
+    pub work: Work,
+    /// How values become integers.
+    pub scaling: Scaling,
+    /// What is done, in a few words, for the summary.
+    pub about: String,
+    /// What is done.
+    pub operation: Operation,
+    /// What is told, for [`Work::Numbers`].
+    pub numbers: Numbers,
+}
+
+impl Job {
+    /// A run that saves with [`Scaling::Auto`] and says nothing of what it does.
+    pub fn new(
+        name: &'static str,
+        options: Options,
+        work: Work,
+        operation: impl Fn(&AnyImage) -> Result<Response> + 'static,
+    ) -> Job {
+        let (operation, numbers) = (Box::new(operation), Box::new(|_: &AnyImage| Ok(Vec::new())));
+        Job { name, options, work, scaling: Scaling::Auto, about: String::new(), operation, numbers }
+    }
+
+    /// How results are saved.
+    fn save_options(&self) -> SaveOptions {
+        SaveOptions { depth: self.options.depth, scaling: self.scaling }
+    }
+}
+
+/// An error of usage, for a command line that `clap` alone finds nothing wrong with.
+pub fn usage(command: &mut clap::Command, message: String) -> clap::Error {
+    let mut error = command.error(ErrorKind::WrongNumberOfValues, message);
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(command.render_usage()));
+    error
+}
+
+/// What a run came to.
+enum End {
+    /// All is well.
+    Done,
+    /// Some pictures of a series failed, and were told.
+    Failed,
+    /// The user asked for something that cannot be meant.
+    Usage(String),
+}
+
+/// Runs a job and prints a summary, or on failure a line starting with `error:` (in a series one for each picture that
+/// failed). Exits with 0; 1 after a failure, 2 after wrong usage. On several ranks, rank 0 alone prints.
+pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
+    let level = job.as_ref().map_or(log::LevelFilter::Warn, |job| job.options.log_level());
+    env_logger::Builder::new().filter_level(level).parse_default_env().init();
+    let comm = match horus::ranks() {
+        Ok(comm) => comm,
+        Err(e) => {
+            eprintln!("error: {}", one_line(&e.to_string()));
+            return ExitCode::FAILURE;
+        }
+    };
+    let first = comm.rank() == 0;
+    let job = match job {
+        Ok(job) => job,
+        Err(e) if first => e.exit(),
+        Err(e) => std::process::exit(e.exit_code()),
+    };
+    if !first && level < log::LevelFilter::Debug {
+        log::set_max_level(log::LevelFilter::Error); // rank 0 speaks for all
+    }
+    let end = match &job.work {
+        Work::Single { input, output } => single::run(&job, input, output, &comm).map(|()| End::Done),
+        Work::Series { inputs, out_dir } => series::run(&job, inputs, out_dir, &comm),
+        Work::Numbers { inputs } => numbers::run(&job, inputs, &comm),
+    };
+    match end {
+        Ok(End::Done) => ExitCode::SUCCESS,
+        Ok(End::Failed) => ExitCode::FAILURE,
+        Ok(End::Usage(message)) => {
+            if first {
+                eprintln!("error: {}", one_line(&message));
+            }
+            ExitCode::from(2)
+        }
+        Err(e) => {
+            let message = one_line(&e.to_string());
+            // If the others do not fail alike, this ends them all.
+            let alike = agree_on(&*comm, &format!("an end with `error: {message}`")).is_ok();
+            if first || !alike {
+                eprintln!("error: {message}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Opens the session of a run.
+fn session(
+    options: &Options,
+    comm: &Arc<dyn Communicator>,
+    bar: Option<&Arc<Bar>>,
+    printer: &Arc<Printer>,
+) -> Result<Session> {
+    let first = comm.rank() == 0;
+    let mut builder = Session::builder()
+        .communicator(Arc::clone(comm))
+        .compare_naive(first && !options.quiet && bar.is_some())
+        .trace(options.trace.is_some());
+    if let Some(bar) = bar.map(Arc::clone) {
+        builder = builder.observer(move |progress| bar.update(&progress));
+    }
+    if let Some(threads) = options.threads {
+        builder = builder.threads(threads.get());
+    }
+    if let Some(mode) = options.mode {
+        builder = builder.mode(mode);
+    }
+    if let Some(device) = &options.device {
+        builder = builder.device(device);
+    }
+    if options.explain && first {
+        let printer = Arc::clone(printer);
+        builder = builder.explain(move |text| printer.print(&text)).explain_passes(options.verbose > 1);
+    }
+    builder.build()
+}
+
+/// Ends a run on all ranks alike if what rank 0 printed was lost.
+fn printed(session: &Session, printer: &Printer) -> Result<()> {
+    on_root(session, "printing", || printer.result().map(|()| Vec::new()))?.map(drop).map_err(Error::Config)
+}
+
+/// Writes what is traced to a file that was opened for it, if there is one on this rank.
+fn write_trace(session: &Session, path: &Path, target: Option<horus::core::io::Target>) -> Result<()> {
+    let text = session.trace_json()?.unwrap_or_default();
+    let written = on_root(session, "writing the trace", || {
+        let file = target.ok_or("there is no file for it")?;
+        file.fill(|to| to.write_all(text.as_bytes()).map_err(|e| e.to_string()))?;
+        Ok(Vec::new())
+    });
+    written?.map(drop).map_err(|e| Error::write(path, e))
+}
+
+/// A message without its line breaks: a driver's or a compiler's may have many.
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        paths: Vec<PathBuf>,
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn work(words: &[&str]) -> Result<Work, String> {
+        let program = Program::try_parse_from(std::iter::once(&"program").chain(words)).unwrap();
+        Work::of(program.paths, &program.options)
+    }
+
+    #[test]
+    fn errors_take_one_line() {
+        assert_eq!(one_line("cannot compile:\n  line 3\n  line 4\n"), "cannot compile: line 3 line 4");
+    }
+
+    #[test]
+    fn two_paths_are_one_picture_and_a_folder_makes_a_series() {
+        assert_eq!(work(&["a", "b"]).unwrap(), Work::Single { input: "a".into(), output: "b".into() });
+        let series =
+            |inputs: &[&str]| Work::Series { inputs: inputs.iter().map(PathBuf::from).collect(), out_dir: "d".into() };
+        assert_eq!(work(&["a", "b", "--out-dir", "d"]).unwrap(), series(&["a", "b"]));
+        assert_eq!(work(&["--out-dir", "d", "--files-from", "-"]).unwrap(), series(&[]));
+        assert!(work(&["-", "-", "--format", "png"]).is_ok());
+    }
+
+    #[test]
+    fn what_is_missing_is_told() {
+        for (words, missing) in [
+            (&[][..], "INPUT and OUTPUT"),
+            (&["a"], "OUTPUT is required"),
+            (&["a", "b", "c"], "requires --out-dir"),
+            (&["--out-dir", "d"], "pictures are required"),
+            (&["a", "-"], "--format is required"),
+        ] {
+            assert!(work(words).unwrap_err().contains(missing), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The options that all programs over pictures share.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args};
+use horus::prelude::*;
+
+/// Options of a program over pictures; flatten them into its command line.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Write DIR/NAME.png for each picture DIR2/NAME.EXT; the folder is made if it is missing
+    #[arg(long, value_name = "DIR")]
+    pub out_dir: Option<PathBuf>,
+
+    /// Format to write: png, jpg, tif, pgm, ppm, pnm, bmp or npy (with --out-dir png if not given, else as OUTPUT's
+    /// extension says)
+    #[arg(long, value_name = "NAME", value_parser = parse_format)]
+    pub format: Option<String>,
+
+    /// Also read the pictures that a file names, one path per line (- for stdin); needs --out-dir
+    #[arg(long, value_name = "LIST", requires = "out_dir")]
+    pub files_from: Option<PathBuf>,
+
+    /// Leave out pictures whose output is there already: goes on with a series that was interrupted
+    #[arg(long, requires = "out_dir")]
+    pub skip_existing: bool,
+
+    /// End the run between two steps when so many seconds have passed
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub deadline: Option<Duration>,
+
+    /// Run again on the CPU, in naive mode, or on one thread of the CPU (cpu, naive, 1), check that both results have the
+    /// same bits, and print the user-perceived speedup with the share of each part
+    #[arg(long, value_name = "WHAT", conflicts_with_all = ["out_dir", "dry_run_ranks"])]
+    pub compare: Option<Comparison>,
+
+    /// Page of a TIFF file to read, the first being 0
+    #[arg(long, value_name = "N")]
+    pub page: Option<usize>,
+
+    /// Refuse pictures of more pixels
+    #[arg(long, value_name = "N", default_value_t = OpenOptions::default().max_pixels)]
+    pub max_pixels: u64,
+
+    /// Worker threads per rank (all cores, divided among the ranks that share them, if not given)
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub threads: Option<NonZeroUsize>,
+
+    /// How much is optimised: naive, lazy or fused (HORUS_MODE if not given, else fused)
+    #[arg(long)]
+    pub mode: Option<Mode>,
+
+    /// Device to run on: auto, cpu, cuda or cuda:N (HORUS_DEVICE if not given, else auto)
+    #[arg(long)]
+    pub device: Option<String>,
+
+    /// Bits per sample of the output; 32 writes a float TIFF, unscaled
+    #[arg(long, value_name = "BITS", default_value = "8", value_parser = parse_depth)]
+    pub depth: Depth,
+
+    /// Print the plan: each step, its image, and why it is needed (with -vv, what each pass made of the program, too)
+    #[arg(long)]
+    pub explain: bool,
+
+    /// Write a trace of all ranks for chrome://tracing or Perfetto
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// Print what N ranks would exchange, and compute and write nothing
+    #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "out_dir")]
+    pub dry_run_ranks: Option<NonZeroUsize>,
+
+    /// For --dry-run-ranks: time of a message before its first byte, in microseconds
+    #[arg(long, value_name = "US", default_value = "5", value_parser = parse_latency)]
+    pub latency: f64,
+
+    /// For --dry-run-ranks: bytes that a rank sends or receives, in GB per second
+    #[arg(long, value_name = "GB/S", default_value = "20", value_parser = parse_bandwidth)]
+    pub bandwidth: f64,
+
+    /// Print nothing but errors
+    #[arg(long, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Say which device was taken and where the time went; twice for debugging
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// What a run is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Comparison {
+    /// All threads of the CPU.
+    Cpu,
+    /// The same device in naive mode: every operation on its own, with all its transfers.
+    Naive,
+    /// One thread of the CPU.
+    #[value(name = "1")]
+    One,
+}
+
+impl Options {
+    /// How long messages take in a dry run.
+    pub fn link(&self) -> Link {
+        Link { latency: self.latency * 1e-6, bandwidth: self.bandwidth * 1e9 }
+    }
+
+    /// How pictures are read.
+    pub fn open_options(&self) -> OpenOptions {
+        OpenOptions { page: self.page, max_pixels: self.max_pixels, ..OpenOptions::default() }
+    }
+
+    /// The least severe messages to log.
+    pub fn log_level(&self) -> log::LevelFilter {
+        match (self.quiet, self.verbose) {
+            (true, _) => log::LevelFilter::Error,
+            (false, 0) => log::LevelFilter::Warn,
+            (false, 1) => log::LevelFilter::Info,
+            (false, _) => log::LevelFilter::Debug,
+        }
+    }
+}
+
+/// The names of formats, which are the extensions of their files, too.
+const FORMATS: [&str; 10] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "bmp", "npy"];
+
+fn parse_format(text: &str) -> Result<String, String> {
+    let name = text.to_ascii_lowercase();
+    if FORMATS.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err("png, jpg, tif, pgm, ppm, pnm, bmp or npy".into())
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let wrong = || "seconds must be finite and not negative".to_owned();
+    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+}
+
+fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "a whole number from 1 on".to_owned())
+}
+
+fn parse_latency(text: &str) -> Result<f64, String> {
+    let latency: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if latency >= 0.0 && latency.is_finite() {
+        return Ok(latency);
+    }
+    Err("a latency must be finite and not negative".to_owned())
+}
+
+fn parse_bandwidth(text: &str) -> Result<f64, String> {
+    let bandwidth: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if bandwidth > 0.0 && bandwidth.is_finite() {
+        return Ok(bandwidth);
+    }
+    Err("a bandwidth must be positive and finite".to_owned())
+}
+
+/// The word for [`Depth::Auto`].
+pub(crate) const AUTO: &str = "auto";
+
+fn parse_depth(text: &str) -> Result<Depth, String> {
+    match text {
+        "8" => Ok(Depth::Eight),
+        "16" => Ok(Depth::Sixteen),
+        "32" => Ok(Depth::Float),
+        // The default of programs whose results have types of their own.
+        AUTO => Ok(Depth::Auto),
+        _ => Err("8, 16 or 32".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Program {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn parse(words: &[&str]) -> Result<Options, String> {
+        let words = std::iter::once(&"program").chain(words);
+        Program::try_parse_from(words).map(|p| p.options).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_options_are_well_formed() {
+        Program::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_and_values_are_parsed() {
+        let options = parse(&[]).unwrap();
+        assert_eq!((options.depth, options.mode, options.device.clone()), (Depth::Eight, None, None));
+        assert_eq!(options.open_options(), OpenOptions::default());
+        let options = parse(&["--mode", "lazy", "--depth", "16", "-vv", "--page", "2", "--max-pixels", "99"]).unwrap();
+        assert_eq!((options.mode, options.depth), (Some(Mode::Lazy), Depth::Sixteen));
+        assert_eq!(options.log_level(), log::LevelFilter::Debug);
+        let expected = OpenOptions { page: Some(2), max_pixels: 99, ..OpenOptions::default() };
+        assert_eq!(options.open_options(), expected);
+        let options = parse(&["--out-dir", "d", "--format", "TIF", "--deadline", "0.5", "--skip-existing"]).unwrap();
+        assert_eq!(options.format.as_deref(), Some("tif"));
+        assert_eq!(options.deadline, Some(Duration::from_millis(500)));
+        assert_eq!(parse(&["--compare", "1"]).unwrap().compare, Some(Comparison::One));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_reason() {
+        assert!(parse(&["--threads", "0"]).is_err());
+        assert!(parse(&["--mode", "quick"]).unwrap_err().contains("naive"));
+        assert!(parse(&["--depth", "12"]).unwrap_err().contains("8, 16 or 32"));
+        assert!(parse(&["--dry-run-ranks", "0"]).is_err());
+        assert!(parse(&["--bandwidth", "0"]).unwrap_err().contains("positive"));
+        assert!(parse(&["--latency", "-1"]).is_err());
+        assert!(parse(&["--quiet", "-v"]).is_err());
+        assert!(parse(&["--page", "-1"]).is_err());
+        assert!(parse(&["--format", "gif"]).unwrap_err().contains("png, jpg"));
+        for seconds in ["-1", "NaN", "inf", "soon"] {
+            assert!(parse(&[&format!("--deadline={seconds}")]).is_err(), "{seconds}");
+        }
+        assert!(parse(&["--files-from", "list"]).unwrap_err().contains("--out-dir"));
+        assert!(parse(&["--skip-existing"]).unwrap_err().contains("--out-dir"));
+        assert!(parse(&["--compare", "cpu", "--out-dir", "d"]).unwrap_err().contains("--compare"));
+        assert!(parse(&["--compare", "gpu"]).unwrap_err().contains("naive"));
+    }
+}

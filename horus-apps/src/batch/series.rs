@@ -1,0 +1,138 @@
+//! Many pictures, a file for each.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use horus::core::comm::Communicator;
+use horus::core::io::on_first;
+use horus::prelude::*;
+
+use super::{End, Job, Pair, one_line, outputs, pictures, printed, session};
+use crate::progress::SeriesBar;
+use crate::report::Printer;
+
+/// What became of a series.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Tally {
+    pub(super) written: usize,
+    pub(super) failed: usize,
+    pub(super) skipped: usize,
+    /// Bytes of the pictures that were read, decoded.
+    pub(super) bytes: u64,
+    pub(super) time: Duration,
+}
+
+/// Reads all pictures, does what is to be done with each, writes the results, prints the summary.
+pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn Communicator>) -> Result<End> {
+    let started = Instant::now();
+    let options = &job.options;
+    let first = comm.rank() == 0;
+    let extension = options.format.as_deref().unwrap_or("png");
+    let listed = on_first(&**comm, "listing the pictures of a series", || {
+        let found = pictures(inputs, options.files_from.as_deref())?;
+        Ok(pack(&outputs(found, out_dir, extension)?))
+    })?;
+    let pairs = match listed {
+        Ok(listed) => unpack(&listed),
+        Err(message) => return Ok(End::Usage(message)),
+    };
+    let made = on_first(&**comm, "making a folder", || {
+        std::fs::create_dir_all(out_dir).map(|()| Vec::new()).map_err(|e| e.to_string())
+    })?;
+    made.map_err(|cause| Error::write(out_dir, cause))?;
+    let mut tally = Tally::default();
+    let all = pairs.len();
+    let pairs: Vec<Pair> = pairs.into_iter().filter(|p| !(options.skip_existing && p.output.is_file())).collect();
+    tally.skipped = all - pairs.len();
+
+    let printer = Arc::new(Printer::default());
+    let session = session(options, comm, None, &printer)?;
+    let bar = SeriesBar::new(first && !options.quiet, pairs.len());
+    for pair in &pairs {
+        match one(job, &session, pair) {
+            Ok(bytes) => {
+                tally.written += 1;
+                tally.bytes += bytes;
+            }
+            Err(e) => {
+                tally.failed += 1;
+                if first {
+                    bar.suspend(|| eprintln!("error: {}: {}", pair.input.display(), one_line(&e.to_string())));
+                }
+            }
+        }
+        bar.update(tally.written + tally.failed, tally.bytes);
+    }
+    bar.finish();
+    tally.time = started.elapsed();
+    if first && !options.quiet {
+        printer.print(&format!("{}: {tally}", job.name));
+    }
+    printed(&session, &printer)?;
+    Ok(if tally.failed > 0 { End::Failed } else { End::Done })
+}
+
+fn one(job: &Job, session: &Session, pair: &Pair) -> Result<u64> {
+    let picture = AnyImage::open_with(session, &pair.input, &job.options.open_options())?;
+    (job.operation)(&picture)?.save_with(&pair.output, &job.save_options())?;
+    Ok((picture.shape().len() * picture.dtype().size()) as u64)
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        write!(f, "{}, {}", count(self.written, "picture"), count(self.failed, "failure"))?;
+        if self.skipped > 0 {
+            write!(f, ", {} that were there already", self.skipped)?;
+        }
+        let seconds = self.time.as_secs_f64();
+        let (pictures, megabytes) = (self.written as f64 / seconds, self.bytes as f64 / 1e6 / seconds);
+        write!(f, ", in {seconds:.3} s: {pictures:.1} pictures/s, {megabytes:.1} MB/s")
+    }
+}
+
+pub(super) fn pack(pairs: &[Pair]) -> Vec<u8> {
+    let paths = pairs.iter().flat_map(|p| [&p.input, &p.output]);
+    paths.flat_map(|p| p.as_os_str().as_encoded_bytes().iter().copied().chain([0])).collect()
+}
+
+/// # Panics
+/// Never for what [`pack`] made.
+pub(super) fn unpack(bytes: &[u8]) -> Vec<Pair> {
+    let paths: Vec<PathBuf> = bytes.split(|b| *b == 0).map(path_of).collect();
+    paths.chunks_exact(2).map(|p| Pair { input: p[0].clone(), output: p[1].clone() }).collect()
+}
+
+#[cfg(unix)]
+fn path_of(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_the_journey() {
+        let pair = |a: &str, b: &str| Pair { input: a.into(), output: b.into() };
+        let pairs = [pair("a b/ü.png", "o/ü.tif"), pair("c", "o/c.tif")];
+        assert_eq!(unpack(&pack(&pairs)), pairs);
+        assert_eq!(unpack(&[]), []);
+    }
+
+    #[test]
+    fn a_tally_is_a_line() {
+        let time = Duration::from_secs(4);
+        let mut tally = Tally { written: 10, failed: 1, skipped: 0, bytes: 20_000_000, time };
+        assert_eq!(tally.to_string(), "10 pictures, 1 failure, in 4.000 s: 2.5 pictures/s, 5.0 MB/s");
+        tally.skipped = 3;
+        assert!(tally.to_string().contains("1 failure, 3 that were there already, in"));
+    }
+}

@@ -1,0 +1,81 @@
+//! The launches of a plan, told before it runs: what a device that makes its own kernels can make all at once.
+
+use std::collections::HashMap;
+
+use super::Stored;
+use crate::device::{Device, Geometry, Prepared};
+use crate::error::{DeviceError, Error, Result};
+use crate::graph::NodeId;
+use crate::kernel::Kernel;
+use crate::movement::{rows_of, with_room};
+use crate::plan::{Action, Plan, Rows, Temp};
+use crate::shape::Window;
+
+/// Lets the device of rank `rank` make the kernels of a plan. `images` holds the sources, by node.
+///
+/// # Errors
+/// What the device reports.
+pub fn prepare(plan: &Plan, images: &[Option<Stored>], device: &dyn Device, rank: usize) -> Result<()> {
+    let windows = images.iter().map(|i| i.as_ref().map(|i| i.geometry.window)).collect();
+    device.prepare(&launches(plan, windows, rank)).map_err(|source| match source {
+        DeviceError::Communication(e) => e.during(rank, "making kernels"),
+        source => Error::Device { op: "making kernels".into(), device: device.name(), source },
+    })
+}
+
+/// The launches of rank `rank`, in order. `windows` are the rows of each source that the rank holds, by node.
+fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -> Vec<Prepared<'a>> {
+    let (graph, partition) = (&plan.graph, &plan.setting.partition);
+    let height = |n: NodeId| graph.node(n).shape.height;
+    let strip = |n: NodeId| partition.strip(rank, height(n));
+    let mut temps: HashMap<Temp, Window> = HashMap::new();
+    let mut found = Vec::new();
+    for step in &plan.steps {
+        match step.action {
+            Action::UploadStrip { node, halo: room } | Action::Scatter { node, room, .. } => {
+                windows[node.0] = Some(with_room(strip(node), room, height(node)));
+            }
+            Action::Replicate { node, .. } | Action::Collect(node) => {
+                windows[node.0] = Some(Window::whole(height(node)));
+            }
+            Action::Exchange { node, halo, .. } | Action::Begin { node, halo, .. } => {
+                let held = with_room(strip(node), halo, height(node));
+                windows[node.0] =
+                    Some(windows[node.0].map_or(held, |w| if w.covers(held) { w } else { w.union(held) }));
+            }
+            Action::Fetch { node, temp, rows, .. } => {
+                let consumer = graph.node(temp.consumer);
+                let rows = rows_of(graph, partition, temp.consumer, rank, rows);
+                let read = consumer.op.footprint(temp.input, rows, consumer.shape, graph.node(node).shape);
+                temps.insert(temp, read);
+            }
+            Action::Launch { node: n, rows, room, part } => {
+                let node = graph.node(n);
+                let window = match rows {
+                    Rows::All => Window::whole(height(n)),
+                    Rows::Strip(extend) => with_room(strip(n), room.max(extend), height(n)),
+                };
+                windows[n.0] = Some(window);
+                let inputs = node.inputs.iter().enumerate().map(|(input, source)| {
+                    let window = temps.get(&Temp { consumer: n, input }).copied().or(windows[source.0]);
+                    let of = graph.node(*source);
+                    window.map(|window| Geometry { shape: of.shape, dtype: of.dtype, window })
+                });
+                // An image that is nowhere is an error of the launch, and told there.
+                let Some(inputs) = inputs.collect::<Option<Vec<Geometry>>>() else { continue };
+                let output = Geometry { shape: node.shape, dtype: node.dtype, window };
+                let each = match part {
+                    crate::plan::Part::Whole => vec![rows_of(graph, partition, n, rank, rows)],
+                    part => part.windows(rows, partition, rank, height(n)).to_vec(),
+                };
+                for rows in each.into_iter().filter(|rows| !rows.is_empty()) {
+                    if !matches!(node.op, Kernel::Source(_) | Kernel::Merge) {
+                        found.push(Prepared { kernel: &node.op, inputs: inputs.clone(), output, rows });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,91 @@
+//! Ending an evaluation before it is over.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::Session;
+use crate::error::{Cause, Error, Result};
+
+/// Ends the evaluations of a session; see [`Session::canceller`]. Cheap to clone, and may go to any thread.
+#[derive(Clone, Debug, Default)]
+pub struct Canceller(Arc<Flags>);
+
+#[derive(Debug, Default)]
+struct Flags {
+    cancelled: AtomicBool,
+    deadline: Mutex<Option<Instant>>,
+}
+
+impl Canceller {
+    /// Ends the evaluation under way between two of its steps, and all that follow at once, with [`Error::Cancelled`]:
+    /// until [`Canceller::clear`].
+    pub fn cancel(&self) {
+        self.0.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets evaluations run again.
+    pub fn clear(&self) {
+        self.0.cancelled.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether evaluations are to end.
+    pub fn is_cancelled(&self) -> bool {
+        self.check().is_err()
+    }
+
+    /// Ends evaluations that are under way at this time, or begin later; `None` lets them take as long as they do.
+    pub fn set_deadline(&self, deadline: Option<Instant>) {
+        *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+    }
+
+    /// # Errors
+    /// [`Error::Cancelled`] if evaluations are to end.
+    pub fn check(&self) -> Result<()> {
+        if self.0.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled(Cause::Asked));
+        }
+        let deadline = *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+        match deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(Error::Cancelled(Cause::Deadline)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Session {
+    /// A handle that ends evaluations from elsewhere: another thread, an observer, a handler of signals.
+    ///
+    /// A cancelled evaluation ends between two steps. On one rank the session lives on: images that were given or computed
+    /// are kept as after any failure, and once the handle is cleared they can be looked at. Of several ranks none can
+    /// end alone, as others wait for it: the evaluation fails on all, and so does what follows.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, error::Error, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::worms(&session, 32, 32).gauss(1.0);
+    /// let canceller = session.canceller();
+    /// canceller.cancel(); // from wherever
+    /// assert!(matches!(image.mean().get(), Err(Error::Cancelled(_))));
+    /// canceller.clear();
+    /// assert!(image.mean().get()? > 0.0);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn canceller(&self) -> Canceller {
+        self.0.canceller.clone()
+    }
+
+    /// Ends evaluations that are under way at this time, or begin later, as [`Session::canceller`] does.
+    ///
+    /// ```
+    /// # use std::time::{Duration, Instant};
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// session.set_deadline(Some(Instant::now() + Duration::from_secs(60)));
+    /// assert!(Image::worms(&session, 32, 32).max_value().get()? > 0.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn set_deadline(&self, deadline: Option<Instant>) {
+        self.0.canceller.set_deadline(deadline);
+    }
+}

@@ -1,0 +1,83 @@
+//! Results that are looked at when they are there.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::evaluate::Results;
+use super::{Handle, Session};
+use crate::buffer::HostBuffer;
+use crate::error::{Error, Result};
+use crate::execute::Delivered;
+use crate::graph::NodeId;
+use crate::plan::Want;
+use crate::program::RecordId;
+
+/// The results of an evaluation that may still be on their way to the host; see [`Session::begin_all`]. May be waited for on
+/// any thread, and dropped.
+#[must_use]
+pub struct Pending {
+    /// The node of each value that was asked for.
+    nodes: Vec<NodeId>,
+    delivered: HashMap<NodeId, Delivered>,
+    device: String,
+}
+
+impl Pending {
+    /// Waits for the pixels, in the order in which they were asked for: planes one after the other, row-major; `None` where
+    /// another rank has them.
+    ///
+    /// # Errors
+    /// What the device reports of the copies, and of launches before them.
+    pub fn wait(self) -> Result<Vec<Option<Arc<HostBuffer>>>> {
+        let Pending { nodes, delivered, device } = self;
+        let land = |(n, result)| match result {
+            Delivered::Here(host) => Ok((n, Arc::new(host))),
+            Delivered::Coming(landing) => match landing.land() {
+                Ok(host) => Ok((n, Arc::new(host))),
+                Err(source) => Err(Error::Device { op: "download of a result".into(), device: device.clone(), source }),
+            },
+        };
+        let landed = delivered.into_iter().map(land).collect::<Result<HashMap<NodeId, Arc<HostBuffer>>>>()?;
+        Ok(nodes.iter().map(|n| landed.get(n).cloned()).collect())
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} results on their way from {}", self.nodes.len(), self.device)
+    }
+}
+
+impl Session {
+    /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
+    pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
+        self.look_at(values, want, false)?.wait()
+    }
+
+    /// [`Session::fetch_all`] that does not wait for the last copies to the host: while they travel, and while the kernels
+    /// before them run, the program goes on. On the host's memory, and on several ranks, all is there when this returns.
+    #[doc(hidden)]
+    pub fn begin_all(&self, values: &[&Handle], want: Want) -> Result<Pending> {
+        self.look_at(values, want, true)
+    }
+
+    fn look_at(&self, values: &[&Handle], want: Want, later: bool) -> Result<Pending> {
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let ids: std::result::Result<Vec<RecordId>, _> = values.iter().map(|h| h.record.as_ref().copied()).collect();
+        let ids = match ids {
+            Ok(ids) => ids,
+            Err(failure) => return self.fail(failure),
+        };
+        let mut targets = ids.clone();
+        targets.sort_unstable();
+        targets.dedup();
+        let Results { of_targets, delivered } = self.run(state, &targets, &vec![want; targets.len()], later)?;
+        let node: HashMap<RecordId, NodeId> = targets.into_iter().zip(of_targets).collect();
+        Ok(Pending { nodes: ids.iter().map(|id| node[id]).collect(), delivered, device: self.device_name() })
+    }
+}

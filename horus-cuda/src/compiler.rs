@@ -1,0 +1,291 @@
+//! The run-time compiler of a device, loaded when something must be compiled.
+//!
+//! Loading NVRTC takes as long as making a context, and a program whose kernels are in the cache needs only its version,
+//! which is part of their names. So a device looks where the library is, which takes a few system calls, and remembers
+//! in the cache what the library of that place, size and time turned out to be. Where nothing is remembered the library
+//! loads beside the making of the context; where none is found it is loaded at once, so that it is the system that says
+//! why there is none.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Instant, SystemTime};
+
+use crate::cache::{DiskCache, hash};
+use crate::nvrtc::{CompileError, Nvrtc, candidates};
+
+/// Architectures that every NVRTC of [`MAJORS`] compiles for; newer and older ones some.
+const COMMON: std::ops::RangeInclusive<u32> = 75..=90;
+/// Major versions of which it is known what they compile for.
+const MAJORS: std::ops::RangeInclusive<i32> = 12..=13;
+
+/// What a library is remembered to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    version: (i32, i32),
+    architectures: Vec<u32>,
+}
+
+impl Known {
+    fn of(nvrtc: &Nvrtc) -> Known {
+        Known { version: nvrtc.version(), architectures: nvrtc.architectures().to_vec() }
+    }
+
+    /// As the cache keeps it: `13.0 75 80 86`.
+    fn text(&self) -> String {
+        let architectures: String = self.architectures.iter().map(|a| format!(" {a}")).collect();
+        format!("{}.{}{architectures}", self.version.0, self.version.1)
+    }
+
+    fn parse(text: &str) -> Option<Known> {
+        let mut words = text.split(' ');
+        let (major, minor) = words.next()?.split_once('.')?;
+        let architectures = words.map(|w| w.parse().ok()).collect::<Option<Vec<u32>>>()?;
+        Some(Known { version: (major.parse().ok()?, minor.parse().ok()?), architectures })
+    }
+}
+
+/// A library that was found and not loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Found {
+    path: PathBuf,
+    /// What the file's name says of its version.
+    major: Option<i32>,
+    /// Changes with the file: under this name the cache remembers what it is.
+    name: String,
+}
+
+impl Found {
+    fn at(path: &Path) -> Option<Found> {
+        let path = path.canonicalize().ok()?;
+        let data = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        let changed = data.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let (size, changed) = (data.len().to_le_bytes(), changed.as_nanos().to_le_bytes());
+        let name = format!("nvrtc-{:032x}", hash(&[path.as_os_str().as_encoded_bytes(), &size, &changed]));
+        Some(Found { major: major(path.file_name()?.to_str()?), name, path })
+    }
+}
+
+/// The major version in the name of a library: 13 of `libnvrtc.so.13.0.88`.
+fn major(name: &str) -> Option<i32> {
+    let version = name.split_once(".so.")?.1;
+    version.split('.').next()?.parse().ok()
+}
+
+/// The paths of the libraries called `name` in the index of the system's loader.
+fn indexed<'a>(index: &'a [u8], name: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
+    // Its header and tables have no such strings; what looks like one is looked for on disk before it is believed.
+    let strings = index.split(|b| *b == 0).filter(|s| s.first() == Some(&b'/'));
+    strings.filter_map(|s| std::str::from_utf8(s).ok()).map(PathBuf::from).filter(move |p| p.ends_with(name))
+}
+
+/// Where the system's loader would look for the library called `name`, as far as that is easily told.
+fn places<'a>(name: &'a Path, index: &'a [u8]) -> impl Iterator<Item = PathBuf> + 'a {
+    let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let named: Vec<PathBuf> = std::env::split_paths(&named).filter(|d| d.is_absolute()).collect();
+    let usual = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"].map(PathBuf::from);
+    let in_index = name.to_str().into_iter().flat_map(move |n| indexed(index, n));
+    let inside = move |d: PathBuf| d.join(name);
+    named.into_iter().map(inside).chain(in_index).chain(usual.into_iter().map(inside))
+}
+
+/// The library that would be loaded, if it is easily found: none of a major version above `newest`.
+fn locate(newest: i32) -> Option<Found> {
+    let index = std::fs::read("/etc/ld.so.cache").unwrap_or_default(); // other systems have none
+    let find = |candidate: PathBuf| match candidate.parent() {
+        Some(p) if p.as_os_str().is_empty() => places(&candidate, &index).find_map(|p| Found::at(&p)),
+        _ => Found::at(&candidate),
+    };
+    candidates().into_iter().filter_map(find).find(|f| f.major.is_none_or(|m| m <= newest))
+}
+
+/// The compiler of a device.
+#[derive(Debug)]
+pub(crate) struct Compiler {
+    /// No library of a newer major version is used: the driver would not run its code.
+    newest: i32,
+    found: Option<Found>,
+    known: Option<Known>,
+    cache: DiskCache,
+    /// Loads the library meanwhile.
+    loading: Mutex<Option<JoinHandle<Result<Nvrtc, CompileError>>>>,
+    loaded: OnceLock<Result<Nvrtc, CompileError>>,
+}
+
+impl Compiler {
+    /// Looks for the library, and begins to load it unless the cache remembers it.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn begin(newest: i32, cache: &DiskCache) -> Result<Compiler, CompileError> {
+        let found = locate(newest);
+        let known = found.as_ref().and_then(|f| Known::parse(&cache.note(&f.name)?));
+        let known = known.filter(|k| k.version.0 <= newest);
+        let compiler = Compiler {
+            newest,
+            found: found.clone(),
+            known,
+            cache: cache.clone(),
+            loading: Mutex::default(),
+            loaded: OnceLock::new(),
+        };
+        if found.is_none() {
+            compiler.get()?;
+        } else if compiler.known.is_none() {
+            let cache = cache.clone();
+            let load = move || load(found.as_ref(), None, newest, &cache);
+            // Without a thread it is loaded when it is needed.
+            *compiler.loading.lock().unwrap_or_else(PoisonError::into_inner) =
+                std::thread::Builder::new().name("horus-nvrtc".into()).spawn(load).ok();
+        }
+        Ok(compiler)
+    }
+
+    /// The library, loaded now if it is not yet.
+    pub(crate) fn get(&self) -> Result<&Nvrtc, CompileError> {
+        let settle = || {
+            let loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match loading {
+                Some(thread) => thread.join().unwrap_or_else(|_| Err(CompileError("loading NVRTC failed".into()))),
+                None => load(self.found.as_ref(), self.known.as_ref(), self.newest, &self.cache),
+            }
+        };
+        self.loaded.get_or_init(settle).as_ref().map_err(Clone::clone)
+    }
+
+    /// The library, if it compiles for `gpu`, which is sm_`arch`.
+    pub(crate) fn for_gpu(&self, gpu: &str, arch: u32) -> Result<&Nvrtc, CompileError> {
+        let nvrtc = self.get()?;
+        compiles(nvrtc.version(), nvrtc.architectures(), gpu, arch).map(|()| nvrtc)
+    }
+
+    /// Whether it compiles for `gpu`, which is sm_`arch`; loads the library only if nothing else can tell.
+    pub(crate) fn check(&self, gpu: &str, arch: u32) -> Result<(), CompileError> {
+        if let Some(known) = &self.known {
+            return compiles(known.version, &known.architectures, gpu, arch);
+        }
+        match self.found.as_ref().and_then(|f| f.major) {
+            Some(major) if MAJORS.contains(&major) && COMMON.contains(&arch) => Ok(()),
+            _ => self.for_gpu(gpu, arch).map(drop),
+        }
+    }
+
+    /// The version, a part of the names of cached kernels; loads the library if it is not remembered.
+    pub(crate) fn version(&self) -> Result<(i32, i32), CompileError> {
+        match &self.known {
+            Some(known) => Ok(known.version),
+            None => self.get().map(Nvrtc::version),
+        }
+    }
+}
+
+fn compiles(version: (i32, i32), architectures: &[u32], gpu: &str, arch: u32) -> Result<(), CompileError> {
+    if architectures.contains(&arch) {
+        return Ok(());
+    }
+    Err(CompileError(format!("{gpu} is sm_{arch}, which NVRTC {version:?} does not compile for")))
+}
+
+/// Loads the library that was found, or else whichever the system finds, and remembers what it is.
+fn load(found: Option<&Found>, known: Option<&Known>, newest: i32, cache: &DiskCache) -> Result<Nvrtc, CompileError> {
+    let start = Instant::now();
+    let told = |nvrtc: &Nvrtc| {
+        let ((major, minor), ms) = (nvrtc.version(), start.elapsed().as_secs_f64() * 1e3);
+        log::debug!("NVRTC {major}.{minor} loaded in {ms:.0} ms");
+    };
+    if let Some(found) = found {
+        match Nvrtc::load_file(&found.path, newest) {
+            Ok(nvrtc) => {
+                told(&nvrtc);
+                let is = Known::of(&nvrtc);
+                if known != Some(&is) {
+                    cache.keep_note(&found.name, &is.text());
+                }
+                return Ok(nvrtc);
+            }
+            Err(e) => log::debug!("{e}"),
+        }
+    }
+    Nvrtc::load_at_most(newest).inspect(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_the_name_of_the_file() {
+        let names = [("libnvrtc.so.13", Some(13)), ("libnvrtc.so.12.9.86", Some(12)), ("libnvrtc.so", None)];
+        for (name, expected) in names.into_iter().chain([("nvrtc64_130_0.dll", None), ("libnvrtc.so.x", None)]) {
+            assert_eq!(major(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_reads_as_it_was_written() {
+        let known = Known { version: (13, 0), architectures: vec![75, 80, 121] };
+        assert_eq!(known.text(), "13.0 75 80 121");
+        assert_eq!(Known::parse(&known.text()), Some(known));
+        for text in ["", "13", "13.0 x", "a.b", "13.0 "] {
+            assert_eq!(Known::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn libraries_are_found_in_the_loaders_index() {
+        let index = b"glibc-ld.so.cache1.1\x01\0\0\xff/odd\0libnvrtc.so.13\0/opt/cuda/libnvrtc.so.13\0\
+                      libnvrtc.so.12\0/usr/lib/libnvrtc.so.12\0/else/notlibnvrtc.so.13\0/x/libnvrtc.so.13\0";
+        let found: Vec<PathBuf> = indexed(index, "libnvrtc.so.13").collect();
+        assert_eq!(found, ["/opt/cuda/libnvrtc.so.13", "/x/libnvrtc.so.13"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn another_file_in_the_same_place_has_another_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("libnvrtc.so.13.0.88"), dir.path().join("libnvrtc.so.13"));
+        assert_eq!(Found::at(&file), None);
+        std::fs::write(&file, "one").unwrap();
+        let first = Found::at(&file).unwrap();
+        assert_eq!((first.major, &first), (Some(13), &Found::at(&file).unwrap()));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&file, &link).unwrap();
+            assert_eq!(Found::at(&link).unwrap(), first, "a link leads there");
+        }
+        drop(link);
+        std::fs::write(&file, "longer").unwrap();
+        assert_ne!(Found::at(&file).unwrap().name, first.name);
+        assert_eq!(Found::at(dir.path()), None, "a directory is no library");
+    }
+
+    /// A compiler whose library was found, and is no library.
+    fn broken(dir: &Path, known: Option<Known>) -> Compiler {
+        let path = dir.join("libnvrtc.so.13");
+        std::fs::write(&path, "no library").unwrap();
+        let (loading, loaded) = (Mutex::default(), OnceLock::new());
+        Compiler { newest: 0, found: Found::at(&path), known, cache: DiskCache::at(dir), loading, loaded }
+    }
+
+    #[test]
+    fn nothing_is_loaded_while_the_answer_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let known = Known { version: (13, 0), architectures: vec![90, 100] };
+        let compiler = broken(dir.path(), Some(known));
+        assert_eq!(compiler.version().unwrap(), (13, 0));
+        compiler.check("GPU", 100).unwrap();
+        let refused = compiler.check("GPU", 70).unwrap_err().to_string();
+        assert_eq!(refused, "GPU is sm_70, which NVRTC (13, 0) does not compile for");
+        assert!(compiler.loaded.get().is_none());
+        assert!(compiler.get().is_err(), "and what must be loaded is not there");
+    }
+
+    #[test]
+    fn usual_gpus_need_no_answer_and_others_load_the_library() {
+        let dir = tempfile::tempdir().unwrap();
+        let compiler = broken(dir.path(), None);
+        compiler.check("GPU", 80).unwrap();
+        assert!(compiler.loaded.get().is_none());
+        assert!(compiler.check("GPU", 100).is_err());
+        assert!(compiler.version().is_err());
+    }
+}
