@@ -22,6 +22,7 @@ mod encode;
 mod interleave;
 mod load;
 mod picture;
+mod png;
 mod read_npy;
 mod read_tiff;
 mod samples;
@@ -30,6 +31,7 @@ mod saving;
 mod target;
 #[cfg(test)]
 mod tests;
+mod write_tiff;
 
 pub use any::AnyImage;
 pub use encode::Format;
