@@ -12,6 +12,18 @@
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
 //! | NumPy `npy` | `u8`, `u16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions or 3 (the channels last) | the exact values, any type and number of channels |
 //!
+//! What files say of their pixels beside the pixels:
+//!
+//! | | read | written |
+//! | --- | --- | --- |
+//! | orientation (EXIF in JPEG and PNG, TIFF) | applied, or kept with [`Orientation::Keep`] | none: rows are what they are |
+//! | opacity | a channel like the others, whose name is lost; colours that a TIFF file says to be multiplied by it are taken as they are, with a warning | with 2 (PNG) or 4 channels the last is opacity, colours not multiplied |
+//! | colour profile (ICC) | not applied: samples are taken as stored, which is logged | none |
+//! | gamma, primaries (PNG) | not applied | none |
+//! | size of a pixel (PNG, JPEG, TIFF) | dropped | none |
+//!
+//! PNG files are written by all threads in bands of rows, with bytes that depend on the picture alone.
+//!
 //! Files that are read may come from anywhere. Whatever they hold, reading ends with a picture or an error, in time and
 //! memory that their size and [`OpenOptions::max_pixels`] bound.
 
@@ -21,6 +33,7 @@ mod decode;
 mod encode;
 mod interleave;
 mod load;
+mod metadata;
 mod picture;
 mod png;
 mod read_npy;
@@ -35,6 +48,7 @@ mod write_tiff;
 
 pub use any::AnyImage;
 pub use encode::Format;
+pub use metadata::Orientation;
 pub use picture::Picture;
 pub use save::{Depth, SaveOptions, Scale, Scaling};
 pub use saving::{Encoder, Saving};
@@ -55,11 +69,13 @@ pub struct OpenOptions {
     /// The most pixels (rows times columns) that a picture may have; 2^32 by default. More is an error before memory is
     /// asked for them.
     pub max_pixels: u64,
+    /// What becomes of an orientation that the file notes; by default it is applied.
+    pub orientation: Orientation,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { page: None, max_pixels: 1 << 32 }
+        OpenOptions { page: None, max_pixels: 1 << 32, orientation: Orientation::Apply }
     }
 }
 
