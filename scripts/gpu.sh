@@ -18,6 +18,7 @@
 #   scaling   naive, lazy, fused under mpirun on 1, 2, 4 GPUs (GPUS, SIZES, RUNS, BUDGET), as a table and plots of
 #             all OUT/scaling-N.json, those of earlier runs too; 3-10 min, not by default
 #   process   picture file to picture file, CPU and GPU, cold and warm, with a breakdown (INPUT=picture)
+#   user      picture file to picture file beside its floors, at several sizes (SIZES, RUNS; OLD=binaries to compare)
 #
 # Writes OUT/STAGE.log and OUT/results.md (default OUT: target/gpu), prints a table at the end, exits with 1 if a stage
 # failed. HORUS_NVRTC says where libnvrtc is, if the system does not.
@@ -154,9 +155,13 @@ driver() {
   refused "GPU 99 was asked for" "${run[@]}" --device cuda:99 || failed=1
   HORUS_DEVICE=cuda:99 refused "GPU 99 was asked for" "${run[@]}" || failed=1
   HORUS_NVRTC=/nonexistent refused "NVRTC|pip install nvidia-cuda-nvrtc|HORUS_NVRTC" "${run[@]}" --device cuda || failed=1
-  HORUS_NVRTC=/nonexistent "${run[@]}" -v 2>&1 | grep "computing on CPU.*NVRTC" || { echo "no fallback without NVRTC"; failed=1; }
-  CUDA_VISIBLE_DEVICES="" "${run[@]}" -v 2>&1 | grep "computing on CPU.*shows no GPU" || { echo "no fallback without a GPU"; failed=1; }
-  "${run[@]}" -v 2>&1 | grep "computing on .*found a GPU" || { echo "auto does not take the GPU"; failed=1; }
+  # Small work is not worth a GPU's start, much work is.
+  "${run[@]}" -v 2>&1 | grep "computing on CPU.*predicted" || { echo "auto does not take the CPU for a small picture"; failed=1; }
+  picture 3072 "$work/3072.pgm"
+  local much=("$bin/convrot" "$work/3072.pgm" "$work/out.npy" -v)
+  HORUS_NVRTC=/nonexistent HORUS_CACHE=off "${much[@]}" 2>&1 | grep "computing on CPU.*NVRTC" || { echo "no fallback without NVRTC"; failed=1; }
+  CUDA_VISIBLE_DEVICES="" "${much[@]}" 2>&1 | grep "computing on CPU.*shows no GPU" || { echo "no fallback without a GPU"; failed=1; }
+  "${much[@]}" 2>&1 | grep "computing on .*GPU 0.*predicted" || { echo "auto does not take the GPU"; failed=1; }
   HORUS_CACHE=/proc/nowhere "${run[@]}" --device cuda --quiet || { echo "a cache that cannot be written stops a run"; failed=1; }
   return $failed
 }
@@ -270,12 +275,56 @@ process() {
   return $failed
 }
 
+# What a user waits for, from picture to picture, and the floors: a process that makes a context and exits, and the bytes of
+# the result written alone. Warm: kernels are compiled. Binaries of another commit beside these: OLD=folder.
+user() {
+  local failed=0 size to device name folder out
+  local -a with
+  for size in ${SIZES:-4096 16384}; do picture "$size" "$work/$size.pgm"; done
+  export HORUS_CACHE=$work/warm
+  printf '| what | wall (median of %s); breakdown |\n| --- | --- |\n' "${RUNS:-5}"
+  plain() { echo "| $1 | $(walls "${@:2}" | sort -n | awk '{ a[NR] = $1 } END { printf "%.3f s", a[int((NR + 1) / 2)] }') |"; }
+  plain "a context and exit" "$bin/horus-cuda-bench" --context
+  plain "1 GiB written alone" dd if=/dev/zero of="$work/alone" bs=16M count=64 status=none
+  rm -f "$work/alone"
+  for folder in ${OLD:-} "$bin"; do
+    for device in cuda auto cpu; do
+      for name in 512.pgm:png 1024.pgm:png 4096.pgm:png 4096.pgm:pgm 16384.pgm:npy; do
+        size=${name%%.*} to=${name#*:} out=$work/out.$to
+        [ $device$size != cpu16384 ] && [ $device$size != auto16384 ] || continue
+        [ -f "$work/$size.pgm" ] || picture "$size" "$work/$size.pgm"
+        with=("$folder/convrot" "$work/$size.pgm" "$out" --device $device)
+        "${with[@]}" --quiet || failed=1 # compiles
+        echo "| $(basename "$folder") convrot $size $device -> $to | $(median "${with[@]}") |"
+        rm -f "$out"
+      done
+    done
+  done
+  return $failed
+}
+
+# Wall seconds of each of RUNS runs.
+walls() {
+  local i from
+  for ((i = 0; i < ${RUNS:-5}; i++)); do
+    from=$EPOCHREALTIME
+    "$@" >"$work/summary.$i" 2>"$work/log" || { cat "$work/log" >&2; return 1; }
+    awk "BEGIN { printf \"%.3f $i\n\", $EPOCHREALTIME - $from }"
+  done
+}
+
+# The median of the wall seconds, and that run's own account.
+median() {
+  walls "$@" -v | sort -n | awk '{ a[NR] = $1; b[NR] = $2 } END { m = int((NR + 1) / 2); print a[m], b[m] }' |
+    { read -r seconds i; echo "$seconds s; $(grep '^ms:' "$work/summary.$i")"; }
+}
+
 printf '# GPU run of %s, commit %s\n\n' "$(date -u +%F)" "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" >"$out/results.md"
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sed 's/$/\n/' >>"$out/results.md"
 status=0 table=""
 for stage in "${stages[@]}"; do
   case $stage in
-    kernels | session | apps | memory | driver | sanitize | bench | modes | ranks | scaling | process) ;;
+    kernels | session | apps | memory | driver | sanitize | bench | modes | ranks | scaling | process | user) ;;
     *) echo "no stage $stage" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$stage"
@@ -285,7 +334,7 @@ for stage in "${stages[@]}"; do
   table+="$(printf '%-9s %-5s %5d s  %s' "$stage" $verdict $((SECONDS - from)) "$last")"$'\n'
   { printf '\n## %s: %s in %d s\n\n' "$stage" $verdict $((SECONDS - from))
     case $stage in
-      modes | process | scaling) cat "$out/$stage.log" ;;
+      modes | process | user | scaling) cat "$out/$stage.log" ;;
       *) printf '```\n%s\n```\n' "$(tail -n 60 "$out/$stage.log")" ;;
     esac; } >>"$out/results.md"
 done

@@ -19,8 +19,8 @@
 //! # Ok(())
 //! # }
 //! ```
-//! [`Session::new`] takes a GPU if there is one that can be used, else the CPU; [`Session::builder`] and the environment
-//! can say otherwise. `open` reads PNG, JPEG, TIFF, PNM, BMP and npy as [`AnyImage`], whose pixels have the file's type.
+//! [`Session::new`] takes the GPU or the CPU, whichever will finish the first evaluation sooner; [`Session::builder`] and the
+//! environment can say otherwise. `open` reads PNG, JPEG, TIFF, PNM, BMP and npy as [`AnyImage`], whose pixels have the file's type.
 //! Most programs go on with `luminance`, one channel of `f32` in `0..=1`, or `to_unit`, all channels so; `save` takes
 //! `0..=1` back to the full range of the file. Pixels also come from slices and arrays ([`Image::from_slice`],
 //! [`Image::from_array`]) and go there ([`Image::to_vec`], [`Image::to_array`]).
@@ -171,6 +171,7 @@
 //! [`Value::get`]: prelude::Value::get
 //! [`filters`]: prelude::filters
 
+mod devices;
 mod ranks;
 mod session;
 pub mod settings;

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use horus_core::buffer::parse_bytes;
 use horus_core::comm::Communicator;
-use horus_core::cpu::device::CpuDevice;
-use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
 
+use crate::devices::{Choice, Devices, Origin, open};
 use crate::{ranks, settings, weights};
 
 /// An open session: images live in it, and programs run on its device. Cheap to clone.
@@ -19,7 +18,9 @@ use crate::{ranks, settings, weights};
 pub struct Session(CoreSession);
 
 impl Session {
-    /// A session on what is there.
+    /// A session on what is there: on the GPU or the CPU, whichever is predicted to finish the first program that is
+    /// evaluated sooner, the time in which a GPU starts included. That is settled at the first evaluation, for the whole
+    /// session and all ranks, and logged.
     ///
     /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), `HORUS_THREADS` (a number),
     /// `HORUS_MODE` (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank;
@@ -32,7 +33,8 @@ impl Session {
     /// sessions together.
     ///
     /// # Errors
-    /// [`Error::Config`] if the environment asks for what does not exist.
+    /// [`Error::Config`] if the environment asks for what does not exist. That a GPU cannot be used is told by the first
+    /// evaluation if it is not known before.
     pub fn new() -> Result<Session> {
         Session::builder().build()
     }
@@ -50,72 +52,6 @@ impl Deref for Session {
     }
 }
 
-/// A device asked for by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
-    /// A GPU if there is one that can be used, else the CPU.
-    Auto,
-    Cpu,
-    /// The GPU of this number; of several ranks on a node each takes another, if none is given.
-    Cuda(Option<usize>),
-}
-
-impl FromStr for Choice {
-    type Err = Error;
-    fn from_str(s: &str) -> Result<Choice> {
-        match s {
-            "auto" | "" => Ok(Choice::Auto),
-            "cpu" => Ok(Choice::Cpu),
-            "cuda" => Ok(Choice::Cuda(None)),
-            _ => s.strip_prefix("cuda:").and_then(|n| n.parse().ok()).map(|n| Choice::Cuda(Some(n))).ok_or_else(|| {
-                Error::Config(format!("device {s:?} is not one of auto, cpu, cuda, cuda:N (N the number of a GPU)"))
-            }),
-        }
-    }
-}
-
-/// Whether there may be a device of this name.
-pub(crate) fn check_device(name: &str) -> std::result::Result<(), String> {
-    name.parse::<Choice>().map(drop).map_err(|e| e.to_string())
-}
-
-/// Which of how many ranks on this node.
-type Local = (usize, usize);
-
-/// The GPU of number `ordinal`, which then all ranks of this node share, or one for this rank of them.
-#[cfg(feature = "cuda")]
-fn gpu(ordinal: Option<usize>, threads: Option<usize>, (rank, ranks): Local) -> Result<Box<dyn Device>> {
-    use horus_cuda::CudaDevice;
-    let (ordinal, sharers) = match ordinal {
-        Some(n) => (n, ranks),
-        None => {
-            let gpus = CudaDevice::count()?;
-            (rank % gpus, ranks.div_ceil(gpus))
-        }
-    };
-    Ok(Box::new(CudaDevice::open(ordinal, threads)?.shared_by(sharers)))
-}
-
-#[cfg(not(feature = "cuda"))]
-fn gpu(_ordinal: Option<usize>, _threads: Option<usize>, _local: Local) -> Result<Box<dyn Device>> {
-    Err(Error::Config("no CUDA device: Horus was built without its feature `cuda`".into()))
-}
-
-/// Opens what was chosen, and says so.
-fn open(choice: Choice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
-    let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
-    let (device, why) = match choice {
-        Choice::Cpu => (cpu()?, "as asked".to_owned()),
-        Choice::Cuda(ordinal) => (gpu(ordinal, threads, local)?, "as asked".to_owned()),
-        Choice::Auto => match gpu(None, threads, local) {
-            Ok(device) => (device, "found a GPU".to_owned()),
-            Err(e) => (cpu()?, e.to_string()),
-        },
-    };
-    log::info!("computing on {}: {why}", device.name());
-    Ok(device)
-}
-
 type Configure = Box<dyn FnOnce(SessionBuilder) -> SessionBuilder>;
 
 /// Settings of a [`Session`]. What is not set comes from the environment, then from a default.
@@ -128,11 +64,14 @@ pub struct Builder {
     weights: Option<Vec<f64>>,
     comm: Option<Arc<dyn Communicator>>,
     rank_on_node: Option<usize>,
+    eager: bool,
+    steps_per_pixel: f64,
     configure: Vec<Configure>,
 }
 
 impl Builder {
-    /// The device: `auto` (a GPU if there is one, else the CPU), `cpu`, `cuda` or `cuda:N`.
+    /// The device: `auto` (the GPU or the CPU, whichever is predicted to finish the first program that is evaluated sooner),
+    /// `cpu`, `cuda` or `cuda:N`.
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
         self
@@ -142,6 +81,21 @@ impl Builder {
     /// ranks that share the cores). Results do not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
+        self
+    }
+
+    /// Opens the device at once, and with `auto` a GPU if there is one: for measurements, and for programs that begin with
+    /// little and will do much. Otherwise a GPU is opened beside whatever the program does before its first evaluation,
+    /// which waits for it, and tells what went wrong.
+    pub fn eager(mut self, on: bool) -> Self {
+        self.eager = on;
+        self
+    }
+
+    /// Tells about how many multiply-adds the program does for each pixel of the pictures that it opens. If that is much,
+    /// `auto` begins to open a GPU while the first picture is read. Results do not depend on it.
+    pub fn steps_per_pixel(mut self, steps: f64) -> Self {
+        self.steps_per_pixel = steps;
         self
     }
 
@@ -238,13 +192,21 @@ impl Builder {
         })?;
         let (choice, rank_on_node) = (name.parse::<Choice>()?, self.rank_on_node.unwrap_or(comm.local_rank()));
         let local = (rank_on_node, comm.local_size());
-        let open = || open(choice, threads, local);
-        let device = open()?;
         let weights = match (self.weights, settings::get("HORUS_WEIGHTS")?) {
-            (None, Some(text)) => Some(weights::weights(&text, &*comm, &open)?),
+            (None, Some(text)) => {
+                let measured = || open(choice, threads, local);
+                Some(weights::weights(&text, &*comm, &measured)?)
+            }
             (given, _) => given,
         };
-        let mut builder = CoreSession::on(device).communicator(comm).mode(mode);
+        let builder = match Devices::begin(choice, threads, local, self.eager, self.steps_per_pixel)? {
+            Origin::Open(device) => CoreSession::on(device),
+            Origin::Later(devices) => {
+                let (workers, pool) = (Arc::clone(devices.workers()), Arc::clone(devices.pool()));
+                CoreSession::deferred(Arc::new(devices), workers, pool)
+            }
+        };
+        let mut builder = builder.communicator(comm).mode(mode);
         if let Some(weights) = weights {
             builder = builder.weights(weights);
         }
@@ -257,19 +219,4 @@ impl Builder {
 
 fn parsed<T>(name: &str, parse: impl Fn(&str) -> std::result::Result<T, String>) -> Result<Option<T>> {
     settings::get(name)?.map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: {e}")))).transpose()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn devices_are_chosen_by_name() {
-        assert_eq!("auto".parse::<Choice>().unwrap(), Choice::Auto);
-        assert_eq!("cpu".parse::<Choice>().unwrap(), Choice::Cpu);
-        assert_eq!("cuda".parse::<Choice>().unwrap(), Choice::Cuda(None));
-        assert_eq!("cuda:3".parse::<Choice>().unwrap(), Choice::Cuda(Some(3)));
-        assert!("cuda:x".parse::<Choice>().unwrap_err().to_string().contains("not one of"));
-        assert!("tpu".parse::<Choice>().unwrap_err().to_string().contains("not one of"));
-    }
 }

@@ -37,7 +37,7 @@ pub enum Values {
 
 /// All of them, in the order in which they are told and checked.
 pub const VARIABLES: &[Variable] = &[
-    Variable { name: "HORUS_DEVICE", meaning: "the device", values: Values::Text(crate::session::check_device) },
+    Variable { name: "HORUS_DEVICE", meaning: "the device", values: Values::Text(crate::devices::check) },
     Variable { name: "HORUS_THREADS", meaning: "threads of the host", values: Values::Number },
     Variable {
         name: "HORUS_MODE",

@@ -69,13 +69,13 @@ pub(crate) struct Breakdown {
 impl fmt::Display for Breakdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = |t: Duration| t.as_secs_f64() * 1e3;
-        let Times { planning, upload, kernels, download, communication, rest } = self.times;
+        let Times { start, planning, upload, kernels, download, communication, rest } = self.times;
         let Compilation { time, compiled, from_disk } = self.compilation;
         write!(
             f,
             "ms: start {:.1}, read {:.1}, plan {:.1}, compile {:.1} ({compiled} compiled, {from_disk} from disk), upload {:.1}, \
              kernels {:.1}, download {:.1}, exchange {:.1}, other {:.1}, write {:.1}",
-            ms(self.start),
+            ms(self.start + start),
             ms(self.read),
             ms(planning),
             ms(time),

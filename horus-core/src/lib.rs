@@ -37,3 +37,4 @@ pub mod state;
 pub mod trace;
 pub mod transfer;
 pub mod verify;
+pub mod work;

@@ -10,6 +10,8 @@ use crate::plan::{Action, Plan};
 /// until the host had launched them and had waited for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
+    /// Choosing and opening a device, where that was put off until the first evaluation.
+    pub start: Duration,
     /// Optimising and planning.
     pub planning: Duration,
     /// Copies from host to device.
@@ -27,7 +29,7 @@ pub struct Times {
 impl Times {
     /// All of it.
     pub fn total(&self) -> Duration {
-        self.planning + self.upload + self.kernels + self.download + self.communication + self.rest
+        self.start + self.planning + self.upload + self.kernels + self.download + self.communication + self.rest
     }
 }
 
@@ -76,6 +78,12 @@ impl Trace {
             let text = plan.describe(action);
             self.span(start, category, text.split_whitespace().collect::<Vec<_>>().join(" "));
         }
+    }
+
+    /// Adds the choice and opening of the device, which began at `start` and ends now.
+    pub fn started(&mut self, start: Instant) {
+        self.times.start += start.elapsed();
+        self.span(start, "start", "open the device");
     }
 
     /// Adds the planning of an evaluation, which began at `start` and ends now.

@@ -44,6 +44,15 @@ pub struct Measured {
     pub shared: u32,
 }
 
+/// Makes a context on a GPU and lets go of it: the floor of any process that uses one.
+///
+/// # Errors
+/// [`Error::Config`] if there is no such GPU, or it cannot be used.
+pub fn context(ordinal: usize) -> Result<(), Error> {
+    CudaDevice::count()?;
+    crate::driver::Context::new(ordinal).map(drop).map_err(|e| Error::Config(e.to_string()))
+}
+
 /// All of an image of `shape`.
 pub fn whole(shape: Shape, dtype: DType) -> Geometry {
     Geometry { shape, dtype, window: Window::whole(shape.height) }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use horus::core::comm::Communicator;
+use horus::core::device::Device;
 use horus::core::io::{Target, on_first, on_root, same_file};
 use horus::prelude::*;
 
@@ -52,7 +53,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
         start,
         read,
         times,
-        compilation: session.device().compilation(),
+        compilation: session.device().map(Device::compilation).unwrap_or_default(),
         write: time.saturating_sub(start + read + times.total()),
     });
     if let Some(path) = &options.trace {

@@ -260,9 +260,14 @@ impl std::fmt::Display for Line {
     }
 }
 
+/// Threads of the host that work for the session's device.
+fn threads_of(session: &Session) -> usize {
+    session.device().map_or(1, |device| device.workers().threads())
+}
+
 /// Measures the wanted operations on images of one size in one mode.
 fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<Line>)> {
-    let mut builder = Session::builder().device(&options.device).mode(mode);
+    let mut builder = Session::builder().device(&options.device).eager(true).mode(mode);
     if let Some(threads) = options.threads.or((options.device == "cpu").then_some(1)) {
         builder = builder.threads(threads);
     }
@@ -277,7 +282,7 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
     let bench = Bench { session: session.clone(), image, size, from_host: options.from_host };
     let wanted: Vec<&str> = options.op.split(',').collect();
     if first {
-        let (device, ranks, threads) = (session.device_name(), session.ranks(), session.device().workers().threads());
+        let (device, ranks, threads) = (session.device_name(), session.ranks(), threads_of(&session));
         println!("{device}, {ranks} ranks, size {size}, threads {threads}, {mode:?}");
     }
     let mut lines = Vec::new();
@@ -302,7 +307,7 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
             bytes: (after.sent.bytes - before.sent.bytes) / runs,
             communication: (session.times().communication - spent).as_secs_f64() / runs as f64,
             ranks: session.ranks(),
-            threads: session.device().workers().threads(),
+            threads: threads_of(&session),
             times,
         };
         if first {

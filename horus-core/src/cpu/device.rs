@@ -17,7 +17,7 @@ const POOL_BYTES: usize = 2 << 30;
 /// The processor of this machine: kernels over host memory on a pool of threads.
 #[derive(Debug)]
 pub struct CpuDevice {
-    workers: Workers,
+    workers: Arc<Workers>,
     isa: Isa,
     pool: Arc<Pool>,
 }
@@ -29,8 +29,15 @@ impl CpuDevice {
     /// [`Error::Config`] for no threads, more than 4096, or if they cannot be started, and for an unknown instruction set
     /// in the environment variable `HORUS_ISA`.
     pub fn new(threads: Option<usize>) -> Result<CpuDevice, Error> {
-        let isa = Isa::detect()?;
-        Ok(CpuDevice { workers: Workers::new(threads)?, isa, pool: Pool::new(POOL_BYTES) })
+        CpuDevice::sharing(Arc::new(Workers::new(threads)?), Pool::new(POOL_BYTES))
+    }
+
+    /// A device whose threads and memory others use, too.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for an unknown instruction set in the environment variable `HORUS_ISA`.
+    pub fn sharing(workers: Arc<Workers>, pool: Arc<Pool>) -> Result<CpuDevice, Error> {
+        Ok(CpuDevice { workers, isa: Isa::detect()?, pool })
     }
 
     /// The same device with at most `bytes` bytes for images.

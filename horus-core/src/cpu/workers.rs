@@ -22,6 +22,11 @@ const SHARE: usize = 256 << 10;
 pub struct Workers(Option<ThreadPool>);
 
 impl Workers {
+    /// The calling thread.
+    pub const fn alone() -> Workers {
+        Workers(None)
+    }
+
     /// `threads` threads; by default one per logical processor.
     ///
     /// # Errors

@@ -108,7 +108,10 @@ impl AnyImage {
     #[track_caller]
     pub fn open_with(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<AnyImage> {
         let path = path.as_ref();
-        AnyImage::from_root(session, path, || decode::read(path, options))
+        AnyImage::from_root(session, path, || {
+            session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
+            decode::read(path, options)
+        })
     }
 
     /// An image of the picture that `read` gives on rank 0, where alone it is called.

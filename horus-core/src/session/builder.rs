@@ -1,12 +1,13 @@
 //! Settings of a session, and how it is opened.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, OnceLock};
 
+use super::engine::{Deferred, Engine, host_pool};
 use super::lock::Owned;
 use super::plans::Plans;
 use super::{Canceller, Inner, Mutable, Observer, Progress, Session, Sink, Stats};
-use crate::agree::agree_on;
 use crate::buffer::Pool;
 use crate::comm::{Alone, Communicator, guarded};
 use crate::device::Device;
@@ -20,13 +21,19 @@ use crate::trace::Trace;
 const MAX_PENDING: usize = 4096;
 /// Bytes of images kept alive by recorded operations alone before the program is evaluated without being asked.
 const MAX_PINNED: usize = 512 << 20;
-/// Freed host memory kept for reuse.
-const POOL: usize = 1 << 30;
+
+/// Where the device of a session comes from.
+pub(super) enum Origin {
+    /// It is given.
+    Device(Arc<dyn Device>),
+    /// It is chosen later; host memory until then.
+    Later(Deferred, Arc<Pool>),
+}
 
 /// Settings of a [`Session`].
 #[must_use]
 pub struct SessionBuilder {
-    device: Box<dyn Device>,
+    from: Origin,
     comm: Arc<dyn Communicator>,
     mode: Mode,
     weights: Option<Vec<f64>>,
@@ -39,12 +46,13 @@ pub struct SessionBuilder {
     max_pinned: usize,
     host_memory: usize,
     overlap: bool,
+    canceller: Canceller,
 }
 
 impl SessionBuilder {
-    pub(super) fn new(device: Box<dyn Device>) -> SessionBuilder {
+    pub(super) fn new(from: Origin) -> SessionBuilder {
         SessionBuilder {
-            device,
+            from,
             comm: Arc::new(Alone),
             mode: Mode::default(),
             weights: None,
@@ -57,7 +65,19 @@ impl SessionBuilder {
             max_pinned: MAX_PINNED,
             host_memory: usize::MAX,
             overlap: false,
+            canceller: Canceller::default(),
         }
+    }
+
+    /// With the observers of another session.
+    pub(super) fn watched(
+        mut self,
+        observer: Option<Observer>,
+        explain: Option<Sink>,
+        canceller: Canceller,
+    ) -> SessionBuilder {
+        (self.observer, self.explain, self.canceller) = (observer, explain, canceller);
+        self
     }
 
     /// Runs on the ranks of `comm` (default: alone).
@@ -145,17 +165,22 @@ impl SessionBuilder {
             Some(w) if w.len() == ranks => Partition::weighted(&w).map_err(Error::Config)?,
             Some(w) => return Err(Error::Config(format!("{} weights given for {ranks} ranks", w.len()))),
         };
-        let direct = guarded(&*self.comm, "opening a session", || meet(&*self.device, &*self.comm))?;
         let overlap = agreed_overlap(&*self.comm, self.overlap)?;
-        let capacity = agreed_capacity(&*self.comm, self.device.capacity())?;
-        let pool = match self.device.host_pool() {
-            Some(pool) => {
-                pool.bound(self.host_memory);
-                Arc::clone(pool)
+        let engine = OnceLock::new();
+        let (deferred, pool) = match self.from {
+            Origin::Device(device) => {
+                let pool = host_pool(&*device, self.host_memory);
+                let chosen = guarded(&*self.comm, "opening a session", || Engine::new(device, &*self.comm))?;
+                engine.get_or_init(|| chosen);
+                (None, pool)
             }
-            None => Pool::bounded(POOL, self.host_memory),
+            Origin::Later(deferred, pool) => {
+                pool.bound(self.host_memory);
+                (Some(deferred), pool)
+            }
         };
         let state = Mutable {
+            unified: engine.get().is_some_and(Engine::unified),
             program: Program::default(),
             images: HashMap::new(),
             given: HashMap::new(),
@@ -169,13 +194,13 @@ impl SessionBuilder {
             lost: None,
         };
         Ok(Session(Arc::new(Inner {
-            direct,
+            engine,
+            deferred,
+            pictures: AtomicUsize::new(1),
             overlap,
-            device: self.device,
             comm: self.comm,
             mode: self.mode,
             partition,
-            capacity,
             pool,
             observer: self.observer,
             explain: self.explain,
@@ -184,7 +209,7 @@ impl SessionBuilder {
             max_pending: self.max_pending,
             max_pinned: self.max_pinned,
             state: Owned::new(state),
-            canceller: Canceller::default(),
+            canceller: self.canceller,
             numbers: Numbers::default(),
             done: Mutex::default(),
             failures: Mutex::default(),
@@ -196,27 +221,4 @@ impl SessionBuilder {
 fn agreed_overlap(comm: &dyn Communicator, mine: bool) -> Result<bool> {
     let all = comm.gather(u64::from(mine)).map_err(|e| e.during(comm.rank(), "opening a session"))?;
     Ok(all.into_iter().all(|wanted| wanted == 1))
-}
-
-/// The memory of the smallest device: ranks must make the same plan, so all count on that much.
-fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Option<usize>> {
-    const UNLIMITED: u64 = u64::MAX;
-    let all = comm.gather(mine.map_or(UNLIMITED, |bytes| bytes as u64));
-    let all = all.map_err(|e| e.during(comm.rank(), "opening a session"))?;
-    let least = all.into_iter().min().filter(|least| *least != UNLIMITED);
-    Ok(least.map(|bytes| bytes as usize))
-}
-
-/// Connects the devices of all ranks; whether that worked.
-fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
-    if comm.size() == 1 {
-        return Ok(false);
-    }
-    agree_on(comm, "opening a session")?;
-    let addresses = comm.gather(device.address()).map_err(|e| e.during(comm.rank(), "opening a session"))?;
-    device.connect(comm, &addresses).map_err(|source| {
-        let e = Error::Device { op: "connecting the devices".into(), device: device.name(), source };
-        comm.abort(&e.to_string());
-        e
-    })
 }

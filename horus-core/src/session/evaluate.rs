@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::time::Instant;
 
+use super::engine::Engine;
 use super::plans::Request;
 use super::{Handle, Inner, Mutable, Progress, Session, debug};
 use crate::agree::agree_on_plan;
 use crate::comm::guarded;
-use crate::device::MemoryKind;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
 use crate::execute::{Context, Delivered, Stored, execute, prepare};
@@ -30,12 +30,13 @@ impl Session {
     /// computed in strips.
     pub(crate) fn forecast(&self, value: &Handle, ranks: usize, link: Link) -> Result<Forecast> {
         let id = value.look()?;
-        let state = self.lock("forecasting")?;
+        let mut state = self.lock("forecasting")?;
         let Extract { graph, records } = state.program.extract(&[id], self.room_to_keep(&state));
+        let engine = self.settled(&mut state, &graph)?;
         let mut wants = vec![Want::Root];
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
-        let setting = self.setting(Partition::equal(ranks));
+        let setting = self.setting(engine, Partition::equal(ranks));
         let residency = if setting.unified { Residency::Both } else { Residency::Host };
         let with = |fuse: bool| {
             let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
@@ -100,8 +101,12 @@ impl Session {
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);
         all_there(state, &graph).map_err(Failure::Foreseen)?;
+        let engine = match self.engine() {
+            Some(engine) => engine,
+            None => self.settled(state, &graph).map_err(Failure::Foreseen)?,
+        };
         let disposable = state.program.disposable(&graph, &records);
-        let request = self.request(state, graph, wants, &disposable);
+        let request = self.request(engine, state, graph, wants, &disposable);
         // Who looks at plans sees how they are made.
         let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
         let new = known.is_none();
@@ -109,7 +114,7 @@ impl Session {
             Some(plan) => plan,
             None => {
                 state.stats.planned += 1;
-                self.plan(state, &request).map_err(Failure::Foreseen)?
+                self.plan(engine, state, &request).map_err(Failure::Foreseen)?
             }
         };
         state.trace.planned(start);
@@ -119,7 +124,7 @@ impl Session {
         let images: Vec<_> = images.collect();
         if new {
             let start = Instant::now();
-            let prepared = prepare(&plan, &images, &*self.0.device, self.rank());
+            let prepared = prepare(&plan, &images, &*engine.device, self.rank());
             state.trace.prepared(start);
             if let Err(error) = prepared {
                 self.adopt(state, &plan, (&graph.roots, &records), images);
@@ -132,7 +137,7 @@ impl Session {
             }
         };
         let context = Context {
-            device: &*self.0.device,
+            device: &*engine.device,
             comm: &*self.0.comm,
             pool: &self.0.pool,
             observer: &observe,
@@ -204,13 +209,20 @@ impl Session {
     }
 
     /// What a plan for `graph` follows from.
-    fn request(&self, state: &Mutable, graph: Graph<Op>, wants: Vec<Want>, disposable: &[ValueId]) -> Request {
+    fn request(
+        &self,
+        engine: &Engine,
+        state: &Mutable,
+        graph: Graph<Op>,
+        wants: Vec<Want>,
+        disposable: &[ValueId],
+    ) -> Request {
         let read = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
         let disposable: HashSet<&ValueId> = disposable.iter().collect();
         let sources: Vec<_> =
             read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
         let mut others = Vec::new();
-        if self.0.capacity.is_some() {
+        if engine.capacity.is_some() {
             let read: HashSet<ValueId> = sources.iter().map(|(v, ..)| *v).collect();
             let unread = |v: &ValueId| !read.contains(v);
             let there = state.images.iter().filter(|(v, s)| s.state.residency.device() && unread(v));
@@ -221,15 +233,15 @@ impl Session {
     }
 
     /// What plans for these strips are made for.
-    fn setting(&self, partition: Partition) -> Setting {
-        let unified = self.0.device.memory() == MemoryKind::Unified;
-        let Inner { direct, overlap, capacity, mode, .. } = *self.0;
+    fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
+        let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
+        let Inner { overlap, mode, .. } = *self.0;
         Setting { partition, unified, direct, overlap, mode, capacity }
     }
 
-    fn plan(&self, state: &mut Mutable, request: &Request) -> Result<Plan> {
+    fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
         let Request { graph, wants, sources, others } = request;
-        let setting = self.setting(self.0.partition.clone());
+        let setting = self.setting(engine, self.0.partition.clone());
         let make = |graph: Graph<Kernel>, setting: &Setting| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
             let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
@@ -272,7 +284,7 @@ impl Session {
         }
         explain("plan", &plan);
         verify(&plan)?;
-        match (plan.lacking, self.0.capacity) {
+        match (plan.lacking, engine.capacity) {
             (Some((node, bytes)), Some(capacity)) => Err(self.too_large(plan.graph.node(node), bytes, capacity)),
             _ => Ok(plan),
         }

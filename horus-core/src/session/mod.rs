@@ -3,6 +3,7 @@
 mod builder;
 mod cancel;
 mod debug;
+mod engine;
 mod evaluate;
 mod failure;
 mod lock;
@@ -13,14 +14,15 @@ mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 use crate::agree::agree_on;
 use crate::buffer::{HostBuffer, Pool};
 use crate::comm::{Communicator, gather_bytes};
 use crate::cpu::workers::Workers;
-use crate::device::{Device, Geometry, Memory, MemoryKind};
+use crate::device::{Device, Geometry, Memory};
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result, Site};
 use crate::execute::Stored;
@@ -33,12 +35,15 @@ use crate::shape::{Shape, Window};
 use crate::state::{Placement, Residency, State};
 use crate::trace::{Times, Trace};
 
+use self::builder::Origin;
+use self::engine::{Deferred, Engine};
 use self::failure::Failure;
 use self::lock::Owned;
 use self::plans::Plans;
 
 pub use builder::SessionBuilder;
 pub use cancel::Canceller;
+pub use engine::Chooser;
 pub use pending::Pending;
 
 /// How far an evaluation has come.
@@ -82,16 +87,17 @@ pub struct Stats {
 pub struct Session(Arc<Inner>);
 
 struct Inner {
-    device: Box<dyn Device>,
+    /// Set when it was chosen.
+    engine: OnceLock<Engine>,
+    /// Where it is chosen, if that was put off.
+    deferred: Option<Deferred>,
+    /// How often the first program is expected to run.
+    pictures: AtomicUsize,
     comm: Arc<dyn Communicator>,
-    /// Whether the devices of the ranks exchange memory without the host.
-    direct: bool,
     /// Whether launches compute what they can while border rows travel.
     overlap: bool,
     mode: Mode,
     partition: Partition,
-    /// Bytes of device memory that plans count on.
-    capacity: Option<usize>,
     pool: Arc<Pool>,
     observer: Option<Observer>,
     explain: Option<Sink>,
@@ -110,6 +116,8 @@ struct Inner {
 }
 
 struct Mutable {
+    /// Whether the device is known and computes on the host's memory.
+    unified: bool,
     program: Program,
     images: HashMap<ValueId, Stored>,
     /// Images that are no longer needed: their memory is given back without the lock.
@@ -207,17 +215,28 @@ impl Drop for Handle {
 impl Session {
     /// Settings for a session on `device`.
     pub fn on(device: Box<dyn Device>) -> SessionBuilder {
-        SessionBuilder::new(device)
+        Session::sharing(device.into())
     }
 
-    /// The device's name.
+    /// Settings for a session on a device that others use, too.
+    pub fn sharing(device: Arc<dyn Device>) -> SessionBuilder {
+        SessionBuilder::new(Origin::Device(device))
+    }
+
+    /// Settings for a session that gets its device when there is something to compute. Until then, `workers` copy pixels
+    /// to memory from `pool`.
+    pub fn deferred(chooser: Arc<dyn Chooser>, workers: Arc<Workers>, pool: Arc<Pool>) -> SessionBuilder {
+        SessionBuilder::new(Origin::Later(Deferred { chooser, workers }, pool))
+    }
+
+    /// The device's name, or that none has been chosen yet.
     pub fn device_name(&self) -> String {
-        self.0.device.name()
+        self.device().map_or_else(|| "a device that is yet to be chosen".into(), Device::name)
     }
 
-    /// The device.
-    pub fn device(&self) -> &dyn Device {
-        &*self.0.device
+    /// The device. There is none before the first evaluation if it is chosen for that.
+    pub fn device(&self) -> Option<&dyn Device> {
+        self.engine().map(|e| &*e.device)
     }
 
     /// This rank, `0..ranks()`.
@@ -232,18 +251,24 @@ impl Session {
 
     /// Whether the devices of the ranks exchange memory without the host.
     pub fn direct(&self) -> bool {
-        self.0.direct
+        self.engine().is_some_and(|e| e.direct)
     }
 
     /// The host's threads for copies of pixels.
     pub(crate) fn workers(&self) -> &Workers {
-        self.0.device.workers()
+        static CALLER: Workers = Workers::alone();
+        match (self.engine(), &self.0.deferred) {
+            (Some(engine), _) => engine.device.workers(),
+            (None, Some(deferred)) => &deferred.workers,
+            (None, None) => &CALLER,
+        }
     }
 
     /// Host memory for pixels that the program gives, with unspecified contents.
     pub(crate) fn room(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
-        if self.0.device.memory() == MemoryKind::Unified
-            && let Memory::Host(room) = self.0.device.allocate(bytes)?
+        if let Some(engine) = self.engine()
+            && engine.unified()
+            && let Memory::Host(room) = engine.device.allocate(bytes)?
         {
             return Ok(room); // where results can take it over
         }
@@ -309,7 +334,7 @@ impl Session {
         let wants = vec![Want::Keep; targets.len()];
         self.run(state, &targets, &wants, false)?;
         let start = Instant::now();
-        let done = self.0.device.synchronize();
+        let done = self.device().map_or(Ok(()), Device::synchronize);
         state.trace.waited(start);
         self.publish(state);
         done.map_err(|source| Error::Device { op: "waiting for the device".into(), device: self.device_name(), source })
@@ -408,18 +433,18 @@ impl Session {
     }
 
     fn keep(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, placement: Placement, site: Site) -> Handle {
-        let unified = self.0.device.memory() == MemoryKind::Unified;
         let window = if pixels.is_some() { Window::whole(shape.height) } else { Window::new(0, 0) };
         let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
-        let residency = if unified { Residency::Both } else { Residency::Host };
-        let (host, device) = if unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
         let geometry = Geometry { shape, dtype: dtype.stored(), window };
         let given = placement;
         // What the only rank has, every rank has.
         let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
-        let stored = Stored { geometry, state: State { residency, placement }, host, device };
         let (id, value) = (self.0.numbers.record(), self.0.numbers.value());
         self.change(move |state| {
+            let unified = state.unified;
+            let residency = if unified { Residency::Both } else { Residency::Host };
+            let (host, device) = if unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
+            let stored = Stored { geometry, state: State { residency, placement }, host, device };
             state.images.insert(value, stored);
             state.given.insert(value, given);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);

@@ -3,6 +3,8 @@
 //! `horus-cuda-bench [FILTER] [--tunings N] [--seconds S] [--from FILE]`: only rows whose name contains FILTER; the N
 //! best of the tuning candidates each, measuring for at most S seconds per row. The best is printed as a row for
 //! `kernels/tuning/` too. With `--from`, the candidates are the tunings in a JSON file, an array.
+//!
+//! `horus-cuda-bench --context` makes a context and exits: the floor of any process that uses a GPU.
 
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use horus_cuda::CudaDevice;
 use horus_cuda::conformance::{
     HostImage, conv2d, convrot_default, correlate, over, pixel_chain, product, rotate, separable, turned_back,
 };
-use horus_cuda::measure::{Bench, SHAPE, Work, whole};
+use horus_cuda::measure::{Bench, SHAPE, Work, context, whole};
 use horus_cuda::tuning::{Entry, Family, Tuning};
 
 struct Row {
@@ -152,6 +154,10 @@ fn sum(device: &CudaDevice) -> Result<(), DeviceError> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|a| a == "--context") {
+        // The process and its context, nothing else.
+        return Ok(context(0)?);
+    }
     let option = |name: &str, default: f64| {
         let at = arguments.iter().position(|a| a == name);
         at.and_then(|i| arguments.get(i + 1)).and_then(|n| n.parse().ok()).unwrap_or(default)

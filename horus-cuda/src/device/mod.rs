@@ -91,6 +91,14 @@ fn margin(free: usize) -> usize {
 const OLDEST_DRIVER: (i32, i32) = (11, 4);
 
 impl CudaDevice {
+    /// Looks whether there is a driver, without starting it: nearly for free.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if there is none, or one that is too old.
+    pub fn look() -> Result<(), Error> {
+        CudaDevice::driver().map(drop)
+    }
+
     /// How many GPUs this process may use.
     ///
     /// # Errors

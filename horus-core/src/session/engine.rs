@@ -1,0 +1,158 @@
+//! What computes for a session: a device that it is opened on, or one that is chosen when there is something to compute.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::{Inner, Mutable, Session};
+use crate::agree::agree_on;
+use crate::buffer::Pool;
+use crate::comm::{Alone, Communicator};
+use crate::cpu::workers::Workers;
+use crate::device::{Device, Memory, MemoryKind};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Op};
+use crate::state::Residency;
+use crate::work::Work;
+
+/// Finds a device for a session once it is known what is to be computed.
+pub trait Chooser: Send + Sync {
+    /// The device for a program that does `work`, which is kept. The ranks of `comm` ask together, and all get a device
+    /// or none does.
+    ///
+    /// # Errors
+    /// If there is no device of the kind asked for.
+    fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>>;
+
+    /// Told that a file of so many bytes is about to be read: what takes long to start may begin.
+    fn expect(&self, _bytes: u64) {}
+}
+
+/// A device that a session computes on.
+pub(super) struct Engine {
+    pub(super) device: Arc<dyn Device>,
+    /// Whether the devices of the ranks exchange memory without the host.
+    pub(super) direct: bool,
+    /// Bytes of device memory that plans count on.
+    pub(super) capacity: Option<usize>,
+}
+
+impl Engine {
+    /// Connects the devices of all ranks.
+    pub(super) fn new(device: Arc<dyn Device>, comm: &dyn Communicator) -> Result<Engine> {
+        let direct = meet(&*device, comm)?;
+        let capacity = agreed_capacity(comm, device.capacity())?;
+        Ok(Engine { device, direct, capacity })
+    }
+
+    pub(super) fn unified(&self) -> bool {
+        self.device.memory() == MemoryKind::Unified
+    }
+}
+
+/// Where a session gets its device from.
+#[derive(Clone)]
+pub(super) struct Deferred {
+    pub(super) chooser: Arc<dyn Chooser>,
+    /// For what is to be done before there is a device.
+    pub(super) workers: Arc<Workers>,
+}
+
+impl Session {
+    /// The engine, chosen for `graph` if there is none yet.
+    pub(super) fn settled(&self, state: &mut Mutable, graph: &Graph<Op>) -> Result<&Engine> {
+        let Inner { engine, deferred, comm, pictures, .. } = &*self.0;
+        if let Some(engine) = engine.get() {
+            return Ok(engine);
+        }
+        let Some(deferred) = deferred else {
+            return Err(Error::Config("the session has no device".into())); // as long as sessions are built as they are, it has
+        };
+        let start = Instant::now();
+        let work = Work::of(graph).times(pictures.load(Ordering::Relaxed));
+        agree_on(&**comm, "choosing a device")?;
+        let device = deferred.chooser.choose(&work, &**comm)?;
+        let chosen = Engine::new(device, &**comm)?;
+        if chosen.unified() {
+            state.unified = true;
+            // Images that were given have waited in host memory, where they can stay.
+            for image in state.images.values_mut() {
+                image.device = image.host.take().map(Memory::Host);
+                image.state.residency = Residency::Both;
+            }
+        }
+        state.trace.started(start);
+        Ok(engine.get_or_init(|| chosen))
+    }
+
+    /// The engine, if one was chosen.
+    pub(super) fn engine(&self) -> Option<&Engine> {
+        self.0.engine.get()
+    }
+
+    /// A session of this rank alone, on the same device: what it evaluates, the other ranks neither see nor wait for. Images
+    /// do not pass between the two, and the plans of one do not count on memory that the images of the other take.
+    ///
+    /// # Errors
+    /// As [`SessionBuilder::build`](super::SessionBuilder::build).
+    pub fn alone(&self) -> Result<Session> {
+        let Inner { engine, deferred, mode, observer, explain, explain_passes, compare_naive, pool, canceller, .. } =
+            &*self.0;
+        let builder = match (engine.get(), deferred) {
+            (Some(engine), _) => Session::sharing(Arc::clone(&engine.device)),
+            (None, Some(d)) => Session::deferred(Arc::clone(&d.chooser), Arc::clone(&d.workers), Arc::clone(pool)),
+            (None, None) => return Err(Error::Config("the session has no device".into())),
+        };
+        let builder = builder.mode(*mode).explain_passes(*explain_passes).compare_naive(*compare_naive);
+        let builder = builder.flush_limits(self.0.max_pending, self.0.max_pinned).communicator(Arc::new(Alone));
+        builder.watched(observer.clone(), explain.clone(), canceller.clone()).build()
+    }
+
+    /// Tells that the next program will run for so many pictures: a device that takes long to start may pay then.
+    pub(crate) fn expect_pictures(&self, pictures: usize) {
+        self.0.pictures.store(pictures.max(1), Ordering::Relaxed);
+    }
+
+    /// Tells that a file of so many bytes is about to be read.
+    pub(crate) fn expect_file(&self, bytes: u64) {
+        if let (None, Some(deferred)) = (self.engine(), &self.0.deferred) {
+            deferred.chooser.expect(bytes);
+        }
+    }
+}
+
+/// The memory of the smallest device: ranks must make the same plan, so all count on that much.
+fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Option<usize>> {
+    const UNLIMITED: u64 = u64::MAX;
+    let all = comm.gather(mine.map_or(UNLIMITED, |bytes| bytes as u64));
+    let all = all.map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    let least = all.into_iter().min().filter(|least| *least != UNLIMITED);
+    Ok(least.map(|bytes| bytes as usize))
+}
+
+/// Connects the devices of all ranks; whether that worked.
+fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
+    if comm.size() == 1 {
+        return Ok(false);
+    }
+    agree_on(comm, "opening a session")?;
+    let addresses = comm.gather(device.address()).map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    device.connect(comm, &addresses).map_err(|source| {
+        let e = Error::Device { op: "connecting the devices".into(), device: device.name(), source };
+        comm.abort(&e.to_string());
+        e
+    })
+}
+
+/// Host memory for a session on `device`, of which at most `most` bytes may be taken.
+pub(super) fn host_pool(device: &dyn Device, most: usize) -> Arc<Pool> {
+    /// Freed host memory kept for reuse.
+    const KEPT: usize = 1 << 30;
+    match device.host_pool() {
+        Some(pool) => {
+            pool.bound(most);
+            Arc::clone(pool)
+        }
+        None => Pool::bounded(KEPT, most),
+    }
+}

@@ -1,0 +1,331 @@
+//! Which device a session computes on, and when it is opened.
+
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use horus_core::buffer::Pool;
+use horus_core::comm::Communicator;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::cpu::workers::Workers;
+use horus_core::device::Device;
+use horus_core::error::{Error, Result};
+use horus_core::session::Chooser;
+use horus_core::work::Work;
+
+/// Freed host memory kept for reuse.
+const KEPT: usize = 2 << 30;
+
+/// A device asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The GPU or the CPU, whichever is predicted to finish sooner.
+    Auto,
+    Cpu,
+    /// The GPU of this number; of several ranks on a node each takes another, if none is given.
+    Cuda(Option<usize>),
+}
+
+impl FromStr for Choice {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Choice> {
+        match s {
+            "auto" | "" => Ok(Choice::Auto),
+            "cpu" => Ok(Choice::Cpu),
+            "cuda" => Ok(Choice::Cuda(None)),
+            _ => s.strip_prefix("cuda:").and_then(|n| n.parse().ok()).map(|n| Choice::Cuda(Some(n))).ok_or_else(|| {
+                Error::Config(format!("device {s:?} is not one of auto, cpu, cuda, cuda:N (N the number of a GPU)"))
+            }),
+        }
+    }
+}
+
+/// Whether there may be a device of this name.
+pub(crate) fn check(name: &str) -> std::result::Result<(), String> {
+    name.parse::<Choice>().map(drop).map_err(|e| e.to_string())
+}
+
+/// Which of how many ranks on this node.
+pub(crate) type Local = (usize, usize);
+
+/// Opens what was chosen, and says so; `Auto` is a GPU if there is one that can be used, else the CPU.
+pub(crate) fn open(choice: Choice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
+    let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
+    let (device, why) = match choice {
+        Choice::Cpu => (cpu()?, "as asked".to_owned()),
+        Choice::Cuda(ordinal) => (gpu::open(ordinal, threads, local)?, "as asked".to_owned()),
+        Choice::Auto => match gpu::open(None, threads, local) {
+            Ok(device) => (device, "found a GPU".to_owned()),
+            Err(e) => (cpu()?, e.to_string()),
+        },
+    };
+    log::info!("computing on {}: {why}", device.name());
+    Ok(device)
+}
+
+#[cfg(feature = "cuda")]
+mod gpu {
+    use horus_cuda::CudaDevice;
+
+    use super::{Device, Local, OPENED, Ordering, Result};
+
+    /// Fails at once where there can be no GPU.
+    pub(super) fn look() -> Result<()> {
+        CudaDevice::look()
+    }
+
+    /// The GPU of number `ordinal`, which then all ranks of this node share, or one for this rank of them: for the only
+    /// one, that with most free memory.
+    pub(super) fn open(
+        ordinal: Option<usize>,
+        threads: Option<usize>,
+        (rank, ranks): Local,
+    ) -> Result<Box<dyn Device>> {
+        let (ordinal, sharers) = match ordinal {
+            Some(n) => (n, ranks),
+            None if ranks == 1 => (CudaDevice::count().map(|_| 0)?, 1),
+            None => {
+                let gpus = CudaDevice::count()?;
+                (rank % gpus, ranks.div_ceil(gpus))
+            }
+        };
+        let device = CudaDevice::open(ordinal, threads)?.shared_by(sharers);
+        OPENED.store(true, Ordering::Relaxed);
+        Ok(Box::new(device))
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+mod gpu {
+    use super::{Device, Error, Local, Result};
+
+    pub(super) fn look() -> Result<()> {
+        Err(Error::Config("no CUDA device: Horus was built without its feature `cuda`".into()))
+    }
+
+    pub(super) fn open(_: Option<usize>, _: Option<usize>, _: Local) -> Result<Box<dyn Device>> {
+        look()?;
+        unreachable!("there is no GPU without the feature")
+    }
+}
+
+/// Whether this process has opened a GPU: the next session has its context at once.
+static OPENED: AtomicBool = AtomicBool::new(false);
+
+/// Where a session's device comes from.
+pub(crate) enum Origin {
+    Open(Box<dyn Device>),
+    Later(Devices),
+}
+
+/// The devices of a session that has chosen none yet.
+pub(crate) struct Devices {
+    choice: Choice,
+    threads: Option<usize>,
+    local: Local,
+    steps_per_pixel: f64,
+    workers: Arc<Workers>,
+    pool: Arc<Pool>,
+    opening: Mutex<Option<Opening>>,
+}
+
+/// A GPU that is being opened. Its thread is waited for: a process must not end in the middle of what the driver does.
+struct Opening(Option<JoinHandle<Result<Box<dyn Device>>>>);
+
+impl Opening {
+    fn begin(choice: Choice, threads: Option<usize>, local: Local) -> Result<Opening> {
+        let ordinal = match choice {
+            Choice::Cuda(ordinal) => ordinal,
+            _ => None,
+        };
+        let thread = std::thread::Builder::new().name("horus-open".into());
+        let thread = thread.spawn(move || gpu::open(ordinal, threads, local));
+        thread.map(|t| Opening(Some(t))).map_err(|e| Error::Config(format!("no thread to open a GPU: {e}")))
+    }
+
+    fn wait(mut self) -> Result<Box<dyn Device>> {
+        let done = self.0.take().map(JoinHandle::join);
+        done.and_then(std::result::Result::ok).unwrap_or_else(|| Err(Error::Config("opening a GPU panicked".into())))
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Devices {
+    /// What was chosen: open if it takes no time, if `eager`, or if there is but one answer.
+    pub(crate) fn begin(
+        choice: Choice,
+        threads: Option<usize>,
+        local: Local,
+        eager: bool,
+        steps_per_pixel: f64,
+    ) -> Result<Origin> {
+        match (choice, gpu::look()) {
+            (Choice::Cuda(_), Err(e)) => return Err(e),
+            (Choice::Auto, Err(e)) => {
+                let device = Box::new(CpuDevice::new(threads)?);
+                log::info!("computing on {}: {e}", device.name());
+                return Ok(Origin::Open(device));
+            }
+            (Choice::Cpu, _) => return open(choice, threads, local).map(Origin::Open),
+            _ if eager => return open(choice, threads, local).map(Origin::Open),
+            _ => {}
+        }
+        let opening = match choice {
+            Choice::Cuda(_) => Some(Opening::begin(choice, threads, local)?),
+            _ => None,
+        };
+        let (workers, pool) = (Arc::new(Workers::new(threads)?), Pool::new(KEPT));
+        Ok(Origin::Later(Devices { choice, threads, local, steps_per_pixel, workers, pool, opening: opening.into() }))
+    }
+
+    pub(crate) fn workers(&self) -> &Arc<Workers> {
+        &self.workers
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    fn opening(&self) -> std::sync::MutexGuard<'_, Option<Opening>> {
+        self.opening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn gpu(&self) -> Result<Box<dyn Device>> {
+        let begun = self.opening().take();
+        begun.map_or_else(|| Opening::begin(self.choice, self.threads, self.local), Ok)?.wait()
+    }
+
+    fn cpu(&self) -> Result<Box<dyn Device>> {
+        Ok(Box::new(CpuDevice::sharing(Arc::clone(&self.workers), Arc::clone(&self.pool))?))
+    }
+
+    /// What was asked for, or what is predicted to finish first: the device and why. A GPU that `auto` finds and cannot
+    /// use is none.
+    fn take(&self, gpu: bool, why: String) -> Result<(Box<dyn Device>, String)> {
+        match self.choice {
+            Choice::Cuda(_) => Ok((self.gpu()?, "as asked".into())),
+            _ if !gpu => Ok((self.cpu()?, why)),
+            _ => match self.gpu() {
+                Ok(device) => Ok((device, why)),
+                Err(e) => Ok((self.cpu()?, e.to_string())),
+            },
+        }
+    }
+}
+
+impl Chooser for Devices {
+    fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>> {
+        let failed = |e: horus_core::comm::CommError| e.during(comm.rank(), "choosing a device");
+        let begun = OPENED.load(Ordering::Relaxed) || self.opening().is_some();
+        let forecast = Forecast::of(work, self.workers.threads(), comm.size(), begun);
+        // Where a GPU is on its way or there, may differ from rank to rank.
+        let mut gpu = vec![u8::from(forecast.gpu < forecast.cpu)];
+        comm.broadcast(0, &mut gpu).map_err(failed)?;
+        let taken = self.take(gpu == [1], forecast.to_string());
+        let there = comm.gather(u64::from(taken.is_ok())).map_err(failed)?;
+        let (device, why) = taken?;
+        if let Some(rank) = there.iter().position(|ok| *ok == 0) {
+            return Err(Error::Config(format!("rank {rank} has no device of the kind asked for")));
+        }
+        log::info!("computing on {}: {why}", device.name());
+        Ok(device.into())
+    }
+
+    fn expect(&self, bytes: u64) {
+        if self.choice != Choice::Auto || OPENED.load(Ordering::Relaxed) {
+            return;
+        }
+        // A byte is about a pixel, or less than one.
+        let work = Work { filtering: bytes as f64 * self.steps_per_pixel, ..Work::default() };
+        let forecast = Forecast::of(&work, self.workers.threads(), 1, false);
+        let mut opening = self.opening();
+        if forecast.gpu < forecast.cpu && opening.is_none() {
+            // A thread that cannot be had now is asked for again when the device is chosen.
+            *opening = Opening::begin(self.choice, self.threads, self.local).ok();
+        }
+    }
+}
+
+/// How long a program is predicted to take on each device: measured figures of one host (16 cores of a server, an H100), good
+/// for the choice between seconds and milliseconds.
+#[derive(Clone, Copy, Debug)]
+struct Forecast {
+    cpu: Duration,
+    gpu: Duration,
+}
+
+impl Forecast {
+    /// `begun` says whether a GPU is open, or is being opened.
+    fn of(work: &Work, threads: usize, ranks: usize, begun: bool) -> Forecast {
+        /// Multiply-adds of a filter and results of other operations in a second, on one thread of the CPU.
+        const CPU_FILTERS: f64 = 20e9;
+        const CPU_OTHERS: f64 = 1.5e9;
+        /// More threads than these share what the memory gives.
+        const MOST_FOR_OTHERS: usize = 8;
+        /// The same on a GPU.
+        const GPU_FILTERS: f64 = 5e12;
+        const GPU_OTHERS: f64 = 300e9;
+        /// Bytes that cross the bus in a second, through buffers.
+        const BUS: f64 = 10e9;
+        /// Seconds for the launch of an operation, for a program, and to start.
+        const LAUNCH: f64 = 10e-6;
+        const PROGRAM: f64 = 1e-3;
+        const START: f64 = 0.2;
+        let Work { operations, filtering, pointwise, bytes } = *work;
+        let share = 1.0 / ranks.max(1) as f64;
+        let threads = threads.max(1);
+        let cpu =
+            filtering / (CPU_FILTERS * threads as f64) + pointwise / (CPU_OTHERS * threads.min(MOST_FOR_OTHERS) as f64);
+        let gpu = filtering / GPU_FILTERS + pointwise / GPU_OTHERS + bytes / BUS;
+        let fixed = operations as f64 * LAUNCH + PROGRAM + if begun { 0.0 } else { START };
+        let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX);
+        Forecast { cpu: seconds(cpu * share), gpu: seconds(gpu * share + fixed) }
+    }
+}
+
+impl std::fmt::Display for Forecast {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (cpu, gpu) = (self.cpu.as_secs_f64(), self.gpu.as_secs_f64());
+        write!(f, "predicted to take {cpu:.2} s on the CPU and {gpu:.2} s on a GPU, its start included")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_chosen_by_name() {
+        assert_eq!("auto".parse::<Choice>().unwrap(), Choice::Auto);
+        assert_eq!("cpu".parse::<Choice>().unwrap(), Choice::Cpu);
+        assert_eq!("cuda".parse::<Choice>().unwrap(), Choice::Cuda(None));
+        assert_eq!("cuda:3".parse::<Choice>().unwrap(), Choice::Cuda(Some(3)));
+        assert!("cuda:x".parse::<Choice>().unwrap_err().to_string().contains("not one of"));
+        assert!("tpu".parse::<Choice>().unwrap_err().to_string().contains("not one of"));
+    }
+
+    fn gpu_first(pixels: f64, steps: f64, threads: usize, begun: bool) -> bool {
+        let work = Work { operations: 500, filtering: pixels * steps, pointwise: 500.0 * pixels, bytes: 5.0 * pixels };
+        let forecast = Forecast::of(&work, threads, 1, begun);
+        forecast.gpu < forecast.cpu
+    }
+
+    #[test]
+    fn the_device_that_finishes_first_is_taken() {
+        // ConvRot: 216 separable filters of 31 taps each way.
+        let convrot = 216.0 * 62.0;
+        let sample = 512.0 * 384.0;
+        assert!(!gpu_first(sample, convrot, 16, false), "a GPU is not worth its start");
+        assert!(gpu_first(4096.0 * 4096.0, convrot, 16, false));
+        assert!(gpu_first(1024.0 * 1024.0, convrot, 16, true), "what is there need not start");
+    }
+}
