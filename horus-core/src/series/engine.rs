@@ -409,7 +409,6 @@ where
             if !self.ended && self.may_begin() {
                 if self.is_read() {
                     if let Some(reading) = self.reading.pop_front() {
-                        self.read_ahead();
                         self.begin(reading);
                     }
                     continue;
