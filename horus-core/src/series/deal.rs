@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Item;
 use super::input::{Content, Input};
 use super::save::Saved;
-use super::Item;
 use crate::comm::gather_bytes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -148,7 +148,8 @@ pub(super) fn tell(session: &Session, own: Vec<Item<Saved>>, paths: &[Option<Pat
     let bytes = serde_json::to_vec(&told).map_err(|e| Error::Config(e.to_string()))?;
     crate::agree::agree_on(session.comm(), op)?;
     let all = gather_bytes(session.comm(), &bytes).map_err(|e| e.during(rank, op))?;
-    let lists = all.map_or_else(Vec::new, |all| all.into_iter().map(String::from_utf8).filter_map(Result::ok).collect());
+    let lists =
+        all.map_or_else(Vec::new, |all| all.into_iter().map(String::from_utf8).filter_map(Result::ok).collect());
     let mut message = if rank == 0 { format!("[{}]", lists.join(",")).into_bytes() } else { Vec::new() };
     session.comm().broadcast(0, &mut message).map_err(|e| e.during(rank, op))?;
     let lists: Vec<Vec<Told>> = serde_json::from_slice(&message).map_err(|e| Error::Config(e.to_string()))?;

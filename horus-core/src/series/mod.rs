@@ -113,9 +113,11 @@ impl Session {
         I::Item: Into<Input>,
         F: Fn(&AnyImage) -> R,
     {
+        let inputs = inputs.into_iter();
+        self.expect_pictures(inputs.size_hint().0);
         Series {
             session: self.clone(),
-            inputs: inputs.into_iter(),
+            inputs,
             operation,
             options: OpenOptions::default(),
             bounds: Bounds { pictures: None, bytes: MEMORY },
