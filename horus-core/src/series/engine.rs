@@ -182,7 +182,7 @@ where
                 return;
             };
             let everywhere = matches!(content, Content::Picture(_));
-            if number == 0 {
+            if self.largest.is_none() && self.reading.is_empty() && self.begun.is_empty() {
                 self.expect(&content, path.as_deref());
             }
             let picture = match content {
