@@ -85,7 +85,7 @@ mod gpu {
     ) -> Result<Box<dyn Device>> {
         let (ordinal, sharers) = match ordinal {
             Some(n) => (n, ranks),
-            None if ranks == 1 => (CudaDevice::count().map(|_| 0)?, 1),
+            None if ranks == 1 => (CudaDevice::roomiest()?, 1),
             None => {
                 let gpus = CudaDevice::count()?;
                 (rank % gpus, ranks.div_ceil(gpus))

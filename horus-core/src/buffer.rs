@@ -1,7 +1,8 @@
 //! Host memory: aligned, typed by view, shared until written, and recycled.
 
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cpu::pages::prefer_large;
 use crate::dtype::Pixel;
@@ -93,13 +94,7 @@ impl Pool {
     fn take(self: &Arc<Pool>, bytes: usize, counted: usize) -> Result<HostBuffer, DeviceError> {
         let words = words(bytes);
         let recycled = {
-            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-            let (used, most) = (free.used, self.most.load(Ordering::Relaxed));
-            let Some(after) = used.checked_add(counted).filter(|after| *after <= most) else {
-                let bound = MemoryBound::Setting { name: HOST_MEMORY, bytes: most };
-                return Err(DeviceError::OutOfMemory { bytes, used, bound });
-            };
-            free.used = after;
+            let mut free = self.count(counted, bytes)?;
             let fits = |b: &Vec<u64>| b.len() >= words && b.len() <= words + words / 4;
             free.blocks.iter().rposition(fits).map(|i| {
                 let block = free.blocks.remove(i);
@@ -109,11 +104,42 @@ impl Pool {
         };
         let block = match recycled {
             Some(block) => block,
-            None => zeros(bytes).inspect_err(|_| {
-                self.free.lock().unwrap_or_else(PoisonError::into_inner).used -= counted;
-            })?,
+            None => zeros(bytes).inspect_err(|_| self.free().used -= counted)?,
         };
         Ok(HostBuffer::over(block, bytes, Some((Arc::clone(self), counted))))
+    }
+
+    /// A buffer over the first `bytes` bytes of somebody else's memory, which count against the bound as if they were the
+    /// pool's.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it; [`DeviceError::Driver`] if the memory is too
+    /// short, or not aligned to [`ALIGN`] bytes.
+    pub fn try_adopt(self: &Arc<Pool>, memory: Box<dyn HostMemory>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        let whole = memory.bytes();
+        if whole.len() < bytes || whole.as_ptr().align_offset(ALIGN) != 0 {
+            let text = format!("{} bytes at {:?} cannot hold a buffer of {bytes}", whole.len(), whole.as_ptr());
+            return Err(DeviceError::Driver(text));
+        }
+        drop(self.count(bytes, bytes)?);
+        let pool = Some((Arc::clone(self), bytes));
+        Ok(HostBuffer { block: Arc::new(Block { storage: Storage::Adopted(memory), pool }), bytes })
+    }
+
+    /// Counts `counted` bytes for a buffer of `bytes`, if the bound allows it.
+    fn count(&self, counted: usize, bytes: usize) -> Result<MutexGuard<'_, Free>, DeviceError> {
+        let mut free = self.free();
+        let (used, most) = (free.used, self.most.load(Ordering::Relaxed));
+        let Some(after) = used.checked_add(counted).filter(|after| *after <= most) else {
+            let bound = MemoryBound::Setting { name: HOST_MEMORY, bytes: most };
+            return Err(DeviceError::OutOfMemory { bytes, used, bound });
+        };
+        free.used = after;
+        Ok(free)
+    }
+
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// [`Pool::try_allocate`] for small buffers.
@@ -135,9 +161,9 @@ impl Pool {
     fn recycle(&self, block: Vec<u64>, asked: usize) {
         let size = block.len() * WORD;
         let mut dropped = Vec::new();
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).used -= asked;
+        self.free().used -= asked;
         if size <= self.limit {
-            let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut free = self.free();
             while free.bytes + size > self.limit {
                 let oldest = free.blocks.remove(0);
                 free.bytes -= oldest.len() * WORD;
@@ -149,18 +175,34 @@ impl Pool {
     }
 }
 
+/// Host memory of somebody else, whom dropping gives it back to: a device's, that it reads and writes by itself.
+pub trait HostMemory: Send + Sync + fmt::Debug {
+    /// The bytes, always the same number at the same place.
+    fn bytes(&self) -> &[u8];
+    /// The bytes, mutable.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+#[derive(Debug)]
+enum Storage {
+    /// Words, of which the first aligned one has this index.
+    Own(Vec<u64>, usize),
+    Adopted(Box<dyn HostMemory>),
+}
+
 #[derive(Debug)]
 struct Block {
-    words: Vec<u64>,
-    offset: usize,
+    storage: Storage,
     /// Where it came from, and the bytes that were counted for it.
     pool: Option<(Arc<Pool>, usize)>,
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if let Some((pool, asked)) = self.pool.take() {
-            pool.recycle(std::mem::take(&mut self.words), asked);
+        let Some((pool, counted)) = self.pool.take() else { return };
+        match &mut self.storage {
+            Storage::Own(words, _) => pool.recycle(std::mem::take(words), counted),
+            Storage::Adopted(_) => pool.free().used -= counted,
         }
     }
 }
@@ -177,7 +219,7 @@ pub struct HostBuffer {
 impl HostBuffer {
     fn over(words: Vec<u64>, bytes: usize, pool: Option<(Arc<Pool>, usize)>) -> HostBuffer {
         let offset = words.as_ptr().align_offset(ALIGN);
-        HostBuffer { block: Arc::new(Block { words, offset, pool }), bytes }
+        HostBuffer { block: Arc::new(Block { storage: Storage::Own(words, offset), pool }), bytes }
     }
 
     /// A zeroed buffer that belongs to no pool.
@@ -215,7 +257,10 @@ impl HostBuffer {
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.block.words[self.block.offset..])[..self.bytes]
+        match &self.block.storage {
+            Storage::Own(words, offset) => &bytemuck::cast_slice(&words[*offset..])[..self.bytes],
+            Storage::Adopted(memory) => &memory.bytes()[..self.bytes],
+        }
     }
 
     /// The bytes, mutable; a shared block is copied first.
@@ -230,7 +275,10 @@ impl HostBuffer {
             *self = copy;
         }
         let block = Arc::get_mut(&mut self.block).expect("just made unique");
-        &mut bytemuck::cast_slice_mut(&mut block.words[block.offset..])[..self.bytes]
+        match &mut block.storage {
+            Storage::Own(words, offset) => &mut bytemuck::cast_slice_mut(&mut words[*offset..])[..self.bytes],
+            Storage::Adopted(memory) => &mut memory.bytes_mut()[..self.bytes],
+        }
     }
 
     /// The elements, as type `T`.
@@ -280,6 +328,50 @@ mod tests {
         let mut shared = pool.try_allocate(6000).expect("what was refused does not count");
         let _other = shared.clone();
         assert_eq!(shared.bytes_mut().len(), 6000, "a copy on writing is made all the same");
+    }
+
+    /// Memory that tells when it is given back.
+    #[derive(Debug)]
+    struct Lent(Vec<u64>, Arc<AtomicUsize>);
+
+    impl HostMemory for Lent {
+        fn bytes(&self) -> &[u8] {
+            let at = self.0.as_ptr().align_offset(ALIGN);
+            &bytemuck::cast_slice(&self.0)[at * WORD..]
+        }
+        fn bytes_mut(&mut self) -> &mut [u8] {
+            let at = self.0.as_ptr().align_offset(ALIGN);
+            &mut bytemuck::cast_slice_mut(&mut self.0)[at * WORD..]
+        }
+    }
+
+    impl Drop for Lent {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn adopted_memory_is_a_buffer_like_others_and_goes_back() {
+        let back = Arc::new(AtomicUsize::new(0));
+        let lent = |words| Box::new(Lent(vec![7; words], Arc::clone(&back)));
+        let pool = Pool::bounded(1 << 20, 1000);
+        let mut a = pool.try_adopt(lent(100), 600).unwrap();
+        assert_eq!((a.len(), a.as_slice::<f32>().len()), (600, 150));
+        let at = a.bytes().as_ptr();
+        a.bytes_mut()[0] = 9;
+        assert_eq!(a.bytes().as_ptr(), at, "written in place");
+        let mut b = a.clone();
+        b.bytes_mut()[0] = 1;
+        assert_eq!((a.bytes()[0], b.bytes()[0], b.len()), (9, 1, 600), "a shared one is copied first");
+        drop(b);
+        assert!(pool.try_adopt(lent(100), 600).is_err(), "the bound counts");
+        assert_eq!(back.swap(0, Ordering::Relaxed), 1);
+        drop(a);
+        assert_eq!(back.load(Ordering::Relaxed), 1);
+        assert_eq!(pool.free().used, 0);
+        assert!(pool.try_allocate(900).is_ok());
+        assert!(pool.try_adopt(lent(20), 600).unwrap_err().to_string().contains("cannot hold a buffer of 600"));
     }
 
     #[test]

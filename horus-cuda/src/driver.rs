@@ -54,6 +54,44 @@ pub(crate) fn initialise() -> Result<usize, DeviceError> {
     Ok(usize::try_from(n).unwrap_or(0))
 }
 
+/// The device of this number.
+pub(crate) fn device(ordinal: usize) -> Result<sys::CUdevice, DeviceError> {
+    let (mut device, number) = (0, i32::try_from(ordinal).unwrap_or(i32::MAX));
+    // SAFETY: a pointer to a live variable; the driver is initialised.
+    check(unsafe { sys::cuDeviceGet(&mut device, number) }, || format!("opening GPU {ordinal}"))?;
+    Ok(device)
+}
+
+/// The name of a device.
+pub(crate) fn name(device: sys::CUdevice) -> String {
+    let mut text = [0; 128];
+    // SAFETY: the buffer has the length said; the driver ends the string in it.
+    let code = unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), text.len() as i32, device) };
+    if code != CUresult::CUDA_SUCCESS {
+        return "GPU".into();
+    }
+    // SAFETY: a string ended by the driver inside `text`.
+    unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
+}
+
+/// Bytes of a device's memory.
+pub(crate) fn total(device: sys::CUdevice) -> Result<usize, DeviceError> {
+    let mut bytes = 0;
+    // SAFETY: a pointer to a live integer.
+    check(unsafe { sys::cuDeviceTotalMem_v2(&mut bytes, device) }, || "asking for a GPU's memory".into())?;
+    Ok(bytes)
+}
+
+/// Where a device is on the bus: `0000:1a:00.0`, by which other libraries know it, too.
+pub(crate) fn bus(device: sys::CUdevice) -> Result<CString, DeviceError> {
+    let mut text = [0; 32];
+    // SAFETY: the buffer has the length said; the driver ends the string in it.
+    let code = unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as i32, device) };
+    check(code, || "asking for a GPU's place on the bus".into())?;
+    // SAFETY: a string ended by the driver inside `text`.
+    Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_owned())
+}
+
 /// The primary context of a device, current on any thread that calls [`Context::bind`].
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -68,11 +106,8 @@ unsafe impl Sync for Context {}
 
 impl Context {
     pub(crate) fn new(ordinal: usize) -> Result<Context, DeviceError> {
-        let (mut device, mut handle) = (0, std::ptr::null_mut());
-        let number = i32::try_from(ordinal).unwrap_or(i32::MAX);
-        // SAFETY: pointers to live variables; the driver is initialised.
-        check(unsafe { sys::cuDeviceGet(&mut device, number) }, || format!("opening GPU {ordinal}"))?;
-        // SAFETY: as above; the context is released on drop.
+        let (device, mut handle) = (device(ordinal)?, std::ptr::null_mut());
+        // SAFETY: a pointer to a live variable; the context is released on drop.
         check(unsafe { sys::cuDevicePrimaryCtxRetain(&mut handle, device) }, || format!("opening GPU {ordinal}"))?;
         let context = Context { device, handle };
         context.bind()?;
@@ -93,14 +128,7 @@ impl Context {
     }
 
     pub(crate) fn name(&self) -> String {
-        let mut text = [0; 128];
-        // SAFETY: the buffer has the length said; the driver ends the string in it.
-        let code = unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), text.len() as i32, self.device) };
-        if code != CUresult::CUDA_SUCCESS {
-            return "GPU".into();
-        }
-        // SAFETY: a string ended by the driver inside `text`.
-        unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
+        name(self.device)
     }
 
     /// A number that tells the device from all others, on any computer: from its UUID, and not 0.
@@ -201,7 +229,16 @@ unsafe impl Sync for Event {}
 impl Event {
     /// With `timed`, the event can tell times; without, it is cheaper.
     pub(crate) fn new(timed: bool) -> Result<Event, DeviceError> {
-        let flags = if timed { 0 } else { sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32 };
+        Event::with(if timed { 0 } else { sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32 })
+    }
+
+    /// An event that threads sleep for: their processors have other work.
+    pub(crate) fn to_sleep_for() -> Result<Event, DeviceError> {
+        use sys::CUevent_flags_enum as F;
+        Event::with(F::CU_EVENT_DISABLE_TIMING as u32 | F::CU_EVENT_BLOCKING_SYNC as u32)
+    }
+
+    fn with(flags: u32) -> Result<Event, DeviceError> {
         let mut e = std::ptr::null_mut();
         // SAFETY: a pointer to a live handle; a context is current.
         check(unsafe { sys::cuEventCreate(&mut e, flags) }, || "creating an event".into())?;
@@ -214,8 +251,23 @@ impl Event {
     }
 
     pub(crate) fn wait(&self) -> Result<(), DeviceError> {
+        self.wait_for(|| "waiting for the GPU".into())
+    }
+
+    /// Waits for what the event comes after, which an error names.
+    pub(crate) fn wait_for(&self, what: impl FnOnce() -> String) -> Result<(), DeviceError> {
         // SAFETY: the event lives.
-        check(unsafe { sys::cuEventSynchronize(self.0) }, || "waiting for the GPU".into())
+        check(unsafe { sys::cuEventSynchronize(self.0) }, what)
+    }
+
+    /// Whether the GPU is past the event.
+    pub(crate) fn passed(&self) -> Result<bool, DeviceError> {
+        // SAFETY: the event lives.
+        let code = unsafe { sys::cuEventQuery(self.0) };
+        if code == CUresult::CUDA_ERROR_NOT_READY {
+            return Ok(false);
+        }
+        check(code, || "waiting for the GPU".into()).map(|()| true)
     }
 
     /// Milliseconds since `start`, when both have passed.
@@ -231,44 +283,6 @@ impl Drop for Event {
     fn drop(&mut self) {
         // SAFETY: created in `new` and not used after.
         unsafe { sys::cuEventDestroy_v2(self.0) };
-    }
-}
-
-/// Host memory that the GPU can reach.
-#[derive(Debug)]
-pub(crate) struct Pinned {
-    at: *mut u8,
-    len: usize,
-}
-
-// SAFETY: plain memory, owned.
-unsafe impl Send for Pinned {}
-
-impl Pinned {
-    pub(crate) fn new(len: usize) -> Result<Pinned, DeviceError> {
-        let mut at: *mut c_void = std::ptr::null_mut();
-        // SAFETY: a pointer to a live pointer; a context is current.
-        check(unsafe { sys::cuMemHostAlloc(&mut at, len, 0) }, || format!("allocating {len} bytes of pinned memory"))?;
-        // SAFETY: the block is `len` bytes; zeroing makes all of them initialised.
-        unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, len) };
-        Ok(Pinned { at: at.cast(), len })
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: owned, initialised memory of this length. Callers wait for transfers into it before they look.
-        unsafe { std::slice::from_raw_parts(self.at, self.len) }
-    }
-
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and borrowed exclusively. Callers wait for transfers from it before they write.
-        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new`; the device synchronises before it drops its buffers.
-        unsafe { sys::cuMemFreeHost(self.at.cast()) };
     }
 }
 

@@ -15,9 +15,12 @@ pub mod measure;
 mod memo;
 mod memory;
 mod nccl;
+mod nvml;
 pub mod nvrtc;
 pub mod pieces;
+mod pinned;
 mod staging;
+mod transfers;
 pub mod tuning;
 
-pub use device::{CudaDevice, Statistics};
+pub use device::{CudaDevice, Gpu, Opening, Statistics};

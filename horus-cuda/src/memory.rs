@@ -1,8 +1,9 @@
 //! Device memory from the driver's stream-ordered pool.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
 use horus_core::buffer::parse_bytes;
@@ -35,6 +36,27 @@ pub(crate) struct Core {
     used: AtomicUsize,
     /// Exchanges under way in another stream.
     flights: Mutex<Vec<Flight>>,
+    /// Copies to the host under way in another stream.
+    readings: Mutex<Vec<Reading>>,
+    /// Copies to the host that have not begun.
+    deferred: Mutex<Vec<Weak<dyn Deferred>>>,
+}
+
+/// A copy to the host under way. It owns a share of what it reads, given up where the copy is known to be done, or the
+/// device's stream waits for it.
+#[derive(Debug)]
+struct Reading {
+    /// Held, not looked into, but to tell it from others.
+    block: Arc<Block>,
+    done: Arc<Event>,
+}
+
+/// A copy to the host that is made when somebody needs it. It owns a share of what it reads.
+pub(crate) trait Deferred: Send + Sync + fmt::Debug {
+    /// Whether it is still to be made and reads this block.
+    fn reads(&self, block: &Arc<Block>) -> bool;
+    /// Makes it now, and gives up the share. A failure is for whoever waits for the copy.
+    fn bring(&self);
 }
 
 /// An exchange under way. It owns what it reads and writes: a block goes back to the driver with its last owner, and the
@@ -63,15 +85,28 @@ impl Core {
             check(unsafe { sys::cuDeviceGetDefaultMemPool(&mut pool, context.device) }, || {
                 "finding the memory pool".into()
             })?;
+            let set = |attribute, mut value: u64| {
+                // SAFETY: both attributes are integers of at most 64 bits; the pool is the device's own.
+                check(unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut value).cast()) }, || {
+                    "setting up the memory pool".into()
+                })
+            };
+            use sys::CUmemPool_attribute_enum as A;
             // Freed blocks stay with the pool: giving them back to the system costs more than a kernel.
-            let mut keep = u64::MAX;
-            let attribute = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-            // SAFETY: the attribute is a 64-bit integer, as given.
-            check(unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut keep).cast()) }, || {
-                "setting up the memory pool".into()
-            })?;
+            set(A::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
+            // A copy to the device beside kernels must not get memory for which it would wait until they are done.
+            set(A::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0)?;
         }
-        Ok(Core { stream, context, pooled, limit, used: AtomicUsize::new(0), flights: Mutex::default() })
+        Ok(Core {
+            stream,
+            context,
+            pooled,
+            limit,
+            used: AtomicUsize::new(0),
+            flights: Mutex::default(),
+            readings: Mutex::default(),
+            deferred: Mutex::default(),
+        })
     }
 
     /// The bound that the user set.
@@ -79,12 +114,12 @@ impl Core {
         self.limit
     }
 
-    fn try_allocate(&self, bytes: usize) -> (CUresult, CUdeviceptr) {
+    fn try_allocate(&self, bytes: usize, stream: &Stream) -> (CUresult, CUdeviceptr) {
         let mut at = 0;
         // SAFETY: a pointer to a live address; the context is current.
         let code = unsafe {
             if self.pooled {
-                sys::cuMemAllocAsync(&mut at, bytes, self.stream.0)
+                sys::cuMemAllocAsync(&mut at, bytes, stream.0)
             } else {
                 sys::cuMemAlloc_v2(&mut at, bytes)
             }
@@ -95,8 +130,9 @@ impl Core {
     /// New memory, ordered after everything in the stream.
     pub(crate) fn allocate(self: &Arc<Core>, bytes: usize) -> Result<CudaMemory, DeviceError> {
         self.context.bind()?;
+        self.reap();
         if bytes == 0 {
-            return Ok(CudaMemory { block: Arc::new(Block { core: Arc::clone(self), at: 0 }), bytes });
+            return Ok(CudaMemory { block: Arc::new(Block::new(self, 0)), bytes });
         }
         // What is in use never goes around, whatever is asked for.
         let added = |used: usize| used.checked_add(bytes);
@@ -108,7 +144,7 @@ impl Core {
         if result.is_err() {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
         }
-        Ok(CudaMemory { block: Arc::new(Block { core: Arc::clone(self), at: result? }), bytes })
+        Ok(CudaMemory { block: Arc::new(Block::new(self, result?)), bytes })
     }
 
     /// Allocates `bytes` when `used` are in use.
@@ -119,12 +155,15 @@ impl Core {
             let bound = MemoryBound::Setting { name: LIMIT, bytes: limit };
             return Err(DeviceError::OutOfMemory { bytes, used, bound });
         }
-        let (mut code, mut at) = self.try_allocate(bytes);
+        let (mut code, mut at) = self.try_allocate(bytes, &self.stream);
         if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-            // What the pool holds in pieces may be enough in one.
+            // What copies to the host hold is free when they are done, and what the pool holds in pieces may be enough in
+            // one.
+            self.deferred().iter().for_each(|d| d.bring());
+            self.finish_reading()?;
             self.stream.synchronize()?;
             self.trim();
-            (code, at) = self.try_allocate(bytes);
+            (code, at) = self.try_allocate(bytes, &self.stream);
         }
         if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             return Err(self.lacking(bytes, used)?);
@@ -144,6 +183,67 @@ impl Core {
         self.flights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn readings(&self) -> MutexGuard<'_, Vec<Reading>> {
+        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The copies that have not begun, and that somebody waits for.
+    fn deferred(&self) -> Vec<Arc<dyn Deferred>> {
+        let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
+        deferred.retain(|d| d.strong_count() > 0);
+        deferred.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Holds a block for a copy to the host in another stream until `done` has passed.
+    pub(crate) fn reading(&self, block: Arc<Block>, done: Arc<Event>) {
+        self.readings().push(Reading { block, done });
+    }
+
+    /// Remembers a copy that is made when somebody needs it.
+    pub(crate) fn defer(&self, copy: Weak<dyn Deferred>) {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
+    }
+
+    /// Lets go of blocks that have been copied to the host. The context must be current.
+    pub(crate) fn reap(&self) {
+        // Where the driver cannot tell, they stay.
+        let is_over = |r: &mut Reading| r.done.passed().unwrap_or(false);
+        let over: Vec<Reading> = self.readings().extract_if(.., is_over).collect();
+        drop(over);
+    }
+
+    /// Called before anything in the stream writes to a block: copies of it to the host come first.
+    pub(crate) fn settle(&self, memory: &CudaMemory) -> Result<(), DeviceError> {
+        memory.block.touched.store(true, Ordering::Relaxed);
+        let of_it = |r: &&Reading| Arc::ptr_eq(&r.block, &memory.block);
+        self.readings().iter().filter(of_it).try_for_each(|r| self.stream.after(&r.done))?;
+        self.deferred().iter().filter(|d| d.reads(&memory.block)).for_each(|d| d.bring());
+        Ok(())
+    }
+
+    /// Lets the stream wait for all copies to the host that are under way, so that they hold no memory any more.
+    pub(crate) fn finish_reading(&self) -> Result<(), DeviceError> {
+        let readings = std::mem::take(&mut *self.readings());
+        let mut readings = readings.into_iter();
+        while let Some(reading) = readings.next() {
+            if let Err(e) = self.stream.after(&reading.done) {
+                self.readings().extend(std::iter::once(reading).chain(readings));
+                return Err(e);
+            }
+        }
+        Ok(())
+    }
+
+    /// A block that belongs to `stream` until the device's stream waits for that; none if there is no room.
+    pub(crate) fn another(self: &Arc<Core>, bytes: usize, stream: &Stream) -> Option<Arc<Block>> {
+        let within = |limit: usize| self.used.load(Ordering::Relaxed).saturating_add(bytes) <= limit;
+        if !self.pooled || !self.limit.is_none_or(within) {
+            return None;
+        }
+        let (code, at) = self.try_allocate(bytes, stream);
+        (code == CUresult::CUDA_SUCCESS).then(|| Arc::new(Block::new(self, at)))
+    }
+
     /// Gives what the pool does not use back to the system.
     fn trim(&self) {
         let mut pool = std::ptr::null_mut();
@@ -161,6 +261,19 @@ impl Core {
 pub(crate) struct Block {
     core: Arc<Core>,
     at: CUdeviceptr,
+    /// Whether anything was told to write to it.
+    touched: AtomicBool,
+}
+
+impl Block {
+    fn new(core: &Arc<Core>, at: CUdeviceptr) -> Block {
+        Block { core: Arc::clone(core), at, touched: AtomicBool::new(false) }
+    }
+
+    /// The device address.
+    pub(crate) fn address(&self) -> CUdeviceptr {
+        self.at
+    }
 }
 
 impl Drop for Block {
@@ -168,8 +281,8 @@ impl Drop for Block {
         if self.at == 0 || self.core.context.bind().is_err() {
             return;
         }
-        // SAFETY: allocated by `allocate` in the same way, and nobody else owns it: no exchange in another stream uses it,
-        // or the stream waits for that one. Freeing is ordered after the stream's work (without pools, the driver waits
+        // SAFETY: allocated in the same way, and nobody else owns it: no exchange or copy in another stream uses it, or
+        // the stream waits for that one. Freeing is ordered after the stream's work (without pools, the driver waits
         // for it). A failure here is an earlier asynchronous error, which the next call reports.
         unsafe {
             if self.core.pooled {
@@ -194,7 +307,18 @@ impl CudaMemory {
         self.block.at
     }
 
-    /// The block, to be held by an exchange.
+    /// Whether nothing has written to the block, and nobody else holds it.
+    pub(crate) fn is_fresh(&self) -> bool {
+        Arc::strong_count(&self.block) == 1 && !self.block.touched.load(Ordering::Relaxed)
+    }
+
+    /// Has its bytes in another block from now on, of as many; the device's stream is past what wrote to it.
+    pub(crate) fn move_to(&mut self, block: Arc<Block>) {
+        block.touched.store(true, Ordering::Relaxed);
+        self.block = block;
+    }
+
+    /// The block, to be held by an exchange or a copy.
     pub(crate) fn block(&self) -> Arc<Block> {
         Arc::clone(&self.block)
     }
@@ -219,7 +343,7 @@ impl DeviceMemory for CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        let Block { core, at } = &*self.block;
+        let Block { core, at, .. } = &*self.block;
         if *at == 0 {
             return;
         }

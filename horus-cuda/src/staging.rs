@@ -1,68 +1,166 @@
 //! Copies between pageable host memory and the device, through pinned buffers: while the GPU transfers one chunk, host
 //! threads copy the next. One thread does not reach the speed of the bus.
+//!
+//! A buffer is touched again only when its event has passed, and the event is recorded behind every copy, also one that
+//! the driver refused. Where it cannot be recorded nobody knows when the GPU is done: the buffer is left alone for good.
+//! Where nothing can be pinned at all the driver copies by itself, which is slow.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUdeviceptr};
+use horus_core::buffer::HostMemory as _;
 use horus_core::cpu::workers::Workers;
 use horus_core::error::DeviceError;
 
-use crate::driver::{Event, Pinned, Stream, check};
+use crate::driver::{Event, Stream, check};
+use crate::memory::Core;
+use crate::pinned::{Blocks, Loan, Pinned};
 
-/// Buffers in flight.
+/// Buffers in flight in one direction.
 const BUFFERS: usize = 4;
-/// Bytes of a buffer.
-const CHUNK: usize = 8 << 20;
+/// Bytes of a buffer: enough for the full speed of the bus, and pinned in a moment.
+pub(crate) const CHUNK: usize = 4 << 20;
+/// Up to so many bytes have a buffer of their own on their way to the host.
+pub(crate) const SMALL: usize = 64 << 10;
+/// Where bytes may begin in a buffer.
+const ALIGN: usize = 256;
 
 #[derive(Debug)]
 struct Buffer {
-    memory: Pinned,
+    memory: Loan<Pinned>,
     /// Passed when the GPU is done with the buffer.
     free: Event,
+    /// Bytes from the start that may be under way.
+    filled: usize,
 }
 
-/// The pinned buffers of a device.
-#[derive(Debug, Default)]
-pub(crate) struct Staging {
-    buffers: Vec<Buffer>,
-    next: usize,
-}
-
-impl Staging {
-    /// The next buffer, free of transfers. Buffers are allocated as they are first needed.
-    fn take(&mut self) -> Result<usize, DeviceError> {
-        let i = self.next % BUFFERS;
-        self.next += 1;
-        if self.buffers.len() <= i {
-            self.buffers.push(Buffer { memory: Pinned::new(CHUNK)?, free: Event::new(false)? });
-        } else {
-            self.buffers[i].free.wait()?;
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if self.free.wait().is_err() {
+            self.memory.abandon();
         }
-        Ok(i)
+    }
+}
+
+/// Pinned memory of one device.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) core: Arc<Core>,
+    pub(crate) blocks: Arc<Blocks<Pinned>>,
+}
+
+impl Source {
+    /// A block of at least `bytes` bytes, if there is one; see [`Blocks::take`].
+    pub(crate) fn take(&self, bytes: usize) -> Option<Loan<Pinned>> {
+        self.blocks.take(bytes, |size| Pinned::new(&self.core, size))
+    }
+
+    fn buffer(&self, bytes: usize) -> Result<Option<Buffer>, DeviceError> {
+        let Some(memory) = self.take(bytes) else { return Ok(None) };
+        Ok(Some(Buffer { memory, free: Event::new(false)?, filled: 0 }))
+    }
+}
+
+/// The buffers of copies to the device.
+#[derive(Debug)]
+pub(crate) struct Uploads {
+    source: Source,
+    /// In the order in which they were filled, that at `at` last.
+    buffers: Vec<Buffer>,
+    at: usize,
+}
+
+impl Uploads {
+    pub(crate) fn new(source: Source) -> Uploads {
+        Uploads { source, buffers: Vec::new(), at: 0 }
+    }
+
+    /// Room for `bytes` bytes that the GPU does not read: a buffer, and where in it. None if nothing can be pinned.
+    fn room(&mut self, bytes: usize) -> Result<Option<(usize, usize)>, DeviceError> {
+        if let Some(buffer) = self.buffers.get(self.at) {
+            let at = buffer.filled.next_multiple_of(ALIGN);
+            if at + bytes <= CHUNK {
+                return Ok(Some((self.at, at)));
+            }
+        }
+        let next = if self.buffers.is_empty() { 0 } else { (self.at + 1) % self.buffers.len() };
+        let idle = match self.buffers.get(next) {
+            Some(buffer) => buffer.free.passed()?,
+            None => false,
+        };
+        if !idle
+            && self.buffers.len() < BUFFERS
+            && let Some(buffer) = self.source.buffer(CHUNK)?
+        {
+            // After the one that is full, before the one that was filled first.
+            self.at = (self.at + 1).min(self.buffers.len());
+            self.buffers.insert(self.at, buffer);
+            return Ok(Some((self.at, 0)));
+        }
+        let Some(buffer) = self.buffers.get_mut(next) else { return Ok(None) };
+        buffer.free.wait()?;
+        buffer.filled = 0;
+        self.at = next;
+        Ok(Some((next, 0)))
     }
 
     /// Copies `source` to the device; returns when `source` may change, the last chunks still on their way.
-    pub(crate) fn upload(
+    ///
+    /// # Safety
+    /// `target` has room for as many bytes until the stream is past the copy, and nothing else touches them meanwhile.
+    pub(crate) unsafe fn upload(
         &mut self,
         workers: &Workers,
         stream: &Stream,
         source: &[u8],
         target: CUdeviceptr,
     ) -> Result<(), DeviceError> {
+        let what = || format!("uploading {} bytes", source.len());
         for (k, chunk) in source.chunks(CHUNK).enumerate() {
-            let i = self.take()?;
+            let to = target + (k * CHUNK) as u64;
+            let Some((i, at)) = self.room(chunk.len())? else {
+                // SAFETY: pageable memory, which the driver has read when it returns; the rest is the caller's promise.
+                let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, chunk.as_ptr().cast(), chunk.len(), stream.0) };
+                check(code, what)?;
+                continue;
+            };
             let buffer = &mut self.buffers[i];
-            workers.copy(chunk, &mut buffer.memory.bytes_mut()[..chunk.len()]);
-            let at = target + (k * CHUNK) as u64;
-            // SAFETY: the buffer is not touched before its event has passed; the caller gave room at `target`.
-            let code =
-                unsafe { sys::cuMemcpyHtoDAsync_v2(at, buffer.memory.bytes().as_ptr().cast(), chunk.len(), stream.0) };
-            check(code, || format!("uploading {} bytes", source.len()))?;
-            buffer.free.record(stream)?;
+            let staged = &mut buffer.memory.bytes_mut()[at..at + chunk.len()];
+            workers.copy(chunk, staged);
+            buffer.filled = at + chunk.len();
+            // SAFETY: these bytes of the buffer are not touched before its event has passed; the caller's promise.
+            let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, staged.as_ptr().cast(), chunk.len(), stream.0) };
+            if let Err(e) = buffer.free.record(stream) {
+                self.buffers.remove(i).memory.abandon();
+                self.at = 0;
+                return Err(e);
+            }
+            check(code, what)?;
         }
         Ok(())
     }
+}
+
+/// The buffers of copies to the host.
+#[derive(Debug)]
+pub(crate) struct Downloads {
+    source: Source,
+    /// One of [`SMALL`] bytes.
+    small: Vec<Buffer>,
+    buffers: Vec<Buffer>,
+}
+
+impl Downloads {
+    pub(crate) fn new(source: Source) -> Downloads {
+        Downloads { source, small: Vec::new(), buffers: Vec::new() }
+    }
 
     /// Copies from the device into `target`; returns when it is there.
-    pub(crate) fn download(
+    ///
+    /// # Safety
+    /// `source` holds as many bytes until this returns, and what writes them is in the stream, or done.
+    pub(crate) unsafe fn download(
         &mut self,
         workers: &Workers,
         stream: &Stream,
@@ -70,31 +168,48 @@ impl Staging {
         target: &mut [u8],
     ) -> Result<(), DeviceError> {
         let total = target.len();
-        let mut flying: std::collections::VecDeque<(usize, &mut [u8])> = std::collections::VecDeque::new();
-        for (k, chunk) in target.chunks_mut(CHUNK).enumerate() {
-            if flying.len() == BUFFERS {
-                self.land(workers, flying.pop_front())?;
+        let what = || format!("downloading {total} bytes");
+        let (buffers, size, most) =
+            if total <= SMALL { (&mut self.small, SMALL, 1) } else { (&mut self.buffers, CHUNK, BUFFERS) };
+        let useful = total.div_ceil(size).min(most);
+        while buffers.len() < useful
+            && let Some(buffer) = self.source.buffer(size)?
+        {
+            buffers.push(buffer);
+        }
+        let there = buffers.len().min(useful);
+        if there == 0 && total > 0 {
+            // SAFETY: pageable memory, which the driver has written when the stream is done; the caller's promise.
+            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), source, total, stream.0) };
+            let waited = stream.synchronize();
+            return check(code, what).and(waited);
+        }
+        let land = |buffers: &[Buffer], (i, chunk): (usize, &mut [u8])| {
+            buffers[i].free.wait_for(what)?;
+            workers.copy(&buffers[i].memory.bytes()[..chunk.len()], chunk);
+            Ok::<(), DeviceError>(())
+        };
+        let mut flying: VecDeque<(usize, &mut [u8])> = VecDeque::new();
+        for (k, chunk) in target.chunks_mut(size).enumerate() {
+            if flying.len() == there
+                && let Some(oldest) = flying.pop_front()
+            {
+                land(buffers, oldest)?;
             }
-            let i = self.take()?;
-            let buffer = &mut self.buffers[i];
-            let at = source + (k * CHUNK) as u64;
-            let to = buffer.memory.bytes_mut().as_mut_ptr().cast();
-            // SAFETY: the buffer is not read before its event has passed; the source holds as many bytes.
-            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, at, chunk.len(), stream.0) };
-            check(code, || format!("downloading {total} bytes"))?;
-            buffer.free.record(stream)?;
+            let i = k % there;
+            let buffer = &mut buffers[i];
+            // After a failure a copy may still be under way.
+            buffer.free.wait()?;
+            let from = source + (k * size) as u64;
+            // SAFETY: the buffer is not read before its event has passed; the caller's promise.
+            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(buffer.memory.address(), from, chunk.len(), stream.0) };
+            if let Err(e) = buffer.free.record(stream) {
+                buffers.remove(i).memory.abandon();
+                return Err(e);
+            }
+            check(code, what)?;
             flying.push_back((i, chunk));
         }
-        while !flying.is_empty() {
-            self.land(workers, flying.pop_front())?;
-        }
-        Ok(())
-    }
-
-    fn land(&mut self, workers: &Workers, arrived: Option<(usize, &mut [u8])>) -> Result<(), DeviceError> {
-        let Some((i, chunk)) = arrived else { return Ok(()) };
-        self.buffers[i].free.wait()?;
-        workers.copy(&self.buffers[i].memory.bytes()[..chunk.len()], chunk);
-        Ok(())
+        flying.into_iter().try_for_each(|arrived| land(buffers, arrived))
     }
 }

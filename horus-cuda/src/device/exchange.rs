@@ -84,12 +84,13 @@ impl CudaDevice {
     pub(super) fn copy_pieces(&self, source: &Memory, target: &Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         let copy = self.prepare(source, target, pieces)?;
+        self.core.settle(self.own(target)?)?;
         // SAFETY: blocks and tables are freed in the order of this stream, and the target is borrowed exclusively.
         unsafe { self.put(&copy, &self.core.stream) }
     }
 
     /// See [`horus_core::device::Device::exchange`].
-    pub(super) fn begin(
+    pub(super) fn begin_exchange(
         &self,
         reads: &[&Memory],
         writes: &[&mut Memory],
@@ -126,6 +127,8 @@ impl CudaDevice {
             Prepared::Runs(_) => None,
         });
         let tables: Vec<Arc<CudaMemory>> = tables.collect();
+        // Copies to the host of what is written come first, in the device's stream, for which the exchange waits.
+        writes.iter().try_for_each(|w| self.core.settle(self.own(w)?))?;
         let (ready, done) = (Event::new(false)?, Event::new(false)?);
         ready.record(&self.core.stream)?;
         others.stream.after(&ready)?;

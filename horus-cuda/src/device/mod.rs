@@ -1,35 +1,38 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
 mod exchange;
+mod open;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
+use horus_core::buffer::Pool;
 use horus_core::comm::Communicator;
 use horus_core::cpu::workers::Workers;
 use horus_core::device::check::{check as check_launch, part};
-use horus_core::device::{Compilation, Device, Exchange, Input, Launch, Memory, MemoryKind, Piece, Ticket};
-use horus_core::error::{DeviceError, Error};
+use horus_core::device::{Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Piece, Ticket};
+use horus_core::error::DeviceError;
 use horus_core::kernel::Kernel;
 
 use crate::cache::{DiskCache, hash};
-use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
+use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate, generate_bounded};
 use crate::compiler::Compiler;
-use crate::driver::{self, Context, Event, Function, Stream, check};
+use crate::driver::{self, Event, Function, Stream, check};
 use crate::fabric::{self, Choice, FABRIC};
 use crate::memo::{Made, Memo};
-use crate::memory::{self, Core, CudaMemory};
+use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc, OPTIONS};
-use crate::staging::Staging;
+use crate::transfers::Transfers;
 use crate::tuning::{Tuning, lookup};
 
 use self::exchange::Others;
 
-/// Threads that copy pixels: 16 reach 45 GB/s on a host of 32 cores, one 6.
-const COPYING: usize = 16;
+pub use self::open::{Gpu, Opening};
+
 /// Tables of taps that stay on the device; when there are more, all are let go.
 const TABLES: usize = 512;
 
@@ -49,7 +52,6 @@ struct State {
     kernels: HashMap<u128, Arc<Function>>,
     memo: Memo,
     tables: HashMap<u128, Arc<CudaMemory>>,
-    staging: Staging,
     /// Time spent generating, compiling and loading.
     making: Duration,
     statistics: Statistics,
@@ -61,7 +63,9 @@ struct State {
 #[derive(Debug)]
 pub struct CudaDevice {
     state: Mutex<State>,
-    workers: Workers,
+    transfers: Arc<Transfers>,
+    /// Pins the first chunks meanwhile.
+    pinning: Option<JoinHandle<()>>,
     compiler: Compiler,
     core: Arc<Core>,
     cache: DiskCache,
@@ -82,111 +86,7 @@ pub struct CudaDevice {
 /// The compute capability from which kernels may begin while others end.
 const EARLY_FROM: u32 = 90;
 
-/// What a kernel, its tables and the driver itself may need beside images.
-fn margin(free: usize) -> usize {
-    (free / 32).min(1 << 30)
-}
-
-/// The oldest driver that has every call used here.
-const OLDEST_DRIVER: (i32, i32) = (11, 4);
-
 impl CudaDevice {
-    /// Looks whether there is a driver, without starting it: nearly for free.
-    ///
-    /// # Errors
-    /// [`Error::Config`] if there is none, or one that is too old.
-    pub fn look() -> Result<(), Error> {
-        CudaDevice::driver().map(drop)
-    }
-
-    /// How many GPUs this process may use.
-    ///
-    /// # Errors
-    /// [`Error::Config`] if there are none: no driver, one that is too old, no GPU, or none that is visible.
-    pub fn count() -> Result<usize, Error> {
-        CudaDevice::driver()?;
-        let count = driver::initialise().map_err(unusable)?;
-        if count == 0 {
-            let hidden = std::env::var("CUDA_VISIBLE_DEVICES").map(|v| format!(" (CUDA_VISIBLE_DEVICES is {v:?})"));
-            return Err(unusable(format!("the driver shows no GPU{}", hidden.unwrap_or_default())));
-        }
-        Ok(count)
-    }
-
-    /// The CUDA version of the driver, if there is one that is new enough.
-    fn driver() -> Result<(i32, i32), Error> {
-        if !driver::present() {
-            return Err(unusable("the CUDA driver (libcuda) was not found"));
-        }
-        let version = driver::version().map_err(unusable)?;
-        if version < OLDEST_DRIVER {
-            let ((a, b), (c, d)) = (version, OLDEST_DRIVER);
-            return Err(unusable(format!("the driver is too old: it supports CUDA {a}.{b}, and {c}.{d} is needed")));
-        }
-        Ok(version)
-    }
-
-    /// Opens the GPU of this number. At most `threads` threads of the host copy pixels for it (by default one per
-    /// logical processor), and never more than 16.
-    ///
-    /// # Errors
-    /// [`Error::Config`] without a driver, without NVRTC, without such a GPU, if it cannot be used, and for no threads.
-    pub fn open(ordinal: usize, threads: Option<usize>) -> Result<CudaDevice, Error> {
-        let available = || std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = Workers::new(Some(threads.unwrap_or_else(available).min(COPYING)))?;
-        let start = Instant::now();
-        let (newest, _) = CudaDevice::driver()?;
-        // Any kernel that is not in the cache needs a compiler: that there is none is said at the start, not in the middle.
-        let cache = DiskCache::from_environment();
-        let compiler = Compiler::begin(newest, &cache);
-        let count = CudaDevice::count()?;
-        let counted = start.elapsed();
-        if ordinal >= count {
-            let gpus = if count == 1 { "there is 1".into() } else { format!("there are {count}") };
-            return Err(unusable(format!("GPU {ordinal} was asked for, and {gpus} (numbers begin at 0)")));
-        }
-        let context = Context::new(ordinal);
-        let opened = start.elapsed();
-        let (compiler, context) = (compiler.map_err(unusable)?, context.map_err(unusable)?);
-        let limit = memory::limit().map_err(Error::Config)?;
-        let choice = Choice::from_environment().map_err(Error::Config)?;
-        let open = || -> Result<CudaDevice, DeviceError> {
-            use sys::CUdevice_attribute_enum as A;
-            let major = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
-            let minor = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
-            let shared = context.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
-            let arch = (major * 10 + minor).cast_unsigned();
-            compiler.check(&context.name(), arch).map_err(|e| DeviceError::Driver(e.to_string()))?;
-            let (free, total) = context.memory()?;
-            log::debug!(
-                "driver started in {:.0} ms, context made in {:.0} ms; {} of {} MiB free",
-                counted.as_secs_f64() * 1e3,
-                (opened - counted).as_secs_f64() * 1e3,
-                free >> 20,
-                total >> 20
-            );
-            let most = limit.unwrap_or(free);
-            let address = context.address()?;
-            Ok(CudaDevice {
-                name: format!("{} (GPU {ordinal}, sm_{arch})", context.name()),
-                arch,
-                limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
-                core: Arc::new(Core::new(context, limit)?),
-                cache,
-                state: Mutex::default(),
-                workers,
-                compiler,
-                tuning: None,
-                capacity: AtomicUsize::new(most - margin(most)),
-                choice,
-                address,
-                others: Mutex::default(),
-                exchanges: AtomicU64::new(1),
-            })
-        };
-        open().map_err(|e| unusable(format!("GPU {ordinal} cannot be used: {e}")))
-    }
-
     /// Plans for a share of the memory: `processes` use this GPU at once. A bound set by the user stays.
     #[must_use]
     pub fn shared_by(mut self, processes: usize) -> CudaDevice {
@@ -291,8 +191,10 @@ impl CudaDevice {
 
     fn program(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
         let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
-        let tuning = self.tuning.unwrap_or_else(|| lookup(kernel, dtype, self.arch));
-        generate(kernel, shapes, &tuning, self.limits)
+        match &self.tuning {
+            Some(tuning) => generate(kernel, shapes, tuning, self.limits),
+            None => generate_bounded(kernel, shapes, &lookup(kernel, dtype, self.arch), self.limits),
+        }
     }
 
     /// How a program is launched.
@@ -361,7 +263,8 @@ impl CudaDevice {
             }
             other => other?,
         };
-        state.staging.upload(&self.workers, &self.core.stream, bytes, memory.address())?;
+        // SAFETY: the new block has as many bytes, and is freed in the order of the stream.
+        unsafe { self.transfers.upload(bytes, memory.address()) }?;
         let memory = Arc::new(memory);
         state.tables.insert(key, Arc::clone(&memory));
         Ok(Some(memory))
@@ -370,6 +273,15 @@ impl CudaDevice {
     fn own<'a>(&self, memory: &'a Memory) -> Result<&'a CudaMemory, DeviceError> {
         match memory {
             Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(&self.core)),
+            Memory::Host(_) => None,
+        }
+        .ok_or_else(|| DeviceError::Driver(format!("memory of another device was given to {}", self.name)))
+    }
+
+    fn own_mut<'a>(&self, memory: &'a mut Memory) -> Result<&'a mut CudaMemory, DeviceError> {
+        self.own(memory)?;
+        match memory {
+            Memory::Device(m) => m.as_any_mut().downcast_mut::<CudaMemory>(),
             Memory::Host(_) => None,
         }
         .ok_or_else(|| DeviceError::Driver(format!("memory of another device was given to {}", self.name)))
@@ -406,11 +318,6 @@ impl CudaDevice {
     }
 }
 
-/// Why there is no device to use.
-fn unusable(why: impl std::fmt::Display) -> Error {
-    Error::Config(format!("no CUDA device: {why}"))
-}
-
 impl Device for CudaDevice {
     fn name(&self) -> String {
         self.name.clone()
@@ -421,7 +328,7 @@ impl Device for CudaDevice {
     }
 
     fn workers(&self) -> &Workers {
-        &self.workers
+        &self.transfers.workers
     }
 
     fn capacity(&self) -> Option<usize> {
@@ -449,15 +356,25 @@ impl Device for CudaDevice {
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         part(at, source.len(), target.len())?;
-        let address = self.own(target)?.address() + at as u64;
-        self.lock().staging.upload(&self.workers, &self.core.stream, source, address)
+        self.transfers.write(source, self.own_mut(target)?, at)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         part(at, target.len(), source.len())?;
-        let address = self.own(source)?.address() + at as u64;
-        self.lock().staging.download(&self.workers, &self.core.stream, address, target)
+        self.transfers.read(self.own(source)?.address() + at as u64, target)
+    }
+
+    fn order_read(
+        &self,
+        source: &Memory,
+        at: usize,
+        bytes: usize,
+        pool: &Arc<Pool>,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        self.core.context.bind()?;
+        part(at, bytes, source.len())?;
+        self.transfers.order(self.own(source)?, at, bytes, pool)
     }
 
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
@@ -497,7 +414,7 @@ impl Device for CudaDevice {
         writes: &mut [&mut Memory],
         work: &Exchange,
     ) -> Result<Ticket, DeviceError> {
-        self.begin(reads, writes, work)
+        self.begin_exchange(reads, writes, work)
     }
 
     fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
@@ -516,6 +433,7 @@ impl Device for CudaDevice {
             return self.merge(&launch);
         }
         let output = self.own(launch.output)?;
+        self.core.settle(output)?;
         if matches!(launch.kernel, Kernel::Histogram { .. }) {
             // SAFETY: the block holds at least the output's bytes, as checked.
             let code =
@@ -571,7 +489,13 @@ impl Drop for CudaDevice {
         }
         // Pinned buffers and modules must outlive what the GPU does with them; an error has been reported, or never
         // will be needed.
-        if self.synchronize().is_ok() {
+        let bound = self.core.context.bind();
+        if let Some(pinning) = self.pinning.take() {
+            // It has nothing to report; a panic has been.
+            let _ = pinning.join();
+        }
+        // Then the stream comes after the copies to the host, too.
+        if bound.and_then(|()| self.core.finish_reading()).and_then(|()| self.synchronize()).is_ok() {
             // Exchanges that nobody ended are over. They hold blocks, and those the device's core: a circle.
             let over = std::mem::take(&mut *self.core.flights());
             drop(over);

@@ -15,6 +15,8 @@ mod programs;
 mod random;
 #[path = "../../../horus-core/tests/conformance/wide.rs"]
 mod wide;
+// Of this crate.
+mod transfers;
 
 use std::sync::LazyLock;
 

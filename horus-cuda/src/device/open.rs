@@ -1,0 +1,261 @@
+//! How a GPU is found and opened: what is not needed yet is not waited for.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use cudarc::driver::sys;
+use horus_core::cpu::workers::Workers;
+use horus_core::error::{DeviceError, Error};
+
+use super::CudaDevice;
+use crate::cache::DiskCache;
+use crate::codegen::Limits;
+use crate::compiler::Compiler;
+use crate::driver::{self, Context};
+use crate::fabric::Choice;
+use crate::memory::{self, Core};
+use crate::nvml::Nvml;
+use crate::transfers::Transfers;
+
+/// Threads that copy pixels: 16 reach 45 GB/s on a host of 32 cores, one 6.
+const COPYING: usize = 16;
+/// What a kernel, its tables and the driver itself may need beside images.
+fn margin(free: usize) -> usize {
+    (free / 32).min(1 << 30)
+}
+
+/// The oldest driver that has every call used here.
+const OLDEST_DRIVER: (i32, i32) = (11, 4);
+
+/// What can be told of a GPU that is not opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    /// Its number, as [`CudaDevice::open`] takes it.
+    pub ordinal: usize,
+    /// Its name.
+    pub name: String,
+    /// Bytes of its memory.
+    pub total: usize,
+    /// Bytes of it that nobody uses; `None` if NVIDIA's management library (NVML) does not tell.
+    pub free: Option<usize>,
+}
+
+/// A GPU that another thread opens; see [`CudaDevice::begin`].
+#[derive(Debug)]
+pub struct Opening(How);
+
+#[derive(Debug)]
+enum How {
+    Under(JoinHandle<Result<CudaDevice, Error>>),
+    /// There was no thread for it.
+    Later(usize, Option<usize>),
+}
+
+impl Opening {
+    /// Waits for the device.
+    ///
+    /// # Errors
+    /// As [`CudaDevice::open`].
+    pub fn wait(self) -> Result<CudaDevice, Error> {
+        match self.0 {
+            How::Under(thread) => thread.join().unwrap_or_else(|_| Err(unusable("opening it panicked"))),
+            How::Later(ordinal, threads) => CudaDevice::open(ordinal, threads),
+        }
+    }
+
+    /// Whether [`Opening::wait`] would return at once.
+    pub fn is_over(&self) -> bool {
+        match &self.0 {
+            How::Under(thread) => thread.is_finished(),
+            How::Later(..) => false,
+        }
+    }
+}
+
+impl CudaDevice {
+    /// Looks whether there is a driver, without starting it: nearly for free.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if there is none, or one that is too old.
+    pub fn look() -> Result<(), Error> {
+        CudaDevice::driver().map(drop)
+    }
+
+    /// How many GPUs this process may use.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if there are none: no driver, one that is too old, no GPU, or none that is visible.
+    pub fn count() -> Result<usize, Error> {
+        CudaDevice::driver()?;
+        let count = driver::initialise().map_err(unusable)?;
+        if count == 0 {
+            let hidden = std::env::var("CUDA_VISIBLE_DEVICES").map(|v| format!(" (CUDA_VISIBLE_DEVICES is {v:?})"));
+            return Err(unusable(format!("the driver shows no GPU{}", hidden.unwrap_or_default())));
+        }
+        Ok(count)
+    }
+
+    /// The CUDA version of the driver, if there is one that is new enough.
+    fn driver() -> Result<(i32, i32), Error> {
+        if !driver::present() {
+            return Err(unusable("the CUDA driver (libcuda) was not found"));
+        }
+        let version = driver::version().map_err(unusable)?;
+        if version < OLDEST_DRIVER {
+            let ((a, b), (c, d)) = (version, OLDEST_DRIVER);
+            return Err(unusable(format!("the driver is too old: it supports CUDA {a}.{b}, and {c}.{d} is needed")));
+        }
+        Ok(version)
+    }
+
+    /// Opens the GPU of this number. At most `threads` threads of the host copy pixels for it (by default one per
+    /// logical processor), and never more than 16.
+    ///
+    /// # Errors
+    /// [`Error::Config`] without a driver, without NVRTC, without such a GPU, if it cannot be used, and for no threads.
+    pub fn open(ordinal: usize, threads: Option<usize>) -> Result<CudaDevice, Error> {
+        let available = || std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = Workers::new(Some(threads.unwrap_or_else(available).min(COPYING)))?;
+        let start = Instant::now();
+        let (newest, _) = CudaDevice::driver()?;
+        // Any kernel that is not in the cache needs a compiler: that there is none is said at the start, not in the middle.
+        let cache = DiskCache::from_environment();
+        let compiler = Compiler::begin(newest, &cache);
+        let count = CudaDevice::count()?;
+        let counted = start.elapsed();
+        if ordinal >= count {
+            let gpus = if count == 1 { "there is 1".into() } else { format!("there are {count}") };
+            return Err(unusable(format!("GPU {ordinal} was asked for, and {gpus} (numbers begin at 0)")));
+        }
+        let context = Context::new(ordinal);
+        let opened = start.elapsed();
+        let (compiler, context) = (compiler.map_err(unusable)?, context.map_err(unusable)?);
+        let limit = memory::limit().map_err(Error::Config)?;
+        let choice = Choice::from_environment().map_err(Error::Config)?;
+        let open = || -> Result<CudaDevice, DeviceError> {
+            use sys::CUdevice_attribute_enum as A;
+            let major = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+            let minor = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+            let shared = context.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+            let arch = (major * 10 + minor).cast_unsigned();
+            compiler.check(&context.name(), arch).map_err(|e| DeviceError::Driver(e.to_string()))?;
+            let (free, total) = context.memory()?;
+            log::debug!(
+                "driver started in {:.0} ms, context made in {:.0} ms; {} of {} MiB free",
+                counted.as_secs_f64() * 1e3,
+                (opened - counted).as_secs_f64() * 1e3,
+                free >> 20,
+                total >> 20
+            );
+            let most = limit.unwrap_or(free);
+            let address = context.address()?;
+            let name = format!("{} (GPU {ordinal}, sm_{arch})", context.name());
+            let core = Arc::new(Core::new(context, limit)?);
+            let transfers = Transfers::new(&core, workers);
+            // Without a thread they are pinned when they are needed.
+            let pinning = std::thread::Builder::new().name("horus-pinning".into()).spawn(transfers.pin_ahead()).ok();
+            Ok(CudaDevice {
+                name,
+                arch,
+                limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
+                core,
+                cache,
+                state: Mutex::default(),
+                transfers,
+                pinning,
+                compiler,
+                tuning: None,
+                capacity: AtomicUsize::new(most - margin(most)),
+                choice,
+                address,
+                others: Mutex::default(),
+                exchanges: AtomicU64::new(1),
+            })
+        };
+        open().map_err(|e| unusable(format!("GPU {ordinal} cannot be used: {e}")))
+    }
+
+    /// Begins to open a GPU on another thread, as [`CudaDevice::open`] does: that takes a tenth of a second, in which a
+    /// program may read a picture.
+    pub fn begin(ordinal: usize, threads: Option<usize>) -> Opening {
+        let open = move || CudaDevice::open(ordinal, threads);
+        let thread = std::thread::Builder::new().name("horus-opening".into()).spawn(open);
+        Opening(thread.map_or(How::Later(ordinal, threads), How::Under))
+    }
+
+    /// The GPUs that this process may use. None is opened for that.
+    ///
+    /// # Errors
+    /// As [`CudaDevice::count`]; what the driver reports.
+    pub fn devices() -> Result<Vec<Gpu>, Error> {
+        let count = CudaDevice::count()?;
+        let nvml = Nvml::load().inspect_err(|e| log::debug!("free memory of GPUs is not known: {e}")).ok();
+        let gpu = |ordinal| {
+            let device = driver::device(ordinal)?;
+            let free = || {
+                let nvml = nvml.as_ref()?;
+                let free = driver::bus(device).map_err(|e| e.to_string()).and_then(|bus| nvml.free(&bus));
+                free.inspect_err(|e| log::debug!("free memory of GPU {ordinal} is not known: {e}")).ok()
+            };
+            let free = free();
+            Ok(Gpu { ordinal, name: driver::name(device), total: driver::total(device)?, free })
+        };
+        (0..count).map(gpu).collect::<Result<_, DeviceError>>().map_err(unusable)
+    }
+
+    /// The number of the GPU with most free memory, the first of several; 0 where that is not known.
+    ///
+    /// # Errors
+    /// As [`CudaDevice::count`]; what the driver reports.
+    pub fn roomiest() -> Result<usize, Error> {
+        if CudaDevice::count()? == 1 {
+            return Ok(0);
+        }
+        Ok(most_room(&CudaDevice::devices()?))
+    }
+}
+
+fn most_room(gpus: &[Gpu]) -> usize {
+    let known = gpus.iter().filter_map(|g| Some((g.free?, g.ordinal)));
+    known.max_by_key(|(free, ordinal)| (*free, std::cmp::Reverse(*ordinal))).map_or(0, |(_, ordinal)| ordinal)
+}
+
+/// Why there is no device to use.
+fn unusable(why: impl std::fmt::Display) -> Error {
+    Error::Config(format!("no CUDA device: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gpu_with_most_free_memory_is_taken() {
+        let gpus = |free: &[Option<usize>]| -> Vec<Gpu> {
+            let gpu =
+                |(ordinal, free): (usize, &Option<usize>)| Gpu { ordinal, name: "GPU".into(), total: 9, free: *free };
+            free.iter().enumerate().map(gpu).collect()
+        };
+        let cases: [(&[Option<usize>], usize); 6] = [
+            (&[Some(1), Some(5), Some(3)], 1),
+            (&[Some(5), Some(5), Some(3)], 0),
+            (&[None, Some(0), Some(3)], 2),
+            (&[None, None], 0),
+            (&[Some(0), None], 0),
+            (&[], 0),
+        ];
+        for (free, expected) in cases {
+            assert_eq!(most_room(&gpus(free)), expected, "{free:?}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_opened_meanwhile_fails_as_one_that_is_waited_for() {
+        let ordinal = 1_000_000;
+        let expected = CudaDevice::open(ordinal, Some(1)).unwrap_err().to_string();
+        assert_eq!(CudaDevice::begin(ordinal, Some(1)).wait().unwrap_err().to_string(), expected);
+        assert!(CudaDevice::begin(0, Some(0)).wait().unwrap_err().to_string().contains("at least one thread"));
+    }
+}

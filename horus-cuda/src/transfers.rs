@@ -1,0 +1,297 @@
+//! Copies between host and device, beside kernels where that pays.
+//!
+//! The order of the device is that of its stream ([`Core::stream`]). Two other streams carry copies, and these are the
+//! reasons why nobody can tell:
+//!
+//! - **To the host** ([`Transfers::order`]). The copy waits for an event behind all that was launched before, so it reads
+//!   what those left. What is launched later does not wait for it, but for two things: whatever writes to the block that is
+//!   read lets the device's stream wait for the copy first ([`Core::settle`]); and the block is not freed before the copy is
+//!   done, because the copy owns a share of it ([`Core::reading`]), which is given up when the copy has been seen to be
+//!   done ([`Core::reap`]), or where the device's stream waits for it. The pinned block belongs to the landing, and goes
+//!   back to its pool when the copy is done and nobody needs the pixels any more.
+//! - **To the device** ([`Transfers::write`]). Memory comes in the order of the device's stream: behind kernels that may
+//!   still use it. A copy beside them needs memory of its own, so it allocates in its own stream, copies, and lets the
+//!   device's stream wait for that; whatever is launched later comes after it. The block that was there had never been
+//!   touched, and goes back where it came from.
+//!
+//! Where there is no pinned block for what is read ([`Blocks::take`]), the copy is made when it lands, in chunks: until
+//! then it owns its share of the block, and whatever writes to the block, or needs memory, makes it land first.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use cudarc::driver::sys::{self, CUdeviceptr};
+use horus_core::buffer::{HostBuffer, Pool};
+use horus_core::cpu::workers::Workers;
+use horus_core::device::{DeviceMemory as _, Landing};
+use horus_core::error::DeviceError;
+
+use crate::driver::{Event, Stream, check};
+use crate::memory::{Block, Core, CudaMemory, Deferred};
+use crate::pinned::{Blocks, MOST};
+use crate::staging::{CHUNK, Downloads, SMALL, Source, Uploads};
+
+/// Fewer bytes go up in the device's stream: they take less time than the order of two streams.
+const BESIDE: usize = 1 << 20;
+/// Chunks that are pinned before anybody needs them.
+const AHEAD: usize = 2;
+
+/// The copies of one device.
+#[derive(Debug)]
+pub(crate) struct Transfers {
+    // Dropped in this order: the core last.
+    uploads: Mutex<Uploads>,
+    downloads: Mutex<Downloads>,
+    /// Carries copies to the device.
+    up: OnceLock<Stream>,
+    /// Carries copies to the host.
+    down: OnceLock<Stream>,
+    source: Source,
+    pub(crate) workers: Workers,
+    core: Arc<Core>,
+}
+
+/// A stream that is made when it is first needed.
+fn stream(cell: &OnceLock<Stream>) -> Result<&Stream, DeviceError> {
+    if let Some(stream) = cell.get() {
+        return Ok(stream);
+    }
+    let made = Stream::new()?;
+    Ok(cell.get_or_init(|| made))
+}
+
+impl Transfers {
+    pub(crate) fn new(core: &Arc<Core>, workers: Workers) -> Arc<Transfers> {
+        let source = Source { core: Arc::clone(core), blocks: Blocks::new(MOST) };
+        Arc::new(Transfers {
+            uploads: Mutex::new(Uploads::new(source.clone())),
+            downloads: Mutex::new(Downloads::new(source.clone())),
+            up: OnceLock::new(),
+            down: OnceLock::new(),
+            source,
+            workers,
+            core: Arc::clone(core),
+        })
+    }
+
+    /// What pins the first chunks, on another thread while the program does other things.
+    pub(crate) fn pin_ahead(&self) -> impl FnOnce() + Send + 'static {
+        let source = self.source.clone();
+        move || {
+            let chunks: Vec<_> = (0..AHEAD).map_while(|_| source.take(CHUNK)).collect();
+            drop((chunks, source.take(SMALL)));
+        }
+    }
+
+    fn uploads(&self) -> MutexGuard<'_, Uploads> {
+        self.uploads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn downloads(&self) -> MutexGuard<'_, Downloads> {
+        self.downloads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Copies bytes to the device in the order of its stream.
+    ///
+    /// # Safety
+    /// As [`Uploads::upload`].
+    pub(crate) unsafe fn upload(&self, source: &[u8], target: CUdeviceptr) -> Result<(), DeviceError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.uploads().upload(&self.workers, &self.core.stream, source, target) }
+    }
+
+    /// Copies bytes into a block from byte `at`, where they fit; returns when `source` may change.
+    pub(crate) fn write(&self, source: &[u8], target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
+        let whole = at == 0 && source.len() == target.len();
+        let beside = whole && source.len() >= BESIDE && target.is_fresh() && !self.core.stream.idle()?;
+        if beside && self.write_beside(source, target)? {
+            return Ok(());
+        }
+        self.core.settle(target)?;
+        // SAFETY: inside the block, which is freed in the order of the stream.
+        unsafe { self.upload(source, target.address() + at as u64) }
+    }
+
+    /// Copies bytes beside the kernels under way, into a block that takes the place of `target`'s. Whether it did: not if
+    /// there is no room for another.
+    fn write_beside(&self, source: &[u8], target: &mut CudaMemory) -> Result<bool, DeviceError> {
+        let up = stream(&self.up)?;
+        let done = Event::new(false)?;
+        let Some(block) = self.core.another(source.len(), up) else { return Ok(false) };
+        // SAFETY: the block was allocated in this stream, and is freed in the device's, which waits for the copy.
+        let copied = unsafe { self.uploads().upload(&self.workers, up, source, block.address()) };
+        if let Err(e) = done.record(up).and_then(|()| self.core.stream.after(&done)) {
+            // Nobody can tell when it is free: it stays for good.
+            std::mem::forget(block);
+            return Err(e);
+        }
+        copied?;
+        target.move_to(block);
+        Ok(true)
+    }
+
+    /// Copies bytes to the host, and waits for them. The device holds as many there.
+    pub(crate) fn read(&self, source: CUdeviceptr, target: &mut [u8]) -> Result<(), DeviceError> {
+        // SAFETY: the caller holds the memory until this returns, and it is written in the order of the stream.
+        unsafe { self.downloads().download(&self.workers, &self.core.stream, source, target) }
+    }
+
+    /// See [`horus_core::device::Device::order_read`]; the block holds as many bytes there.
+    pub(crate) fn order(
+        self: &Arc<Transfers>,
+        source: &CudaMemory,
+        at: usize,
+        bytes: usize,
+        pool: &Arc<Pool>,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        if bytes == 0 {
+            return Ok(Box::new(pool.try_allocate(0)?));
+        }
+        let core = &self.core;
+        let from = source.address() + at as u64;
+        let Some(loan) = self.source.take(bytes) else {
+            log::debug!("{bytes} bytes go to the host in chunks: no pinned memory is kept for so many");
+            return self.defer(source, from, bytes, pool);
+        };
+        let to = loan.address();
+        let host = pool.try_adopt(Box::new(loan), bytes)?;
+        let down = stream(&self.down)?;
+        let (ready, done) = (Event::new(false)?, Event::to_sleep_for()?);
+        ready.record(&core.stream)?;
+        down.after(&ready)?;
+        // SAFETY: the pinned block has room; it and the source are held until `done` has passed.
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, down.0) };
+        // Also behind a copy that the driver refused.
+        if let Err(e) = done.record(down) {
+            // Nobody can tell when they are free: they stay for good.
+            std::mem::forget((host, source.block()));
+            return Err(e);
+        }
+        let done = Arc::new(done);
+        core.reading(source.block(), Arc::clone(&done));
+        let landing = Flying { host: Some(host), done, transfers: Arc::clone(self) };
+        check(code, || format!("downloading {bytes} bytes"))?;
+        Ok(Box::new(landing))
+    }
+
+    fn defer(
+        self: &Arc<Transfers>,
+        source: &CudaMemory,
+        from: CUdeviceptr,
+        bytes: usize,
+        pool: &Arc<Pool>,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        let host = pool.try_allocate(bytes)?;
+        let ready = Event::to_sleep_for()?;
+        ready.record(&self.core.stream)?;
+        let state = Mutex::new(State::Waits(source.block(), host));
+        let waiting = Arc::new(Waiting { state, from, ready, transfers: Arc::clone(self) });
+        let deferred: Arc<dyn Deferred> = Arc::clone(&waiting) as _;
+        self.core.defer(Arc::downgrade(&deferred));
+        Ok(Box::new(Landed(waiting)))
+    }
+}
+
+/// A copy under way into pinned memory.
+#[derive(Debug)]
+struct Flying {
+    /// Where it goes; taken when it is there.
+    host: Option<HostBuffer>,
+    done: Arc<Event>,
+    transfers: Arc<Transfers>,
+}
+
+impl Flying {
+    fn wait(&self) -> Result<(), DeviceError> {
+        let bytes = self.host.as_ref().map_or(0, HostBuffer::len);
+        self.transfers.core.context.bind()?;
+        self.done.wait_for(|| format!("downloading {bytes} bytes"))
+    }
+}
+
+impl Landing for Flying {
+    fn land(mut self: Box<Self>) -> Result<HostBuffer, DeviceError> {
+        self.wait()?;
+        self.transfers.core.reap();
+        self.host.take().ok_or_else(|| DeviceError::Driver("a download landed twice".into()))
+    }
+}
+
+impl Drop for Flying {
+    fn drop(&mut self) {
+        if self.host.is_some() && self.wait().is_err() {
+            // The GPU may write to it for ever.
+            std::mem::forget(self.host.take());
+        }
+    }
+}
+
+/// A copy that is made when somebody needs it.
+#[derive(Debug)]
+struct Waiting {
+    state: Mutex<State>,
+    from: CUdeviceptr,
+    /// Passes when the pixels are on the device.
+    ready: Event,
+    transfers: Arc<Transfers>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The block that is read, and where its bytes will go.
+    Waits(Arc<Block>, HostBuffer),
+    Done(Result<HostBuffer, DeviceError>),
+    Taken,
+}
+
+impl Waiting {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the copy if it was not made yet.
+    fn copied(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Waits(block, mut host) => {
+                let copied = self.copy(&mut host);
+                drop(block);
+                *state = State::Done(copied.map(|()| host));
+            }
+            other => *state = other,
+        }
+        state
+    }
+
+    fn copy(&self, host: &mut HostBuffer) -> Result<(), DeviceError> {
+        let transfers = &*self.transfers;
+        transfers.core.context.bind()?;
+        // Others may use the buffers while the kernels run.
+        self.ready.wait_for(|| format!("downloading {} bytes", host.len()))?;
+        let down = stream(&transfers.down)?;
+        // SAFETY: the caller holds the block, and what wrote to it is done.
+        unsafe { transfers.downloads().download(&transfers.workers, down, self.from, host.bytes_mut()) }
+    }
+}
+
+impl Deferred for Waiting {
+    fn reads(&self, block: &Arc<Block>) -> bool {
+        matches!(&*self.state(), State::Waits(b, _) if Arc::ptr_eq(b, block))
+    }
+
+    fn bring(&self) {
+        drop(self.copied());
+    }
+}
+
+/// Whoever waits for a copy that is made when somebody needs it.
+#[derive(Debug)]
+struct Landed(Arc<Waiting>);
+
+impl Landing for Landed {
+    fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
+        match std::mem::replace(&mut *self.0.copied(), State::Taken) {
+            State::Done(result) => result,
+            State::Waits(..) | State::Taken => Err(DeviceError::Driver("a download did not land".into())),
+        }
+    }
+}
