@@ -1,7 +1,7 @@
 //! What a run prints: the plan, and the summary after it.
 
 use std::fmt;
-use std::io::{self, ErrorKind, Write, stdout};
+use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,12 +12,23 @@ use horus::prelude::*;
 #[derive(Default)]
 pub(crate) struct Printer {
     failure: Mutex<Option<io::Error>>,
+    /// Whether stdout is for something else.
+    beside: bool,
 }
 
 impl Printer {
+    /// Prints to stderr, as stdout is for a picture.
+    pub(crate) fn beside() -> Printer {
+        Printer { beside: true, ..Printer::default() }
+    }
+
     /// Prints a text to stdout.
     pub(crate) fn print(&self, text: &impl fmt::Display) {
-        self.print_to(&mut stdout(), text);
+        if self.beside {
+            self.print_to(&mut stderr(), text);
+        } else {
+            self.print_to(&mut stdout(), text);
+        }
     }
 
     fn print_to(&self, to: &mut impl Write, text: &impl fmt::Display) {
@@ -49,7 +60,7 @@ pub(crate) struct Summary<'a> {
     pub(crate) stats: Stats,
     pub(crate) output: String,
     pub(crate) scale: Option<Scale>,
-    pub(crate) breakdown: Option<Breakdown>,
+    pub(crate) breakdown: Option<&'a Breakdown>,
 }
 
 /// What the time went into.
@@ -66,26 +77,69 @@ pub(crate) struct Breakdown {
     pub(crate) write: Duration,
 }
 
+impl Breakdown {
+    /// Each part, and what it is called.
+    fn parts(&self) -> [(&'static str, Duration); 10] {
+        let Times { start, planning, upload, kernels, download, communication, rest } = self.times;
+        let made = self.compilation.time;
+        [
+            ("start", self.start + start),
+            ("read", self.read),
+            ("plan", planning),
+            ("compile", made),
+            ("upload", upload),
+            ("kernels", kernels.saturating_sub(made)),
+            ("download", download),
+            ("exchange", communication),
+            ("other", rest),
+            ("write", self.write),
+        ]
+    }
+}
+
+fn ms(t: Duration) -> f64 {
+    t.as_secs_f64() * 1e3
+}
+
 impl fmt::Display for Breakdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = |t: Duration| t.as_secs_f64() * 1e3;
-        let Times { start, planning, upload, kernels, download, communication, rest } = self.times;
-        let Compilation { time, compiled, from_disk } = self.compilation;
-        write!(
-            f,
-            "ms: start {:.1}, read {:.1}, plan {:.1}, compile {:.1} ({compiled} compiled, {from_disk} from disk), upload {:.1}, \
-             kernels {:.1}, download {:.1}, exchange {:.1}, other {:.1}, write {:.1}",
-            ms(self.start + start),
-            ms(self.read),
-            ms(planning),
-            ms(time),
-            ms(upload),
-            ms(kernels.saturating_sub(time)),
-            ms(download),
-            ms(communication),
-            ms(rest),
-            ms(self.write)
-        )
+        let Compilation { compiled, from_disk, .. } = self.compilation;
+        for (i, (name, time)) in self.parts().into_iter().enumerate() {
+            write!(f, "{}{name} {:.1}", if i == 0 { "ms: " } else { ", " }, ms(time))?;
+            if name == "compile" {
+                write!(f, " ({compiled} compiled, {from_disk} from disk)")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Two runs of one program, from file to file (thesis, section 2.5.3): the slower one first, as in its Table 2.2.
+pub(crate) struct Compared<'a> {
+    /// What they ran on.
+    pub(crate) names: [String; 2],
+    pub(crate) times: [Duration; 2],
+    pub(crate) breakdowns: [&'a Breakdown; 2],
+    /// Whether the results have the same bits.
+    pub(crate) same: bool,
+}
+
+impl fmt::Display for Compared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b] = &self.names;
+        let width = a.len().max(b.len()).max(14);
+        writeln!(f, "{:10}  {a:>width$}  {b:>width$}", "ms")?;
+        let share = |time: Duration, all: Duration| 100.0 * time.as_secs_f64() / all.as_secs_f64().max(1e-9);
+        let cell = |time, all| format!("{:.1} {:3.0} %", ms(time), share(time, all));
+        for (x, y) in self.breakdowns[0].parts().into_iter().zip(self.breakdowns[1].parts()) {
+            let (left, right) = (cell(x.1, self.times[0]), cell(y.1, self.times[1]));
+            writeln!(f, "{:10}  {left:>width$}  {right:>width$}", x.0)?;
+        }
+        let (left, right) = (cell(self.times[0], self.times[0]), cell(self.times[1], self.times[1]));
+        writeln!(f, "{:10}  {left:>width$}  {right:>width$}", "all")?;
+        let speedup = self.times[0].as_secs_f64() / self.times[1].as_secs_f64().max(1e-9);
+        let bits = if self.same { "the results have the same bits" } else { "the results differ" };
+        write!(f, "user-perceived speedup {speedup:.2}, from file to file; {bits}")
     }
 }
 
@@ -175,6 +229,30 @@ mod tests {
         assert_eq!(lines[1], "ran on cpu, 1 rank, in 1.500 s");
         assert_eq!(lines[2], "made 2 copies and 0 exchanges in 61 kernels; a naive run makes 1500 and 12 in 900");
         assert_eq!(lines[3], "wrote lines.png, scaled 0..2.5 -> 0..255");
+    }
+
+    #[test]
+    fn a_comparison_tells_the_share_of_each_part() {
+        let ms = Duration::from_millis;
+        let of = |kernels, write| Breakdown {
+            start: ms(0),
+            read: ms(10),
+            times: Times { kernels: ms(kernels), ..Times::default() },
+            compilation: Compilation::default(),
+            write: ms(write),
+        };
+        let (slow, fast) = (of(900, 90), of(30, 60));
+        let compared = Compared {
+            names: ["CPU (1 thread)".into(), "GPU".into()],
+            times: [ms(1000), ms(100)],
+            breakdowns: [&slow, &fast],
+            same: true,
+        };
+        let text = compared.to_string();
+        let line = |name: &str| text.lines().find(|l| l.starts_with(name)).unwrap().split_whitespace().collect::<Vec<_>>();
+        assert_eq!(line("kernels"), ["kernels", "900.0", "90", "%", "30.0", "30", "%"]);
+        assert_eq!(line("all"), ["all", "1000.0", "100", "%", "100.0", "100", "%"]);
+        assert!(text.ends_with("user-perceived speedup 10.00, from file to file; the results have the same bits"));
     }
 
     #[test]

@@ -189,13 +189,13 @@ fn pictures_under_way_are_bounded_in_number_and_in_bytes() {
     const PICTURE: usize = 40 * 33;
     for session in sessions() {
         for (ahead, memory, most) in
-            [(1, usize::MAX, 1), (4, usize::MAX, 4), (100, 1, 1), (100, 10 * PICTURE, 10), (100, usize::MAX, 30)]
+            [(1, usize::MAX, 1), (4, usize::MAX, 4), (100, 1, 2), (100, 10 * PICTURE, 10), (100, usize::MAX, 30)]
         {
             let taken = Cell::new(0usize);
             let inputs = paths.iter().inspect(|_| taken.set(taken.get() + 1));
             let mut done = 0;
             let mut peak = 0;
-            // Results are bytes, too: as large as the pictures.
+            // Results are bytes, too: as large as the pictures. Two are read before the size of one is known.
             let series = session.series(inputs, |p| p.convert::<u8>() / 2).ahead(ahead).memory(memory);
             for item in series {
                 item.result.unwrap();
@@ -204,7 +204,7 @@ fn pictures_under_way_are_bounded_in_number_and_in_bytes() {
             }
             assert_eq!(done, 30);
             assert!(peak <= most, "{peak} of {most} pictures under way, {session:?}");
-            assert!(peak >= most.min(4), "{peak} pictures under way at most");
+            assert!(peak >= most.min(4) - usize::from(memory == 1), "{peak} pictures under way at most");
         }
     }
 }

@@ -28,6 +28,7 @@
 //! }
 //! ```
 
+mod ends;
 mod inputs;
 mod numbers;
 mod options;
@@ -157,14 +158,16 @@ pub fn usage(command: &mut clap::Command, message: String) -> clap::Error {
 enum End {
     /// All is well.
     Done,
-    /// Some pictures of a series failed, and were told.
-    Failed,
+    /// Some pictures of a series failed, and were told: how many.
+    Failed(String),
+    /// The series ended before its end: why.
+    Cut(String),
     /// The user asked for something that cannot be meant.
     Usage(String),
 }
 
 /// Runs a job and prints a summary, or on failure a line starting with `error:` (in a series one for each picture that
-/// failed). Exits with 0; 1 after a failure, 2 after wrong usage. On several ranks, rank 0 alone prints.
+/// failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after an interrupt. On several ranks, rank 0 alone prints.
 pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
     let level = job.as_ref().map_or(log::LevelFilter::Warn, |job| job.options.log_level());
     env_logger::Builder::new().filter_level(level).parse_default_env().init();
@@ -191,7 +194,12 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
     };
     match end {
         Ok(End::Done) => ExitCode::SUCCESS,
-        Ok(End::Failed) => ExitCode::FAILURE,
+        Ok(End::Failed(message) | End::Cut(message)) => {
+            if first {
+                eprintln!("error: {}", one_line(&message));
+            }
+            if ends::interrupted() { ExitCode::from(ends::INTERRUPTED) } else { ExitCode::FAILURE }
+        }
         Ok(End::Usage(message)) => {
             if first {
                 eprintln!("error: {}", one_line(&message));
@@ -205,7 +213,7 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
             if first || !alike {
                 eprintln!("error: {message}");
             }
-            ExitCode::FAILURE
+            if ends::interrupted() { ExitCode::from(ends::INTERRUPTED) } else { ExitCode::FAILURE }
         }
     }
 }

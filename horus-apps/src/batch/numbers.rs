@@ -28,14 +28,14 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     };
     let printer = Arc::new(Printer::default());
     let session = session(options, comm, None, &printer)?;
-    let mut failed = false;
+    let (mut failed, all) = (0, pictures.len());
     for Pair { input: path, .. } in pictures {
         let told = AnyImage::open_with(&session, &path, &options.open_options()).and_then(|p| (job.numbers)(&p));
         match told {
             Ok(lines) if first => lines.iter().for_each(|line| printer.print(&format!("{}\t{line}", path.display()))),
             Ok(_) => {}
             Err(e) => {
-                failed = true;
+                failed += 1;
                 if first {
                     eprintln!("error: {}: {}", path.display(), one_line(&e.to_string()));
                 }
@@ -43,5 +43,5 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
         }
     }
     printed(&session, &printer)?;
-    Ok(if failed { End::Failed } else { End::Done })
+    Ok(if failed > 0 { End::Failed(format!("{failed} of {all} pictures failed")) } else { End::Done })
 }

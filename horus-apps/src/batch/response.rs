@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use horus::core::io::{Format, Saving, Target, on_root};
+use horus::core::series::Savable;
 use horus::prelude::*;
 
 /// The image that an operation makes of a picture, of whichever type.
@@ -63,8 +65,61 @@ impl Response {
         each!(self, image => image.forecast(ranks, link))?
     }
 
-    /// Evaluates and writes it.
-    pub(crate) fn save_with(&self, path: &Path, options: &SaveOptions) -> Result<Option<Scale>> {
-        each!(self, image => image.save_with(path, options))?
+    /// Evaluates and writes it, in the format of the path's extension if no other is asked for.
+    pub(crate) fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
+        match format {
+            None => each!(self, image => image.save_with(path, options))?,
+            Some(format) => each!(self, image => save_as(image, path, format, options))?,
+        }
+    }
+
+    /// Whether both are of one type and size and have the same bits; evaluates both, on every rank.
+    pub(crate) fn same_bits(&self, other: &Response) -> Result<bool> {
+        fn same<T: Element, B: PartialEq>(a: &Image<T>, b: &Image<T>, bits: impl Fn(&T) -> B) -> Result<bool> {
+            let (a, b) = (a.to_vec()?, b.to_vec()?);
+            Ok(a.len() == b.len() && a.iter().map(&bits).eq(b.iter().map(&bits)))
+        }
+        match (self, other) {
+            (Response::Mask(a), Response::Mask(b)) => same(a, b, |v| *v),
+            (Response::Picture(a), Response::Picture(b)) => match (a, b) {
+                (AnyImage::U8(a), AnyImage::U8(b)) => same(a, b, |v| *v),
+                (AnyImage::U16(a), AnyImage::U16(b)) => same(a, b, |v| *v),
+                (AnyImage::I32(a), AnyImage::I32(b)) => same(a, b, |v| *v),
+                (AnyImage::F32(a), AnyImage::F32(b)) => same(a, b, |v| v.to_bits()),
+                (AnyImage::F64(a), AnyImage::F64(b)) => same(a, b, |v| v.to_bits()),
+                _ => Ok(false),
+            },
+            _ => Ok(false),
+        }
+    }
+}
+
+/// Writes a file whose name does not tell its format.
+fn save_as<T: Element>(
+    image: &Image<T>,
+    path: &Path,
+    format: Format,
+    options: &SaveOptions,
+) -> Result<Option<Scale>> {
+    let failed = |cause| Error::write(path, cause);
+    let (mut target, mut bytes) = (None, Vec::new());
+    let made = on_root(image.session(), "making a file for a picture", || {
+        target = Some(Target::new(path)?);
+        Ok(Vec::new())
+    })?;
+    made.map_err(failed)?;
+    let scale = image.write_to(&mut bytes, format, options)?;
+    let written = on_root(image.session(), "writing a picture", || {
+        let target = target.ok_or("rank 0 has no file")?;
+        target.fill(|to| to.write_all(&bytes).map_err(|e| e.to_string()))?;
+        Ok(Vec::new())
+    })?;
+    written.map_err(failed)?;
+    Ok(scale)
+}
+
+impl Savable for Response {
+    fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving> {
+        each!(self, image => image.saving(path, options))?
     }
 }

@@ -1,14 +1,15 @@
 //! Many pictures, a file for each.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use horus::core::comm::Communicator;
-use horus::core::io::on_first;
+use horus::core::io::{Target, on_first, on_root, same_file};
 use horus::prelude::*;
 
-use super::{End, Job, Pair, one_line, outputs, pictures, printed, session};
+use super::{End, Job, Pair, ends, one_line, outputs, pictures, printed, session, write_trace};
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
@@ -43,22 +44,37 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     made.map_err(|cause| Error::write(out_dir, cause))?;
     let mut tally = Tally::default();
     let all = pairs.len();
-    let pairs: Vec<Pair> = pairs.into_iter().filter(|p| !(options.skip_existing && p.output.is_file())).collect();
+    let pairs = if options.skip_existing { missing(pairs, &**comm)? } else { pairs };
     tally.skipped = all - pairs.len();
 
     let printer = Arc::new(Printer::default());
     let session = session(options, comm, None, &printer)?;
-    let bar = SeriesBar::new(first && !options.quiet, pairs.len());
-    for pair in &pairs {
-        match one(job, &session, pair) {
-            Ok(bytes) => {
-                tally.written += 1;
-                tally.bytes += bytes;
+    let mut trace = None;
+    if let Some(path) = &options.trace {
+        let made = on_root(&session, "making a file for the trace", || {
+            if let Some(pair) = pairs.iter().find(|p| same_file(path, &p.input) || same_file(path, &p.output)) {
+                return Err(format!("it cannot be a file of the series, too ({})", pair.input.display()));
             }
+            trace = Some(Target::new(path)?);
+            Ok(Vec::new())
+        });
+        made?.map_err(|e| Error::write(path, e))?;
+    }
+    ends::watch(&session, options, started)?;
+    let bar = SeriesBar::new(first && !options.quiet, pairs.len());
+    let outputs: HashMap<&Path, &Path> = pairs.iter().map(|p| (p.input.as_path(), p.output.as_path())).collect();
+    let inputs = pairs.iter().map(|p| p.input.as_path());
+    let series = session.series(inputs, |picture| (job.operation)(picture)).open_options(&options.open_options());
+    let mut end = None;
+    for item in series.save(|path| outputs.get(path).copied().unwrap_or(path), &job.save_options()) {
+        tally.bytes += item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64);
+        match item.result {
+            Ok(_) => tally.written += 1,
+            Err(e @ Error::Cancelled(_)) => end = Some(e),
             Err(e) => {
                 tally.failed += 1;
                 if first {
-                    bar.suspend(|| eprintln!("error: {}: {}", pair.input.display(), one_line(&e.to_string())));
+                    bar.suspend(|| eprintln!("error: {}", told(item.path.as_deref(), &e)));
                 }
             }
         }
@@ -69,14 +85,37 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     if first && !options.quiet {
         printer.print(&format!("{}: {tally}", job.name));
     }
+    if let Some(path) = &options.trace {
+        write_trace(&session, path, trace)?;
+    }
     printed(&session, &printer)?;
-    Ok(if tally.failed > 0 { End::Failed } else { End::Done })
+    // The system takes all back at once; MPI is left when the process exits.
+    std::mem::forget(session.clone());
+    let left = pairs.len() - tally.written - tally.failed;
+    if left > 0 {
+        let why = end.map_or_else(|| "the series ended".to_owned(), |e| e.to_string());
+        return Ok(End::Cut(format!("{why}: {} of {} pictures are left; --skip-existing goes on", left, pairs.len())));
+    }
+    Ok(if tally.failed > 0 { End::Failed(format!("{} of {} pictures failed", tally.failed, pairs.len())) } else { End::Done })
 }
 
-fn one(job: &Job, session: &Session, pair: &Pair) -> Result<u64> {
-    let picture = AnyImage::open_with(session, &pair.input, &job.options.open_options())?;
-    (job.operation)(&picture)?.save_with(&pair.output, &job.save_options())?;
-    Ok((picture.shape().len() * picture.dtype().size()) as u64)
+/// The pairs whose output is not there, as rank 0 sees it.
+fn missing(pairs: Vec<Pair>, comm: &dyn Communicator) -> Result<Vec<Pair>> {
+    let there = on_first(comm, "looking for what is there", || {
+        Ok(pairs.iter().map(|p| u8::from(p.output.is_file())).collect())
+    })?;
+    let there = there.map_err(Error::Config)?;
+    Ok(pairs.into_iter().zip(there).filter(|(_, there)| *there == 0).map(|(pair, _)| pair).collect())
+}
+
+/// What is said of a picture that failed.
+fn told(path: Option<&Path>, e: &Error) -> String {
+    let message = one_line(&e.to_string());
+    match (path, e) {
+        // It names the file.
+        (_, Error::File { .. }) | (None, _) => message,
+        (Some(path), _) => format!("{}: {message}", path.display()),
+    }
 }
 
 impl std::fmt::Display for Tally {

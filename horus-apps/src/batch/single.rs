@@ -1,17 +1,28 @@
 //! One picture, one file.
 
-use std::path::Path;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use horus::core::comm::Communicator;
-use horus::core::device::Device;
-use horus::core::io::{Target, on_first, on_root, same_file};
+use horus::core::device::{Device, MemoryKind};
+use horus::core::io::{Format, Target, on_first, on_root, same_file};
 use horus::prelude::*;
 
-use super::{Job, printed, session, write_trace};
+use super::{Comparison, Job, Options, Response, STANDARD, ends, printed, session, write_trace};
 use crate::progress::Bar;
-use crate::report::{Breakdown, Printer, Summary};
+use crate::report::{Breakdown, Compared, Printer, Summary};
+
+/// A run from file to file.
+struct Run {
+    session: Session,
+    picture: AnyImage,
+    response: Response,
+    scale: Option<Scale>,
+    time: Duration,
+    breakdown: Breakdown,
+}
 
 /// Reads `input`, does what is to be done, writes `output`, prints the summary.
 pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communicator>) -> Result<()> {
@@ -21,10 +32,9 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     if let Some(trace) = &options.trace {
         on_first(&**comm, "comparing the files of a run", || distinct(trace, input, output))?.map_err(Error::Config)?;
     }
+    let printer = Arc::new(if output.as_os_str() == STANDARD { Printer::beside() } else { Printer::default() });
     let bar = Arc::new(Bar::new(first && !options.quiet));
-    let printer = Arc::new(Printer::default());
     let session = session(options, comm, Some(&bar), &printer)?;
-    let start = started.elapsed();
     let mut trace = None;
     if let Some(path) = &options.trace {
         let made = on_root(&session, "making a file for the trace", || {
@@ -33,47 +43,139 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
         });
         made?.map_err(|e| Error::write(path, e))?;
     }
-    let picture = AnyImage::open_with(&session, input, &options.open_options())?;
-    let read = started.elapsed() - start;
-    let response = (job.operation)(&picture)?;
-    response.check().inspect_err(|_| bar.finish())?;
     if let Some(ranks) = options.dry_run_ranks {
+        let picture = read(&session, input, options)?;
+        let response = (job.operation)(&picture)?;
         let forecast = response.forecast(ranks.get(), options.link())?;
         if first {
             printer.print(&forecast);
         }
         return printed(&session, &printer);
     }
-    let saved = response.save_with(output, &job.save_options());
+    let run = whole(job, session, input, output, started, &bar)?;
+    let session = &run.session;
+    if let Some(path) = &options.trace {
+        write_trace(session, path, trace)?;
+    }
+    if !options.quiet && first {
+        printer.print(&Summary {
+            name: job.name,
+            shape: run.picture.shape(),
+            about: &job.about,
+            device: session.device_name(),
+            ranks: session.ranks(),
+            time: run.time,
+            stats: session.stats(),
+            output: output.display().to_string(),
+            scale: run.scale,
+            breakdown: (options.verbose > 0).then_some(&run.breakdown),
+        });
+    }
+    if let Some(comparison) = options.compare {
+        compare(job, comparison, &run, (input, output), comm, &printer)?;
+    }
+    printed(session, &printer)?;
+    // The system takes all back at once; MPI is left when the process exits.
+    std::mem::forget(run);
+    Ok(())
+}
+
+/// Reads a picture, or stdin.
+fn read(session: &Session, input: &Path, options: &Options) -> Result<AnyImage> {
+    if input.as_os_str() == STANDARD {
+        return AnyImage::read_from_with(session, std::io::stdin().lock(), &options.open_options());
+    }
+    AnyImage::open_with(session, input, &options.open_options())
+}
+
+/// From file to file; `started` is when the run began.
+fn whole(job: &Job, session: Session, input: &Path, output: &Path, started: Instant, bar: &Bar) -> Result<Run> {
+    let options = &job.options;
+    let start = started.elapsed();
+    let picture = read(&session, input, options)?;
+    let read = started.elapsed() - start;
+    // Until all is read, an interrupt ends the process: there is nothing to be cleared up.
+    ends::watch(&session, options, started)?;
+    let response = (job.operation)(&picture)?;
+    let format = options.format.as_deref().map(Format::named).transpose().map_err(Error::Config)?;
+    let path = if output.as_os_str() == STANDARD { Path::new("/dev/stdout") } else { output };
+    let saved = response.check().and_then(|()| response.save(path, format, &job.save_options()));
     bar.finish();
     let scale = saved?;
     let time = started.elapsed();
     let times = session.times();
-    let breakdown = (options.verbose > 0).then(|| Breakdown {
+    let breakdown = Breakdown {
         start,
         read,
         times,
         compilation: session.device().map(Device::compilation).unwrap_or_default(),
         write: time.saturating_sub(start + read + times.total()),
-    });
-    if let Some(path) = &options.trace {
-        write_trace(&session, path, trace)?;
+    };
+    Ok(Run { session, picture, response, scale, time, breakdown })
+}
+
+/// Runs the same from file to file in another way, and prints how much faster `run` was to its user.
+fn compare(
+    job: &Job,
+    comparison: Comparison,
+    run: &Run,
+    (input, output): (&Path, &Path),
+    comm: &Arc<dyn Communicator>,
+    printer: &Arc<Printer>,
+) -> Result<()> {
+    let unified = run.session.device().is_some_and(|device| device.memory() == MemoryKind::Unified);
+    let mut options = Options { trace: None, explain: false, ..job.options.clone() };
+    let cpu = Some("cpu".to_owned());
+    match comparison {
+        Comparison::Cpu => options.device = cpu,
+        Comparison::One => (options.device, options.threads) = (cpu, Some(NonZeroUsize::MIN)),
+        Comparison::Naive => {
+            options.mode = Some(Mode::Naive);
+            // What was chosen for this program, if nothing was asked for.
+            options.device = options.device.or(Some(if unified { "cpu" } else { "cuda" }.to_owned()));
+        }
     }
-    if !options.quiet && first {
-        printer.print(&Summary {
-            name: job.name,
-            shape: picture.shape(),
-            about: &job.about,
-            device: session.device_name(),
-            ranks: session.ranks(),
-            time,
-            stats: session.stats(),
-            output: output.display().to_string(),
-            scale,
-            breakdown,
+    let other_output = Beside::of(output, options.format.as_deref());
+    let bar = Bar::new(false);
+    let started = Instant::now();
+    let session = session(&options, comm, None, printer)?;
+    let other = whole(job, session, input, &other_output.0, started, &bar)?;
+    let same = run.response.same_bits(&other.response)?;
+    if comm.rank() == 0 {
+        let threads_or_mode = match comparison {
+            Comparison::Naive => ", naive",
+            Comparison::Cpu | Comparison::One => "",
+        };
+        printer.print(&Compared {
+            names: [format!("{}{threads_or_mode}", other.session.device_name()), run.session.device_name()],
+            times: [other.time, run.time],
+            breakdowns: [&other.breakdown, &run.breakdown],
+            same,
         });
     }
-    printed(&session, &printer)
+    std::mem::forget(other.session.clone());
+    if same { Ok(()) } else { Err(Error::Config("the results of the two runs differ; please report this".into())) }
+}
+
+/// A file beside another, which goes away.
+struct Beside(PathBuf);
+
+impl Beside {
+    fn of(output: &Path, format: Option<&str>) -> Beside {
+        let folder = match output.parent() {
+            Some(folder) if !output.exists() || output.is_file() => folder.to_owned(),
+            _ => std::env::temp_dir(),
+        };
+        let extension = output.extension().and_then(|e| e.to_str()).or(format).unwrap_or("png");
+        Beside(folder.join(format!(".horus-compared-{}.{extension}", std::process::id())))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // It is not there if it could not be written, or on other ranks.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// Checks that what a run writes overwrites neither its input nor its result. That the result may replace the input is

@@ -54,6 +54,11 @@ where
 {
     type Item = (usize, Input);
 
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let (_, ranks) = self.turn;
+        ((self.peeked.len() + self.inputs.size_hint().0) / ranks, None)
+    }
+
     fn next(&mut self) -> Option<(usize, Input)> {
         let (rank, ranks) = self.turn;
         loop {

@@ -156,7 +156,7 @@ where
 
     /// Whether the device computes on the host's memory, with the host's threads. Asked when it was used.
     fn unified(&self) -> bool {
-        self.session.device().is_some_and(|d| d.memory() == MemoryKind::Unified)
+        self.session.device().is_some_and(|device| device.memory() == MemoryKind::Unified)
     }
 
     /// Whether this rank reads files.
@@ -182,6 +182,9 @@ where
                 return;
             };
             let everywhere = matches!(content, Content::Picture(_));
+            if self.largest.is_none() && self.reading.is_empty() && self.begun.is_empty() {
+                self.expect(&content, path.as_deref());
+            }
             let picture = match content {
                 Content::Picture(picture) | Content::Read(picture) => Some(picture),
                 // Rank 0 tells the others what it read.
@@ -198,6 +201,14 @@ where
                 }
             };
             self.reading.push_back(Reading { number, path, picture, everywhere });
+        }
+    }
+
+    /// Tells the session what is to come, so that a device is chosen for all of it.
+    fn expect(&self, first: &Content, path: Option<&Path>) {
+        self.session.expect_pictures(1 + self.inputs.size_hint().0);
+        if let (Content::File, Some(path)) = (first, path) {
+            self.session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
         }
     }
 
@@ -398,7 +409,6 @@ where
             if !self.ended && self.may_begin() {
                 if self.is_read() {
                     if let Some(reading) = self.reading.pop_front() {
-                        self.read_ahead();
                         self.begin(reading);
                     }
                     continue;

@@ -1,0 +1,166 @@
+//! Series of pictures on several ranks: in strips, and dealt.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use horus_core::comm::Communicator;
+use horus_core::comm::threads::ThreadComm;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::image::Image;
+use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
+use horus_core::series::{DEALT, Input};
+use horus_core::session::Session;
+
+fn session(comm: ThreadComm) -> Session {
+    let device = Box::new(CpuDevice::new(Some(1)).unwrap());
+    Session::on(device).communicator(Arc::new(comm)).build().unwrap()
+}
+
+fn alone() -> Session {
+    Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap()
+}
+
+fn pictures(dir: &Path, sizes: &[(usize, usize)]) -> Vec<PathBuf> {
+    let session = alone();
+    let write = |(i, &(h, w)): (usize, &(usize, usize))| {
+        let path = dir.join(format!("{i}.pgm"));
+        Image::from_fn(&session, h, w, |y, x| ((y * 31 + x * 17 + i * 71) * (x + 3 * y + 1) % 251) as u8)
+            .save(&path)
+            .unwrap();
+        path
+    };
+    sizes.iter().enumerate().map(write).collect()
+}
+
+fn operation(picture: &AnyImage) -> Image<f32> {
+    let smooth = picture.luminance().gauss(1.5);
+    smooth.sobel_x().hypot(smooth.sobel_y())
+}
+
+fn range() -> SaveOptions {
+    SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() }
+}
+
+fn named(to: &Path) -> impl Fn(&Path) -> PathBuf {
+    let to = to.to_owned();
+    move |path| to.join(path.file_name().unwrap()).with_extension("png")
+}
+
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|p| (p.file_name().unwrap().into(), fs::read(&p).unwrap())).collect()
+}
+
+#[test]
+fn pixels_are_the_same_on_any_number_of_ranks() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = pictures(dir.path(), &[(40, 33), (7, 60), (40, 33), (1, 1), (50, 20), (40, 33), (40, 33)]);
+    let one: Vec<Vec<u32>> = alone()
+        .series(&paths, operation)
+        .into_iter()
+        .map(|i| i.result.unwrap().iter().map(|v| v.to_bits()).collect())
+        .collect();
+    for ranks in 1..=5 {
+        let all = ThreadComm::run(ranks, |comm| {
+            let session = session(comm);
+            let own = |path: &PathBuf| -> Input {
+                // Every second picture is made by the program, on every rank.
+                let number: usize = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+                if number % 2 == 0 { path.into() } else { Picture::open(path, &OpenOptions::default()).into() }
+            };
+            let mut sums = 0.0;
+            let mut results: Vec<Vec<u32>> = Vec::new();
+            for item in session.series(paths.iter().map(own), operation) {
+                let pixels = item.result.unwrap();
+                results.push(pixels.iter().map(|v| v.to_bits()).collect());
+                // What the program evaluates between the pictures, all ranks evaluate at the same place.
+                sums += session.open(&paths[0]).unwrap().luminance().sum().get().unwrap();
+            }
+            assert!(sums > 0.0);
+            results
+        });
+        assert!(all.iter().all(|results| *results == one), "{ranks} ranks");
+    }
+}
+
+/// Small pictures, which are dealt, and large ones, which are not.
+#[test]
+fn files_are_the_same_on_any_number_of_ranks_dealt_or_in_strips() {
+    let small = vec![(40, 33), (7, 60), (40, 33), (1, 1), (50, 20), (40, 33), (40, 33)];
+    let large = vec![(DEALT / 1024, 1024), (30, 30)];
+    for (sizes, dealt) in [(small, true), (large, false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut paths = pictures(dir.path(), &sizes);
+        paths.insert(1, dir.path().join("missing.png"));
+        fs::write(dir.path().join("text.png"), "no picture").unwrap();
+        paths.push(dir.path().join("text.png"));
+        let one = tempfile::tempdir().unwrap();
+        let save = |session: &Session, out: &Path| -> Vec<_> {
+            let options = range();
+            let items = session.series(&paths, operation).save(named(out), &options);
+            let name = |p: &Path| p.file_name().unwrap().to_owned();
+            items
+                .map(|i| {
+                    let result = i.result.map(|s| (name(&s.path), s.scale)).map_err(|e| e.to_string());
+                    (i.number, i.path, i.picture, result)
+                })
+                .collect()
+        };
+        let expected = save(&alone(), one.path());
+        assert_eq!(expected.iter().filter(|(.., r)| r.is_ok()).count(), sizes.len());
+        for ranks in 2..=5 {
+            let out = tempfile::tempdir().unwrap();
+            let told = ThreadComm::run(ranks, |comm| {
+                let session = session(comm);
+                let told = save(&session, out.path());
+                (told, session.stats().evaluations)
+            });
+            for (told, evaluations) in &told {
+                assert_eq!(*told, expected, "{ranks} ranks");
+                assert_eq!(*evaluations == 0, dealt, "all ranks evaluate together unless pictures are dealt");
+            }
+            assert!(contents(out.path()) == contents(one.path()), "{ranks} ranks");
+        }
+    }
+}
+
+#[test]
+fn what_needs_an_image_of_all_ranks_is_not_dealt() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = pictures(dir.path(), &[(20, 20); 4]);
+    let out = tempfile::tempdir().unwrap();
+    ThreadComm::run(3, |comm| {
+        let session = session(comm);
+        let background = Image::<f32>::constant(&session, 20, 20, 0.25);
+        let operation = |picture: &AnyImage| picture.luminance().absdiff(&background);
+        let saved = session.series(&paths, operation).save(named(out.path()), &range()).all().unwrap();
+        assert_eq!((saved.len(), session.stats().evaluations), (4, 4));
+    });
+    assert_eq!(contents(out.path()).len(), 4);
+}
+
+#[test]
+fn a_deadline_ends_dealt_pictures_on_all_ranks() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = pictures(dir.path(), &[(20, 20); 9]);
+    let out = tempfile::tempdir().unwrap();
+    let told = ThreadComm::run(3, |comm| {
+        let late = comm.rank() == 1;
+        let session = session(comm);
+        let canceller = session.canceller();
+        let operation = |picture: &AnyImage| {
+            if late {
+                canceller.cancel();
+            }
+            operation(picture)
+        };
+        let items = session.series(&paths, operation).save(named(out.path()), &range());
+        items.map(|i| (i.number, i.result.is_ok())).collect::<Vec<_>>()
+    });
+    // Rank 1 takes 1, 4 and 7, and ends with its first.
+    let expected: Vec<_> = [0, 1, 2, 3, 5, 6, 8].into_iter().map(|i| (i, i != 1)).collect();
+    assert!(told.iter().all(|told| *told == expected), "{told:?}");
+    assert_eq!(contents(out.path()).len(), 6);
+}
