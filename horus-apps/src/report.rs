@@ -249,7 +249,8 @@ mod tests {
             same: true,
         };
         let text = compared.to_string();
-        let line = |name: &str| text.lines().find(|l| l.starts_with(name)).unwrap().split_whitespace().collect::<Vec<_>>();
+        let line =
+            |name: &str| text.lines().find(|l| l.starts_with(name)).unwrap().split_whitespace().collect::<Vec<_>>();
         assert_eq!(line("kernels"), ["kernels", "900.0", "90", "%", "30.0", "30", "%"]);
         assert_eq!(line("all"), ["all", "1000.0", "100", "%", "100.0", "100", "%"]);
         assert!(text.ends_with("user-perceived speedup 10.00, from file to file; the results have the same bits"));

@@ -129,7 +129,10 @@ fn a_full_disk_fails_what_is_written_there() {
     let out = run(&[str(&input), "--out-dir", str(&output)]);
     let said = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{said}");
-    assert!(said.contains("cannot write") && said.contains("1.png: No space left") && said.contains("1 of 3"), "{said}");
+    assert!(
+        said.contains("cannot write") && said.contains("1.png: No space left") && said.contains("1 of 3"),
+        "{said}"
+    );
     assert_eq!(entries(&output), ["0.png", "1.png", "2.png"]);
 }
 
@@ -215,7 +218,10 @@ fn a_comparison_tells_the_user_perceived_speedup() {
         assert!(out.status.success(), "{}", text(&out.stderr));
         assert!(said.contains(second), "{said}");
         let last = said.lines().last().unwrap();
-        assert!(last.starts_with("user-perceived speedup ") && last.ends_with("the results have the same bits"), "{said}");
+        assert!(
+            last.starts_with("user-perceived speedup ") && last.ends_with("the results have the same bits"),
+            "{said}"
+        );
         let row = |name: &str| said.lines().find(|l| l.starts_with(name)).unwrap().split_whitespace().count();
         for part in ["start", "read", "upload", "kernels", "download", "write", "all"] {
             assert_eq!(row(part), 7, "{said}");

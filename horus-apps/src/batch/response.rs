@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use horus::core::dtype::Element;
 use horus::core::io::{Format, Saving, Target, on_root};
 use horus::core::series::Savable;
 use horus::prelude::*;
@@ -95,12 +96,7 @@ impl Response {
 }
 
 /// Writes a file whose name does not tell its format.
-fn save_as<T: Element>(
-    image: &Image<T>,
-    path: &Path,
-    format: Format,
-    options: &SaveOptions,
-) -> Result<Option<Scale>> {
+fn save_as<T: Element>(image: &Image<T>, path: &Path, format: Format, options: &SaveOptions) -> Result<Option<Scale>> {
     let failed = |cause| Error::write(path, cause);
     let (mut target, mut bytes) = (None, Vec::new());
     let made = on_root(image.session(), "making a file for a picture", || {

@@ -65,8 +65,9 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     let outputs: HashMap<&Path, &Path> = pairs.iter().map(|p| (p.input.as_path(), p.output.as_path())).collect();
     let inputs = pairs.iter().map(|p| p.input.as_path());
     let series = session.series(inputs, |picture| (job.operation)(picture)).open_options(&options.open_options());
+    let name = |path: &Path| outputs.get(path).copied().unwrap_or(path).to_owned();
     let mut end = None;
-    for item in series.save(|path| outputs.get(path).copied().unwrap_or(path), &job.save_options()) {
+    for item in series.save(name, &job.save_options()) {
         tally.bytes += item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64);
         match item.result {
             Ok(_) => tally.written += 1,
@@ -96,7 +97,11 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
         let why = end.map_or_else(|| "the series ended".to_owned(), |e| e.to_string());
         return Ok(End::Cut(format!("{why}: {} of {} pictures are left; --skip-existing goes on", left, pairs.len())));
     }
-    Ok(if tally.failed > 0 { End::Failed(format!("{} of {} pictures failed", tally.failed, pairs.len())) } else { End::Done })
+    Ok(if tally.failed > 0 {
+        End::Failed(format!("{} of {} pictures failed", tally.failed, pairs.len()))
+    } else {
+        End::Done
+    })
 }
 
 /// The pairs whose output is not there, as rank 0 sees it.
