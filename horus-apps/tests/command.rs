@@ -397,6 +397,7 @@ fn what_is_wrong_is_told_with_its_place() {
     fails(dir, &chain(&["crop", "0", "0", "99", "1"]), 1, &["operation 1, `crop 0 0 99 1`: 99x1 pixels from row 0"]);
     fails(dir, &chain(&["transpose", "sub", "@dark.png"]), 1, &["`sub @dark.png`: pictures differ in size"]);
     fails(dir, &chain(&["sub", "@none.png"]), 1, &["operation 1, `sub @none.png`: cannot read none.png"]);
+    fails(dir, &["grey.png", "colour.png", "--out-dir", "d", "sub", "@none.png"], 1, &["cannot read none.png"]);
     fails(dir, &["none.png", "o.png", "sobel"], 1, &["none.png"]);
     fails(dir, &["grey.png", "no/o.png", "sobel"], 1, &["no/o.png"]);
     fails(dir, &["grey.png", "o.xyz", "sobel"], 1, &["xyz"]);
@@ -417,7 +418,7 @@ fn help_lists_every_operation_and_tells_of_each() {
         assert!(all.lines().any(|l| l.trim_start().split(' ').next() == Some(name)), "{name}");
         assert!(short.split_whitespace().any(|word| word == name), "{name}");
         let one = run(dir, &["help", name]);
-        assert!(one.status.success() && text(&one.stdout).contains(example), "{name}");
+        assert!(one.status.success() && text(&one.stdout).contains(&example), "{name}");
     }
     assert!(text(&run(dir, &["help", "gauss"]).stdout).contains("border=reflect101"));
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use horus::core::io::on_first;
 use horus::core::session::Session;
 use horus::prelude::*;
 
@@ -160,17 +161,43 @@ impl Chain {
         self.calls.last().is_some_and(Call::ends)
     }
 
+    /// The pictures that its arguments name, each with the call that it stands in, and the place of that.
+    fn files(&self) -> impl Iterator<Item = (usize, &Call, &PathBuf)> {
+        let calls = self.calls.iter().enumerate();
+        calls.flat_map(|(i, call)| call.arguments.iter().map(move |argument| (i, call, argument))).filter_map(
+            |(i, call, argument)| match argument {
+                Argument::Operand(Operand::File(path)) => Some((i, call, path)),
+                _ => None,
+            },
+        )
+    }
+
+    /// Looks, on the first rank, whether the pictures that its arguments name are there: better once than for each picture of
+    /// a series.
+    ///
+    /// # Errors
+    /// In words, on all ranks alike: the first that is not.
+    pub(crate) fn present(&self) -> Result<(), String> {
+        if self.files().next().is_none() {
+            return Ok(());
+        }
+        let comm = horus::ranks().map_err(|e| e.to_string())?;
+        let found = on_first(&*comm, "looking for the pictures that operations name", || {
+            for (i, call, path) in self.files() {
+                std::fs::metadata(path).map_err(|e| call.at(i, Error::read(path, e).into()).to_string())?;
+            }
+            Ok(Vec::new())
+        });
+        found.map_err(|e| e.to_string())?.map(drop)
+    }
+
     /// Reads the pictures that its arguments name, each once.
     pub(crate) fn open(&self, session: &Session, options: &OpenOptions) -> Result<Files> {
         let mut files = Files::default();
-        for (i, call) in self.calls.iter().enumerate() {
-            for argument in &call.arguments {
-                if let Argument::Operand(Operand::File(path)) = argument
-                    && !files.0.contains_key(path)
-                {
-                    let read = AnyImage::open_with(session, path, options).map_err(|e| call.at(i, e.into()))?;
-                    files.0.insert(path.clone(), read);
-                }
+        for (i, call, path) in self.files() {
+            if !files.0.contains_key(path) {
+                let read = AnyImage::open_with(session, path, options).map_err(|e| call.at(i, e.into()))?;
+                files.0.insert(path.clone(), read);
             }
         }
         Ok(files)

@@ -113,7 +113,7 @@ fn about(parameter: &Parameter) -> String {
 
 fn example(row: &Operation) -> String {
     let output = if matches!(row.record, Record::Numbers(_)) { "" } else { " out.png" };
-    format!("horus in.png{output} {}", row.example)
+    format!("horus in.png{output} {}", row.example())
 }
 
 /// The page `docs/command.md`.
@@ -125,7 +125,7 @@ pub fn page() -> String {
             let cell = |text: &str| text.replace('|', "\\|");
             let also: String = row.aliases.iter().map(|name| format!(" `{name}`")).collect();
             let (signature, help) = (cell(&row.signature()), cell(row.help));
-            let _ = writeln!(text, "| `{signature}`{also} | {help} | `{}` |", row.example);
+            let _ = writeln!(text, "| `{signature}`{also} | {help} | `{}` |", row.example());
         }
     }
     text

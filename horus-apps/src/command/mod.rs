@@ -19,7 +19,7 @@ use clap::FromArgMatches;
 use horus::core::session::Session;
 use horus::prelude::*;
 
-use self::chain::{Answer, Chain, Files, Outcome};
+use self::chain::{Chain, Files, Outcome};
 use self::line::Args;
 use self::value::Current;
 use crate::batch::{self, Job};
@@ -30,18 +30,22 @@ pub use help::page;
 pub fn run() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     if let Some(text) = help::asked(&words[1..]) {
-        return told(text);
+        return told(text, 2);
     }
-    batch::run(job(words))
+    let made = job(words);
+    if let Err(e) = made.as_ref().map_or(Ok(()), |(_, recorder)| recorder.chain.present()) {
+        return told(Err(e), 1);
+    }
+    batch::run(made.map(|(job, _)| job))
 }
 
-/// Examples of every operation, for tests: the name of the operation, and a chain in which it stands.
-pub fn examples() -> impl Iterator<Item = (&'static str, &'static str)> {
-    table::all().iter().map(|row| (row.name, row.example))
+/// An example of every operation: its name, and a chain in which it stands.
+pub fn examples() -> impl Iterator<Item = (&'static str, String)> {
+    table::all().iter().map(|row| (row.name, row.example()))
 }
 
-/// Prints help, by the first rank alone.
-fn told(text: Result<String, String>) -> ExitCode {
+/// Prints help, or an error that ends all ranks alike with this status, by the first rank alone.
+fn told(text: Result<String, String>, status: u8) -> ExitCode {
     let first = horus::ranks().map_or(true, |comm| comm.rank() == 0);
     match text {
         Ok(text) => {
@@ -55,12 +59,12 @@ fn told(text: Result<String, String>) -> ExitCode {
             if first {
                 eprintln!("error: {message}");
             }
-            ExitCode::from(2)
+            ExitCode::from(status)
         }
     }
 }
 
-fn job(words: Vec<std::ffi::OsString>) -> Result<Job, clap::Error> {
+fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Error> {
     let mut command = line::command();
     let args = Args::from_arg_matches(&command.try_get_matches_from_mut(line::masked(words))?)?;
     let (work, chain) = line::divided(&args).map_err(|e| batch::usage(&mut command, e))?;
@@ -69,28 +73,33 @@ fn job(words: Vec<std::ffi::OsString>) -> Result<Job, clap::Error> {
     let scaling = args.scaling.into();
     let save = SaveOptions { depth: options.depth, scaling };
     let exact = line::exact(&work, &options, &save);
-    let recorder = Rc::new(Recorder { chain, open: options.open_options(), files: RefCell::default() });
-    let numbers = Rc::clone(&recorder);
-    let operation = move |picture: &AnyImage| match recorder.record(picture)? {
+    // The page is that of the pictures.
+    let open = OpenOptions { page: None, ..options.open_options() };
+    let recorder = Rc::new(Recorder { chain, open, files: RefCell::default() });
+    let (pictures, numbers) = (Rc::clone(&recorder), Rc::clone(&recorder));
+    let operation = move |picture: &AnyImage| match pictures.record(picture)? {
         Outcome::Picture(result) => Ok(result.to_save(exact, &save)),
         Outcome::Numbers(_) => Err(Error::Config("numbers cannot be saved".into())),
     };
-    Ok(Job {
+    let job = Job {
         scaling,
         about,
         numbers: Box::new(move |picture| match numbers.record(picture)? {
-            Outcome::Numbers(answer) => numbers.lines(&answer),
+            Outcome::Numbers(answer) => answer.lines(),
             Outcome::Picture(_) => Err(Error::Config("a picture cannot be printed".into())),
         }),
         ..Job::new("horus", options, work, operation)
-    })
+    };
+    Ok((job, recorder))
 }
 
-/// A chain, and the pictures that its arguments name in the session that it was last recorded in.
+/// A chain, and the pictures that its arguments name.
 struct Recorder {
     chain: Chain,
     open: OpenOptions,
-    files: RefCell<Option<(Session, Rc<Files>)>>,
+    /// Of each session that it was recorded in: a run has one for all ranks and may have others. Those of a session stay, so
+    /// that all of its ranks read them at the same picture.
+    files: RefCell<Vec<(Session, Result<Rc<Files>>)>>,
 }
 
 impl Recorder {
@@ -102,16 +111,11 @@ impl Recorder {
 
     /// The pictures that arguments name: read once in a session.
     fn files(&self, session: &Session) -> Result<Rc<Files>> {
-        let mut files = self.files.borrow_mut();
-        if let Some((_, files)) = files.as_ref().filter(|(of, _)| of.same(session)) {
-            return Ok(Rc::clone(files));
+        if let Some((_, files)) = self.files.borrow().iter().find(|(of, _)| of.same(session)) {
+            return files.clone();
         }
-        let read = Rc::new(self.chain.open(session, &self.open)?);
-        *files = Some((session.clone(), Rc::clone(&read)));
-        Ok(read)
-    }
-
-    fn lines(&self, answer: &Answer) -> Result<Vec<String>> {
-        answer.lines()
+        let read = self.chain.open(session, &self.open).map(Rc::new);
+        self.files.borrow_mut().push((session.clone(), read.clone()));
+        read
     }
 }

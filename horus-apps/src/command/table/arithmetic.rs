@@ -75,15 +75,10 @@ pub(super) fn rows() -> Vec<Operation> {
         family: if row.kind == PixelKind::Compare { Family::Thresholds } else { Family::Arithmetic },
         parameters: if row.kind == PixelKind::Unary { &[] } else { B },
         help: row.doc,
-        example: if row.kind == PixelKind::Unary { row.name } else { example(row.name) },
+        example: "",
         record: Record::Pixel(row.op),
     });
     simple.chain(OWN.iter().copied()).collect()
-}
-
-/// `name 2`, kept for the life of the table.
-fn example(name: &str) -> &'static str {
-    Box::leak(format!("{name} 2").into_boxed_str())
 }
 
 /// Records an operation of the library's table of one or two operands.

@@ -30,8 +30,8 @@ pub(crate) struct Operation {
     pub(crate) parameters: &'static [Parameter],
     /// One line.
     pub(crate) help: &'static str,
-    /// A chain in which it stands.
-    pub(crate) example: &'static str,
+    /// A chain in which it stands; of operations of the library's table, see [`Operation::example`].
+    example: &'static str,
     pub(crate) record: Record,
 }
 
@@ -118,6 +118,15 @@ impl Operation {
             Some(default) => format!(" [{}={}]", p.name, default.replace(' ', ",")),
         });
         std::iter::once(self.name.to_owned()).chain(words).collect()
+    }
+
+    /// A chain in which it stands.
+    pub(crate) fn example(&self) -> String {
+        match self.record {
+            Record::Pixel(_) if self.parameters.is_empty() => self.name.to_owned(),
+            Record::Pixel(_) => format!("{} 2", self.name),
+            _ => self.example.to_owned(),
+        }
     }
 
     fn is_named(&self, name: &str) -> bool {
