@@ -14,7 +14,7 @@ use horus_cuda::tuning::lookup;
 /// Which of how many parts a process compiles.
 const SHARD: &str = "HORUS_TEST_SHARD";
 
-/// The compiler works on one kernel at a time, whatever the threads: each core gets a process.
+/// A failure in the compiler ends one process only, and each core gets one.
 #[test]
 fn every_kernel_compiles_for_every_architecture() {
     if let Ok(text) = std::env::var(SHARD) {
