@@ -10,10 +10,13 @@ use std::process::Command;
 use horus_core::buffer::HostBuffer;
 use horus_core::device::{Geometry, Input, Launch, Memory, Piece};
 use horus_core::dtype::DType;
+use horus_core::image::Image;
 use horus_core::kernel::Kernel;
-use horus_core::shape::{Shape, Window};
+use horus_core::ops::geometric::Interpolation;
+use horus_core::session::Session;
+use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::codegen::{Limits, Pointer, Program, Shapes, generate_bounded};
-use horus_cuda::conformance::{Case, HostImage, cases, evaluate};
+use horus_cuda::conformance::{Case, HostImage, Launched, Recorder, cases, evaluate};
 use horus_cuda::tuning::{Tuning, candidates, lookup};
 
 const HEAD: &str = include_str!("../../kernels/emulate.h");
@@ -33,7 +36,10 @@ fn compile(programs: &[Program], dir: &Path, name: &str) -> libloading::Library 
     std::fs::write(&source, text).unwrap();
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
     let out = Command::new(&compiler)
-        .args(["-std=c++17", "-O1", "-w", "-mfma", "-ffp-contract=off", "-fno-builtin-fma", "-shared", "-fPIC", "-o"])
+        .args(["-std=c++17", "-O1", "-w", "-mfma", "-ffp-contract=off", "-fno-builtin-fma", "-shared", "-fPIC"])
+        // A GPU does not read what lies across its words.
+        .args(["-fsanitize=alignment", "-fno-sanitize-recover=alignment"])
+        .arg("-o")
         .arg(&library)
         .arg(&source)
         .output()
@@ -154,6 +160,65 @@ fn kernels_follow_the_definitions_to_the_bit() {
         (c, t, Limits { shared: 227 << 10 })
     });
     check(jobs.collect(), "default");
+}
+
+/// The launches of line detectors as they come out of a session, on a small picture.
+fn detectors() -> Vec<Case> {
+    const H: usize = 64;
+    const W: usize = 256;
+    let device = Recorder::new().unwrap();
+    let launches = device.launches();
+    let session = Session::on(Box::new(device)).build().unwrap();
+    let image = Image::from_slice(&session, H, W, &vec![7u8; H * W]).convert::<f32>() / 255.0;
+    let scales: Vec<(f64, f64)> = [3.0, 5.0, 7.0].iter().flat_map(|su| [1.0, 2.0, 3.0].map(|sv| (*su, sv))).collect();
+    let contrast =
+        |across: Image<f32>, smooth: Image<f32>, su: f64, sv: f64| across.absdiv(smooth, 1e-3) * (su * sv) as f32;
+    let mut results = Vec::new();
+    for theta in [0.0, 15.0, 90.0, 135.0] {
+        let turned = image.rotate_with(theta, Interpolation::Bilinear, Border::Reflect101);
+        let mut of_image = image.zeros_like();
+        let (mut of_filters, mut of_directions) = (image.zeros_like(), image.zeros_like());
+        for &(su, sv) in &scales {
+            let [across, smooth] = [2, 0].map(|order| turned.gauss_xy(su, sv, 0, order));
+            of_image = of_image.max(contrast(across, smooth, su, sv));
+            let [across, smooth] = [2, 0].map(|order| image.gauss_2d(theta, su, sv, 0, order));
+            of_filters = of_filters.max(contrast(across, smooth, su, sv));
+            let [across, smooth] = [2, 0].map(|order| image.gauss_uv(theta, su, sv, 0, order));
+            of_directions = of_directions.max(contrast(across, smooth, su, sv));
+        }
+        results.extend([of_image.rotate(-theta), of_filters, of_directions]);
+    }
+    // One result over all orientations, as the detectors have it.
+    for scales in [&scales[..], &scales[6..]] {
+        let mut result = image.zeros_like();
+        for theta in [0.0, 90.0] {
+            for &(su, sv) in scales {
+                let [across, smooth] = [2, 0].map(|order| image.gauss_2d(theta, su, sv, 0, order));
+                result = result.max(contrast(across, smooth, su, sv));
+            }
+        }
+        results.push(result.clone());
+        session.evaluate().unwrap();
+    }
+    session.evaluate().unwrap();
+    let mut cases: Vec<Case> = Vec::new();
+    for (i, Launched { kernel, inputs, output, rows }) in launches.get().into_iter().enumerate() {
+        let known = cases.iter().any(|c| (&c.kernel, &c.inputs, c.output) == (&kernel, &inputs, output));
+        if !known && !matches!(kernel, Kernel::Merge | Kernel::Source(_)) {
+            let name = format!("launch {i} of the detectors, {}", kernel.name());
+            cases.push(Case { name, kernel, inputs, output, rows, wild: false });
+        }
+    }
+    cases
+}
+
+#[test]
+fn kernels_of_the_detectors_follow_the_definitions() {
+    let jobs = detectors().into_iter().map(|c| {
+        let t = tuned(&c);
+        (c, t, Limits { shared: 227 << 10 })
+    });
+    check(jobs.collect(), "detectors");
 }
 
 #[test]

@@ -96,7 +96,6 @@ impl Session {
         later: bool,
     ) -> Result<Results, Failure> {
         debug::warn_of_slow_build();
-        let start = Instant::now();
         let Extract { graph, records } = state.program.extract(targets, self.room_to_keep(state));
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);
@@ -105,6 +104,7 @@ impl Session {
             Some(engine) => engine,
             None => self.settled(state, &graph).map_err(Failure::Foreseen)?,
         };
+        let start = Instant::now(); // to extract took nothing worth telling
         let disposable = state.program.disposable(&graph, &records);
         let request = self.request(engine, state, graph, wants, &disposable);
         // Who looks at plans sees how they are made.
