@@ -51,16 +51,16 @@ template <int BORDER_Y, int BORDER_X, int KW, int CHUNKS, int ROWS, int COLS, in
           int LEFT, int OFF, int CX, int THREADS, class IMAGE, class T>
 HS_FN void hs_stage(T* stage, T* buffer, const IMAGE& in, int y0, int x0, bool aligned, const T* taps,
                     T value_y, T value_x) {
-    hs_load_tile<BORDER_Y, BORDER_X, ROWS, COLS_IN, PITCH_IN, THREADS>(buffer, in, y0, x0 - LEFT, aligned, value_x);
-    hs_commit();
+    // One copy of the code that loads serves the first chunk, too: it is most of what there is to compile.
 #pragma unroll 1
-    for (int k = 0; k < CHUNKS; ++k) {
+    for (int k = -1; k < CHUNKS; ++k) {
         const T* now = buffer + (k & 1) * (ROWS * PITCH_IN);
         T* next = buffer + ((k + 1) & 1) * (ROWS * PITCH_IN);
         if (k + 1 < CHUNKS)
             hs_load_tile<BORDER_Y, BORDER_X, ROWS, COLS_IN, PITCH_IN, THREADS>(next, in, y0 + (k + 1) * ROWS, x0 - LEFT,
                                                                                aligned, value_x);
         hs_commit();
+        if (k < 0) continue;
         hs_wait<1>();
         __syncthreads();
         hs_row_pass<T, KW, ROWS, COLS, PITCH_IN, PITCH, OFF, CX, THREADS>(now, stage + k * ROWS * PITCH, taps);
@@ -83,11 +83,14 @@ template <class T, int C> HS_FN void hs_load_pixels(const T* p, T (&v)[C]) {
     for (int c = 0; c < C; ++c) v[c] = s.v[c];
 }
 
+template <int N> struct hs_number { static constexpr int value = N; };
+
 // Column passes of G filters over a stage, for R rows of C pixels: the steady state is a loop over R input rows, in
 // which a ring of R taps per filter stays in registers and one new tap serves R * C multiply-adds. The filters have
-// (1 + blocks) * R + REST taps, so that one body serves every size with this remainder; `pitch` from filter to filter.
-template <class T, int REST, int R, int C, int G, int PITCH>
-HS_FN void hs_column_looped(const T* stage, const T* taps, int pitch, int blocks, T (&acc)[G][R][C]) {
+// `size` taps, at least R, which leave one of the remainders RESTS when divided by R: one body serves all such sizes;
+// `pitch` from filter to filter.
+template <class T, int R, int C, int G, int PITCH, int... RESTS>
+HS_FN void hs_column_looped(const T* stage, const T* taps, int pitch, int size, T (&acc)[G][R][C]) {
     T w[G][R];
     // One input row: its newest tap goes into the ring, then row r of the block takes the tap r before it.
     auto step = [&](const T* row, const T* tap, int slot, int first, int last, bool fresh) __attribute__((always_inline)) {
@@ -109,7 +112,7 @@ HS_FN void hs_column_looped(const T* stage, const T* taps, int pitch, int blocks
 #pragma unroll
     for (int u = 0; u < R; ++u) step(stage + u * PITCH, taps + u, u, 0, u, true);
 #pragma unroll 1
-    for (int b = 0; b < blocks; ++b) {
+    for (int b = 1; b < size / R; ++b) {
         stage += R * PITCH;
         taps += R;
 #pragma unroll
@@ -117,10 +120,26 @@ HS_FN void hs_column_looped(const T* stage, const T* taps, int pitch, int blocks
     }
     stage += R * PITCH;
     taps += R;
+    const int only[] = {RESTS...}, rest = sizeof...(RESTS) == 1 ? only[0] : size % R;
+    auto remainder = [&](auto number) __attribute__((always_inline)) {
+        constexpr int REST = decltype(number)::value;
+        if (rest != REST) return;
 #pragma unroll
-    for (int u = 0; u < REST; ++u) step(stage + u * PITCH, taps + u, u, 0, R - 1, true);
+        for (int u = 0; u < REST; ++u) step(stage + u * PITCH, taps + u, u, 0, R - 1, true);
+        // The ring is turned to where it began, so that what follows is the same for all remainders.
+        T turned[G][R];
 #pragma unroll
-    for (int u = 0; u < R - 1; ++u) step(stage + (REST + u) * PITCH, taps, (REST + u) % R, u + 1, R - 1, false);
+        for (int g = 0; g < G; ++g) {
+#pragma unroll
+            for (int r = 0; r < R; ++r) turned[g][r] = w[g][(r + REST) % R];
+#pragma unroll
+            for (int r = 0; r < R; ++r) w[g][r] = turned[g][r];
+        }
+    };
+    (remainder(hs_number<RESTS>()), ...);
+    stage += rest * PITCH;
+#pragma unroll
+    for (int u = 0; u < R - 1; ++u) step(stage + u * PITCH, taps, u, u + 1, R - 1, false);
 }
 
 // Column passes of G filters of KH taps. With STATIC all is unrolled and the taps are kernel parameters, KH per filter;
@@ -128,7 +147,7 @@ HS_FN void hs_column_looped(const T* stage, const T* taps, int pitch, int blocks
 template <class T, int KH, int R, int C, int G, int PITCH, bool STATIC>
 HS_FN void hs_column(const T* stage, const T* taps, T (&acc)[G][R][C]) {
     if (!STATIC && KH >= R) {
-        hs_column_looped<T, KH % R, R, C, G, PITCH>(stage, taps, KH, KH / R - 1, acc);
+        hs_column_looped<T, R, C, G, PITCH, KH % R>(stage, taps, KH, KH, acc);
         return;
     }
 #pragma unroll

@@ -36,6 +36,7 @@ HS_FN void hs_fill_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligne
             hs_copy_async<16>(s + r * PITCH + c, g + (i64)r * in.width + c);
         }
     } else {
+#pragma unroll 1
         for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
             const int r = i / COLS, c = i - r * COLS;
             hs_element<T>::copy(s + r * PITCH + c, g + (i64)r * in.width + c);
@@ -76,6 +77,8 @@ HS_FN void hs_load_tile(T* s, const IMAGE& in, int y0, int x0, bool aligned, T v
     if (y0 >= top && y0 + ROWS <= bottom && x0 >= 0 && x0 + COLS <= in.width) {
         hs_fill_tile<ROWS, COLS, PITCH, THREADS>(s, in, y0, x0, aligned);
     } else {
+        // Few blocks touch an edge: unrolled, this would be compiled slowly for nothing.
+#pragma unroll 1
         for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
             const int r = i / COLS, c = i - r * COLS;
             s[r * PITCH + c] = hs_pixel<BORDER_Y, BORDER_X>(in, y0 + r, x0 + c, v);
@@ -83,7 +86,35 @@ HS_FN void hs_load_tile(T* s, const IMAGE& in, int y0, int x0, bool aligned, T v
     }
 }
 
+#ifdef HS_EMULATE
+HS_FN u32 hs_upper(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
+#else
+HS_FN u32 hs_upper(u32 a, u32 b) { return __umulhi(a, b); }
+#endif
+
+// As hs_load_tile, with a size that is data: filters that reach differently far share a binary.
+template <int BORDER_Y, int BORDER_X, int PITCH, int THREADS, class T>
+HS_FN void hs_load_loose_tile(T* s, const hs_plane<T>& in, int y0, int x0, int rows, int cols, bool aligned, T v) {
+    constexpr int V = 16 / (int)sizeof(T);
+    const int top = max(0, in.start), bottom = min(in.height, in.end);
+    const bool inside = y0 >= top && y0 + rows <= bottom && x0 >= 0 && x0 + cols <= in.width, vectors = inside && aligned;
+    const int across = vectors ? cols / V : cols;
+    // i / across is the upper half of i * (2^32 / across, rounded up), exactly for as many elements as a tile has.
+    const u32 factor = 0xffffffffu / (u32)across + 1;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < rows * across; i += THREADS) {
+        const int r = across == 1 ? i : (int)hs_upper(i, factor), c = i - r * across;
+        if (vectors)
+            hs_copy_async<16>(s + r * PITCH + c * V, in.row(y0 + r) + (x0 + c * V));
+        else if (inside)
+            hs_element<T>::copy(s + r * PITCH + c, in.row(y0 + r) + (x0 + c));
+        else
+            s[r * PITCH + c] = hs_pixel<BORDER_Y, BORDER_X>(in, y0 + r, x0 + c, v);
+    }
+}
+
 // Copies COUNT taps to shared memory.
 template <int COUNT, int THREADS, class T> HS_FN void hs_load_taps(T* s, const T* g) {
+#pragma unroll 1
     for (int i = threadIdx.x; i < COUNT; i += THREADS) hs_element<T>::copy(s + i, g + i);
 }

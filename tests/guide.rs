@@ -118,8 +118,10 @@ fn the_table_of_names_names_what_there_is() {
 #[test]
 fn the_table_of_names_is_complete() {
     // What is no operation on pixels, or no other library has.
-    let others =
-        ["channels", "check", "dtype", "forecast", "get", "get_all", "height", "session", "shape", "to_image", "width"];
+    let others = [
+        "binary", "channels", "check", "compare", "dtype", "forecast", "get", "get_all", "height", "session", "shape",
+        "to_image", "unary", "width",
+    ];
     let named = named();
     for name in operations() {
         let known = others.contains(&name.as_str()) || named.contains(&name);

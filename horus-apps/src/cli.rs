@@ -59,7 +59,7 @@ impl Args {
     }
 }
 
-fn parse_step(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_step(text: &str) -> Result<f64, String> {
     let step: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (FINEST_STEP..=180.0).contains(&step) {
         return Ok(step);
@@ -67,7 +67,7 @@ fn parse_step(text: &str) -> Result<f64, String> {
     Err(format!("the step must be at least {FINEST_STEP} degrees and at most 180"))
 }
 
-fn parse_sigma(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_sigma(text: &str) -> Result<f64, String> {
     let sigma: f64 = text.trim().parse().map_err(|_| "not a number".to_owned())?;
     if sigma > 0.0 && sigma.is_finite() {
         return Ok(sigma);

@@ -1,10 +1,11 @@
 //! The line detectors of the thesis and the command line they share.
 //!
-//! [`detectors`] holds the algorithms, [`cli`] their options, [`batch`] what surrounds an operation on pictures: files, one
+//! [`detectors`] holds the algorithms, [`cli`] their options, [`command`] the general command and its operations, [`batch`] what surrounds an operation on pictures: files, one
 //! or a series of them, progress, saving, the summary.
 
 pub mod batch;
 pub mod cli;
+pub mod command;
 pub mod detectors;
 mod progress;
 mod report;

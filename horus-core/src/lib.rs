@@ -29,6 +29,7 @@ pub mod plan;
 pub mod program;
 pub mod reference;
 mod runs;
+pub mod series;
 pub mod session;
 pub mod shape;
 pub mod simulate;

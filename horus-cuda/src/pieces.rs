@@ -34,5 +34,6 @@ pub fn program(pieces: &[Piece]) -> Program {
         shared: 0,
         clear: false,
         early: false,
+        cost: 0,
     }
 }

@@ -12,7 +12,7 @@ use horus_core::device::{Geometry, Input, Launch, Memory, Piece};
 use horus_core::dtype::DType;
 use horus_core::kernel::Kernel;
 use horus_core::shape::{Shape, Window};
-use horus_cuda::codegen::{Limits, Pointer, Program, Shapes, generate};
+use horus_cuda::codegen::{Limits, Pointer, Program, Shapes, generate_bounded};
 use horus_cuda::conformance::{Case, HostImage, cases, evaluate};
 use horus_cuda::tuning::{Tuning, candidates, lookup};
 
@@ -54,7 +54,7 @@ fn compile(programs: &[Program], dir: &Path, name: &str) -> libloading::Library 
 
 fn program(case: &Case, tuning: &Tuning, limits: Limits) -> Program {
     let shapes = Shapes { inputs: &case.inputs, output: case.output, rows: case.rows };
-    let program = generate(&case.kernel, &shapes, tuning, limits).unwrap();
+    let program = generate_bounded(&case.kernel, &shapes, tuning, limits).unwrap();
     assert!(program.params.len() <= 4096, "{}: more parameters than every driver takes", case.name);
     program
 }

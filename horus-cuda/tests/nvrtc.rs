@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command};
 
 use horus_core::kernel::Kernel;
-use horus_cuda::codegen::{Limits, Shapes, generate};
+use horus_cuda::codegen::{Limits, Shapes, generate_bounded};
 use horus_cuda::conformance::cases;
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::tuning::lookup;
@@ -57,7 +57,7 @@ fn compile_shard(shard: usize, of: usize) {
             let tuning = lookup(&case.kernel, dtype, arch);
             let shapes = Shapes { inputs: &case.inputs, output: case.output, rows: case.rows };
             let limits = Limits { shared: if arch == 90 { 227 << 10 } else { 99 << 10 } };
-            let program = generate(&case.kernel, &shapes, &tuning, limits).unwrap();
+            let program = generate_bounded(&case.kernel, &shapes, &tuning, limits).unwrap();
             assert!(
                 program.shared as usize <= limits.shared,
                 "{}: {} bytes of shared memory",

@@ -29,6 +29,7 @@
 //! ```
 
 mod inputs;
+mod numbers;
 mod options;
 mod response;
 mod series;
@@ -48,11 +49,15 @@ use crate::progress::Bar;
 use crate::report::Printer;
 
 pub use inputs::{Pair, STANDARD, outputs, pictures};
+pub(crate) use options::AUTO;
 pub use options::{Comparison, Options};
 pub use response::Response;
 
 /// What is done with each picture: records, and computes nothing.
 pub type Operation = Box<dyn Fn(&AnyImage) -> Result<Response>>;
+
+/// What is told of each picture, in lines that are printed behind its name.
+pub type Numbers = Box<dyn Fn(&AnyImage) -> Result<Vec<String>>>;
 
 /// The files of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +75,11 @@ pub enum Work {
         inputs: Vec<PathBuf>,
         /// The folder to write to.
         out_dir: PathBuf,
+    },
+    /// Pictures, and folders of them, of which [`Job::numbers`] tells something.
+    Numbers {
+        /// Pictures and folders; more come from [`Options::files_from`].
+        inputs: Vec<PathBuf>,
     },
 }
 
@@ -114,6 +124,8 @@ pub struct Job {
     pub about: String,
     /// What is done.
     pub operation: Operation,
+    /// What is told, for [`Work::Numbers`].
+    pub numbers: Numbers,
 }
 
 impl Job {
@@ -124,7 +136,8 @@ impl Job {
         work: Work,
         operation: impl Fn(&AnyImage) -> Result<Response> + 'static,
     ) -> Job {
-        Job { name, options, work, scaling: Scaling::Auto, about: String::new(), operation: Box::new(operation) }
+        let (operation, numbers) = (Box::new(operation), Box::new(|_: &AnyImage| Ok(Vec::new())));
+        Job { name, options, work, scaling: Scaling::Auto, about: String::new(), operation, numbers }
     }
 
     /// How results are saved.
@@ -174,6 +187,7 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
     let end = match &job.work {
         Work::Single { input, output } => single::run(&job, input, output, &comm).map(|()| End::Done),
         Work::Series { inputs, out_dir } => series::run(&job, inputs, out_dir, &comm),
+        Work::Numbers { inputs } => numbers::run(&job, inputs, &comm),
     };
     match end {
         Ok(End::Done) => ExitCode::SUCCESS,

@@ -160,11 +160,16 @@ fn parse_bandwidth(text: &str) -> Result<f64, String> {
     Err("a bandwidth must be positive and finite".to_owned())
 }
 
+/// The word for [`Depth::Auto`].
+pub(crate) const AUTO: &str = "auto";
+
 fn parse_depth(text: &str) -> Result<Depth, String> {
     match text {
         "8" => Ok(Depth::Eight),
         "16" => Ok(Depth::Sixteen),
         "32" => Ok(Depth::Float),
+        // The default of programs whose results have types of their own.
+        AUTO => Ok(Depth::Auto),
         _ => Err("8, 16 or 32".to_owned()),
     }
 }

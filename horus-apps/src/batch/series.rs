@@ -92,14 +92,14 @@ impl std::fmt::Display for Tally {
     }
 }
 
-fn pack(pairs: &[Pair]) -> Vec<u8> {
+pub(super) fn pack(pairs: &[Pair]) -> Vec<u8> {
     let paths = pairs.iter().flat_map(|p| [&p.input, &p.output]);
     paths.flat_map(|p| p.as_os_str().as_encoded_bytes().iter().copied().chain([0])).collect()
 }
 
 /// # Panics
 /// Never for what [`pack`] made.
-fn unpack(bytes: &[u8]) -> Vec<Pair> {
+pub(super) fn unpack(bytes: &[u8]) -> Vec<Pair> {
     let paths: Vec<PathBuf> = bytes.split(|b| *b == 0).map(path_of).collect();
     paths.chunks_exact(2).map(|p| Pair { input: p[0].clone(), output: p[1].clone() }).collect()
 }

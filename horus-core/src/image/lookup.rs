@@ -6,6 +6,7 @@ use super::{Image, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Site};
 use crate::graph::Op;
+use crate::shape::Shape;
 
 macro_rules! lookup {
     ($($t:ty, $entries:literal;)*) => {$(
@@ -24,6 +25,21 @@ macro_rules! lookup {
             pub fn lookup<U: Pixel>(&self, table: &[U]) -> Image<U> {
                 self.entries(table, $entries, Location::caller())
             }
+
+            #[doc = concat!("[`Image::lookup`] in a table that is an image of 1x", $entries, " pixels, which may be yet to be computed.")]
+            ///
+            /// ```
+            /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+            /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+            #[doc = concat!("let table = Image::from_fn(&session, 1, ", $entries, ", |_, v| v as f32 + 0.5);")]
+            #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[0, 7, 255 as ", stringify!($t), "]);")]
+            /// assert_eq!(image.lookup_in(&table).to_vec()?, [0.5, 7.5, 255.5]);
+            /// # Ok::<(), horus_core::error::Error>(())
+            /// ```
+            #[track_caller]
+            pub fn lookup_in<U: Pixel>(&self, table: &Image<U>) -> Image<U> {
+                self.looked_up(table, $entries, Location::caller())
+            }
         }
     )*};
 }
@@ -40,7 +56,20 @@ impl<T: Element> Image<T> {
                 return Err(Error::parameter("lookup", message, site));
             }
             let table = Image::from_slice(self.session(), 1, entries, table);
+            Ok(self.looked_up(&table, entries, site))
+        })
+    }
+
+    fn looked_up<U: Pixel>(&self, table: &Image<U>, entries: usize, site: Site) -> Image<U> {
+        self.attempt(self.shape(), || {
             table.check()?;
+            if !self.session().same(table.session()) {
+                return Err(Error::ForeignImage { op: "lookup_in", site });
+            }
+            if table.shape() != Shape::new(1, entries, 1) {
+                let message = format!("a table of {} pixels, it must have 1x{entries}", table.shape());
+                return Err(Error::parameter("lookup_in", message, site));
+            }
             Ok(record(self.session(), Op::Lookup, &[self.handle(), table.handle()], self.shape(), site))
         })
     }

@@ -5,9 +5,9 @@ use std::panic::Location;
 use super::argument::{Term, pixel};
 use super::{Argument, Image};
 use crate::dtype::Pixel;
-use crate::error::Error;
+use crate::error::{Error, Site};
 use crate::graph::{Op, Operand};
-use crate::ops::pixel::PixelOp;
+use crate::ops::pixel::{PixelKind, PixelOp};
 
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident $op:ident;)*) => {
@@ -135,14 +135,59 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Operations with further parameters, and conversions.
+/// Operations that a program chooses while it runs, from the [table of all](crate::ops::pixel::TABLE). An operation of
+/// another [kind](PixelKind) than the method's is an error.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// use horus_core::ops::pixel::{PixelKind, TABLE};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_slice(&session, 1, 3, &[-4.0f32, 0.5, 2.5]);
+/// let named = |name| TABLE.iter().find(|row| row.name == name).expect("a row").op;
+/// assert_eq!(image.unary(named("abs")).to_vec()?, [4.0, 0.5, 2.5]);
+/// assert_eq!(image.binary(named("add"), 1.0).to_vec()?, [-3.0, 1.5, 3.5]);
+/// assert_eq!(image.compare(named("gt"), 1.0).to_vec()?, [false, false, true]);
+/// assert!(image.unary(named("add")).check().unwrap_err().to_string().contains("add is no operation of one image"));
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
 impl<T: Pixel> Image<T> {
-    /// A pixel operation with this image as its only operand.
+    /// An operation of [`PixelKind::Unary`].
     #[track_caller]
-    pub(super) fn unary(&self, op: PixelOp) -> Image<T> {
-        self.node(Op::Pixel(op, vec![Operand::Input(0)]), Location::caller())
+    pub fn unary(&self, op: PixelOp) -> Image<T> {
+        let site = Location::caller();
+        if op.info().kind != PixelKind::Unary {
+            return self.attempt(self.shape(), || Err(unlike("unary", op, "no operation of one image", site)));
+        }
+        self.node(Op::Pixel(op, vec![Operand::Input(0)]), site)
     }
 
+    /// An operation of [`PixelKind::Binary`], with this image first.
+    #[track_caller]
+    pub fn binary(&self, op: PixelOp, other: impl Argument<T>) -> Image<T> {
+        let site = Location::caller();
+        if op.info().kind != PixelKind::Binary {
+            return self.attempt(self.shape(), || Err(unlike("binary", op, "no operation of two images", site)));
+        }
+        self.with(op, other, site)
+    }
+
+    /// A comparison ([`PixelKind::Compare`]), with this image first.
+    #[track_caller]
+    pub fn compare(&self, op: PixelOp, other: impl Argument<T>) -> Image<bool> {
+        let site = Location::caller();
+        if op.info().kind != PixelKind::Compare {
+            return self.attempt(self.shape(), || Err(unlike("compare", op, "no comparison", site)));
+        }
+        self.with(op, other, site)
+    }
+}
+
+fn unlike(method: &'static str, op: PixelOp, what: &str, site: Site) -> Error {
+    Error::parameter(method, format!("{op} is {what}"), site)
+}
+
+/// Operations with further parameters, and conversions.
+impl<T: Pixel> Image<T> {
     /// `|a / b|`, and 0 where `|b| < eps`. A negative `eps` or one that is NaN is an error.
     ///
     /// ```

@@ -98,6 +98,22 @@ impl<T: Pixel> Value<T> {
     }
 }
 
+impl Value<Vec<u64>> {
+    /// The counts of a histogram as an image of one row, to compute with them without a look.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 5, &[0.0f32, 0.1, 0.5, 0.6, 1.0]);
+    /// let share = image.histogram(2, 0.0, 1.0).to_image() / 5.0;
+    /// assert_eq!(share.to_vec()?, [0.4, 0.6]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn to_image(&self) -> Image<f64> {
+        Image::from_handle(self.handle.clone())
+    }
+}
+
 impl<V> fmt::Display for Value<V> {
     /// Its type, and whether it carries an error; not the value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -107,12 +107,27 @@ impl AnyImage {
     /// As [`AnyImage::open`] and [`AnyImage::open_page`].
     #[track_caller]
     pub fn open_with(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<AnyImage> {
-        let site = Location::caller();
         let path = path.as_ref();
+        AnyImage::from_root(session, path, || {
+            session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
+            decode::read(path, options)
+        })
+    }
+
+    /// An image of the picture that `read` gives on rank 0, where alone it is called.
+    ///
+    /// # Errors
+    /// On every rank alike, if there is none.
+    #[track_caller]
+    pub(crate) fn from_root(
+        session: &Session,
+        path: &Path,
+        read: impl FnOnce() -> Result<Picture, String>,
+    ) -> Result<AnyImage> {
+        let site = Location::caller();
         let mut pixels = None;
         let answer = on_root(session, "opening a picture", || {
-            session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
-            let picture = decode::read(path, options)?;
+            let picture = read()?;
             let header = header(picture.shape, picture.dtype);
             pixels = Some(picture.pixels);
             Ok(header)

@@ -44,7 +44,7 @@ impl Saving {
 
     /// [`Saving::of`] of an image that carries no error; else the cause alone.
     #[track_caller]
-    pub(super) fn record<T: Element>(
+    pub(crate) fn record<T: Element>(
         image: &Image<T>,
         format: Format,
         options: &SaveOptions,
@@ -78,20 +78,30 @@ impl Saving {
     /// # Panics
     /// If there is not a buffer for each.
     pub(crate) fn encoder(self, fetched: Vec<Arc<HostBuffer>>) -> Encoder {
+        self.detached()(fetched)
+    }
+
+    /// [`Saving::encoder`] without the handles, so that another thread can make the encoder: it would wait for the session to
+    /// be free if it dropped them.
+    pub(crate) fn detached(self) -> impl FnOnce(Vec<Arc<HostBuffer>>) -> Encoder + Send + 'static {
         let Saving { format, shape, dtype, stored, samples } = self;
-        let mut fetched = fetched.into_iter();
-        let mut next = || fetched.next().expect("a buffer for each handle");
-        let pixels = next();
-        let scale = match samples.scale {
-            Scaled::Not => None,
-            Scaled::By(scale) => Some(scale),
-            Scaled::Range(_, _, full) => {
-                let (low, high) = (next(), next());
-                Some(dispatch!(dtype, T => Scaled::range::<T>(&low, &high, full)))
-            }
+        let (known, full) = match samples.scale {
+            Scaled::Not => (None, None),
+            Scaled::By(scale) => (Some(scale), None),
+            Scaled::Range(_, _, full) => (None, Some(full)),
         };
-        let outside = samples.outside.map_or(0.0, |_| next().as_slice::<f64>()[0]);
-        Encoder { format, shape, stored, pixels, scale, warning: outside_warning(outside, shape) }
+        let counted = samples.outside.is_some();
+        move |fetched| {
+            let mut fetched = fetched.into_iter();
+            let mut next = || fetched.next().expect("a buffer for each handle");
+            let pixels = next();
+            let found = full.map(|full| {
+                let (low, high) = (next(), next());
+                dispatch!(dtype, T => Scaled::range::<T>(&low, &high, full))
+            });
+            let outside = if counted { next().as_slice::<f64>()[0] } else { 0.0 };
+            Encoder { format, shape, stored, pixels, scale: known.or(found), warning: outside_warning(outside, shape) }
+        }
     }
 }
 

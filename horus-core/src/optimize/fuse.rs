@@ -22,6 +22,8 @@ use crate::ops::neighbourhood::Layout;
 const MAX_MEMBERS: usize = 192;
 /// Most filter leaves of one kernel.
 const MAX_FILTERS: usize = 64;
+/// Most row passes of one kernel: each is code of its own, and what the next kernel reads again is one image.
+const MAX_STAGES: usize = 4;
 /// Most images that one kernel reads.
 pub(super) const MAX_INPUTS: usize = 12;
 /// Most computed (not user-given) images that fusion makes a kernel read.
@@ -127,6 +129,7 @@ struct Bank<'a> {
     family: Option<Family>,
     geometry: Option<&'a Layout>,
     filters: usize,
+    stages: usize,
 }
 
 /// Kinds of leaves that are evaluated together.
@@ -302,6 +305,7 @@ impl<'a> Region<'a> {
     fn joined(&self, id: NodeId) -> Option<Bank<'a>> {
         let mut bank = self.bank;
         let node = self.graph.node(id);
+        bank.stages += usize::from(self.facts.stage[id.0] && id != self.root);
         for leaf in map(node).into_iter().flat_map(|m| &m.leaves) {
             let this = match &leaf.op {
                 LeafOp::Load(_) | LeafOp::LoadChannel(..) => continue,
@@ -327,7 +331,7 @@ impl<'a> Region<'a> {
             }
             bank.filters += 1;
         }
-        (bank.filters <= MAX_FILTERS).then_some(bank)
+        (bank.filters <= MAX_FILTERS && bank.stages <= MAX_STAGES).then_some(bank)
     }
 
     /// The region's kernel and its inputs.

@@ -346,7 +346,7 @@ impl Session {
     }
 
     /// Whether both are the same session.
-    pub(crate) fn same(&self, other: &Session) -> bool {
+    pub fn same(&self, other: &Session) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 

@@ -128,17 +128,28 @@ impl<'a> Code<'a> {
         (rows, cols): (usize, usize),
     ) {
         let i = alike[0];
-        let body = self.body(alike, given, params);
-        let _ = writeln!(out, "    {} v{i}[{rows}][{cols}];", self.kernel.code[i].result.name());
-        match often(&self.kernel.code[i], given, &body, i) {
+        let instr = &self.kernel.code[i];
+        let operands: Vec<String> = (0..instr.args.len())
+            .map(|j| {
+                let dtype =
+                    if let InstrOp::Pixel(op) = instr.op { op.operand(j, instr.operand) } else { instr.operand };
+                self.operand(alike, given, j, dtype, params)
+            })
+            .collect();
+        let to = format!("v{i}[r][c]");
+        let _ = writeln!(out, "    {} v{i}[{rows}][{cols}];", instr.result.name());
+        match often(instr, given, i) {
             Some(often) => {
                 let _ = writeln!(out, "    hs_division d{i};");
-                each_pixel(out, rows, cols, &often);
+                each_pixel(out, rows, cols, &body(instr, &often, &operands, &to));
                 let _ = writeln!(out, "    if (d{i}.rare()) {{");
-                each_pixel(out, rows, cols, &body);
+                again(out, instr, &operands, &to, (rows, cols));
                 out.push_str("    }\n");
             }
-            None => each_pixel(out, rows, cols, &body),
+            None => {
+                let expression = if let InstrOp::Pixel(op) = instr.op { op.info().cuda } else { "" };
+                each_pixel(out, rows, cols, &body(instr, expression, &operands, &to));
+            }
         }
         self.done[i] = true;
     }
@@ -200,36 +211,32 @@ impl<'a> Code<'a> {
         }
         self.value(self.kernel.code[alike[0]].args[j], dtype, params)
     }
+}
 
-    fn body(&self, alike: &[usize], given: Option<(usize, &str)>, params: &mut Params) -> String {
-        let i = alike[0];
-        let instr = &self.kernel.code[i];
-        let result = instr.result.name();
-        match instr.op {
-            InstrOp::Convert => {
-                format!("v{i}[r][c] = hs_to<{result}>({});", self.operand(alike, given, 0, instr.operand, params))
+/// The statement that computes one pixel of an instruction from its operands: for a pixel operation, `expression` of them,
+/// called as its table does.
+fn body(instr: &Instr, expression: &str, operands: &[String], to: &str) -> String {
+    let result = instr.result.name();
+    match instr.op {
+        InstrOp::Convert => format!("{to} = hs_to<{result}>({});", operands[0]),
+        InstrOp::Pixel(op) => {
+            let names = if op.info().kind == PixelKind::Select { ["m", "b", "c"] } else { ["a", "b", "c"] };
+            let mut s = format!("typedef {} T; ", instr.operand.name());
+            let mut inner = String::new();
+            for (j, (name, value)) in names.into_iter().zip(operands).enumerate() {
+                let dtype = op.operand(j, instr.operand).name();
+                // Operands are named a, b, c by the table, and c is also the loop's column: bind through o0, o1, o2.
+                let _ = write!(s, "const {dtype} o{j} = {value}; ");
+                let _ = write!(inner, "const {dtype} {name} = o{j}; ");
             }
-            InstrOp::Pixel(op) => {
-                let info = op.info();
-                let names = if info.kind == PixelKind::Select { ["m", "b", "c"] } else { ["a", "b", "c"] };
-                let mut s = format!("typedef {} T; ", instr.operand.name());
-                let mut inner = String::new();
-                for (j, name) in names.into_iter().enumerate().take(instr.args.len()) {
-                    let dtype = op.operand(j, instr.operand);
-                    let value = self.operand(alike, given, j, dtype, params);
-                    // Operands are named a, b, c by the table, and c is also the loop's column: bind through o0, o1, o2.
-                    let _ = write!(s, "const {0} o{j} = {value}; ", dtype.name());
-                    let _ = write!(inner, "const {} {name} = o{j}; ", dtype.name());
-                }
-                let _ = write!(s, "{result}& to = v{i}[r][c]; {{ {inner}to = ({result}){}; }}", info.cuda);
-                s
-            }
+            let _ = write!(s, "{result}& to = {to}; {{ {inner}to = ({result}){expression}; }}");
+            s
         }
     }
 }
 
-/// The body of a division that is right for all but rare operands; which of those there are, `hs_division` tells.
-fn often(instr: &Instr, given: Option<(usize, &str)>, body: &str, i: usize) -> Option<String> {
+/// The expression of a division that is right for all but rare operands; which of those there are, `hs_division` tells.
+fn often(instr: &Instr, given: Option<(usize, &str)>, i: usize) -> Option<String> {
     let call = match (instr.op, &instr.args[..]) {
         (InstrOp::Pixel(PixelOp::Div), _) => format!("d{i}.div(a, b)"),
         // The smallest divisor that counts must be the same for all pixels.
@@ -238,8 +245,21 @@ fn often(instr: &Instr, given: Option<(usize, &str)>, body: &str, i: usize) -> O
         }
         _ => return None,
     };
-    let InstrOp::Pixel(op) = instr.op else { return None };
-    (instr.operand == DType::F32).then(|| body.replace(op.info().cuda, &call))
+    (instr.operand == DType::F32).then_some(call)
+}
+
+/// A division of every pixel as the processor does it: one, in a loop over copies of the operands. One for each pixel, inline
+/// where every register is taken, took a quarter of the time that the kernel of a detector compiles.
+fn again(out: &mut String, instr: &Instr, operands: &[String], to: &str, (rows, cols): (usize, usize)) {
+    let InstrOp::Pixel(op) = instr.op else { return };
+    let (count, at) = (rows * cols, format!("r * {cols} + c"));
+    let _ = writeln!(out, "    f32 n[{count}], d[{count}];");
+    each_pixel(out, rows, cols, &format!("n[{at}] = {}; d[{at}] = {};", operands[0], operands[1]));
+    let copies: Vec<String> =
+        ["n[e]", "d[e]"].map(String::from).into_iter().chain(operands.iter().skip(2).cloned()).collect();
+    let one = body(instr, op.info().cuda, &copies, "n[e]");
+    let _ = writeln!(out, "#pragma unroll 1\n    for (int e = 0; e < {count}; ++e) {{ {one} }}");
+    each_pixel(out, rows, cols, &format!("{to} = n[{at}];"));
 }
 
 /// Emits `body` for every pixel of the thread's block.

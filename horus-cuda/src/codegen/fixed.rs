@@ -33,6 +33,7 @@ pub(super) fn program(
         shared: shared as u32,
         clear: false,
         early: false,
+        cost: 0,
     }
 }
 

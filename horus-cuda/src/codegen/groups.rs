@@ -9,6 +9,7 @@ use horus_core::shape::Border;
 
 use super::border_name;
 use super::chain::{source_aligned, source_name};
+use super::cost;
 use super::leaves;
 use super::map::Map;
 use super::schedule::{Block, Group, How, Slot, Tile, skewed_pitch, stage_input, tap_pitch, window};
@@ -42,23 +43,30 @@ impl Map<'_> {
         self.wait_for_readers();
         self.valid.fill(false);
         self.tile = Some((source, border, tile));
+        self.cost += cost::TILE;
         self.reserve(self.kept + tile.bytes());
         let value = self.border_value(border, dtype);
-        let _ = writeln!(
-            self.body,
-            "    hs_load_tile<{b}, {b}, {}, {}, {}, {}>({}, {}, y0 - {}, x0 - {}, {}, {value});\n    \
-             hs_commit();\n    hs_wait<0>();\n    __syncthreads();",
-            tile.rows,
-            tile.cols,
-            tile.cols,
-            self.block.threads(),
-            self.at(dtype, self.kept),
-            source_name(source),
-            tile.up,
-            tile.left,
-            source_aligned(self.kernel, source),
-            b = border_name(border),
-        );
+        let (threads, b) = (self.block.threads(), border_name(border));
+        let (to, from) = (self.at(dtype, self.kept), source_name(source));
+        let aligned = source_aligned(self.kernel, source);
+        let Tile { up, left, rows, cols, pitch, .. } = tile;
+        if tile.loose {
+            let n = self.loose_tiles;
+            self.loose_tiles += 1;
+            for (name, extent) in [("up", up), ("left", left), ("rows", rows), ("cols", cols)] {
+                self.params.int(&format!("tile{n}_{name}"), extent.cast_signed());
+            }
+            let _ = writeln!(
+                self.body,
+                "    hs_load_loose_tile<{b}, {b}, {pitch}, {threads}>({to}, {from}, y0 - p.tile{n}_up, x0 - p.tile{n}_left, p.tile{n}_rows, p.tile{n}_cols, {aligned}, {value});"
+            );
+        } else {
+            let _ = writeln!(
+                self.body,
+                "    hs_load_tile<{b}, {b}, {rows}, {cols}, {pitch}, {threads}>({to}, {from}, y0 - {up}, x0 - {left}, {aligned}, {value});"
+            );
+        }
+        self.body.push_str("    hs_commit();\n    hs_wait<0>();\n    __syncthreads();\n");
     }
 
     /// Where the thread's pixels begin in a tile, `dy` rows down.
@@ -82,14 +90,15 @@ impl Map<'_> {
             self.looped_dense(group, tile, array, &from);
             return;
         }
+        self.cost += cost::dense(self.block, count, (height, width), true, 0);
         let taps = self.fixed_taps(dtype, &taps);
         let _ = writeln!(
             self.body,
             "    hs_dense<{step}, {}, {height}, {width}, {width}, {rows}, {cols}, {count}, {}, {}, true, 0>({}, {taps}, {array});",
             dtype.name(),
-            tile.cols,
+            tile.pitch,
             tile.left - anchor_x,
-            self.thread_tile(dtype, self.kept, tile.cols, tile.up - anchor_y),
+            self.thread_tile(dtype, self.kept, tile.pitch, tile.up - anchor_y),
         );
     }
 
@@ -106,6 +115,7 @@ impl Map<'_> {
         let l = group.leaves[0];
         let (dtype, count, step) = (self.kernel.leaves[l].dtype, group.leaves.len(), self.step(l));
         let Layout::Dense { height, width, anchor_y, anchor_x } = *self.filter(l).layout() else { return };
+        self.cost += cost::dense(self.block, count, (height, width), false, self.piece(dtype));
         let pitch = tap_pitch(width, dtype);
         let taps = self.copy_taps(dtype, self.kept + tile.bytes(), count * height * pitch, from);
         let Block { rows, cols, .. } = self.block;
@@ -113,10 +123,10 @@ impl Map<'_> {
             self.body,
             "    hs_dense<{step}, {}, {height}, {width}, {pitch}, {rows}, {cols}, {count}, {}, {}, false, {}>({}, {taps}, {array});",
             dtype.name(),
-            tile.cols,
+            tile.pitch,
             tile.left - anchor_x,
             self.piece(dtype),
-            self.thread_tile(dtype, self.kept, tile.cols, tile.up - anchor_y),
+            self.thread_tile(dtype, self.kept, tile.pitch, tile.up - anchor_y),
         );
     }
 
@@ -169,6 +179,7 @@ impl Map<'_> {
         let Layout::Dense { width, anchor_y, anchor_x, .. } = *filter.layout() else { return };
         let dtype = leaf.dtype;
         let step = self.step(group.leaves[0]);
+        self.cost += cost::TILE + cost::dense(self.block, 1, (band, width), false, self.piece(dtype));
         let pitch = tap_pitch(width, dtype);
         let reach = Reach { up: 0, down: band - 1, ..filter.reach() };
         let tile = Tile::new(self.block, reach, dtype);
@@ -188,9 +199,9 @@ impl Map<'_> {
             dtype.name(),
             tile.left - anchor_x,
             self.piece(dtype),
-            self.thread_tile(dtype, self.kept, tile.cols, 0),
+            self.thread_tile(dtype, self.kept, tile.pitch, 0),
             b = border_name(border),
-            tc = tile.cols,
+            tc = tile.pitch,
             taps = self.at(dtype, taps_at),
             input = source_name(input),
             aligned = source_aligned(self.kernel, input),
@@ -206,17 +217,20 @@ impl Map<'_> {
         let step = self.step(l);
         self.load_tile(input, border, tile, dtype);
         // Offsets are data, so that filters that differ in direction only share a binary.
-        let offsets = filter.offsets().into_iter().map(|(y, x)| [(y * tile.cols.cast_signed() + x) as i32]);
+        let offsets = filter.offsets().into_iter().map(|(y, x)| [(y * tile.pitch.cast_signed() + x) as i32]);
         let at = self.table.offsets(dtype, filter.taps(), offsets);
         self.params.int(&format!("taps{l}"), at.cast_signed());
         self.params.int(&format!("count{l}"), filter.taps().len().cast_signed());
         let Block { rows, cols, .. } = self.block;
+        let from = match self.loose_tiles.checked_sub(1).filter(|_| tile.loose) {
+            Some(n) => format!("p.tile{n}_up * {} + p.tile{n}_left", tile.pitch),
+            None => (tile.up * tile.pitch + tile.left).to_string(),
+        };
         let _ = writeln!(
             self.body,
-            "    hs_sparse<{step}, {t}, {rows}, {cols}, {}>({} + {}, reinterpret_cast<const hs_tap<{t}>*>(p.table + p.taps{l}), p.count{l}, {array}[0]);",
-            tile.cols,
-            self.thread_tile(dtype, self.kept, tile.cols, tile.up),
-            tile.left,
+            "    hs_sparse<{step}, {t}, {rows}, {cols}, {}>({} + {from}, reinterpret_cast<const hs_tap<{t}>*>(p.table + p.taps{l}), p.count{l}, {array}[0]);",
+            tile.pitch,
+            self.thread_tile(dtype, self.kept, tile.pitch, 0),
             t = dtype.name(),
         );
     }
@@ -233,8 +247,8 @@ impl Map<'_> {
             leaf.dtype.name(),
             self.block.rows,
             self.block.cols,
-            tile.cols,
-            self.thread_tile(leaf.dtype, self.kept, tile.cols, tile.up - radius),
+            tile.pitch,
+            self.thread_tile(leaf.dtype, self.kept, tile.pitch, tile.up - radius),
             tile.left - radius,
         );
     }
@@ -296,6 +310,7 @@ impl Map<'_> {
         };
         let fixed = self.column_is_fixed(group);
         let Block { rows, cols, .. } = self.block;
+        self.cost += cost::column(self.block, group.leaves.len(), height, fixed || height < rows, &[height % rows]);
         let _ = writeln!(
             self.body,
             "    hs_column<{}, {height}, {rows}, {cols}, {}, {}, {fixed}>({}, {taps}, {array});",
@@ -328,6 +343,7 @@ impl Map<'_> {
         let Layout::Dense { width, anchor_x, .. } = *stage.filter.layout() else { return };
         let input = stage_input(self.kernel, at.key.stage, self.block, dtype);
         let pitch_in = skewed_pitch(input.cols, dtype);
+        self.cost += cost::stage(width, self.tuning.span.min(self.block.width()));
         let chunk = self.schedule.chunk;
         let buffer = self.kept + self.schedule.slot_bytes;
         let taps = self.fixed_taps(dtype, stage.filter.taps());

@@ -9,6 +9,7 @@ use horus_core::shape::Border;
 
 use super::alike::{Run, runs};
 use super::chain::constant_bytes;
+use super::cost;
 use super::expr::Code;
 use super::params::{Params, Table};
 use super::rolled::NEED_BYTES;
@@ -46,6 +47,10 @@ pub(super) struct Map<'a> {
     pub(super) busy: bool,
     /// Where the taps of column filters lie in shared memory, for those that are looped over.
     pub(super) column_taps: Vec<Option<usize>>,
+    /// Tiles loaded so far whose extent is data.
+    pub(super) loose_tiles: usize,
+    /// About how many instructions there are so far.
+    pub(super) cost: usize,
     /// Which leaves are computed in loops over alike steps.
     pub(super) rolled: Vec<bool>,
 }
@@ -98,8 +103,13 @@ pub(super) fn generate(
         valid,
         busy: false,
         column_taps: vec![None; kernel.leaves.len()],
+        loose_tiles: 0,
+        cost: 0,
         rolled: is_rolled,
     };
+    let again = runs.iter().flat_map(|run| &run.steps[1..]).flat_map(|s| &s.code);
+    let once = (0..kernel.code.len()).filter(|i| !again.clone().any(|j| j == i));
+    map.cost = cost::code(kernel, once, block);
     map.params.reserve(NEED_BYTES * runs.iter().map(|r| r.groups().len()).sum::<usize>());
     map.params.reserve(kernel.chains.iter().map(constant_bytes).sum());
     map.declare(shapes);
@@ -291,6 +301,7 @@ impl Map<'_> {
             shared: self.shared as u32,
             clear: false,
             early: false,
+            cost: self.cost,
         })
     }
 }

@@ -8,6 +8,7 @@
 
 mod alike;
 mod chain;
+mod cost;
 mod expr;
 mod fixed;
 mod groups;
@@ -26,6 +27,8 @@ use horus_core::kernel::Kernel;
 use horus_core::shape::{Border, Window};
 
 use crate::tuning::Tuning;
+
+pub use cost::MOST as MOST_COST;
 
 /// Name of every generated kernel.
 pub const ENTRY: &str = "hs_kernel";
@@ -99,6 +102,8 @@ pub struct Program {
     pub clear: bool,
     /// Whether the kernel may begin while the one before it ends: it waits by itself (`hs_wait_for_previous`).
     pub early: bool,
+    /// About how many instructions the compiler makes of it; 0 for small kernels.
+    pub cost: usize,
 }
 
 /// Generates the program of a launch. [`Kernel::Merge`] and [`Kernel::Source`] are copies, not programs.
@@ -121,6 +126,30 @@ pub fn generate(kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning, limits: L
             Err(DeviceError::Unsupported { kernel: kernel.name(), dtype: shapes.output.dtype })
         }
     }
+}
+
+/// As [`generate`], but with a smaller tuning where the kernel would take long to compile.
+///
+/// # Errors
+/// As [`generate`].
+pub fn generate_bounded(
+    kernel: &Kernel,
+    shapes: &Shapes<'_>,
+    tuning: &Tuning,
+    limits: Limits,
+) -> Result<Program, DeviceError> {
+    let mut program = generate(kernel, shapes, tuning, limits)?;
+    let mut tuning = *tuning;
+    while program.cost > MOST_COST
+        && let Some(smaller) = cost::cheaper(&tuning)
+    {
+        tuning = smaller;
+        let next = generate(kernel, shapes, &tuning, limits)?;
+        if next.cost < program.cost {
+            program = next;
+        }
+    }
+    Ok(program)
 }
 
 fn check_extents(shapes: &Shapes<'_>) -> Result<(), DeviceError> {

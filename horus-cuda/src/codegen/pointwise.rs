@@ -114,5 +114,6 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
         shared: 0,
         clear: false,
         early: false,
+        cost: 0,
     })
 }

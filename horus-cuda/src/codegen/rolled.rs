@@ -9,6 +9,7 @@ use horus_core::kernel::Val;
 use horus_core::ops::neighbourhood::Layout;
 
 use super::alike::Run;
+use super::cost;
 use super::expr::{Code, each_pixel};
 use super::map::Map;
 use super::schedule::{Block, Group, How, window};
@@ -111,7 +112,13 @@ impl Map<'_> {
             if known.is_none() {
                 let before = take(&mut self.body);
                 match group.how {
-                    How::Column(slot) => self.column_body(group, slot, array, id),
+                    How::Column(slot) => {
+                        let alike = groups.iter().zip(needs).filter(|(_, n)| n.body == need.body).map(|(g, _)| g);
+                        let mut rests: Vec<usize> = alike.map(|g| self.remainder(g)).collect();
+                        rests.sort_unstable();
+                        rests.dedup();
+                        self.column_body(group, slot, array, id, &rests);
+                    }
                     _ => self.dense_body(group, array, id),
                 }
                 bodies.push((&need.body, replace(&mut self.body, before)));
@@ -150,18 +157,25 @@ impl Map<'_> {
         let Layout::Dense { height, anchor_y, .. } = *self.filter(l).layout() else { return Need::default() };
         let from = at.at / size + (at.up - anchor_y) * at.pitch;
         let rows = self.block.rows;
-        let body = if height < rows { format!("{height} taps") } else { format!("remainder {}", height % rows) };
+        let body = if height < rows { format!("{height} taps") } else { "looped".into() };
         let at_taps = self.column_taps[l].unwrap_or(0) / size;
         Need { body: format!("{body} {}", at.pitch), at: [from, at_taps, height], ..Need::default() }
     }
 
-    fn column_body(&mut self, group: &Group, slot: usize, array: &str, id: usize) {
+    /// Taps of a column that are left when they are taken as many at a time as a thread has rows.
+    fn remainder(&self, group: &Group) -> usize {
+        self.filter(group.leaves[0]).taps().len() % self.block.rows
+    }
+
+    /// A body for columns of fewer taps than a thread has rows, or for all of more that leave these remainders.
+    fn column_body(&mut self, group: &Group, slot: usize, array: &str, id: usize, rests: &[usize]) {
         let at = self.schedule.slots[slot];
         let l = group.leaves[0];
         let dtype = self.kernel.leaves[l].dtype;
         let height = self.filter(l).taps().len();
         let Block { rows, cols, .. } = self.block;
         let count = group.leaves.len();
+        self.cost += cost::column(self.block, count, height, height < rows, rests);
         let pixels = format!("{} + p.from{id}[k]", self.thread_tile(dtype, self.kept, at.pitch, 0));
         let taps = format!("{} + p.taps{id}[k]", self.at(dtype, 0));
         let (t, pitch) = (dtype.name(), at.pitch);
@@ -171,10 +185,10 @@ impl Map<'_> {
                 "    hs_column<{t}, {height}, {rows}, {cols}, {count}, {pitch}, false>({pixels}, {taps}, {array});"
             )
         } else {
-            let rest = height % rows;
+            let rests: String = rests.iter().map(|r| format!(", {r}")).collect();
             writeln!(
                 self.body,
-                "    hs_column_looped<{t}, {rest}, {rows}, {cols}, {count}, {pitch}>({pixels}, {taps}, p.size{id}[k], p.size{id}[k] / {rows} - 1, {array});"
+                "    hs_column_looped<{t}, {rows}, {cols}, {count}, {pitch}{rests}>({pixels}, {taps}, p.size{id}[k], p.size{id}[k], {array});"
             )
         };
     }

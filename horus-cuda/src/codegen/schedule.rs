@@ -43,8 +43,12 @@ pub(super) struct Tile {
     pub(super) rows: usize,
     /// Columns: a multiple of 16 bytes.
     pub(super) cols: usize,
+    /// Columns from row to row in shared memory.
+    pub(super) pitch: usize,
     /// Size of an element.
     pub(super) size: usize,
+    /// Whether its extent is data of the kernel: tiles of other extents, but of the same pitch, share a binary.
+    pub(super) loose: bool,
 }
 
 impl Tile {
@@ -52,11 +56,25 @@ impl Tile {
         let v = vector(dtype);
         let left = reach.left.next_multiple_of(v);
         let cols = (left + block.width() + reach.right).next_multiple_of(v);
-        Tile { up: reach.up, left, rows: block.height() + reach.up + reach.down, cols, size: dtype.size() }
+        Tile {
+            up: reach.up,
+            left,
+            rows: block.height() + reach.up + reach.down,
+            cols,
+            pitch: cols,
+            size: dtype.size(),
+            loose: false,
+        }
+    }
+
+    /// The tile with an extent that is data.
+    fn loosened(self) -> Tile {
+        let line = 128 / self.size;
+        Tile { pitch: self.cols.next_multiple_of(line).max(3 * line), loose: true, ..self }
     }
 
     pub(super) fn bytes(self) -> usize {
-        (self.rows * self.cols * self.size).next_multiple_of(REGION)
+        (self.rows * self.pitch * self.size).next_multiple_of(REGION)
     }
 }
 
@@ -181,7 +199,13 @@ pub(super) fn schedule(
     let mut groups: Vec<Group> = Vec::new();
 
     // Tiles of one input and border are shared if the largest serves all.
-    let own = |l: usize| Tile::new(block, reach(&kernel.leaves[l], kernel), kernel.leaves[l].dtype);
+    let loose = |l: usize| {
+        window(&kernel.leaves[l]).is_some_and(|(image, f, _)| is_sparse(f) && matches!(image, Source::Input(_)))
+    };
+    let own = |l: usize| {
+        let tile = Tile::new(block, reach(&kernel.leaves[l], kernel), kernel.leaves[l].dtype);
+        if loose(l) { tile.loosened() } else { tile }
+    };
     let taps = |l: usize| match window(&kernel.leaves[l]) {
         Some((_, Some(f), _)) => match *f.layout() {
             Layout::Dense { height, width, .. } => {
@@ -199,12 +223,14 @@ pub(super) fn schedule(
             .iter()
             .copied()
             .filter(|&k| window(&kernel.leaves[k]).is_some_and(|(i, _, b)| (i, b) == (input, border)) && fits(k));
-        let (mut all, mut most) = (Reach::NONE, 0);
+        let (mut all, mut most, mut any_loose) = (Reach::NONE, 0, false);
         for k in peers {
             all = all.max(reach(&kernel.leaves[k], kernel));
             most = most.max(taps(k));
+            any_loose |= loose(k);
         }
         let tile = Tile::new(block, all, kernel.leaves[l].dtype);
+        let tile = if any_loose { tile.loosened() } else { tile };
         (tile.bytes() + most * tuning.group <= room).then_some(tile)
     };
 

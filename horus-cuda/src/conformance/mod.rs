@@ -5,12 +5,14 @@
 
 mod cases;
 mod host;
+mod recorder;
 
 pub use cases::{
     Case, cases, conv2d, convrot, convrot_default, correlate, over, pixel_chain, product, rotate, separable,
     turned_back,
 };
 pub use host::{HostImage, bytes_of, evaluate};
+pub use recorder::{Launched, Launches, Recorder};
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};

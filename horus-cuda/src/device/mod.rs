@@ -19,7 +19,7 @@ use horus_core::error::DeviceError;
 use horus_core::kernel::Kernel;
 
 use crate::cache::{DiskCache, hash};
-use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate};
+use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate, generate_bounded};
 use crate::compiler::Compiler;
 use crate::driver::{self, Event, Function, Stream, check};
 use crate::fabric::{self, Choice, FABRIC};
@@ -191,8 +191,10 @@ impl CudaDevice {
 
     fn program(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
         let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
-        let tuning = self.tuning.unwrap_or_else(|| lookup(kernel, dtype, self.arch));
-        generate(kernel, shapes, &tuning, self.limits)
+        match &self.tuning {
+            Some(tuning) => generate(kernel, shapes, tuning, self.limits),
+            None => generate_bounded(kernel, shapes, &lookup(kernel, dtype, self.arch), self.limits),
+        }
     }
 
     /// How a program is launched.

@@ -1,0 +1,171 @@
+//! Help, from the table of operations: for the terminal, and as a page of the documentation.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+
+use super::parameter::Parameter;
+use super::table::{self, Family, Operation, Record};
+
+/// What stands under the options.
+pub(super) fn short() -> String {
+    let mut text = "\
+Examples:
+  horus picture.png edges.png luminance gauss 2 sobel
+  horus in/*.tif --out-dir out gauss 2 sobel otsu
+  horus picture.tif clean.tif sub @dark.tif median 3
+  horus in/*.png luminance mean
+
+Operations (`horus help` tells of all, `horus help gauss` of one):
+"
+    .to_owned();
+    for family in Family::ALL {
+        let names = of(family).map(|row| row.name);
+        text += &folded(&format!("{}:", short_title(family)), names, 2);
+    }
+    text
+}
+
+fn short_title(family: Family) -> &'static str {
+    family.title().split(',').next().unwrap_or_default()
+}
+
+fn of(family: Family) -> impl Iterator<Item = &'static Operation> {
+    table::all().iter().filter(move |row| row.family == family)
+}
+
+/// Words in lines of at most 100 columns, those after the first indented further.
+fn folded(title: &str, words: impl Iterator<Item = &'static str>, indent: usize) -> String {
+    const WIDTH: usize = 100;
+    let mut text = String::new();
+    let mut line = format!("{:indent$}{title}", "");
+    for word in words {
+        if line.len() + 1 + word.len() > WIDTH {
+            text += &format!("{line}\n");
+            line = format!("{:width$}", "", width = indent + 1);
+        }
+        line += &format!(" {word}");
+    }
+    text + &format!("{line}\n")
+}
+
+/// The help that `words` ask for, if they do: `help`, `operations`, `help NAME...`.
+pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
+    let (first, names) = words.split_first()?;
+    if first != "help" && first != "operations" {
+        return None;
+    }
+    if names.is_empty() {
+        return Some(Ok(all()));
+    }
+    let parts = names.iter().map(|name| {
+        let name = name.to_string_lossy();
+        let rows: Vec<String> = table::named(&name).map(one).collect();
+        if rows.is_empty() { Err(table::no_such(&name)) } else { Ok(rows.join("\n")) }
+    });
+    Some(parts.collect::<Result<Vec<_>, _>>().map(|parts| parts.join("\n")))
+}
+
+/// All operations, by family.
+fn all() -> String {
+    let mut text = "\
+horus INPUT... (OUTPUT | --out-dir DIR) OPERATION ARGUMENT... OPERATION ARGUMENT...
+
+Arguments in brackets may be left out; each can be given by name, as in `gauss sigma=2 border=wrap`. Where
+a number stands beside the picture (B, T), so may a number for each channel (1,0.5,1), a picture (@dark.tif),
+or the picture as it was read (@in).
+"
+    .to_owned();
+    for family in Family::ALL {
+        text += &format!("\n{}\n", family.title());
+        for row in of(family) {
+            let signature = row.signature();
+            text += &format!("  {signature:<34} {}\n", row.help.replace('`', ""));
+        }
+    }
+    text
+}
+
+/// One operation in full.
+fn one(row: &Operation) -> String {
+    let mut text = format!("{}\n  {}\n", row.signature(), row.help.replace('`', ""));
+    if !row.aliases.is_empty() {
+        text += &format!("  also called {}\n", row.aliases.join(", "));
+    }
+    if !row.parameters.is_empty() {
+        text.push('\n');
+    }
+    for parameter in row.parameters {
+        text += &format!("  {:<14} {}\n", parameter.name, about(parameter));
+    }
+    text + &format!("\n  {}\n", example(row))
+}
+
+fn about(parameter: &Parameter) -> String {
+    let mut text = parameter.kind.describe();
+    if !parameter.help.is_empty() {
+        text = format!("{}: {text}", parameter.help);
+    }
+    if let Some(default) = parameter.default {
+        text += &format!(" ({default} if not given)");
+    }
+    text
+}
+
+fn example(row: &Operation) -> String {
+    let output = if matches!(row.record, Record::Numbers(_)) { "" } else { " out.png" };
+    format!("horus in.png{output} {}", row.example)
+}
+
+/// The page `docs/command.md`.
+pub fn page() -> String {
+    let mut text = PREFACE.to_owned();
+    for family in Family::ALL {
+        let _ = write!(text, "\n## {}\n\n| operation | what | example |\n| --- | --- | --- |\n", family.title());
+        for row in of(family) {
+            let cell = |text: &str| text.replace('|', "\\|");
+            let also: String = row.aliases.iter().map(|name| format!(" `{name}`")).collect();
+            let (signature, help) = (cell(&row.signature()), cell(row.help));
+            let _ = writeln!(text, "| `{signature}`{also} | {help} | `{}` |", row.example);
+        }
+    }
+    text
+}
+
+const PREFACE: &str = "\
+# The command `horus`
+
+Image operations without a line of code: pictures, then operations with their arguments, in the order in which they are applied.
+
+    horus picture.png edges.png luminance gauss 2 sobel
+    horus in/*.tif --out-dir out gauss 2 sobel otsu
+    horus picture.tif clean.tif sub @dark.tif median 3
+    horus in/*.png luminance mean
+    horus - - --format png rotate 30 < picture.png > turned.png
+
+All that is asked for is one program, optimised and run as one, on what there is: a GPU, the CPU, or many ranks under `mpirun`,
+with the same bits. `horus --help` lists the options, which are those of the detectors; `horus help` the operations, `horus help gauss`
+tells all about one. This page is made from the same table.
+
+**Words.** The first word that is the name of an operation begins the chain; what stands before it are files. With `--out-dir`
+all are pictures or folders of pictures, else the last is the file to write. A file that has the name of an operation is written
+`./NAME`, `-` is stdin or stdout. Words after the name of an operation are its arguments, up to the next name. Arguments in brackets may
+be left out, and each can be given by name: `gauss sigma=2 border=wrap`. Without any operation a picture is written in another format.
+
+**Beside the picture** (`B`, `T`, `C`) stands a number, a number for each channel (`1,0.5,1`), a picture (`@dark.tif`), or the picture as it was
+read (`@in`). Pictures of one channel, one row or one column are repeated to meet the other.
+
+**Types and scales.** A picture has the type of its file, and operations keep it: integers saturate, and are rounded where a geometric operation
+interpolates. Linear filters yield `f32`, on the scale of the integers: of an 8-bit picture 255 is still white, and so it is saved.
+`to_unit` and `luminance` make floats of which 1 is white. Pictures beside floats are brought to their scale; beside integers they must have
+their type. A number that the type cannot hold (`mul 0.5` of bytes) is an error that says what to put before. npy files, and TIFF files of floats,
+hold the values as they are; in other files what lies beyond black and white is cut off, unless `--scaling range` stretches.
+
+**Masks** are what thresholds and comparisons yield. They are saved as 0 and white; morphology and geometry that moves whole pixels
+take them as they are, and `to_unit` makes numbers of them.
+
+**Numbers.** A chain that ends in a reduction writes no file: it prints `FILE<TAB>VALUE` for each picture.
+
+**Footprints** of morphology: `3` (3 x 3 pixels), `disc 2` (radius), `cross 1` (radius), `rectangle 3 5` (height, width).
+**Borders:** `reflect101` (dcb|abcd|cba), `reflect` (cba|abcd|dcb), `replicate`, `wrap`, or a number.
+**Filters:** columns separated by commas, rows by slashes: `1,2,1/2,4,2/1,2,1`.
+";

@@ -1,0 +1,224 @@
+//! The command line: options, files, operations.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, Parser, ValueEnum};
+use horus::prelude::*;
+
+use super::chain::Chain;
+use super::{help, table};
+use crate::batch::{Options, Work};
+
+/// Applies image operations to pictures: `horus in.png out.png luminance gauss 2 sobel`.
+#[derive(Parser, Debug)]
+#[command(
+    name = "horus",
+    version,
+    about,
+    override_usage = "horus [OPTIONS] INPUT... (OUTPUT | --out-dir DIR) [OPERATION [ARGUMENT...]]...\n       \
+                      horus [OPTIONS] INPUT... [OPERATION [ARGUMENT...]]... (min | max | mean | stats | ...)\n       \
+                      horus help [OPERATION]"
+)]
+pub(super) struct Args {
+    /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP or npy; - is stdin), with --out-dir any number of them and of folders, else
+    /// the file to write (- is stdout); then, from the first word on that is the name of an operation, operations with their
+    /// arguments. A file of that name is written ./NAME
+    #[arg(value_name = "WORD")]
+    pub(super) words: Vec<OsString>,
+
+    /// How values become integers: auto (floats from 0..=1, or from the scale of the integers that they were computed from,
+    /// to the full range; integers as they are), none, unit, or range (the smallest value becomes 0, the largest white)
+    #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
+    pub(super) scaling: Scale,
+
+    /// What all programs over pictures understand.
+    #[command(flatten)]
+    pub(super) options: Options,
+}
+
+/// [`Scaling`] as a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Scale {
+    Auto,
+    None,
+    Unit,
+    Range,
+}
+
+impl From<Scale> for Scaling {
+    fn from(scale: Scale) -> Scaling {
+        match scale {
+            Scale::Auto => Scaling::Auto,
+            Scale::None => Scaling::None,
+            Scale::Unit => Scaling::Unit,
+            Scale::Range => Scaling::Range,
+        }
+    }
+}
+
+/// The command, with help of its own.
+pub(super) fn command() -> clap::Command {
+    let depth = "Bits per sample of the output: 8, 16, 32 (a float TIFF, unscaled), or auto, as the type of the result";
+    Args::command()
+        .mut_arg("depth", |arg| arg.default_value(crate::batch::AUTO).help(depth))
+        // Numbers need no folder.
+        .mut_arg("files_from", |arg| arg.requires(clap::builder::Resettable::Reset))
+        .after_help(help::short())
+}
+
+/// What is done to which files.
+///
+/// # Errors
+/// In words, what is missing, too much, or misspelt.
+pub(super) fn divided(args: &Args) -> Result<(Work, Chain), String> {
+    let starts = |word: &OsString| word.to_str().is_some_and(table::is_name);
+    let words: Vec<OsString> = args.words.iter().map(unmasked).collect();
+    let begin = words.iter().position(starts).unwrap_or(words.len());
+    let (files, operations) = words.split_at(begin);
+    let words =
+        operations.iter().map(|word| word.to_str().ok_or_else(|| format!("{} is no Unicode text", word.display())));
+    let chain = Chain::parse(&words.collect::<Result<Vec<&str>, String>>()?)?;
+    let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+    let options = &args.options;
+    if let Some((word, name)) = misspelt(&paths, options) {
+        return Err(format!("`{word}` is neither a file nor an operation{}", table::meant(Some(name))));
+    }
+    if !chain.ends_in_numbers() {
+        if options.files_from.is_some() && options.out_dir.is_none() {
+            return Err("--files-from requires --out-dir DIR".into());
+        }
+        return Ok((Work::of(paths, options)?, chain));
+    }
+    if options.out_dir.is_some() || options.dry_run_ranks.is_some() || options.compare.is_some() {
+        let idle = "--out-dir, --dry-run-ranks and --compare have nothing to do";
+        return Err(format!("the chain ends in numbers, which are printed: {idle}"));
+    }
+    if paths.is_empty() && options.files_from.is_none() {
+        return Err("pictures are required".into());
+    }
+    Ok((Work::Numbers { inputs: paths }, chain))
+}
+
+/// A word before the chain that is no file and nearly the name of an operation.
+fn misspelt<'a>(paths: &'a [PathBuf], options: &Options) -> Option<(&'a str, &'static str)> {
+    // With a format, the name of a file that is yet to be written may be anything.
+    let last = usize::from(options.format.is_some() && options.out_dir.is_none());
+    let words = paths[..paths.len().saturating_sub(last)].iter().filter_map(|p| p.to_str());
+    let bare = words.filter(|word| !word.contains(['.', '/', std::path::MAIN_SEPARATOR]));
+    let mut near = bare.filter_map(|word| Some((word, table::nearest(word, table::names())?)));
+    near.find(|(word, _)| !Path::new(word).exists())
+}
+
+/// What negative numbers begin with while `clap` looks for options: it would take `-1,0,1` for some.
+const MINUS: char = '\u{2212}';
+
+/// The words, in which no number looks like an option.
+pub(super) fn masked(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') || rest == "inf";
+    let mask = |word: OsString| match word.to_str().and_then(|word| word.strip_prefix('-')).filter(|rest| number(rest))
+    {
+        Some(rest) => format!("{MINUS}{rest}").into(),
+        None => word,
+    };
+    words.into_iter().map(mask).collect()
+}
+
+/// A word as it was given to [`masked`].
+fn unmasked(word: &OsString) -> OsString {
+    match word.to_str().and_then(|word| word.strip_prefix(MINUS)) {
+        Some(rest) => format!("-{rest}").into(),
+        None => word.clone(),
+    }
+}
+
+/// Whether files hold the exact values of floats: npy, and TIFF unless other depths or scales are asked for.
+pub(super) fn exact(work: &Work, options: &Options, save: &SaveOptions) -> bool {
+    let extension = match (&options.format, work) {
+        (Some(format), _) => format.clone(),
+        (None, Work::Single { output, .. }) => {
+            output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+        }
+        (None, _) => String::new(),
+    };
+    match extension.as_str() {
+        "npy" => true,
+        "tif" | "tiff" => {
+            save.depth == Depth::Float
+                || (save.depth == Depth::Auto && matches!(save.scaling, Scaling::Auto | Scaling::None))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<(Work, Chain), String> {
+        let words = masked(std::iter::once(&"horus").chain(words).map(OsString::from));
+        let matches = command().try_get_matches_from(words).map_err(|e| e.to_string())?;
+        divided(&clap::FromArgMatches::from_arg_matches(&matches).map_err(|e: clap::Error| e.to_string())?)
+    }
+
+    fn texts(words: &[&str]) -> Vec<String> {
+        parse(words).unwrap().1.calls.into_iter().map(|call| call.text).collect()
+    }
+
+    fn fails(words: &[&str], cause: &str) {
+        let error = parse(words).map(|_| ()).unwrap_err();
+        assert!(error.contains(cause), "{words:?}: {error}");
+    }
+
+    #[test]
+    fn the_command_is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn files_come_before_operations_and_options_anywhere() {
+        let (work, chain) = parse(&["a.png", "--quiet", "b.png", "gauss", "2", "--threads", "1", "sobel"]).unwrap();
+        assert_eq!(work, Work::Single { input: "a.png".into(), output: "b.png".into() });
+        assert_eq!(chain.calls.len(), 2);
+        let (work, _) = parse(&["a.tif", "./gauss", "--out-dir", "d", "gauss", "2", "otsu"]).unwrap();
+        assert_eq!(work, Work::Series { inputs: vec!["a.tif".into(), "./gauss".into()], out_dir: "d".into() });
+        assert!(parse(&["a.png", "b.npy"]).unwrap().1.calls.is_empty());
+        assert_eq!(
+            parse(&["a.png", "b.png", "luminance", "mean"]).unwrap().0,
+            Work::Numbers { inputs: vec!["a.png".into(), "b.png".into()] }
+        );
+        assert!(parse(&["--files-from", "list", "mean"]).is_ok());
+    }
+
+    #[test]
+    fn arguments_reach_to_the_next_operation() {
+        let chain =
+            ["i", "o.png", "translate", "-3", "-.5", "correlate", "-1,0,1", "erode", "disc", "2", "wrap", "otsu"];
+        assert_eq!(texts(&chain), ["translate -3 -.5", "correlate -1,0,1", "erode disc 2 wrap", "otsu"]);
+        assert_eq!(texts(&["i", "min", "3", "min"]), ["min 3", "min"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        fails(
+            &["a.png", "b.png", "gauss"],
+            "operation 1, `gauss`: SIGMA is missing, a number; it is written `gauss SIGMA",
+        );
+        fails(&["a.png", "b.png", "sobel", "gauss", "two"], "operation 2, `gauss two`: SIGMA: `two` is no number");
+        fails(&["a.png", "b.png", "sqrt", "2"], "it takes no arguments: `2` is left");
+        fails(&["a.png", "b.png", "gauss", "2", "wrap", "3"], "there are too many arguments: `3` is left");
+        fails(&["a.png", "b.png", "gauss", "2", "wrap", "sobl"], "did you mean `sobel`?");
+        fails(&["a.png", "b.png", "gauss", "sgma=2"], "it has no argument `sgma`; did you mean `sigma`?");
+        fails(&["a.png", "b.png", "gauss", "2", "sigma=2", "sigma=3"], "`sigma` is given twice");
+        fails(&["a.png", "b.png", "median", "4"], "SIZE: `4` is none of 3, 5");
+        fails(&["a.png", "b.png", "guass", "2"], "`guass` is neither a file nor an operation; did you mean `gauss`?");
+        fails(&["a.png", "b.png", "c.png", "gauss", "2"], "--out-dir");
+        fails(&["a.png", "gauss", "2"], "OUTPUT is required");
+        fails(&["gauss", "2"], "INPUT and OUTPUT are required");
+        fails(&["mean"], "pictures are required");
+        fails(&["a.png", "min", "sobel"], "nothing can follow it (`min B` yields a picture)");
+        fails(&["a.png", "mean", "--out-dir", "d"], "ends in numbers");
+        fails(&["a.png", "b.png", "--quite", "sobel"], "a similar argument exists: '--quiet'");
+        fails(&["--files-from", "list", "sobel"], "--files-from requires --out-dir");
+    }
+}

@@ -1,0 +1,261 @@
+//! The arguments that operations take, and how words become arguments.
+
+use std::path::PathBuf;
+
+use horus::prelude::*;
+
+/// What an operation takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// The word that stands for it where none is given.
+    pub(crate) default: Option<&'static str>,
+    /// What it is, if its name and kind do not say so.
+    pub(crate) help: &'static str,
+}
+
+/// A parameter without a default.
+pub(crate) const fn required(name: &'static str, kind: Kind, help: &'static str) -> Parameter {
+    Parameter { name, kind, default: None, help }
+}
+
+/// A parameter with a default.
+pub(crate) const fn optional(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Parameter {
+    Parameter { name, kind, default: Some(default), help }
+}
+
+/// What words a parameter takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// A number.
+    Number,
+    /// A whole number from 0 on.
+    Count,
+    /// A whole number.
+    Offset,
+    /// Numbers, separated by commas.
+    Numbers,
+    /// A number, one for each channel, or a picture.
+    Operand,
+    /// A picture.
+    File,
+    /// One of some words.
+    Choice(fn() -> Vec<String>),
+    /// What is beyond the edge.
+    Border,
+    /// What morphology looks at; one to three words.
+    Footprint,
+    /// The taps of a filter.
+    Taps,
+}
+
+/// What stands beside the picture in an operation of two.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Operand {
+    Number(f64),
+    Channels(Vec<f64>),
+    File(PathBuf),
+    /// The picture as it was read.
+    Input,
+}
+
+/// A word, understood.
+#[derive(Clone, Debug)]
+pub(crate) enum Argument {
+    Number(f64),
+    Count(usize),
+    Offset(isize),
+    Numbers(Vec<f64>),
+    Operand(Operand),
+    Choice(usize),
+    Border(Border),
+    Footprint(Footprint),
+    Taps(Filter),
+}
+
+/// The names of interpolations, in the order of [`Interpolation::ALL`].
+pub(crate) fn interpolations() -> Vec<String> {
+    names(&Interpolation::ALL)
+}
+
+/// The names of types, in the order of [`DType::ALL`].
+pub(crate) fn types() -> Vec<String> {
+    names(&DType::ALL)
+}
+
+/// The names of the values of a library's enum.
+pub(crate) fn names<T: std::fmt::Debug>(all: &[T]) -> Vec<String> {
+    all.iter().map(|v| format!("{v:?}").to_lowercase()).collect()
+}
+
+const BORDERS: &[(&str, Border)] = &[
+    ("reflect101", Border::Reflect101),
+    ("reflect", Border::Reflect),
+    ("replicate", Border::Replicate),
+    ("wrap", Border::Wrap),
+];
+
+impl Kind {
+    /// What it takes, in words.
+    pub(crate) fn describe(self) -> String {
+        match self {
+            Kind::Number => "a number".into(),
+            Kind::Count => "a whole number".into(),
+            Kind::Offset => "a whole number, which may be negative".into(),
+            Kind::Numbers => "numbers, separated by commas".into(),
+            Kind::Operand => "a number, a number for each channel (1,0.5,1), a picture (@FILE), or @in".into(),
+            Kind::File => "a picture (@FILE), or @in".into(),
+            Kind::Choice(names) => names().join(", "),
+            Kind::Border => {
+                let names: Vec<&str> = BORDERS.iter().map(|b| b.0).collect();
+                format!("{} or a number", names.join(", "))
+            }
+            Kind::Footprint => "N (N x N pixels), disc R, cross R, or rectangle HEIGHT WIDTH".into(),
+            Kind::Taps => "numbers, columns separated by commas and rows by / (1,2,1/2,4,2/1,2,1)".into(),
+        }
+    }
+
+    /// The argument that `words` begin with, and how many words it takes; in words, why there is none.
+    pub(crate) fn parse(self, words: &[&str]) -> Result<(Argument, usize), String> {
+        let word = *words.first().ok_or("nothing is given")?;
+        let one = |argument| Ok((argument, 1));
+        match self {
+            Kind::Number => one(Argument::Number(number(word)?)),
+            Kind::Count => one(Argument::Count(word.parse().map_err(|_| format!("`{word}` is no whole number"))?)),
+            Kind::Offset => one(Argument::Offset(word.parse().map_err(|_| format!("`{word}` is no whole number"))?)),
+            Kind::Numbers => one(Argument::Numbers(list(word)?)),
+            Kind::Operand => one(Argument::Operand(operand(word)?)),
+            Kind::File => match operand(word)? {
+                Operand::Number(_) | Operand::Channels(_) => Err(format!("`{word}` is no picture: @FILE is one")),
+                picture => one(Argument::Operand(picture)),
+            },
+            Kind::Choice(names) => {
+                let names = names();
+                let found = names.iter().position(|name| name == word);
+                one(Argument::Choice(found.ok_or_else(|| format!("`{word}` is none of {}", names.join(", ")))?))
+            }
+            Kind::Border => match BORDERS.iter().find(|(name, _)| *name == word) {
+                Some((_, border)) => one(Argument::Border(*border)),
+                None => {
+                    let value = number(word).map_err(|_| format!("`{word}` is no border ({})", self.describe()))?;
+                    one(Argument::Border(Border::Constant(value)))
+                }
+            },
+            Kind::Footprint => footprint(words),
+            Kind::Taps => one(Argument::Taps(taps(word)?)),
+        }
+    }
+}
+
+fn number(word: &str) -> Result<f64, String> {
+    let value: f64 = word.parse().map_err(|_| format!("`{word}` is no number"))?;
+    if value.is_nan() { Err(format!("`{word}` is no number")) } else { Ok(value) }
+}
+
+fn list(word: &str) -> Result<Vec<f64>, String> {
+    word.split(',').map(|w| number(w.trim())).collect()
+}
+
+fn operand(word: &str) -> Result<Operand, String> {
+    /// The most channels that have numbers of their own.
+    const CHANNELS: usize = 4;
+    if let Some(file) = word.strip_prefix('@') {
+        return match file {
+            "" => Err("a file is missing after @".into()),
+            "in" => Ok(Operand::Input),
+            _ => Ok(Operand::File(file.into())),
+        };
+    }
+    let numbers = list(word).map_err(|e| match std::path::Path::new(word).extension() {
+        Some(_) => format!("{e}; a picture is given as @{word}"),
+        None => e,
+    })?;
+    match numbers[..] {
+        [value] => Ok(Operand::Number(value)),
+        _ if numbers.len() <= CHANNELS => Ok(Operand::Channels(numbers)),
+        _ => Err(format!("`{word}` has more than {CHANNELS} numbers")),
+    }
+}
+
+/// The widest footprint, which keeps tables of it small.
+const WIDEST: usize = 1 << 12;
+
+fn footprint(words: &[&str]) -> Result<(Argument, usize), String> {
+    let size = |i: usize, what: &str| -> Result<usize, String> {
+        let word = words.get(i).ok_or_else(|| format!("`{}` lacks its {what}", words[0]))?;
+        let size: usize = word.parse().map_err(|_| format!("`{word}` is no {what} of a footprint"))?;
+        if size > WIDEST { Err(format!("a {what} of {size} is more than {WIDEST}")) } else { Ok(size) }
+    };
+    let (made, taken) = match words[0] {
+        "disc" => (Footprint::disc(size(1, "radius")?), 2),
+        "cross" => (Footprint::cross(size(1, "radius")?), 2),
+        "rectangle" => (Footprint::rectangle(size(1, "height")?, size(2, "width")?), 3),
+        word if word.parse::<usize>().is_ok() => (Footprint::rectangle(size(0, "size")?, size(0, "size")?), 1),
+        word => return Err(format!("`{word}` is no footprint ({})", Kind::Footprint.describe())),
+    };
+    Ok((Argument::Footprint(made), taken))
+}
+
+fn taps(word: &str) -> Result<Filter, String> {
+    let rows = word.split('/').map(list).collect::<Result<Vec<_>, _>>()?;
+    let width = rows[0].len();
+    if rows.iter().any(|row| row.len() != width) {
+        return Err(format!("the rows of `{word}` differ in length"));
+    }
+    let height = rows.len();
+    let taps: Vec<f64> = rows.into_iter().flatten().collect();
+    Ok(match (height, width) {
+        (1, _) => Filter::row(taps),
+        (_, 1) => Filter::column(taps),
+        _ => Filter::dense(height, width, taps),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fails(kind: Kind, words: &[&str]) -> String {
+        kind.parse(words).map(|_| ()).unwrap_err()
+    }
+
+    #[test]
+    fn operands_are_numbers_lists_and_pictures() {
+        assert_eq!(operand("-1.5"), Ok(Operand::Number(-1.5)));
+        assert_eq!(operand("1,0.5,-2"), Ok(Operand::Channels(vec![1.0, 0.5, -2.0])));
+        assert_eq!(operand("@dark.tif"), Ok(Operand::File("dark.tif".into())));
+        assert_eq!(operand("@in"), Ok(Operand::Input));
+        assert_eq!(operand("@./in"), Ok(Operand::File("./in".into())));
+        assert!(operand("dark.tif").unwrap_err().contains("@dark.tif"));
+        assert!(operand("nan").is_err() && operand("1,,2").is_err() && operand("1,2,3,4,5").is_err());
+        assert!(fails(Kind::File, &["3"]).contains("@FILE"));
+    }
+
+    #[test]
+    fn footprints_take_as_many_words_as_they_need() {
+        let taken = |words: &[&str]| Kind::Footprint.parse(words).map(|(_, taken)| taken);
+        assert_eq!((taken(&["3"]), taken(&["disc", "2", "7"]), taken(&["rectangle", "3", "5"])), (Ok(1), Ok(2), Ok(3)));
+        assert!(fails(Kind::Footprint, &["disc"]).contains("`disc` lacks its radius"));
+        assert!(fails(Kind::Footprint, &["square", "3"]).contains("is no footprint (N (N x N pixels)"));
+        assert!(fails(Kind::Footprint, &["999999"]).contains("more than"));
+    }
+
+    #[test]
+    fn taps_are_rows_of_numbers() {
+        assert_eq!(taps("1,2,1"), Ok(Filter::row([1.0, 2.0, 1.0])));
+        assert_eq!(taps("-1/0/1"), Ok(Filter::column([-1.0, 0.0, 1.0])));
+        assert_eq!(taps("1,2/3,4"), Ok(Filter::dense(2, 2, [1.0, 2.0, 3.0, 4.0])));
+        assert!(taps("1,2/3").unwrap_err().contains("differ in length"));
+    }
+
+    #[test]
+    fn borders_are_names_or_numbers() {
+        let border = |word| match Kind::Border.parse(&[word]) {
+            Ok((Argument::Border(border), 1)) => border,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((border("wrap"), border("0.5")), (Border::Wrap, Border::Constant(0.5)));
+        assert!(fails(Kind::Border, &["mirror"]).contains("reflect101"));
+    }
+}

@@ -1,0 +1,128 @@
+//! Types, scales, channels and colour spaces.
+
+use horus::prelude::*;
+
+use super::{Family, Operation, Record};
+use crate::batch::Response;
+use crate::command::chain::Fault;
+use crate::command::histogram::{counts, levels, running};
+use crate::command::parameter::{Kind, optional, required, types};
+use crate::command::value::{Current, numbers, pixels};
+
+/// A colour space; what is no picture of three channels is an error of the library.
+macro_rules! space {
+    ($method:ident, $help:literal) => {
+        Operation {
+            name: stringify!($method),
+            aliases: &[],
+            family: Family::Types,
+            parameters: &[],
+            help: $help,
+            example: concat!("to_unit ", stringify!($method)),
+            record: Record::Picture(|v, _| Ok(Current::unit(v.to_unit().$method()))),
+        }
+    };
+}
+
+pub(super) const ROWS: &[Operation] = &[
+    Operation {
+        name: "luminance",
+        aliases: &["grey", "gray"],
+        family: Family::Types,
+        parameters: &[],
+        help: "One channel of `f32` in which white is 1, of colours 0.299 R + 0.587 G + 0.114 B",
+        example: "luminance",
+        record: Record::Picture(|v, _| Ok(Current::unit(v.luminance()))),
+    },
+    Operation {
+        name: "to_unit",
+        aliases: &["unit"],
+        family: Family::Types,
+        parameters: &[],
+        help: "All channels as `f32` in which white is 1; of a mask, 0 and 1",
+        example: "to_unit",
+        record: Record::Picture(|v, _| Ok(Current::unit(v.to_unit()))),
+    },
+    Operation {
+        name: "convert",
+        aliases: &[],
+        family: Family::Types,
+        parameters: &[required("type", Kind::Choice(types), "")],
+        help: "Pixels of another type, rounded and saturated but not scaled; of a mask, 0 and 1",
+        example: "convert f32",
+        record: Record::Picture(|v, a| match DType::ALL[a.choice("type")] {
+            DType::U8 => converted::<u8>(v),
+            DType::U16 => converted::<u16>(v),
+            DType::I32 => converted::<i32>(v),
+            DType::F32 | DType::Bool => converted::<f32>(v),
+            DType::F64 => converted::<f64>(v),
+        }),
+    },
+    Operation {
+        name: "normalize",
+        aliases: &["stretch"],
+        family: Family::Types,
+        parameters: &[optional("lo", Kind::Number, "0", ""), optional("hi", Kind::Number, "1", "")],
+        help: "The smallest pixel becomes `lo` and the largest `hi`, in `f32` in which white is 1",
+        example: "normalize 0.1 0.9",
+        record: Record::Picture(|v, a| {
+            let image = v.to_unit();
+            let (lo, hi) = (a.number("lo") as f32, a.number("hi") as f32);
+            let (low, high) = (image.min_value(), image.max_value());
+            // A picture of one value has no range; nothing is divided by 0.
+            let range = (high - &low).to_image();
+            let range = range.gt(0.0).select(&range, 1.0);
+            Ok(Current::unit((image - low) / range * (hi - lo) + lo))
+        }),
+    },
+    Operation {
+        name: "equalize",
+        aliases: &[],
+        family: Family::Types,
+        parameters: &[],
+        help: "Each pixel becomes the share of those not brighter, by a histogram of 256 levels over the range",
+        example: "luminance equalize",
+        record: Record::Picture(|v, _| {
+            let image = v.to_unit();
+            let levels = levels(&image, &image.min_value(), &image.max_value());
+            let share = running(&counts(&levels)) / image.shape().len() as f64;
+            Ok(Current::unit(levels.lookup_in(&share.convert::<f32>())))
+        }),
+    },
+    Operation {
+        name: "channel",
+        aliases: &[],
+        family: Family::Types,
+        parameters: &[required("n", Kind::Count, "the first is 0")],
+        help: "One channel",
+        example: "channel 0",
+        record: Record::Picture(|v, a| pixels!(v, image => v.becomes(image.channel(a.count("n"))))),
+    },
+    Operation {
+        name: "stack",
+        aliases: &[],
+        family: Family::Types,
+        parameters: &[required("other", Kind::File, "of the same size")],
+        help: "The channels of `a`, then those of the other picture",
+        example: "channel 0 stack @in",
+        record: Record::Picture(|v, a| {
+            numbers!(v, image => {
+                let other = a.image("other", v.white())?;
+                v.becomes(Image::stack(image.session(), [image, &other]))
+            })
+        }),
+    },
+    space!(rgb_to_hsv, "Hue, saturation and value in 0..=1 of red, green and blue"),
+    space!(hsv_to_rgb, "Red, green and blue of hue, saturation and value in 0..=1"),
+    space!(rgb_to_lab, "CIE L*a*b* (D65), L in 0..=100, of red, green and blue"),
+    space!(lab_to_rgb, "Red, green and blue of CIE L*a*b* (D65)"),
+    space!(rgb_to_ycbcr, "Luma and colour differences (JPEG's) of red, green and blue"),
+    space!(ycbcr_to_rgb, "Red, green and blue of luma and colour differences"),
+];
+
+fn converted<T: Pixel>(v: &Current) -> Result<Current, Fault>
+where
+    Image<T>: Into<Response>,
+{
+    pixels!(v, image => v.becomes(image.convert::<T>()))
+}

@@ -1,0 +1,44 @@
+//! The line detectors as operations.
+
+use super::{Family, Operation, Record};
+use crate::cli::{parse_sigma, parse_step};
+use crate::command::chain::{Arguments, Fault};
+use crate::command::parameter::{Kind, Parameter, optional};
+use crate::command::value::Current;
+use crate::detectors::{self, Detector, Params};
+
+const PARAMETERS: &[Parameter] = &[
+    optional("theta_step", Kind::Number, "15", "degrees between orientations"),
+    optional("sigma_u", Kind::Numbers, "3,5,7", "scales along the line, in pixels"),
+    optional("sigma_v", Kind::Numbers, "1,2,3", "scales across the line, in pixels"),
+];
+
+macro_rules! detector {
+    ($name:ident, $help:literal) => {
+        Operation {
+            name: stringify!($name),
+            aliases: &[],
+            family: Family::Detectors,
+            parameters: PARAMETERS,
+            help: $help,
+            example: concat!(stringify!($name), " theta_step=90 sigma_u=2 sigma_v=1 normalize"),
+            record: Record::Picture(|v, a| detected(v, a, detectors::$name)),
+        }
+    };
+}
+
+pub(super) const ROWS: &[Operation] = &[
+    detector!(convrot, "Lines, by rotating the luminance and filtering along its axes"),
+    detector!(conv2d, "Lines, by filtering the luminance with turned two-dimensional kernels"),
+    detector!(convuv, "Lines, by filtering the luminance along and across each orientation"),
+];
+
+fn detected(v: &Current, a: &Arguments<'_>, detector: Detector) -> Result<Current, Fault> {
+    let scales = |name: &str| {
+        let values = a.numbers(name).into_iter().map(|v| parse_sigma(&v.to_string()));
+        values.collect::<Result<Vec<f64>, _>>().map_err(|e| Fault::Said(format!("{name}: {e}")))
+    };
+    let step = parse_step(&a.number("theta_step").to_string()).map_err(Fault::Said)?;
+    let params = Params { theta_step: step, sigma_u: scales("sigma_u")?, sigma_v: scales("sigma_v")? };
+    Ok(Current::unit(detector(&v.luminance(), &params)))
+}

@@ -1,0 +1,195 @@
+//! Filters of a neighbourhood. Linear ones yield floats, on the scale of the picture.
+
+use horus::prelude::*;
+
+use super::{Family, Operation, Record};
+use crate::command::chain::{Arguments, Fault};
+use crate::command::parameter::{Kind, Parameter, names, optional, required};
+use crate::command::value::{Current, numbers};
+
+const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "what is beyond the edge");
+const THETA: Parameter = required("theta", Kind::Number, "degrees, anti-clockwise");
+const SIGMA_U: Parameter = required("sigma_u", Kind::Number, "along the line, in pixels");
+const SIGMA_V: Parameter = required("sigma_v", Kind::Number, "across the line, in pixels");
+const ORDER_U: Parameter = optional("order_u", Kind::Count, "0", "of the derivative: 0, 1 or 2");
+const ORDER_V: Parameter = optional("order_v", Kind::Count, "0", "of the derivative: 0, 1 or 2");
+
+/// A row whose function takes the picture and the arguments.
+const fn row(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    parameters: &'static [Parameter],
+    help: &'static str,
+    example: &'static str,
+    record: fn(&Current, &Arguments<'_>) -> Result<Current, Fault>,
+) -> Operation {
+    let record = Record::Picture(record);
+    Operation { name, aliases, family: Family::Filters, parameters, help, example, record }
+}
+
+pub(super) const ROWS: &[Operation] = &[
+    row(
+        "gauss",
+        &["blur"],
+        &[required("sigma", Kind::Number, "in pixels"), BORDER],
+        "Gaussian smoothing of radius `ceil(3 sigma)`",
+        "gauss 2",
+        |v, a| separable(v, a, filters::gauss(a.number("sigma"), 0, 0)),
+    ),
+    row(
+        "gauss_derivative",
+        &[],
+        &[
+            required("sigma", Kind::Number, "in pixels"),
+            required("order_y", Kind::Count, "0, 1 or 2"),
+            required("order_x", Kind::Count, "0, 1 or 2"),
+            BORDER,
+        ],
+        "Derivative along y and x of the picture smoothed by `gauss`",
+        "gauss_derivative 1 0 1",
+        |v, a| separable(v, a, filters::gauss(a.number("sigma"), a.order("order_y"), a.order("order_x"))),
+    ),
+    row(
+        "gauss_xy",
+        &[],
+        &[SIGMA_U, SIGMA_V, ORDER_U, ORDER_V, BORDER],
+        "Gaussian of two scales, u along x and v along y",
+        "gauss_xy 3 1 0 2",
+        |v, a| {
+            let (u, v_) = (a.number("sigma_u"), a.number("sigma_v"));
+            separable(v, a, filters::gauss_xy(u, v_, a.order("order_u"), a.order("order_v")))
+        },
+    ),
+    row(
+        "gauss_2d",
+        &[],
+        &[THETA, SIGMA_U, SIGMA_V, ORDER_U, ORDER_V],
+        "Gaussian of two scales, turned, as one kernel; the border is mirrored",
+        "gauss_2d 30 3 1 0 2",
+        |v, a| {
+            let (t, su, sv) = (a.number("theta"), a.number("sigma_u"), a.number("sigma_v"));
+            numbers!(v, image => v.becomes(image.gauss_2d(t, su, sv, a.order("order_u"), a.order("order_v"))))
+        },
+    ),
+    row(
+        "gauss_uv",
+        &[],
+        &[THETA, SIGMA_U, SIGMA_V, ORDER_U, ORDER_V],
+        "Gaussian of two scales, turned, first along u and then along v; the border is mirrored",
+        "gauss_uv 30 3 1 0 2",
+        |v, a| {
+            let (t, su, sv) = (a.number("theta"), a.number("sigma_u"), a.number("sigma_v"));
+            numbers!(v, image => v.becomes(image.gauss_uv(t, su, sv, a.order("order_u"), a.order("order_v"))))
+        },
+    ),
+    row(
+        "box_filter",
+        &["box"],
+        &[required("size", Kind::Count, "side of the square"), BORDER],
+        "Mean over `size` x `size` pixels",
+        "box_filter 5",
+        |v, a| separable(v, a, filters::box_filter(a.count("size"))),
+    ),
+    row("sobel", &[], &[BORDER], "Magnitude of the gradient by Sobel: 8 times the slope", "gauss 2 sobel", |v, a| {
+        let border = a.border("border");
+        let ((row_x, column_x), (row_y, column_y)) = (filters::sobel_x(), filters::sobel_y());
+        numbers!(v, image => {
+            let x = image.separable(&row_x, &column_x, border);
+            v.becomes(x.hypot(image.separable(&row_y, &column_y, border)))
+        })
+    }),
+    row("sobel_x", &[], &[BORDER], "8 times the slope along x by Sobel", "sobel_x", |v, a| {
+        separable(v, a, filters::sobel_x())
+    }),
+    row("sobel_y", &[], &[BORDER], "8 times the slope along y by Sobel", "sobel_y", |v, a| {
+        separable(v, a, filters::sobel_y())
+    }),
+    row(
+        "laplace",
+        &[],
+        &[BORDER],
+        "The four neighbours less four times the pixel",
+        "laplace",
+        |v, a| numbers!(v, image => v.becomes(image.correlate(&filters::laplace(), a.border("border")))),
+    ),
+    row(
+        "unsharp",
+        &["sharpen"],
+        &[
+            optional("sigma", Kind::Number, "2", "of the Gaussian, in pixels"),
+            optional("amount", Kind::Number, "1", "how much of what it takes away is added"),
+        ],
+        "Unsharp masking, limited to black and white; yields `f32` in which white is 1",
+        "unsharp 2 1.5",
+        |v, a| {
+            let image = v.to_unit();
+            let detail = &image - image.gauss(a.number("sigma"));
+            Ok(Current::unit((image + detail * a.number("amount") as f32).clamp(0.0, 1.0)))
+        },
+    ),
+    row(
+        "median",
+        &[],
+        &[optional("size", Kind::Choice(sizes), "3", "side of the square"), BORDER],
+        "Median of 3x3 or 5x5 pixels",
+        "median 5",
+        |v, a| {
+            let size = MEDIANS[a.choice("size")];
+            numbers!(v, image => v.becomes(image.median(size, a.border("border"))))
+        },
+    ),
+    row(
+        "correlate",
+        &[],
+        &[required("taps", Kind::Taps, "anchored at the centre"), BORDER],
+        "Correlation with a filter",
+        "correlate 1,0,-1/2,0,-2/1,0,-1",
+        |v, a| numbers!(v, image => v.becomes(image.correlate(&a.taps("taps"), a.border("border")))),
+    ),
+    row(
+        "convolve",
+        &[],
+        &[required("taps", Kind::Taps, "anchored at the centre"), BORDER],
+        "Convolution: correlation with the filter turned by 180 degrees",
+        "convolve 1,2,3",
+        |v, a| numbers!(v, image => v.becomes(image.convolve(&a.taps("taps"), a.border("border")))),
+    ),
+    row(
+        "generalized",
+        &[],
+        &[
+            required("weights", Kind::Taps, "anchored at the centre"),
+            optional("combine", Kind::Choice(combinations), "mul", "each pixel with its weight; written combine=..."),
+            optional("reduce", Kind::Choice(reductions), "sum", "of what was combined; written reduce=..."),
+            BORDER,
+        ],
+        "Generalized convolution, in the type of the picture",
+        "generalized 1,0,1 combine=add reduce=min",
+        |v, a| {
+            let operation = Generalized {
+                window: a.taps("weights"),
+                combine: Combine::ALL[a.choice("combine")],
+                reduce: Reduce::ALL[a.choice("reduce")],
+            };
+            numbers!(v, image => v.becomes(image.generalized(&operation, a.border("border"))))
+        },
+    ),
+];
+
+const MEDIANS: [MedianSize; 2] = [MedianSize::Three, MedianSize::Five];
+
+fn sizes() -> Vec<String> {
+    MEDIANS.iter().map(|size| (2 * size.radius() + 1).to_string()).collect()
+}
+
+fn combinations() -> Vec<String> {
+    names(&Combine::ALL)
+}
+
+fn reductions() -> Vec<String> {
+    names(&Reduce::ALL)
+}
+
+fn separable(v: &Current, a: &Arguments<'_>, (row, column): (Filter, Filter)) -> Result<Current, Fault> {
+    numbers!(v, image => v.becomes(image.separable(&row, &column, a.border("border"))))
+}

@@ -1,0 +1,187 @@
+//! Geometry: sizes and places, heights and rows first.
+
+use horus::prelude::*;
+
+use super::{Family, Operation, Record};
+use crate::command::chain::{Arguments, Fault};
+use crate::command::parameter::{Kind, Parameter, interpolations, optional, required};
+use crate::command::value::{Current, numbers, pixels};
+
+const HEIGHT: Parameter = required("height", Kind::Count, "");
+const WIDTH: Parameter = required("width", Kind::Count, "");
+const TOP: Parameter = required("top", Kind::Count, "rows");
+const LEFT: Parameter = required("left", Kind::Count, "columns");
+const INTERPOLATION: Parameter = optional("interpolation", Kind::Choice(interpolations), "bilinear", "");
+const OUTSIDE: Parameter = optional("border", Kind::Border, "0", "what is beyond the edge");
+
+/// A row whose function takes the picture and the arguments.
+const fn row(
+    name: &'static str,
+    parameters: &'static [Parameter],
+    help: &'static str,
+    example: &'static str,
+    record: fn(&Current, &Arguments<'_>) -> Result<Current, Fault>,
+) -> Operation {
+    let record = Record::Picture(record);
+    Operation { name, aliases: &[], family: Family::Geometry, parameters, help, example, record }
+}
+
+pub(super) const ROWS: &[Operation] = &[
+    row(
+        "rotate",
+        &[required("degrees", Kind::Number, "anti-clockwise"), INTERPOLATION, OUTSIDE],
+        "Turned about the centre, of the same size",
+        "rotate 30",
+        |v, a| {
+            let (degrees, how) = (a.number("degrees"), interpolation(a));
+            numbers!(v, image => v.becomes(image.rotate_with(degrees, how, a.border("border"))))
+        },
+    ),
+    row(
+        "translate",
+        &[required("dy", Kind::Number, "pixels down"), required("dx", Kind::Number, "pixels to the right")],
+        "Moved, bilinearly where the offsets are not whole; outside is 0",
+        "translate -1.5 4",
+        |v, a| numbers!(v, image => v.becomes(image.translate(a.number("dy"), a.number("dx")))),
+    ),
+    row(
+        "affine",
+        &[
+            required("matrix", Kind::Numbers, "xx,xy,x0,yx,yy,y0: x and y of the output to x and y of the input"),
+            INTERPOLATION,
+            OUTSIDE,
+        ],
+        "A general affine map, of the same size",
+        "affine 1,0.2,0,0,1,0",
+        |v, a| {
+            let [xx, xy, x0, yx, yy, y0] = a.numbers("matrix")[..] else {
+                return Err(Fault::Said("MATRIX has 6 numbers".into()));
+            };
+            let (matrix, size) = ([[xx, xy, x0], [yx, yy, y0]], (v.shape().height, v.shape().width));
+            numbers!(v, image => v.becomes(image.affine(matrix, size, interpolation(a), a.border("border"))))
+        },
+    ),
+    row(
+        "flip",
+        &[required("how", Kind::Choice(flips), "horizontal exchanges left and right")],
+        "Mirrored",
+        "flip horizontal",
+        |v, a| pixels!(v, image => v.becomes(image.flip(FLIPS[a.choice("how")].1))),
+    ),
+    row(
+        "transpose",
+        &[],
+        "Rows and columns exchanged",
+        "transpose",
+        |v, _| pixels!(v, image => v.becomes(image.transpose())),
+    ),
+    row(
+        "crop",
+        &[TOP, LEFT, HEIGHT, WIDTH],
+        "The pixels from row `top` and column `left` on",
+        "crop 2 3 8 9",
+        |v, a| {
+            let (top, left, height, width) = (a.count("top"), a.count("left"), a.count("height"), a.count("width"));
+            pixels!(v, image => v.becomes(image.crop(top, left, height, width)))
+        },
+    ),
+    row(
+        "pad",
+        &[
+            TOP,
+            required("bottom", Kind::Count, "rows"),
+            LEFT,
+            required("right", Kind::Count, "columns"),
+            optional("border", Kind::Border, "reflect101", "what is there"),
+        ],
+        "Rows and columns added on each side",
+        "pad 1 2 3 4 wrap",
+        |v, a| {
+            let [top, bottom, left, right] = ["top", "bottom", "left", "right"].map(|name| a.count(name));
+            pixels!(v, image => v.becomes(image.pad(top, bottom, left, right, a.border("border"))))
+        },
+    ),
+    row(
+        "paste",
+        &[
+            required("other", Kind::File, ""),
+            required("top", Kind::Offset, "row of its upper left"),
+            required("left", Kind::Offset, "column of its upper left"),
+        ],
+        "The other picture over this one; what hangs over the edge is cut off",
+        "paste @in 4 -3",
+        |v, a| {
+            numbers!(v, image => {
+                let other = a.image("other", v.white())?;
+                v.becomes(image.paste(&other, a.offset("top"), a.offset("left")))
+            })
+        },
+    ),
+    row(
+        "resize",
+        &[HEIGHT, WIDTH, INTERPOLATION],
+        "Of another size; sampled, so that what shrinks may alias",
+        "resize 20 30 bicubic",
+        |v, a| {
+            let (height, width) = (a.count("height"), a.count("width"));
+            numbers!(v, image => v.becomes(image.resize(height, width, interpolation(a))))
+        },
+    ),
+    row(
+        "resize_antialiased",
+        &[HEIGHT, WIDTH],
+        "Of another size, smoothed along each axis that shrinks; yields floats",
+        "resize_antialiased 20 30",
+        |v, a| numbers!(v, image => v.becomes(image.resize_antialiased(a.count("height"), a.count("width")))),
+    ),
+    row(
+        "scale",
+        &[required("factor", Kind::Number, "of height and width")],
+        "As `resize_antialiased`, by a factor; sizes are rounded and at least 1",
+        "scale 0.5",
+        |v, a| {
+            let factor = a.number("factor");
+            if !(factor > 0.0 && factor.is_finite()) {
+                return Err(Fault::Said(format!("the factor is {factor}, it must be positive and finite")));
+            }
+            let scaled = |n: usize| ((n as f64 * factor).round() as usize).max(1);
+            let (height, width) = (scaled(v.shape().height), scaled(v.shape().width));
+            numbers!(v, image => v.becomes(image.resize_antialiased(height, width)))
+        },
+    ),
+    row(
+        "pyramid_down",
+        &[],
+        "Half as high and wide, smoothed by 1 4 6 4 1; yields floats",
+        "pyramid_down",
+        |v, _| numbers!(v, image => v.becomes(image.pyramid_down())),
+    ),
+    row("pyramid_up", &[], "Twice as high and wide, smoothed by 1 4 6 4 1; yields floats", "pyramid_up", |v, _| {
+        let (height, width) = (v.shape().height.saturating_mul(2), v.shape().width.saturating_mul(2));
+        numbers!(v, image => v.becomes(image.pyramid_up(height, width)))
+    }),
+    row(
+        "row_sums",
+        &[],
+        "The sum of each row: a picture of one column of `f64`",
+        "row_sums",
+        |v, _| numbers!(v, image => v.becomes(image.row_sums())),
+    ),
+    row(
+        "column_sums",
+        &[],
+        "The sum of each column: a picture of one row of `f64`",
+        "column_sums",
+        |v, _| numbers!(v, image => v.becomes(image.column_sums())),
+    ),
+];
+
+const FLIPS: [(&str, Flip); 3] = [("horizontal", Flip::Horizontal), ("vertical", Flip::Vertical), ("both", Flip::Both)];
+
+fn flips() -> Vec<String> {
+    FLIPS.map(|(name, _)| name.to_owned()).to_vec()
+}
+
+fn interpolation(a: &Arguments<'_>) -> Interpolation {
+    Interpolation::ALL[a.choice("interpolation")]
+}

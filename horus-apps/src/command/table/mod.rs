@@ -1,0 +1,241 @@
+//! The table of operations: each a row with its name, arguments, help and what records it.
+//!
+//! Operations of pixels come from the library's own table ([`horus::core::ops::pixel::TABLE`]); a new row there is an operation
+//! here. The other families are one file each.
+
+pub(super) mod arithmetic;
+mod colour;
+mod detectors;
+mod filters;
+mod geometry;
+mod morphology;
+mod reductions;
+mod thresholds;
+
+use std::sync::LazyLock;
+
+use horus::core::ops::pixel::PixelOp;
+
+use super::chain::{Answer, Arguments, Fault};
+use super::parameter::Parameter;
+use super::value::Current;
+
+/// An operation: a row of the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operation {
+    pub(crate) name: &'static str,
+    /// Other names of it.
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) family: Family,
+    pub(crate) parameters: &'static [Parameter],
+    /// One line.
+    pub(crate) help: &'static str,
+    /// A chain in which it stands.
+    pub(crate) example: &'static str,
+    pub(crate) record: Record,
+}
+
+/// What records an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Record {
+    /// Yields a picture or a mask.
+    Picture(fn(&Current, &Arguments<'_>) -> Result<Current, Fault>),
+    /// Yields numbers, which end a chain.
+    Numbers(fn(&Current, &Arguments<'_>) -> Result<Answer, Fault>),
+    /// An operation of the library's table of one or two operands.
+    Pixel(PixelOp),
+}
+
+/// What belongs together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    Types,
+    Arithmetic,
+    Thresholds,
+    Filters,
+    Morphology,
+    Geometry,
+    Detectors,
+    Reductions,
+}
+
+impl Family {
+    /// All families, in the order of the help.
+    pub(crate) const ALL: [Family; 8] = [
+        Family::Types,
+        Family::Arithmetic,
+        Family::Thresholds,
+        Family::Filters,
+        Family::Morphology,
+        Family::Geometry,
+        Family::Detectors,
+        Family::Reductions,
+    ];
+
+    /// A heading.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Family::Types => "Types, scales, channels, colour",
+            Family::Arithmetic => "Arithmetic, `a` being the picture",
+            Family::Thresholds => "Thresholds and masks",
+            Family::Filters => "Filters",
+            Family::Morphology => "Morphology, of pictures and masks",
+            Family::Geometry => "Geometry",
+            Family::Detectors => "Detectors",
+            Family::Reductions => "Numbers, which end a chain and are printed",
+        }
+    }
+}
+
+/// All operations, by family.
+pub(crate) fn all() -> &'static [Operation] {
+    static TABLE: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+        let mut rows = [
+            colour::ROWS,
+            &arithmetic::rows(),
+            thresholds::ROWS,
+            filters::ROWS,
+            morphology::ROWS,
+            geometry::ROWS,
+            detectors::ROWS,
+            reductions::ROWS,
+        ]
+        .concat();
+        // What this command says otherwise than the library's table stands in a row of its own.
+        let own: Vec<&str> = rows.iter().filter(|r| matches!(r.record, Record::Picture(_))).map(|r| r.name).collect();
+        rows.retain(|row| !matches!(row.record, Record::Pixel(_)) || !own.contains(&row.name));
+        rows.sort_by_key(|row| Family::ALL.iter().position(|f| *f == row.family));
+        rows
+    });
+    &TABLE
+}
+
+impl Operation {
+    /// How it is written: `gauss SIGMA [BORDER]`.
+    pub(crate) fn signature(&self) -> String {
+        let words = self.parameters.iter().map(|p| match p.default {
+            None => format!(" {}", p.name.to_uppercase()),
+            Some(default) => format!(" [{}={}]", p.name, default.replace(' ', ",")),
+        });
+        std::iter::once(self.name.to_owned()).chain(words).collect()
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+/// Whether an operation has this name.
+pub(crate) fn is_name(word: &str) -> bool {
+    all().iter().any(|row| row.is_named(word))
+}
+
+/// The names of all operations.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    all().iter().flat_map(|row| std::iter::once(row.name).chain(row.aliases.iter().copied()))
+}
+
+/// The rows of this name: `min` and `max` are operations of two and reductions.
+pub(crate) fn named(name: &str) -> impl Iterator<Item = &'static Operation> {
+    all().iter().filter(move |row| row.is_named(name))
+}
+
+/// The operation of this name, of those that share it the one that takes so many words.
+pub(crate) fn find(name: &str, words: usize) -> Option<&'static Operation> {
+    let ends = |row: &&Operation| matches!(row.record, Record::Numbers(_));
+    named(name).find(|row| ends(row) == (words == 0)).or_else(|| named(name).next())
+}
+
+/// Says that there is no such operation, and which may have been meant.
+pub(crate) fn no_such(name: &str) -> String {
+    format!("there is no operation `{name}`{}; `horus help` lists them", meant(nearest(name, names())))
+}
+
+/// Where numbers end a chain too early: the operation of two that has the same name.
+pub(super) fn hint_of_operand(text: &str) -> String {
+    let other = named(text).find(|row| !matches!(row.record, Record::Numbers(_)));
+    other.map_or(String::new(), |row| format!(" (`{}` yields a picture)", row.signature()))
+}
+
+/// What a misspelt word may have meant.
+pub(crate) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    /// As alike as clap asks of the names of options.
+    const ALIKE: f64 = 0.8;
+    let scored = among.map(|name| (strsim::jaro_winkler(word, name), name)).filter(|(score, _)| *score > ALIKE);
+    scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
+/// A question that ends a message.
+pub(crate) fn meant(name: Option<&str>) -> String {
+    name.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use horus::core::ops::pixel::TABLE;
+
+    use super::*;
+    use crate::command::parameter::Kind;
+
+    #[test]
+    fn names_are_words_and_no_arguments() {
+        let mut seen = BTreeSet::new();
+        for row in all() {
+            for name in std::iter::once(&row.name).chain(row.aliases) {
+                let ends = matches!(row.record, Record::Numbers(_));
+                assert!(seen.insert((*name, ends)), "{name} is there twice");
+                assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'), "{name}");
+                assert!(!["help", "operations"].contains(name));
+            }
+            assert!(row.help.len() <= 100 && !row.help.ends_with('.'), "{}: {}", row.name, row.help);
+        }
+        for parameter in all().iter().flat_map(|row| row.parameters) {
+            // Where a word would begin an operation, it is written behind the name of the parameter.
+            if let Kind::Choice(words) = parameter.kind
+                && !parameter.help.contains("written ")
+            {
+                assert!(words().iter().all(|word| !is_name(word)), "an argument of {} is an operation", parameter.name);
+            }
+        }
+        for word in ["disc", "cross", "rectangle", "wrap", "reflect", "reflect101", "replicate"] {
+            assert!(!is_name(word));
+        }
+    }
+
+    #[test]
+    fn defaults_and_order_of_parameters_make_sense() {
+        for row in all() {
+            let first = row.parameters.iter().position(|p| p.default.is_some()).unwrap_or(row.parameters.len());
+            assert!(row.parameters[first..].iter().all(|p| p.default.is_some()), "{}", row.signature());
+            for parameter in row.parameters {
+                if let Some(word) = parameter.default {
+                    let words: Vec<&str> = word.split(' ').collect();
+                    let parsed = parameter.kind.parse(&words).map(|(_, taken)| taken);
+                    assert_eq!(parsed, Ok(words.len()), "{} of {}", parameter.name, row.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_operation_of_the_librarys_table_is_an_operation_here() {
+        for row in TABLE {
+            assert!(is_name(row.name), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn misspelt_names_are_recognised() {
+        assert!(no_such("guass").contains("did you mean `gauss`?"));
+        assert!(no_such("sobelx").contains("did you mean `sobel_x`?"));
+        assert!(!no_such("qqq").contains("did you mean"));
+    }
+
+    #[test]
+    fn what_two_operations_are_called_is_settled_by_arguments() {
+        let numbers = |words| matches!(find("min", words).map(|row| row.record), Some(Record::Numbers(_)));
+        assert!(numbers(0) && !numbers(1));
+    }
+}

@@ -1,0 +1,54 @@
+//! Morphology, of pictures and masks.
+
+use super::{Family, Operation, Record};
+use crate::command::parameter::{Kind, Parameter, optional};
+use crate::command::value::pixels;
+
+const FOOTPRINT: Parameter = optional("footprint", Kind::Footprint, "3", "");
+const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "what is beyond the edge");
+
+/// An operation of a footprint alone: a method of the library.
+macro_rules! under {
+    ($method:ident, $aliases:expr, $help:literal, $example:literal) => {
+        Operation {
+            name: stringify!($method),
+            aliases: $aliases,
+            family: Family::Morphology,
+            parameters: &[FOOTPRINT],
+            help: $help,
+            example: $example,
+            record: Record::Picture(|v, a| {
+                let footprint = a.footprint("footprint");
+                pixels!(v, image => v.becomes(image.$method(&footprint)))
+            }),
+        }
+    };
+}
+
+/// An operation of a footprint and a border.
+macro_rules! extreme {
+    ($name:literal, $method:ident, $help:literal, $example:literal) => {
+        Operation {
+            name: $name,
+            aliases: &[],
+            family: Family::Morphology,
+            parameters: &[FOOTPRINT, BORDER],
+            help: $help,
+            example: $example,
+            record: Record::Picture(|v, a| {
+                let footprint = a.footprint("footprint");
+                pixels!(v, image => v.becomes(image.$method(&footprint, a.border("border"))))
+            }),
+        }
+    };
+}
+
+pub(super) const ROWS: &[Operation] = &[
+    extreme!("erode", erode_with, "The smallest pixel under the footprint", "erode disc 2"),
+    extreme!("dilate", dilate_with, "The largest pixel under the footprint", "dilate cross 1"),
+    under!(opening, &["open"], "Removes what is bright and smaller than the footprint", "opening 3"),
+    under!(closing, &["close"], "Removes what is dark and smaller than the footprint", "closing rectangle 3 5"),
+    under!(top_hat, &["tophat"], "What an opening removes", "top_hat disc 3"),
+    under!(black_hat, &["blackhat"], "What a closing adds", "black_hat disc 3"),
+    under!(morphological_gradient, &["gradient"], "Dilation less erosion", "morphological_gradient 3"),
+];

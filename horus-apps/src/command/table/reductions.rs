@@ -1,0 +1,97 @@
+//! Numbers, which are printed.
+
+use horus::prelude::*;
+
+use super::{Family, Operation, Record};
+use crate::batch::Response;
+use crate::command::chain::{Answer, Arguments, Fault};
+use crate::command::parameter::{Kind, Parameter, optional, required};
+use crate::command::value::{Current, numbers};
+
+const fn row(
+    name: &'static str,
+    parameters: &'static [Parameter],
+    help: &'static str,
+    example: &'static str,
+    record: fn(&Current, &Arguments<'_>) -> Result<Answer, Fault>,
+) -> Operation {
+    let record = Record::Numbers(record);
+    Operation { name, aliases: &[], family: Family::Reductions, parameters, help, example, record }
+}
+
+pub(super) const ROWS: &[Operation] = &[
+    row("min", &[], "The smallest pixel", "min", |v, _| numbers!(v, image => one(image.min_value()))),
+    row("max", &[], "The largest pixel", "max", |v, _| numbers!(v, image => one(image.max_value()))),
+    row("sum", &[], "The sum of all pixels", "sum", |v, _| numbers!(counted(v), image => one(image.sum()))),
+    row(
+        "mean",
+        &[],
+        "The mean of all pixels; of a mask, the share that holds",
+        "luminance mean",
+        |v, _| numbers!(counted(v), image => one(image.mean())),
+    ),
+    row(
+        "variance",
+        &[],
+        "The mean of the squared deviation from the mean",
+        "variance",
+        |v, _| numbers!(counted(v), image => one(image.variance())),
+    ),
+    row("count", &[], "In how many pixels a mask holds", "otsu count", |v, _| match &v.pixels {
+        Response::Mask(mask) => Ok(one(mask.count())),
+        Response::Picture(_) => Err(Fault::of_numbers()),
+    }),
+    row(
+        "histogram",
+        &[
+            required("bins", Kind::Count, ""),
+            optional("lo", Kind::Number, "0", ""),
+            optional("hi", Kind::Number, "1", ""),
+        ],
+        "How many pixels are in each of equal bins over `lo..=hi`, a column each",
+        "luminance histogram 4 0 1",
+        |v, a| {
+            let (bins, lo, hi) = (a.count("bins"), a.number("lo"), a.number("hi"));
+            let counts = numbers!(v, image => image.histogram(bins, lo, hi))?;
+            counts.check()?;
+            Ok(Answer::new(move || {
+                let counts = counts.get()?;
+                Ok(vec![counts.iter().map(u64::to_string).collect::<Vec<_>>().join("\t")])
+            }))
+        },
+    ),
+    row(
+        "stats",
+        &[],
+        "Of each channel: number, min, max, mean, deviation, sum; a line each",
+        "stats",
+        |v, _| numbers!(counted(v), image => stats(image)),
+    ),
+];
+
+/// A mask as numbers, 0 and 1.
+fn counted(v: &Current) -> Current {
+    match &v.pixels {
+        Response::Mask(mask) => v.becomes(mask.convert::<u8>()),
+        Response::Picture(_) => v.clone(),
+    }
+}
+
+fn one<V: std::fmt::Display + 'static>(value: Value<V>) -> Answer {
+    Answer::new(move || Ok(vec![value.get()?.to_string()]))
+}
+
+fn stats<T: Pixel>(image: &Image<T>) -> Answer {
+    let session = image.session().clone();
+    let channels = image.unstack();
+    let values: Vec<_> =
+        channels.iter().map(|c| (c.min_value(), c.max_value(), c.mean(), c.variance(), c.sum())).collect();
+    Answer::new(move || {
+        let values = session.get_all(&values[..])?.into_iter().enumerate();
+        Ok(values
+            .map(|(i, (min, max, mean, variance, sum))| {
+                format!("{i}\t{min}\t{max}\t{mean}\t{}\t{sum}", variance.sqrt())
+            })
+            .collect())
+    })
+}

@@ -1,0 +1,142 @@
+//! Thresholds, masks and what masks choose.
+
+use horus::prelude::*;
+
+use super::{Family, Operation, Record};
+use crate::batch::Response;
+use crate::command::chain::{Arguments, Fault, with_term};
+use crate::command::histogram::otsu;
+use crate::command::parameter::{Kind, Parameter, optional, required};
+use crate::command::value::{Current, numbers};
+
+pub(super) const ROWS: &[Operation] = &[
+    Operation {
+        name: "threshold",
+        aliases: &[],
+        family: Family::Thresholds,
+        parameters: &[required("t", Kind::Operand, "")],
+        help: "A mask of where `a > t`",
+        example: "luminance threshold 0.5",
+        record: Record::Picture(
+            |v, a| numbers!(v, image => with_term!(a.term(image, "t", v.white())?, t => v.becomes(image.gt(t)))),
+        ),
+    },
+    Operation {
+        name: "otsu",
+        aliases: &[],
+        family: Family::Thresholds,
+        parameters: &[],
+        help: "A mask of what is above Otsu's threshold, from a histogram of 256 levels over the range",
+        example: "luminance gauss 1 otsu",
+        record: Record::Picture(|v, _| {
+            numbers!(v, image => {
+                let image = image.convert::<f32>();
+                v.becomes(image.gt(otsu(&image)))
+            })
+        }),
+    },
+    Operation {
+        name: "sauvola",
+        aliases: &[],
+        family: Family::Thresholds,
+        parameters: &[
+            optional("size", Kind::Count, "25", "side of the square around each pixel"),
+            optional("k", Kind::Number, "0.2", "weight of the deviation"),
+            optional("r", Kind::Number, "0.5", "range of the deviation where white is 1"),
+        ],
+        help: "A mask of what is above `m (1 + k (s / r - 1))`, mean and deviation of the square around each pixel",
+        example: "luminance sauvola 15",
+        record: Record::Picture(|v, a| {
+            // The mean of squares less the square of the mean needs the digits of f64.
+            let image = v.to_unit();
+            let wide = image.convert::<f64>();
+            let mean = wide.box_filter(a.count("size"));
+            let variance = wide.square().box_filter(a.count("size")) - mean.square();
+            let deviation = variance.max(0.0).sqrt();
+            let threshold = mean * ((deviation / a.number("r") - 1.0) * a.number("k") + 1.0);
+            Ok(v.becomes(image.gt(threshold.convert::<f32>())))
+        }),
+    },
+    combined("and", "Where the mask and that of the other picture (not 0) hold", "luminance otsu and @in", |v, a| {
+        masks(v, a, |a, b| a & b)
+    }),
+    combined("or", "Where the mask or that of the other picture (not 0) holds", "luminance otsu or @in", |v, a| {
+        masks(v, a, |a, b| a | b)
+    }),
+    combined(
+        "xor",
+        "Where the mask or that of the other picture (not 0) holds, and not both",
+        "luminance otsu xor @in",
+        |v, a| masks(v, a, |a, b| a ^ b),
+    ),
+    Operation {
+        name: "not",
+        aliases: &[],
+        family: Family::Thresholds,
+        parameters: &[],
+        help: "Where the mask does not hold",
+        example: "otsu not",
+        record: Record::Picture(|v, _| mask(v).map(|mask| v.becomes(!mask))),
+    },
+    Operation {
+        name: "select",
+        aliases: &[],
+        family: Family::Thresholds,
+        parameters: &[
+            required("b", Kind::Operand, "where the mask holds"),
+            required("c", Kind::Operand, "where it does not"),
+        ],
+        help: "`b` where the mask holds, else `c`; numbers alone are `f32` of which 1 is white",
+        example: "luminance otsu select @in 0",
+        record: Record::Picture(|v, a| {
+            let mask = mask(v)?;
+            // The type is that of a picture, if there is one.
+            let like = a.picture("b").or_else(|| a.picture("c"));
+            let like = like.unwrap_or_else(|| Current::unit(mask.convert::<f32>()));
+            let white = like.white();
+            numbers!(like, image => with_term!(a.term(image, "b", white)?, b => {
+                with_term!(a.term(image, "c", white)?, c => like.becomes(same(image, mask.select(b, c))))
+            }))
+        }),
+    },
+];
+
+const OTHER: &[Parameter] = &[required("other", Kind::File, "")];
+
+/// An operation of two masks.
+const fn combined(
+    name: &'static str,
+    help: &'static str,
+    example: &'static str,
+    record: fn(&Current, &Arguments<'_>) -> Result<Current, Fault>,
+) -> Operation {
+    Operation {
+        name,
+        aliases: &[],
+        family: Family::Thresholds,
+        parameters: OTHER,
+        help,
+        example,
+        record: Record::Picture(record),
+    }
+}
+
+/// `made`, of the type of `_like`.
+fn same<T: Pixel>(_like: &Image<T>, made: Image<T>) -> Image<T> {
+    made
+}
+
+fn mask(v: &Current) -> Result<&Image<bool>, Fault> {
+    match &v.pixels {
+        Response::Mask(mask) => Ok(mask),
+        Response::Picture(_) => Err(Fault::of_numbers()),
+    }
+}
+
+fn masks(
+    v: &Current,
+    a: &Arguments<'_>,
+    combine: fn(&Image<bool>, &Image<bool>) -> Image<bool>,
+) -> Result<Current, Fault> {
+    Ok(v.becomes(combine(mask(v)?, &a.mask("other")?)))
+}

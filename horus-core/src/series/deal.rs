@@ -1,0 +1,250 @@
+//! Pictures dealt to ranks: who takes which, and how all learn what became of them.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Item;
+use super::input::{Content, Input};
+use super::save::Saved;
+use crate::comm::gather_bytes;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::io::{OpenOptions, Picture, Scale, on_root};
+use crate::session::Session;
+use crate::shape::Shape;
+
+/// Pictures of fewer pixels are dealt to the ranks of a series, larger ones are divided among them.
+pub const DEALT: usize = 1 << 22;
+
+/// Inputs and their places in the series: all, or those that one of several ranks takes.
+#[derive(Debug)]
+pub(super) struct Numbered<I> {
+    inputs: I,
+    /// Inputs that were taken early, to be given out first.
+    peeked: VecDeque<Input>,
+    next: usize,
+    /// This rank, of how many that take turns.
+    turn: (usize, usize),
+    /// What the inputs so far were called, where ranks take turns.
+    paths: Vec<Option<PathBuf>>,
+}
+
+impl<I> Numbered<I> {
+    pub(super) fn all(inputs: I) -> Numbered<I> {
+        Numbered { inputs, peeked: VecDeque::new(), next: 0, turn: (0, 1), paths: Vec::new() }
+    }
+
+    /// The inputs of one rank, which must not have begun.
+    pub(super) fn dealt(self, rank: usize, ranks: usize) -> Numbered<I> {
+        Numbered { turn: (rank, ranks), ..self }
+    }
+
+    /// What the inputs of all ranks were called.
+    pub(super) fn into_paths(self) -> Vec<Option<PathBuf>> {
+        self.paths
+    }
+}
+
+impl<I> Iterator for Numbered<I>
+where
+    I: Iterator,
+    I::Item: Into<Input>,
+{
+    type Item = (usize, Input);
+
+    fn next(&mut self) -> Option<(usize, Input)> {
+        let (rank, ranks) = self.turn;
+        loop {
+            let input = match self.peeked.pop_front() {
+                Some(input) => input,
+                None => self.inputs.next()?.into(),
+            };
+            let number = self.next;
+            self.next += 1;
+            if ranks > 1 {
+                self.paths.push(input.path.clone());
+            }
+            if number % ranks == rank {
+                return Some((number, input));
+            }
+        }
+    }
+}
+
+/// Whether the pictures are to be dealt: rank 0 looks at the first that it can read, which is small, and with which `free`
+/// has no objection.
+///
+/// # Errors
+/// When another rank failed or went away.
+pub(super) fn decide<I>(
+    session: &Session,
+    inputs: &mut Numbered<I>,
+    options: &OpenOptions,
+    free: impl FnOnce(Picture) -> bool,
+) -> Result<bool>
+where
+    I: Iterator,
+    I::Item: Into<Input>,
+{
+    let told = on_root(session, "dealing the pictures of a series", || {
+        let dealt = match first(inputs, options) {
+            Some(picture) => picture.shape().area() < DEALT && free(picture),
+            None => true,
+        };
+        Ok(vec![u8::from(dealt)])
+    })?;
+    told.map(|dealt| dealt == [1]).map_err(Error::Config)
+}
+
+/// The first picture that can be read; it stays among the inputs.
+fn first<I>(inputs: &mut Numbered<I>, options: &OpenOptions) -> Option<Picture>
+where
+    I: Iterator,
+    I::Item: Into<Input>,
+{
+    loop {
+        let Input { path, content } = inputs.inputs.next()?.into();
+        let everywhere = matches!(content, Content::Picture(_));
+        let picture = Input::open(content, path.as_deref(), options);
+        let found = picture.as_ref().ok().cloned();
+        // What rank 0 alone has read it tells the others.
+        let content = if everywhere { Content::Picture(picture) } else { Content::Read(picture) };
+        inputs.peeked.push_back(Input { path, content });
+        if found.is_some() {
+            return found;
+        }
+    }
+}
+
+/// What became of a picture, for other ranks.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    number: usize,
+    picture: Option<([usize; 3], usize)>,
+    result: std::result::Result<(Vec<u8>, Vec<u8>), Failed>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Failed {
+    Read(Vec<u8>, String),
+    Write(Vec<u8>, String),
+    Other(String),
+}
+
+/// Tells all ranks what became of the pictures of each, and returns all in order. `paths` are what the inputs are called.
+///
+/// # Errors
+/// When another rank failed or went away.
+pub(super) fn tell(session: &Session, own: Vec<Item<Saved>>, paths: &[Option<PathBuf>]) -> Result<Vec<Item<Saved>>> {
+    let (rank, op) = (session.rank(), "telling what became of a series");
+    let told: Vec<Told> = own.iter().map(pack).collect();
+    let bytes = serde_json::to_vec(&told).map_err(|e| Error::Config(e.to_string()))?;
+    crate::agree::agree_on(session.comm(), op)?;
+    let all = gather_bytes(session.comm(), &bytes).map_err(|e| e.during(rank, op))?;
+    let lists =
+        all.map_or_else(Vec::new, |all| all.into_iter().map(String::from_utf8).filter_map(Result::ok).collect());
+    let mut message = if rank == 0 { format!("[{}]", lists.join(",")).into_bytes() } else { Vec::new() };
+    session.comm().broadcast(0, &mut message).map_err(|e| e.during(rank, op))?;
+    let lists: Vec<Vec<Told>> = serde_json::from_slice(&message).map_err(|e| Error::Config(e.to_string()))?;
+    let mut items: Vec<Item<Saved>> = lists.into_iter().flatten().map(|told| unpack(told, paths)).collect();
+    items.sort_by_key(|item| item.number);
+    Ok(items)
+}
+
+fn pack(item: &Item<Saved>) -> Told {
+    let index = |dtype: DType| DType::ALL.iter().position(|t| *t == dtype).unwrap_or_default();
+    Told {
+        number: item.number,
+        picture: item.picture.map(|(s, dtype)| ([s.height, s.width, s.channels], index(dtype))),
+        result: match &item.result {
+            Ok(saved) => Ok((path_bytes(&saved.path), pack_scale(saved.scale))),
+            Err(Error::File { action: "read", path, cause }) => Err(Failed::Read(path_bytes(path), cause.clone())),
+            Err(Error::File { action: "write", path, cause }) => Err(Failed::Write(path_bytes(path), cause.clone())),
+            Err(e) => Err(Failed::Other(e.to_string())),
+        },
+    }
+}
+
+fn unpack(told: Told, paths: &[Option<PathBuf>]) -> Item<Saved> {
+    Item {
+        number: told.number,
+        path: paths.get(told.number).cloned().flatten(),
+        picture: told.picture.map(|([h, w, c], dtype)| (Shape::new(h, w, c), DType::ALL[dtype])),
+        result: match told.result {
+            Ok((path, scale)) => Ok(Saved { path: bytes_path(&path), scale: unpack_scale(&scale) }),
+            Err(Failed::Read(path, cause)) => Err(Error::read(&bytes_path(&path), cause)),
+            Err(Failed::Write(path, cause)) => Err(Error::write(&bytes_path(&path), cause)),
+            // Only its words are left.
+            Err(Failed::Other(message)) => Err(Error::Config(message)),
+        },
+    }
+}
+
+pub(super) fn pack_scale(scale: Option<Scale>) -> Vec<u8> {
+    let bytes = |s: Scale| [s.low, s.high, f64::from(s.full)].iter().flat_map(|v| v.to_le_bytes()).collect();
+    scale.map(bytes).unwrap_or_default()
+}
+
+pub(super) fn unpack_scale(bytes: &[u8]) -> Option<Scale> {
+    let values: Vec<f64> = bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
+    match values[..] {
+        [low, high, full] => Some(Scale { low, high, full: full as u16 }),
+        _ => None,
+    }
+}
+
+fn path_bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_encoded_bytes().to_vec()
+}
+
+#[cfg(unix)]
+fn bytes_path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
+}
+
+#[cfg(not(unix))]
+fn bytes_path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_take_turns_and_know_all_names() {
+        let names = ["a", "b", "c", "d", "e"];
+        let mut taken: Vec<(usize, Option<PathBuf>)> = Vec::new();
+        for rank in 0..3 {
+            let mut mine = Numbered::all(names.iter().copied()).dealt(rank, 3);
+            taken.extend(mine.by_ref().map(|(number, input)| (number, input.path)));
+            assert_eq!(mine.into_paths().len(), 5);
+        }
+        taken.sort();
+        let all: Vec<_> = names.iter().enumerate().map(|(i, n)| (i, Some(PathBuf::from(n)))).collect();
+        assert_eq!(taken, all);
+    }
+
+    #[test]
+    fn what_became_of_a_picture_survives_the_journey() {
+        let scale = Some(Scale { low: 0.1, high: 1e300, full: 65535 });
+        let results = [
+            Ok(Saved { path: "out/a.png".into(), scale }),
+            Ok(Saved { path: "out/b.png".into(), scale: None }),
+            Err(Error::read(Path::new("c"), "broken")),
+            Err(Error::write(Path::new("d"), "full")),
+            Err(Error::Config("other".into())),
+        ];
+        for (number, result) in results.into_iter().enumerate() {
+            let paths: Vec<_> = (0..5).map(|i| Some(PathBuf::from(format!("{i}")))).collect();
+            let picture = Some((Shape::new(3, 70_000, 4), DType::ALL[number]));
+            let item = Item { number, path: paths[number].clone(), picture, result };
+            let words = serde_json::to_string(&pack(&item)).unwrap();
+            let back = unpack(serde_json::from_str(&words).unwrap(), &paths);
+            assert_eq!(format!("{item:?}"), format!("{back:?}"));
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! The pictures of a series under way: read ahead, evaluated in order, finished by other threads.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use super::Item;
+use super::hands::Hands;
+use super::input::{Content, Input};
+use crate::buffer::HostBuffer;
+use crate::device::MemoryKind;
+use crate::dtype::DType;
+use crate::error::{DeviceError, Error, Result};
+use crate::io::{AnyImage, OpenOptions, Picture};
+use crate::plan::Want;
+use crate::session::{Handle, Session};
+use crate::shape::Shape;
+
+/// Evaluations whose results are still on the device: one that computes, one whose result travels, one that waits.
+const IN_FLIGHT: usize = 3;
+/// On several ranks, pictures whose results are awaited: as many on every rank, at every moment.
+const IN_STEP: usize = 4;
+/// Pictures read at once before the size of the first is known.
+const UNKNOWN: usize = 2;
+
+/// Bounds of a series.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Pictures under way.
+    pub(super) pictures: Option<usize>,
+    /// Bytes of pictures and results under way, beyond those of one.
+    pub(super) bytes: usize,
+}
+
+/// What is made of each picture.
+pub(super) trait Make {
+    type Output: Send + 'static;
+    /// Who wants the pixels.
+    const WANT: Want;
+    /// Whether a result holds pixels.
+    const HELD: bool;
+
+    /// Records what is to be done with a picture.
+    fn make(&mut self, session: &Session, picture: &AnyImage, name: &Path) -> Result<Made<Self::Output>>;
+
+    /// On several ranks, what became of a picture that all evaluated, for all of them. `own` is what this rank knows, where it
+    /// has the pixels; elsewhere an error that nobody reads.
+    fn tell(&self, session: &Session, own: Result<Self::Output>, name: &Path) -> Result<Self::Output>;
+}
+
+/// What a result is made of.
+pub(super) struct Made<R> {
+    /// What must come to the host.
+    pub(super) handles: Vec<Handle>,
+    /// Makes the result of it, on another thread.
+    pub(super) finish: Finish<R>,
+}
+
+pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + Send>;
+
+type Caught<R> = std::result::Result<R, Box<dyn Any + Send>>;
+
+enum Event<R> {
+    Read(usize, Caught<Result<Picture>>),
+    /// The pixels are on the host.
+    Landed(usize),
+    Done(usize, Caught<Result<R>>),
+}
+
+/// A picture that is read, or was.
+struct Reading {
+    number: usize,
+    path: Option<PathBuf>,
+    picture: Option<Result<Picture>>,
+    /// Whether every rank has it.
+    everywhere: bool,
+}
+
+/// A picture that is evaluated, or was.
+struct Begun<R> {
+    number: usize,
+    path: Option<PathBuf>,
+    picture: Option<(Shape, DType)>,
+    bytes: usize,
+    landed: bool,
+    result: Option<Result<R>>,
+    /// On several ranks: whether the result is to be told to all.
+    to_tell: bool,
+}
+
+/// A series under way.
+pub(super) struct Engine<I, M, R> {
+    session: Session,
+    inputs: I,
+    /// Whether there are no more.
+    all_taken: bool,
+    make: M,
+    options: OpenOptions,
+    bounds: Bounds,
+    hands: Option<Hands>,
+    events: (Sender<Event<R>>, Receiver<Event<R>>),
+    /// In order, before `begun`.
+    reading: VecDeque<Reading>,
+    /// In order.
+    begun: VecDeque<Begun<R>>,
+    /// The most bytes that a picture of this series took.
+    largest: Option<usize>,
+    /// After an error that the session does not survive.
+    ended: bool,
+}
+
+impl<I, M, R> Engine<I, M, R>
+where
+    I: Iterator<Item = (usize, Input)>,
+    M: Make<Output = R>,
+    R: Send + 'static,
+{
+    pub(super) fn new(session: Session, inputs: I, make: M, options: OpenOptions, bounds: Bounds) -> Self {
+        Engine {
+            session,
+            inputs,
+            all_taken: false,
+            make,
+            options,
+            bounds,
+            hands: None,
+            events: mpsc::channel(),
+            reading: VecDeque::new(),
+            begun: VecDeque::new(),
+            largest: None,
+            ended: false,
+        }
+    }
+
+    /// The inputs, when all is done.
+    pub(super) fn into_inputs(self) -> I {
+        self.inputs
+    }
+
+    fn threads(&self) -> usize {
+        self.session.workers().threads()
+    }
+
+    /// The most pictures under way.
+    fn most(&self) -> usize {
+        self.bounds.pictures.unwrap_or(2 * self.threads() + IN_FLIGHT).max(1)
+    }
+
+    fn hands(&mut self) -> &mut Hands {
+        let threads = self.threads();
+        self.hands.get_or_insert_with(|| Hands::new(threads))
+    }
+
+    /// Whether the device computes on the host's memory, with the host's threads. Asked when it was used.
+    fn unified(&self) -> bool {
+        self.session.device().is_some_and(|d| d.memory() == MemoryKind::Unified)
+    }
+
+    /// Whether this rank reads files.
+    fn reads(&self) -> bool {
+        self.session.rank() == 0
+    }
+
+    /// Bytes of pictures and results on the host; those of pictures that are being read as far as can be guessed.
+    fn bytes(&self) -> usize {
+        let size = |r: &Reading| match &r.picture {
+            Some(Ok(picture)) => size(picture.shape(), picture.dtype()),
+            Some(Err(_)) => 0,
+            None => self.largest.unwrap_or(0),
+        };
+        self.reading.iter().map(size).sum::<usize>() + self.begun.iter().map(|b| b.bytes).sum::<usize>()
+    }
+
+    /// Has pictures read while there is room for them.
+    fn read_ahead(&mut self) {
+        while !self.ended && !self.all_taken && self.may_read() {
+            let Some((number, Input { path, content })) = self.inputs.next() else {
+                self.all_taken = true;
+                return;
+            };
+            let everywhere = matches!(content, Content::Picture(_));
+            let picture = match content {
+                Content::Picture(picture) | Content::Read(picture) => Some(picture),
+                // Rank 0 tells the others what it read.
+                _ if !self.reads() => None,
+                content => {
+                    let (events, file, options) = (self.events.0.clone(), path.clone(), self.options);
+                    self.hands().read(move || {
+                        let read = || Input::open(content, file.as_deref(), &options);
+                        let picture = catch_unwind(AssertUnwindSafe(read));
+                        // Nobody listens any more when the series was dropped.
+                        let _ = events.send(Event::Read(number, picture));
+                    });
+                    None
+                }
+            };
+            self.reading.push_back(Reading { number, path, picture, everywhere });
+        }
+    }
+
+    fn may_read(&self) -> bool {
+        let under_way = self.reading.len() + self.begun.len();
+        if under_way == 0 {
+            return true;
+        }
+        // What a rank may begin does not depend on what it has read.
+        if self.session.ranks() > 1 && self.reading.is_empty() && self.begun.len() < IN_STEP {
+            return true;
+        }
+        let unknown = self.largest.is_none() && self.reading.iter().filter(|r| r.picture.is_none()).count() >= UNKNOWN;
+        under_way < self.most() && !unknown && self.bytes() + self.largest.unwrap_or(0) <= self.bounds.bytes
+    }
+
+    /// Takes note of what other threads have done.
+    fn note(&mut self, event: Event<R>) {
+        match event {
+            Event::Read(number, picture) => {
+                let picture = picture.unwrap_or_else(|panic| resume_unwind(panic));
+                if let Ok(picture) = &picture {
+                    let bytes = size(picture.shape(), picture.dtype());
+                    self.largest = Some(self.largest.unwrap_or(0).max(bytes));
+                }
+                if let Some(reading) = self.reading.iter_mut().find(|r| r.number == number) {
+                    reading.picture = Some(picture);
+                }
+            }
+            Event::Landed(number) => {
+                if let Some(begun) = self.begun.iter_mut().find(|b| b.number == number) {
+                    begun.landed = true;
+                }
+            }
+            Event::Done(number, result) => {
+                let result = result.unwrap_or_else(|panic| resume_unwind(panic));
+                if let Some(begun) = self.begun.iter_mut().find(|b| b.number == number) {
+                    begun.landed = true;
+                    begun.bytes *= usize::from(M::HELD);
+                    begun.result = Some(result);
+                }
+            }
+        }
+    }
+
+    fn note_all(&mut self) {
+        while let Ok(event) = self.events.1.try_recv() {
+            self.note(event);
+        }
+    }
+
+    /// Waits until another thread has done something.
+    fn wait(&mut self) {
+        // There is always a sender: this one.
+        if let Ok(event) = self.events.1.recv() {
+            self.note(event);
+        }
+        self.note_all();
+    }
+
+    /// Whether the next picture may be evaluated, if it is there.
+    fn may_begin(&self) -> bool {
+        if self.session.ranks() > 1 {
+            return self.begun.len() < IN_STEP;
+        }
+        let in_flight = self.begun.iter().filter(|b| !b.landed).count();
+        let room = self.begun.is_empty() || self.bytes() <= self.bounds.bytes;
+        in_flight < IN_FLIGHT && self.begun.len() < self.most() && room
+    }
+
+    /// Whether the next picture is there.
+    fn is_read(&self) -> bool {
+        // Other ranks than the one that reads are told.
+        self.reading.front().is_some_and(|r| r.picture.is_some() || !self.reads())
+    }
+
+    /// Evaluates the picture that is next, which is there.
+    fn begin(&mut self, reading: Reading) {
+        let Reading { number, path, picture, everywhere } = reading;
+        let name = name(path.as_deref(), number);
+        let mut begun = Begun { number, path, picture: None, bytes: 0, landed: true, result: None, to_tell: false };
+        match self.begin_or_fail(&name, picture, everywhere, &mut begun) {
+            Ok(()) => begun.to_tell = self.session.ranks() > 1,
+            Err(e) => {
+                self.ended |= is_fatal(&e);
+                begun.result = Some(Err(e));
+            }
+        }
+        self.begun.push_back(begun);
+        if self.ended {
+            self.reading.clear();
+        }
+    }
+
+    fn begin_or_fail(
+        &mut self,
+        name: &Path,
+        picture: Option<Result<Picture>>,
+        everywhere: bool,
+        begun: &mut Begun<R>,
+    ) -> Result<()> {
+        let number = begun.number;
+        let image = match picture {
+            Some(picture) if everywhere || self.session.ranks() == 1 => AnyImage::from_picture(&self.session, picture?),
+            picture => AnyImage::from_root(&self.session, name, || {
+                picture.ok_or("rank 0 has not read it")?.map_err(|e| match e {
+                    Error::File { cause, .. } => cause,
+                    other => other.to_string(),
+                })
+            })?,
+        };
+        begun.picture = Some((image.shape(), image.dtype()));
+        let session = self.session.clone();
+        let Made { handles, finish } = self.make.make(&session, &image, name)?;
+        let wanted: Vec<&Handle> = handles.iter().collect();
+        let pending = match self.session.begin_all(&wanted, M::WANT) {
+            Err(e) if is_out_of_memory(&e) && self.wait_for_all() => self.session.begin_all(&wanted, M::WANT)?,
+            other => other?,
+        };
+        begun.bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
+        begun.landed = false;
+        // The session may forget the picture and what was made of it; what is on its way is not theirs any more.
+        drop((image, handles));
+        let events = self.events.0.clone();
+        let at_once = self.unified();
+        self.hands().land(at_once, move || {
+            let fetched = pending.wait();
+            let _ = events.send(Event::Landed(number));
+            move || {
+                let done = catch_unwind(AssertUnwindSafe(|| {
+                    let here: Option<Vec<_>> = fetched?.into_iter().collect();
+                    here.map(finish).transpose()
+                }));
+                let done = match done {
+                    Ok(Ok(Some(result))) => Ok(Ok(result)),
+                    Ok(Err(e)) => Ok(Err(e)),
+                    Err(panic) => Err(panic),
+                    // Another rank has the pixels, and tells.
+                    Ok(Ok(None)) => return,
+                };
+                let _ = events.send(Event::Done(number, done));
+            }
+        });
+        Ok(())
+    }
+
+    /// Waits until nothing is on its way and nothing is to be finished; whether there was anything.
+    fn wait_for_all(&mut self) -> bool {
+        if self.session.ranks() > 1 {
+            return false;
+        }
+        let mut waited = false;
+        while self.begun.iter().any(|b| b.result.is_none()) {
+            self.wait();
+            waited = true;
+        }
+        waited
+    }
+
+    /// What became of the picture that is next to be told, if that is known here.
+    fn take_done(&mut self) -> Option<Item<R>> {
+        let front = self.begun.front()?;
+        let known = front.result.is_some() || (front.to_tell && !self.reads() && M::WANT == Want::Root);
+        if !known {
+            return None;
+        }
+        let Begun { number, path, picture, result, to_tell, .. } = self.begun.pop_front()?;
+        let name = name(path.as_deref(), number);
+        let result = match result {
+            result if to_tell => {
+                let own = result.unwrap_or_else(|| Err(Error::Lost("another rank has the pixels".into())));
+                self.make.tell(&self.session, own, &name)
+            }
+            result => result?,
+        };
+        Some(Item { number, path, picture, result })
+    }
+}
+
+impl<I, M, R> Iterator for Engine<I, M, R>
+where
+    I: Iterator<Item = (usize, Input)>,
+    M: Make<Output = R>,
+    R: Send + 'static,
+{
+    type Item = Item<R>;
+
+    fn next(&mut self) -> Option<Item<R>> {
+        // Ranks evaluate and tell in one order, whatever is ready. A device that computes on its own is given work before
+        // the program gets the result that it may work on.
+        let eager = self.session.ranks() > 1 || (!self.begun.is_empty() && !self.unified());
+        loop {
+            self.note_all();
+            self.read_ahead();
+            if !eager && let Some(item) = self.take_done() {
+                return Some(item);
+            }
+            if !self.ended && self.may_begin() {
+                if self.is_read() {
+                    if let Some(reading) = self.reading.pop_front() {
+                        self.read_ahead();
+                        self.begin(reading);
+                    }
+                    continue;
+                }
+                if self.session.ranks() > 1 && !self.reading.is_empty() {
+                    self.wait();
+                    continue;
+                }
+            }
+            if let Some(item) = self.take_done() {
+                return Some(item);
+            }
+            if self.begun.is_empty() && self.reading.is_empty() {
+                return None;
+            }
+            self.wait();
+        }
+    }
+}
+
+/// What a picture is called: by its path, or by its number.
+pub(super) fn name(path: Option<&Path>, number: usize) -> PathBuf {
+    path.map_or_else(|| PathBuf::from(format!("{number:06}")), Path::to_owned)
+}
+
+/// Bytes of an image.
+fn size(shape: Shape, dtype: DType) -> usize {
+    shape.len() * dtype.size()
+}
+
+/// Whether no further picture can be evaluated.
+fn is_fatal(e: &Error) -> bool {
+    matches!(e, Error::Lost(_) | Error::Communication { .. } | Error::Cancelled(_))
+}
+
+fn is_out_of_memory(e: &Error) -> bool {
+    matches!(e, Error::Device { source: DeviceError::OutOfMemory { .. }, .. })
+}

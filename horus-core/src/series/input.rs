@@ -1,0 +1,79 @@
+//! What a series is made of.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+use crate::io::{OpenOptions, Picture};
+
+/// A picture of a series: a file that is yet to be read, or a picture that the program made or read itself.
+///
+/// Paths and pictures become inputs where [`Session::series`](crate::session::Session::series) takes them.
+#[derive(Debug)]
+pub struct Input {
+    pub(super) path: Option<PathBuf>,
+    pub(super) content: Content,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    /// In the file of the path.
+    File,
+    /// The bytes of a file.
+    Bytes(Vec<u8>),
+    /// Every rank has it.
+    Picture(Result<Picture>),
+    /// This rank has read it.
+    Read(Result<Picture>),
+}
+
+impl Input {
+    /// A picture called `name`, by which its result is named.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<PathBuf>) -> Input {
+        if matches!(self.content, Content::File) {
+            return self;
+        }
+        self.path = Some(name.into());
+        self
+    }
+
+    /// Reads and decodes it, on whichever thread.
+    pub(super) fn open(content: Content, path: Option<&Path>, options: &OpenOptions) -> Result<Picture> {
+        match content {
+            Content::File => Picture::open(path.unwrap_or(Path::new("")), options),
+            Content::Bytes(bytes) => Picture::read(&bytes, options),
+            Content::Picture(picture) | Content::Read(picture) => picture,
+        }
+    }
+}
+
+macro_rules! from_paths {
+    ($($path:ty),*) => {
+        $(impl From<$path> for Input {
+            fn from(path: $path) -> Input {
+                Input { path: Some(PathBuf::from(path)), content: Content::File }
+            }
+        })*
+    };
+}
+from_paths!(PathBuf, &PathBuf, &Path, String, &String, &str);
+
+/// The bytes of a file.
+impl From<Vec<u8>> for Input {
+    fn from(bytes: Vec<u8>) -> Input {
+        Input { path: None, content: Content::Bytes(bytes) }
+    }
+}
+
+impl From<Picture> for Input {
+    fn from(picture: Picture) -> Input {
+        Ok(picture).into()
+    }
+}
+
+/// A picture, or why there is none: an error of its place in the series.
+impl From<Result<Picture>> for Input {
+    fn from(picture: Result<Picture>) -> Input {
+        Input { path: None, content: Content::Picture(picture) }
+    }
+}

@@ -1,0 +1,196 @@
+//! Many pictures, one after the other, on one session: what is read, computed and written of different pictures overlaps.
+//!
+//! While the program's thread records and evaluates, other threads read and decode the pictures that come next, and encode
+//! and write the results of those before; on a GPU, a result travels to the host while the next picture is computed. Each
+//! picture is decoded and encoded by one thread, as many at a time as the session has threads. Pictures of equal kind share
+//! a plan. What is under way is bounded in number and in bytes ([`Series::ahead`], [`Series::memory`]).
+//!
+//! Results come in the order of the pictures, each with its own error: a file that cannot be read, a picture that the
+//! operation does not fit, a lack of memory, a full disk; the others go on. Only what no session survives, and
+//! [`Canceller::cancel`](crate::session::Canceller::cancel), ends a series: its error is the last item.
+//!
+//! ```
+//! # use horus_core::{cpu::device::CpuDevice, error::Result, io::SaveOptions, session::Session};
+//! # fn main() -> Result<()> {
+//! # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+//! # let out = tempfile::tempdir().expect("a folder");
+//! # let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets");
+//! let pictures = ["small.png", "vessels.png", "none.png"].map(|name| format!("{assets}/{name}"));
+//! let name = |path: &std::path::Path| out.path().join(path.file_stem().unwrap()).with_extension("jpg");
+//! let mut failed = Vec::new();
+//! for item in session.series(pictures, |picture| picture.luminance().gauss(2.0)).save(name, &SaveOptions::default()) {
+//!     match item.result {
+//!         Ok(saved) => assert!(saved.path.exists()),
+//!         Err(e) => failed.push(e.to_string()),
+//!     }
+//! }
+//! assert!(failed.len() == 1 && failed[0].contains("none.png"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # On several ranks
+//! Every rank runs the same series. Rank 0 reads, and each picture is divided in strips, as any image is. Where pictures
+//! are small, that is slower than one rank alone: [`Series::save`] deals pictures of fewer than [`DEALT`] pixels to the ranks,
+//! each of which reads, computes and writes its own, and all are told what became of them at the end.
+
+mod deal;
+mod engine;
+mod hands;
+mod input;
+mod pixels;
+mod save;
+
+use std::path::PathBuf;
+
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::image::Image;
+use crate::io::{AnyImage, OpenOptions, SaveOptions};
+use crate::session::Session;
+use crate::shape::Shape;
+
+use self::deal::Numbered;
+use self::engine::{Bounds, Engine};
+use self::pixels::Look;
+
+pub use deal::DEALT;
+pub use input::Input;
+pub use pixels::{Frames, Pixels};
+pub use save::{Savable, Saved, Saves};
+
+/// Bytes of pictures and results that are under way, if nothing else is said.
+const MEMORY: usize = 2 << 30;
+
+/// What became of a picture.
+#[derive(Clone, Debug)]
+pub struct Item<R> {
+    /// Its place in the series, from 0.
+    pub number: usize,
+    /// The file that it was read from, or the name that it was given.
+    pub path: Option<PathBuf>,
+    /// Size and type of the picture, if it could be read.
+    pub picture: Option<(Shape, DType)>,
+    /// What was made of it.
+    pub result: Result<R>,
+}
+
+/// A series of pictures, and what is to be done with each; see [`Session::series`]. Nothing is read before it is iterated.
+#[must_use = "a series does nothing until it is iterated"]
+#[derive(Clone, Debug)]
+pub struct Series<I, F> {
+    session: Session,
+    inputs: I,
+    operation: F,
+    options: OpenOptions,
+    bounds: Bounds,
+}
+
+impl Session {
+    /// What `operation` makes of each of `inputs`: paths of files, or pictures that the program makes as they are asked for
+    /// (see [`Input`]). The operation records, as any program does, and is called by the thread that iterates, once for each
+    /// picture, in order; what it is to remember of one picture for the next goes into a `RefCell`.
+    ///
+    /// Iterating yields the pixels of each result. [`Series::save`] writes a file for each instead.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, error::Result, io::AnyImage, session::Session};
+    /// # fn main() -> Result<()> {
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let file = |name: &str| concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/").to_owned() + name;
+    /// let paths = [file("small.png"), file("vessels.png")];
+    /// for item in session.series(paths, |picture| picture.luminance().gauss(2.0)) {
+    ///     let pixels = item.result?;
+    ///     assert!(pixels.shape().area() > 0 && pixels.iter().all(|v| (0.0..=1.0).contains(v)));
+    /// }
+    /// assert_eq!(session.stats().evaluations, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn series<I, F, R>(&self, inputs: I, operation: F) -> Series<I::IntoIter, F>
+    where
+        I: IntoIterator,
+        I::Item: Into<Input>,
+        F: Fn(&AnyImage) -> R,
+    {
+        let inputs = inputs.into_iter();
+        self.expect_pictures(inputs.size_hint().0);
+        Series {
+            session: self.clone(),
+            inputs,
+            operation,
+            options: OpenOptions::default(),
+            bounds: Bounds { pictures: None, bytes: MEMORY },
+        }
+    }
+}
+
+impl<I, F> Series<I, F>
+where
+    I: Iterator,
+    I::Item: Into<Input>,
+{
+    /// How files are read.
+    pub fn open_options(mut self, options: &OpenOptions) -> Self {
+        self.options = *options;
+        self
+    }
+
+    /// The most pictures under way, from being taken of the inputs until their results are yielded (default: two for each
+    /// thread of the session, and three). Each is one at least.
+    pub fn ahead(mut self, pictures: usize) -> Self {
+        self.bounds.pictures = Some(pictures);
+        self
+    }
+
+    /// Bytes of decoded pictures and results under way (default: 2 GiB). One picture is worked on, however large it is.
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.bounds.bytes = bytes;
+        self
+    }
+
+    /// Writes each result to the file that `name` makes of the picture's path, as
+    /// [`Image::save_with`] does, when the series is iterated. Pictures without a path are called by their number,
+    /// `000007`. What is made of one picture must not depend on others, or on images of the session: on several ranks,
+    /// each may have pictures of its own.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, error::Result, io::{OpenOptions, Picture, SaveOptions}, session::Session};
+    /// # fn main() -> Result<()> {
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let out = tempfile::tempdir().expect("a folder");
+    /// # let camera = || std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png")).expect("a file");
+    /// let frames = (0..3).map(|_| camera()); // the bytes of files
+    /// let name = |number: &std::path::Path| out.path().join(number).with_extension("png");
+    /// let saved = session.series(frames, |frame| frame.luminance().sobel_x()).save(name, &SaveOptions::default()).all()?;
+    /// assert!(saved[2].path.ends_with("000002.png"));
+    /// assert_eq!(session.stats().planned, 1); // frames of equal kind share a plan
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn save<N, P, S>(self, name: N, options: &SaveOptions) -> Saves<I, F, N>
+    where
+        F: Fn(&AnyImage) -> S,
+        S: Savable,
+        N: Fn(&std::path::Path) -> P,
+        P: Into<PathBuf>,
+    {
+        Saves::new(self, name, *options)
+    }
+}
+
+impl<I, F, T> IntoIterator for Series<I, F>
+where
+    I: Iterator,
+    I::Item: Into<Input>,
+    F: Fn(&AnyImage) -> Image<T>,
+    T: Element,
+{
+    type Item = Item<Pixels<T>>;
+    type IntoIter = Frames<I, F, T>;
+
+    fn into_iter(self) -> Frames<I, F, T> {
+        let Series { session, inputs, operation, options, bounds } = self;
+        Frames(Engine::new(session, Numbered::all(inputs), Look(operation), options, bounds))
+    }
+}

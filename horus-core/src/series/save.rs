@@ -1,0 +1,232 @@
+//! Series whose results are written to files.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use super::deal::{self, Numbered};
+use super::engine::{Bounds, Engine, Made, Make};
+use super::{Input, Item, Series};
+use crate::cpu::workers::Workers;
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::io::{AnyImage, Format, OpenOptions, SaveOptions, Saving, Scale, Target, on_root};
+use crate::plan::Want;
+use crate::session::Session;
+
+/// What an operation may make of a picture for [`Series::save`]: an image of any type, or an error.
+pub trait Savable {
+    /// Records what a file at `path` stores.
+    ///
+    /// # Errors
+    /// The error that the image carries; or [`Error::File`] if the file cannot hold it.
+    fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving>;
+}
+
+impl<T: Element> Savable for Image<T> {
+    fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving> {
+        self.look()?;
+        let format = Format::of(path, self.channels());
+        format.and_then(|format| Saving::record(self, format, options)).map_err(|cause| Error::write(path, cause))
+    }
+}
+
+impl Savable for AnyImage {
+    fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving> {
+        match self {
+            AnyImage::U8(image) => image.saving(path, options),
+            AnyImage::U16(image) => image.saving(path, options),
+            AnyImage::I32(image) => image.saving(path, options),
+            AnyImage::F32(image) => image.saving(path, options),
+            AnyImage::F64(image) => image.saving(path, options),
+        }
+    }
+}
+
+impl<S: Savable> Savable for Result<S> {
+    fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving> {
+        self.as_ref().map_err(Clone::clone)?.saving(path, options)
+    }
+}
+
+/// A file that was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saved {
+    /// Where.
+    pub path: PathBuf,
+    /// How values were scaled, if they were.
+    pub scale: Option<Scale>,
+}
+
+/// Writes what an operation makes of pictures.
+struct SaveAs<F, N> {
+    operation: F,
+    name: N,
+    options: SaveOptions,
+}
+
+impl<F, N, S, P> Make for SaveAs<F, N>
+where
+    F: Fn(&AnyImage) -> S,
+    S: Savable,
+    N: Fn(&Path) -> P,
+    P: Into<PathBuf>,
+{
+    type Output = Saved;
+    const WANT: Want = Want::Root;
+    const HELD: bool = false;
+
+    fn make(&mut self, session: &Session, picture: &AnyImage, name: &Path) -> Result<Made<Saved>> {
+        let path = (self.name)(name).into();
+        let saving = (self.operation)(picture).saving(&path, &self.options)?;
+        let mut target = None;
+        let made = on_root(session, "making a file for a picture", || {
+            target = Some(Target::new(&path)?);
+            Ok(Vec::new())
+        })?;
+        made.map_err(|cause| Error::write(&path, cause))?;
+        let handles = saving.handles().into_iter().cloned().collect();
+        let encoder = saving.detached();
+        let finish = move |fetched| {
+            let encoder = encoder(fetched);
+            if let Some(warning) = encoder.warning() {
+                log::warn!("{}: {warning}", path.display());
+            }
+            let scale = encoder.scale();
+            // Other pictures take the other threads.
+            let write = |target: Target| target.fill(|to| encoder.write(to, &Workers::default()).map(drop));
+            let written = target.ok_or_else(|| "another rank writes it".to_owned()).and_then(write);
+            written.map_err(|cause| Error::write(&path, cause))?;
+            Ok(Saved { path, scale })
+        };
+        Ok(Made { handles, finish: Box::new(finish) })
+    }
+
+    fn tell(&self, session: &Session, own: Result<Saved>, name: &Path) -> Result<Saved> {
+        let path: PathBuf = (self.name)(name).into();
+        let told = on_root(session, "saving a picture", || match own {
+            Ok(saved) => Ok(deal::pack_scale(saved.scale)),
+            Err(Error::File { cause, .. }) => Err(cause),
+            Err(e) => Err(e.to_string()),
+        })?;
+        match told {
+            Ok(scale) => Ok(Saved { path, scale: deal::unpack_scale(&scale) }),
+            Err(cause) => Err(Error::write(&path, cause)),
+        }
+    }
+}
+
+/// The files of a series, in order; see [`Series::save`]. They are written as this is iterated.
+#[must_use = "nothing is written until this is iterated"]
+pub struct Saves<I, F, N>(State<I, F, N>);
+
+type Files<I, F, N> = Engine<Numbered<I>, SaveAs<F, N>, Saved>;
+
+enum State<I, F, N> {
+    /// Nothing has begun.
+    New(Box<Setup<I, F, N>>),
+    /// Each picture is worked on by all ranks.
+    Together(Box<Files<I, F, N>>),
+    /// All is done, and told to all ranks.
+    Dealt(VecDeque<Item<Saved>>),
+}
+
+/// What a series is begun with.
+struct Setup<I, F, N> {
+    session: Session,
+    inputs: Numbered<I>,
+    make: SaveAs<F, N>,
+    open: OpenOptions,
+    bounds: Bounds,
+}
+
+impl<I, F, N> Saves<I, F, N> {
+    pub(super) fn new(series: Series<I, F>, name: N, options: SaveOptions) -> Saves<I, F, N>
+    where
+        I: Iterator,
+        I::Item: Into<Input>,
+    {
+        let Series { session, inputs, operation, options: open, bounds } = series;
+        let make = SaveAs { operation, name, options };
+        let inputs = Numbered::all(inputs);
+        Saves(State::New(Box::new(Setup { session, inputs, make, open, bounds })))
+    }
+}
+
+impl<I, F, N, S, P> Saves<I, F, N>
+where
+    I: Iterator,
+    I::Item: Into<Input>,
+    F: Fn(&AnyImage) -> S,
+    S: Savable,
+    N: Fn(&Path) -> P,
+    P: Into<PathBuf>,
+{
+    /// Writes all files.
+    ///
+    /// # Errors
+    /// The first error of a picture, when all others are written.
+    pub fn all(self) -> Result<Vec<Saved>> {
+        let (mut saved, mut failed) = (Vec::new(), None);
+        for item in self {
+            match item.result {
+                Ok(file) => saved.push(file),
+                Err(e) => failed = failed.or(Some(e)),
+            }
+        }
+        failed.map_or(Ok(saved), Err)
+    }
+
+    /// Decides who does what, and does it if each rank has pictures of its own.
+    fn begin(setup: Setup<I, F, N>) -> Result<State<I, F, N>> {
+        let Setup { session, mut inputs, make, open, bounds } = setup;
+        if session.ranks() == 1 {
+            return Ok(State::Together(Box::new(Engine::new(session, inputs, make, open, bounds))));
+        }
+        let alone = session.alone()?;
+        let free = |picture| {
+            let path = (make.name)(Path::new("000000")).into();
+            let made = (make.operation)(&AnyImage::from_picture(&alone, picture));
+            // What belongs to the session of all ranks cannot be had by one alone.
+            !matches!(made.saving(&path, &make.options), Err(Error::ForeignImage { .. }))
+        };
+        if !deal::decide(&session, &mut inputs, &open, free)? {
+            return Ok(State::Together(Box::new(Engine::new(session, inputs, make, open, bounds))));
+        }
+        let inputs = inputs.dealt(session.rank(), session.ranks());
+        let mut engine = Engine::new(alone, inputs, make, open, bounds);
+        let own: Vec<Item<Saved>> = engine.by_ref().collect();
+        // Those of other ranks have names, too, also after the last of this one, or one that ended it.
+        let mut inputs = engine.into_inputs();
+        inputs.by_ref().for_each(drop);
+        deal::tell(&session, own, &inputs.into_paths()).map(|items| State::Dealt(items.into()))
+    }
+}
+
+impl<I, F, N, S, P> Iterator for Saves<I, F, N>
+where
+    I: Iterator,
+    I::Item: Into<Input>,
+    F: Fn(&AnyImage) -> S,
+    S: Savable,
+    N: Fn(&Path) -> P,
+    P: Into<PathBuf>,
+{
+    type Item = Item<Saved>;
+
+    fn next(&mut self) -> Option<Item<Saved>> {
+        if let State::New(_) = &self.0
+            && let State::New(setup) = std::mem::replace(&mut self.0, State::Dealt(VecDeque::new()))
+        {
+            match Saves::begin(*setup) {
+                Ok(state) => self.0 = state,
+                Err(e) => return Some(Item { number: 0, path: None, picture: None, result: Err(e) }),
+            }
+        }
+        match &mut self.0 {
+            State::Together(engine) => engine.next(),
+            State::Dealt(items) => items.pop_front(),
+            State::New(_) => None,
+        }
+    }
+}

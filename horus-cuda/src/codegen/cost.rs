@@ -1,0 +1,56 @@
+//! What a kernel costs to compile: about how many instructions its templates come to once they are inlined and unrolled.
+//!
+//! The compiler takes some 0.15 ms for each, and more where many values are alive. [`MOST`] keeps a kernel below a second;
+//! what is tuned for speed alone may be far above it, as a bank of separable filters is, each with a row pass of its own.
+
+use horus_core::kernel::{InstrOp, MapKernel};
+use horus_core::ops::pixel::PixelOp;
+
+use super::schedule::Block;
+use crate::tuning::Tuning;
+
+/// Most instructions, about, that a kernel should come to.
+pub const MOST: usize = 5000;
+
+/// A tile that is loaded: as vectors, pixel by pixel, and at edges.
+pub(super) const TILE: usize = 250;
+/// What there is around a row pass beside its tile and its multiply-adds.
+const STAGE: usize = 120;
+
+/// A row pass of `width` taps, `span` pixels at a time, with its tile.
+pub(super) fn stage(width: usize, span: usize) -> usize {
+    TILE + STAGE + (width.min(64) + width % 64) * span
+}
+
+/// Columns of `height` taps for `count` filters: unrolled, or a loop with a beginning, an end and these remainders.
+pub(super) fn column(block: Block, count: usize, height: usize, fixed: bool, rests: &[usize]) -> usize {
+    let rows = block.rows;
+    let steps = if fixed { height * rows } else { rows * (2 * rows + rests.iter().sum::<usize>()) };
+    steps * block.cols * count
+}
+
+/// Dense filters: unrolled, or a loop over `piece` columns for whole rows and another for the first and the last.
+pub(super) fn dense(block: Block, count: usize, (height, width): (usize, usize), fixed: bool, piece: usize) -> usize {
+    let pixels = block.rows * block.cols * count;
+    let step = if piece > 0 && piece < width { piece } else { width.min(if width > 48 { 32 } else { 48 }) };
+    if fixed { height * width * pixels } else { 2 * (step + width % step) * pixels }
+}
+
+/// Instructions over the pixels of a thread.
+pub(super) fn code(kernel: &MapKernel, which: impl Iterator<Item = usize>, block: Block) -> usize {
+    let one = |i: usize| match kernel.code[i].op {
+        InstrOp::Pixel(PixelOp::Div | PixelOp::AbsDiv) => 16,
+        _ => 2,
+    };
+    which.map(one).sum::<usize>() * block.rows * block.cols
+}
+
+/// A tuning that takes less code, if there is one: fewer rows for each thread, then fewer filters at once, then loops.
+pub(super) fn cheaper(tuning: &Tuning) -> Option<Tuning> {
+    match *tuning {
+        t if t.rows > 2 => Some(Tuning { rows: t.rows / 2, ..t }),
+        t if t.group > 1 => Some(Tuning { group: 1, ..t }),
+        t if t.unroll > 0 => Some(Tuning { unroll: 0, ..t }),
+        _ => None,
+    }
+}

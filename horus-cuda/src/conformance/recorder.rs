@@ -1,0 +1,139 @@
+//! A device that computes nothing and remembers what it was asked to: what kernels a program comes to, without a GPU.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use horus_core::cpu::workers::Workers;
+use horus_core::device::{Device, DeviceMemory, Geometry, Input, Launch, Memory, MemoryKind, Piece};
+use horus_core::error::{DeviceError, Error};
+use horus_core::kernel::Kernel;
+use horus_core::shape::Window;
+
+use crate::codegen::{Limits, Program, Shapes, generate_bounded};
+use crate::tuning::lookup;
+
+/// One launch, without its memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launched {
+    /// What was computed.
+    pub kernel: Kernel,
+    /// The inputs' geometries.
+    pub inputs: Vec<Geometry>,
+    /// The output's geometry.
+    pub output: Geometry,
+    /// The rows that were computed.
+    pub rows: Window,
+}
+
+impl Launched {
+    /// The program that a GPU of sm_`arch` with these limits would run; none for what is a copy.
+    ///
+    /// # Errors
+    /// As [`generate_bounded`].
+    pub fn program(&self, arch: u32, limits: Limits) -> Result<Option<Program>, DeviceError> {
+        if matches!(self.kernel, Kernel::Merge | Kernel::Source(_)) {
+            return Ok(None);
+        }
+        let dtype = self.inputs.first().map_or(self.output.dtype, |g| g.dtype);
+        let shapes = Shapes { inputs: &self.inputs, output: self.output, rows: self.rows };
+        generate_bounded(&self.kernel, &shapes, &lookup(&self.kernel, dtype, arch), limits).map(Some)
+    }
+}
+
+/// The launches of a [`Recorder`], readable while a session owns the device.
+#[derive(Clone, Debug, Default)]
+pub struct Launches(Arc<Mutex<Vec<Launched>>>);
+
+impl Launches {
+    /// Those so far, in order.
+    pub fn get(&self) -> Vec<Launched> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A device with memory of its own, as large as a GPU's, of which nothing exists: every pixel read from it is 0.
+#[derive(Debug)]
+pub struct Recorder {
+    workers: Workers,
+    launches: Launches,
+}
+
+/// Bytes that images may take: as on a large GPU.
+const CAPACITY: usize = 64 << 30;
+
+impl Recorder {
+    /// A new device.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn new() -> Result<Recorder, Error> {
+        Ok(Recorder { workers: Workers::new(Some(1))?, launches: Launches::default() })
+    }
+
+    /// What it is asked to run.
+    pub fn launches(&self) -> Launches {
+        self.launches.clone()
+    }
+}
+
+#[derive(Debug)]
+struct Nothing(usize);
+
+impl DeviceMemory for Nothing {
+    fn len(&self) -> usize {
+        self.0
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Device for Recorder {
+    fn name(&self) -> String {
+        "recorder".into()
+    }
+
+    fn memory(&self) -> MemoryKind {
+        MemoryKind::Separate
+    }
+
+    fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        Some(CAPACITY)
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        Ok(Memory::Device(Box::new(Nothing(bytes))))
+    }
+
+    fn write(&self, _source: &[u8], _target: &mut Memory, _at: usize) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn read(&self, _source: &Memory, _at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        target.fill(0);
+        Ok(())
+    }
+
+    fn copy(&self, _source: &Memory, _target: &mut Memory, _pieces: &[Piece]) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        let inputs = launch.inputs.iter().map(|i: &Input<'_>| i.geometry).collect();
+        let Launch { kernel, geometry: output, rows, .. } = launch;
+        let launched = Launched { kernel: kernel.clone(), inputs, output, rows };
+        self.launches.0.lock().unwrap_or_else(PoisonError::into_inner).push(launched);
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+}
