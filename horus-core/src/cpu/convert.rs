@@ -4,12 +4,13 @@
 use super::pixels::{Operand, body, unary};
 use super::simd::Isa;
 use crate::dispatch;
-use crate::dtype::{DType, Pixel, convert_pixel};
+use crate::dtype::{DType, Pixel};
 
 /// Conversion to one type: a method per source type, so that each pair has the shortest way.
 trait Target: Pixel {
     fn from_i32(v: i32) -> Self;
     fn from_f32_fast(v: f32) -> Self;
+    fn from_f64_fast(v: f64) -> Self;
 }
 
 macro_rules! small {
@@ -28,6 +29,13 @@ macro_rules! small {
                 // SAFETY: the value is within 0..=MAX.
                 unsafe { v.round_ties_even().to_int_unchecked::<i32>() as $t }
             }
+            #[inline(always)]
+            fn from_f64_fast(v: f64) -> Self {
+                let v = if v > 0.0 { v } else { 0.0 };
+                let v = if v < f64::from($t::MAX) { v } else { f64::from($t::MAX) };
+                // SAFETY: the value is within 0..=MAX.
+                unsafe { v.round_ties_even().to_int_unchecked::<i32>() as $t }
+            }
         }
     )*};
 }
@@ -42,6 +50,10 @@ impl Target for i32 {
     fn from_f32_fast(v: f32) -> Self {
         i32::from_f32(v)
     }
+    #[inline(always)]
+    fn from_f64_fast(v: f64) -> Self {
+        i32::from_f64(v)
+    }
 }
 
 macro_rules! float {
@@ -54,6 +66,10 @@ macro_rules! float {
             #[inline(always)]
             fn from_f32_fast(v: f32) -> Self {
                 $t::from_f32(v)
+            }
+            #[inline(always)]
+            fn from_f64_fast(v: f64) -> Self {
+                $t::from_f64(v)
             }
         }
     )*};
@@ -76,13 +92,9 @@ unsafe fn to<D: Target>(from: DType, isa: Isa, args: &[Operand; 3], out: *mut u8
             DType::F32 => {
                 unary::<f32, D, _>(isa, args, out, n, body!(Unary [D: Target] |v: f32| -> D { D::from_f32_fast(v) }))
             }
-            DType::F64 => unary::<f64, D, _>(
-                isa,
-                args,
-                out,
-                n,
-                body!(Unary [D: Target] |v: f64| -> D { convert_pixel::<f64, D>(v) }),
-            ),
+            DType::F64 => {
+                unary::<f64, D, _>(isa, args, out, n, body!(Unary [D: Target] |v: f64| -> D { D::from_f64_fast(v) }))
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use super::order;
 use super::plane::{Plane, Tile};
 use super::schedule::{Action, FeedSpec, Place, Program, Step};
 use super::simd::Isa;
-use super::warp;
+use super::{uniform, warp};
 use crate::buffer::HostBuffer;
 use crate::device::{Geometry, Input, Launch};
 use crate::dtype::{DType, Pixel};
@@ -80,6 +80,8 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
     let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
+    let with_constants = uniform::with_constants(kernel, inputs);
+    let kernel = with_constants.as_ref().unwrap_or(kernel);
     let program = Program::new(kernel, &dtypes);
     let partition = partition(kernel, &program, geometry, rows, threads);
     let mut job = Job {

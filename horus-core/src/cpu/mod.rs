@@ -25,6 +25,7 @@ mod simd;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod uniform;
 mod versions;
 mod warp;
 mod whole;

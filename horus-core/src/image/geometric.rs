@@ -267,6 +267,9 @@ impl<T: Element> Image<T> {
         let Some(map) = Affine::new(matrix, shape) else {
             return Err(Error::parameter(op, format!("the map {matrix:?} is not finite or reaches too far"), site));
         };
+        if map == Affine::IDENTITY && shape == self.shape() {
+            return Ok(self.clone());
+        }
         Ok(self.node_of_shape(Op::Warp(map, interpolation, border), shape, site))
     }
 }

@@ -3,9 +3,10 @@
 use std::panic::Location;
 use std::path::Path;
 
+use super::load::Means;
 use super::{OpenOptions, Picture, decode, header, on_root, parse_header};
 use crate::dtype::{DType, Pixel};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Site};
 use crate::image::Image;
 use crate::session::{Handle, Session};
 use crate::shape::Shape;
@@ -108,10 +109,11 @@ impl AnyImage {
     #[track_caller]
     pub fn open_with(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<AnyImage> {
         let path = path.as_ref();
-        AnyImage::from_root(session, path, || {
+        let decode = |means: Means<'_>| {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
-            decode::read(path, options)
-        })
+            decode::read(path, options, means)
+        };
+        AnyImage::decoded(session, decode, Location::caller())?.map_err(|cause| Error::read(path, cause))
     }
 
     /// An image of the picture that `read` gives on rank 0, where alone it is called.
@@ -124,16 +126,27 @@ impl AnyImage {
         path: &Path,
         read: impl FnOnce() -> Result<Picture, String>,
     ) -> Result<AnyImage> {
-        let site = Location::caller();
+        AnyImage::decoded(session, |_| read(), Location::caller())?.map_err(|cause| Error::read(path, cause))
+    }
+
+    /// What `decode` gives on rank 0, where alone it is called; or, on every rank alike, why it gives none.
+    pub(super) fn decoded(
+        session: &Session,
+        decode: impl FnOnce(Means<'_>) -> Result<Picture, String>,
+        site: Site,
+    ) -> Result<Result<AnyImage, String>> {
         let mut pixels = None;
         let answer = on_root(session, "opening a picture", || {
-            let picture = read()?;
+            let room = |bytes| session.room(bytes);
+            let picture = decode(Means { workers: session.workers(), room: &room })?;
             let header = header(picture.shape, picture.dtype);
             pixels = Some(picture.pixels);
             Ok(header)
         })?;
-        let (shape, dtype) = parse_header(&answer.map_err(|cause| Error::read(path, cause))?);
-        Ok(AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site)))
+        Ok(answer.map(|header| {
+            let (shape, dtype) = parse_header(&header);
+            AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site))
+        }))
     }
 
     /// An image of a decoded picture, which every rank has: each gives the same one. To decode on rank 0 alone see
@@ -193,6 +206,26 @@ impl AnyImage {
         }
     }
 
+    /// The picture as one of type `T`, by the rule of [`AnyImage::open`], or why it is none.
+    #[track_caller]
+    pub(super) fn typed<T: Pixel>(&self) -> Result<Image<T>, String> {
+        let (has, wanted) = (self.dtype(), T::DTYPE);
+        if has == wanted {
+            return Ok(self.convert());
+        }
+        if !wanted.is_float() {
+            return Err(format!(
+                "it has {has} pixels, not {wanted}: open it as Image::<{has}>, or with AnyImage::open and then \
+                 convert::<{wanted}>(), which keeps the values as far as {wanted} can hold them"
+            ));
+        }
+        Ok(match (self.full_range(), wanted) {
+            (None, _) => self.convert(),
+            (Some(full), DType::F64) => (self.convert::<f64>() / full).convert(),
+            (Some(full), _) => (self.convert::<f32>() / full as f32).convert(),
+        })
+    }
+
     /// The largest value of an integer type.
     fn full_range(&self) -> Option<f64> {
         fn highest<T: Pixel>(_: &Image<T>) -> f64 {
@@ -244,24 +277,6 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn open(session: &Session, path: impl AsRef<Path>) -> Result<Image<T>> {
         let path = path.as_ref();
-        let picture = AnyImage::open(session, path)?;
-        let (has, wanted) = (picture.dtype(), T::DTYPE);
-        if has == wanted {
-            return Ok(picture.convert());
-        }
-        if !wanted.is_float() {
-            return Err(Error::read(
-                path,
-                format!(
-                    "it has {has} pixels, not {wanted}: open it as Image::<{has}>, or with AnyImage::open and then \
-                     convert::<{wanted}>(), which keeps the values as far as {wanted} can hold them"
-                ),
-            ));
-        }
-        Ok(match (picture.full_range(), wanted) {
-            (None, _) => picture.convert(),
-            (Some(full), DType::F64) => (picture.convert::<f64>() / full).convert(),
-            (Some(full), _) => (picture.convert::<f32>() / full as f32).convert(),
-        })
+        AnyImage::open(session, path)?.typed().map_err(|cause| Error::read(path, cause))
     }
 }

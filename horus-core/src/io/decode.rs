@@ -8,44 +8,51 @@ use std::path::Path;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
-use super::load::{Kind, load};
-use super::{OpenOptions, Picture, read_npy, read_tiff};
+use super::load::{Kind, Means, Source};
+use super::{OpenOptions, Picture, pnm, read_npy, read_tiff};
 use crate::buffer::HostBuffer;
 use crate::dtype::Pixel;
 use crate::shape::Shape;
 
 /// Reads and decodes a file; the error is the cause alone.
-pub(super) fn read(path: &Path, options: &OpenOptions) -> Result<Picture, String> {
-    let (kind, bytes) = load(path)?;
-    let picture = decode(kind, &bytes, options)?;
-    // Only of a file that can be read, and only if nobody said which page is wanted.
-    if kind == Kind::Tiff && options.page.is_none() {
-        let pages = guarded(|| Ok(read_tiff::pages(&bytes))).unwrap_or(1);
-        if pages > 1 {
-            log::warn!(
-                "{} has {pages} pages: page 0 is read; AnyImage::open_page and --page read the others",
-                path.display()
-            );
-        }
+pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    let source = Source::open(path)?;
+    let (picture, pages) = decode(&source, options, means)?;
+    if pages > 1 {
+        log::warn!(
+            "{} has {pages} pages: page 0 is read; AnyImage::open_page and --page read the others",
+            path.display()
+        );
     }
     Ok(picture)
 }
 
-/// Decodes the bytes of a file.
-pub(super) fn read_bytes(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
-    decode(Kind::of(bytes)?, bytes, options)
-}
-
-fn decode(kind: Kind, bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
+/// Decodes a picture; also, how many there are for somebody who asked for none of them.
+pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<(Picture, usize), String> {
+    let kind = source.kind();
     match options.page {
         Some(page) if page > 0 && kind != Kind::Tiff => return Err(no_page(page, 1)),
         _ => {}
     }
-    guarded(|| match kind {
-        Kind::Tiff => read_tiff::read(bytes, options),
-        Kind::Npy => read_npy::read(bytes, options),
-        Kind::Image(format) => image(format, bytes, options),
-    })
+    // Pixels that lie there as they are need not be read twice.
+    if kind == Kind::Npy {
+        return Ok((read_npy::read(source, options, means)?, 1));
+    }
+    if kind == Kind::Image(ImageFormat::Pnm)
+        && let Some(raster) = pnm::raster(source, options)?
+    {
+        return Ok((raster.read(source, means)?, 1));
+    }
+    let bytes = source.all()?;
+    match kind {
+        Kind::Image(format) => Ok((guarded(|| image(format, &bytes, options))?, 1)),
+        _ => {
+            let picture = guarded(|| read_tiff::read(&bytes, options))?;
+            // Only of a file that can be read, and only if nobody said which page is wanted.
+            let count = || guarded(|| Ok(read_tiff::pages(&bytes))).unwrap_or(1);
+            Ok((picture, if options.page.is_none() { count() } else { 1 }))
+        }
+    }
 }
 
 pub(super) fn no_page(page: usize, pages: usize) -> String {
@@ -137,10 +144,12 @@ fn checked<T: Pixel>(pixels: &[T], shape: Shape) -> Result<HostBuffer, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::workers::Workers;
     use crate::dtype::DType;
 
     fn decode(bytes: &[u8]) -> Result<Picture, String> {
-        super::decode(Kind::of(bytes)?, bytes, &OpenOptions::default())
+        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed };
+        Ok(super::decode(&Source::of(bytes)?, &OpenOptions::default(), means)?.0)
     }
 
     fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {

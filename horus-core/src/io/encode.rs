@@ -1,6 +1,5 @@
 //! From pixels to a file's bytes.
 
-use std::borrow::Cow;
 use std::io::{Seek, Write};
 use std::marker::PhantomData;
 use std::path::Path;
@@ -10,8 +9,6 @@ use image::codecs::bmp::BmpEncoder;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder};
-use ndarray::{ArrayView2, ArrayView3};
-use ndarray_npy::{WritableElement, WriteNpyExt};
 use tiff::TiffResult;
 use tiff::encoder::colortype::ColorType;
 use tiff::encoder::{TiffEncoder, TiffValue};
@@ -20,9 +17,9 @@ use tiff::tags::{PhotometricInterpretation, SampleFormat};
 use super::interleave::interleaved;
 use super::save::{Depth, SaveOptions, Scaling};
 use super::target::Sink;
+use super::{pnm, write_npy};
 use crate::buffer::HostBuffer;
 use crate::cpu::workers::Workers;
-use crate::dispatch;
 use crate::dtype::DType;
 use crate::shape::Shape;
 
@@ -210,7 +207,7 @@ impl<'a> Samples<'a> {
 }
 
 /// What a caller is told who did not ask [`Format::stored`].
-fn unheld(format: Format) -> String {
+pub(super) fn unheld(format: Format) -> String {
     format!("a {} file holds 8 or 16 bits per sample", format.name())
 }
 
@@ -223,8 +220,10 @@ pub(super) fn write(
     shape: Shape,
     workers: &Workers,
 ) -> Result<(), String> {
-    if format == Format::Npy {
-        return write_npy(to, pixels, dtype, shape);
+    match format {
+        Format::Npy => return write_npy::write(to, pixels, dtype, shape, workers),
+        Format::Pgm | Format::Ppm | Format::Pnm => return pnm::write(to, format, pixels, dtype, shape, workers),
+        _ => {}
     }
     if shape.channels == 1 {
         return encode(to, format, Samples::of(pixels, dtype), shape);
@@ -233,14 +232,12 @@ pub(super) fn write(
     encode(to, format, Samples::of(&interleaved, dtype), shape)
 }
 
-/// Writes samples in any format but `Npy`.
+/// Writes interleaved samples.
 fn encode(to: &mut dyn Sink, format: Format, samples: Samples<'_>, shape: Shape) -> Result<(), String> {
     let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels are too many for the format"));
     let (w, h) = (extent(shape.width)?, extent(shape.height)?);
-    match format {
-        Format::Tiff => return write_tiff(to, samples, w, h, shape.channels),
-        Format::Pgm | Format::Ppm => return write_pnm(to, format, samples, shape),
-        _ => {}
+    if format == Format::Tiff {
+        return write_tiff(to, samples, w, h, shape.channels);
     }
     let (bytes, wide): (&[u8], bool) = match samples {
         Samples::U8(v) => (v, false),
@@ -340,41 +337,6 @@ fn write_tiff(to: &mut dyn Sink, samples: Samples<'_>, w: u32, h: u32, channels:
         Samples::F32(v) => typed(to, w, h, channels, v),
         Samples::F64(v) => typed(to, w, h, channels, v),
     }
-}
-
-/// Binary PGM or PPM. Written here because the `image` crate cannot write 16 bits.
-fn write_pnm(to: &mut dyn Sink, format: Format, samples: Samples<'_>, shape: Shape) -> Result<(), String> {
-    let magic = if shape.channels == 1 { "P5" } else { "P6" };
-    let (full, bytes) = match samples {
-        Samples::U8(v) => (u16::from(u8::MAX), Cow::Borrowed(v)),
-        Samples::U16(v) => (u16::MAX, v.iter().flat_map(|v| v.to_be_bytes()).collect()),
-        _ => return Err(unheld(format)),
-    };
-    let mut write = || {
-        writeln!(to, "{magic}\n{} {}\n{full}", shape.width, shape.height)?;
-        to.write_all(&bytes)
-    };
-    write().map_err(|e: std::io::Error| e.to_string())
-}
-
-/// Writes the exact values as a NumPy array of shape `(height, width)`, or `(height, width, channels)` if there are
-/// several.
-fn write_npy(to: impl Write, pixels: &HostBuffer, dtype: DType, shape: Shape) -> Result<(), String> {
-    fn typed<T: WritableElement + Clone>(to: impl Write, pixels: &[T], shape: Shape) -> Result<(), String> {
-        let Shape { height, width, channels } = shape;
-        let invalid = |e: ndarray::ShapeError| e.to_string();
-        if channels == 1 {
-            ArrayView2::from_shape((height, width), pixels).map_err(invalid)?.write_npy(to)
-        } else {
-            let planes = ArrayView3::from_shape((channels, height, width), pixels).map_err(invalid)?;
-            planes.permuted_axes([1, 2, 0]).as_standard_layout().write_npy(to)
-        }
-        .map_err(|e| e.to_string())
-    }
-    if dtype == DType::Bool {
-        return typed::<bool>(to, bytemuck::checked::cast_slice(pixels.bytes()), shape);
-    }
-    dispatch!(dtype, T => typed::<T>(to, pixels.as_slice(), shape))
 }
 
 #[cfg(test)]

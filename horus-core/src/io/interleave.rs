@@ -22,47 +22,84 @@ pub(super) fn interleaved(
     workers: &Workers,
 ) -> Result<HostBuffer, DeviceError> {
     let mut to = HostBuffer::try_zeroed(pixels.len())?;
-    let (area, channels) = (shape.area(), shape.channels);
-    let (from, bytes) = (pixels.bytes(), to.bytes_mut());
-    // What is moved has no type but a size.
-    match dtype.size() {
-        1 => join::<1>(from, bytes, area, channels, workers),
-        2 => join::<2>(from, bytes, area, channels, workers),
-        4 => join::<4>(from, bytes, area, channels, workers),
-        _ => join::<8>(from, bytes, area, channels, workers),
+    let (size, channels) = (dtype.size(), shape.channels);
+    let planes: Vec<&[u8]> = pixels.bytes().chunks(shape.area() * size).collect();
+    let bytes = to.bytes_mut();
+    let chunk = |k: usize, to: &mut [u8]| {
+        let (at, n) = (k * GRAIN * size, to.len() / channels);
+        join(&planes.iter().map(|plane| &plane[at..at + n]).collect::<Vec<_>>(), to, size);
+    };
+    let grain = GRAIN * size * channels;
+    if workers.threads() == 1 || bytes.len() <= grain {
+        bytes.chunks_mut(grain).enumerate().for_each(|(k, to)| chunk(k, to));
+    } else {
+        workers.run(|| bytes.par_chunks_mut(grain).enumerate().for_each(|(k, to)| chunk(k, to)));
     }
     Ok(to)
 }
 
-fn join<const N: usize>(from: &[u8], to: &mut [u8], area: usize, channels: usize, workers: &Workers) {
-    let (from, to) = (from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0);
-    let chunk = |k: usize, to: &mut [[u8; N]]| {
-        let (at, n) = (k * GRAIN, to.len() / channels);
-        let plane = |c: usize| &from[c * area + at..][..n];
-        match channels {
-            2 => gather::<N, 2>([0, 1].map(plane), to),
-            3 => gather::<N, 3>([0, 1, 2].map(plane), to),
-            4 => gather::<N, 4>([0, 1, 2, 3].map(plane), to),
-            _ => {
-                for c in 0..channels {
-                    let plane = plane(c);
-                    to.iter_mut().skip(c).step_by(channels).zip(plane).for_each(|(t, f)| *t = *f);
-                }
-            }
-        }
-    };
-    if workers.threads() == 1 || area <= GRAIN {
-        to.chunks_mut(GRAIN * channels).enumerate().for_each(|(k, to)| chunk(k, to));
-    } else {
-        workers.run(|| to.par_chunks_mut(GRAIN * channels).enumerate().for_each(|(k, to)| chunk(k, to)));
+/// The samples of each pixel, of `size` bytes, put together. What is moved has no type but a size.
+pub(super) fn join(planes: &[&[u8]], to: &mut [u8], size: usize) {
+    match size {
+        1 => gather::<1>(planes, to),
+        2 => gather::<2>(planes, to),
+        4 => gather::<4>(planes, to),
+        _ => gather::<8>(planes, to),
     }
 }
 
-/// As many planes as are known when this is compiled, which makes vectors of it.
-fn gather<const N: usize, const C: usize>(planes: [&[[u8; N]]; C], to: &mut [[u8; N]]) {
-    for (i, pixel) in to.as_chunks_mut::<C>().0.iter_mut().enumerate() {
-        for (sample, plane) in pixel.iter_mut().zip(&planes) {
-            *sample = plane[i];
+fn gather<const N: usize>(planes: &[&[u8]], to: &mut [u8]) {
+    /// As many channels as are known when this is compiled.
+    fn known<const N: usize, const C: usize>(planes: [&[u8]; C], to: &mut [[u8; N]]) {
+        let planes = planes.map(|plane| plane.as_chunks::<N>().0);
+        for (i, pixel) in to.as_chunks_mut::<C>().0.iter_mut().enumerate() {
+            for (sample, plane) in pixel.iter_mut().zip(&planes) {
+                *sample = plane[i];
+            }
+        }
+    }
+    let to = to.as_chunks_mut::<N>().0;
+    match *planes {
+        [a] => a.as_chunks::<N>().0.iter().zip(to).for_each(|(a, to)| *to = *a),
+        [a, b] => known([a, b], to),
+        [a, b, c] => known([a, b, c], to),
+        [a, b, c, d] => known([a, b, c, d], to),
+        _ => {
+            for (c, plane) in planes.iter().enumerate() {
+                let samples = to.iter_mut().skip(c).step_by(planes.len());
+                samples.zip(plane.as_chunks::<N>().0).for_each(|(to, sample)| *to = *sample);
+            }
+        }
+    }
+}
+
+/// Pixels whose samples, of `size` bytes, lie together, put into a plane for each channel.
+pub(super) fn split(from: &[u8], planes: &mut [&mut [u8]], size: usize) {
+    match size {
+        1 => scatter::<1>(from, planes),
+        2 => scatter::<2>(from, planes),
+        4 => scatter::<4>(from, planes),
+        _ => scatter::<8>(from, planes),
+    }
+}
+
+fn scatter<const N: usize>(from: &[u8], planes: &mut [&mut [u8]]) {
+    /// As many channels as are known when this is compiled.
+    fn known<const N: usize, const C: usize>(from: &[[u8; N]], planes: &mut [&mut [u8]]) {
+        for (c, plane) in planes.iter_mut().enumerate() {
+            plane.as_chunks_mut::<N>().0.iter_mut().zip(from.as_chunks::<C>().0).for_each(|(to, pixel)| *to = pixel[c]);
+        }
+    }
+    let from = from.as_chunks::<N>().0;
+    match planes.len() {
+        2 => known::<N, 2>(from, planes),
+        3 => known::<N, 3>(from, planes),
+        4 => known::<N, 4>(from, planes),
+        channels => {
+            for (c, plane) in planes.iter_mut().enumerate() {
+                let samples = from.iter().skip(c).step_by(channels);
+                plane.as_chunks_mut::<N>().0.iter_mut().zip(samples).for_each(|(to, sample)| *to = *sample);
+            }
         }
     }
 }
@@ -93,6 +130,9 @@ mod tests {
                 let got = interleaved(&pixels, dtype, Shape::new(1, area, channels), &workers).unwrap();
                 assert!(got.bytes() == want, "{channels} channels of {area} {dtype}, {threads} threads");
             }
+            let mut back = vec![0; want.len()];
+            split(&want, &mut back.chunks_mut(area * size).collect::<Vec<_>>(), size);
+            assert!(back == pixels.bytes(), "{channels} channels of {area} {dtype}, there and back");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! From a path to the bytes of a picture file.
+//! Where the bytes of a picture file come from.
 
+use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::path::Path;
@@ -8,6 +9,9 @@ use image::ImageFormat;
 
 use super::bounds::MEMORY_LIMIT;
 use super::target::{cause, special};
+use crate::buffer::HostBuffer;
+use crate::cpu::workers::Workers;
+use crate::error::DeviceError;
 
 /// What a file is, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +21,6 @@ pub(super) enum Kind {
     /// One that the `image` crate reads.
     Image(ImageFormat),
 }
-
-/// Bytes that tell every format.
-const HEAD: usize = 16;
 
 impl Kind {
     pub(super) fn of(bytes: &[u8]) -> Result<Kind, String> {
@@ -45,31 +46,116 @@ impl Kind {
     }
 }
 
-/// Reads a regular file that looks like a picture. Nothing else is read from, as it may have no end or never answer.
-pub(super) fn load(path: &Path) -> Result<(Kind, Vec<u8>), String> {
-    // Before it is opened, which alone can have effects on a device.
-    regular(&fs::metadata(path).map_err(cause)?)?;
-    let mut options = File::options();
-    options.read(true);
-    // Should a pipe have taken its place, to open it does not wait for a writer.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    let file = options.open(path).map_err(cause)?;
-    let found = file.metadata().map_err(cause)?;
-    regular(&found)?;
-    // A file that grows as it is read has an end, too.
-    let mut rest = file.take(found.len());
-    let mut bytes = Vec::new();
-    rest.by_ref().take(HEAD as u64).read_to_end(&mut bytes).map_err(cause)?;
-    let kind = Kind::of(&bytes)?;
-    let size = found.len();
-    if size > MEMORY_LIMIT {
-        return Err(format!("the file has {size} bytes; at most {MEMORY_LIMIT} are read"));
+/// What decoders may use: threads, and memory for pixels, with unspecified contents.
+#[derive(Clone, Copy)]
+pub(super) struct Means<'a> {
+    pub(super) workers: &'a Workers,
+    pub(super) room: &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>,
+}
+
+/// The bytes of a picture file, wherever they are.
+pub(super) struct Source<'a> {
+    kind: Kind,
+    /// The first bytes, all if there are no more.
+    head: Cow<'a, [u8]>,
+    size: u64,
+    rest: Rest<'a>,
+}
+
+enum Rest<'a> {
+    Memory(&'a [u8]),
+    File(File),
+}
+
+impl Source<'_> {
+    /// Bytes that tell every format, and that hold the headers of the simple ones.
+    const HEAD: usize = 4096;
+
+    /// A regular file that looks like a picture. Nothing else is read from, as it may have no end or never answer.
+    pub(super) fn open(path: &Path) -> Result<Source<'static>, String> {
+        // Before it is opened, which alone can have effects on a device.
+        regular(&fs::metadata(path).map_err(cause)?)?;
+        let mut options = File::options();
+        options.read(true);
+        // Should a pipe have taken its place, to open it does not wait for a writer.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+        let file = options.open(path).map_err(cause)?;
+        let found = file.metadata().map_err(cause)?;
+        regular(&found)?;
+        // A file that grows as it is read has an end, too.
+        let size = found.len();
+        let mut head = Vec::new();
+        (&file).take(size.min(Self::HEAD as u64)).read_to_end(&mut head).map_err(cause)?;
+        let kind = Kind::of(&head)?;
+        if size > MEMORY_LIMIT {
+            return Err(format!("the file has {size} bytes; at most {MEMORY_LIMIT} are read"));
+        }
+        Ok(Source { kind, head: head.into(), size, rest: Rest::File(file) })
     }
-    let no_memory = || format!("there is no memory for its {size} bytes");
-    bytes.try_reserve_exact(usize::try_from(size).map_err(|_| no_memory())?).map_err(|_| no_memory())?;
-    rest.read_to_end(&mut bytes).map_err(cause)?;
-    Ok((kind, bytes))
+
+    /// The bytes of a file.
+    pub(super) fn of(bytes: &[u8]) -> Result<Source<'_>, String> {
+        let head = &bytes[..bytes.len().min(Self::HEAD)];
+        Ok(Source { kind: Kind::of(head)?, head: head.into(), size: bytes.len() as u64, rest: Rest::Memory(bytes) })
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Fills `to` with the bytes from `at` on.
+    ///
+    /// # Errors
+    /// In words, if there are not as many (any more).
+    pub(super) fn read_at(&self, at: u64, to: &mut [u8]) -> Result<(), String> {
+        match &self.rest {
+            Rest::Memory(bytes) => {
+                let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..)?.get(..to.len()));
+                to.copy_from_slice(from.ok_or("the data end too early")?);
+                Ok(())
+            }
+            #[cfg(unix)]
+            Rest::File(file) => std::os::unix::fs::FileExt::read_exact_at(file, to, at).map_err(cause),
+            #[cfg(not(unix))]
+            Rest::File(file) => {
+                // Files have one position, which threads share.
+                static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+                let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut file = file;
+                std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(at)).map_err(cause)?;
+                file.read_exact(to).map_err(cause)
+            }
+        }
+    }
+
+    /// All bytes.
+    ///
+    /// # Errors
+    /// In words, if they cannot be read or there is no memory for them.
+    pub(super) fn all(&self) -> Result<Cow<'_, [u8]>, String> {
+        if let Rest::Memory(bytes) = self.rest {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        let no_memory = || format!("there is no memory for its {} bytes", self.size);
+        let size = usize::try_from(self.size).map_err(|_| no_memory())?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size).map_err(|_| no_memory())?;
+        bytes.extend_from_slice(&self.head);
+        if let Rest::File(file) = &self.rest {
+            // It stands where the head ends; one that has shrunk is shorter now.
+            file.take(self.size - self.head.len() as u64).read_to_end(&mut bytes).map_err(cause)?;
+        }
+        Ok(Cow::Owned(bytes))
+    }
 }
 
 fn regular(found: &Metadata) -> Result<(), String> {
@@ -95,8 +181,9 @@ mod tests {
     fn a_file_of_holes_is_not_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(MEMORY_LIMIT + 1).unwrap();
-        assert!(load(file.path()).unwrap_err().contains("not a PNG"));
+        let refused = |path: &Path| Source::open(path).err().expect("it is not read");
+        assert!(refused(file.path()).contains("not a PNG"));
         std::io::Write::write_all(&mut file.as_file(), b"\x93NUMPY\x01\0").unwrap();
-        assert!(load(file.path()).unwrap_err().contains("8589934593 bytes; at most"));
+        assert!(refused(file.path()).contains("8589934593 bytes; at most"));
     }
 }

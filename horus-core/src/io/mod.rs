@@ -12,6 +12,22 @@
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
 //! | NumPy `npy` | `u8`, `u16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions or 3 (the channels last) | the exact values, any type and number of channels |
 //!
+//! What a file holds is part of the program: decoded pixels have the file's type, and conversions are recorded like any
+//! operation. So is what saving does to values, on the device, with the operations around it:
+//!
+//! | step | where |
+//! | --- | --- |
+//! | smallest and largest finite value ([`Scaling::Range`]); values outside of `0..=1` counted ([`Scaling::Auto`]) | recorded |
+//! | values scaled to the file's range, rounded, saturated, narrowed to 8 or 16 bits | recorded |
+//! | one copy to rank 0: 8 or 16 bits per sample, and the scale with it | one evaluation |
+//! | channels interleaved, byte order, compression | rank 0's threads ([`Encoder`]) |
+//!
+//! PNM and NumPy files are read straight to where their pixels belong and written from there. Pictures in memory
+//! ([`AnyImage::read`], [`Image::encode`]) and streams ([`AnyImage::read_from`], [`Image::write_to`]) hold the same bytes.
+//!
+//! [`Image::encode`]: crate::image::Image::encode
+//! [`Image::write_to`]: crate::image::Image::write_to
+//!
 //! Files that are read may come from anywhere. Whatever they hold, reading ends with a picture or an error, in time and
 //! memory that their size and [`OpenOptions::max_pixels`] bound.
 
@@ -21,7 +37,10 @@ mod decode;
 mod encode;
 mod interleave;
 mod load;
+mod memory;
 mod picture;
+mod pnm;
+mod raster;
 mod read_npy;
 mod read_tiff;
 mod samples;
@@ -30,6 +49,7 @@ mod saving;
 mod target;
 #[cfg(test)]
 mod tests;
+mod write_npy;
 
 pub use any::AnyImage;
 pub use encode::Format;

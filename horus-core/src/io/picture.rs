@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use super::load::{Means, Source};
 use super::{OpenOptions, decode};
 use crate::buffer::HostBuffer;
+use crate::cpu::workers::Workers;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -37,6 +39,11 @@ pub struct Picture {
     pub(super) pixels: HostBuffer,
 }
 
+/// With the calling thread, and memory of nobody's.
+fn alone<R>(work: impl FnOnce(Means<'_>) -> R) -> R {
+    work(Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed })
+}
+
 impl Picture {
     /// Reads and decodes a file, as [`AnyImage::open_with`](super::AnyImage::open_with) does. Asks no other rank.
     ///
@@ -45,7 +52,7 @@ impl Picture {
     /// options allow.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Picture> {
         let path = path.as_ref();
-        decode::read(path, options).map_err(|cause| Error::read(path, cause))
+        alone(|means| decode::read(path, options, means)).map_err(|cause| Error::read(path, cause))
     }
 
     /// Decodes the bytes of a file.
@@ -53,7 +60,8 @@ impl Picture {
     /// # Errors
     /// As [`Picture::open`].
     pub fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture> {
-        decode::read_bytes(bytes, options).map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
+        let decoded = alone(|means| decode::decode(&Source::of(bytes)?, options, means));
+        decoded.map(|(picture, _)| picture).map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
     }
 
     /// Rows, columns and channels.

@@ -4,15 +4,16 @@
 //! literal, by recursion, and brackets in a broken file would take the whole stack.
 
 use super::bounds::check_size;
+use super::load::{Means, Source};
+use super::raster::{Order, Raster};
 use super::{OpenOptions, Picture};
-use crate::buffer::HostBuffer;
-use crate::dtype::Pixel;
+use crate::dtype::DType;
 use crate::shape::Shape;
 
 /// Decodes an array of shape `(height, width)` or `(height, width, channels)`.
-pub(super) fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
-    let (header, data) = split(bytes).ok_or("the header of the NumPy array ends too early")?;
-    let Header { descr, fortran, shape } = Header::parse(header)?;
+pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    let (header, at) = header(source)?;
+    let Header { descr, fortran, shape } = Header::parse(&header)?;
     let unsupported = || {
         format!("NumPy arrays of type {descr} are not supported; use bool, uint8, uint16, int32, float32 or float64")
     };
@@ -22,16 +23,17 @@ pub(super) fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, Strin
         [channels] => *channels,
         _ => return Err(dimensions(&shape)),
     };
-    let type_code = descr.get(1..).ok_or_else(unsupported)?;
-    let size = match type_code {
-        "u1" | "b1" => 1,
-        "u2" => 2,
-        "i4" | "f4" => 4,
-        "f8" => 8,
+    let dtype = match descr.get(1..).ok_or_else(unsupported)? {
+        "u1" => DType::U8,
+        "b1" => DType::Bool,
+        "u2" => DType::U16,
+        "i4" => DType::I32,
+        "f4" => DType::F32,
+        "f8" => DType::F64,
         _ => return Err(unsupported()),
     };
     let swap = match descr.as_bytes()[0] {
-        b'|' if size == 1 => false,
+        b'|' if dtype.size() == 1 => false,
         b'<' => cfg!(target_endian = "big"),
         b'>' => cfg!(target_endian = "little"),
         b'=' => false,
@@ -39,85 +41,77 @@ pub(super) fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, Strin
     };
     check_size(height, width, options)?;
     // No memory is asked for before it is known that the file fills it.
-    let needed = [width, channels, size].iter().try_fold(height, |n, m| n.checked_mul(*m));
-    let data = needed.and_then(|n| usize::try_from(n).ok()).and_then(|n| data.get(..n));
-    let Some(data) = data else {
+    let needed = [width, channels, dtype.size() as u64].iter().try_fold(height, |n, m| n.checked_mul(*m));
+    if needed.is_none_or(|needed| needed > source.size() - at) {
         return Err(format!("the file is too short for a NumPy array of shape {} and type {descr}", Tuple(&shape)));
-    };
-    if data.is_empty() {
+    }
+    if needed == Some(0) {
         return Err(format!("a NumPy array of shape {} has no pixels", Tuple(&shape)));
     }
     let shape = Shape::new(height as usize, width as usize, channels as usize);
-    match type_code {
-        "b1" => picture(data, shape, fortran, |[b]: [u8; 1]| u8::from(b != 0)),
-        "u1" => picture(data, shape, fortran, |[b]: [u8; 1]| b),
-        "u2" => {
-            picture(
-                data,
-                shape,
-                fortran,
-                |b| if swap { u16::from_ne_bytes(b).swap_bytes() } else { u16::from_ne_bytes(b) },
-            )
-        }
-        "i4" => {
-            picture(
-                data,
-                shape,
-                fortran,
-                |b| if swap { i32::from_ne_bytes(b).swap_bytes() } else { i32::from_ne_bytes(b) },
-            )
-        }
-        "f4" => picture(data, shape, fortran, |b| {
-            f32::from_bits(if swap { u32::from_ne_bytes(b).swap_bytes() } else { u32::from_ne_bytes(b) })
-        }),
-        _ => picture(data, shape, fortran, |b| {
-            f64::from_bits(if swap { u64::from_ne_bytes(b).swap_bytes() } else { u64::from_ne_bytes(b) })
-        }),
+    let order = match (dtype, swap) {
+        (DType::Bool, _) => Order::Truth,
+        (_, true) => Order::Swapped,
+        (_, false) => Order::Kept,
+    };
+    if !fortran {
+        return Raster { at, shape, dtype, order }.read(source, means);
     }
+    // Column by column, and channel by channel: pictures of the channels, turned.
+    let turned = Raster { at, shape: Shape::new(shape.width * shape.channels, shape.height, 1), dtype, order };
+    let columns = turned.read(source, means)?;
+    transposed(&columns, shape, means)
+}
+
+/// Rows of pictures that come column by column.
+fn transposed(columns: &Picture, shape: Shape, means: Means<'_>) -> Result<Picture, String> {
+    fn turn<const N: usize>(from: &[u8], to: &mut [u8], shape: Shape) {
+        let planes = to.as_chunks_mut::<N>().0.chunks_mut(shape.area());
+        for (to, from) in planes.zip(from.as_chunks::<N>().0.chunks(shape.area())) {
+            for (y, row) in to.chunks_mut(shape.width).enumerate() {
+                row.iter_mut().enumerate().for_each(|(x, to)| *to = from[x * shape.height + y]);
+            }
+        }
+    }
+    let mut pixels = (means.room)(columns.pixels.len()).map_err(|e| e.to_string())?;
+    let (from, to) = (columns.pixels.bytes(), pixels.bytes_mut());
+    match columns.dtype.size() {
+        1 => turn::<1>(from, to, shape),
+        2 => turn::<2>(from, to, shape),
+        4 => turn::<4>(from, to, shape),
+        _ => turn::<8>(from, to, shape),
+    }
+    Ok(Picture { shape, pixels, dtype: columns.dtype })
 }
 
 fn dimensions(shape: &[u64]) -> String {
     format!("a NumPy array of shape {} is no picture: (height, width) or (height, width, channels) is", Tuple(shape))
 }
 
-/// Pixels of `N` bytes, in C or Fortran order, as planes.
-fn picture<T: Pixel, const N: usize>(
-    data: &[u8],
-    shape: Shape,
-    fortran: bool,
-    pixel: impl Fn([u8; N]) -> T,
-) -> Result<Picture, String> {
-    let mut buffer = HostBuffer::try_zeroed(data.len()).map_err(|e| e.to_string())?;
-    let planes = buffer.as_mut_slice::<T>();
-    let data = data.as_chunks::<N>().0;
-    let Shape { height, width, channels } = shape;
-    if channels == 1 && !fortran {
-        planes.iter_mut().zip(data).for_each(|(to, b)| *to = pixel(*b));
-    } else {
-        let (down, right, deep) = if fortran { (1, height, height * width) } else { (width * channels, channels, 1) };
-        let mut to = planes.iter_mut();
-        for c in 0..channels {
-            for y in 0..height {
-                let start = y * down + c * deep;
-                to.by_ref().take(width).enumerate().for_each(|(x, to)| *to = pixel(data[start + x * right]));
-            }
-        }
-    }
-    Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
-}
-
-/// The text of the header, and the array.
-fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// The text of the header, and where the array begins.
+fn header(source: &Source<'_>) -> Result<(Vec<u8>, u64), String> {
     const MAGIC: usize = 6;
-    let (major, rest) = (*bytes.get(MAGIC)?, bytes.get(MAGIC + 2..)?);
-    let (length, rest) = if major == 1 {
-        let (length, rest) = rest.split_first_chunk()?;
-        (u32::from(u16::from_le_bytes(*length)), rest)
+    let too_early = || "the header of the NumPy array ends too early".to_owned();
+    let head = source.head();
+    let (major, rest) = head.get(MAGIC).zip(head.get(MAGIC + 2..)).ok_or_else(too_early)?;
+    // Two bytes tell the length, and in later versions four.
+    let (length, at) = if *major == 1 {
+        (rest.first_chunk().map(|b| u32::from(u16::from_le_bytes(*b))), MAGIC + 4)
     } else {
-        let (length, rest) = rest.split_first_chunk()?;
-        (u32::from_le_bytes(*length), rest)
+        (rest.first_chunk().map(|b| u32::from_le_bytes(*b)), MAGIC + 6)
     };
-    rest.split_at_checked(usize::try_from(length).ok()?)
+    let (length, at) = (u64::from(length.ok_or_else(too_early)?), at as u64);
+    if length > source.size() - at {
+        return Err(too_early());
+    }
+    // No NumPy writes as much, and none reads it.
+    const LONGEST: u64 = 1 << 20;
+    if length > LONGEST {
+        return Err(format!("the header of the NumPy array has {length} bytes; at most {LONGEST} are read"));
+    }
+    let mut header = vec![0; length as usize];
+    source.read_at(at, &mut header)?;
+    Ok((header, at + length))
 }
 
 #[derive(Debug, PartialEq)]
@@ -224,7 +218,13 @@ impl std::fmt::Display for Tuple<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
+    use crate::buffer::HostBuffer;
+    use crate::cpu::workers::Workers;
+
+    fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
+        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed };
+        super::read(&Source::of(bytes)?, options, means)
+    }
 
     fn npy(header: &str, data: &[u8]) -> Vec<u8> {
         [b"\x93NUMPY\x01\0", &u16::try_from(header.len()).unwrap().to_le_bytes()[..], header.as_bytes(), data].concat()

@@ -4,11 +4,12 @@ use std::fmt;
 use std::path::Path;
 
 use super::target::Target;
-use super::{Format, Saving, on_root};
+use super::{Encoder, Format, Saving, on_root};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::plan::Want;
+use crate::session::Session;
 
 /// What a file stores for each sample. NumPy files keep the image's own type, whatever is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,11 +131,8 @@ impl<T: Element> Image<T> {
             Ok(Vec::new())
         })?;
         answer.map_err(failed)?;
-        let fetched = self.session().fetch_all(&saving.handles(), Want::Root)?;
-        let answer = on_root(self.session(), "saving a picture", || {
-            let fetched: Option<Vec<_>> = fetched.into_iter().collect();
-            let (target, fetched) = target.zip(fetched).ok_or("rank 0 has no pixels")?;
-            let encoder = saving.encoder(fetched);
+        let written = encoded(self.session(), saving, |encoder| {
+            let target = target.ok_or("rank 0 has no file")?;
             if let Some(warning) = encoder.warning() {
                 log::warn!("{}: {warning}", path.display());
             }
@@ -145,16 +143,29 @@ impl<T: Element> Image<T> {
             })?;
             Ok(pack(scale))
         })?;
-        answer.map(|bytes| unpack(&bytes)).map_err(failed)
+        written.map(|bytes| unpack(&bytes)).map_err(failed)
     }
 }
 
-fn pack(scale: Option<Scale>) -> Vec<u8> {
+/// Evaluates what a file holds, and has rank 0 `write` it; every rank gets its answer, or the reason why there is none.
+pub(super) fn encoded(
+    session: &Session,
+    saving: Saving,
+    write: impl FnOnce(Encoder) -> Result<Vec<u8>, String>,
+) -> Result<Result<Vec<u8>, String>> {
+    let fetched = session.fetch_all(&saving.handles(), Want::Root)?;
+    on_root(session, "saving a picture", || {
+        let fetched: Option<Vec<_>> = fetched.into_iter().collect();
+        write(saving.encoder(fetched.ok_or("rank 0 has no pixels")?))
+    })
+}
+
+pub(super) fn pack(scale: Option<Scale>) -> Vec<u8> {
     let bytes = |s: Scale| [s.low, s.high, f64::from(s.full)].iter().flat_map(|v| v.to_le_bytes()).collect();
     scale.map(bytes).unwrap_or_default()
 }
 
-fn unpack(bytes: &[u8]) -> Option<Scale> {
+pub(super) fn unpack(bytes: &[u8]) -> Option<Scale> {
     let values: Vec<f64> = bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
     match values[..] {
         [low, high, full] => Some(Scale { low, high, full: full as u16 }),

@@ -1,9 +1,9 @@
 //! Images made ready for files.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::encode::{Format, write};
+use super::memory::unwritable;
 use super::samples::{Recorded, Scaled};
 use super::save::{SaveOptions, Scale};
 use super::target::Sink;
@@ -11,7 +11,7 @@ use crate::buffer::HostBuffer;
 use crate::cpu::workers::Workers;
 use crate::dispatch;
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::image::Image;
 use crate::session::Handle;
 use crate::shape::Shape;
@@ -38,8 +38,7 @@ impl Saving {
     #[track_caller]
     pub fn of<T: Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Result<Saving> {
         image.look()?;
-        Saving::record(image, format, options)
-            .map_err(|cause| Error::write(Path::new(&format!("a {} picture", format.name())), cause))
+        Saving::record(image, format, options).map_err(|cause| unwritable(format, cause))
     }
 
     /// [`Saving::of`] of an image that carries no error; else the cause alone.

@@ -5,8 +5,46 @@ use std::io::{self, BufWriter, Cursor, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// What an encoder writes to.
-pub trait Sink: Write + Seek {}
-impl<T: Write + Seek> Sink for T {}
+pub trait Sink: Write + Seek {
+    /// Tells that so many bytes will be written from here on: for what can make room for them. They need not come.
+    fn expect(&mut self, bytes: u64) {
+        let _ = bytes;
+    }
+}
+
+impl Sink for File {
+    fn expect(&mut self, bytes: u64) {
+        reserve(self, bytes);
+    }
+}
+
+impl Sink for BufWriter<&File> {
+    fn expect(&mut self, bytes: u64) {
+        reserve(self.get_ref(), bytes);
+    }
+}
+
+impl Sink for Cursor<Vec<u8>> {
+    fn expect(&mut self, bytes: u64) {
+        // Without the memory, writing fails.
+        let _ = usize::try_from(bytes).map(|bytes| self.get_mut().try_reserve_exact(bytes));
+    }
+}
+
+/// Reserves blocks of a new file: without, writing a large one takes twice as long. Where that cannot be done, or there is
+/// no space, writing will tell.
+fn reserve(file: &File, bytes: u64) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{FallocateFlags, fallocate};
+        const WORTHWHILE: u64 = 1 << 20;
+        if bytes >= WORTHWHILE {
+            let _ = fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes);
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, bytes);
+}
 
 /// A file to be written.
 ///

@@ -1,0 +1,170 @@
+//! Picture files in memory, and on their way: bytes in, bytes out.
+
+use std::io::{Cursor, Read, Write};
+use std::panic::Location;
+use std::path::Path;
+
+use super::bounds::MEMORY_LIMIT;
+use super::load::{Means, Source};
+use super::picture::IN_MEMORY;
+use super::save::{encoded, pack, unpack};
+use super::target::cause;
+use super::{AnyImage, Encoder, Format, OpenOptions, SaveOptions, Saving, Scale, decode};
+use crate::dtype::{Element, Pixel};
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::session::Session;
+
+fn unreadable(cause: String) -> Error {
+    Error::read(Path::new(IN_MEMORY), cause)
+}
+
+/// Pictures in memory. On several ranks the bytes of rank 0 count, and all get the picture.
+impl AnyImage {
+    /// Decodes the bytes of a picture file, as [`AnyImage::open`] does those at a path.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{AnyImage, Format, SaveOptions}, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 3, &[0u8, 51, 255]);
+    /// let file: Vec<u8> = image.encode(Format::Png, &SaveOptions::default())?;
+    /// assert_eq!(AnyImage::read(&session, &file)?.to_unit().to_vec()?, [0.0, 0.2, 1.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`AnyImage::open`].
+    #[track_caller]
+    pub fn read(session: &Session, bytes: &[u8]) -> Result<AnyImage> {
+        AnyImage::read_with(session, bytes, &OpenOptions::default())
+    }
+
+    /// [`AnyImage::read`] with options.
+    ///
+    /// # Errors
+    /// As [`AnyImage::open_with`].
+    #[track_caller]
+    pub fn read_with(session: &Session, bytes: &[u8], options: &OpenOptions) -> Result<AnyImage> {
+        let decode = |means: Means<'_>| Ok(decode::decode(&Source::of(bytes)?, options, means)?.0);
+        AnyImage::decoded(session, decode, Location::caller())?.map_err(unreadable)
+    }
+
+    /// Reads a picture file to its end, from a pipe or a socket, and decodes it. Rank 0 alone reads.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, io::AnyImage, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let sent: &[u8] = b"P5 2 1 255 \x07\x08"; // or std::io::stdin()
+    /// assert_eq!(AnyImage::read_from(&session, sent)?.convert::<u8>().to_vec()?, [7, 8]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`AnyImage::open`]; if reading fails, or goes on beyond 8 GiB.
+    #[track_caller]
+    pub fn read_from(session: &Session, from: impl Read) -> Result<AnyImage> {
+        AnyImage::read_from_with(session, from, &OpenOptions::default())
+    }
+
+    /// [`AnyImage::read_from`] with options.
+    ///
+    /// # Errors
+    /// As [`AnyImage::read_from`] and [`AnyImage::open_with`].
+    #[track_caller]
+    pub fn read_from_with(session: &Session, from: impl Read, options: &OpenOptions) -> Result<AnyImage> {
+        let decode = |means: Means<'_>| {
+            let mut bytes = Vec::new();
+            from.take(MEMORY_LIMIT + 1).read_to_end(&mut bytes).map_err(cause)?;
+            if bytes.len() as u64 > MEMORY_LIMIT {
+                return Err(format!("it has more than {MEMORY_LIMIT} bytes; at most so many are read"));
+            }
+            Ok(decode::decode(&Source::of(&bytes)?, options, means)?.0)
+        };
+        AnyImage::decoded(session, decode, Location::caller())?.map_err(unreadable)
+    }
+}
+
+impl<T: Pixel> Image<T> {
+    /// Decodes the bytes of a picture file as an image of type `T`, by the rules of [`Image::open`]. On several ranks the
+    /// bytes of rank 0 count.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let file = b"P5 3 1 255 \x00\x33\xff";
+    /// assert_eq!(Image::<f32>::read(&session, file)?.to_vec()?, [0.0, 0.2, 1.0]);
+    /// assert!(Image::<u16>::read(&session, file).is_err(), "it has 8 bits");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Image::open`].
+    #[track_caller]
+    pub fn read(session: &Session, bytes: &[u8]) -> Result<Image<T>> {
+        AnyImage::read(session, bytes)?.typed().map_err(unreadable)
+    }
+}
+
+/// Files in memory.
+impl<T: Element> Image<T> {
+    /// Evaluates the image and returns the bytes of a file of it, those that [`Image::save_with`] writes, on every rank. The
+    /// scale is told by [`Image::write_to`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{Format, SaveOptions}, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 3, &[0.0f32, 0.2, 1.0]);
+    /// assert_eq!(image.encode(Format::Pgm, &SaveOptions::default())?, b"P5\n3 1\n255\n\x00\x33\xff");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The error that the image carries; if the format cannot hold the channels, the size or the depth; if the program
+    /// fails.
+    #[track_caller]
+    pub fn encode(&self, format: Format, options: &SaveOptions) -> Result<Vec<u8>> {
+        let saving = Saving::of(self, format, options)?;
+        let written = encoded(self.session(), saving, |encoder| Ok(self.bytes(encoder)?.0))?;
+        written.map_err(|cause| unwritable(format, cause))
+    }
+
+    /// Evaluates the image and writes a file of it, in one piece, when it is complete: to a pipe, a socket, or the standard
+    /// output. Rank 0 alone writes. Returns the scale, on every rank, if values were scaled.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{Format, SaveOptions, Scaling}, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 3, &[-2.0f32, 0.0, 2.0]);
+    /// let mut sent = Vec::new(); // or std::io::stdout()
+    /// let range = SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() };
+    /// let scale = image.write_to(&mut sent, Format::Pgm, &range)?.expect("floats are scaled");
+    /// assert_eq!((scale.low, scale.high, &sent[..]), (-2.0, 2.0, &b"P5\n3 1\n255\n\x00\x80\xff"[..]));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Image::encode`], and if writing fails.
+    #[track_caller]
+    pub fn write_to(&self, to: &mut impl Write, format: Format, options: &SaveOptions) -> Result<Option<Scale>> {
+        let saving = Saving::of(self, format, options)?;
+        let written = encoded(self.session(), saving, |encoder| {
+            let (bytes, scale) = self.bytes(encoder)?;
+            to.write_all(&bytes).and_then(|()| to.flush()).map_err(cause)?;
+            Ok(pack(scale))
+        })?;
+        written.map(|scale| unpack(&scale)).map_err(|cause| unwritable(format, cause))
+    }
+
+    fn bytes(&self, encoder: Encoder) -> Result<(Vec<u8>, Option<Scale>), String> {
+        if let Some(warning) = encoder.warning() {
+            log::warn!("a {} picture: {warning}", encoder.format().name());
+        }
+        let mut to = Cursor::new(Vec::new());
+        let scale = encoder.write(&mut to, self.session().workers())?;
+        Ok((to.into_inner(), scale))
+    }
+}
+
+pub(super) fn unwritable(format: Format, cause: String) -> Error {
+    Error::write(Path::new(&format!("a {} picture", format.name())), cause)
+}

@@ -1,0 +1,141 @@
+//! Pixels that lie in a file as they are: read straight to where they belong, and written from there.
+
+use rayon::prelude::*;
+
+use super::Picture;
+use super::interleave::{join, split};
+use super::load::{Means, Source};
+use super::target::{Sink, cause};
+use crate::buffer::HostBuffer;
+use crate::cpu::workers::Workers;
+use crate::dtype::DType;
+use crate::shape::Shape;
+
+/// Bytes that are read at a time: they stay in the cache until they are where they belong.
+const CHUNK: usize = 256 << 10;
+
+/// What becomes of each sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// It stays as it is.
+    Kept,
+    /// Its bytes are reversed.
+    Swapped,
+    /// What is not 0 becomes 1.
+    Truth,
+}
+
+impl Order {
+    fn apply(self, bytes: &mut [u8], size: usize) {
+        fn swap<const N: usize>(bytes: &mut [u8]) {
+            bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|sample| sample.reverse());
+        }
+        match (self, size) {
+            (Order::Kept, _) | (Order::Swapped, 1) => {}
+            (Order::Swapped, 2) => swap::<2>(bytes),
+            (Order::Swapped, 4) => swap::<4>(bytes),
+            (Order::Swapped, _) => swap::<8>(bytes),
+            (Order::Truth, _) => bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0)),
+        }
+    }
+}
+
+/// Where a file holds pixels, row by row, the samples of a pixel together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Raster {
+    /// The first byte.
+    pub(super) at: u64,
+    pub(super) shape: Shape,
+    pub(super) dtype: DType,
+    pub(super) order: Order,
+}
+
+impl Raster {
+    /// Reads the pixels.
+    ///
+    /// # Errors
+    /// In words, if they are not all there or there is no memory.
+    pub(super) fn read(self, source: &Source<'_>, means: Means<'_>) -> Result<Picture, String> {
+        let Raster { at, shape, dtype, order } = self;
+        let (size, channels) = (dtype.size(), shape.channels);
+        let mut pixels = (means.room)(shape.len() * size).map_err(|e| e.to_string())?;
+        let one = |k: usize, to: &mut [u8]| {
+            source.read_at(at + (k * CHUNK) as u64, to)?;
+            order.apply(to, size);
+            Ok(())
+        };
+        // Pixels of a chunk, of several channels.
+        let n = (CHUNK / (size * channels)).max(1);
+        let several = |scratch: &mut Vec<u8>, k: usize, mut planes: Vec<&mut [u8]>| {
+            scratch.resize(planes.iter().map(|p| p.len()).sum(), 0);
+            source.read_at(at + (k * n * size * channels) as u64, scratch)?;
+            order.apply(scratch, size);
+            split(scratch, &mut planes, size);
+            Ok(())
+        };
+        let threads = means.workers.threads();
+        let bytes = pixels.bytes_mut();
+        if channels == 1 {
+            if threads == 1 || bytes.len() <= CHUNK {
+                bytes.chunks_mut(CHUNK).enumerate().try_for_each(|(k, to)| one(k, to))
+            } else {
+                means.workers.run(|| bytes.par_chunks_mut(CHUNK).enumerate().try_for_each(|(k, to)| one(k, to)))
+            }
+        } else {
+            let mut parts: Vec<Vec<&mut [u8]>> = Vec::new();
+            parts.resize_with(shape.area().div_ceil(n), || Vec::with_capacity(channels));
+            for plane in bytes.chunks_mut(shape.area() * size) {
+                plane.chunks_mut(n * size).zip(&mut parts).for_each(|(part, parts)| parts.push(part));
+            }
+            if threads == 1 || parts.len() == 1 {
+                let mut scratch = Vec::new();
+                parts.into_iter().enumerate().try_for_each(|(k, planes)| several(&mut scratch, k, planes))
+            } else {
+                means.workers.run(|| {
+                    let parts = parts.into_par_iter().enumerate();
+                    parts.try_for_each_init(Vec::new, |scratch, (k, planes)| several(scratch, k, planes))
+                })
+            }
+        }
+        .map(|()| Picture { shape, dtype: dtype.stored(), pixels })
+    }
+}
+
+/// Writes pixels row by row, the samples of a pixel together; they come channel by channel. Where they cannot go as they
+/// are, `workers` make ready a part at a time, which stays in their caches.
+///
+/// (One thread writes: a file system lets in no more than one, and two took longer.)
+pub(super) fn write(
+    to: &mut dyn Sink,
+    pixels: &HostBuffer,
+    dtype: DType,
+    shape: Shape,
+    order: Order,
+    workers: &Workers,
+) -> Result<(), String> {
+    let (size, channels, area) = (dtype.size(), shape.channels, shape.area());
+    if channels == 1 && order == Order::Kept {
+        return to.write_all(pixels.bytes()).map_err(cause);
+    }
+    let n = (CHUNK / (size * channels)).max(1);
+    let bytes = n * size * channels;
+    let threads = workers.threads().min(area.div_ceil(n));
+    let mut scratch = vec![0; threads * bytes];
+    let planes: Vec<&[u8]> = pixels.bytes().chunks(area * size).collect();
+    for start in (0..area).step_by(threads * n) {
+        let part = &mut scratch[..(area - start).min(threads * n) * size * channels];
+        let fill = |k: usize, to: &mut [u8]| {
+            let (at, n) = ((start + k * n) * size, to.len() / channels);
+            let planes: Vec<&[u8]> = planes.iter().map(|plane| &plane[at..at + n]).collect();
+            join(&planes, to, size);
+            order.apply(to, size);
+        };
+        if threads == 1 {
+            fill(0, part);
+        } else {
+            workers.run(|| part.par_chunks_mut(bytes).enumerate().for_each(|(k, to)| fill(k, to)));
+        }
+        to.write_all(part).map_err(cause)?;
+    }
+    Ok(())
+}
