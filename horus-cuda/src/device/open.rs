@@ -20,6 +20,7 @@ use crate::transfers::Transfers;
 
 /// Threads that copy pixels: 16 reach 45 GB/s on a host of 32 cores, one 6.
 const COPYING: usize = 16;
+
 /// What a kernel, its tables and the driver itself may need beside images.
 fn margin(free: usize) -> usize {
     (free / 32).min(1 << 30)
