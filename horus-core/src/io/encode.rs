@@ -238,8 +238,8 @@ fn encode(
     let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels are too many for the format"));
     let (w, h) = (extent(shape.width)?, extent(shape.height)?);
     match (format, samples) {
-        (Format::Png, Samples::U8(v)) => return png::write(to, png::Samples::Eight(v), shape, None, workers),
-        (Format::Png, Samples::U16(v)) => return png::write(to, png::Samples::Sixteen(v), shape, None, workers),
+        (Format::Png, Samples::U8(v)) => return png::write(to, png::Samples::Eight(v), shape, workers),
+        (Format::Png, Samples::U16(v)) => return png::write(to, png::Samples::Sixteen(v), shape, workers),
         (Format::Tiff, samples) => return write_tiff(to, samples, w, h, shape.channels),
         _ => {}
     }

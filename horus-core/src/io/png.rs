@@ -1,9 +1,9 @@
 //! PNG files, written by all threads.
 //!
 //! Rows are cut into bands, whose size follows from the picture alone, so that any number of threads writes the same bytes.
-//! Each band is filtered and deflated on its own; bands end on whole bytes, and together they are one stream. Core time
-//! and size, in parts of what the `image` crate takes by default, where pictures are 0.7 to 1.0 as large: 0.5 to 0.9 for
-//! pictures with noise, up to 2 for flat ones.
+//! Each band is filtered and deflated on its own; bands end on whole bytes, and together they are one stream. Of the core
+//! time and the bytes that the `image` crate takes by default, these are 0.25 to 0.9 and 0.3 to 1.0; only flat and sparse
+//! pictures take longer (1.3 to 1.8 times: 5 ms instead of 3 for 4096 x 4096 bytes).
 
 mod deflate;
 #[cfg(test)]
@@ -33,27 +33,15 @@ pub(super) enum Samples<'a> {
     Sixteen(&'a [u16]),
 }
 
-/// Writes a file of one to four channels: grey, grey and opacity, colours, colours and opacity. A pixel is `pixel_size`
-/// metres high and wide, if that is known.
-pub(super) fn write(
-    to: &mut dyn Write,
-    samples: Samples<'_>,
-    shape: Shape,
-    pixel_size: Option<[f64; 2]>,
-    workers: &Workers,
-) -> Result<(), String> {
-    encode(to, &Picture::new(samples, shape)?, pixel_size, workers)
+/// Writes a file of one to four channels: grey, grey and opacity, colours, colours and opacity.
+pub(super) fn write(to: &mut dyn Write, samples: Samples<'_>, shape: Shape, workers: &Workers) -> Result<(), String> {
+    encode(to, &Picture::new(samples, shape)?, workers)
 }
 
-fn encode(
-    to: &mut dyn Write,
-    picture: &Picture<'_>,
-    pixel_size: Option<[f64; 2]>,
-    workers: &Workers,
-) -> Result<(), String> {
+fn encode(to: &mut dyn Write, picture: &Picture<'_>, workers: &Workers) -> Result<(), String> {
     let isa = Isa::detect().map_err(|e| e.to_string())?;
     let failed = |e: std::io::Error| e.to_string();
-    to.write_all(&picture.head(pixel_size)?).map_err(failed)?;
+    to.write_all(&picture.head()).map_err(failed)?;
     let bands = picture.shape.height.div_ceil(picture.band_rows());
     let mut sum = Adler::default();
     let mut put = |band: Band| {
@@ -135,19 +123,14 @@ impl<'a> Picture<'a> {
     }
 
     /// Everything before the pixels.
-    fn head(&self, pixel_size: Option<[f64; 2]>) -> Result<Vec<u8>, String> {
+    fn head(&self) -> Vec<u8> {
         const COLOURS: [u8; 4] = [0, 4, 2, 6];
         let mut head = b"\x89PNG\r\n\x1a\n".to_vec();
         let side = |n: usize| (n as u32).to_be_bytes();
         let bits = 8 * (self.step / self.shape.channels) as u8;
         let kind = [bits, COLOURS[self.shape.channels - 1], 0, 0, 0];
         chunk(b"IHDR", &[&side(self.shape.width)[..], &side(self.shape.height), &kind].concat(), &mut head);
-        if let Some([height, width]) = pixel_size {
-            const METRE: u8 = 1;
-            let [x, y] = [per_metre(width)?, per_metre(height)?].map(u32::to_be_bytes);
-            chunk(b"pHYs", &[&x[..], &y, &[METRE]].concat(), &mut head);
-        }
-        Ok(head)
+        head
     }
 
     fn row_bytes(&self) -> usize {
@@ -208,15 +191,6 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// Pixels per metre, as PNG has them.
-fn per_metre(size: f64) -> Result<u32, String> {
-    let number = (1.0 / size).round();
-    if number >= 1.0 && number <= f64::from(i32::MAX) {
-        return Ok(number as u32);
-    }
-    Err(format!("a png file cannot hold pixels of {size} m: it counts them per metre, from 1 to {}", i32::MAX))
-}
-
 /// The sum of a zlib stream, Adler-32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Adler(u32);
@@ -242,6 +216,7 @@ impl Adler {
         // The low half is 1 and the bytes; the high half, the sum of the low ones after each byte. What came before adds
         // its low half, less the 1 that is counted already, to each of them.
         let before = a + PRIME - 1;
-        Adler((((b + d + n * before) % PRIME) << 16 | (before + c) % PRIME) as u32)
+        let (high, low) = ((b + d + n * before) % PRIME, (before + c) % PRIME);
+        Adler((high << 16) as u32 | low as u32)
     }
 }
