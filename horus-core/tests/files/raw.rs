@@ -30,6 +30,9 @@ fn noise(n: usize) -> Vec<u8> {
 /// What the `image` crate makes of a PNM file: type, and samples pixel by pixel as numbers; `None` if it refuses.
 fn oracle(file: &[u8]) -> Option<(DType, (usize, usize), Vec<f64>)> {
     let read = ImageReader::with_format(Cursor::new(file), ImageFormat::Pnm).decode().ok()?;
+    if read.width() == 0 || read.height() == 0 {
+        return None; // no image is empty
+    }
     let size = (read.height() as usize, read.width() as usize);
     Some(match read {
         DynamicImage::ImageLuma8(p) => (DType::U8, size, p.iter().map(|v| f64::from(*v)).collect()),
