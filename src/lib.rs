@@ -194,7 +194,6 @@ pub mod prelude {
     pub use horus_core::ops::geometric::{Flip, Interpolation};
     pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
     pub use horus_core::plan::Mode;
-    pub use horus_core::series::Item;
     pub use horus_core::session::{Progress, Stats};
     pub use horus_core::shape::{Border, Shape};
     pub use horus_core::trace::Times;

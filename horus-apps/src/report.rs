@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write, stderr, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ pub(crate) struct Printer {
     failure: Mutex<Option<io::Error>>,
     /// Whether stdout is for something else.
     beside: bool,
+    /// Whether nobody reads what is printed.
+    unheard: AtomicBool,
 }
 
 impl Printer {
@@ -34,11 +37,21 @@ impl Printer {
     fn print_to(&self, to: &mut impl Write, text: &impl fmt::Display) {
         match writeln!(to, "{text}").and_then(|()| to.flush()) {
             // A closed pipe behind stdout is no failure of the run: who reads has read enough.
-            Err(e) if e.kind() != ErrorKind::BrokenPipe => {
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => self.unheard.store(true, Ordering::Relaxed),
+            Err(e) => {
                 self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
             }
-            _ => {}
+            Ok(()) => {}
         }
+    }
+
+    /// Ends the process with this status where its system takes all back at once. It returns where it must not: what nobody
+    /// reads would be an error once more.
+    pub(crate) fn leave(&self, session: Session, status: u8) {
+        if !self.unheard.load(Ordering::Relaxed) {
+            session.leave(status);
+        }
+        std::mem::forget(session);
     }
 
     /// Whether all was printed; else, in words, why not.

@@ -68,7 +68,7 @@ fn pixels_are_the_same_on_any_number_of_ranks() {
             let own = |path: &PathBuf| -> Input {
                 // Every second picture is made by the program, on every rank.
                 let number: usize = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
-                if number % 2 == 0 { path.into() } else { Picture::open(path, &OpenOptions::default()).into() }
+                if number.is_multiple_of(2) { path.into() } else { Picture::open(path, &OpenOptions::default()).into() }
             };
             let mut sums = 0.0;
             let mut results: Vec<Vec<u32>> = Vec::new();

@@ -90,18 +90,16 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
         write_trace(&session, path, trace)?;
     }
     printed(&session, &printer)?;
-    // The system takes all back at once; MPI is left when the process exits.
-    std::mem::forget(session.clone());
     let left = pairs.len() - tally.written - tally.failed;
     if left > 0 {
         let why = end.map_or_else(|| "the series ended".to_owned(), |e| e.to_string());
         return Ok(End::Cut(format!("{why}: {} of {} pictures are left; --skip-existing goes on", left, pairs.len())));
     }
-    Ok(if tally.failed > 0 {
-        End::Failed(format!("{} of {} pictures failed", tally.failed, pairs.len()))
-    } else {
-        End::Done
-    })
+    if tally.failed > 0 {
+        return Ok(End::Failed(format!("{} of {} pictures failed", tally.failed, pairs.len())));
+    }
+    printer.leave(session, 0);
+    Ok(End::Done)
 }
 
 /// The pairs whose output is not there, as rank 0 sees it.

@@ -75,8 +75,11 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
         compare(job, comparison, &run, (input, output), comm, &printer)?;
     }
     printed(session, &printer)?;
-    // The system takes all back at once; MPI is left when the process exits.
-    std::mem::forget(run);
+    let Run { session, picture, response, .. } = run;
+    if session.ranks() > 1 {
+        drop((picture, response)); // the session is closed before ranks part
+    }
+    printer.leave(session, 0);
     Ok(())
 }
 
