@@ -83,7 +83,23 @@ template <class T, int C> HS_FN void hs_load_pixels(const T* p, T (&v)[C]) {
     for (int c = 0; c < C; ++c) v[c] = s.v[c];
 }
 
-template <int N> struct hs_number { static constexpr int value = N; };
+// The last REST taps of a column, if that is how many are left. (No generic lambda: NVRTC 13.0 takes its call operator for a
+// host function.)
+template <class T, int R, int G, int PITCH, int REST, class Step>
+HS_FN void hs_remainder(int rest, const T* stage, const T* taps, T (&w)[G][R], const Step& step) {
+    if (rest != REST) return;
+#pragma unroll
+    for (int u = 0; u < REST; ++u) step(stage + u * PITCH, taps + u, u, 0, R - 1, true);
+    // The ring is turned to where it began, so that what follows is the same for all remainders.
+    T turned[G][R];
+#pragma unroll
+    for (int g = 0; g < G; ++g) {
+#pragma unroll
+        for (int r = 0; r < R; ++r) turned[g][r] = w[g][(r + REST) % R];
+#pragma unroll
+        for (int r = 0; r < R; ++r) w[g][r] = turned[g][r];
+    }
+}
 
 // Column passes of G filters over a stage, for R rows of C pixels: the steady state is a loop over R input rows, in
 // which a ring of R taps per filter stays in registers and one new tap serves R * C multiply-adds. The filters have
@@ -121,22 +137,7 @@ HS_FN void hs_column_looped(const T* stage, const T* taps, int pitch, int size, 
     stage += R * PITCH;
     taps += R;
     const int only[] = {RESTS...}, rest = sizeof...(RESTS) == 1 ? only[0] : size % R;
-    auto remainder = [&](auto number) __attribute__((always_inline)) {
-        constexpr int REST = decltype(number)::value;
-        if (rest != REST) return;
-#pragma unroll
-        for (int u = 0; u < REST; ++u) step(stage + u * PITCH, taps + u, u, 0, R - 1, true);
-        // The ring is turned to where it began, so that what follows is the same for all remainders.
-        T turned[G][R];
-#pragma unroll
-        for (int g = 0; g < G; ++g) {
-#pragma unroll
-            for (int r = 0; r < R; ++r) turned[g][r] = w[g][(r + REST) % R];
-#pragma unroll
-            for (int r = 0; r < R; ++r) w[g][r] = turned[g][r];
-        }
-    };
-    (remainder(hs_number<RESTS>()), ...);
+    (hs_remainder<T, R, G, PITCH, RESTS>(rest, stage, taps, w, step), ...);
     stage += rest * PITCH;
 #pragma unroll
     for (int u = 0; u < R - 1; ++u) step(stage + u * PITCH, taps, u, u + 1, R - 1, false);

@@ -17,7 +17,7 @@
 #   ranks     detectors under mpirun on 1, 2, 4 GPUs: same bytes, then times (SIZES, RUNS, BUDGET); not by default
 #   scaling   naive, lazy, fused under mpirun on 1, 2, 4 GPUs (GPUS, SIZES, RUNS, BUDGET), as a table and plots of
 #             all OUT/scaling-N.json, those of earlier runs too; 3-10 min, not by default
-#   process   picture file to picture file, CPU and GPU, cold and warm, with a breakdown (INPUT=picture)
+#   process   picture file to picture file, CPU and GPU, cold and warm, with a breakdown (INPUT=picture, COLD_SIZES)
 #   user      picture file to picture file beside its floors, at several sizes (SIZES, RUNS; OLD=binaries to compare)
 #
 # Writes OUT/STAGE.log and OUT/results.md (default OUT: target/gpu), prints a table at the end, exits with 1 if a stage
@@ -259,19 +259,35 @@ timed() {
   done | sort -n | sed -n 2p
 }
 
+# Cold: nothing compiled, and neither of the caches. NVRTC 13 has one of its own (~/.nv), beside the driver's.
+cold() {
+  local i
+  for i in 1 2 3; do
+    rm -rf "$work/cold"
+    local from=$EPOCHREALTIME
+    CUDA_CACHE_DISABLE=1 HORUS_CACHE=$work/cold "$@" -v >"$work/summary" 2>"$work/log" || { cat "$work/log"; return 1; }
+    echo "$(awk "BEGIN { printf \"%.3f\", $EPOCHREALTIME - $from }") s; $(grep '^ms:' "$work/summary")"
+  done | sort -n | sed -n 2p
+}
+
 process() {
-  local app failed=0 input=${INPUT:-$work/4096.pgm}
+  local app size failed=0 input=${INPUT:-$work/4096.pgm}
   [ -n "${INPUT:-}" ] || picture 4096 "$input"
   printf '| | | wall; breakdown |\n| --- | --- | --- |\n'
   for app in convrot conv2d convuv; do
     [ -n "${SKIP_CPU:-}" ] || [ $app != convrot ] ||
       echo "| $app | CPU | $(timed "$bin/$app" "$input" "$work/out.png" --device cpu) |"
-    local from=$EPOCHREALTIME
-    HORUS_CACHE=$work/cold-$app "$bin/$app" "$input" "$work/out.png" --device cuda -v >"$work/summary" || failed=1
-    echo "| $app | GPU, nothing compiled | $(awk "BEGIN { printf \"%.3f\", $EPOCHREALTIME - $from }") s; $(grep '^ms:' "$work/summary") |"
-    echo "| $app | GPU | $(HORUS_CACHE=$work/cold-$app timed "$bin/$app" "$input" "$work/out.png" --device cuda) |"
+    for size in ${COLD_SIZES:-256 1024 4096}; do
+      [ -f "$work/$size.pgm" ] || picture "$size" "$work/$size.pgm"
+      echo "| $app | GPU, $size, nothing compiled | $(cold "$bin/$app" "$work/$size.pgm" "$work/out.png" --device cuda) |"
+    done
+    HORUS_CACHE=$work/warm-$app "$bin/$app" "$input" "$work/out.png" --device cuda --quiet || failed=1 # compiles
+    echo "| $app | GPU | $(HORUS_CACHE=$work/warm-$app timed "$bin/$app" "$input" "$work/out.png" --device cuda) |"
   done
-  HORUS_CACHE=$work/cold-convrot "$bin/convrot" "$input" "$work/out.png" --device cuda -vv 2>&1 | grep -E "DEBUG|^ms:"
+  # Kernel by kernel.
+  rm -rf "$work/cold"
+  CUDA_CACHE_DISABLE=1 HORUS_CACHE=$work/cold "$bin/conv2d" "$input" "$work/out.png" --device cuda -vv 2>&1 | grep -E "compiled|kernels made|^ms:"
+  HORUS_CACHE=$work/warm-convrot "$bin/convrot" "$input" "$work/out.png" --device cuda -vv 2>&1 | grep -E "DEBUG|^ms:"
   return $failed
 }
 

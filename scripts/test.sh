@@ -20,7 +20,7 @@ fi
 if [ -z "${HORUS_NVRTC:-}" ]; then
   venv=$(realpath -m "${CARGO_TARGET_DIR:-target}")/nvrtc
   [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet --disable-pip-version-check 'nvidia-cuda-nvrtc==13.*'
+  "$venv/bin/pip" install --quiet --disable-pip-version-check 'nvidia-cuda-nvrtc==13.0.*'
   HORUS_NVRTC=$(dirname "$(find "$venv" -name 'libnvrtc.so.*' | head -n 1)")
   export HORUS_NVRTC
 fi

@@ -168,16 +168,16 @@ impl Devices {
         eager: bool,
         steps_per_pixel: f64,
     ) -> Result<Origin> {
+        if eager || choice == Choice::Cpu {
+            return open(choice, threads, local).map(Origin::Open);
+        }
         match (choice, gpu::look()) {
-            (Choice::Cuda(_), Err(e)) => return Err(e),
             (Choice::Auto, Err(e)) => {
                 let device = Box::new(CpuDevice::new(threads)?);
                 log::info!("computing on {}: {e}", device.name());
                 return Ok(Origin::Open(device));
             }
-            (Choice::Cpu, _) => return open(choice, threads, local).map(Origin::Open),
-            _ if eager => return open(choice, threads, local).map(Origin::Open),
-            _ => {}
+            (_, looked) => looked?,
         }
         let opening = match choice {
             Choice::Cuda(_) => Some(Opening::begin(choice, threads, local)?),
@@ -267,7 +267,7 @@ impl Forecast {
     /// `begun` says whether a GPU is open, or is being opened.
     fn of(work: &Work, threads: usize, ranks: usize, begun: bool) -> Forecast {
         /// Multiply-adds of a filter and results of other operations in a second, on one thread of the CPU.
-        const CPU_FILTERS: f64 = 20e9;
+        const CPU_FILTERS: f64 = 45e9;
         const CPU_OTHERS: f64 = 1.5e9;
         /// More threads than these share what the memory gives.
         const MOST_FOR_OTHERS: usize = 8;
@@ -276,10 +276,10 @@ impl Forecast {
         const GPU_OTHERS: f64 = 300e9;
         /// Bytes that cross the bus in a second, through buffers.
         const BUS: f64 = 10e9;
-        /// Seconds for the launch of an operation, for a program, and to start.
+        /// Seconds for the launch of an operation, for a program, and for a GPU to start and to be let go.
         const LAUNCH: f64 = 10e-6;
         const PROGRAM: f64 = 1e-3;
-        const START: f64 = 0.2;
+        const START: f64 = 0.3;
         let Work { operations, filtering, pointwise, bytes } = *work;
         let share = 1.0 / ranks.max(1) as f64;
         let threads = threads.max(1);

@@ -1,5 +1,6 @@
 //! The session that users open: it picks the device.
 
+use std::io::Write as _;
 use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -42,6 +43,27 @@ impl Session {
     /// Settings for a session.
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    /// Ends the process with this status, as the last thing that a program does: device memory, kernels and the driver's
+    /// context are left to the system, which frees them faster than they can be taken down one by one. Destructors do not
+    /// run, and other threads end where they are; so what they write must be written. Standard output is flushed; if that
+    /// fails, the status is at least 1.
+    ///
+    /// Among several ranks the session is closed first, and the process ends as with [`std::process::exit`].
+    pub fn leave(self, status: u8) -> ! {
+        let flushed = std::io::stdout().flush();
+        log::logger().flush();
+        let status = i32::from(if flushed.is_err() { status.max(1) } else { status });
+        if self.ranks() > 1 {
+            drop(self);
+            std::process::exit(status);
+        }
+        std::mem::forget(self);
+        #[cfg(feature = "cuda")]
+        horus_cuda::end_process(status);
+        #[cfg(not(feature = "cuda"))]
+        std::process::exit(status)
     }
 }
 

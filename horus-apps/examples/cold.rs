@@ -42,7 +42,7 @@ fn distinct(launches: &[Launched], arch: u32) -> Result<Vec<(Program, String, us
     let mut known = HashMap::new();
     for launch in launches {
         let Some(program) = launch.program(arch, limits)? else { continue };
-        let at = *known.entry((program.source.clone(), program.shared)).or_insert(found.len());
+        let at = *known.entry(program.source.clone()).or_insert(found.len());
         if at == found.len() {
             found.push((program, launch.kernel.name(), 0));
         }

@@ -1,6 +1,7 @@
 //! The driver's calls, each checked, and its handles, each freed.
 
 use std::ffi::{CStr, CString, c_void};
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUresult, CUstream};
 use horus_core::error::DeviceError;
@@ -291,6 +292,8 @@ impl Drop for Event {
 pub(crate) struct Function {
     module: sys::CUmodule,
     handle: sys::CUfunction,
+    /// Bytes of dynamic shared memory that it may use.
+    reserved: Mutex<u32>,
 }
 
 // SAFETY: module and function handles may be used from any thread; the driver locks.
@@ -317,18 +320,28 @@ impl Function {
         let mut module = std::ptr::null_mut();
         // SAFETY: the image is a whole cubin (its checksum or its compiler vouch for it); a context is current.
         check(unsafe { sys::cuModuleLoadData(&mut module, cubin.as_ptr().cast()) }, || "loading a kernel".into())?;
-        let mut function = Function { module, handle: std::ptr::null_mut() };
+        let mut function = Function { module, handle: std::ptr::null_mut(), reserved: Mutex::new(0) };
         let name = CString::new(entry).unwrap_or_default();
         // SAFETY: the module lives; `name` is a C string.
         check(unsafe { sys::cuModuleGetFunction(&mut function.handle, module, name.as_ptr()) }, || {
             format!("finding {entry} in a kernel")
         })?;
-        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: the function lives.
-        check(unsafe { sys::cuFuncSetAttribute(function.handle, attribute, shared.cast_signed()) }, || {
-            format!("reserving {shared} bytes of shared memory")
-        })?;
+        function.reserve(shared)?;
         Ok(function)
+    }
+
+    /// Lets the kernel use at least `shared` bytes of dynamic shared memory.
+    pub(crate) fn reserve(&self, shared: u32) -> Result<(), DeviceError> {
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared > *reserved {
+            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function lives.
+            check(unsafe { sys::cuFuncSetAttribute(self.handle, attribute, shared.cast_signed()) }, || {
+                format!("reserving {shared} bytes of shared memory")
+            })?;
+            *reserved = shared;
+        }
+        Ok(())
     }
 
     /// Registers per thread and bytes of local memory (spills).

@@ -10,6 +10,7 @@ mod compiler;
 pub mod conformance;
 mod device;
 mod driver;
+mod ending;
 mod fabric;
 pub mod measure;
 mod memo;
@@ -23,4 +24,5 @@ mod staging;
 mod transfers;
 pub mod tuning;
 
-pub use device::{CudaDevice, Gpu, Opening, Statistics};
+pub use device::{CudaDevice, Gpu, Statistics};
+pub use ending::end_process;

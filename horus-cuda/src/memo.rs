@@ -13,7 +13,7 @@ use crate::driver::Function;
 use crate::tuning::Tuning;
 
 /// Launches that are remembered, and bytes of their filters and tables; when there are more, all are forgotten.
-const MOST: usize = 1024;
+pub(crate) const MOST: usize = 1024;
 const MOST_BYTES: usize = 64 << 20;
 
 /// A loaded kernel and the parameters of its launch.

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUdeviceptr};
+use cudarc::driver::sys::{self, CUdeviceptr, CUstream};
 use horus_core::buffer::HostMemory as _;
 use horus_core::cpu::workers::Workers;
 use horus_core::error::DeviceError;
@@ -31,9 +31,13 @@ struct Buffer {
     memory: Loan<Pinned>,
     /// Passed when the GPU is done with the buffer.
     free: Event,
-    /// Bytes from the start that may be under way.
+    /// Bytes from the start that may be under way, all in one stream: an event tells of one.
     filled: usize,
+    stream: CUstream,
 }
+
+// SAFETY: the stream is only told from others.
+unsafe impl Send for Buffer {}
 
 impl Drop for Buffer {
     fn drop(&mut self) {
@@ -58,7 +62,7 @@ impl Source {
 
     fn buffer(&self, bytes: usize) -> Result<Option<Buffer>, DeviceError> {
         let Some(memory) = self.take(bytes) else { return Ok(None) };
-        Ok(Some(Buffer { memory, free: Event::new(false)?, filled: 0 }))
+        Ok(Some(Buffer { memory, free: Event::new(false)?, filled: 0, stream: std::ptr::null_mut() }))
     }
 }
 
@@ -77,10 +81,10 @@ impl Uploads {
     }
 
     /// Room for `bytes` bytes that the GPU does not read: a buffer, and where in it. None if nothing can be pinned.
-    fn room(&mut self, bytes: usize) -> Result<Option<(usize, usize)>, DeviceError> {
+    fn room(&mut self, bytes: usize, stream: &Stream) -> Result<Option<(usize, usize)>, DeviceError> {
         if let Some(buffer) = self.buffers.get(self.at) {
             let at = buffer.filled.next_multiple_of(ALIGN);
-            if at + bytes <= CHUNK {
+            if at + bytes <= CHUNK && buffer.stream == stream.0 {
                 return Ok(Some((self.at, at)));
             }
         }
@@ -119,7 +123,7 @@ impl Uploads {
         let what = || format!("uploading {} bytes", source.len());
         for (k, chunk) in source.chunks(CHUNK).enumerate() {
             let to = target + (k * CHUNK) as u64;
-            let Some((i, at)) = self.room(chunk.len())? else {
+            let Some((i, at)) = self.room(chunk.len(), stream)? else {
                 // SAFETY: pageable memory, which the driver has read when it returns; the rest is the caller's promise.
                 let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, chunk.as_ptr().cast(), chunk.len(), stream.0) };
                 check(code, what)?;
@@ -128,7 +132,7 @@ impl Uploads {
             let buffer = &mut self.buffers[i];
             let staged = &mut buffer.memory.bytes_mut()[at..at + chunk.len()];
             workers.copy(chunk, staged);
-            buffer.filled = at + chunk.len();
+            (buffer.filled, buffer.stream) = (at + chunk.len(), stream.0);
             // SAFETY: these bytes of the buffer are not touched before its event has passed; the caller's promise.
             let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, staged.as_ptr().cast(), chunk.len(), stream.0) };
             if let Err(e) = buffer.free.record(stream) {

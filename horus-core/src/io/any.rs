@@ -55,7 +55,7 @@ macro_rules! each {
 
 impl AnyImage {
     /// Reads a picture as it is: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, on rank 0. Palettes of PNG files
-    /// are resolved; an orientation noted in the file is not applied. Of a TIFF file of several pages the first is read,
+    /// are resolved; an orientation noted in the file is applied ([`OpenOptions::orientation`](super::OpenOptions::orientation)). Of a TIFF file of several pages the first is read,
     /// with a warning. Most programs go on with [`AnyImage::luminance`] or [`AnyImage::to_unit`].
     ///
     /// # The scale of floats
@@ -129,7 +129,7 @@ impl AnyImage {
         AnyImage::decoded(session, |_| read(), Location::caller())?.map_err(|cause| Error::read(path, cause))
     }
 
-    /// What rank 0 decodes; or, on all ranks alike, why it cannot.
+    /// What `decode` gives on rank 0, where alone it is called; or, on every rank alike, why it gives none.
     pub(super) fn decoded(
         session: &Session,
         decode: impl FnOnce(Means<'_>) -> Result<Picture, String>,

@@ -5,13 +5,13 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::load::{Kind, Means, Source};
-use super::{OpenOptions, Picture, pnm, read_npy, read_tiff};
+use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
 use crate::buffer::HostBuffer;
-use crate::dtype::Pixel;
+use crate::dtype::{DType, Pixel};
 use crate::shape::Shape;
 
 /// Reads and decodes a file; the error is the cause alone.
@@ -78,7 +78,7 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions) -> Result<Pic
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.limits(limits);
     // Which reads the header alone.
-    let decoder = reader.into_decoder().map_err(|e| e.to_string())?;
+    let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
     let (w, h) = decoder.dimensions();
     let (w, h) = (u64::from(w), u64::from(h));
     check_size(h, w, options)?;
@@ -93,21 +93,38 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions) -> Result<Pic
     if size > MEMORY_LIMIT {
         return Err(format!("{w}x{h} pixels need {size} bytes; at most {MEMORY_LIMIT} are decoded"));
     }
-    planar(DynamicImage::from_decoder(decoder).map_err(|e| e.to_string())?)
+    // Notes that cannot be read are none.
+    let noted = decoder.orientation().unwrap_or(image::metadata::Orientation::NoTransforms);
+    if let Ok(Some(profile)) = decoder.icc_profile() {
+        metadata::tell_profile(profile.len());
+    }
+    options.orientation.of(planar(decoder)?, noted)
 }
 
-fn planar(picture: DynamicImage) -> Result<Picture, String> {
-    let shape = |channels| Shape::new(picture.height() as usize, picture.width() as usize, channels);
-    match &picture {
-        DynamicImage::ImageLuma8(p) => planes(p.as_raw(), shape(1)),
-        DynamicImage::ImageLumaA8(p) => planes(p.as_raw(), shape(2)),
-        DynamicImage::ImageRgb8(p) => planes(p.as_raw(), shape(3)),
-        DynamicImage::ImageRgba8(p) => planes(p.as_raw(), shape(4)),
-        DynamicImage::ImageLuma16(p) => planes(p.as_raw(), shape(1)),
-        DynamicImage::ImageLumaA16(p) => planes(p.as_raw(), shape(2)),
-        DynamicImage::ImageRgb16(p) => planes(p.as_raw(), shape(3)),
-        DynamicImage::ImageRgba16(p) => planes(p.as_raw(), shape(4)),
-        other => Err(format!("pixels of type {:?} are not supported", other.color())),
+fn planar(decoder: impl ImageDecoder) -> Result<Picture, String> {
+    let (channels, dtype) = match decoder.color_type() {
+        ColorType::L8 => (1, DType::U8),
+        ColorType::La8 => (2, DType::U8),
+        ColorType::Rgb8 => (3, DType::U8),
+        ColorType::Rgba8 => (4, DType::U8),
+        ColorType::L16 => (1, DType::U16),
+        ColorType::La16 => (2, DType::U16),
+        ColorType::Rgb16 => (3, DType::U16),
+        ColorType::Rgba16 => (4, DType::U16),
+        other => return Err(format!("pixels of type {other:?} are not supported")),
+    };
+    let (w, h) = decoder.dimensions();
+    let shape = Shape::new(h as usize, w as usize, channels);
+    if shape.is_empty() {
+        return Err("the picture has no pixels".into());
+    }
+    let size = usize::try_from(decoder.total_bytes()).map_err(|e| e.to_string())?;
+    let mut pixels = HostBuffer::try_zeroed(size).map_err(|e| e.to_string())?;
+    decoder.read_image(pixels.bytes_mut()).map_err(|e| e.to_string())?;
+    match (channels, dtype) {
+        (1, _) => Ok(Picture { shape, dtype, pixels }),
+        (_, DType::U8) => planes::<u8>(pixels.as_slice(), shape),
+        _ => planes::<u16>(pixels.as_slice(), shape),
     }
 }
 
@@ -143,9 +160,10 @@ fn checked<T: Pixel>(pixels: &[T], shape: Shape) -> Result<HostBuffer, String> {
 
 #[cfg(test)]
 mod tests {
+    use image::DynamicImage;
+
     use super::*;
     use crate::cpu::workers::Workers;
-    use crate::dtype::DType;
 
     fn decode(bytes: &[u8]) -> Result<Picture, String> {
         let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed };

@@ -28,6 +28,18 @@
 //! [`Image::encode`]: crate::image::Image::encode
 //! [`Image::write_to`]: crate::image::Image::write_to
 //!
+//! What files say of their pixels beside the pixels:
+//!
+//! | | read | written |
+//! | --- | --- | --- |
+//! | orientation (EXIF in JPEG and PNG, TIFF) | applied, or kept with [`Orientation::Keep`] | none: rows are what they are |
+//! | opacity | a channel like the others, whose name is lost; colours that a TIFF file says to be multiplied by it are taken as they are, with a warning | with 2 (PNG) or 4 channels the last is opacity, colours not multiplied |
+//! | colour profile (ICC) | not applied: samples are taken as stored, which is logged | none |
+//! | gamma, primaries (PNG) | not applied | none |
+//! | size of a pixel (PNG, JPEG, TIFF) | dropped | none |
+//!
+//! PNG files are written by all threads in bands of rows, with bytes that depend on the picture alone.
+//!
 //! Files that are read may come from anywhere. Whatever they hold, reading ends with a picture or an error, in time and
 //! memory that their size and [`OpenOptions::max_pixels`] bound.
 
@@ -38,7 +50,9 @@ mod encode;
 mod interleave;
 mod load;
 mod memory;
+mod metadata;
 mod picture;
+mod png;
 mod pnm;
 mod raster;
 mod read_npy;
@@ -50,9 +64,11 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod write_npy;
+mod write_tiff;
 
 pub use any::AnyImage;
 pub use encode::Format;
+pub use metadata::Orientation;
 pub use picture::Picture;
 pub use save::{Depth, SaveOptions, Scale, Scaling};
 pub use saving::{Encoder, Saving};
@@ -73,11 +89,13 @@ pub struct OpenOptions {
     /// The most pixels (rows times columns) that a picture may have; 2^32 by default. More is an error before memory is
     /// asked for them.
     pub max_pixels: u64,
+    /// What becomes of an orientation that the file notes; by default it is applied.
+    pub orientation: Orientation,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { page: None, max_pixels: 1 << 32 }
+        OpenOptions { page: None, max_pixels: 1 << 32, orientation: Orientation::Apply }
     }
 }
 

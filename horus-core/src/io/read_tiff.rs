@@ -2,13 +2,14 @@
 
 use std::io::Cursor;
 
+use image::metadata::Orientation;
 use tiff::ColorType;
 use tiff::decoder::{ChunkType, Decoder, DecodingResult, Limits};
 use tiff::tags::{CompressionMethod, PlanarConfiguration, Tag};
 
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::decode::{in_planes, planes};
-use super::{OpenOptions, Picture};
+use super::{OpenOptions, Picture, metadata};
 use crate::dtype::Pixel;
 use crate::shape::Shape;
 
@@ -17,6 +18,26 @@ type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
 /// Decodes the page that the options ask for.
 pub(super) fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
     let mut decoder = at_page(bytes, options.page.unwrap_or(0))?;
+    let noted = noted(&mut decoder);
+    options.orientation.of(pixels(decoder, bytes, options)?, noted)
+}
+
+/// The orientation that a page notes; says what else it notes and is not heeded. What cannot be read is no note.
+fn noted(decoder: &mut Reader<'_>) -> Orientation {
+    const MULTIPLIED: u16 = 1;
+    let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).ok().flatten().unwrap_or_default();
+    if extra.contains(&MULTIPLIED) {
+        log::warn!("its colours are multiplied by its opacity (TIFF ExtraSamples 1), and are taken as they are");
+    }
+    if let Ok(Some(profile)) = decoder.find_tag(Tag::IccProfile).map(|v| v.and_then(|v| v.into_u8_vec().ok())) {
+        metadata::tell_profile(profile.len());
+    }
+    let orientation = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten();
+    let known = orientation.and_then(|number| u8::try_from(number).ok()).and_then(Orientation::from_exif);
+    known.unwrap_or(Orientation::NoTransforms)
+}
+
+fn pixels(mut decoder: Reader<'_>, bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
     let color = decoder.colortype().map_err(text)?;
     let (w, h) = decoder.dimensions().map_err(text)?;
     check_size(u64::from(h), u64::from(w), options)?;

@@ -3,6 +3,7 @@
 mod formats;
 mod fuzz;
 mod hostile;
+mod raw;
 #[cfg(unix)]
 mod special;
 mod tiffs;

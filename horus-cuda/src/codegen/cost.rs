@@ -45,10 +45,11 @@ pub(super) fn code(kernel: &MapKernel, which: impl Iterator<Item = usize>, block
     which.map(one).sum::<usize>() * block.rows * block.cols
 }
 
-/// A tuning that takes less code, if there is one: fewer rows for each thread, then fewer filters at once, then loops.
+/// A tuning that takes less code, if there is one: fewer pixels for each thread, then fewer filters at once, then loops.
 pub(super) fn cheaper(tuning: &Tuning) -> Option<Tuning> {
     match *tuning {
         t if t.rows > 2 => Some(Tuning { rows: t.rows / 2, ..t }),
+        t if t.cols > 2 => Some(Tuning { cols: t.cols / 2, ..t }),
         t if t.group > 1 => Some(Tuning { group: 1, ..t }),
         t if t.unroll > 0 => Some(Tuning { unroll: 0, ..t }),
         _ => None,

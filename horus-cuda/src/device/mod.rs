@@ -1,6 +1,7 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
 mod exchange;
+mod making;
 mod open;
 
 use std::collections::HashMap;
@@ -14,24 +15,26 @@ use horus_core::buffer::Pool;
 use horus_core::comm::Communicator;
 use horus_core::cpu::workers::Workers;
 use horus_core::device::check::{check as check_launch, part};
-use horus_core::device::{Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Piece, Ticket};
+use horus_core::device::{
+    Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Piece, Prepared, Ticket,
+};
 use horus_core::error::DeviceError;
 use horus_core::kernel::Kernel;
 
 use crate::cache::{DiskCache, hash};
-use crate::codegen::{ENTRY, Limits, Pointer, Program, Shapes, generate, generate_bounded};
+use crate::codegen::{Limits, Pointer, Program, Shapes};
 use crate::compiler::Compiler;
 use crate::driver::{self, Event, Function, Stream, check};
 use crate::fabric::{self, Choice, FABRIC};
 use crate::memo::{Made, Memo};
 use crate::memory::{Core, CudaMemory};
-use crate::nvrtc::{CompileError, Nvrtc, OPTIONS};
+use crate::nvrtc::{CompileError, Nvrtc};
 use crate::transfers::Transfers;
-use crate::tuning::{Tuning, lookup};
+use crate::tuning::Tuning;
 
 use self::exchange::Others;
 
-pub use self::open::{Gpu, Opening};
+pub use self::open::Gpu;
 
 /// Tables of taps that stay on the device; when there are more, all are let go.
 const TABLES: usize = 512;
@@ -170,16 +173,6 @@ impl CudaDevice {
         Ok((registers, spills, program.shared))
     }
 
-    /// Compiles the kernel that a launch with this tuning would run, for later. Any number of threads may do so at once.
-    ///
-    /// # Errors
-    /// If the kernel cannot be generated or compiled.
-    pub fn compile_ahead(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning) -> Result<(), DeviceError> {
-        self.core.context.bind()?;
-        let program = generate(kernel, shapes, tuning, self.limits)?;
-        self.function(&program, &kernel.name()).map(drop)
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,59 +182,10 @@ impl CudaDevice {
         self.compiler.for_gpu(&self.name, self.arch)
     }
 
-    fn program(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
-        let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
-        match &self.tuning {
-            Some(tuning) => generate(kernel, shapes, tuning, self.limits),
-            None => generate_bounded(kernel, shapes, &lookup(kernel, dtype, self.arch), self.limits),
-        }
-    }
-
     /// How a program is launched.
     fn work(&self, program: &Program) -> driver::Work {
         let &Program { grid, block, shared, early, .. } = program;
         driver::Work { grid, block, shared, early: early && self.arch >= EARLY_FROM }
-    }
-
-    /// What a launch is made of, from memory if it was made before.
-    fn made(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Arc<Made>, DeviceError> {
-        if let Some(made) = self.lock().memo.get(kernel, shapes, self.tuning) {
-            return Ok(made);
-        }
-        let mut program = self.program(kernel, shapes)?;
-        let function = self.function(&program, &kernel.name())?;
-        program.source = String::new();
-        let made = Arc::new(Made { program, function });
-        self.lock().memo.put(kernel, shapes, self.tuning, &made, made.program.table.len());
-        Ok(made)
-    }
-
-    /// The kernel of a program: loaded, from disk, or compiled. Threads that launch other kernels go on meanwhile.
-    fn function(&self, program: &Program, what: &str) -> Result<Arc<Function>, DeviceError> {
-        let key = hash(&[program.source.as_bytes(), &program.shared.to_le_bytes()]);
-        if let Some(f) = self.lock().kernels.get(&key) {
-            return Ok(Arc::clone(f));
-        }
-        let build = || {
-            let start = Instant::now();
-            let cubin = self.nvrtc()?.compile(&program.source, self.arch);
-            log::debug!("compiled {what} in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
-            cubin
-        };
-        let failed = |e: CompileError| DeviceError::Driver(format!("compiling {what}: {e}"));
-        let version = self.compiler.version().map_err(failed)?;
-        let (cubin, built) = self.cache.get(&program.source, OPTIONS, self.arch, version, build).map_err(failed)?;
-        let start = Instant::now();
-        let function = Function::load(&cubin, ENTRY, program.shared)
-            .map_err(|e| DeviceError::Driver(format!("{what}, compiled by NVRTC {version:?}: {e}")))?;
-        log::debug!("loaded {what} in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
-        let mut state = self.lock();
-        if built {
-            state.statistics.compiled += 1;
-        } else {
-            state.statistics.from_disk += 1;
-        }
-        Ok(Arc::clone(state.kernels.entry(key).or_insert_with(|| Arc::new(function))))
     }
 
     /// The device copy of a program's table.
@@ -419,6 +363,10 @@ impl Device for CudaDevice {
 
     fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
         self.end(&ticket, writes)
+    }
+
+    fn prepare(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
+        self.make_ahead(launches)
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {

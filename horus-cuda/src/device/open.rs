@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 use cudarc::driver::sys;
@@ -40,38 +39,6 @@ pub struct Gpu {
     pub total: usize,
     /// Bytes of it that nobody uses; `None` if NVIDIA's management library (NVML) does not tell.
     pub free: Option<usize>,
-}
-
-/// A GPU that another thread opens; see [`CudaDevice::begin`].
-#[derive(Debug)]
-pub struct Opening(How);
-
-#[derive(Debug)]
-enum How {
-    Under(JoinHandle<Result<CudaDevice, Error>>),
-    /// There was no thread for it.
-    Later(usize, Option<usize>),
-}
-
-impl Opening {
-    /// Waits for the device.
-    ///
-    /// # Errors
-    /// As [`CudaDevice::open`].
-    pub fn wait(self) -> Result<CudaDevice, Error> {
-        match self.0 {
-            How::Under(thread) => thread.join().unwrap_or_else(|_| Err(unusable("opening it panicked"))),
-            How::Later(ordinal, threads) => CudaDevice::open(ordinal, threads),
-        }
-    }
-
-    /// Whether [`Opening::wait`] would return at once.
-    pub fn is_over(&self) -> bool {
-        match &self.0 {
-            How::Under(thread) => thread.is_finished(),
-            How::Later(..) => false,
-        }
-    }
 }
 
 impl CudaDevice {
@@ -177,14 +144,6 @@ impl CudaDevice {
         open().map_err(|e| unusable(format!("GPU {ordinal} cannot be used: {e}")))
     }
 
-    /// Begins to open a GPU on another thread, as [`CudaDevice::open`] does: that takes a tenth of a second, in which a
-    /// program may read a picture.
-    pub fn begin(ordinal: usize, threads: Option<usize>) -> Opening {
-        let open = move || CudaDevice::open(ordinal, threads);
-        let thread = std::thread::Builder::new().name("horus-opening".into()).spawn(open);
-        Opening(thread.map_or(How::Later(ordinal, threads), How::Under))
-    }
-
     /// The GPUs that this process may use. None is opened for that.
     ///
     /// # Errors
@@ -249,13 +208,5 @@ mod tests {
         for (free, expected) in cases {
             assert_eq!(most_room(&gpus(free)), expected, "{free:?}");
         }
-    }
-
-    #[test]
-    fn a_device_that_is_opened_meanwhile_fails_as_one_that_is_waited_for() {
-        let ordinal = 1_000_000;
-        let expected = CudaDevice::open(ordinal, Some(1)).unwrap_err().to_string();
-        assert_eq!(CudaDevice::begin(ordinal, Some(1)).wait().unwrap_err().to_string(), expected);
-        assert!(CudaDevice::begin(0, Some(0)).wait().unwrap_err().to_string().contains("at least one thread"));
     }
 }

@@ -1,0 +1,85 @@
+//! Series of pictures under `mpirun`, with 1 to 5 ranks: dealt, and in strips.
+#![cfg(feature = "mpi")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+/// One job at a time: they have more ranks than most machines have cores.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// `convrot` on so many ranks, one thread each. `MPIRUN` names another launcher.
+fn mpirun(ranks: usize, words: &[&str]) -> Output {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let launcher = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".into());
+    let mut launcher = launcher.split_whitespace();
+    let mut command = Command::new(launcher.next().unwrap());
+    for name in ["HORUS_MODE", "HORUS_DEVICE", "HORUS_WEIGHTS"] {
+        command.env_remove(name);
+    }
+    // Containers run as root; Open MPI asks twice. More ranks than cores, for Open MPI 4 and 5.
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").env("HORUS_THREADS", "1");
+    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+    command.args(launcher).args(["-n", &ranks.to_string(), env!("CARGO_BIN_EXE_convrot")]).args(words);
+    command.args(["--theta-step", "90", "--sigma-u", "2", "--sigma-v", "1"]).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn picture(path: &Path, (h, w): (usize, usize), seed: usize) {
+    let mut file = format!("P5\n{w} {h}\n255\n").into_bytes();
+    file.extend((0..h * w).map(|p| ((p / w * 31 + p % w * 17 + seed * 71) * (p % w + 3 * (p / w) + 1) % 251) as u8));
+    fs::write(path, file).unwrap();
+}
+
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|p| (p.file_name().unwrap().into(), fs::read(&p).unwrap())).collect()
+}
+
+#[test]
+fn every_number_of_ranks_writes_the_same_files() {
+    // The first picture says whether they are dealt.
+    for (first, dealt) in [((40, 50), true), ((horus::core::series::DEALT / 1024, 1024), false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let input = dir.path().join("in");
+        fs::create_dir(&input).unwrap();
+        for i in 0..7 {
+            picture(&input.join(format!("{i}.pgm")), if i == 0 { first } else { (30 + i, 40) }, i);
+        }
+        fs::write(input.join("3.pgm"), "P5 100 100 255 too short").unwrap();
+        let mut one = None;
+        for ranks in [1, 2, 5] {
+            let out = dir.path().join(format!("out{ranks}"));
+            let run = mpirun(ranks, &[input.to_str().unwrap(), "--out-dir", out.to_str().unwrap()]);
+            let (said, told) = (text(&run.stderr), text(&run.stdout));
+            assert!(!run.status.success(), "a picture fails: {said}");
+            let errors: Vec<&str> = said.lines().filter(|l| l.starts_with("error: ")).collect();
+            assert!(errors.len() == 2 && errors[0].contains("3.pgm") && errors[1].contains("1 of 7"), "{said}");
+            assert!(told.starts_with("convrot: 6 pictures, 1 failure, in ") && told.lines().count() == 1, "{told}");
+            let files = contents(&out);
+            assert_eq!(files.len(), 6);
+            assert!(*one.get_or_insert_with(|| files.clone()) == files, "{ranks} ranks, dealt: {dealt}");
+        }
+    }
+}
+
+#[test]
+fn wrong_usage_and_skipping_are_the_same_on_all_ranks() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, out) = (dir.path().join("a.pgm"), dir.path().join("out"));
+    picture(&input, (20, 30), 1);
+    let (input, out) = (input.to_str().unwrap(), out.to_str().unwrap());
+    let run = mpirun(3, &[input, input, "--out-dir", out]);
+    let said = text(&run.stderr);
+    assert!(!run.status.success() && said.matches("error: ").count() == 1, "{said}");
+    assert!(said.contains("would both be written to"), "{said}");
+    assert!(mpirun(3, &[input, "--out-dir", out]).status.success());
+    let again = mpirun(3, &[input, "--out-dir", out, "--skip-existing"]);
+    assert!(again.status.success() && text(&again.stdout).contains("1 that were there already"), "{again:?}");
+}

@@ -1,0 +1,236 @@
+//! What files say of their pixels beside the pixels.
+
+use image::metadata::Orientation as Turned;
+
+use super::Picture;
+use crate::buffer::HostBuffer;
+use crate::dispatch;
+use crate::dtype::Pixel;
+use crate::shape::Shape;
+
+/// What becomes of an orientation that a file notes: how a camera was held (EXIF of JPEG and PNG files), or the first
+/// row's and column's sides (TIFF).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Orientation {
+    /// The picture is turned and mirrored as it is meant to be seen, as OpenCV's `imread` does. The default.
+    #[default]
+    Apply,
+    /// Rows and columns are those of the file, as scikit-image and Pillow read them.
+    Keep,
+}
+
+impl Orientation {
+    /// The picture as it is asked for; `noted` is what its file says.
+    pub(super) fn of(self, picture: Picture, noted: Turned) -> Result<Picture, String> {
+        match self {
+            Orientation::Keep => Ok(picture),
+            Orientation::Apply if noted == Turned::NoTransforms => Ok(picture),
+            Orientation::Apply => {
+                let Picture { shape, dtype, pixels } = picture;
+                let (pixels, shape) = dispatch!(dtype, T => turned::<T>(&pixels, shape, noted))?;
+                Ok(Picture { shape, dtype, pixels })
+            }
+        }
+    }
+}
+
+/// Every plane turned, and the new shape.
+fn turned<T: Pixel>(from: &HostBuffer, shape: Shape, how: Turned) -> Result<(HostBuffer, Shape), String> {
+    use Turned::{FlipHorizontal, FlipVertical, Rotate90, Rotate90FlipH, Rotate180, Rotate270, Rotate270FlipH};
+    let mut to = HostBuffer::try_zeroed(from.len()).map_err(|e| e.to_string())?;
+    // How rows and columns of the file are counted: forwards or backwards.
+    let (up, left) = (
+        matches!(how, FlipVertical | Rotate180 | Rotate90 | Rotate270FlipH),
+        matches!(how, FlipHorizontal | Rotate180 | Rotate270 | Rotate270FlipH),
+    );
+    let across = matches!(how, Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH);
+    let (height, width) = (shape.height, shape.width);
+    let shape = if across { Shape { height: width, width: height, ..shape } } else { shape };
+    let planes = from.as_slice::<T>().chunks_exact(shape.area());
+    for (from, to) in planes.zip(to.as_mut_slice::<T>().chunks_exact_mut(shape.area())) {
+        let row = |y: usize| {
+            let y = if up { height - 1 - y } else { y };
+            &from[y * width..(y + 1) * width]
+        };
+        if !across {
+            for (y, to) in to.chunks_exact_mut(width).enumerate() {
+                to.copy_from_slice(row(y));
+                if left {
+                    to.reverse();
+                }
+            }
+            continue;
+        }
+        // In blocks, so that what is read in columns stays near.
+        const BLOCK: usize = 32;
+        for (block, to) in to.chunks_mut(BLOCK * height).enumerate() {
+            for first in (0..height).step_by(BLOCK) {
+                for (i, to) in to.chunks_exact_mut(height).enumerate() {
+                    let x = block * BLOCK + i;
+                    let x = if left { width - 1 - x } else { x };
+                    for (y, to) in (first..height).zip(&mut to[first..height.min(first + BLOCK)]) {
+                        *to = row(y)[x];
+                    }
+                }
+            }
+        }
+    }
+    Ok((to, shape))
+}
+
+/// Says that a file's profile changes nothing.
+pub(super) fn tell_profile(bytes: usize) {
+    log::info!("a colour profile of {bytes} bytes is not applied: samples are taken as they are stored");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use image::{DynamicImage, GrayImage, ImageFormat};
+
+    use super::super::OpenOptions;
+    use super::*;
+
+    const SHAPE: (usize, usize) = (2, 3);
+    /// Two rows of three, and what is seen of them with each of the eight orientations, as the definition of EXIF draws
+    /// them: which side of the scene the first row and the first column are.
+    const STORED: [u8; 6] = [1, 2, 3, 4, 5, 6];
+    const SEEN: [(usize, [u8; 6]); 8] = [
+        (2, [1, 2, 3, 4, 5, 6]), // top, left
+        (2, [3, 2, 1, 6, 5, 4]), // top, right
+        (2, [6, 5, 4, 3, 2, 1]), // bottom, right
+        (2, [4, 5, 6, 1, 2, 3]), // bottom, left
+        (3, [1, 4, 2, 5, 3, 6]), // left, top
+        (3, [4, 1, 5, 2, 6, 3]), // right, top
+        (3, [6, 3, 5, 2, 4, 1]), // right, bottom
+        (3, [3, 6, 2, 5, 1, 4]), // left, bottom
+    ];
+
+    /// EXIF data of one entry.
+    fn exif(orientation: u16) -> Vec<u8> {
+        let entry = [&[0x12, 1, 3, 0, 1, 0, 0, 0][..], &orientation.to_le_bytes(), &[0, 0]].concat();
+        [&b"II*\0\x08\0\0\0\x01\0"[..], &entry, &[0; 4]].concat()
+    }
+
+    fn stored(format: ImageFormat, scale: usize) -> Vec<u8> {
+        let (h, w) = (SHAPE.0 * scale, SHAPE.1 * scale);
+        let pixel = |x: u32, y: u32| STORED[y as usize / scale * SHAPE.1 + x as usize / scale] * 40;
+        let picture = GrayImage::from_fn(w as u32, h as u32, |x, y| image::Luma([pixel(x, y)]));
+        let mut bytes = Cursor::new(Vec::new());
+        DynamicImage::ImageLuma8(picture).write_to(&mut bytes, format).unwrap();
+        bytes.into_inner()
+    }
+
+    fn png(exif: &[u8]) -> Vec<u8> {
+        // After signature and header.
+        const AT: usize = 33;
+        let bytes = stored(ImageFormat::Png, 1);
+        let body = [&b"eXIf"[..], exif].concat();
+        let length = (exif.len() as u32).to_be_bytes();
+        [&bytes[..AT], &length, &body, &crc32fast::hash(&body).to_be_bytes(), &bytes[AT..]].concat()
+    }
+
+    fn jpeg(exif: &[u8]) -> Vec<u8> {
+        // Blocks of one colour are kept by the compression, about.
+        let bytes = stored(ImageFormat::Jpeg, 8);
+        let length = (exif.len() as u16 + 8).to_be_bytes();
+        [&bytes[..2], &[0xff, 0xe1], &length, b"Exif\0\0", exif, &bytes[2..]].concat()
+    }
+
+    /// A file of one strip, written by hand.
+    fn tiff(orientation: u16) -> Vec<u8> {
+        let entries: [(u16, u16, u32); 9] = [
+            (256, 3, 3),
+            (257, 3, 2),
+            (258, 3, 8),
+            (259, 3, 1),
+            (262, 3, 1),
+            (273, 4, 8 + 2 + 9 * 12 + 4),
+            (274, 3, u32::from(orientation)),
+            (278, 3, 2),
+            (279, 4, 6),
+        ];
+        let mut bytes = b"II*\0\x08\0\0\0\x09\0".to_vec();
+        for (tag, kind, value) in entries {
+            bytes.extend([tag.to_le_bytes(), kind.to_le_bytes(), [1, 0], [0, 0]].concat());
+            bytes.extend(value.to_le_bytes());
+        }
+        [bytes, vec![0; 4], STORED.map(|v| v * 40).to_vec()].concat()
+    }
+
+    fn seen(bytes: &[u8], orientation: Orientation, scale: usize) -> (usize, Vec<u8>) {
+        let picture = Picture::read(bytes, &OpenOptions { orientation, ..OpenOptions::default() }).unwrap();
+        let Shape { height, width, .. } = picture.shape();
+        let pixels = picture.pixels.as_slice::<u8>();
+        let at = |y: usize, x: usize| {
+            let pixel = pixels[(y * scale + scale / 2) * width + x * scale + scale / 2];
+            ((u16::from(pixel) + 20) / 40) as u8
+        };
+        let (h, w) = (height / scale, width / scale);
+        (h, (0..h * w).map(|i| at(i / w, i % w)).collect())
+    }
+
+    #[test]
+    fn pictures_are_seen_as_they_are_meant() {
+        for (number, (height, pixels)) in (1u16..).zip(SEEN) {
+            let want = (height, pixels.to_vec());
+            for (name, bytes, scale) in
+                [("png", png(&exif(number)), 1), ("jpg", jpeg(&exif(number)), 8), ("tif", tiff(number), 1)]
+            {
+                assert_eq!(seen(&bytes, Orientation::Apply, scale), want, "{name}, orientation {number}");
+                assert_eq!(seen(&bytes, Orientation::Keep, scale), (2, STORED.to_vec()), "{name}, kept");
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_notes_change_nothing() {
+        let whole = exif(6);
+        let mut damaged: Vec<Vec<u8>> = (0..whole.len() - 4).map(|n| whole[..n.min(17)].to_vec()).collect();
+        damaged.extend([0, 9, 777].map(exif));
+        damaged.push([b"XX", &whole[2..]].concat());
+        damaged.push([&whole[..4], &[255; 4], &whole[8..]].concat());
+        for note in damaged {
+            assert_eq!(seen(&png(&note), Orientation::Apply, 1), (2, STORED.to_vec()), "{note:?}");
+            assert_eq!(seen(&jpeg(&note), Orientation::Apply, 8), (2, STORED.to_vec()), "{note:?}");
+        }
+        for number in [0, 9, 777] {
+            assert_eq!(seen(&tiff(number), Orientation::Apply, 1), (2, STORED.to_vec()));
+        }
+    }
+
+    #[test]
+    fn large_planes_of_every_type_are_turned() {
+        fn check<T: Pixel>() {
+            let shape = Shape::new(70, 45, 2);
+            let pixels: Vec<T> = (0..shape.len()).map(|i| T::from_f64((i * 31 % 251) as f64)).collect();
+            let from = HostBuffer::from_slice(&pixels);
+            for number in 1..=8 {
+                let how = Turned::from_exif(number).unwrap();
+                let (to, turned) = turned::<T>(&from, shape, how).unwrap();
+                for c in 0..2 {
+                    for y in 0..turned.height {
+                        for x in 0..turned.width {
+                            let (up, left) = (69 - y.min(69), 44 - x.min(44));
+                            let (sy, sx) = match number {
+                                1 => (y, x),
+                                2 => (y, left),
+                                3 => (up, left),
+                                4 => (up, x),
+                                5 => (x, y),
+                                6 => (69 - x, y),
+                                7 => (69 - x, 44 - y),
+                                _ => (x, 44 - y),
+                            };
+                            let got = to.as_slice::<T>()[(c * turned.height + y) * turned.width + x];
+                            assert!(got == pixels[(c * 70 + sy) * 45 + sx], "{number}: {c} {y} {x}");
+                        }
+                    }
+                }
+            }
+        }
+        check::<u8>();
+        check::<f64>();
+    }
+}

@@ -1,0 +1,180 @@
+//! Kernels of one device: generated, found on disk or compiled, loaded; all kernels of a plan at once.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
+use std::time::Instant;
+
+use horus_core::device::Prepared;
+use horus_core::error::DeviceError;
+use horus_core::kernel::Kernel;
+
+use super::CudaDevice;
+use crate::cache::hash;
+use crate::codegen::{ENTRY, Program, Shapes, generate, generate_bounded};
+use crate::driver::Function;
+use crate::memo::{MOST as MOST_REMEMBERED, Made};
+use crate::nvrtc::{CompileError, OPTIONS};
+use crate::tuning::{Tuning, lookup};
+
+/// Bytes of the stack of a thread that compiles: as much as the first thread of a program has.
+const STACK: usize = 8 << 20;
+
+/// A kernel to be made: its source, and what its launches need.
+struct Wanted<'a> {
+    source: &'a str,
+    /// Most bytes of dynamic shared memory.
+    shared: u32,
+    cost: usize,
+    name: String,
+}
+
+impl Wanted<'_> {
+    fn of(program: &Program, name: String) -> Wanted<'_> {
+        Wanted { source: &program.source, shared: program.shared, cost: program.cost, name }
+    }
+}
+
+fn key(source: &str) -> u128 {
+    hash(&[source.as_bytes()])
+}
+
+impl CudaDevice {
+    /// Compiles the kernel that a launch with this tuning would run, for later. Any number of threads may do so at once.
+    ///
+    /// # Errors
+    /// If the kernel cannot be generated or compiled.
+    pub fn compile_ahead(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        let program = generate(kernel, shapes, tuning, self.limits)?;
+        self.function(&program, &kernel.name()).map(drop)
+    }
+
+    pub(super) fn program(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
+        let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
+        match &self.tuning {
+            Some(tuning) => generate(kernel, shapes, tuning, self.limits),
+            None => generate_bounded(kernel, shapes, &lookup(kernel, dtype, self.arch), self.limits),
+        }
+    }
+
+    /// What a launch is made of, from memory if it was made before.
+    pub(super) fn made(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Arc<Made>, DeviceError> {
+        if let Some(made) = self.lock().memo.get(kernel, shapes, self.tuning) {
+            return Ok(made);
+        }
+        let program = self.program(kernel, shapes)?;
+        let function = self.function(&program, &kernel.name())?;
+        Ok(self.remember(kernel, shapes, program, function))
+    }
+
+    fn remember(&self, kernel: &Kernel, shapes: &Shapes<'_>, program: Program, function: Arc<Function>) -> Arc<Made> {
+        let made = Arc::new(Made { program: Program { source: String::new(), ..program }, function });
+        self.lock().memo.put(kernel, shapes, self.tuning, &made, made.program.table.len());
+        made
+    }
+
+    /// The kernel of a program: loaded, from disk, or compiled. Threads that launch other kernels go on meanwhile.
+    pub(super) fn function(&self, program: &Program, what: &str) -> Result<Arc<Function>, DeviceError> {
+        let known = self.lock().kernels.get(&key(&program.source)).cloned();
+        match known {
+            Some(function) => function.reserve(program.shared).map(|()| function),
+            None => self.make(&Wanted::of(program, what.into())),
+        }
+    }
+
+    /// Loads a kernel that is not loaded.
+    fn make(&self, wanted: &Wanted<'_>) -> Result<Arc<Function>, DeviceError> {
+        let Wanted { source, name, shared, .. } = wanted;
+        let build = || {
+            let start = Instant::now();
+            let cubin = self.nvrtc()?.compile(source, self.arch);
+            log::debug!("compiled {name} in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
+            cubin
+        };
+        let failed = |e: CompileError| DeviceError::Driver(format!("compiling {name}: {e}"));
+        let version = self.compiler.version().map_err(failed)?;
+        let (cubin, built) = self.cache.get(source, OPTIONS, self.arch, version, build).map_err(failed)?;
+        let start = Instant::now();
+        let function = Function::load(&cubin, ENTRY, *shared)
+            .map_err(|e| DeviceError::Driver(format!("{name}, compiled by NVRTC {version:?}: {e}")))?;
+        log::debug!("loaded {name} in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+        let mut state = self.lock();
+        if built {
+            state.statistics.compiled += 1;
+        } else {
+            state.statistics.from_disk += 1;
+        }
+        let function = Arc::clone(state.kernels.entry(key(source)).or_insert_with(|| Arc::new(function)));
+        drop(state);
+        // Another thread may have been faster, for a launch that needs less.
+        function.reserve(*shared).map(|()| function)
+    }
+
+    /// Makes what launches that are to come need and is not there: each kernel once, those that take longest to compile
+    /// first, several at a time. NVRTC works on as many as there are threads, but for the first tenth of each.
+    pub(super) fn make_ahead(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
+        let start = Instant::now();
+        self.core.context.bind()?;
+        let mut new: Vec<(&Prepared<'_>, Program)> = Vec::new();
+        for launch in launches.iter().take(MOST_REMEMBERED) {
+            let shapes = Shapes { inputs: &launch.inputs, output: launch.output, rows: launch.rows };
+            let nothing = launch.rows.is_empty() || launch.output.shape.is_empty();
+            if nothing || self.lock().memo.get(launch.kernel, &shapes, self.tuning).is_some() {
+                continue;
+            }
+            new.push((launch, self.program(launch.kernel, &shapes)?));
+        }
+        let mut wanted: HashMap<u128, Wanted<'_>> = HashMap::new();
+        for (launch, program) in &new {
+            let key = key(&program.source);
+            if self.lock().kernels.contains_key(&key) {
+                continue;
+            }
+            match wanted.entry(key) {
+                Entry::Vacant(e) => drop(e.insert(Wanted::of(program, launch.kernel.name()))),
+                Entry::Occupied(mut e) => e.get_mut().shared = e.get().shared.max(program.shared),
+            }
+        }
+        let mut wanted: Vec<Wanted<'_>> = wanted.into_values().collect();
+        wanted.sort_by_key(|w| std::cmp::Reverse((w.cost, w.source.len())));
+        let made = self.make_all(&wanted);
+        let count = wanted.len();
+        if made.is_ok() {
+            for (launch, program) in new {
+                let shapes = Shapes { inputs: &launch.inputs, output: launch.output, rows: launch.rows };
+                let function = self.function(&program, &launch.kernel.name())?;
+                self.remember(launch.kernel, &shapes, program, function);
+            }
+        }
+        self.lock().making += start.elapsed();
+        log::debug!("{count} kernels made for {} launches in {:.0?}", launches.len(), start.elapsed());
+        made
+    }
+
+    /// Makes kernels on several threads, in this order; the first error, if there is one, and then no more are begun.
+    fn make_all(&self, wanted: &[Wanted<'_>]) -> Result<(), DeviceError> {
+        let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+        let work = || {
+            while let Some(one) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Err(e) = self.core.context.bind().and_then(|()| self.make(one).map(drop)) {
+                    next.store(wanted.len(), Ordering::Relaxed);
+                    failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.transfers.workers.threads().min(wanted.len()) {
+                // Without another thread, those that there are do the work.
+                let thread = Builder::new().name("horus-compile".into()).stack_size(STACK);
+                if thread.spawn_scoped(scope, work).is_err() {
+                    break;
+                }
+            }
+            work();
+        });
+        failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+}
