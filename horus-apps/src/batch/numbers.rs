@@ -8,9 +8,9 @@ use horus::core::comm::Communicator;
 use horus::core::io::on_first;
 use horus::prelude::*;
 
-use super::series::{pack, unpack};
+use super::series::{pack, told, unpack};
 use super::single::read;
-use super::{End, Job, Pair, STANDARD, ends, one_line, pictures, printed, session};
+use super::{End, Job, Pair, STANDARD, ends, pictures, printed, session};
 use crate::report::Printer;
 
 /// Reads all pictures in their order and prints what is told of each.
@@ -34,15 +34,14 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     ends::watch(&session, options, started)?;
     let (mut failed, all) = (0, pictures.len());
     for Pair { input: path, .. } in pictures {
-        let told = read(&session, &path, options).and_then(|picture| (job.numbers)(&picture));
-        match told {
+        match read(&session, &path, options).and_then(|picture| (job.numbers)(&picture)) {
             Ok(lines) if first => lines.iter().for_each(|line| printer.print(&format!("{}\t{line}", path.display()))),
             Ok(_) => {}
             Err(e @ Error::Cancelled(_)) => return Err(e),
             Err(e) => {
                 failed += 1;
                 if first {
-                    eprintln!("error: {}: {}", path.display(), one_line(&e.to_string()));
+                    eprintln!("error: {}", told(Some(&path), &e));
                 }
             }
         }
