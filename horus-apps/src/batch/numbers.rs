@@ -2,17 +2,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use horus::core::comm::Communicator;
 use horus::core::io::on_first;
 use horus::prelude::*;
 
-use super::series::{pack, unpack};
-use super::{End, Job, Pair, STANDARD, one_line, pictures, printed, session};
+use super::series::{pack, told, unpack};
+use super::single::read;
+use super::{End, Job, Pair, STANDARD, ends, pictures, printed, session};
 use crate::report::Printer;
 
 /// Reads all pictures in their order and prints what is told of each.
 pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -> Result<End> {
+    let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
     let listed = on_first(&**comm, "listing pictures", || {
@@ -28,20 +31,23 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     };
     let printer = Arc::new(Printer::default());
     let session = session(options, comm, None, &printer)?;
+    ends::watch(&session, options, started)?;
     let (mut failed, all) = (0, pictures.len());
     for Pair { input: path, .. } in pictures {
-        let told = AnyImage::open_with(&session, &path, &options.open_options()).and_then(|p| (job.numbers)(&p));
-        match told {
+        match read(&session, &path, options).and_then(|picture| (job.numbers)(&picture)) {
             Ok(lines) if first => lines.iter().for_each(|line| printer.print(&format!("{}\t{line}", path.display()))),
             Ok(_) => {}
+            Err(e @ Error::Cancelled(_)) => return Err(e),
             Err(e) => {
                 failed += 1;
                 if first {
-                    eprintln!("error: {}: {}", path.display(), one_line(&e.to_string()));
+                    eprintln!("error: {}", told(Some(&path), &e));
                 }
             }
         }
     }
     printed(&session, &printer)?;
+    // The system takes all back at once; MPI is left when the process exits.
+    std::mem::forget(session.clone());
     Ok(if failed > 0 { End::Failed(format!("{failed} of {all} pictures failed")) } else { End::Done })
 }

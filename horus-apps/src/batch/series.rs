@@ -112,7 +112,7 @@ fn missing(pairs: Vec<Pair>, comm: &dyn Communicator) -> Result<Vec<Pair>> {
 }
 
 /// What is said of a picture that failed.
-fn told(path: Option<&Path>, e: &Error) -> String {
+pub(super) fn told(path: Option<&Path>, e: &Error) -> String {
     let message = one_line(&e.to_string());
     match (path, e) {
         // It names the file.

@@ -84,7 +84,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
 }
 
 /// Reads a picture, or stdin.
-fn read(session: &Session, input: &Path, options: &Options) -> Result<AnyImage> {
+pub(super) fn read(session: &Session, input: &Path, options: &Options) -> Result<AnyImage> {
     if input.as_os_str() == STANDARD {
         return AnyImage::read_from_with(session, std::io::stdin().lock(), &options.open_options());
     }

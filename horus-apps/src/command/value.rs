@@ -90,7 +90,7 @@ impl Current {
     /// All channels as `f32` in which 1 is white; masks are 0 and 1.
     pub(crate) fn to_unit(&self) -> Image<f32> {
         match &self.pixels {
-            Response::Picture(image) => self.from_scale(image.to_unit()),
+            Response::Picture(image) => self.scaled(image.to_unit()),
             Response::Mask(mask) => mask.convert(),
         }
     }
@@ -98,13 +98,13 @@ impl Current {
     /// One channel of `f32` in which 1 is white.
     pub(crate) fn luminance(&self) -> Image<f32> {
         match &self.pixels {
-            Response::Picture(image) => self.from_scale(image.luminance()),
+            Response::Picture(image) => self.scaled(image.luminance()),
             Response::Mask(mask) => mask.convert::<f32>().luminance(),
         }
     }
 
     /// The library scales integers; floats may be on the scale of integers, too.
-    fn from_scale(&self, image: Image<f32>) -> Image<f32> {
+    fn scaled(&self, image: Image<f32>) -> Image<f32> {
         if self.dtype().is_float() && self.scale != 1.0 { image / self.scale as f32 } else { image }
     }
 
