@@ -52,10 +52,10 @@ fn few_kernels_serve_every_orientation_and_size_and_all_compile() {
     let mut total = 0;
     for program in all.values() {
         let cubin = nvrtc.compile(&program.source, ARCH).unwrap();
-        // Those whose cost is not estimated are small.
-        let most = (24 * program.cost).max(32 << 10);
+        // What the estimate leaves out is small.
+        let most = 24 * program.cost + (32 << 10);
         assert!(cubin.len() <= most, "{} bytes of code for a cost of {}", cubin.len(), program.cost);
         total += cubin.len();
     }
-    assert!(total <= 1100 << 10, "{total} bytes of code");
+    assert!(total <= 1250 << 10, "{total} bytes of code");
 }
