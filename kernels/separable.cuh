@@ -147,7 +147,8 @@ HS_FN void hs_column_looped(const T* stage, const T* taps, int pitch, int size, 
 // otherwise they are in shared memory.
 template <class T, int KH, int R, int C, int G, int PITCH, bool STATIC>
 HS_FN void hs_column(const T* stage, const T* taps, T (&acc)[G][R][C]) {
-    if (!STATIC && KH >= R) {
+    // A loop that advances by less than a vector of taps: NVRTC 13.0 reads vectors all the same, at misaligned addresses.
+    if (!STATIC && KH >= R && R * sizeof(T) % 16 == 0) {
         hs_column_looped<T, R, C, G, PITCH, KH % R>(stage, taps, KH, KH, acc);
         return;
     }

@@ -53,8 +53,9 @@ pub struct Nvrtc {
     functions: Functions,
     version: (i32, i32),
     architectures: Vec<u32>,
-    // The functions above live as long as the library.
+    // The functions above live as long as the library, which uses the other one.
     _library: Library,
+    _builtins: Option<Library>,
 }
 
 impl std::fmt::Debug for Nvrtc {
@@ -116,11 +117,17 @@ impl Nvrtc {
             Ok(library) => library,
             Err(e) => return Ok(Err(e.to_string())),
         };
-        let nvrtc = Nvrtc::bind(library).map_err(|e| CompileError(format!("{}: {e}", path.display())))?;
-        let major = nvrtc.version.0;
+        let mut nvrtc = Nvrtc::bind(library).map_err(|e| CompileError(format!("{}: {e}", path.display())))?;
+        let (major, minor) = nvrtc.version;
         if major > newest {
             let path = path.display();
             return Ok(Err(format!("{path} is of CUDA {major}, and the driver runs at most CUDA {newest}")));
+        }
+        // Some versions look for their other library by its name alone: where this one is, they find it loaded.
+        if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+            let builtins = folder.join(format!("libnvrtc-builtins.so.{major}.{minor}"));
+            // SAFETY: as above. Where there is none, NVRTC looks for it, and says so if it finds none either.
+            nvrtc._builtins = unsafe { Library::new(builtins) }.ok();
         }
         Ok(Ok(nvrtc))
     }
@@ -143,7 +150,7 @@ impl Nvrtc {
             arch_count: symbol(&library, "nvrtcGetNumSupportedArchs")?,
             archs: symbol(&library, "nvrtcGetSupportedArchs")?,
         };
-        let mut nvrtc = Nvrtc { functions, version: (0, 0), architectures: Vec::new(), _library: library };
+        let mut nvrtc = Nvrtc { functions, version: (0, 0), architectures: Vec::new(), _library: library, _builtins: None };
         let (mut major, mut minor, mut count) = (0, 0, 0);
         // SAFETY: the pointers are to live integers.
         nvrtc.check(unsafe { (nvrtc.functions.version)(&mut major, &mut minor) })?;
