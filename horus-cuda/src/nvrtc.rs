@@ -150,7 +150,8 @@ impl Nvrtc {
             arch_count: symbol(&library, "nvrtcGetNumSupportedArchs")?,
             archs: symbol(&library, "nvrtcGetSupportedArchs")?,
         };
-        let mut nvrtc = Nvrtc { functions, version: (0, 0), architectures: Vec::new(), _library: library, _builtins: None };
+        let mut nvrtc =
+            Nvrtc { functions, version: (0, 0), architectures: Vec::new(), _library: library, _builtins: None };
         let (mut major, mut minor, mut count) = (0, 0, 0);
         // SAFETY: the pointers are to live integers.
         nvrtc.check(unsafe { (nvrtc.functions.version)(&mut major, &mut minor) })?;
