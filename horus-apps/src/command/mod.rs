@@ -1,6 +1,6 @@
 //! The general command, for those who need no lines of Rust: `horus INPUT... OUTPUT OPERATION ARGUMENT...`.
 //!
-//! [`table`] has the operations, `parameter` says how words become their arguments, `chain` records them on a picture, `line`
+//! `table` has the operations, `parameter` says how words become their arguments, `chain` records them on a picture, `line`
 //! tells files from operations, and `help` prints the table. What surrounds them is [`crate::batch`].
 
 mod chain;
