@@ -79,12 +79,16 @@ where
     fn make(&mut self, session: &Session, picture: &AnyImage, name: &Path) -> Result<Made<Saved>> {
         let path = (self.name)(name).into();
         let saving = (self.operation)(picture).saving(&path, &self.options)?;
+        // Alone, whether the file can be made is found out by the thread that writes it.
+        let alone = session.ranks() == 1;
         let mut target = None;
-        let made = on_root(session, "making a file for a picture", || {
-            target = Some(Target::new(&path)?);
-            Ok(Vec::new())
-        })?;
-        made.map_err(|cause| Error::write(&path, cause))?;
+        if !alone {
+            let made = on_root(session, "making a file for a picture", || {
+                target = Some(Target::new(&path)?);
+                Ok(Vec::new())
+            })?;
+            made.map_err(|cause| Error::write(&path, cause))?;
+        }
         let handles = saving.handles().into_iter().cloned().collect();
         let encoder = saving.detached();
         let finish = move |fetched| {
@@ -95,7 +99,11 @@ where
             let scale = encoder.scale();
             // Other pictures take the other threads.
             let write = |target: Target| target.fill(|to| encoder.write(to, &Workers::default()).map(drop));
-            let written = target.ok_or_else(|| "another rank writes it".to_owned()).and_then(write);
+            let target = match target {
+                None if alone => Target::new(&path),
+                target => target.ok_or_else(|| "another rank writes it".to_owned()),
+            };
+            let written = target.and_then(write);
             written.map_err(|cause| Error::write(&path, cause))?;
             Ok(Saved { path, scale })
         };
