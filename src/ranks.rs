@@ -18,10 +18,15 @@ const LAUNCHERS: [&str; 6] =
 /// # Errors
 /// [`Error::Config`](horus_core::error::Error::Config) if MPI cannot be used.
 pub fn ranks() -> Result<Arc<dyn Communicator>> {
-    if LAUNCHERS.iter().all(|name| std::env::var_os(name).is_none()) {
+    if !launched() {
         return Ok(Arc::new(Alone));
     }
     under_launcher()
+}
+
+/// Whether a launcher started this process, and waits for it to take its leave.
+pub(crate) fn launched() -> bool {
+    LAUNCHERS.iter().any(|name| std::env::var_os(name).is_some())
 }
 
 #[cfg(feature = "mpi")]

@@ -50,12 +50,13 @@ impl Session {
     /// run, and other threads end where they are; so what they write must be written. Standard output is flushed; if that
     /// fails, the status is at least 1.
     ///
-    /// Among several ranks the session is closed first, and the process ends as with [`std::process::exit`].
+    /// Under a launcher such as `mpirun` the session is closed first, and the process ends as with [`std::process::exit`]:
+    /// it must take leave of the other ranks.
     pub fn leave(self, status: u8) -> ! {
         let flushed = std::io::stdout().flush();
         log::logger().flush();
         let status = i32::from(if flushed.is_err() { status.max(1) } else { status });
-        if self.ranks() > 1 {
+        if self.ranks() > 1 || ranks::launched() {
             drop(self);
             std::process::exit(status);
         }

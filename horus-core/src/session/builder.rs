@@ -8,6 +8,7 @@ use super::engine::{Deferred, Engine, host_pool};
 use super::lock::Owned;
 use super::plans::Plans;
 use super::{Canceller, Inner, Mutable, Observer, Progress, Session, Sink, Stats};
+use crate::agree::agree_on;
 use crate::buffer::Pool;
 use crate::comm::{Alone, Communicator, guarded};
 use crate::device::Device;
@@ -165,6 +166,10 @@ impl SessionBuilder {
             Some(w) if w.len() == ranks => Partition::weighted(&w).map_err(Error::Config)?,
             Some(w) => return Err(Error::Config(format!("{} weights given for {ranks} ranks", w.len()))),
         };
+        if ranks > 1 {
+            // Before anything else is exchanged: another rank may be about to do something else, such as to end.
+            guarded(&*self.comm, "opening a session", || agree_on(&*self.comm, "opening a session"))?;
+        }
         let overlap = agreed_overlap(&*self.comm, self.overlap)?;
         let engine = OnceLock::new();
         let (deferred, pool) = match self.from {
