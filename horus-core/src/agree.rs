@@ -118,6 +118,7 @@ fn communicates(action: &Action) -> bool {
         Action::Upload(_)
             | Action::UploadStrip { .. }
             | Action::Download(_)
+            | Action::Send(_)
             | Action::Launch { .. }
             | Action::Evict(_)
             | Action::Deliver(_)

@@ -64,14 +64,14 @@ impl Trace {
         *match action {
             Action::Launch { .. } => &mut self.times.kernels,
             Action::Upload(_) | Action::UploadStrip { .. } => &mut self.times.upload,
-            Action::Download(_) => &mut self.times.download,
+            Action::Download(_) | Action::Send(_) => &mut self.times.download,
             Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => &mut self.times.rest,
             _ => &mut self.times.communication,
         } += start.elapsed();
         if self.events.is_some() {
             let category = match action {
                 Action::Launch { .. } => "kernel",
-                Action::Upload(_) | Action::UploadStrip { .. } | Action::Download(_) => "copy",
+                Action::Upload(_) | Action::UploadStrip { .. } | Action::Download(_) | Action::Send(_) => "copy",
                 Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => "memory",
                 _ => "communication",
             };

@@ -161,7 +161,7 @@ impl<'a> Check<'a> {
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. }
             | Action::Launch { node, .. } => Some(node),
-            Action::Finish(_) | Action::Fetch { .. } | Action::Gather(_) | Action::Deliver(_) => None,
+            Action::Finish(_) | Action::Fetch { .. } | Action::Gather(_) | Action::Deliver(_) | Action::Send(_) => None,
         }
     }
 
@@ -208,6 +208,9 @@ impl<'a> Check<'a> {
             }
             Action::Deliver(n) => {
                 self.host(n)?;
+            }
+            Action::Send(n) => {
+                self.device(n)?;
             }
             Action::Exchange { node, halo, direct } => {
                 let on_device = self.gives_borders(node, direct)?;

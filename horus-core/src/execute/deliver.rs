@@ -5,7 +5,6 @@ use crate::buffer::HostBuffer;
 use crate::device::Landing;
 use crate::error::{Error, Result};
 use crate::graph::NodeId;
-use crate::plan::Action;
 
 /// A result for the host.
 pub enum Delivered {
@@ -29,34 +28,18 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether this step is a copy to the host whose only reader is the delivery of the result, later.
-    pub(super) fn may_come_later(&self, step: usize) -> bool {
-        let plan = self.plan;
-        let Action::Download(n) = plan.steps[step].action else { return false };
-        self.cx.later
-            && !self.unified
-            && self.cx.comm.size() == 1
-            && plan.graph.roots.contains(&n)
-            && plan.steps[step + 1..].iter().all(|s| match s.action {
-                Action::Evict(m) | Action::Upload(m) | Action::UploadStrip { node: m, .. } => m != n,
-                _ => true,
-            })
-    }
-
-    pub(super) fn order_download(&mut self, n: NodeId) -> Result<()> {
+    /// Sends a result to whoever waits for it.
+    pub(super) fn send(&mut self, n: NodeId) -> Result<()> {
         let label = self.label("download", n);
         let Some(memory) = &self.image(n)?.device else { return Err(missing(n)) };
         let ordered = self.with_memory(|| self.cx.device.order_read(memory, 0, memory.len(), self.cx.pool));
-        let landing = ordered.map_err(self.failed(label))?;
-        self.coming.insert(n, landing);
+        self.delivered.insert(n, Delivered::Coming(ordered.map_err(self.failed(label))?));
         Ok(())
     }
 
     /// Hands a result over.
     pub(super) fn deliver(&mut self, n: NodeId) {
-        if let Some(landing) = self.coming.remove(&n) {
-            self.delivered.insert(n, Delivered::Coming(landing));
-        } else if let Some(host) = self.images[n.0].as_ref().and_then(Stored::host) {
+        if let Some(host) = self.images[n.0].as_ref().and_then(Stored::host) {
             self.delivered.insert(n, Delivered::Here(host.clone()));
         }
     }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::buffer::{HostBuffer, Pool};
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Landing, Memory, MemoryKind};
+use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::direct::{self, Arriving};
 use crate::error::{DeviceError, Error, Result};
 use crate::graph::NodeId;
@@ -64,8 +64,6 @@ pub struct Context<'a> {
     pub observer: Observer<'a>,
     /// Asked before each step whether to go on.
     pub check: &'a dyn Fn() -> Result<()>,
-    /// Whether results may be on their way when the execution is over.
-    pub later: bool,
     /// Records when each step ran.
     pub trace: &'a mut Trace,
     /// Bytes of given images that a plan lets go of and that are kept all the same until it is over, as long as there is
@@ -106,7 +104,6 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         temps: HashMap::new(),
         borders: HashMap::new(),
         delivered: HashMap::new(),
-        coming: HashMap::new(),
         moved: Load::default(),
         freed: RefCell::default(),
     };
@@ -125,8 +122,6 @@ struct Run<'a> {
     /// Borders under way, by image.
     borders: HashMap<NodeId, Borders<'a>>,
     delivered: HashMap<NodeId, Delivered>,
-    /// Copies to the host that nothing but a delivery waits for.
-    coming: HashMap<NodeId, Box<dyn Landing>>,
     moved: Load,
     freed: RefCell<Freed>,
 }
@@ -152,28 +147,19 @@ impl Run<'_> {
         for (i, step) in plan.steps.iter().enumerate() {
             (self.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
             (self.cx.check)()?;
-            let ordered = self.may_come_later(i);
-            if matches!(step.action, Action::Download(_)) && !self.unified && !ordered {
+            if matches!(step.action, Action::Download(_)) && !self.unified {
                 // The copy would wait for the kernels before it anyway; so their time is told apart from its own.
                 let start = Instant::now();
                 self.cx.device.synchronize().map_err(self.failed("waiting for the device"))?;
                 self.cx.trace.waited(start);
             }
             let start = Instant::now();
-            match step.action {
-                Action::Download(n) if ordered => self.order_download(n)?,
-                action => self.step(action)?,
-            }
+            self.step(step.action)?;
             self.cx.trace.add(start, &step.action, plan);
         }
         for (stored, state) in self.images.iter_mut().zip(&plan.states) {
             if let (Some(stored), Some(state)) = (stored, state) {
                 stored.state = *state;
-                // What went straight to whoever asked for it left no copy here.
-                let residency = &mut stored.state.residency;
-                if !self.unified && *residency == Residency::Both && stored.host.is_none() {
-                    *residency = Residency::Device;
-                }
             }
         }
         Ok(())
@@ -274,6 +260,7 @@ impl Run<'_> {
                 self.deliver(n);
                 Ok(())
             }
+            Action::Send(n) => self.send(n),
             Action::Free(n) => {
                 self.free(n);
                 Ok(())

@@ -54,6 +54,8 @@ pub enum Want {
     Root,
     /// The pixels on every rank's host.
     Everyone,
+    /// Of the only rank: the pixels for whoever asked, who waits for them. No copy of a device's image stays on the host.
+    Handed,
 }
 
 /// What a plan is made for.
@@ -193,6 +195,8 @@ pub enum Action {
     Collect(NodeId),
     /// Hand the host's buffer over, as the result.
     Deliver(NodeId),
+    /// Send the device's buffer to whoever asked for the result and waits for it; no copy stays on the host.
+    Send(NodeId),
     /// Drop an image that nobody needs any more.
     Free(NodeId),
 }
@@ -277,7 +281,7 @@ impl Plan {
         for s in &self.steps {
             match s.action {
                 Action::Upload(_) | Action::UploadStrip { .. } => c.uploads += 1,
-                Action::Download(_) => c.downloads += 1,
+                Action::Download(_) | Action::Send(_) => c.downloads += 1,
                 Action::Launch { part, .. } => c.launches += usize::from(!matches!(part, Part::Edges(_))),
                 Action::Scatter { .. } => c.scatters += 1,
                 Action::Gather(_) | Action::Collect(_) => c.gathers += 1,

@@ -336,6 +336,14 @@ impl<'a> Planner<'a> {
             return;
         }
         let State { residency, placement } = self.state(root);
+        if want == Want::Handed && !residency.host() {
+            let sent = Action::Send(root);
+            // Two results may have become one.
+            if !self.steps.iter().any(|s| s.action == sent) {
+                self.step(sent, "the result is wanted by somebody who waits for it");
+            }
+            return;
+        }
         let in_strips = matches!(placement, Placement::Strips(_));
         if want == Want::Everyone && in_strips && !residency.host() {
             // Each device's own copy to its host is faster than messages between hosts.

@@ -84,6 +84,7 @@ impl Plan {
             Action::Sum(n) => format!("sum        {} over ranks", what(n)),
             Action::Gather(n) | Action::Collect(n) => format!("gather     {}", what(n)),
             Action::Deliver(n) => format!("deliver    {}", what(n)),
+            Action::Send(n) => format!("send       {}", what(n)),
             Action::Free(n) => format!("free       {}", what(n)),
         }
     }
@@ -159,7 +160,7 @@ impl<'a> Replay<'a> {
                 self.on_device[node.0] = true;
                 Some(self.bytes(node))
             }
-            Action::Download(n) | Action::Deliver(n) => Some(self.bytes(n)),
+            Action::Download(n) | Action::Deliver(n) | Action::Send(n) => Some(self.bytes(n)),
             Action::Evict(n) | Action::Free(n) => {
                 self.on_device[n.0] = false;
                 Some(self.bytes(n))

@@ -113,11 +113,9 @@ impl Session {
         I::Item: Into<Input>,
         F: Fn(&AnyImage) -> R,
     {
-        let inputs = inputs.into_iter();
-        self.expect_pictures(inputs.size_hint().0);
         Series {
             session: self.clone(),
-            inputs,
+            inputs: inputs.into_iter(),
             operation,
             options: OpenOptions::default(),
             bounds: Bounds { pictures: None, bytes: MEMORY },

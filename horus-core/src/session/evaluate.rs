@@ -58,21 +58,15 @@ impl Session {
         Ok(forecast(&plan, link))
     }
 
-    /// Evaluates `targets`; the pixels of those that are wanted on this rank's host, which may be on their way if `later`.
-    pub(super) fn run(
-        &self,
-        state: &mut Mutable,
-        targets: &[RecordId],
-        wants: &[Want],
-        later: bool,
-    ) -> Result<Results> {
+    /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
+    pub(super) fn run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Results> {
         if let Some(cause) = &state.lost {
             return Err(Error::Lost(cause.clone()));
         }
         let comm = &*self.0.comm;
         // Stays if the evaluation panics, half of the images in its hands.
         state.lost = Some("an evaluation panicked".into());
-        let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants, later));
+        let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants));
         state.lost = None;
         self.publish(state);
         result.map_err(|failure| match failure {
@@ -88,13 +82,7 @@ impl Session {
         })
     }
 
-    fn try_run(
-        &self,
-        state: &mut Mutable,
-        targets: &[RecordId],
-        wants: &[Want],
-        later: bool,
-    ) -> Result<Results, Failure> {
+    fn try_run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Results, Failure> {
         debug::warn_of_slow_build();
         let Extract { graph, records } = state.program.extract(targets, self.room_to_keep(state));
         let mut wants = wants.to_vec();
@@ -142,7 +130,6 @@ impl Session {
             pool: &self.0.pool,
             observer: &observe,
             check: &|| self.0.canceller.check(),
-            later,
             trace: &mut state.trace,
             keep: if self.ranks() == 1 { self.0.max_pinned } else { 0 },
         };

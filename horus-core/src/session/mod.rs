@@ -332,7 +332,7 @@ impl Session {
         }
         let targets = state.program.observable();
         let wants = vec![Want::Keep; targets.len()];
-        self.run(state, &targets, &wants, false)?;
+        self.run(state, &targets, &wants)?;
         let start = Instant::now();
         let done = self.device().map_or(Ok(()), Device::synchronize);
         state.trace.waited(start);
@@ -414,7 +414,7 @@ impl Session {
             let targets = state.program.observable();
             let wants = vec![Want::Keep; targets.len()];
             state.patience = (0, 0);
-            if let Err(e) = self.run(state, &targets, &wants, false) {
+            if let Err(e) = self.run(state, &targets, &wants) {
                 state.error = Some(e);
                 // What cannot be evaluated now is not tried again at each operation.
                 state.patience = (2 * pending, 2 * pinned);

@@ -52,17 +52,18 @@ impl fmt::Debug for Pending {
 impl Session {
     /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
     pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
-        self.look_at(values, want, false)?.wait()
+        self.look_at(values, want)?.wait()
     }
 
     /// [`Session::fetch_all`] that does not wait for the last copies to the host: while they travel, and while the kernels
     /// before them run, the program goes on. On the host's memory, and on several ranks, all is there when this returns.
     #[doc(hidden)]
     pub fn begin_all(&self, values: &[&Handle], want: Want) -> Result<Pending> {
-        self.look_at(values, want, true)
+        // Several ranks meet for their results.
+        self.look_at(values, if self.ranks() == 1 { Want::Handed } else { want })
     }
 
-    fn look_at(&self, values: &[&Handle], want: Want, later: bool) -> Result<Pending> {
+    fn look_at(&self, values: &[&Handle], want: Want) -> Result<Pending> {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
         if let Some(e) = state.error.take() {
@@ -76,7 +77,7 @@ impl Session {
         let mut targets = ids.clone();
         targets.sort_unstable();
         targets.dedup();
-        let Results { of_targets, delivered } = self.run(state, &targets, &vec![want; targets.len()], later)?;
+        let Results { of_targets, delivered } = self.run(state, &targets, &vec![want; targets.len()])?;
         let node: HashMap<RecordId, NodeId> = targets.into_iter().zip(of_targets).collect();
         Ok(Pending { nodes: ids.iter().map(|id| node[id]).collect(), delivered, device: self.device_name() })
     }

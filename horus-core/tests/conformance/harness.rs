@@ -209,7 +209,6 @@ pub(crate) fn carry_out(
         pool: &Pool::new(1 << 24),
         observer: &|_, _, _| (),
         check: &|| Ok(()),
-        later: false,
         trace: &mut Trace::new(comm.rank(), false),
         keep: 0,
     };
