@@ -33,6 +33,12 @@ impl Params {
         (0u32..).map(move |i| f64::from(i) * step).take_while(|theta| *theta < 180.0)
     }
 
+    /// Multiply-adds for each pixel, at least: two separable filters for each orientation and scale, within three sigma.
+    pub fn steps_per_pixel(&self) -> f64 {
+        let taps = |(su, sv): (f64, f64)| 2.0 * (2.0 * (3.0 * su.max(sv)).ceil() + 1.0);
+        self.orientations().count() as f64 * self.scales().map(|s| 2.0 * taps(s)).sum::<f64>()
+    }
+
     /// All pairs of a scale along and a scale across the line.
     pub fn scales(&self) -> impl Iterator<Item = (f64, f64)> {
         self.sigma_u.iter().flat_map(|&su| self.sigma_v.iter().map(move |&sv| (su, sv)))
@@ -102,6 +108,12 @@ mod tests {
         assert_eq!(whole.orientations().collect::<Vec<_>>(), [0.0]);
         let uneven = Params { theta_step: 70.0, ..Params::default() };
         assert_eq!(uneven.orientations().collect::<Vec<_>>(), [0.0, 70.0, 140.0]);
+    }
+
+    #[test]
+    fn steps_are_those_of_separable_filters() {
+        let one = Params { theta_step: 90.0, sigma_u: vec![3.0], sigma_v: vec![1.0] };
+        assert_eq!(one.steps_per_pixel(), 2.0 * 2.0 * (19.0 + 19.0)); // orientations, filters, taps of rows and columns
     }
 
     #[test]

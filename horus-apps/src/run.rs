@@ -18,7 +18,8 @@ fn job(name: &'static str, about: &'static str, detector: Detector) -> Result<Jo
     let mut command = Args::command().name(name).about(about);
     let args = Args::from_arg_matches(&command.try_get_matches_from_mut(std::env::args_os())?)?;
     let (params, what) = (args.params(), args.about());
+    let steps_per_pixel = params.steps_per_pixel();
     let work = Work::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
     let operation = move |picture: &AnyImage| Ok(detector(&picture.luminance(), &params).into());
-    Ok(Job { scaling: Scaling::Range, about: what, ..Job::new(name, args.options, work, operation) })
+    Ok(Job { scaling: Scaling::Range, about: what, steps_per_pixel, ..Job::new(name, args.options, work, operation) })
 }

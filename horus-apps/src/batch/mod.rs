@@ -123,6 +123,8 @@ pub struct Job {
     pub scaling: Scaling,
     /// What is done, in a few words, for the summary.
     pub about: String,
+    /// About how many multiply-adds that is for each pixel; see [`Builder::steps_per_pixel`].
+    pub steps_per_pixel: f64,
     /// What is done.
     pub operation: Operation,
     /// What is told, for [`Work::Numbers`].
@@ -138,7 +140,8 @@ impl Job {
         operation: impl Fn(&AnyImage) -> Result<Response> + 'static,
     ) -> Job {
         let (operation, numbers) = (Box::new(operation), Box::new(|_: &AnyImage| Ok(Vec::new())));
-        Job { name, options, work, scaling: Scaling::Auto, about: String::new(), operation, numbers }
+        let (scaling, about, steps_per_pixel) = (Scaling::Auto, String::new(), 0.0);
+        Job { name, options, work, scaling, about, steps_per_pixel, operation, numbers }
     }
 
     /// How results are saved.
@@ -221,12 +224,14 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
 /// Opens the session of a run.
 fn session(
     options: &Options,
+    steps_per_pixel: f64,
     comm: &Arc<dyn Communicator>,
     bar: Option<&Arc<Bar>>,
     printer: &Arc<Printer>,
 ) -> Result<Session> {
     let first = comm.rank() == 0;
     let mut builder = Session::builder()
+        .steps_per_pixel(steps_per_pixel)
         .communicator(Arc::clone(comm))
         .compare_naive(first && !options.quiet && bar.is_some())
         .trace(options.trace.is_some());

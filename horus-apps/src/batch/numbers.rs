@@ -30,7 +30,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
         Err(message) => return Ok(End::Usage(message)),
     };
     let printer = Arc::new(Printer::default());
-    let session = session(options, comm, None, &printer)?;
+    let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
     ends::watch(&session, options, started)?;
     let (mut failed, all) = (0, pictures.len());
     for Pair { input: path, .. } in pictures {

@@ -48,7 +48,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     tally.skipped = all - pairs.len();
 
     let printer = Arc::new(Printer::default());
-    let session = session(options, comm, None, &printer)?;
+    let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
     let mut trace = None;
     if let Some(path) = &options.trace {
         let made = on_root(&session, "making a file for the trace", || {

@@ -34,7 +34,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     }
     let printer = Arc::new(if output.as_os_str() == STANDARD { Printer::beside() } else { Printer::default() });
     let bar = Arc::new(Bar::new(first && !options.quiet));
-    let session = session(options, comm, Some(&bar), &printer)?;
+    let session = session(options, job.steps_per_pixel, comm, Some(&bar), &printer)?;
     let mut trace = None;
     if let Some(path) = &options.trace {
         let made = on_root(&session, "making a file for the trace", || {
@@ -141,7 +141,7 @@ fn compare(
     let other_output = Beside::of(output, options.format.as_deref());
     let bar = Bar::new(false);
     let started = Instant::now();
-    let session = session(&options, comm, None, printer)?;
+    let session = session(&options, job.steps_per_pixel, comm, None, printer)?;
     let other = whole(job, session, input, &other_output.0, started, &bar)?;
     let same = run.response.same_bits(&other.response)?;
     if comm.rank() == 0 {
