@@ -1,26 +1,18 @@
 //! The command `horus` under `mpirun`: the same bytes, and each error once.
 #![cfg(feature = "mpi")]
 
+mod launcher;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 const HORUS: &str = env!("CARGO_BIN_EXE_horus");
 const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
 
 /// `mpirun -n ranks horus words`, one thread per rank. `MPIRUN` names another launcher.
 fn mpirun(dir: &Path, ranks: usize, words: &[&str]) -> Output {
-    let launcher = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".into());
-    let mut launcher = launcher.split_whitespace();
-    let mut command = Command::new(launcher.next().unwrap());
-    for name in ["HORUS_MODE", "HORUS_DEVICE", "HORUS_WEIGHTS"] {
-        command.env_remove(name);
-    }
-    // Containers run as root; Open MPI asks twice. More ranks than cores, for Open MPI 4 and 5.
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").env("HORUS_THREADS", "1");
-    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-    command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
-    command.args(launcher).args(["-n", &ranks.to_string(), HORUS]).args(words).current_dir(dir).output().unwrap()
+    launcher::mpirun().args(["-n", &ranks.to_string(), HORUS]).args(words).current_dir(dir).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {

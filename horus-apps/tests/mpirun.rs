@@ -1,6 +1,8 @@
 //! The detectors under `mpirun`, with 1 to 5 ranks.
 #![cfg(feature = "mpi")]
 
+mod launcher;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -16,18 +18,7 @@ static TURN: Mutex<()> = Mutex::new(());
 /// `mpirun` with `words` and some variables, one thread per rank. `MPIRUN` names another launcher.
 fn mpirun(words: &[&str], variables: &[(&str, &str)]) -> Output {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let launcher = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".into());
-    let mut launcher = launcher.split_whitespace();
-    let mut command = Command::new(launcher.next().unwrap());
-    for name in ["HORUS_MODE", "HORUS_DEVICE", "HORUS_WEIGHTS"] {
-        command.env_remove(name);
-    }
-    // Containers run as root; Open MPI asks twice.
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").env("HORUS_THREADS", "1");
-    // More ranks than cores, for Open MPI 4 and 5.
-    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-    command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
-    command.args(launcher).args(words).envs(variables.iter().copied()).output().unwrap()
+    launcher::mpirun().args(words).envs(variables.iter().copied()).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -1,9 +1,11 @@
 //! Series of pictures under `mpirun`, with 1 to 5 ranks: dealt, and in strips.
 #![cfg(feature = "mpi")]
 
+mod launcher;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::{Mutex, PoisonError};
 
 /// One job at a time: they have more ranks than most machines have cores.
@@ -12,17 +14,8 @@ static TURN: Mutex<()> = Mutex::new(());
 /// `convrot` on so many ranks, one thread each. `MPIRUN` names another launcher.
 fn mpirun(ranks: usize, words: &[&str]) -> Output {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let launcher = std::env::var("MPIRUN").unwrap_or_else(|_| "mpirun".into());
-    let mut launcher = launcher.split_whitespace();
-    let mut command = Command::new(launcher.next().unwrap());
-    for name in ["HORUS_MODE", "HORUS_DEVICE", "HORUS_WEIGHTS"] {
-        command.env_remove(name);
-    }
-    // Containers run as root; Open MPI asks twice. More ranks than cores, for Open MPI 4 and 5.
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1").env("HORUS_THREADS", "1");
-    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-    command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
-    command.args(launcher).args(["-n", &ranks.to_string(), env!("CARGO_BIN_EXE_convrot")]).args(words);
+    let mut command = launcher::mpirun();
+    command.args(["-n", &ranks.to_string(), env!("CARGO_BIN_EXE_convrot")]).args(words);
     command.args(["--theta-step", "90", "--sigma-u", "2", "--sigma-v", "1"]).output().unwrap()
 }
 
