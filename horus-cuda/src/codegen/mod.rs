@@ -33,13 +33,13 @@ pub use cost::MOST as MOST_COST;
 /// Name of every generated kernel.
 pub const ENTRY: &str = "hs_kernel";
 
-const PRELUDE: &str = include_str!("../../../kernels/prelude.cuh");
-const MATH: &str = include_str!("../../../kernels/math.cuh");
-const TILE: &str = include_str!("../../../kernels/tile.cuh");
-const DENSE: &str = include_str!("../../../kernels/dense.cuh");
-const SEPARABLE: &str = include_str!("../../../kernels/separable.cuh");
-const GATHER: &str = include_str!("../../../kernels/gather.cuh");
-const REDUCE: &str = include_str!("../../../kernels/reduce.cuh");
+const PRELUDE: &str = include_str!("../../kernels/prelude.cuh");
+const MATH: &str = include_str!("../../kernels/math.cuh");
+const TILE: &str = include_str!("../../kernels/tile.cuh");
+const DENSE: &str = include_str!("../../kernels/dense.cuh");
+const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
+const GATHER: &str = include_str!("../../kernels/gather.cuh");
+const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
 
 /// Calls of what `MATH` defines.
 const TRANSCENDENTAL: [&str; 7] = ["hs_exp(", "hs_log(", "hs_pow(", "hs_sin(", "hs_cos(", "hs_atan2(", "hs_hypot("];
