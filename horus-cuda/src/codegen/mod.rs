@@ -176,15 +176,9 @@ fn rows_aligned(g: &Geometry) -> bool {
     (g.shape.width * g.dtype.size()).is_multiple_of(16)
 }
 
-/// The name of a border in the kernels.
-fn border_name(border: Border) -> &'static str {
-    match border {
-        Border::Reflect101 => "HS_REFLECT101",
-        Border::Reflect => "HS_REFLECT",
-        Border::Replicate => "HS_REPLICATE",
-        Border::Wrap => "HS_WRAP",
-        Border::Constant(_) => "HS_CONSTANT",
-    }
+/// The name of a border in the kernels: one that they do not know fails to compile, with its name.
+fn border_name(border: Border) -> String {
+    format!("HS_{}", border.name().to_ascii_uppercase())
 }
 
 /// Puts a source together: headers, parameters, code. `HS_EMULATE` is defined by the host emulation alone.
