@@ -64,10 +64,10 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     let bar = SeriesBar::new(first && !options.quiet, pairs.len());
     let outputs: HashMap<&Path, &Path> = pairs.iter().map(|p| (p.input.as_path(), p.output.as_path())).collect();
     let inputs = pairs.iter().map(|p| p.input.as_path());
-    let series = session.series(inputs, |picture| (job.operation)(picture)).open_options(&options.open_options());
+    let series = session.series(inputs, |picture| (job.operation)(picture)).recorded_once();
     let name = |path: &Path| outputs.get(path).copied().unwrap_or(path).to_owned();
     let mut end = None;
-    for item in series.save(name, &job.save_options()) {
+    for item in series.open_options(&options.open_options()).save(name, &job.save_options()) {
         tally.bytes += item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64);
         match item.result {
             Ok(_) => tally.written += 1,

@@ -167,6 +167,10 @@ impl AnyImage {
         }
     }
 
+    pub(crate) fn handle(&self) -> &Handle {
+        each!(self, image => image.handle())
+    }
+
     /// Rows, columns and channels.
     pub fn shape(&self) -> Shape {
         each!(self, image => image.shape())

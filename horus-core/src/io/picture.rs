@@ -73,4 +73,14 @@ impl Picture {
     pub fn dtype(&self) -> DType {
         self.dtype
     }
+
+    /// Its pixels.
+    pub(crate) fn into_pixels(self) -> HostBuffer {
+        self.pixels
+    }
+
+    /// The picture that [`Picture::into_pixels`] took apart.
+    pub(crate) fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
+        Picture { shape, dtype, pixels }
+    }
 }
