@@ -210,6 +210,14 @@ on_ranks() {
   NCCL_NVLS_ENABLE=0 timeout "$2" mpirun --allow-run-as-root --bind-to none -n "$1" "${@:3}"
 }
 
+# Runs a command with a way between GPUs: nccl, host, or overlap (nccl, and always computing while halos travel).
+via() {
+  case $1 in
+    overlap) HORUS_FABRIC=nccl HORUS_OVERLAP=always "${@:2}" ;;
+    *) HORUS_FABRIC=$1 HORUS_OVERLAP=auto "${@:2}" ;;
+  esac
+}
+
 ranks() {
   local app n fabric failed=0
   for app in convrot conv2d convuv; do
@@ -218,7 +226,7 @@ ranks() {
       for fabric in nccl overlap host; do
         [ "$n$fabric" = 1nccl ] || [ $n -gt 1 ] || continue
         rm -f "$work/gpu.npy"
-        HORUS_FABRIC=$fabric on_ranks "$n" 60 "$bin/$app" assets/vessels.png "$work/gpu.npy" --device cuda || failed=1
+        via $fabric on_ranks "$n" 60 "$bin/$app" assets/vessels.png "$work/gpu.npy" --device cuda || failed=1
         same "$work/cpu.npy" "$work/gpu.npy" "$app on $n GPUs, $fabric" || failed=1
       done
     done
@@ -226,7 +234,7 @@ ranks() {
   for n in $(numbers_of_gpus); do
     for fabric in nccl overlap; do
       [ "$n$fabric" = 1nccl ] || [ $n -gt 1 ] || continue
-      HORUS_FABRIC=$fabric on_ranks "$n" 120 "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv,gauss10 \
+      via $fabric on_ranks "$n" 120 "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv,gauss10 \
         --size "${SIZES:-8192,16384}" --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/ranks-$n-$fabric.json" || failed=1
     done
     [ "$n" = 1 ] || on_ranks "$n" 60 "$bin/horus-fabric-bench" || failed=1

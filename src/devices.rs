@@ -1,6 +1,5 @@
 //! Which device a session computes on, and when it is opened.
 
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -13,50 +12,22 @@ use horus_core::cpu::workers::Workers;
 use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::session::Chooser;
+use horus_core::settings::DeviceChoice;
 use horus_core::work::Work;
 
 /// Freed host memory kept for reuse.
 const KEPT: usize = 2 << 30;
 
-/// A device asked for by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    /// The GPU or the CPU, whichever is predicted to finish sooner.
-    Auto,
-    Cpu,
-    /// The GPU of this number; of several ranks on a node each takes another, if none is given.
-    Cuda(Option<usize>),
-}
-
-impl FromStr for Choice {
-    type Err = Error;
-    fn from_str(s: &str) -> Result<Choice> {
-        match s {
-            "auto" | "" => Ok(Choice::Auto),
-            "cpu" => Ok(Choice::Cpu),
-            "cuda" => Ok(Choice::Cuda(None)),
-            _ => s.strip_prefix("cuda:").and_then(|n| n.parse().ok()).map(|n| Choice::Cuda(Some(n))).ok_or_else(|| {
-                Error::Config(format!("device {s:?} is not one of auto, cpu, cuda, cuda:N (N the number of a GPU)"))
-            }),
-        }
-    }
-}
-
-/// Whether there may be a device of this name.
-pub(crate) fn check(name: &str) -> std::result::Result<(), String> {
-    name.parse::<Choice>().map(drop).map_err(|e| e.to_string())
-}
-
 /// Which of how many ranks on this node.
 pub(crate) type Local = (usize, usize);
 
 /// Opens what was chosen, and says so; `Auto` is a GPU if there is one that can be used, else the CPU.
-pub(crate) fn open(choice: Choice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
+pub(crate) fn open(choice: DeviceChoice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
-        Choice::Cpu => (cpu()?, "as asked".to_owned()),
-        Choice::Cuda(ordinal) => (gpu::open(ordinal, threads, local)?, "as asked".to_owned()),
-        Choice::Auto => match gpu::open(None, threads, local) {
+        DeviceChoice::Cpu => (cpu()?, "as asked".to_owned()),
+        DeviceChoice::Cuda(ordinal) => (gpu::open(ordinal, threads, local)?, "as asked".to_owned()),
+        DeviceChoice::Auto => match gpu::open(None, threads, local) {
             Ok(device) => (device, "found a GPU".to_owned()),
             Err(e) => (cpu()?, e.to_string()),
         },
@@ -125,7 +96,7 @@ pub(crate) enum Origin {
 
 /// The devices of a session that has chosen none yet.
 pub(crate) struct Devices {
-    choice: Choice,
+    choice: DeviceChoice,
     threads: Option<usize>,
     local: Local,
     steps_per_pixel: f64,
@@ -138,9 +109,9 @@ pub(crate) struct Devices {
 struct Opening(Option<JoinHandle<Result<Box<dyn Device>>>>);
 
 impl Opening {
-    fn begin(choice: Choice, threads: Option<usize>, local: Local) -> Result<Opening> {
+    fn begin(choice: DeviceChoice, threads: Option<usize>, local: Local) -> Result<Opening> {
         let ordinal = match choice {
-            Choice::Cuda(ordinal) => ordinal,
+            DeviceChoice::Cuda(ordinal) => ordinal,
             _ => None,
         };
         let thread = std::thread::Builder::new().name("horus-open".into());
@@ -165,17 +136,17 @@ impl Drop for Opening {
 impl Devices {
     /// What was chosen: open if it takes no time, if `eager`, or if there is but one answer.
     pub(crate) fn begin(
-        choice: Choice,
+        choice: DeviceChoice,
         threads: Option<usize>,
         local: Local,
         eager: bool,
         steps_per_pixel: f64,
     ) -> Result<Origin> {
-        if eager || choice == Choice::Cpu {
+        if eager || choice == DeviceChoice::Cpu {
             return open(choice, threads, local).map(Origin::Open);
         }
         match (choice, gpu::look()) {
-            (Choice::Auto, Err(e)) => {
+            (DeviceChoice::Auto, Err(e)) => {
                 let device = Box::new(CpuDevice::new(threads)?);
                 log::info!("computing on {}: {e}", device.name());
                 return Ok(Origin::Open(device));
@@ -183,7 +154,7 @@ impl Devices {
             (_, looked) => looked?,
         }
         let opening = match choice {
-            Choice::Cuda(_) => Some(Opening::begin(choice, threads, local)?),
+            DeviceChoice::Cuda(_) => Some(Opening::begin(choice, threads, local)?),
             _ => None,
         };
         let (workers, pool) = (Arc::new(Workers::new(threads)?), Pool::new(KEPT));
@@ -215,7 +186,7 @@ impl Devices {
     /// use is none.
     fn take(&self, gpu: bool, why: String) -> Result<(Box<dyn Device>, String)> {
         match self.choice {
-            Choice::Cuda(_) => Ok((self.gpu()?, "as asked".into())),
+            DeviceChoice::Cuda(_) => Ok((self.gpu()?, "as asked".into())),
             _ if !gpu => Ok((self.cpu()?, why)),
             _ => match self.gpu() {
                 Ok(device) => Ok((device, why)),
@@ -244,7 +215,7 @@ impl Chooser for Devices {
     }
 
     fn expect(&self, bytes: u64) {
-        if self.choice != Choice::Auto || OPENED.load(Ordering::Relaxed) {
+        if self.choice != DeviceChoice::Auto || OPENED.load(Ordering::Relaxed) {
             return;
         }
         // A byte is about a pixel, or less than one.
@@ -306,16 +277,6 @@ impl std::fmt::Display for Forecast {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn devices_are_chosen_by_name() {
-        assert_eq!("auto".parse::<Choice>().unwrap(), Choice::Auto);
-        assert_eq!("cpu".parse::<Choice>().unwrap(), Choice::Cpu);
-        assert_eq!("cuda".parse::<Choice>().unwrap(), Choice::Cuda(None));
-        assert_eq!("cuda:3".parse::<Choice>().unwrap(), Choice::Cuda(Some(3)));
-        assert!("cuda:x".parse::<Choice>().unwrap_err().to_string().contains("not one of"));
-        assert!("tpu".parse::<Choice>().unwrap_err().to_string().contains("not one of"));
-    }
 
     fn gpu_first(pixels: f64, steps: f64, threads: usize, begun: bool) -> bool {
         let work = Work { operations: 500, filtering: pixels * steps, pointwise: 500.0 * pixels, bytes: 5.0 * pixels };

@@ -177,24 +177,84 @@ mod session;
 pub mod settings;
 mod weights;
 
+/// The stages of Horus, for its own programs and tests. No part of what stays the same from one minor version to the next.
+#[doc(hidden)]
 pub use horus_core as core;
+/// The crate whose types are in signatures ([`Image::to_array`]), in the version that Horus uses.
+pub use horus_core::ndarray;
 pub use ranks::ranks;
 pub use session::{Builder, Session};
 
+/// What can go wrong, down to the device.
+pub mod error {
+    #[doc(inline)]
+    pub use horus_core::error::{Cause, DeviceError, Error, MemoryBound, Result, Site};
+}
+
+/// Pictures in files and in memory, and where they go, beyond the prelude.
+pub mod io {
+    #[doc(inline)]
+    pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target};
+}
+
+/// Many pictures, one after the other: what [`Session::series`](horus_core::session::Session::series) takes and yields.
+pub mod series {
+    #[doc(inline)]
+    pub use horus_core::series::{Frames, Input, Item, Pixels, Savable, Saved, Saves, Series};
+}
+
+/// Operations on pixels by name, for [`Image::unary`](prelude::Image::unary), `binary` and `compare`.
+pub mod ops {
+    #[doc(inline)]
+    pub use horus_core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
+}
+
+/// Ranks that run one program together, for [`Builder::communicator`].
+pub mod comm {
+    #[doc(inline)]
+    pub use horus_core::comm::threads::ThreadComm;
+    #[doc(inline)]
+    pub use horus_core::comm::{Alone, Begun, CommError, Communicator, Parcel};
+}
+
+/// Traits that bound methods, for generic code, and what sessions hand out.
+pub mod types {
+    #[doc(inline)]
+    pub use horus_core::dtype::{Arithmetic, Element};
+    #[doc(inline)]
+    pub use horus_core::image::{Argument, Values};
+    #[doc(inline)]
+    pub use horus_core::session::{Canceller, Pending, SessionBuilder};
+}
+
 /// What a program needs: `use horus::prelude::*`.
 pub mod prelude {
+    #[doc(inline)]
     pub use crate::session::{Builder, Session};
+    #[doc(inline)]
     pub use horus_core::dtype::{DType, Float, Pixel, Scalar};
+    #[doc(inline)]
     pub use horus_core::error::{Error, Result};
+    #[doc(inline)]
     pub use horus_core::filters::{self, Footprint};
+    #[doc(inline)]
     pub use horus_core::forecast::Forecast;
+    #[doc(inline)]
     pub use horus_core::image::{Image, Value};
+    #[doc(inline)]
     pub use horus_core::io::{AnyImage, Depth, OpenOptions, SaveOptions, Scale, Scaling};
+    #[doc(inline)]
     pub use horus_core::movement::Link;
+    #[doc(inline)]
     pub use horus_core::ops::geometric::{Flip, Interpolation};
+    #[doc(inline)]
     pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+    #[doc(inline)]
     pub use horus_core::plan::Mode;
+    #[doc(inline)]
     pub use horus_core::session::{Progress, Stats};
+    #[doc(inline)]
     pub use horus_core::shape::{Border, Shape};
+    #[doc(inline)]
     pub use horus_core::trace::Times;
 }

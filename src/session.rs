@@ -2,17 +2,16 @@
 
 use std::io::Write as _;
 use std::ops::Deref;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use horus_core::buffer::parse_bytes;
 use horus_core::comm::Communicator;
 use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
+use horus_core::settings::{self, Overlap};
 
-use crate::devices::{Choice, Devices, Origin, open};
-use crate::{ranks, settings, weights};
+use crate::devices::{Devices, Origin, open};
+use crate::{ranks, weights};
 
 /// An open session: images live in it, and programs run on its device. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -23,15 +22,7 @@ impl Session {
     /// evaluated sooner, the time in which a GPU starts included. That is settled at the first evaluation, for the whole
     /// session and all ranks, and logged.
     ///
-    /// The environment can say otherwise: `HORUS_DEVICE` (`auto`, `cpu`, `cuda`, `cuda:N`), `HORUS_THREADS` (a number),
-    /// `HORUS_MODE` (`naive`, `lazy`, `fused`) and `HORUS_WEIGHTS` (how rows are divided among ranks: `1,2,1` for each rank;
-    /// `node:2(1,3),1` for each node and, in parentheses, for the ranks within it, which are equal without; or `measure`,
-    /// each rank's speed in a fixed filter, so that a node gets the sum of its ranks'). `HORUS_GPU_MEMORY` and `HORUS_HOST_MEMORY` (bytes, or a number with K,
-    /// M or G) bound what images may take on a GPU, and on the host: all images of the CPU device, or copies of a GPU's. `HORUS_FABRIC` says how
-    /// the GPUs of several ranks exchange memory: `auto` (NCCL where every rank has a GPU of its own and a trial exchange
-    /// works, else through the host), `nccl` (an error where it does not work), `host`, or `overlap` (`nccl`, and on any
-    /// device rows that need no others are computed while borders travel, however short that takes). All ranks must open
-    /// sessions together.
+    /// The environment can say otherwise ([`settings`](crate::settings)). All ranks must open sessions together.
     ///
     /// # Errors
     /// [`Error::Config`] if the environment asks for what does not exist. That a GPU cannot be used is told by the first
@@ -172,7 +163,7 @@ impl Builder {
         self.with(move |b| b.trace(on))
     }
 
-    /// Computes the rows of a strip that need no others while its borders travel, whatever `HORUS_FABRIC` says; see
+    /// Computes the rows of a strip that need no others while its borders travel, whatever `HORUS_OVERLAP` says; see
     /// [`SessionBuilder::overlap`].
     pub fn overlap(self, on: bool) -> Self {
         self.with(move |b| b.overlap(on))
@@ -192,33 +183,24 @@ impl Builder {
     /// Opens the session.
     ///
     /// # Errors
-    /// [`Error::Config`] if a setting cannot be honoured, or a variable of the environment ([`settings::VARIABLES`]) has a
+    /// [`Error::Config`] if a setting cannot be honoured, or a variable of the environment ([`VARIABLES`](crate::settings::VARIABLES)) has a
     /// value that no device takes, needed or not.
     pub fn build(self) -> Result<Session> {
         settings::check()?;
-        let name = match self.device {
-            Some(name) => name,
-            None => settings::get("HORUS_DEVICE")?.unwrap_or_default(),
+        let choice = match self.device {
+            Some(name) => name.parse().map_err(|why| Error::Config(format!("device {name:?}: {why}")))?,
+            None => settings::DEVICE.get()?.unwrap_or_default(),
         };
-        let threads = match self.threads {
-            Some(n) => Some(n),
-            None => parsed("HORUS_THREADS", |s| s.parse::<usize>().map_err(|_| "expected a number".into()))?,
-        };
-        let mode = match self.mode {
-            Some(m) => m,
-            None => parsed("HORUS_MODE", Mode::from_str)?.unwrap_or_default(),
-        };
+        let threads = self.threads.map_or_else(|| settings::THREADS.get(), |n| Ok(Some(n)))?;
+        let mode = self.mode.map_or_else(|| settings::MODE.get(), |m| Ok(Some(m)))?.unwrap_or_default();
         let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
-        let host_memory = parsed("HORUS_HOST_MEMORY", |s| {
-            parse_bytes(s).ok_or_else(|| "expected bytes, or a number with K, M or G".into())
-        })?;
-        let (choice, rank_on_node) = (name.parse::<Choice>()?, self.rank_on_node.unwrap_or(comm.local_rank()));
+        let rank_on_node = self.rank_on_node.unwrap_or(comm.local_rank());
         let local = (rank_on_node, comm.local_size());
-        let weights = match (self.weights, settings::get("HORUS_WEIGHTS")?) {
-            (None, Some(text)) => {
+        let weights = match (self.weights, settings::WEIGHTS.get()?) {
+            (None, Some(asked)) => {
                 let measured = || open(choice, threads, local);
-                Some(weights::weights(&text, &*comm, &measured)?)
+                Some(weights::weights(&asked, &*comm, &measured)?)
             }
             (given, _) => given,
         };
@@ -233,13 +215,9 @@ impl Builder {
         if let Some(weights) = weights {
             builder = builder.weights(weights);
         }
-        builder = builder.host_memory(host_memory.unwrap_or(usize::MAX));
-        builder = builder.overlap(settings::get("HORUS_FABRIC")?.is_some_and(|v| v == "overlap"));
+        builder = builder.host_memory(settings::HOST_MEMORY.get()?.unwrap_or(usize::MAX));
+        builder = builder.overlap(settings::OVERLAP.get()? == Some(Overlap::Always));
         let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
         Ok(Session(builder.build()?))
     }
-}
-
-fn parsed<T>(name: &str, parse: impl Fn(&str) -> std::result::Result<T, String>) -> Result<Option<T>> {
-    settings::get(name)?.map(|v| parse(&v).map_err(|e| Error::Config(format!("{name}={v}: {e}")))).transpose()
 }

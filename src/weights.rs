@@ -5,117 +5,30 @@ use std::time::Instant;
 use horus_core::agree::agree_on;
 use horus_core::comm::Communicator;
 use horus_core::device::Device;
-use horus_core::error::{Error, Result};
+use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::session::Session;
+use horus_core::settings::{NodeWeights, WEIGHTS, Weights};
 
-/// The weight of each rank that `text` asks for: `1,2,1` is one number per rank; `node:2(1,3),1` is one per node, divided
-/// among its ranks by the numbers in parentheses, in the order of ranks, or equally; `measure` gives each rank its
-/// measured speed.
+/// The weight of each rank that `given` asks for: nodes are divided among their ranks in the order of ranks.
 pub(crate) fn weights(
-    text: &str,
+    given: &Weights,
     comm: &dyn Communicator,
     open: &dyn Fn() -> Result<Box<dyn Device>>,
 ) -> Result<Vec<f64>> {
-    let failed = |why: String| Error::Config(format!("HORUS_WEIGHTS={text}: {why}"));
-    if text == "measure" {
-        return measured(comm, open);
-    }
-    if let Some(rest) = text.strip_prefix("node:") {
-        let given = nodes(rest).map_err(failed)?;
-        return divide(&given, &nodes_of_ranks(comm)?).map_err(failed);
-    }
-    let given = list(text).map_err(failed)?;
-    if given.len() != comm.size() {
-        return Err(failed(format!("{} weights for {} ranks", given.len(), comm.size())));
-    }
-    Ok(given)
-}
-
-/// Whether `text` asks for weights, whatever ranks there are.
-pub(crate) fn check(text: &str) -> Result<(), String> {
-    match text.strip_prefix("node:") {
-        _ if text == "measure" => Ok(()),
-        Some(rest) => nodes(rest).map(drop),
-        None => list(text).map(drop),
-    }
-}
-
-/// What is given for a node.
-#[derive(Debug, PartialEq)]
-struct Node {
-    weight: f64,
-    /// Of its ranks, which are equal if nothing is given.
-    within: Option<Vec<f64>>,
-}
-
-/// `2(1,3),1`
-fn nodes(text: &str) -> Result<Vec<Node>, String> {
-    let nodes = split(text)?.into_iter().map(node).collect::<Result<Vec<Node>, String>>()?;
-    some_work(nodes.iter().map(|n| n.weight))?;
-    Ok(nodes)
-}
-
-/// `2(1,3)` or `1`
-fn node(text: &str) -> Result<Node, String> {
-    match text.trim().strip_suffix(')').and_then(|t| t.split_once('(')) {
-        Some((weight, within)) => {
-            let within = list(within).map_err(|why| format!("{text}: {why}"))?;
-            Ok(Node { weight: number(weight)?, within: Some(within) })
+    let failed = |why: String| WEIGHTS.refused(&given.to_string(), &why);
+    match given {
+        Weights::Measure => measured(comm, open),
+        Weights::Nodes(nodes) => divide(nodes, &nodes_of_ranks(comm)?).map_err(failed),
+        Weights::Ranks(given) if given.len() != comm.size() => {
+            Err(failed(format!("{} weights for {} ranks", given.len(), comm.size())))
         }
-        None => Ok(Node { weight: number(text)?, within: None }),
+        Weights::Ranks(given) => Ok(given.clone()),
     }
-}
-
-/// `1,3`
-fn list(text: &str) -> Result<Vec<f64>, String> {
-    let weights = text.split(',').map(number).collect::<Result<Vec<f64>, String>>()?;
-    some_work(weights.iter().copied())?;
-    Ok(weights)
-}
-
-fn number(text: &str) -> Result<f64, String> {
-    match text.trim().parse::<f64>() {
-        Ok(w) if w.is_finite() && w >= 0.0 => Ok(w),
-        Ok(w) => Err(format!("{w} is no weight: weights are finite and not negative")),
-        Err(_) => Err(format!("{text:?} is no number (write `1,2,1`, `node:2,1`, `node:2(1,3),1` or `measure`)")),
-    }
-}
-
-fn some_work(mut weights: impl Iterator<Item = f64>) -> Result<(), String> {
-    match weights.any(|w| w > 0.0) {
-        true => Ok(()),
-        false => Err("all weights are zero: somebody must do the work".into()),
-    }
-}
-
-/// What stands between the commas that are outside parentheses.
-fn split(text: &str) -> Result<Vec<&str>, String> {
-    let (mut parts, mut start, mut open) = (Vec::new(), 0, false);
-    for (at, c) in text.char_indices() {
-        match (c, open) {
-            ('(', false) => open = true,
-            (')', true) => open = false,
-            ('(', true) => {
-                return Err("a parenthesis within a parenthesis: nodes have ranks, and no more levels".into());
-            }
-            (')', false) => return Err("a parenthesis is closed that was not opened".into()),
-            (',', false) => {
-                parts.push(&text[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    if open {
-        return Err("a parenthesis is not closed".into());
-    }
-    parts.push(&text[start..]);
-    Ok(parts)
 }
 
 /// The weight of each rank, which is on node `node_of[rank]`.
-fn divide(given: &[Node], node_of: &[usize]) -> Result<Vec<f64>, String> {
+fn divide(given: &[NodeWeights], node_of: &[usize]) -> Result<Vec<f64>, String> {
     let count = node_of.iter().max().map_or(0, |n| n + 1);
     if given.len() != count {
         return Err(format!("{} weights for {count} nodes", given.len()));
@@ -179,20 +92,29 @@ mod tests {
         Ok(Box::new(CpuDevice::new(Some(1))?))
     }
 
+    /// What the text asks for.
+    fn asked(text: &str, comm: &dyn Communicator) -> Result<Vec<f64>> {
+        let given: Weights = text.parse().map_err(|why: String| WEIGHTS.refused(text, &why))?;
+        weights(&given, comm, &cpu)
+    }
+
     /// On three ranks of one node.
     fn on_three(text: &str) -> Vec<f64> {
-        let all = ThreadComm::run(3, |c| weights(text, &c, &cpu).unwrap());
+        let all = ThreadComm::run(3, |c| asked(text, &c).unwrap());
         assert!(all.iter().all(|w| *w == all[0]), "{text}: {all:?}");
         all[0].clone()
     }
 
     fn refused(text: &str) -> String {
-        weights(text, &Alone, &cpu).unwrap_err().to_string()
+        asked(text, &Alone).unwrap_err().to_string()
     }
 
     /// On ranks of the nodes given.
     fn divided(text: &str, node_of: &[usize]) -> Result<Vec<f64>, String> {
-        divide(&nodes(text)?, node_of)
+        match format!("node:{text}").parse()? {
+            Weights::Nodes(nodes) => divide(&nodes, node_of),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
@@ -200,7 +122,8 @@ mod tests {
         assert_eq!(on_three("1, 2,0"), [1.0, 2.0, 0.0]);
         assert_eq!(on_three("node:6"), [2.0; 3]);
         assert_eq!(on_three("node: 6 (1, 2,0)"), [2.0, 4.0, 0.0]);
-        assert_eq!(nodes("2(1,3), 1").unwrap()[1], Node { weight: 1.0, within: None });
+        let nodes = [(2.0, Some(vec![1.0, 3.0])), (1.0, None)].map(|(weight, within)| NodeWeights { weight, within });
+        assert_eq!("node:2(1,3), 1".parse(), Ok(Weights::Nodes(nodes.to_vec())));
     }
 
     #[test]
@@ -268,7 +191,7 @@ mod tests {
 
     #[test]
     fn measured_weights_are_the_same_on_all_ranks() {
-        let all = ThreadComm::run(2, |c| weights("measure", &c, &cpu).unwrap());
+        let all = ThreadComm::run(2, |c| asked("measure", &c).unwrap());
         assert_eq!(all[0], all[1]);
         assert!(all[0].iter().all(|w| w.is_finite() && *w > 0.0), "{all:?}");
     }

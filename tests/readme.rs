@@ -1,8 +1,10 @@
 //! What the README says is so.
 
+use std::path::{Path, PathBuf};
+
 use horus::core::ops::pixel::TABLE;
 use horus::prelude::*;
-use horus::settings::{VARIABLES, Values};
+use horus::settings::{VARIABLES, table};
 
 const README: &str = include_str!("../README.md");
 const PROGRAM: &str = include_str!("../examples/lines.rs");
@@ -71,63 +73,61 @@ fn a_turn_of_its_loop_is_two_kernels() {
     assert_eq!(session.stats().made.launches, 4 * 2 + 2 - 1);
 }
 
-/// The text of all Rust files of the workspace's libraries.
-fn sources() -> Vec<String> {
-    fn read(path: &std::path::Path, to: &mut Vec<String>) {
+/// All Rust files of the workspace's libraries and programs, with their text.
+fn sources() -> Vec<(PathBuf, String)> {
+    fn read(path: &Path, to: &mut Vec<(PathBuf, String)>) {
         for entry in std::fs::read_dir(path).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 read(&path, to);
             } else if path.extension().is_some_and(|e| e == "rs") {
-                to.push(std::fs::read_to_string(path).unwrap());
+                let text = std::fs::read_to_string(&path).unwrap();
+                to.push((path, text));
             }
         }
     }
     let mut all = Vec::new();
-    for part in ["src", "horus-core/src", "horus-cuda/src", "horus-mpi/src"] {
-        read(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &mut all);
+    for part in ["src", "horus-core/src", "horus-cuda/src", "horus-mpi/src", "horus-apps/src"] {
+        read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &mut all);
     }
     all
 }
 
+/// What stands before the unit tests of a file, without comments.
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+    text.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
-fn it_names_every_environment_variable() {
-    let mut found = Vec::new();
-    for text in sources() {
-        for (i, _) in text.match_indices("\"HORUS_") {
-            let name = text[i + 1..].split(|c: char| !(c.is_ascii_uppercase() || c == '_')).next().unwrap_or_default();
-            assert!(VARIABLES.iter().any(|v| v.name == name), "{name} is not in the table of settings");
-            found.push(name.to_owned());
-        }
+fn variables_are_declared_in_the_table_and_read_by_their_declaration_alone() {
+    let sources = sources();
+    let (declarations, others): (Vec<_>, Vec<_>) =
+        sources.iter().partition(|(path, _)| path.ends_with("declarations.rs"));
+    assert_eq!(declarations.len(), 1);
+    for (path, text) in &others {
+        assert!(!code(text).contains("\"HORUS_"), "{} names a variable by its text", path.display());
     }
-    for variable in VARIABLES {
-        let reads = found.iter().filter(|n| *n == variable.name).count();
-        assert!(reads > 1, "nobody reads {}", variable.name);
+    for v in VARIABLES {
+        let name = v.name().trim_start_matches("HORUS_");
+        let asked = |text: &String| [".get()", ".path()"].iter().any(|call| text.contains(&format!("{name}{call}")));
+        assert!(others.iter().any(|(_, text)| asked(text)), "nobody asks for {}", v.name());
     }
 }
 
 #[test]
-fn its_table_of_settings_is_that_of_the_sources() {
-    let table = README.split_once("## Settings").unwrap().1.split_once("\n## ").unwrap().0;
-    let rows: Vec<&str> = table.lines().filter(|l| l.starts_with("| `HORUS_")).collect();
-    let named = rows.iter().flat_map(|r| r.split('`').filter(|w| w.starts_with("HORUS_")));
-    let named: Vec<&str> = named.collect();
-    assert_eq!(named, VARIABLES.iter().map(|v| v.name).collect::<Vec<_>>(), "in this order");
-    for variable in VARIABLES {
-        let row = rows.iter().find(|r| r.contains(&format!("`{}`", variable.name))).unwrap();
-        if let Values::Words(words) = variable.values {
-            for word in words {
-                assert!(row.contains(&format!("`{word}`")), "README.md does not tell {}={word}", variable.name);
-            }
-        }
-    }
+fn its_table_of_settings_is_that_of_the_declarations() {
+    let section = README.split_once("## Settings").unwrap().1.split_once("\n## ").unwrap().0;
+    let rows: Vec<&str> = section.lines().filter(|l| l.starts_with("| `HORUS_")).collect();
+    let table = table();
+    assert_eq!(rows, table.lines().collect::<Vec<_>>(), "README.md should have\n{table}");
 }
 
 #[test]
 fn it_names_every_method_of_an_image() {
     // What is no operation on pixels.
     let others = ["dtype", "get", "height", "width", "shape", "session", "forecast"];
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("horus-core/src/image");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("horus-core/src/image");
     for entry in std::fs::read_dir(folder).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         for line in text.lines().filter_map(|l| l.trim().strip_prefix("pub fn ")) {

@@ -33,7 +33,7 @@ fn outcome(variables: &[(&str, &OsStr)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "a_session_opens", "--nocapture"]).env(OPENS, "1");
     for variable in horus::settings::VARIABLES {
-        command.env_remove(variable.name);
+        command.env_remove(variable.name());
     }
     command.envs(variables.iter().copied());
     let output = command.output().unwrap();
@@ -48,7 +48,8 @@ fn a_value_that_cannot_be_used_is_an_error_on_every_device() {
         let device = ("HORUS_DEVICE", OsStr::new(device));
         assert_eq!(outcome(&[device]), "done");
         for (name, value) in [
-            ("HORUS_FABRIC", "zz"),
+            ("HORUS_FABRIC", "overlap"),
+            ("HORUS_OVERLAP", "zz"),
             ("HORUS_GPU_MEMORY", "zz"),
             ("HORUS_HOST_MEMORY", "zz"),
             ("HORUS_THREADS", "zz"),
@@ -68,8 +69,8 @@ fn a_value_that_cannot_be_used_is_an_error_on_every_device() {
 fn a_value_that_is_no_text_is_an_error() {
     use std::os::unix::ffi::OsStrExt as _;
     for variable in horus::settings::VARIABLES {
-        let said = outcome(&[(variable.name, OsStr::from_bytes(b"cpu\xff"))]);
-        assert!(said.starts_with(variable.name) && said.ends_with("it is no text"), "{said}");
+        let said = outcome(&[(variable.name(), OsStr::from_bytes(b"cpu\xff"))]);
+        assert!(said.starts_with(variable.name()) && said.ends_with("not valid Unicode"), "{said}");
     }
 }
 

@@ -7,25 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::cpu::pages::prefer_large;
 use crate::dtype::Pixel;
 use crate::error::{DeviceError, MemoryBound};
+use crate::settings::HOST_MEMORY;
 
 /// Alignment of every buffer, in bytes: a cache line, and the widest vector register.
 pub const ALIGN: usize = 64;
 const WORD: usize = size_of::<u64>();
-
-/// The environment variable that bounds host memory; see [`Pool::bound`].
-pub const HOST_MEMORY: &str = "HORUS_HOST_MEMORY";
-
-/// A number of bytes as settings give it: a number, or one with K, M or G (powers of 1024).
-pub fn parse_bytes(text: &str) -> Option<usize> {
-    let text = text.trim().to_ascii_uppercase();
-    let (digits, unit) = match text.chars().last()? {
-        'K' => (&text[..text.len() - 1], 1 << 10),
-        'M' => (&text[..text.len() - 1], 1 << 20),
-        'G' => (&text[..text.len() - 1], 1 << 30),
-        _ => (&*text, 1),
-    };
-    digits.trim().parse::<usize>().ok()?.checked_mul(unit)
-}
 
 /// Words of a block that holds `bytes` aligned bytes.
 fn words(bytes: usize) -> usize {
@@ -131,7 +117,7 @@ impl Pool {
         let mut free = self.free();
         let (used, most) = (free.used, self.most.load(Ordering::Relaxed));
         let Some(after) = used.checked_add(counted).filter(|after| *after <= most) else {
-            let bound = MemoryBound::Setting { name: HOST_MEMORY, bytes: most };
+            let bound = MemoryBound::Setting { name: HOST_MEMORY.name, bytes: most };
             return Err(DeviceError::OutOfMemory { bytes, used, bound });
         };
         free.used = after;
@@ -372,14 +358,6 @@ mod tests {
         assert_eq!(pool.free().used, 0);
         assert!(pool.try_allocate(900).is_ok());
         assert!(pool.try_adopt(lent(20), 600).unwrap_err().to_string().contains("cannot hold a buffer of 600"));
-    }
-
-    #[test]
-    fn sizes_take_units() {
-        let expected = [("4096", Some(4096)), ("64M", Some(64 << 20)), ("2 g", Some(2 << 30)), ("3k", Some(3 << 10))];
-        for (text, bytes) in expected.into_iter().chain(["much", "-1", "M", ""].map(|t| (t, None))) {
-            assert_eq!(parse_bytes(text), bytes, "{text}");
-        }
     }
 
     #[test]

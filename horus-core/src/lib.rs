@@ -31,6 +31,7 @@ pub mod reference;
 mod runs;
 pub mod series;
 pub mod session;
+pub mod settings;
 pub mod shape;
 pub mod simulate;
 pub mod state;
@@ -38,3 +39,6 @@ pub mod trace;
 pub mod transfer;
 pub mod verify;
 pub mod work;
+
+/// The crate whose types are in signatures.
+pub use ndarray;

@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use horus_core::settings::CACHE;
+
 /// Changes when the form of an entry does.
 const FORMAT: u64 = 2;
 const TRAILER: usize = 16;
@@ -39,7 +41,7 @@ impl DiskCache {
     /// The cache that the environment asks for.
     pub fn from_environment() -> DiskCache {
         let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-        let directory = match variable("HORUS_CACHE") {
+        let directory = match CACHE.path() {
             Some(v) if v.as_os_str() == "off" => None,
             Some(v) => Some(v),
             None => variable("XDG_CACHE_HOME")

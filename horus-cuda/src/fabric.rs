@@ -1,10 +1,9 @@
 //! The way between the GPUs of several ranks: NCCL, where every rank has a GPU of its own and a trial exchange worked.
 //!
 //! Ranks decide together, step by step, with one word each: a rank that cannot go on says so, and then none does. What
-//! `HORUS_FABRIC` says is in [`Choice`].
+//! `HORUS_FABRIC` says is in [`Fabric`](horus_core::settings::Fabric).
 
 use std::hash::Hasher;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -18,8 +17,6 @@ use crate::driver::{Stream, check};
 use crate::memory::Core;
 use crate::nccl::{Handle, Id, Nccl, Part};
 
-/// The environment variable that chooses how devices exchange memory.
-pub(crate) const FABRIC: &str = "HORUS_FABRIC";
 /// Ranks that have not met by then never will.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a waiting rank asks whether another has failed.
@@ -28,34 +25,6 @@ const ASK: Duration = Duration::from_millis(5);
 const ALL_PAIRS: usize = 16;
 /// Bytes of a message of the trial: no multiple of anything.
 const TRIAL: usize = 4099;
-
-/// How the devices of several ranks exchange memory: `auto` (NCCL if it works, else through the host), `nccl` (an error if
-/// it does not work) or `host`. `overlap` is `nccl` here; it is plans that it changes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Choice {
-    #[default]
-    Auto,
-    Nccl,
-    Host,
-}
-
-impl FromStr for Choice {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Choice, String> {
-        match s {
-            "auto" | "" => Ok(Choice::Auto),
-            "nccl" | "overlap" => Ok(Choice::Nccl),
-            "host" => Ok(Choice::Host),
-            _ => Err(format!("{FABRIC}={s}: expected auto, nccl, host or overlap")),
-        }
-    }
-}
-
-impl Choice {
-    pub(crate) fn from_environment() -> Result<Choice, String> {
-        std::env::var_os(FABRIC).unwrap_or_default().to_string_lossy().parse()
-    }
-}
 
 /// A number that tells this process from those of other ranks.
 fn process() -> u64 {
@@ -375,17 +344,5 @@ mod tests {
     #[test]
     fn ranks_of_one_process_go_through_the_host() {
         assert!(outcome(Fake::default(), true).iter().all(|o| o.as_ref().is_err_and(|e| e.contains("one process"))));
-    }
-
-    #[test]
-    fn the_environment_chooses() {
-        for (text, choice) in
-            [("", Choice::Auto), ("auto", Choice::Auto), ("nccl", Choice::Nccl), ("host", Choice::Host)]
-        {
-            assert_eq!(text.parse::<Choice>().unwrap(), choice);
-        }
-        assert!(
-            "mpi".parse::<Choice>().unwrap_err().contains("HORUS_FABRIC=mpi: expected auto, nccl, host or overlap")
-        );
     }
 }

@@ -6,21 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
-use horus_core::buffer::parse_bytes;
 use horus_core::device::DeviceMemory;
 use horus_core::error::{DeviceError, MemoryBound};
+use horus_core::settings::GPU_MEMORY;
 
 use crate::driver::{Context, Event, Stream, check};
-
-/// The environment variable that bounds what a program allocates: bytes, or a number with K, M or G.
-pub(crate) const LIMIT: &str = "HORUS_GPU_MEMORY";
-
-/// The bound that the environment sets.
-pub(crate) fn limit() -> Result<Option<usize>, String> {
-    let Some(text) = std::env::var_os(LIMIT).filter(|v| !v.is_empty()) else { return Ok(None) };
-    let text = text.to_string_lossy(); // what is no text is no number either
-    parse_bytes(&text).map(Some).ok_or_else(|| format!("{LIMIT}={text}: expected bytes, or a number with K, M or G"))
-}
 
 /// Context and stream that everything of a device shares; dropped when the last buffer is gone.
 #[derive(Debug)]
@@ -152,7 +142,7 @@ impl Core {
         if let Some(limit) = self.limit
             && used.saturating_add(bytes) > limit
         {
-            let bound = MemoryBound::Setting { name: LIMIT, bytes: limit };
+            let bound = MemoryBound::Setting { name: GPU_MEMORY.name, bytes: limit };
             return Err(DeviceError::OutOfMemory { bytes, used, bound });
         }
         let (mut code, mut at) = self.try_allocate(bytes, &self.stream);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use horus_core::error::DeviceError;
+use horus_core::settings;
 use libloading::Library;
 
 use crate::driver::Stream;
@@ -61,9 +62,9 @@ pub(crate) struct Part {
 
 fn candidates() -> Vec<PathBuf> {
     const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
-    match std::env::var_os("HORUS_NCCL").filter(|p| !p.is_empty()) {
-        Some(p) if Path::new(&p).is_dir() => NAMES.iter().map(|n| Path::new(&p).join(n)).collect(),
-        Some(p) => vec![PathBuf::from(p)],
+    match settings::NCCL.path() {
+        Some(p) if p.is_dir() => NAMES.iter().map(|n| p.join(n)).collect(),
+        Some(p) => vec![p],
         None => {
             let installed = NAMES.iter().map(|n| Path::new("/usr/local/cuda/lib64").join(n));
             NAMES.iter().map(PathBuf::from).chain(installed).collect()

@@ -6,6 +6,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 
+use horus_core::settings;
 use libloading::Library;
 
 /// Options of every compilation: no contraction but where the source says fma, IEEE division and square root,
@@ -68,9 +69,9 @@ impl std::fmt::Debug for Nvrtc {
 pub(crate) fn candidates() -> Vec<PathBuf> {
     const NAMES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll"];
     let names = NAMES.iter().map(PathBuf::from);
-    match std::env::var_os("HORUS_NVRTC").filter(|p| !p.is_empty()) {
-        Some(p) if Path::new(&p).is_dir() => NAMES.iter().map(|n| Path::new(&p).join(n)).collect(),
-        Some(p) => vec![PathBuf::from(p)],
+    match settings::NVRTC.path() {
+        Some(p) if p.is_dir() => NAMES.iter().map(|n| p.join(n)).collect(),
+        Some(p) => vec![p],
         None => names.chain(NAMES.iter().map(|n| Path::new("/usr/local/cuda/lib64").join(n))).collect(),
     }
 }

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use horus_core::dtype::DType;
 use horus_core::kernel::{Kernel, LeafOp, MapKernel, Source};
+use horus_core::settings::TUNING;
 use serde::{Deserialize, Serialize};
 
 /// The parameters of a generated kernel that affect its speed only.
@@ -159,7 +160,7 @@ fn tables() -> &'static [Entry] {
 /// `XDG_CONFIG_HOME` or `~/.config`.
 pub fn user_table() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    variable("HORUS_TUNING").or_else(|| {
+    TUNING.path().or_else(|| {
         let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|h| h.join(".config")))?;
         Some(config.join("horus").join("tuning.json"))
     })

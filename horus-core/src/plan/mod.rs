@@ -17,34 +17,9 @@ pub use planner::plan;
 use crate::graph::{Graph, NodeId};
 use crate::kernel::Kernel;
 use crate::partition::Partition;
+pub use crate::settings::Mode;
 use crate::shape::Window;
 use crate::state::{Halo, Placement, State};
-
-/// How much of the machinery is used; see the crate documentation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Mode {
-    /// Every operation uploads its inputs, runs and downloads its result; on several ranks it scatters and gathers too
-    /// (thesis, Figure 2.4).
-    Naive,
-    /// The state machines decide (thesis, Figure 2.5).
-    Lazy,
-    /// The state machines decide, over the optimised graph.
-    #[default]
-    Fused,
-}
-
-impl std::str::FromStr for Mode {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Mode, String> {
-        match s {
-            "naive" => Ok(Mode::Naive),
-            "lazy" => Ok(Mode::Lazy),
-            "fused" => Ok(Mode::Fused),
-            _ => Err(format!("mode {s:?} is not one of naive, lazy, fused")),
-        }
-    }
-}
 
 /// What is wanted of a root once it is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,12 +20,13 @@ use horus_core::device::{
 };
 use horus_core::error::DeviceError;
 use horus_core::kernel::Kernel;
+use horus_core::settings::{FABRIC, Fabric};
 
 use crate::cache::{DiskCache, hash};
 use crate::codegen::{Limits, Pointer, Program, Shapes};
 use crate::compiler::Compiler;
 use crate::driver::{self, Event, Function, Stream, check};
-use crate::fabric::{self, Choice, FABRIC};
+use crate::fabric;
 use crate::memo::{Made, Memo};
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
@@ -77,7 +78,7 @@ pub struct CudaDevice {
     limits: Limits,
     tuning: Option<Tuning>,
     capacity: AtomicUsize,
-    choice: Choice,
+    choice: Fabric,
     /// Tells this GPU from all others.
     address: u64,
     /// The other ranks' GPUs, once they are connected.
@@ -326,7 +327,7 @@ impl Device for CudaDevice {
     }
 
     fn address(&self) -> u64 {
-        if self.choice == Choice::Host { 0 } else { self.address }
+        if self.choice == Fabric::Host { 0 } else { self.address }
     }
 
     fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
@@ -343,8 +344,8 @@ impl Device for CudaDevice {
         *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
-            Err(why) if self.choice == Choice::Nccl => {
-                return Err(DeviceError::Driver(format!("{FABRIC} asks for NCCL, which cannot be used: {why}")));
+            Err(why) if self.choice == Fabric::Nccl => {
+                return Err(DeviceError::Driver(format!("{} asks for NCCL, which cannot be used: {why}", FABRIC.name)));
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
         }

@@ -7,14 +7,14 @@ use std::time::Instant;
 use cudarc::driver::sys;
 use horus_core::cpu::workers::Workers;
 use horus_core::error::{DeviceError, Error};
+use horus_core::settings::{FABRIC, GPU_MEMORY};
 
 use super::CudaDevice;
 use crate::cache::DiskCache;
 use crate::codegen::Limits;
 use crate::compiler::Compiler;
 use crate::driver::{self, Context};
-use crate::fabric::Choice;
-use crate::memory::{self, Core};
+use crate::memory::Core;
 use crate::nvml::Nvml;
 use crate::transfers::Transfers;
 
@@ -100,8 +100,8 @@ impl CudaDevice {
         let context = Context::new(ordinal);
         let opened = start.elapsed();
         let (compiler, context) = (compiler.map_err(unusable)?, context.map_err(unusable)?);
-        let limit = memory::limit().map_err(Error::Config)?;
-        let choice = Choice::from_environment().map_err(Error::Config)?;
+        let limit = GPU_MEMORY.get()?;
+        let choice = FABRIC.get()?.unwrap_or_default();
         let open = || -> Result<CudaDevice, DeviceError> {
             use sys::CUdevice_attribute_enum as A;
             let major = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;

@@ -1,0 +1,216 @@
+//! The declarations.
+
+use std::path::PathBuf;
+
+use super::{BYTES, Declared, PATH, Values, Variable, Weights, word};
+
+/// All variables, in the order in which they are shown and checked.
+pub static VARIABLES: [&dyn Declared; 13] = [
+    &DEVICE,
+    &THREADS,
+    &MODE,
+    &ISA,
+    &NVRTC,
+    &NCCL,
+    &CACHE,
+    &TUNING,
+    &GPU_MEMORY,
+    &HOST_MEMORY,
+    &WEIGHTS,
+    &FABRIC,
+    &OVERLAP,
+];
+
+/// The device of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The GPU or the CPU, whichever is predicted to finish sooner.
+    #[default]
+    Auto,
+    /// The cores of this machine.
+    Cpu,
+    /// The GPU of this index; without, each of several ranks on a node takes another.
+    Cuda(Option<usize>),
+}
+
+impl std::str::FromStr for DeviceChoice {
+    type Err = String;
+    fn from_str(text: &str) -> Result<DeviceChoice, String> {
+        DEVICE.values.parse(text)
+    }
+}
+
+/// How much of the machinery is used, so that the worth of each idea can be measured on any program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// Every operation uploads its inputs, runs and downloads its result; on several ranks it scatters and gathers too
+    /// (thesis, Figure 2.4).
+    Naive,
+    /// The state machines decide (thesis, Figure 2.5).
+    Lazy,
+    /// The state machines decide, over the optimised graph.
+    #[default]
+    Fused,
+}
+
+impl std::str::FromStr for Mode {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Mode, String> {
+        MODE.values.parse(text)
+    }
+}
+
+/// The most that the CPU device uses of its instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstructionSet {
+    /// Whatever the compiler's target guarantees.
+    Portable,
+    /// AVX2 with FMA.
+    Avx2,
+    /// AVX-512.
+    Avx512,
+}
+
+/// How the GPUs of several ranks exchange memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fabric {
+    /// By NCCL where every rank has a GPU of its own and a trial exchange works, else through the host.
+    #[default]
+    Auto,
+    /// By NCCL; an error where it does not work.
+    Nccl,
+    /// Through the host.
+    Host,
+}
+
+/// When a rank computes the rows that need no halo while the halo travels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overlap {
+    /// Where it is predicted to pay.
+    #[default]
+    Auto,
+    /// Wherever a strip is tall enough, on any device.
+    Always,
+}
+
+/// The device.
+pub static DEVICE: Variable<DeviceChoice> = Variable {
+    name: "HORUS_DEVICE",
+    help: "the device",
+    values: Values::Form {
+        expected: "auto, cpu, cuda or cuda:N (N the index of a GPU)",
+        shown: "`auto` (default: the one predicted to finish sooner), `cpu`, `cuda`, `cuda:N`",
+        parse: |text| match text {
+            "auto" | "" => Ok(DeviceChoice::Auto),
+            "cpu" => Ok(DeviceChoice::Cpu),
+            "cuda" => Ok(DeviceChoice::Cuda(None)),
+            _ => {
+                let index = text.strip_prefix("cuda:").and_then(|n| n.parse().ok());
+                index.map(|n| DeviceChoice::Cuda(Some(n))).ok_or_else(String::new)
+            }
+        },
+    },
+};
+
+/// Threads of the host.
+pub static THREADS: Variable<usize> = Variable {
+    name: "HORUS_THREADS",
+    help: "threads of the CPU device, or (up to 16) of copies to and from a GPU",
+    values: Values::Form { expected: "a number", shown: "", parse: |text| text.parse().map_err(|_| String::new()) },
+};
+
+/// How much of the machinery is used.
+pub static MODE: Variable<Mode> = Variable {
+    name: "HORUS_MODE",
+    help: "how much is optimised",
+    values: Values::Words(&[
+        word("naive", Mode::Naive, "every transfer around every operation"),
+        word("lazy", Mode::Lazy, "only needed transfers"),
+        word("fused", Mode::Fused, "default"),
+    ]),
+};
+
+/// The most that the CPU device uses.
+pub static ISA: Variable<InstructionSet> = Variable {
+    name: "HORUS_ISA",
+    help: "the most that the CPU device uses",
+    values: Values::Words(&[
+        word("portable", InstructionSet::Portable, ""),
+        word("avx2", InstructionSet::Avx2, ""),
+        word("avx512", InstructionSet::Avx512, "default"),
+    ]),
+};
+
+/// Where NVRTC is.
+pub static NVRTC: Variable<PathBuf> = Variable {
+    name: "HORUS_NVRTC",
+    help: "`libnvrtc.so`, or its directory, if the system does not find it",
+    values: PATH,
+};
+
+/// Where NCCL is.
+pub static NCCL: Variable<PathBuf> = Variable {
+    name: "HORUS_NCCL",
+    help: "`libnccl.so.2`, or its directory, if the system does not find it",
+    values: PATH,
+};
+
+/// Where compiled kernels are kept; the path `off` is none.
+pub static CACHE: Variable<PathBuf> = Variable {
+    name: "HORUS_CACHE",
+    help: "where compiled kernels are kept, up to 256 MiB (default: `horus/cubin` in `XDG_CACHE_HOME` or `~/.cache`; a directory that others \
+           may write to is not used), or `off`",
+    values: PATH,
+};
+
+/// The table of launch shapes.
+pub static TUNING: Variable<PathBuf> = Variable {
+    name: "HORUS_TUNING",
+    help: "the table of launch shapes that `horus-tune` writes (default: `horus/tuning.json` in `XDG_CONFIG_HOME` or `~/.config`)",
+    values: PATH,
+};
+
+/// Most memory of a GPU for images.
+pub static GPU_MEMORY: Variable<usize> =
+    Variable { name: "HORUS_GPU_MEMORY", help: "most memory for images on a GPU", values: BYTES };
+
+/// Most memory of the host for images.
+pub static HOST_MEMORY: Variable<usize> = Variable {
+    name: "HORUS_HOST_MEMORY",
+    help: "most memory for images on the host (all of the CPU device's, copies of a GPU's)",
+    values: BYTES,
+};
+
+/// How rows are divided among ranks.
+pub static WEIGHTS: Variable<Weights> = Variable {
+    name: "HORUS_WEIGHTS",
+    help: "who gets how many rows",
+    values: Values::Form {
+        expected: "1,2,1 (ranks), node:2,1 (nodes), node:2(1,3),1 (nodes and their ranks) or measure",
+        shown: "`1,2,1` (ranks), `node:2,1` (nodes), `node:2(1,3),1` (nodes, and the ranks within one), `measure` (each rank's speed in a \
+                fixed filter)",
+        parse: str::parse,
+    },
+};
+
+/// How the GPUs of several ranks exchange memory.
+pub static FABRIC: Variable<Fabric> = Variable {
+    name: "HORUS_FABRIC",
+    help: "how GPUs of several ranks exchange memory",
+    values: Values::Words(&[
+        word("auto", Fabric::Auto, "default: `nccl` where it works, else `host`"),
+        word("nccl", Fabric::Nccl, "an error where it does not work"),
+        word("host", Fabric::Host, "through the host"),
+    ]),
+};
+
+/// When rows that need no halo are computed while the halo travels.
+pub static OVERLAP: Variable<Overlap> = Variable {
+    name: "HORUS_OVERLAP",
+    help: "when rows that need no halo are computed while it travels",
+    values: Values::Words(&[
+        word("auto", Overlap::Auto, "default: between devices, where it travels long"),
+        word("always", Overlap::Always, "however short, on any device"),
+    ]),
+};

@@ -1,0 +1,197 @@
+//! The environment variables that Horus reads, each declared once: its name, its values, what they mean, how they are parsed.
+//!
+//! [`VARIABLES`] lists all. The README's table ([`table`]), checks and error messages are made from it; whoever needs a value
+//! asks the declaration ([`Variable::get`]), so that no other code reads or parses a variable. Opening a session checks all of
+//! them ([`check`]), whatever device it then runs on: a value that nobody can use is an error at once, and not on the machine
+//! where it first matters.
+//!
+//! This module depends on errors alone.
+
+mod declarations;
+mod weights;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub use declarations::*;
+pub use weights::{NodeWeights, Weights};
+
+use crate::error::{Error, Result};
+
+/// An environment variable whose value is a `T`. An empty value counts as none.
+#[derive(Debug)]
+pub struct Variable<T: 'static> {
+    /// Its name.
+    pub name: &'static str,
+    /// What it sets: one line of Markdown.
+    pub help: &'static str,
+    /// What it takes.
+    pub values: Values<T>,
+}
+
+/// What a variable takes.
+#[derive(Debug)]
+pub enum Values<T: 'static> {
+    /// One of these words.
+    Words(&'static [Word<T>]),
+    /// Text of a form.
+    Form {
+        /// The form, for error messages: "a number".
+        expected: &'static str,
+        /// The same in Markdown, for the README; empty where the help says it.
+        shown: &'static str,
+        /// The value; or what is wrong, empty if nothing better can be said than what is expected.
+        parse: fn(&str) -> Result<T, String>,
+    },
+}
+
+/// A word that a variable takes.
+#[derive(Debug)]
+pub struct Word<T: 'static> {
+    /// As it is written.
+    pub text: &'static str,
+    /// What it stands for.
+    pub value: T,
+    /// What it means: a few words of Markdown, or none.
+    pub help: &'static str,
+}
+
+impl<T: Clone> Values<T> {
+    /// The value that `text` stands for.
+    ///
+    /// # Errors
+    /// What is expected instead.
+    pub fn parse(&self, text: &str) -> Result<T, String> {
+        match self {
+            Values::Words(words) => {
+                let found = words.iter().find(|w| w.text == text);
+                found.map(|w| w.value.clone()).ok_or_else(|| format!("expected {}", one_of(words)))
+            }
+            Values::Form { expected, parse, .. } => {
+                let said = |why: String| if why.is_empty() { format!("expected {expected}") } else { why };
+                parse(text).map_err(said)
+            }
+        }
+    }
+}
+
+/// `a, b or c`
+fn one_of<T>(words: &[Word<T>]) -> String {
+    let texts: Vec<&str> = words.iter().map(|w| w.text).collect();
+    match &*texts {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => texts.concat(),
+    }
+}
+
+impl<T: Clone> Variable<T> {
+    /// The value that the environment gives, if it gives one.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a value that is not Unicode or cannot be used.
+    pub fn get(&self) -> Result<Option<T>> {
+        self.parse(std::env::var_os(self.name))
+    }
+
+    /// The value of a text, such as what the environment gives.
+    fn parse(&self, found: Option<OsString>) -> Result<Option<T>> {
+        let Some(found) = found.filter(|v| !v.is_empty()) else { return Ok(None) };
+        let text = found.into_string().map_err(|raw| {
+            Error::Config(format!("{}={}: the value is not valid Unicode", self.name, raw.to_string_lossy()))
+        })?;
+        self.values.parse(&text).map(Some).map_err(|why| self.refused(&text, &why))
+    }
+
+    /// The error that `text` cannot be used.
+    pub fn refused(&self, text: &str, why: &str) -> Error {
+        Error::Config(format!("{}={text}: {why}", self.name))
+    }
+}
+
+impl Variable<PathBuf> {
+    /// The path that the environment gives. Any text is one, so that this cannot fail.
+    pub fn path(&self) -> Option<PathBuf> {
+        std::env::var_os(self.name).filter(|v| !v.is_empty()).map(PathBuf::from)
+    }
+}
+
+/// A [`Variable`] of any type.
+pub trait Declared: Sync {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Checks a value, such as what the environment gives.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for one that is not Unicode or cannot be used.
+    fn check(&self, value: Option<OsString>) -> Result<()>;
+
+    /// Its row of the README's table.
+    fn row(&self) -> String;
+}
+
+impl<T: Clone + Sync> Declared for Variable<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn check(&self, value: Option<OsString>) -> Result<()> {
+        self.parse(value).map(drop)
+    }
+
+    fn row(&self) -> String {
+        let values = match &self.values {
+            Values::Form { shown, .. } => (*shown).to_owned(),
+            Values::Words(words) => {
+                let word = |w: &Word<T>| match w.help {
+                    "" => format!("`{}`", w.text),
+                    help => format!("`{}` ({help})", w.text),
+                };
+                words.iter().map(word).collect::<Vec<_>>().join(", ")
+            }
+        };
+        let colon = if values.is_empty() { "" } else { ": " };
+        format!("| `{}` | {}{colon}{values} |", self.name, self.help)
+    }
+}
+
+/// Checks every variable.
+///
+/// # Errors
+/// [`Error::Config`] for the first whose value is not Unicode or cannot be used.
+pub fn check() -> Result<()> {
+    VARIABLES.iter().try_for_each(|v| v.check(std::env::var_os(v.name())))
+}
+
+/// The table of all variables, in Markdown, without its head.
+pub fn table() -> String {
+    VARIABLES.iter().map(|v| v.row() + "\n").collect()
+}
+
+/// A number of bytes: a number, or one with K, M or G (powers of 1024).
+pub fn parse_bytes(text: &str) -> Option<usize> {
+    let text = text.trim().to_ascii_uppercase();
+    let (digits, unit) = match text.chars().last()? {
+        'K' => (&text[..text.len() - 1], 1 << 10),
+        'M' => (&text[..text.len() - 1], 1 << 20),
+        'G' => (&text[..text.len() - 1], 1 << 30),
+        _ => (&*text, 1),
+    };
+    digits.trim().parse::<usize>().ok()?.checked_mul(unit)
+}
+
+const fn word<T>(text: &'static str, value: T, help: &'static str) -> Word<T> {
+    Word { text, value, help }
+}
+
+const BYTES: Values<usize> = Values::Form {
+    expected: "bytes, or a number with K, M or G",
+    shown: "bytes, or a number with K, M or G",
+    parse: |text| parse_bytes(text).ok_or_else(String::new),
+};
+
+/// A file or a directory: any text.
+const PATH: Values<PathBuf> = Values::Form { expected: "a path", shown: "", parse: |text| Ok(PathBuf::from(text)) };
+
+#[cfg(test)]
+mod tests;

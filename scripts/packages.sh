@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Checks what would be published: makes the archive of every crate, unpacks them side by side, and compiles them and a user's
+# program against each other, so that nothing comes from this repository but what is inside them. Minutes less than
+# `cargo package --workspace`, which compiles every dependency anew for each of them; both find a missing file.
+#
+#   scripts/packages.sh           checks; leaves the archives in target/package
+#   scripts/packages.sh --test    also runs the unit tests and examples of the documentation inside the archives (minutes)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+most=$((600 << 10)) # bytes of an archive
+
+# Uncommitted files are packaged as they are. Tests and goldens are left out on purpose, which Cargo warns of.
+cargo package --workspace --allow-dirty --no-verify --quiet 2>&1 | grep -v "is not included in the published package" || true
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+crates=(horus-core horus-cuda horus-mpi horus-image horus-apps)
+
+work=$target/package/unpacked
+rm -rf "$work"
+mkdir -p "$work/user/src"
+for crate in "${crates[@]}"; do
+  archive=$target/package/$crate-$version.crate
+  [ "$archive" -nt Cargo.toml ] || [ -f "$archive" ] || { echo "no archive of $crate" >&2; exit 1; }
+  tar -xzf "$archive" -C "$work"
+  size=$(stat -c %s "$archive")
+  files=$(find "$work/$crate-$version" -type f | wc -l)
+  echo "$crate $version: $files files, $((size >> 10)) KiB"
+  [ "$size" -le $most ] || { echo "$crate: larger than $((most >> 10)) KiB: what is in it that does not belong?" >&2; exit 1; }
+  for file in README.md LICENSE-MIT LICENSE-APACHE src/lib.rs; do
+    [ -s "$work/$crate-$version/$file" ] || { echo "$crate: no $file in the archive" >&2; exit 1; }
+  done
+  if find "$work/$crate-$version" -type l | grep .; then echo "$crate: links in the archive" >&2; exit 1; fi
+done
+
+# Cargo.toml of a workspace around them: the archives in place of the registry, and this repository's profile, so that the
+# dependencies that the tests have compiled are used again.
+{
+  echo '[workspace]'
+  echo 'resolver = "3"'
+  printf 'members = ["user"%s]\n' "$(printf ', "%s"' "${crates[@]/%/-$version}")"
+  echo '[patch.crates-io]'
+  for crate in "${crates[@]}"; do echo "$crate = { path = \"$crate-$version\" }"; done
+  sed -n '/^\[profile\.dev\]/,/^$/p' Cargo.toml
+} >"$work/Cargo.toml"
+cp Cargo.lock "$work/"
+cat >"$work/user/Cargo.toml" <<TOML
+[package]
+name = "user"
+version = "0.0.0"
+edition = "2024"
+publish = false
+
+[dependencies]
+horus-image = "$version"
+TOML
+cp examples/lines.rs "$work/user/src/main.rs"
+
+cd "$work"
+export CARGO_TARGET_DIR=$target
+cargo check --workspace --quiet
+if [ "${1:-}" = --test ]; then
+  cargo test --workspace --exclude user --quiet
+fi
+echo "the archives compile, and a program against them"
