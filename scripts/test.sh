@@ -31,9 +31,20 @@ step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
 # Compiled here, run on a GPU by scripts/gpu.sh.
 step cargo clippy -p horus-cuda --test gpu --quiet -- -D warnings
+# Licences and sources of what Horus depends on, and what is known against it where the database can be had.
+if command -v cargo-deny >/dev/null; then
+  step cargo deny check licenses bans sources
+  if cargo deny fetch db; then
+    step cargo deny check advisories --disable-fetch
+  else
+    echo "the database of advisories cannot be had here: they were not checked"
+  fi
+fi
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
 step cargo test --workspace
 # Under mpirun, with 1 to 5 ranks. Apart, because the other packages must build and pass without MPI.
-step cargo clippy -p horus-mpi -p horus -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --all-targets --quiet -- -D warnings
+step cargo clippy -p horus-mpi -p horus-image -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --all-targets --quiet -- -D warnings
 step cargo test -p horus-mpi -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --test ranks --test mpirun \
   --test series_mpirun --test command_mpirun
+# After all others, whose dependencies it uses again.
+step scripts/packages.sh
