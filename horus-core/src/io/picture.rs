@@ -21,7 +21,7 @@ pub(super) const IN_MEMORY: &str = "a picture in memory";
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, io::{AnyImage, OpenOptions, Picture}, session::Session};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
+/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
 /// let decoding = std::thread::spawn(move || Picture::open(file, &OpenOptions::default()));
 /// let picture = decoding.join().expect("decoders do not panic")?;
 /// let shape = picture.shape();

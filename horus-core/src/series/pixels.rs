@@ -26,7 +26,7 @@ use crate::shape::Shape;
 /// # use horus_core::{cpu::device::CpuDevice, error::Result, session::Session};
 /// # fn main() -> Result<()> {
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
+/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png");
 /// for item in session.series([file], |picture| picture.luminance().gt(0.5)) {
 ///     let mask = item.result?;
 ///     let bright = mask.iter().filter(|v| **v).count(); // as a slice
