@@ -45,10 +45,15 @@ impl Printer {
         }
     }
 
+    /// Whether nobody reads what is printed.
+    pub(crate) fn unheard(&self) -> bool {
+        self.unheard.load(Ordering::Relaxed)
+    }
+
     /// Ends the process with this status where its system takes all back at once. It returns where it must not: what nobody
     /// reads would be an error once more.
     pub(crate) fn leave(&self, session: Session, status: u8) {
-        if !self.unheard.load(Ordering::Relaxed) {
+        if !self.unheard() {
             session.leave(status);
         }
         std::mem::forget(session);
@@ -110,6 +115,11 @@ impl Breakdown {
     }
 }
 
+/// A part in percent.
+fn share(part: Duration, all: Duration) -> f64 {
+    100.0 * part.as_secs_f64() / all.as_secs_f64().max(1e-9)
+}
+
 fn ms(t: Duration) -> f64 {
     t.as_secs_f64() * 1e3
 }
@@ -117,11 +127,14 @@ fn ms(t: Duration) -> f64 {
 impl fmt::Display for Breakdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Compilation { compiled, from_disk, .. } = self.compilation;
-        for (i, (name, time)) in self.parts().into_iter().enumerate() {
-            write!(f, "{}{name} {:.1}", if i == 0 { "ms: " } else { ", " }, ms(time))?;
+        let parts = self.parts();
+        let all = parts.iter().map(|(_, time)| *time).sum();
+        for (i, (name, time)) in parts.into_iter().enumerate() {
+            write!(f, "{}{name} {:.1} ({:.0} %", if i == 0 { "ms: " } else { ", " }, ms(time), share(time, all))?;
             if name == "compile" {
-                write!(f, " ({compiled} compiled, {from_disk} from disk)")?;
+                write!(f, "; {compiled} compiled, {from_disk} from disk")?;
             }
+            write!(f, ")")?;
         }
         Ok(())
     }
@@ -142,7 +155,6 @@ impl fmt::Display for Compared<'_> {
         let [a, b] = &self.names;
         let width = a.len().max(b.len()).max(14);
         writeln!(f, "{:10}  {a:>width$}  {b:>width$}", "ms")?;
-        let share = |time: Duration, all: Duration| 100.0 * time.as_secs_f64() / all.as_secs_f64().max(1e-9);
         let cell = |time, all| format!("{:.1} {:3.0} %", ms(time), share(time, all));
         for (x, y) in self.breakdowns[0].parts().into_iter().zip(self.breakdowns[1].parts()) {
             let (left, right) = (cell(x.1, self.times[0]), cell(y.1, self.times[1]));
@@ -277,8 +289,8 @@ mod tests {
         let b = Breakdown { start: ms(10), read: ms(5), times, compilation, write: ms(7) };
         assert_eq!(
             b.to_string(),
-            "ms: start 10.0, read 5.0, plan 2.0, compile 60.0 (2 compiled, 1 from disk), upload 3.0, kernels 40.0, \
-             download 4.0, exchange 0.0, other 0.0, write 7.0"
+            "ms: start 10.0 (8 %), read 5.0 (4 %), plan 2.0 (2 %), compile 60.0 (46 %; 2 compiled, 1 from disk), \
+             upload 3.0 (2 %), kernels 40.0 (31 %), download 4.0 (3 %), exchange 0.0 (0 %), other 0.0 (0 %), write 7.0 (5 %)"
         );
     }
 }

@@ -163,7 +163,7 @@ fn names_that_collide_and_wrong_usage_are_told_before_anything_is_done() {
     let list = dir.path().join("nowhere");
     for (words, cause) in [
         (&[at, "--out-dir", out_dir][..], "would both be written to"),
-        (&[str(&one), str(&one), "--out-dir", out_dir], "would both be written to"),
+        (&[str(&one), str(&one), "--out-dir", out_dir], "0.pgm is given twice"),
         (&[str(&input.join("1.png")), "--out-dir", at], "would overwrite"),
         (&[str(&empty), "--out-dir", out_dir], "no pictures in"),
         (&["--files-from", str(&list), "--out-dir", out_dir], "cannot read the list"),

@@ -27,6 +27,17 @@ pub struct Times {
 }
 
 impl Times {
+    fn add(&mut self, other: &Times) {
+        let Times { start, planning, upload, kernels, download, communication, rest } = other;
+        self.start += *start;
+        self.planning += *planning;
+        self.upload += *upload;
+        self.kernels += *kernels;
+        self.download += *download;
+        self.communication += *communication;
+        self.rest += *rest;
+    }
+
     /// All of it.
     pub fn total(&self) -> Duration {
         self.start + self.planning + self.upload + self.kernels + self.download + self.communication + self.rest
@@ -116,6 +127,23 @@ impl Trace {
         if let Some(events) = &mut self.events {
             let event = Event { name: name.into(), cat: category, ph: "X", ts, dur: end - ts, pid: self.rank, tid: 0 };
             events.push(event);
+        }
+    }
+
+    /// Whether single steps are kept.
+    pub fn is_on(&self) -> bool {
+        self.events.is_some()
+    }
+
+    /// Takes over what another trace has recorded, as what this rank did.
+    pub fn absorb(&mut self, other: &mut Trace) {
+        self.times.add(&std::mem::take(&mut other.times));
+        // Both count from their own beginning.
+        let earlier = self.epoch.saturating_duration_since(other.epoch).as_secs_f64();
+        let later = (other.epoch.saturating_duration_since(self.epoch).as_secs_f64() - earlier) * 1e6;
+        if let (Some(events), Some(others)) = (&mut self.events, &mut other.events) {
+            let rank = self.rank;
+            events.extend(others.drain(..).map(|e| Event { ts: e.ts + later, pid: rank, ..e }));
         }
     }
 

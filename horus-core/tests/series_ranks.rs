@@ -1,7 +1,9 @@
 //! Series of pictures on several ranks: in strips, and dealt.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use horus_core::comm::Communicator;
@@ -117,12 +119,39 @@ fn files_are_the_same_on_any_number_of_ranks_dealt_or_in_strips() {
                 let told = save(&session, out.path());
                 (told, session.stats().evaluations)
             });
-            for (told, evaluations) in &told {
-                assert_eq!(*told, expected, "{ranks} ranks");
-                assert_eq!(*evaluations == 0, dealt, "all ranks evaluate together unless pictures are dealt");
-            }
+            assert!(told.iter().all(|(told, _)| *told == expected), "{ranks} ranks");
+            let evaluations: usize = told.iter().map(|(_, evaluations)| evaluations).sum();
+            let times = if dealt { 1 } else { ranks };
+            assert_eq!(evaluations, times * sizes.len(), "all ranks evaluate each unless pictures are dealt");
             assert!(contents(out.path()) == contents(one.path()), "{ranks} ranks");
         }
+    }
+}
+
+#[test]
+fn dealt_pictures_are_traced_and_told_as_they_are_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = pictures(dir.path(), &[(20, 20); 7]);
+    let out = tempfile::tempdir().unwrap();
+    let told = ThreadComm::run(3, |comm| {
+        let rank = comm.rank();
+        let device = Box::new(CpuDevice::new(Some(1)).unwrap());
+        let session = Session::on(device).communicator(Arc::new(comm)).trace(true).build().unwrap();
+        let done: Rc<RefCell<Vec<usize>>> = Rc::default();
+        let note = Rc::clone(&done);
+        let series = session.series(&paths, operation).save(named(out.path()), &range());
+        let mut series = series.observe(move |item| note.borrow_mut().push(item.number));
+        assert_eq!(series.next().unwrap().number, 0);
+        assert_eq!(*done.borrow(), (rank..7).step_by(3).collect::<Vec<_>>(), "before the first is yielded");
+        assert_eq!(series.count(), 6);
+        assert!(session.times().total() > std::time::Duration::ZERO);
+        session.trace_json().unwrap()
+    });
+    let trace: serde_json::Value = serde_json::from_str(told[0].as_ref().unwrap()).unwrap();
+    for (rank, pictures) in [(0, 3), (1, 2), (2, 2)] {
+        let events = trace["traceEvents"].as_array().unwrap().iter().filter(|e| e["pid"] == rank);
+        let plans = events.filter(|e| e["cat"] == "planning");
+        assert!(plans.map(|e| e["ts"].as_f64().unwrap()).filter(|ts| *ts >= 0.0).count() == pictures, "rank {rank}");
     }
 }
 

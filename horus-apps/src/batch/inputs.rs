@@ -20,33 +20,39 @@ pub struct Pair {
     pub output: PathBuf,
 }
 
-/// All pictures that `words` and the lines of `list` name, in this order; of a folder, its pictures, sorted by name.
+/// All pictures that `words` and the lines of `list` name, in this order; of a folder, its pictures, sorted by name. One
+/// that has none is told in the log.
 ///
 /// # Errors
-/// In words: a folder without pictures, a list that cannot be read, nothing at all.
+/// In words: a list or folder that cannot be read, no pictures at all.
 pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, String> {
     let mut all = words.to_vec();
     if let Some(list) = list {
         all.extend(listed(list)?);
     }
-    let mut found = Vec::new();
+    let (mut found, mut empty) = (Vec::new(), Vec::new());
     for path in all {
         if path.as_os_str() == STANDARD {
             return Err("a series cannot read a picture from stdin; --files-from - reads names from there".into());
         }
         if path.is_dir() {
-            found.extend(folder(&path)?);
+            let pictures = folder(&path)?;
+            if pictures.is_empty() {
+                empty.push(format!("there are no pictures in {}", path.display()));
+            }
+            found.extend(pictures);
         } else {
             found.push(path);
         }
     }
     if found.is_empty() {
-        return Err("no pictures are given".into());
+        return Err(if empty.is_empty() { "no pictures are given".into() } else { empty.join("; ") });
     }
+    empty.iter().for_each(|folder| log::warn!("{folder}"));
     Ok(found)
 }
 
-/// The paths in a file, one per line.
+/// The paths in a file: one per line or, as `find -print0` writes them, each ended by a zero byte, which no name holds.
 fn listed(list: &Path) -> Result<Vec<PathBuf>, String> {
     let failed = |e: std::io::Error| format!("cannot read the list {}: {e}", list.display());
     let bytes = if list.as_os_str() == STANDARD {
@@ -56,6 +62,9 @@ fn listed(list: &Path) -> Result<Vec<PathBuf>, String> {
     } else {
         fs::read(list).map_err(failed)?
     };
+    if bytes.contains(&0) {
+        return bytes.split(|b| *b == 0).filter(|name| !name.is_empty()).map(path_of).collect();
+    }
     let lines = bytes.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     lines.filter(|line| !line.is_empty()).map(path_of).collect()
 }
@@ -85,9 +94,6 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, String> {
             found.push(entry);
         }
     }
-    if found.is_empty() {
-        return Err(format!("there are no pictures in {}", path.display()));
-    }
     found.sort();
     Ok(found)
 }
@@ -107,6 +113,9 @@ pub fn outputs(pictures: Vec<PathBuf>, dir: &Path, extension: &str) -> Result<Ve
         name.push(extension);
         let output = dir.join(name);
         if let Some(other) = taken.insert(output.clone(), input.clone()) {
+            if other == input {
+                return Err(format!("{} is given twice", input.display()));
+            }
             let (other, input, output) = (other.display(), input.display(), output.display());
             return Err(format!("{other} and {input} would both be written to {output}; run them as two series"));
         }
@@ -142,6 +151,7 @@ mod tests {
         let names: Vec<_> = found.iter().map(|p| p.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["first.jpg", "a.tif", "b.PNG", "c.npy"]);
         let empty = tempfile::tempdir().unwrap();
+        assert_eq!(pictures(&[empty.path().to_owned(), dir.path().to_owned()], None).unwrap().len(), 3);
         assert!(pictures(&[empty.path().to_owned()], None).unwrap_err().contains("no pictures in"));
         assert!(pictures(&[], None).unwrap_err().contains("no pictures"));
         assert!(pictures(&paths(&["-"]), None).unwrap_err().contains("stdin"));
@@ -153,6 +163,9 @@ mod tests {
         let list = dir.path().join("list");
         fs::write(&list, "a b.png\r\n\n./c.png\n d.png").unwrap();
         assert_eq!(pictures(&[], Some(&list)).unwrap(), paths(&["a b.png", "./c.png", " d.png"]));
+        // Names with line breaks come as `find -print0` writes them.
+        fs::write(&list, "a\nb.png\0c.png\0").unwrap();
+        assert_eq!(pictures(&[], Some(&list)).unwrap(), paths(&["a\nb.png", "c.png"]));
         assert!(pictures(&[], Some(&dir.path().join("none"))).unwrap_err().contains("cannot read the list"));
     }
 

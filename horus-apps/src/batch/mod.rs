@@ -43,6 +43,7 @@ use std::sync::Arc;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use horus::core::agree::agree_on;
 use horus::core::comm::Communicator;
+use horus::core::image::Values;
 use horus::core::io::on_root;
 use horus::prelude::*;
 
@@ -57,8 +58,8 @@ pub use response::Response;
 /// What is done with each picture: records, and computes nothing.
 pub type Operation = Box<dyn Fn(&AnyImage) -> Result<Response>>;
 
-/// What is told of each picture, in lines that are printed behind its name.
-pub type Numbers = Box<dyn Fn(&AnyImage) -> Result<Vec<String>>>;
+/// What is told of each picture, in lines that are printed behind its name: values that are yet to be computed.
+pub type Numbers = Box<dyn Fn(&AnyImage) -> Result<Box<dyn Values<Output = Vec<String>>>>>;
 
 /// The files of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +140,7 @@ impl Job {
         work: Work,
         operation: impl Fn(&AnyImage) -> Result<Response> + 'static,
     ) -> Job {
-        let (operation, numbers) = (Box::new(operation), Box::new(|_: &AnyImage| Ok(Vec::new())));
+        let (operation, numbers) = (Box::new(operation), Box::new(|_: &AnyImage| Ok(nothing())));
         let (scaling, about, steps_per_pixel) = (Scaling::Auto, String::new(), 0.0);
         Job { name, options, work, scaling, about, steps_per_pixel, operation, numbers }
     }
@@ -148,6 +149,11 @@ impl Job {
     fn save_options(&self) -> SaveOptions {
         SaveOptions { depth: self.options.depth, scaling: self.scaling }
     }
+}
+
+/// Nothing to be told.
+fn nothing() -> Box<dyn Values<Output = Vec<String>>> {
+    Box::new(Vec::<Value<String>>::new())
 }
 
 /// An error of usage, for a command line that `clap` alone finds nothing wrong with.
@@ -190,7 +196,9 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
     if !first && level < log::LevelFilter::Debug {
         log::set_max_level(log::LevelFilter::Error); // rank 0 speaks for all
     }
+    let listening = ends::listen(first);
     let end = match &job.work {
+        _ if listening.is_err() => listening.map(|()| End::Done),
         Work::Single { input, output } => single::run(&job, input, output, &comm).map(|()| End::Done),
         Work::Series { inputs, out_dir } => series::run(&job, inputs, out_dir, &comm),
         Work::Numbers { inputs } => numbers::run(&job, inputs, &comm),

@@ -1,6 +1,6 @@
 //! What is told of pictures, and printed: `FILE<TAB>LINE`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,16 +11,57 @@ use horus::prelude::*;
 use super::series::{pack, told, unpack};
 use super::single::read;
 use super::{End, Job, Pair, STANDARD, ends, pictures, printed, session};
+use crate::progress::SeriesBar;
 use crate::report::Printer;
+
+/// What became of the pictures so far.
+struct Tally<'a> {
+    first: bool,
+    printer: &'a Printer,
+    bar: SeriesBar,
+    told: usize,
+    failed: usize,
+    bytes: u64,
+}
+
+impl Tally<'_> {
+    /// Prints what is told of a picture, or why nothing is.
+    ///
+    /// # Errors
+    /// What ends all.
+    fn add(&mut self, path: Option<&Path>, lines: Result<Vec<String>>) -> Result<()> {
+        match lines {
+            Ok(lines) => {
+                self.told += 1;
+                if self.first {
+                    let name = path.map_or_else(String::new, named);
+                    self.bar.suspend(|| lines.iter().for_each(|line| self.printer.print(&format!("{name}\t{line}"))));
+                }
+            }
+            Err(e @ Error::Cancelled(_)) => {
+                self.bar.finish();
+                return Err(e);
+            }
+            Err(e) => {
+                self.failed += 1;
+                if self.first {
+                    self.bar.suspend(|| eprintln!("error: {}", told(path, &e)));
+                }
+            }
+        }
+        self.bar.update(self.told + self.failed, self.bytes);
+        Ok(())
+    }
+}
 
 /// Reads all pictures in their order and prints what is told of each.
 pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -> Result<End> {
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
+    // One picture may come from stdin; a series of them cannot.
+    let alone = inputs.len() == 1 && options.files_from.is_none() && inputs[0].as_os_str() == STANDARD;
     let listed = on_first(&**comm, "listing pictures", || {
-        // One picture may come from stdin; a series of them cannot.
-        let alone = inputs.len() == 1 && options.files_from.is_none() && inputs[0].as_os_str() == STANDARD;
         let found = if alone { inputs.to_vec() } else { pictures(inputs, options.files_from.as_deref())? };
         let pairs = found.into_iter().map(|input| Pair { input, output: PathBuf::new() });
         Ok(pack(&pairs.collect::<Vec<_>>()))
@@ -31,23 +72,48 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     };
     let printer = Arc::new(Printer::default());
     let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
-    ends::watch(&session, options, started)?;
-    let (mut failed, all) = (0, pictures.len());
-    for Pair { input: path, .. } in pictures {
-        match read(&session, &path, options).and_then(|picture| (job.numbers)(&picture)) {
-            Ok(lines) if first => lines.iter().for_each(|line| printer.print(&format!("{}\t{line}", path.display()))),
-            Ok(_) => {}
-            Err(e @ Error::Cancelled(_)) => return Err(e),
-            Err(e) => {
-                failed += 1;
-                if first {
-                    eprintln!("error: {}", told(Some(&path), &e));
-                }
+    let all = pictures.len();
+    let bar = SeriesBar::new(first && !options.quiet && !alone, all);
+    let mut tally = Tally { first, printer: &printer, bar, told: 0, failed: 0, bytes: 0 };
+    if alone {
+        // As long as it reads, an interrupt ends the process: the end of the input may never come.
+        let picture = read(&session, Path::new(STANDARD), options);
+        ends::watch(&session, options, started);
+        let lines = picture.and_then(|picture| session.get_all((job.numbers)(&picture)?));
+        tally.add(Some(Path::new(STANDARD)), lines)?;
+    } else {
+        ends::watch(&session, options, started);
+        let paths = pictures.iter().map(|p| p.input.as_path());
+        let series = session.series(paths, |picture| (job.numbers)(picture)).open_options(&options.open_options());
+        for item in series.recorded_once().values() {
+            tally.bytes += item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64);
+            tally.add(item.path.as_deref(), item.result)?;
+            if printer.unheard() && session.ranks() == 1 {
+                break; // who reads has read enough
             }
         }
     }
+    tally.bar.finish();
+    let Tally { failed, .. } = tally;
     printed(&session, &printer)?;
     // The system takes all back at once; MPI is left when the process exits.
     std::mem::forget(session.clone());
     Ok(if failed > 0 { End::Failed(format!("{failed} of {all} pictures failed")) } else { End::Done })
+}
+
+/// A name in a line: what would end the line, or a column, is written as Rust does (`\n`, `\t`).
+fn named(path: &Path) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    path.to_string_lossy().chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_takes_one_line_and_one_column() {
+        assert_eq!(named(Path::new("a b/ü.png")), "a b/ü.png");
+        assert_eq!(named(Path::new("new\nline\t.png")), "new\\nline\\t.png");
+    }
 }

@@ -19,7 +19,8 @@ pub struct Options {
     #[arg(long, value_name = "NAME", value_parser = parse_format)]
     pub format: Option<String>,
 
-    /// Also read the pictures that a file names, one path per line (- for stdin); needs --out-dir
+    /// Also read the pictures that a file names, one path per line, or each ended by a zero byte as by find -print0 (- for
+    /// stdin); needs --out-dir
     #[arg(long, value_name = "LIST", requires = "out_dir")]
     pub files_from: Option<PathBuf>,
 

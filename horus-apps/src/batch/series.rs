@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use horus::core::comm::Communicator;
 use horus::core::io::{Target, on_first, on_root, same_file};
+use horus::core::series::{Item, Saved};
 use horus::prelude::*;
 
 use super::{End, Job, Pair, ends, one_line, outputs, pictures, printed, session, write_trace};
@@ -44,6 +46,15 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     made.map_err(|cause| Error::write(out_dir, cause))?;
     let mut tally = Tally::default();
     let all = pairs.len();
+    if let Some(path) = &options.trace {
+        let apart = on_first(&**comm, "comparing the files of a series", || {
+            match pairs.iter().find(|p| same_file(path, &p.input) || same_file(path, &p.output)) {
+                Some(pair) => Err(format!("it cannot be a file of the series, too ({})", pair.input.display())),
+                None => Ok(Vec::new()),
+            }
+        })?;
+        apart.map_err(|e| Error::write(path, e))?;
+    }
     let pairs = if options.skip_existing { missing(pairs, &**comm)? } else { pairs };
     tally.skipped = all - pairs.len();
 
@@ -52,23 +63,22 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     let mut trace = None;
     if let Some(path) = &options.trace {
         let made = on_root(&session, "making a file for the trace", || {
-            if let Some(pair) = pairs.iter().find(|p| same_file(path, &p.input) || same_file(path, &p.output)) {
-                return Err(format!("it cannot be a file of the series, too ({})", pair.input.display()));
-            }
             trace = Some(Target::new(path)?);
             Ok(Vec::new())
         });
         made?.map_err(|e| Error::write(path, e))?;
     }
-    ends::watch(&session, options, started)?;
-    let bar = SeriesBar::new(first && !options.quiet, pairs.len());
+    ends::watch(&session, options, started);
+    let bar = Rc::new(SeriesBar::new(first && !options.quiet, pairs.len()));
     let outputs: HashMap<&Path, &Path> = pairs.iter().map(|p| (p.input.as_path(), p.output.as_path())).collect();
     let inputs = pairs.iter().map(|p| p.input.as_path());
     let series = session.series(inputs, |picture| (job.operation)(picture)).recorded_once();
     let name = |path: &Path| outputs.get(path).copied().unwrap_or(path).to_owned();
     let mut end = None;
-    for item in series.open_options(&options.open_options()).save(name, &job.save_options()) {
-        tally.bytes += item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64);
+    let saves = series.open_options(&options.open_options()).save(name, &job.save_options());
+    let saves = saves.observe(own_share(&session, Rc::clone(&bar), pairs.len()));
+    for item in saves {
+        tally.bytes += bytes(&item);
         match item.result {
             Ok(_) => tally.written += 1,
             Err(e @ Error::Cancelled(_)) => end = Some(e),
@@ -100,6 +110,21 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     }
     printer.leave(session, 0);
     Ok(End::Done)
+}
+
+/// Bytes of a picture, decoded.
+fn bytes(item: &Item<Saved>) -> u64 {
+    item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64)
+}
+
+/// Shows how far a series has come whose pictures are dealt to ranks, and told in the end: as this one, so the others.
+fn own_share(session: &Session, bar: Rc<SeriesBar>, all: usize) -> impl FnMut(&Item<Saved>) + 'static {
+    let (ranks, mut done, mut read) = (session.ranks(), 0, 0);
+    move |item| {
+        done += 1;
+        read += bytes(item);
+        bar.update((done * ranks).min(all), read * ranks as u64);
+    }
 }
 
 /// The pairs whose output is not there, as rank 0 sees it.

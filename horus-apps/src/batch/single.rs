@@ -86,7 +86,11 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
 /// Reads a picture, or stdin.
 pub(super) fn read(session: &Session, input: &Path, options: &Options) -> Result<AnyImage> {
     if input.as_os_str() == STANDARD {
-        return AnyImage::read_from_with(session, std::io::stdin().lock(), &options.open_options());
+        let picture = AnyImage::read_from_with(session, std::io::stdin().lock(), &options.open_options());
+        return picture.map_err(|e| match e {
+            Error::File { action, cause, .. } => Error::File { action, path: "stdin".into(), cause },
+            other => other,
+        });
     }
     AnyImage::open_with(session, input, &options.open_options())
 }
@@ -97,8 +101,8 @@ fn whole(job: &Job, session: Session, input: &Path, output: &Path, started: Inst
     let start = started.elapsed();
     let picture = read(&session, input, options)?;
     let read = started.elapsed() - start;
-    // Until all is read, an interrupt ends the process: there is nothing to be cleared up.
-    ends::watch(&session, options, started)?;
+    // Until all is read, an interrupt ends the process: there is nothing to be cleared up, and no end of what is read.
+    ends::watch(&session, options, started);
     let response = (job.operation)(&picture)?;
     let format = options.format.as_deref().map(Format::named).transpose().map_err(Error::Config)?;
     let path = if output.as_os_str() == STANDARD { Path::new("/dev/stdout") } else { output };
@@ -143,6 +147,7 @@ fn compare(
     let started = Instant::now();
     let session = session(&options, job.steps_per_pixel, comm, None, printer)?;
     let other = whole(job, session, input, &other_output.0, started, &bar)?;
+    drop(other_output); // an interrupt would leave it
     let same = run.response.same_bits(&other.response)?;
     if comm.rank() == 0 {
         let threads_or_mode = match comparison {

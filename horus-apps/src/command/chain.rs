@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use horus::core::image::{Reader, Values};
 use horus::core::io::on_first;
-use horus::core::session::Session;
+use horus::core::session::{Handle, Session};
 use horus::prelude::*;
 
 use super::parameter::{Argument, Operand, Parameter};
@@ -37,18 +39,30 @@ pub(crate) enum Outcome {
 }
 
 /// Numbers that are yet to be computed: the lines that tell them.
-pub(crate) struct Answer(Box<dyn Fn() -> Result<Vec<String>>>);
+pub(crate) type Answer = Box<dyn Values<Output = Vec<String>>>;
 
-impl Answer {
-    /// The answer that `lines` computes.
-    pub(crate) fn new(lines: impl Fn() -> Result<Vec<String>> + 'static) -> Answer {
-        Answer(Box::new(lines))
+/// Values, and the lines that tell them.
+struct Told<V: Values> {
+    values: V,
+    lines: fn(V::Output) -> Vec<String>,
+}
+
+impl<V: Values> Values for Told<V> {
+    type Output = Vec<String>;
+
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        self.values.handles(to);
     }
 
-    /// Computes the lines.
-    pub(crate) fn lines(&self) -> Result<Vec<String>> {
-        (self.0)()
+    fn reader(&self) -> Reader<Vec<String>> {
+        let (read, lines) = (self.values.reader(), self.lines);
+        Arc::new(move |from| lines(read(from)))
     }
+}
+
+/// The answer that is told of `values` in `lines`.
+pub(crate) fn answer<V: Values + 'static>(values: V, lines: fn(V::Output) -> Vec<String>) -> Answer {
+    Box::new(Told { values, lines })
 }
 
 /// Why an operation cannot be recorded.

@@ -163,7 +163,8 @@ hold the values as they are; in other files what lies beyond black and white is 
 **Masks** are what thresholds and comparisons yield. They are saved as 0 and white; morphology and geometry that moves whole pixels
 take them as they are, and `to_unit` makes numbers of them.
 
-**Numbers.** A chain that ends in a reduction writes no file: it prints `FILE<TAB>VALUE` for each picture.
+**Numbers.** A chain that ends in a reduction writes no file: it prints `FILE<TAB>VALUE` for each picture, in
+their order (a line break in a name is written `\\n`).
 
 **Footprints** of morphology: `3` (3 x 3 pixels), `disc 2` (radius), `cross 1` (radius), `rectangle 3 5` (height, width).
 **Borders:** `reflect101` (dcb|abcd|cba), `reflect` (cba|abcd|dcb), `replicate`, `wrap`, or a number.

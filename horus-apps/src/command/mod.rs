@@ -12,6 +12,7 @@ mod table;
 mod value;
 
 use std::cell::RefCell;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -50,8 +51,13 @@ fn told(text: Result<String, String>, status: u8) -> ExitCode {
     match text {
         Ok(text) => {
             if first {
+                let mut out = std::io::stdout();
+                let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
                 // Who closes the pipe has read enough.
-                let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+                if let Err(e) = printed.or_else(|e| if e.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(e) }) {
+                    eprintln!("error: cannot print to stdout: {e}");
+                    return ExitCode::FAILURE;
+                }
             }
             ExitCode::SUCCESS
         }
@@ -85,7 +91,7 @@ fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Erro
         scaling,
         about,
         numbers: Box::new(move |picture| match numbers.record(picture)? {
-            Outcome::Numbers(answer) => answer.lines(),
+            Outcome::Numbers(answer) => Ok(answer),
             Outcome::Picture(_) => Err(Error::Config("a picture cannot be printed".into())),
         }),
         ..Job::new("horus", options, work, operation)

@@ -49,6 +49,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 pub use argument::Argument;
+#[doc(hidden)]
+pub use value::Reader;
 pub use value::{Value, Values};
 
 use crate::dtype::{DType, Element};

@@ -131,26 +131,31 @@ impl<V> fmt::Debug for Value<V> {
 /// Several [`Value`]s, for [`Session::get_all`]: a value, a reference to one, or a tuple, array, slice or `Vec` of such.
 pub trait Values {
     /// What is returned for them.
-    type Output;
+    type Output: 'static;
 
     /// The values that are to be computed.
     #[doc(hidden)]
     fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>);
 
-    /// Takes what was computed for [`Values::handles`], in their order.
+    /// Reads what was computed for [`Values::handles`], in their order; on any thread.
     #[doc(hidden)]
-    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> Self::Output;
+    fn reader(&self) -> Reader<Self::Output>;
 }
 
-impl<V> Values for Value<V> {
+/// Makes what is returned for [`Values`] of what was computed for them.
+#[doc(hidden)]
+pub type Reader<R> = Arc<dyn Fn(&mut dyn Iterator<Item = Arc<HostBuffer>>) -> R + Send + Sync>;
+
+impl<V: 'static> Values for Value<V> {
     type Output = V;
 
     fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
         to.push(&self.handle);
     }
 
-    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> V {
-        (self.read)(&from.next().expect("a buffer for each value"))
+    fn reader(&self) -> Reader<V> {
+        let read = self.read;
+        Arc::new(move |from| read(&from.next().expect("a buffer for each value")))
     }
 }
 
@@ -161,8 +166,20 @@ impl<V: Values + ?Sized> Values for &V {
         (**self).handles(to);
     }
 
-    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> V::Output {
-        (**self).take(from)
+    fn reader(&self) -> Reader<V::Output> {
+        (**self).reader()
+    }
+}
+
+impl<V: Values + ?Sized> Values for Box<V> {
+    type Output = V::Output;
+
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        (**self).handles(to);
+    }
+
+    fn reader(&self) -> Reader<V::Output> {
+        (**self).reader()
     }
 }
 
@@ -173,8 +190,9 @@ impl<V: Values> Values for [V] {
         self.iter().for_each(|v| v.handles(to));
     }
 
-    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> Vec<V::Output> {
-        self.iter().map(|v| v.take(from)).collect()
+    fn reader(&self) -> Reader<Vec<V::Output>> {
+        let readers: Vec<_> = self.iter().map(V::reader).collect();
+        Arc::new(move |from| readers.iter().map(|read| read(from)).collect())
     }
 }
 
@@ -185,8 +203,8 @@ impl<V: Values> Values for Vec<V> {
         self.as_slice().handles(to);
     }
 
-    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> Vec<V::Output> {
-        self.as_slice().take(from)
+    fn reader(&self) -> Reader<Vec<V::Output>> {
+        self.as_slice().reader()
     }
 }
 
@@ -197,8 +215,9 @@ impl<V: Values, const N: usize> Values for [V; N] {
         self.iter().for_each(|v| v.handles(to));
     }
 
-    fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> [V::Output; N] {
-        self.each_ref().map(|v| v.take(from))
+    fn reader(&self) -> Reader<[V::Output; N]> {
+        let readers = self.each_ref().map(V::reader);
+        Arc::new(move |from| readers.each_ref().map(|read| read(from)))
     }
 }
 
@@ -214,9 +233,10 @@ macro_rules! tuples {
             }
 
             #[allow(non_snake_case)]
-            fn take(&self, from: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> Self::Output {
+            fn reader(&self) -> Reader<Self::Output> {
                 let ($($name,)+) = self;
-                ($($name.take(from),)+)
+                let ($($name,)+) = ($($name.reader(),)+);
+                Arc::new(move |from| ($($name(from),)+))
             }
         }
     };
@@ -252,6 +272,6 @@ impl Session {
         }
         let buffers = self.fetch_all(&handles, Want::Everyone)?;
         let all = |b: Option<_>| b.expect("a value fetched for everyone is everywhere");
-        Ok(values.take(&mut buffers.into_iter().map(all)))
+        Ok(values.reader()(&mut buffers.into_iter().map(all)))
     }
 }

@@ -57,6 +57,7 @@ mod pnm;
 mod raster;
 mod read_npy;
 mod read_tiff;
+mod replace;
 mod samples;
 mod save;
 mod saving;

@@ -98,8 +98,8 @@ impl<T: Element> Image<T> {
     /// for the exact values. Returns the scale, where values were scaled. In integer formats NaN becomes 0; a warning is
     /// logged if floats were to lie in `0..=1` and many do not.
     ///
-    /// Rank 0 writes a temporary file beside the target when all is computed and renames it, so that a failure leaves
-    /// nothing half-written and the file that a picture was read from can be written; of a link, the target is the file
+    /// Rank 0 writes a file without a name beside the target when all is computed and then puts it in its place, so that
+    /// neither a failure nor a kill leaves anything half-written, and the file that a picture was read from can be written; of a link, the target is the file
     /// it leads to. Devices and pipes are written into; see [`Target`]. All ranks return the same.
     ///
     /// ```

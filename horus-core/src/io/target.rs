@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Cursor, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use super::replace::replace;
+
 /// What an encoder writes to.
 pub trait Sink: Write + Seek {
     /// Tells that so many bytes will be written from here on: for what can make room for them. They need not come.
@@ -48,9 +50,10 @@ fn reserve(file: &File, bytes: u64) {
 
 /// A file to be written.
 ///
-/// A regular file, or one that is not there yet, is written under a temporary name in its folder and renamed when it is
-/// complete: a failure leaves no half-written file, and a program may write the file that it read. The new file keeps the
-/// mode of the old one and, where the system permits, its owner and group. Being a new file, it has one name: other hard
+/// A regular file, or one that is not there yet, is written without a name in its folder, and gets its own when it is
+/// complete: neither a failure nor the end of the process, however sudden, leaves a half-written file, and a program may
+/// write the file that it read. (File systems that have no files without names have it under a temporary one, `.horus-*`,
+/// which only a process that is killed leaves.) The new file keeps the mode of the old one and, where the system permits, its owner and group. Being a new file, it has one name: other hard
 /// links to the old file keep the old contents. Of a symbolic link, the target is the file it leads to.
 ///
 /// What exists and is no regular file is never replaced: into a character device or a pipe (`/dev/null`, `/dev/stdout`,
@@ -118,48 +121,8 @@ impl Target {
     }
 }
 
-/// Writes a file beside `path` and puts it in its place.
-fn replace(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<(), String>) -> Result<(), String> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".horus-");
-    // Temporary files are private by default; a picture has the mode any new file would have.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let folder = folder(path);
-    let file = builder.tempfile_in(folder);
-    let file = file.map_err(|e| format!("no file can be made in {}: {}", folder.display(), cause(e)))?;
-    let mut to = BufWriter::new(file.as_file());
-    write(&mut to)?;
-    to.flush().map_err(cause)?;
-    drop(to);
-    if let Ok(old) = fs::metadata(path) {
-        inherit(file.as_file(), &old).map_err(cause)?;
-    }
-    file.persist(path).map(drop).map_err(|e| cause(e.error))
-}
-
-/// Gives a new file the owner, as far as the system permits, and the mode of the one that it replaces.
-#[cfg(unix)]
-fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-    const PERMISSIONS: u32 = 0o777;
-    let mine = new.metadata()?;
-    let kept = (mine.uid(), mine.gid()) == (old.uid(), old.gid())
-        || fchown(new, Some(old.uid()), Some(old.gid())).is_ok()
-        // Only root gives files away; members of the group may keep at least that.
-        || (fchown(new, None, Some(old.gid())).is_ok() && mine.uid() == old.uid());
-    // A program that ran as its owner must not run as another one.
-    let mode = if kept { old.mode() } else { old.mode() & PERMISSIONS };
-    // Last, as a change of owner takes bits of the mode away.
-    new.set_permissions(fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
-    new.set_permissions(old.permissions())
-}
-
-fn folder(path: &Path) -> &Path {
+/// The folder of a file.
+pub(super) fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -95,7 +95,7 @@ where
 {
     let told = on_root(session, "dealing the pictures of a series", || {
         let dealt = match first(inputs, options) {
-            Some(picture) => picture.shape().area() < DEALT && free(picture),
+            Some(picture) => picture.shape().area() < DEALT && free(picture.clone()),
             None => true,
         };
         Ok(vec![u8::from(dealt)])
@@ -104,7 +104,7 @@ where
 }
 
 /// The first picture that can be read; it stays among the inputs.
-fn first<I>(inputs: &mut Numbered<I>, options: &OpenOptions) -> Option<Picture>
+fn first<'a, I>(inputs: &'a mut Numbered<I>, options: &OpenOptions) -> Option<&'a Picture>
 where
     I: Iterator,
     I::Item: Into<Input>,
@@ -113,13 +113,17 @@ where
         let Input { path, content } = inputs.inputs.next()?.into();
         let everywhere = matches!(content, Content::Picture(_));
         let picture = Input::open(content, path.as_deref(), options);
-        let found = picture.as_ref().ok().cloned();
+        let found = picture.is_ok();
         // What rank 0 alone has read it tells the others.
         let content = if everywhere { Content::Picture(picture) } else { Content::Read(picture) };
         inputs.peeked.push_back(Input { path, content });
-        if found.is_some() {
-            return found;
+        if found {
+            break;
         }
+    }
+    match &inputs.peeked.back()?.content {
+        Content::Picture(picture) | Content::Read(picture) => picture.as_ref().ok(),
+        Content::File | Content::Bytes(_) => None,
     }
 }
 

@@ -40,6 +40,7 @@ mod hands;
 mod input;
 mod pixels;
 mod save;
+mod values;
 
 use std::path::PathBuf;
 
@@ -58,6 +59,7 @@ pub use deal::DEALT;
 pub use input::Input;
 pub use pixels::{Frames, Pixels};
 pub use save::{Savable, Saved, Saves};
+pub use values::{Computable, Computed};
 
 /// Bytes of pictures and results that are under way, if nothing else is said.
 const MEMORY: usize = 2 << 30;
@@ -91,7 +93,8 @@ impl Session {
     /// (see [`Input`]). The operation records, as any program does, and is called by the thread that iterates, once for each
     /// picture, in order; what it is to remember of one picture for the next goes into a `RefCell`.
     ///
-    /// Iterating yields the pixels of each result. [`Series::save`] writes a file for each instead.
+    /// Iterating yields the pixels of each result. [`Series::save`] writes a file for each instead, [`Series::values`] yields
+    /// numbers.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, error::Result, io::AnyImage, session::Session};

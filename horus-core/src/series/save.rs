@@ -136,7 +136,13 @@ where
 
 /// The files of a series, in order; see [`Series::save`]. They are written as this is iterated.
 #[must_use = "nothing is written until this is iterated"]
-pub struct Saves<I, F, N>(State<I, F, N>);
+pub struct Saves<I, F, N> {
+    state: State<I, F, N>,
+    observer: Observer,
+}
+
+/// Told of pictures dealt to this rank that it is done with.
+type Observer = Option<Box<dyn FnMut(&Item<Saved>)>>;
 
 type Files<I, F, N> = Engine<Numbered<I>, SaveAs<F, N>, Saved, Detached>;
 
@@ -167,7 +173,14 @@ impl<I, F, N> Saves<I, F, N> {
         let Series { session, inputs, operation, options: open, bounds } = series;
         let make = SaveAs { operation, name, options };
         let inputs = Numbered::all(inputs);
-        Saves(State::New(Box::new(Setup { session, inputs, make, open, bounds })))
+        Saves { state: State::New(Box::new(Setup { session, inputs, make, open, bounds })), observer: None }
+    }
+
+    /// Pictures that are dealt to ranks are yielded when all ranks are done: has `observer` told of each that is this rank's
+    /// as soon as it is done with it. Of other pictures it is told nothing.
+    pub fn observe(mut self, observer: impl FnMut(&Item<Saved>) + 'static) -> Saves<I, F, N> {
+        self.observer = Some(Box::new(observer));
+        self
     }
 }
 
@@ -196,7 +209,7 @@ where
     }
 
     /// Decides who does what, and does it if each rank has pictures of its own.
-    fn begin(setup: Setup<I, F, N>) -> Result<State<I, F, N>> {
+    fn begin(setup: Setup<I, F, N>, observer: &mut Observer) -> Result<State<I, F, N>> {
         let Setup { session, mut inputs, make, open, bounds } = setup;
         if session.ranks() == 1 {
             return Ok(State::Together(Box::new(Engine::new(session, inputs, make, open, bounds))));
@@ -212,11 +225,17 @@ where
             return Ok(State::Together(Box::new(Engine::new(session, inputs, make, open, bounds))));
         }
         let inputs = inputs.dealt(session.rank(), session.ranks());
-        let mut engine = Engine::new(alone, inputs, make, open, bounds);
-        let own: Vec<Item<Saved>> = engine.by_ref().collect();
+        let mut engine = Engine::new(alone.clone(), inputs, make, open, bounds);
+        let told = |item: &Item<Saved>| {
+            if let Some(observer) = observer {
+                observer(item);
+            }
+        };
+        let own: Vec<Item<Saved>> = engine.by_ref().inspect(told).collect();
         // Those of other ranks have names, too, also after the last of this one, or one that ended it.
         let mut inputs = engine.into_inputs();
         inputs.by_ref().for_each(drop);
+        session.absorb(&alone)?;
         deal::tell(&session, own, &inputs.into_paths()).map(|items| State::Dealt(items.into()))
     }
 }
@@ -233,15 +252,15 @@ where
     type Item = Item<Saved>;
 
     fn next(&mut self) -> Option<Item<Saved>> {
-        if let State::New(_) = &self.0
-            && let State::New(setup) = std::mem::replace(&mut self.0, State::Dealt(VecDeque::new()))
+        if let State::New(_) = &self.state
+            && let State::New(setup) = std::mem::replace(&mut self.state, State::Dealt(VecDeque::new()))
         {
-            match Saves::begin(*setup) {
-                Ok(state) => self.0 = state,
+            match Saves::begin(*setup, &mut self.observer) {
+                Ok(state) => self.state = state,
                 Err(e) => return Some(Item { number: 0, path: None, picture: None, result: Err(e) }),
             }
         }
-        match &mut self.0 {
+        match &mut self.state {
             State::Together(engine) => engine.next(),
             State::Dealt(items) => items.pop_front(),
             State::New(_) => None,

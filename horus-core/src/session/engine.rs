@@ -104,8 +104,23 @@ impl Session {
             (None, None) => return Err(Error::Config("the session has no device".into())),
         };
         let builder = builder.mode(*mode).explain_passes(*explain_passes).compare_naive(*compare_naive);
+        let builder = builder.trace(self.lock("opening a session")?.trace.is_on());
         let builder = builder.flush_limits(self.0.max_pending, self.0.max_pinned).communicator(Arc::new(Alone));
         builder.watched(observer.clone(), explain.clone(), canceller.clone()).build()
+    }
+
+    /// Counts what a session of [`Session::alone`] has done as done by this one, times and trace included.
+    ///
+    /// # Errors
+    /// [`Error::Reentry`] while one of them evaluates on this thread.
+    pub(crate) fn absorb(&self, alone: &Session) -> Result<()> {
+        let mut theirs = alone.lock("taking over what was done")?;
+        let mut ours = self.lock("taking over what was done")?;
+        ours.stats.add(&std::mem::take(&mut theirs.stats));
+        ours.trace.absorb(&mut theirs.trace);
+        self.publish(&ours);
+        alone.publish(&theirs);
+        Ok(())
     }
 
     /// Tells that the next program will run for so many pictures: a device that takes long to start may pay then.

@@ -84,6 +84,18 @@ pub struct Stats {
     pub sent: Load,
 }
 
+impl Stats {
+    fn add(&mut self, other: &Stats) {
+        let Stats { evaluations, planned, made, naive, sent } = other;
+        self.evaluations += evaluations;
+        self.planned += planned;
+        self.made.add(made);
+        self.naive.add(naive);
+        self.sent.messages += sent.messages;
+        self.sent.bytes += sent.bytes;
+    }
+}
+
 /// A session: a device, a communicator, and the images and programs recorded on them. Cheap to clone.
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);

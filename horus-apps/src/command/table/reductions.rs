@@ -4,7 +4,7 @@ use horus::prelude::*;
 
 use super::{Family, Operation, Record};
 use crate::batch::Response;
-use crate::command::chain::{Answer, Arguments, Fault};
+use crate::command::chain::{Answer, Arguments, Fault, answer};
 use crate::command::parameter::{Kind, Parameter, optional, required};
 use crate::command::value::{Current, numbers};
 
@@ -54,10 +54,7 @@ pub(super) const ROWS: &[Operation] = &[
             let (bins, lo, hi) = (a.count("bins"), a.number("lo"), a.number("hi"));
             let counts = numbers!(v, image => image.histogram(bins, lo, hi))?;
             counts.check()?;
-            Ok(Answer::new(move || {
-                let counts = counts.get()?;
-                Ok(vec![counts.iter().map(u64::to_string).collect::<Vec<_>>().join("\t")])
-            }))
+            Ok(answer(counts, |counts| vec![counts.iter().map(u64::to_string).collect::<Vec<_>>().join("\t")]))
         },
     ),
     row(
@@ -78,20 +75,17 @@ fn counted(v: &Current) -> Current {
 }
 
 fn one<V: std::fmt::Display + 'static>(value: Value<V>) -> Answer {
-    Answer::new(move || Ok(vec![value.get()?.to_string()]))
+    answer(value, |value| vec![value.to_string()])
 }
 
 fn stats<T: Pixel>(image: &Image<T>) -> Answer {
-    let session = image.session().clone();
     let channels = image.unstack();
     let values: Vec<_> =
         channels.iter().map(|c| (c.min_value(), c.max_value(), c.mean(), c.variance(), c.sum())).collect();
-    Answer::new(move || {
-        let values = session.get_all(&values[..])?.into_iter().enumerate();
-        Ok(values
-            .map(|(i, (min, max, mean, variance, sum))| {
-                format!("{i}\t{min}\t{max}\t{mean}\t{}\t{sum}", variance.sqrt())
-            })
-            .collect())
+    answer(values, |values| {
+        let line = |(i, (min, max, mean, variance, sum)): (usize, (T, T, f64, f64, f64))| {
+            format!("{i}\t{min}\t{max}\t{mean}\t{}\t{sum}", variance.sqrt())
+        };
+        values.into_iter().enumerate().map(line).collect()
     })
 }

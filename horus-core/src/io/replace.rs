@@ -1,0 +1,191 @@
+//! New files in the place of old ones: all of them or nothing.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use tempfile::NamedTempFile;
+
+use super::target::{Sink, cause, folder};
+
+/// What temporary names begin with.
+const PREFIX: &str = ".horus-";
+
+/// Writes a file in the folder of `path` and puts it in its place.
+pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<(), String>) -> Result<(), String> {
+    let folder = folder(path);
+    let failed = |e| format!("no file can be made in {}: {}", folder.display(), cause(e));
+    let new = match nameless::file(folder) {
+        Some(file) => New::Nameless(file),
+        None => New::Named(named(folder).map_err(failed)?),
+    };
+    let mut to = BufWriter::new(new.file());
+    write(&mut to)?;
+    to.flush().map_err(cause)?;
+    drop(to);
+    new.put(path).map_err(cause)
+}
+
+/// A file that is not in its place yet.
+enum New {
+    /// Gone with the process, however that ends.
+    Nameless(File),
+    Named(NamedTempFile),
+}
+
+impl New {
+    fn file(&self) -> &File {
+        match self {
+            New::Nameless(file) => file,
+            New::Named(file) => file.as_file(),
+        }
+    }
+
+    fn put(self, path: &Path) -> io::Result<()> {
+        if let Ok(old) = fs::metadata(path) {
+            inherit(self.file(), &old)?;
+        }
+        match self {
+            New::Nameless(file) => nameless::put(file, path),
+            New::Named(file) => file.persist(path).map(drop).map_err(|e| e.error),
+        }
+    }
+}
+
+/// A new file under a temporary name.
+fn named(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PREFIX);
+    // Temporary files are private by default; a picture has the mode any new file would have.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
+}
+
+/// Files that have no name before they are complete.
+#[cfg(target_os = "linux")]
+mod nameless {
+    use std::fs::{self, File};
+    use std::io::{self, Seek};
+    use std::os::fd::AsRawFd;
+    use std::path::Path;
+
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+
+    use super::{PREFIX, inherit, named};
+
+    /// A new file in a folder, where its file system has such files, and they can get a name.
+    pub(super) fn file(folder: &Path) -> Option<File> {
+        // As any new file: what the user's mask leaves.
+        let mode = Mode::from_raw_mode(0o666);
+        let file = File::from(open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode).ok()?);
+        fs::symlink_metadata(of(&file)).ok()?;
+        Some(file)
+    }
+
+    /// What the system calls an open file.
+    fn of(file: &File) -> String {
+        format!("/proc/self/fd/{}", file.as_raw_fd())
+    }
+
+    pub(super) fn put(file: File, path: &Path) -> io::Result<()> {
+        let link = |to: &Path| Ok(linkat(CWD, of(&file), CWD, to, AtFlags::SYMLINK_FOLLOW)?);
+        // Where there is nothing, nothing has to give way.
+        if fs::symlink_metadata(path).is_err() && link(path).is_ok() {
+            return Ok(());
+        }
+        match tempfile::Builder::new().prefix(PREFIX).make_in(super::folder(path), link) {
+            Ok(linked) => linked.into_temp_path().persist(path).map_err(|e| e.error),
+            Err(e) => {
+                log::debug!("{}: {e}: the file is copied", path.display());
+                copied(file, path)
+            }
+        }
+    }
+
+    /// For file systems that give no name to what had none.
+    fn copied(mut file: File, path: &Path) -> io::Result<()> {
+        let mut named = named(super::folder(path))?;
+        file.rewind()?;
+        io::copy(&mut file, named.as_file_mut())?;
+        inherit(named.as_file(), &file.metadata()?)?;
+        named.persist(path).map(drop).map_err(|e| e.error)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::io::{Read, Write};
+
+        use super::*;
+
+        #[test]
+        fn a_copy_takes_the_place_where_no_name_is_given() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a");
+            fs::write(&path, "old").unwrap();
+            let mut file = tempfile::tempfile_in(folder.path()).unwrap();
+            file.write_all(b"new").unwrap();
+            copied(file, &path).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"new");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+
+        #[test]
+        fn a_file_gets_a_name_beside_others_and_in_their_place() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a");
+            for text in ["new", "replaced"] {
+                let Some(mut made) = file(folder.path()) else { return assert!(!offered(folder.path())) };
+                made.write_all(text.as_bytes()).unwrap();
+                assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(path.exists()));
+                put(made, &path).unwrap();
+                let mut read = String::new();
+                File::open(&path).unwrap().read_to_string(&mut read).unwrap();
+                assert_eq!(read, text);
+                assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+            }
+        }
+
+        /// Whether the file system has files without names.
+        fn offered(folder: &Path) -> bool {
+            open(folder, OFlags::TMPFILE | OFlags::RDWR, Mode::RUSR).is_ok()
+        }
+    }
+}
+
+/// Other systems have none.
+#[cfg(not(target_os = "linux"))]
+mod nameless {
+    use std::fs::File;
+    use std::io;
+    use std::path::Path;
+
+    pub(super) fn file(_: &Path) -> Option<File> {
+        None
+    }
+
+    pub(super) fn put(_: File, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Gives a new file the owner, as far as the system permits, and the mode of the one that it replaces.
+#[cfg(unix)]
+fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+    const PERMISSIONS: u32 = 0o777;
+    let mine = new.metadata()?;
+    let kept = (mine.uid(), mine.gid()) == (old.uid(), old.gid())
+        || fchown(new, Some(old.uid()), Some(old.gid())).is_ok()
+        // Only root gives files away; members of the group may keep at least that.
+        || (fchown(new, None, Some(old.gid())).is_ok() && mine.uid() == old.uid());
+    // A program that ran as its owner must not run as another one.
+    let mode = if kept { old.mode() } else { old.mode() & PERMISSIONS };
+    // Last, as a change of owner takes bits of the mode away.
+    new.set_permissions(fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
+    new.set_permissions(old.permissions())
+}
