@@ -35,7 +35,7 @@ step cargo clippy -p horus-cuda --test gpu --quiet -- -D warnings
 if command -v cargo-deny >/dev/null; then
   step cargo deny check licenses bans sources
   if cargo deny fetch db; then
-    step cargo deny check advisories --disable-fetch
+    step cargo deny --offline check advisories
   else
     echo "the database of advisories cannot be had here: they were not checked"
   fi

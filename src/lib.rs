@@ -132,7 +132,7 @@
 //! # In your crate, features, and the speed of debug builds
 //! ```toml
 //! [dependencies]
-//! horus = { path = "../horus" } # where you cloned the repository
+//! horus-image = { path = "../horus" } # where you cloned the repository
 //! ```
 //! - `cuda` (default): GPUs of NVIDIA. Nothing is needed to build it; driver and NVRTC are looked for when a session opens,
 //!   and without them the CPU computes.
