@@ -61,6 +61,14 @@ impl Memory {
     }
 
     /// The host buffer, if it is one.
+    pub fn into_host(self) -> Option<HostBuffer> {
+        match self {
+            Memory::Host(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    /// The host buffer, if it is one.
     pub fn host_mut(&mut self) -> Option<&mut HostBuffer> {
         match self {
             Memory::Host(b) => Some(b),

@@ -64,6 +64,7 @@ impl fmt::Display for Shape {
 /// How an operation continues an image beyond its edge. Letters show a row `abcd` and what is read around it. Constants
 /// are equal if their bits are, so that NaN equals itself.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub enum Border {
     /// `dcb|abcd|cba`: mirrored about the centre of the edge pixel (scipy `mirror`, OpenCV `REFLECT_101`). The default.
     #[default]
@@ -93,6 +94,17 @@ impl Hash for Border {
 }
 
 impl Border {
+    /// Its name in lower case, of a constant without the value.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Border::Reflect101 => "reflect101",
+            Border::Reflect => "reflect",
+            Border::Replicate => "replicate",
+            Border::Wrap => "wrap",
+            Border::Constant(_) => "constant",
+        }
+    }
+
     /// Maps coordinate `i` of a line of `n > 0` pixels to the pixel that is read there, or `None` where the constant is.
     #[inline]
     pub fn map(self, i: isize, n: usize) -> Option<usize> {
@@ -131,13 +143,8 @@ impl Border {
 
 impl fmt::Display for Border {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Border::Reflect101 => f.write_str("reflect101"),
-            Border::Reflect => f.write_str("reflect"),
-            Border::Replicate => f.write_str("replicate"),
-            Border::Wrap => f.write_str("wrap"),
-            Border::Constant(v) => write!(f, "constant {v}"),
-        }
+        f.write_str(self.name())?;
+        self.constant().map_or(Ok(()), |v| write!(f, " {v}"))
     }
 }
 

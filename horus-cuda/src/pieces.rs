@@ -4,7 +4,7 @@ use horus_core::device::Piece;
 
 use crate::codegen::{Pointer, Program};
 
-const SOURCE: &str = include_str!("../../kernels/pieces.cuh");
+const SOURCE: &str = include_str!("../kernels/pieces.cuh");
 /// As in the kernel.
 const THREADS: u32 = 256;
 /// As in the kernel.

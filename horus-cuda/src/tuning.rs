@@ -138,7 +138,7 @@ pub struct Entry {
 }
 
 /// The tables in the repository.
-const TABLES: &[&str] = &[include_str!("../../kernels/tuning/sm_90.json")];
+const TABLES: &[&str] = &[include_str!("../kernels/tuning/sm_90.json")];
 
 fn tables() -> &'static [Entry] {
     static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();

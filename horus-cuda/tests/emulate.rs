@@ -19,8 +19,8 @@ use horus_cuda::codegen::{Limits, Pointer, Program, Shapes, generate_bounded};
 use horus_cuda::conformance::{Case, HostImage, Launched, Recorder, cases, evaluate};
 use horus_cuda::tuning::{Tuning, candidates, lookup};
 
-const HEAD: &str = include_str!("../../kernels/emulate.h");
-const MAIN: &str = include_str!("../../kernels/emulate_main.h");
+const HEAD: &str = include_str!("../kernels/emulate.h");
+const MAIN: &str = include_str!("../kernels/emulate_main.h");
 
 type Run = unsafe extern "C" fn(*const u8, u32, u32, u32, u32);
 

@@ -65,10 +65,11 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     let bar = Rc::new(SeriesBar::new(first && !options.quiet, pairs.len()));
     let outputs: HashMap<&Path, &Path> = pairs.iter().map(|p| (p.input.as_path(), p.output.as_path())).collect();
     let inputs = pairs.iter().map(|p| p.input.as_path());
-    let series = session.series(inputs, |picture| (job.operation)(picture)).open_options(&options.open_options());
+    let series = session.series(inputs, |picture| (job.operation)(picture)).recorded_once();
     let name = |path: &Path| outputs.get(path).copied().unwrap_or(path).to_owned();
     let mut end = None;
-    let saves = series.save(name, &job.save_options()).observe(own_share(&session, Rc::clone(&bar), pairs.len()));
+    let saves = series.open_options(&options.open_options()).save(name, &job.save_options());
+    let saves = saves.observe(own_share(&session, Rc::clone(&bar), pairs.len()));
     for item in saves {
         tally.bytes += bytes(&item);
         match item.result {

@@ -1,5 +1,6 @@
 //! What goes from one operation to the next: a picture of any type, or a mask.
 
+use horus::core::dtype::Numeric;
 use horus::core::session::Session;
 use horus::prelude::*;
 
@@ -134,10 +135,11 @@ impl Current {
 
 /// The largest number of an integer type.
 pub(crate) fn largest(dtype: DType) -> f64 {
-    match dtype {
-        DType::U8 => u8::HIGHEST.to_f64(),
-        DType::U16 => u16::HIGHEST.to_f64(),
-        DType::I32 => i32::HIGHEST.to_f64(),
-        DType::F32 | DType::F64 | DType::Bool => 1.0,
+    match dtype.numeric() {
+        _ if dtype == DType::Bool => 1.0,
+        Numeric::U8 => u8::HIGHEST.to_f64(),
+        Numeric::U16 => u16::HIGHEST.to_f64(),
+        Numeric::I32 => i32::HIGHEST.to_f64(),
+        Numeric::F32 | Numeric::F64 => 1.0,
     }
 }

@@ -17,6 +17,7 @@ pub use pixel::{Float, Pixel};
 
 /// The element type of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum DType {
     /// Unsigned 8-bit integer.
     U8,
@@ -76,6 +77,18 @@ impl DType {
         }
     }
 
+    /// [`DType::stored`], to be matched without a wildcard.
+    #[doc(hidden)]
+    pub const fn numeric(self) -> Numeric {
+        match self {
+            DType::U8 | DType::Bool => Numeric::U8,
+            DType::U16 => Numeric::U16,
+            DType::I32 => Numeric::I32,
+            DType::F32 => Numeric::F32,
+            DType::F64 => Numeric::F64,
+        }
+    }
+
     /// The Rust name of the type.
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,6 +100,19 @@ impl DType {
             DType::Bool => "bool",
         }
     }
+}
+
+/// The types that memory holds and kernels compute with. Exhaustive, so that the crates of Horus need no wildcard, which would
+/// hide a new type from the compiler; users match [`DType`].
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Numeric {
+    U8,
+    U16,
+    I32,
+    F32,
+    F64,
 }
 
 impl fmt::Display for DType {
@@ -198,24 +224,24 @@ pub fn convert_pixel<S: Pixel, D: Pixel>(v: S) -> D {
 #[macro_export]
 macro_rules! dispatch {
     ($dtype:expr, $t:ident => $body:expr) => {
-        match $dtype {
-            $crate::dtype::DType::U8 | $crate::dtype::DType::Bool => {
+        match $dtype.numeric() {
+            $crate::dtype::Numeric::U8 => {
                 type $t = u8;
                 $body
             }
-            $crate::dtype::DType::U16 => {
+            $crate::dtype::Numeric::U16 => {
                 type $t = u16;
                 $body
             }
-            $crate::dtype::DType::I32 => {
+            $crate::dtype::Numeric::I32 => {
                 type $t = i32;
                 $body
             }
-            $crate::dtype::DType::F32 => {
+            $crate::dtype::Numeric::F32 => {
                 type $t = f32;
                 $body
             }
-            $crate::dtype::DType::F64 => {
+            $crate::dtype::Numeric::F64 => {
                 type $t = f64;
                 $body
             }

@@ -19,9 +19,9 @@ impl Run<'_> {
         let label = self.label("download", n);
         let Some(memory) = &self.image(n)?.device else { return Ok(()) };
         let host = self.with_memory(|| self.cx.pool.try_allocate(memory.len()));
-        let failed = |source| Error::Device { op: label.clone(), device: "the host".into(), source };
+        let failed = |source| Error::Device { op: label(), device: "the host".into(), source };
         let mut host = host.map_err(failed)?;
-        self.cx.device.read(memory, 0, host.bytes_mut()).map_err(self.failed(&*label))?;
+        self.cx.device.read(memory, 0, host.bytes_mut()).map_err(self.failed(label))?;
         if let Some(image) = &mut self.images[n.0] {
             image.host = Some(host);
         }

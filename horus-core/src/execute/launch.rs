@@ -23,7 +23,7 @@ impl Run<'_> {
         self.await_footprints(n)?;
         let mut output = match part {
             Part::Edges(_) => self.images[n.0].take().and_then(|i| i.device).ok_or_else(|| missing(n))?,
-            _ => self.allocate(&launch_of(node), geometry.bytes())?,
+            _ => self.allocate(|| launch_of(node), geometry.bytes())?,
         };
         match part {
             Part::Whole => self.launch_on(n, &mut output, geometry, self.rows_of(n, which))?,

@@ -150,7 +150,7 @@ impl Run<'_> {
             if matches!(step.action, Action::Download(_)) && !self.unified {
                 // The copy would wait for the kernels before it anyway; so their time is told apart from its own.
                 let start = Instant::now();
-                self.cx.device.synchronize().map_err(self.failed("waiting for the device"))?;
+                self.cx.device.synchronize().map_err(self.failed(|| "waiting for the device".into()))?;
                 self.cx.trace.waited(start);
             }
             let start = Instant::now();
@@ -276,14 +276,6 @@ impl Run<'_> {
         self.plan.setting.partition.strip(rank, height)
     }
 
-    fn failed<S: Into<String>>(&self, op: S) -> impl FnOnce(DeviceError) -> Error + use<S> {
-        let (op, device, rank) = (op.into(), self.cx.device.name(), self.rank());
-        move |source| match source {
-            DeviceError::Communication(e) => e.during(rank, op),
-            source => Error::Device { op, device, source },
-        }
-    }
-
     fn image(&self, n: NodeId) -> Result<&Stored> {
         self.images[n.0].as_ref().ok_or_else(|| missing(n))
     }
@@ -292,13 +284,7 @@ impl Run<'_> {
         Ok(self.image(n)?.geometry)
     }
 
-    /// A label for errors of transfers of node `n`.
-    fn label(&self, what: &str, n: NodeId) -> String {
-        let node = self.plan.graph.node(n);
-        format!("{what} of {} (recorded at {})", node.op.name(), node.site)
-    }
-
-    fn allocate(&self, op: &str, bytes: usize) -> Result<Memory> {
+    fn allocate(&self, op: impl FnOnce() -> String, bytes: usize) -> Result<Memory> {
         self.with_memory(|| self.cx.device.allocate(bytes)).map_err(self.failed(op))
     }
 
@@ -312,7 +298,7 @@ impl Run<'_> {
         };
         let mut memory = match before {
             Some(m) if m.len() == bytes => m,
-            _ => self.allocate(&label, bytes)?,
+            _ => self.allocate(label, bytes)?,
         };
         if let Some(host) = self.images[n.0].as_ref().and_then(|i| i.host.as_ref()) {
             self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(label))?;
@@ -330,10 +316,10 @@ impl Run<'_> {
         let height = given.shape.height;
         let geometry = Geometry { window: with_room(self.strip(self.rank(), height), halo, height), ..given };
         let (from, to) = rows(given, geometry);
-        let mut memory = self.allocate(&label, geometry.bytes())?;
+        let mut memory = self.allocate(label, geometry.bytes())?;
         for (from, to) in from.iter().zip(&to) {
             let rows = &pixels[from.at..from.at + from.total()];
-            self.cx.device.write(rows, &mut memory, to.at).map_err(self.failed(&*label))?;
+            self.cx.device.write(rows, &mut memory, to.at).map_err(self.failed(label))?;
         }
         let state = State { residency: Residency::Device, placement: Placement::Strips(halo) };
         self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(memory) });
@@ -370,11 +356,11 @@ impl Run<'_> {
     }
 
     /// Brings every rank the pixels it needs, into new host memory that holds `window`.
-    fn bring(&mut self, action: Action, n: NodeId, what: &str, window: Window) -> Result<HostBuffer> {
+    fn bring(&mut self, action: Action, n: NodeId, what: &'static str, window: Window) -> Result<HostBuffer> {
         let node = self.plan.graph.node(n);
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
         let label = self.label(what, n);
-        let mut target = self.host_memory(&label, geometry.bytes())?;
+        let mut target = self.host_memory(label, geometry.bytes())?;
         if cfg!(debug_assertions) {
             target.bytes_mut().fill(0xff); // not a number, where nobody may look
         }
@@ -391,12 +377,18 @@ impl Run<'_> {
     }
 
     /// Begins to bring every rank the pixels it needs from device to device, into new memory that holds `window`.
-    fn order(&mut self, action: Action, n: NodeId, what: &str, window: Window) -> Result<(Geometry, Memory, Arriving)> {
+    fn order(
+        &mut self,
+        action: Action,
+        n: NodeId,
+        what: &'static str,
+        window: Window,
+    ) -> Result<(Geometry, Memory, Arriving)> {
         let label = self.label(what, n);
         let movement = self.movement(action, n)?;
         let image = self.image(n)?;
         let geometry = Geometry { window, ..image.geometry };
-        let mut memory = self.allocate(&label, geometry.bytes())?;
+        let mut memory = self.allocate(label, geometry.bytes())?;
         let source = image.device.as_ref().ok_or_else(|| missing(n))?;
         let (device, comm) = (self.cx.device, self.cx.comm);
         let (from, to) = (Some((source, image.geometry)), (&mut memory, geometry));
@@ -421,7 +413,7 @@ impl Run<'_> {
         &mut self,
         action: Action,
         n: NodeId,
-        what: &str,
+        what: &'static str,
         window: Window,
         placement: Placement,
         direct: bool,
@@ -472,22 +464,22 @@ impl Run<'_> {
             Memory::Host(host)
         } else {
             let label = self.label("footprint", n);
-            let mut memory = self.allocate(&label, host.len())?;
-            self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(&label))?;
+            let mut memory = self.allocate(label, host.len())?;
+            self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(label))?;
             memory
         };
         self.temps.insert(temp, Fetched { geometry, memory, arriving: None });
         Ok(())
     }
 
-    fn host_memory(&self, label: &str, bytes: usize) -> Result<HostBuffer> {
+    fn host_memory(&self, label: impl FnOnce() -> String, bytes: usize) -> Result<HostBuffer> {
         self.with_memory(|| self.cx.pool.try_allocate(bytes)).map_err(self.failed(label))
     }
 
     /// A copy of some rows of an image that this rank has whole.
     fn local_rows(&self, n: NodeId, geometry: Geometry) -> Result<HostBuffer> {
         let label = self.label("copying rows", n);
-        let mut host = self.host_memory(&label, geometry.bytes())?;
+        let mut host = self.host_memory(label, geometry.bytes())?;
         let (source, given) = self.source(n)?;
         let (from, to) = rows(given, geometry);
         source.copy(self.cx.device.workers(), &from, &to, host.bytes_mut()).map_err(self.failed(label))?;
@@ -508,11 +500,28 @@ impl Run<'_> {
             (Some(h), _) | (None, Some(Memory::Host(h))) => h,
             _ => return Err(missing(n)),
         };
-        comm.sum(host.as_mut_slice::<f64>()).map_err(|e| e.during(rank, label))?;
+        comm.sum(host.as_mut_slice::<f64>()).map_err(|e| e.during(rank, label()))?;
         if !self.unified {
             image.device = None;
         }
         Ok(())
+    }
+}
+
+impl<'a> Run<'a> {
+    /// What a device reported of what `op` names, in words that are made only then.
+    fn failed<L: FnOnce() -> String>(&self, op: L) -> impl FnOnce(DeviceError) -> Error + use<'a, L> {
+        let (device, rank) = (self.cx.device, self.rank());
+        move |source| match source {
+            DeviceError::Communication(e) => e.during(rank, op()),
+            source => Error::Device { op: op(), device: device.name(), source },
+        }
+    }
+
+    /// What errors of transfers of node `n` are about.
+    fn label(&self, what: &'static str, n: NodeId) -> impl Fn() -> String + Copy + use<'a> {
+        let node = self.plan.graph.node(n);
+        move || format!("{what} of {} (recorded at {})", node.op.name(), node.site)
     }
 }
 

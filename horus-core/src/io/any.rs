@@ -16,7 +16,7 @@ use crate::shape::Shape;
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::AnyImage, session::Session};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
+/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
 /// let picture = session.open(file)?;
 /// let smooth = match &picture {
 ///     AnyImage::U8(image) => image.gauss(2.0), // values in 0..=255
@@ -97,7 +97,7 @@ impl AnyImage {
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{AnyImage, OpenOptions}, session::Session};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
     /// let options = OpenOptions { max_pixels: 1000, ..OpenOptions::default() };
     /// let error = AnyImage::open_with(&session, file, &options).unwrap_err();
     /// assert!(error.to_string().contains("pixels"), "{error}");
@@ -165,6 +165,10 @@ impl AnyImage {
             DType::F32 => AnyImage::F32(Image::from_handle(handle)),
             DType::F64 => AnyImage::F64(Image::from_handle(handle)),
         }
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        each!(self, image => image.handle())
     }
 
     /// Rows, columns and channels.
@@ -242,7 +246,7 @@ impl Session {
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, session::Session};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
     /// let image = session.open(file)?.luminance(); // f32 in 0..=1
     /// assert!(image.max_value().get()? <= 1.0);
     /// # Ok::<(), horus_core::error::Error>(())

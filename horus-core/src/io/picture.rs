@@ -21,7 +21,7 @@ pub(super) const IN_MEMORY: &str = "a picture in memory";
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, io::{AnyImage, OpenOptions, Picture}, session::Session};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/vessels.png");
+/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
 /// let decoding = std::thread::spawn(move || Picture::open(file, &OpenOptions::default()));
 /// let picture = decoding.join().expect("decoders do not panic")?;
 /// let shape = picture.shape();
@@ -72,5 +72,15 @@ impl Picture {
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype
+    }
+
+    /// Its pixels.
+    pub(crate) fn into_pixels(self) -> HostBuffer {
+        self.pixels
+    }
+
+    /// The picture that [`Picture::into_pixels`] took apart.
+    pub(crate) fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
+        Picture { shape, dtype, pixels }
     }
 }

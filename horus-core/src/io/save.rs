@@ -30,6 +30,7 @@ pub enum Depth {
 
 /// How values become 8-bit or 16-bit integers. Whatever is scaled is then rounded to nearest even and saturated; NaN becomes 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Scaling {
     /// [`Scaling::Unit`] for floating-point images, [`Scaling::None`] for integers. The default.
     #[default]

@@ -77,30 +77,50 @@ impl Saving {
     /// # Panics
     /// If there is not a buffer for each.
     pub(crate) fn encoder(self, fetched: Vec<Arc<HostBuffer>>) -> Encoder {
-        self.detached()(fetched)
+        self.detached().encoder(fetched)
     }
 
     /// [`Saving::encoder`] without the handles, so that another thread can make the encoder: it would wait for the session to
     /// be free if it dropped them.
-    pub(crate) fn detached(self) -> impl FnOnce(Vec<Arc<HostBuffer>>) -> Encoder + Send + 'static {
+    pub(crate) fn detached(self) -> Detached {
         let Saving { format, shape, dtype, stored, samples } = self;
         let (known, full) = match samples.scale {
             Scaled::Not => (None, None),
             Scaled::By(scale) => (Some(scale), None),
             Scaled::Range(_, _, full) => (None, Some(full)),
         };
-        let counted = samples.outside.is_some();
-        move |fetched| {
-            let mut fetched = fetched.into_iter();
-            let mut next = || fetched.next().expect("a buffer for each handle");
-            let pixels = next();
-            let found = full.map(|full| {
-                let (low, high) = (next(), next());
-                dispatch!(dtype, T => Scaled::range::<T>(&low, &high, full))
-            });
-            let outside = if counted { next().as_slice::<f64>()[0] } else { 0.0 };
-            Encoder { format, shape, stored, pixels, scale: known.or(found), warning: outside_warning(outside, shape) }
-        }
+        Detached { format, shape, dtype, stored, known, full, counted: samples.outside.is_some() }
+    }
+}
+
+/// What is known of a file before its samples are.
+#[derive(Clone, Debug)]
+pub(crate) struct Detached {
+    format: Format,
+    shape: Shape,
+    dtype: DType,
+    stored: DType,
+    /// The scale, if it does not depend on the samples.
+    known: Option<Scale>,
+    /// What the range of the values is stretched to, if it is.
+    full: Option<u16>,
+    /// Whether values outside of the range were counted.
+    counted: bool,
+}
+
+impl Detached {
+    /// [`Saving::encoder`].
+    pub(crate) fn encoder(self, fetched: Vec<Arc<HostBuffer>>) -> Encoder {
+        let Detached { format, shape, dtype, stored, known, full, counted } = self;
+        let mut fetched = fetched.into_iter();
+        let mut next = || fetched.next().expect("a buffer for each handle");
+        let pixels = next();
+        let found = full.map(|full| {
+            let (low, high) = (next(), next());
+            dispatch!(dtype, T => Scaled::range::<T>(&low, &high, full))
+        });
+        let outside = if counted { next().as_slice::<f64>()[0] } else { 0.0 };
+        Encoder { format, shape, stored, pixels, scale: known.or(found), warning: outside_warning(outside, shape) }
     }
 }
 

@@ -196,6 +196,7 @@ impl Standard {
 
 /// What is no regular file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(unix), allow(dead_code))] // only Unix tells the kinds apart
 pub(super) enum Special {
     Folder,
     Fifo,

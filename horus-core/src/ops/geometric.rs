@@ -7,6 +7,7 @@ use crate::shape::{Shape, Window};
 
 /// How an image is sampled between its pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Interpolation {
     /// The nearest pixel (halves round up).
     Nearest,
@@ -20,6 +21,15 @@ pub enum Interpolation {
 impl Interpolation {
     /// All interpolations, for sweeps.
     pub const ALL: [Interpolation; 3] = [Interpolation::Nearest, Interpolation::Bilinear, Interpolation::Bicubic];
+
+    /// Its name in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Interpolation::Nearest => "nearest",
+            Interpolation::Bilinear => "bilinear",
+            Interpolation::Bicubic => "bicubic",
+        }
+    }
 
     /// Pixels read before and after the integer part of a position.
     pub const fn support(self) -> (isize, isize) {

@@ -22,6 +22,7 @@ use crate::state::{Halo, Placement, State};
 
 /// How much of the machinery is used; see the crate documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
     /// Every operation uploads its inputs, runs and downloads its result; on several ranks it scatters and gathers too
     /// (thesis, Figure 2.4).

@@ -1,7 +1,8 @@
 //! The pictures of a series under way: read ahead, evaluated in order, finished by other threads.
 
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
 use crate::io::{AnyImage, OpenOptions, Picture};
 use crate::plan::Want;
-use crate::session::{Handle, Session};
+use crate::session::{Handle, Pending, Refused, Replay, Session};
 use crate::shape::Shape;
 
 /// Evaluations whose results are still on the device: one that computes, one whose result travels, one that waits.
@@ -33,30 +34,32 @@ pub(super) struct Bounds {
     pub(super) pictures: Option<usize>,
     /// Bytes of pictures and results under way, beyond those of one.
     pub(super) bytes: usize,
+    /// Whether the operation is recorded once for pictures of one kind.
+    pub(super) once: bool,
 }
 
 /// What is made of each picture.
 pub(super) trait Make {
     type Output: Send + 'static;
+    /// What is known of a result once it is recorded, and is the same for pictures of one kind.
+    type Ready: Clone;
     /// Who wants the pixels.
     const WANT: Want;
     /// Whether a result holds pixels.
     const HELD: bool;
 
-    /// Records what is to be done with a picture.
-    fn make(&mut self, session: &Session, picture: &AnyImage, name: &Path) -> Result<Made<Self::Output>>;
+    /// What of a picture's name decides what is recorded.
+    fn kind(&self, name: &Path) -> OsString;
+
+    /// Records what is to be done with a picture: what must come to the host of it, and the rest.
+    fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Self::Ready)>;
+
+    /// Makes the result of what came to the host, on another thread. On several ranks, all prepare it together.
+    fn finish(&self, session: &Session, ready: Self::Ready, name: &Path) -> Result<Finish<Self::Output>>;
 
     /// On several ranks, what became of a picture that all evaluated, for all of them. `own` is what this rank knows, where it
     /// has the pixels; elsewhere an error that nobody reads.
     fn tell(&self, session: &Session, own: Result<Self::Output>, name: &Path) -> Result<Self::Output>;
-}
-
-/// What a result is made of.
-pub(super) struct Made<R> {
-    /// What must come to the host.
-    pub(super) handles: Vec<Handle>,
-    /// Makes the result of it, on another thread.
-    pub(super) finish: Finish<R>,
 }
 
 pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + Send>;
@@ -91,8 +94,19 @@ struct Begun<R> {
     to_tell: bool,
 }
 
+/// Pictures that the same is recorded for: shape, type, and what of the name counts.
+type Kind = (Shape, DType, OsString);
+
+/// What was recorded for pictures of one kind.
+struct Recorded<T> {
+    replay: Replay,
+    ready: T,
+    /// Bytes of a result.
+    bytes: usize,
+}
+
 /// A series under way.
-pub(super) struct Engine<I, M, R> {
+pub(super) struct Engine<I, M, R, T> {
     session: Session,
     inputs: I,
     /// Whether there are no more.
@@ -108,14 +122,17 @@ pub(super) struct Engine<I, M, R> {
     begun: VecDeque<Begun<R>>,
     /// The most bytes that a picture of this series took.
     largest: Option<usize>,
+    /// What need not be recorded again.
+    recorded: HashMap<Kind, Recorded<T>>,
     /// After an error that the session does not survive.
     ended: bool,
 }
 
-impl<I, M, R> Engine<I, M, R>
+impl<I, M, R, T> Engine<I, M, R, T>
 where
     I: Iterator<Item = (usize, Input)>,
-    M: Make<Output = R>,
+    M: Make<Output = R, Ready = T>,
+    T: Clone,
     R: Send + 'static,
 {
     pub(super) fn new(session: Session, inputs: I, make: M, options: OpenOptions, bounds: Bounds) -> Self {
@@ -131,6 +148,7 @@ where
             reading: VecDeque::new(),
             begun: VecDeque::new(),
             largest: None,
+            recorded: HashMap::new(),
             ended: false,
         }
     }
@@ -311,27 +329,20 @@ where
         begun: &mut Begun<R>,
     ) -> Result<()> {
         let number = begun.number;
-        let image = match picture {
-            Some(picture) if everywhere || self.session.ranks() == 1 => AnyImage::from_picture(&self.session, picture?),
-            picture => AnyImage::from_root(&self.session, name, || {
-                picture.ok_or("rank 0 has not read it")?.map_err(|e| match e {
-                    Error::File { cause, .. } => cause,
-                    other => other.to_string(),
-                })
-            })?,
+        let (pending, ready) = match picture {
+            Some(picture) if everywhere || self.session.ranks() == 1 => self.compute(name, picture?, begun)?,
+            picture => {
+                let image = AnyImage::from_root(&self.session, name, || {
+                    picture.ok_or("rank 0 has not read it")?.map_err(|e| match e {
+                        Error::File { cause, .. } => cause,
+                        other => other.to_string(),
+                    })
+                })?;
+                self.record(name, image, begun, None)?
+            }
         };
-        begun.picture = Some((image.shape(), image.dtype()));
-        let session = self.session.clone();
-        let Made { handles, finish } = self.make.make(&session, &image, name)?;
-        let wanted: Vec<&Handle> = handles.iter().collect();
-        let pending = match self.session.begin_all(&wanted, M::WANT) {
-            Err(e) if is_out_of_memory(&e) && self.wait_for_all() => self.session.begin_all(&wanted, M::WANT)?,
-            other => other?,
-        };
-        begun.bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
         begun.landed = false;
-        // The session may forget the picture and what was made of it; what is on its way is not theirs any more.
-        drop((image, handles));
+        let finish = self.make.finish(&self.session, ready, name)?;
         let events = self.events.0.clone();
         let at_once = self.unified();
         self.hands().land(at_once, move || {
@@ -353,6 +364,60 @@ where
             }
         });
         Ok(())
+    }
+
+    /// Begins to compute a picture that every rank has: as another of its kind before, or as it is recorded now.
+    fn compute(&mut self, name: &Path, picture: Picture, begun: &mut Begun<R>) -> Result<(Pending, T)> {
+        let (shape, dtype) = (picture.shape(), picture.dtype());
+        let kind = self.bounds.once.then(|| (shape, dtype, self.make.kind(name)));
+        let Some(known) = kind.as_ref().and_then(|kind| self.recorded.get_mut(kind)) else {
+            return self.record(name, AnyImage::from_picture(&self.session, picture), begun, kind);
+        };
+        begun.picture = Some((shape, dtype));
+        begun.bytes = known.bytes;
+        match self.session.repeat(&mut known.replay, picture.into_pixels()) {
+            Ok(pending) => Ok((pending, known.ready.clone())),
+            Err(Refused { error, pixels }) => {
+                let again = error.as_ref().is_none_or(|e| is_out_of_memory(e) && self.wait_for_all());
+                match (error, pixels) {
+                    (_, Some(pixels)) if again => {
+                        let picture = Picture::from_pixels(shape, dtype, pixels);
+                        self.record(name, AnyImage::from_picture(&self.session, picture), begun, kind)
+                    }
+                    (error, _) => Err(error.unwrap_or_else(|| Error::Lost("the pixels of a picture are gone".into()))),
+                }
+            }
+        }
+    }
+
+    /// Records what is to be done with a picture and begins to compute it.
+    fn record(
+        &mut self,
+        name: &Path,
+        image: AnyImage,
+        begun: &mut Begun<R>,
+        kind: Option<Kind>,
+    ) -> Result<(Pending, T)> {
+        begun.picture = Some((image.shape(), image.dtype()));
+        let evaluations = self.session.stats().evaluations;
+        let (handles, ready) = self.make.record(&image, name)?;
+        // What it looked at is part of what it does, and belongs to this picture.
+        let kind = kind.filter(|_| self.session.stats().evaluations == evaluations);
+        let wanted: Vec<&Handle> = handles.iter().collect();
+        let begin = |session: &Session| match &kind {
+            Some(_) => session.begin_repeatable(&wanted, image.handle(), M::WANT),
+            None => Ok((session.begin_all(&wanted, M::WANT)?, None)),
+        };
+        let (pending, replay) = match begin(&self.session) {
+            Err(e) if is_out_of_memory(&e) && self.wait_for_all() => begin(&self.session)?,
+            other => other?,
+        };
+        begun.bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
+        if let (Some(kind), Some(replay)) = (kind, replay) {
+            self.recorded.insert(kind, Recorded { replay, ready: ready.clone(), bytes: begun.bytes });
+        }
+        // The session may forget the picture and what was made of it; what is on its way is not theirs any more.
+        Ok((pending, ready))
     }
 
     /// Waits until nothing is on its way and nothing is to be finished; whether there was anything.
@@ -388,10 +453,11 @@ where
     }
 }
 
-impl<I, M, R> Iterator for Engine<I, M, R>
+impl<I, M, R, T> Iterator for Engine<I, M, R, T>
 where
     I: Iterator<Item = (usize, Input)>,
-    M: Make<Output = R>,
+    M: Make<Output = R, Ready = T>,
+    T: Clone,
     R: Send + 'static,
 {
     type Item = Item<R>;

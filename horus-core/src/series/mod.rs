@@ -14,7 +14,7 @@
 //! # fn main() -> Result<()> {
 //! # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 //! # let out = tempfile::tempdir().expect("a folder");
-//! # let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets");
+//! # let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/assets");
 //! let pictures = ["small.png", "vessels.png", "none.png"].map(|name| format!("{assets}/{name}"));
 //! let name = |path: &std::path::Path| out.path().join(path.file_stem().unwrap()).with_extension("jpg");
 //! let mut failed = Vec::new();
@@ -100,7 +100,7 @@ impl Session {
     /// # use horus_core::{cpu::device::CpuDevice, error::Result, io::AnyImage, session::Session};
     /// # fn main() -> Result<()> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// # let file = |name: &str| concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/").to_owned() + name;
+    /// # let file = |name: &str| concat!(env!("CARGO_MANIFEST_DIR"), "/assets/").to_owned() + name;
     /// let paths = [file("small.png"), file("vessels.png")];
     /// for item in session.series(paths, |picture| picture.luminance().gauss(2.0)) {
     ///     let pixels = item.result?;
@@ -121,7 +121,7 @@ impl Session {
             inputs: inputs.into_iter(),
             operation,
             options: OpenOptions::default(),
-            bounds: Bounds { pictures: None, bytes: MEMORY },
+            bounds: Bounds { pictures: None, bytes: MEMORY, once: false },
         }
     }
 }
@@ -150,6 +150,33 @@ where
         self
     }
 
+    /// Promises that the operation does the same to all pictures of one shape and type: it depends on nothing else that
+    /// changes, and need not be called for each. It is recorded once for each kind and run on the others as it is, which
+    /// spares the program's thread most of its work: a series of small pictures is up to several times as fast on a GPU. An
+    /// operation that looks at a value (`picture.luminance().mean().get()`) is called each time all the same, and so is
+    /// one whose picture is divided in strips.
+    ///
+    /// ```
+    /// # use std::cell::Cell;
+    /// # use horus_core::{cpu::device::CpuDevice, error::Result, session::Session};
+    /// # fn main() -> Result<()> {
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
+    /// let calls = Cell::new(0);
+    /// let smooth = session.series([file; 3], |picture| {
+    ///     calls.set(calls.get() + 1);
+    ///     picture.luminance().gauss(2.0)
+    /// });
+    /// assert_eq!(smooth.recorded_once().into_iter().count(), 3);
+    /// assert_eq!(calls.get(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn recorded_once(mut self) -> Self {
+        self.bounds.once = true;
+        self
+    }
+
     /// Writes each result to the file that `name` makes of the picture's path, as
     /// [`Image::save_with`] does, when the series is iterated. Pictures without a path are called by their number,
     /// `000007`. What is made of one picture must not depend on others, or on images of the session: on several ranks,
@@ -160,7 +187,7 @@ where
     /// # fn main() -> Result<()> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let out = tempfile::tempdir().expect("a folder");
-    /// # let camera = || std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png")).expect("a file");
+    /// # let camera = || std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png")).expect("a file");
     /// let frames = (0..3).map(|_| camera()); // the bytes of files
     /// let name = |number: &std::path::Path| out.path().join(number).with_extension("png");
     /// let saved = session.series(frames, |frame| frame.luminance().sobel_x()).save(name, &SaveOptions::default()).all()?;

@@ -1,5 +1,6 @@
 //! Series whose results the program looks at.
 
+use std::ffi::OsString;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::path::Path;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use ndarray::{Array3, ArrayView3};
 
 use super::deal::Numbered;
-use super::engine::{Engine, Made, Make};
+use super::engine::{Engine, Finish, Make};
 use super::{Input, Item};
 use crate::buffer::HostBuffer;
 use crate::dtype::Element;
@@ -16,7 +17,7 @@ use crate::error::Result;
 use crate::image::Image;
 use crate::io::AnyImage;
 use crate::plan::Want;
-use crate::session::Session;
+use crate::session::{Handle, Session};
 use crate::shape::Shape;
 
 /// The pixels of a result: channels one after the other, each in row-major order.
@@ -25,7 +26,7 @@ use crate::shape::Shape;
 /// # use horus_core::{cpu::device::CpuDevice, error::Result, session::Session};
 /// # fn main() -> Result<()> {
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
+/// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png");
 /// for item in session.series([file], |picture| picture.luminance().gt(0.5)) {
 ///     let mask = item.result?;
 ///     let bright = mask.iter().filter(|v| **v).count(); // as a slice
@@ -73,18 +74,25 @@ where
     T: Element,
 {
     type Output = Pixels<T>;
+    type Ready = Shape;
     const WANT: Want = Want::Everyone;
     const HELD: bool = true;
 
-    fn make(&mut self, _: &Session, picture: &AnyImage, _: &Path) -> Result<Made<Pixels<T>>> {
+    fn kind(&self, _: &Path) -> OsString {
+        OsString::new()
+    }
+
+    fn record(&mut self, picture: &AnyImage, _: &Path) -> Result<(Vec<Handle>, Shape)> {
         let image = (self.0)(picture);
         image.look()?;
-        let shape = image.shape();
-        let finish = move |fetched: Vec<Arc<HostBuffer>>| {
+        Ok((vec![image.handle().clone()], image.shape()))
+    }
+
+    fn finish(&self, _: &Session, shape: Shape, _: &Path) -> Result<Finish<Pixels<T>>> {
+        Ok(Box::new(move |fetched: Vec<Arc<HostBuffer>>| {
             let buffer = fetched.into_iter().next().expect("a buffer for each handle");
             Ok(Pixels { shape, buffer, pixel: PhantomData })
-        };
-        Ok(Made { handles: vec![image.handle().clone()], finish: Box::new(finish) })
+        }))
     }
 
     fn tell(&self, _: &Session, own: Result<Pixels<T>>, _: &Path) -> Result<Pixels<T>> {
@@ -93,7 +101,7 @@ where
 }
 
 /// The pixels of the results of a series, in order; see [`Session::series`].
-pub struct Frames<I, F, T: Element>(pub(super) Engine<Numbered<I>, Look<F>, Pixels<T>>);
+pub struct Frames<I, F, T: Element>(pub(super) Engine<Numbered<I>, Look<F>, Pixels<T>, Shape>);
 
 impl<I, F, T> Iterator for Frames<I, F, T>
 where

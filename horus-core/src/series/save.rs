@@ -1,18 +1,19 @@
 //! Series whose results are written to files.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::deal::{self, Numbered};
-use super::engine::{Bounds, Engine, Made, Make};
+use super::engine::{Bounds, Engine, Finish, Make};
 use super::{Input, Item, Series};
 use crate::cpu::workers::Workers;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::io::{AnyImage, Format, OpenOptions, SaveOptions, Saving, Scale, Target, on_root};
+use crate::io::{AnyImage, Detached, Format, OpenOptions, SaveOptions, Saving, Scale, Target, on_root};
 use crate::plan::Want;
-use crate::session::Session;
+use crate::session::{Handle, Session};
 
 /// What an operation may make of a picture for [`Series::save`]: an image of any type, or an error.
 pub trait Savable {
@@ -73,12 +74,24 @@ where
     P: Into<PathBuf>,
 {
     type Output = Saved;
+    type Ready = Detached;
     const WANT: Want = Want::Root;
     const HELD: bool = false;
 
-    fn make(&mut self, session: &Session, picture: &AnyImage, name: &Path) -> Result<Made<Saved>> {
+    fn kind(&self, name: &Path) -> OsString {
+        let path: PathBuf = (self.name)(name).into();
+        path.extension().unwrap_or_default().to_owned()
+    }
+
+    fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Detached)> {
         let path = (self.name)(name).into();
         let saving = (self.operation)(picture).saving(&path, &self.options)?;
+        let handles = saving.handles().into_iter().cloned().collect();
+        Ok((handles, saving.detached()))
+    }
+
+    fn finish(&self, session: &Session, ready: Detached, name: &Path) -> Result<Finish<Saved>> {
+        let path: PathBuf = (self.name)(name).into();
         // Alone, whether the file can be made is found out by the thread that writes it.
         let alone = session.ranks() == 1;
         let mut target = None;
@@ -89,10 +102,8 @@ where
             })?;
             made.map_err(|cause| Error::write(&path, cause))?;
         }
-        let handles = saving.handles().into_iter().cloned().collect();
-        let encoder = saving.detached();
-        let finish = move |fetched| {
-            let encoder = encoder(fetched);
+        Ok(Box::new(move |fetched| {
+            let encoder = ready.encoder(fetched);
             if let Some(warning) = encoder.warning() {
                 log::warn!("{}: {warning}", path.display());
             }
@@ -106,8 +117,7 @@ where
             let written = target.and_then(write);
             written.map_err(|cause| Error::write(&path, cause))?;
             Ok(Saved { path, scale })
-        };
-        Ok(Made { handles, finish: Box::new(finish) })
+        }))
     }
 
     fn tell(&self, session: &Session, own: Result<Saved>, name: &Path) -> Result<Saved> {
@@ -134,7 +144,7 @@ pub struct Saves<I, F, N> {
 /// Told of pictures dealt to this rank that it is done with.
 type Observer = Option<Box<dyn FnMut(&Item<Saved>)>>;
 
-type Files<I, F, N> = Engine<Numbered<I>, SaveAs<F, N>, Saved>;
+type Files<I, F, N> = Engine<Numbered<I>, SaveAs<F, N>, Saved, Detached>;
 
 enum State<I, F, N> {
     /// Nothing has begun.

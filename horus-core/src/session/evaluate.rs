@@ -11,7 +11,7 @@ use crate::agree::agree_on_plan;
 use crate::comm::guarded;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
-use crate::execute::{Context, Delivered, Stored, execute, prepare};
+use crate::execute::{Context, Delivered, Failed, Outcome, Stored, execute, prepare};
 use crate::forecast::{Forecast, forecast};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::kernel::Kernel;
@@ -60,13 +60,22 @@ impl Session {
 
     /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
     pub(super) fn run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Results> {
+        self.guard(state, |state| self.try_run(state, targets, wants))
+    }
+
+    /// Evaluates, unless the session is lost; it is if that fails and other ranks may have gone on.
+    pub(super) fn guard<R>(
+        &self,
+        state: &mut Mutable,
+        evaluate: impl FnOnce(&mut Mutable) -> Result<R, Failure>,
+    ) -> Result<R> {
         if let Some(cause) = &state.lost {
             return Err(Error::Lost(cause.clone()));
         }
         let comm = &*self.0.comm;
         // Stays if the evaluation panics, half of the images in its hands.
         state.lost = Some("an evaluation panicked".into());
-        let result = guarded(comm, "an evaluation", || self.try_run(state, targets, wants));
+        let result = guarded(comm, "an evaluation", || evaluate(state));
         state.lost = None;
         self.publish(state);
         result.map_err(|failure| match failure {
@@ -106,17 +115,49 @@ impl Session {
             }
         };
         state.trace.planned(start);
-        let Request { graph, wants, .. } = &request;
-        agree_on_plan(&*self.0.comm, graph, wants, &plan).map_err(Failure::Met)?;
+        let Request { graph, .. } = &request;
+        match self.carry_out(state, engine, &request, &plan, new) {
+            Ok(Outcome { images, delivered, .. }) => {
+                self.adopt(state, &plan, (&graph.roots, &records), images);
+                state.forget(disposable);
+                let program = &state.program;
+                state.gone.retain(|v, _| program.refers_to(*v));
+                state.given.retain(|v, _| state.images.contains_key(v));
+                let of_targets = plan.graph.roots[..targets.len()].to_vec();
+                state.plans.put(request, plan);
+                Ok(Results { of_targets, delivered })
+            }
+            Err(Failed { error, images }) => {
+                self.adopt(state, &plan, (&graph.roots, &records), images);
+                let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
+                for v in read.filter(|v| !state.images.contains_key(v) && state.program.refers_to(*v)) {
+                    state.gone.insert(v, error.to_string());
+                }
+                Err(Failure::Met(error))
+            }
+        }
+    }
+
+    /// Runs a plan, whose kernels were made before unless it is new. Takes the images that it reads out of the session; what
+    /// is left of them comes back either way.
+    pub(super) fn carry_out(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        request: &Request,
+        plan: &Plan,
+        new: bool,
+    ) -> Result<Outcome, Failed> {
+        agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan)
+            .map_err(|error| Failed { error, images: Vec::new() })?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
         if new {
             let start = Instant::now();
-            let prepared = prepare(&plan, &images, &*engine.device, self.rank());
+            let prepared = prepare(plan, &images, &*engine.device, self.rank());
             state.trace.prepared(start);
             if let Err(error) = prepared {
-                self.adopt(state, &plan, (&graph.roots, &records), images);
-                return Err(Failure::Met(error));
+                return Err(Failed { error, images });
             }
         }
         let observe = |step, steps, text: &dyn Fn() -> String| {
@@ -133,30 +174,12 @@ impl Session {
             trace: &mut state.trace,
             keep: if self.ranks() == 1 { self.0.max_pinned } else { 0 },
         };
-        let outcome = match execute(&plan, images, context) {
-            Ok(outcome) => outcome,
-            Err(failed) => {
-                self.adopt(state, &plan, (&graph.roots, &records), failed.images);
-                let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
-                for v in read.filter(|v| !state.images.contains_key(v) && state.program.refers_to(*v)) {
-                    state.gone.insert(v, failed.error.to_string());
-                }
-                return Err(Failure::Met(failed.error));
-            }
-        };
+        let outcome = execute(plan, images, context)?;
         state.stats.evaluations += 1;
         state.stats.made.add(&plan.counts());
         state.stats.sent.messages += outcome.moved.messages;
         state.stats.sent.bytes += outcome.moved.bytes;
-
-        self.adopt(state, &plan, (&graph.roots, &records), outcome.images);
-        state.forget(disposable);
-        let program = &state.program;
-        state.gone.retain(|v, _| program.refers_to(*v));
-        state.given.retain(|v, _| state.images.contains_key(v));
-        let of_targets = plan.graph.roots[..targets.len()].to_vec();
-        state.plans.put(request, plan);
-        Ok(Results { of_targets, delivered: outcome.delivered })
+        Ok(outcome)
     }
 
     /// Takes the images of an evaluation over: sources go back under their names, results get names of their own.
@@ -208,15 +231,25 @@ impl Session {
         let disposable: HashSet<&ValueId> = disposable.iter().collect();
         let sources: Vec<_> =
             read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
-        let mut others = Vec::new();
-        if engine.capacity.is_some() {
-            let read: HashSet<ValueId> = sources.iter().map(|(v, ..)| *v).collect();
-            let unread = |v: &ValueId| !read.contains(v);
-            let there = state.images.iter().filter(|(v, s)| s.state.residency.device() && unread(v));
-            others.extend(there.map(|(v, s)| (*v, s.geometry.shape, s.geometry.dtype, s.state)));
-            others.sort_by_key(|(v, ..)| *v);
-        }
+        let others = self.others(engine, state, &sources);
         Request { graph, wants, sources, others }
+    }
+
+    /// The images on the device that a program with these sources does not read, if the device's memory must be watched.
+    pub(super) fn others(
+        &self,
+        engine: &Engine,
+        state: &Mutable,
+        sources: &[(ValueId, Option<State>, bool)],
+    ) -> Vec<(ValueId, Shape, DType, State)> {
+        if engine.capacity.is_none() {
+            return Vec::new();
+        }
+        let read: HashSet<ValueId> = sources.iter().map(|(v, ..)| *v).collect();
+        let there = state.images.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v));
+        let mut others: Vec<_> = there.map(|(v, s)| (*v, s.geometry.shape, s.geometry.dtype, s.state)).collect();
+        others.sort_by_key(|(v, ..)| *v);
+        others
     }
 
     /// What plans for these strips are made for.
@@ -293,7 +326,7 @@ pub(super) struct Results {
 }
 
 /// An evaluation that came to nothing.
-enum Failure {
+pub(super) enum Failure {
     /// Before it began, on all ranks alike.
     Foreseen(Error),
     /// On the way.
@@ -317,7 +350,7 @@ fn add_bystanders(graph: &mut Graph<Kernel>, others: &[(ValueId, Shape, DType, S
     }
 }
 
-fn source_of(kernel: &Kernel) -> Option<ValueId> {
+pub(super) fn source_of(kernel: &Kernel) -> Option<ValueId> {
     match kernel {
         Kernel::Source(v) => Some(*v),
         _ => None,

@@ -9,6 +9,7 @@ mod failure;
 mod lock;
 mod pending;
 mod plans;
+mod replay;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +46,7 @@ pub use builder::SessionBuilder;
 pub use cancel::Canceller;
 pub use engine::Chooser;
 pub use pending::Pending;
+pub(crate) use replay::{Refused, Replay};
 
 /// How far an evaluation has come.
 #[derive(Clone, Copy)]
@@ -151,6 +153,21 @@ struct Mutable {
 }
 
 impl Mutable {
+    /// Takes the pixels of an image, which other ranks may have, where the device finds them.
+    fn give(&mut self, value: ValueId, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, placement: Placement) {
+        let window = if pixels.is_some() { Window::whole(shape.height) } else { Window::new(0, 0) };
+        let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
+        let geometry = Geometry { shape, dtype: dtype.stored(), window };
+        let state = self.given(placement);
+        let (host, device) = if self.unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
+        self.images.insert(value, Stored { geometry, state, host, device });
+    }
+
+    /// Where an image is that was just given.
+    fn given(&self, placement: Placement) -> State {
+        State { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }
+    }
+
     /// Lets go of values that nothing refers to any more.
     fn forget(&mut self, values: Vec<ValueId>) {
         for v in values {
@@ -445,19 +462,12 @@ impl Session {
     }
 
     fn keep(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, placement: Placement, site: Site) -> Handle {
-        let window = if pixels.is_some() { Window::whole(shape.height) } else { Window::new(0, 0) };
-        let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
-        let geometry = Geometry { shape, dtype: dtype.stored(), window };
         let given = placement;
         // What the only rank has, every rank has.
         let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
         let (id, value) = (self.0.numbers.record(), self.0.numbers.value());
         self.change(move |state| {
-            let unified = state.unified;
-            let residency = if unified { Residency::Both } else { Residency::Host };
-            let (host, device) = if unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
-            let stored = Stored { geometry, state: State { residency, placement }, host, device };
-            state.images.insert(value, stored);
+            state.give(value, shape, dtype, pixels, placement);
             state.given.insert(value, given);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });

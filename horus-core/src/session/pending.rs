@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::evaluate::Results;
-use super::{Handle, Session};
+use super::{Handle, Mutable, Replay, Session};
 use crate::buffer::HostBuffer;
 use crate::error::{Error, Result};
 use crate::execute::Delivered;
@@ -18,9 +18,9 @@ use crate::program::RecordId;
 #[must_use]
 pub struct Pending {
     /// The node of each value that was asked for.
-    nodes: Vec<NodeId>,
-    delivered: HashMap<NodeId, Delivered>,
-    device: String,
+    pub(super) nodes: Vec<NodeId>,
+    pub(super) delivered: HashMap<NodeId, Delivered>,
+    pub(super) device: String,
 }
 
 impl Pending {
@@ -52,7 +52,7 @@ impl fmt::Debug for Pending {
 impl Session {
     /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
     pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
-        self.look_at(values, want)?.wait()
+        self.look_at(&mut *self.lock("evaluating")?, values, want)?.wait()
     }
 
     /// [`Session::fetch_all`] that does not wait for the last copies to the host: while they travel, and while the kernels
@@ -60,12 +60,28 @@ impl Session {
     #[doc(hidden)]
     pub fn begin_all(&self, values: &[&Handle], want: Want) -> Result<Pending> {
         // Several ranks meet for their results.
-        self.look_at(values, if self.ranks() == 1 { Want::Handed } else { want })
+        self.look_at(&mut *self.lock("evaluating")?, values, if self.ranks() == 1 { Want::Handed } else { want })
     }
 
-    fn look_at(&self, values: &[&Handle], want: Want) -> Result<Pending> {
+    /// [`Session::begin_all`], and what runs the same program on other pixels in the place of `input`, unless there is more to
+    /// it than those values and that image: what else the program holds, and what other ranks do.
+    pub(crate) fn begin_repeatable(
+        &self,
+        values: &[&Handle],
+        input: &Handle,
+        want: Want,
+    ) -> Result<(Pending, Option<Replay>)> {
+        if self.ranks() > 1 {
+            return Ok((self.begin_all(values, want)?, None));
+        }
         let mut state = self.lock("evaluating")?;
-        let state = &mut *state;
+        let input = input.look().ok().and_then(|id| state.program.value(id));
+        let pending = self.look_at(&mut state, values, Want::Handed)?;
+        let replay = input.and_then(|input| Replay::of_last(self, &mut state, input, &pending));
+        Ok((pending, replay))
+    }
+
+    fn look_at(&self, state: &mut Mutable, values: &[&Handle], want: Want) -> Result<Pending> {
         if let Some(e) = state.error.take() {
             return Err(e);
         }

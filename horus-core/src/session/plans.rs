@@ -78,6 +78,11 @@ impl Plans {
         Some(plan)
     }
 
+    /// The plan used last and what it was made for; it is no longer kept.
+    pub(super) fn take_last(&mut self) -> Option<(Request, Plan)> {
+        self.0.pop()
+    }
+
     /// Keeps a plan.
     pub(super) fn put(&mut self, request: Request, plan: Plan) {
         if self.0.len() == MOST {

@@ -33,13 +33,13 @@ pub use cost::MOST as MOST_COST;
 /// Name of every generated kernel.
 pub const ENTRY: &str = "hs_kernel";
 
-const PRELUDE: &str = include_str!("../../../kernels/prelude.cuh");
-const MATH: &str = include_str!("../../../kernels/math.cuh");
-const TILE: &str = include_str!("../../../kernels/tile.cuh");
-const DENSE: &str = include_str!("../../../kernels/dense.cuh");
-const SEPARABLE: &str = include_str!("../../../kernels/separable.cuh");
-const GATHER: &str = include_str!("../../../kernels/gather.cuh");
-const REDUCE: &str = include_str!("../../../kernels/reduce.cuh");
+const PRELUDE: &str = include_str!("../../kernels/prelude.cuh");
+const MATH: &str = include_str!("../../kernels/math.cuh");
+const TILE: &str = include_str!("../../kernels/tile.cuh");
+const DENSE: &str = include_str!("../../kernels/dense.cuh");
+const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
+const GATHER: &str = include_str!("../../kernels/gather.cuh");
+const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
 
 /// Calls of what `MATH` defines.
 const TRANSCENDENTAL: [&str; 7] = ["hs_exp(", "hs_log(", "hs_pow(", "hs_sin(", "hs_cos(", "hs_atan2(", "hs_hypot("];
@@ -176,15 +176,9 @@ fn rows_aligned(g: &Geometry) -> bool {
     (g.shape.width * g.dtype.size()).is_multiple_of(16)
 }
 
-/// The name of a border in the kernels.
-fn border_name(border: Border) -> &'static str {
-    match border {
-        Border::Reflect101 => "HS_REFLECT101",
-        Border::Reflect => "HS_REFLECT",
-        Border::Replicate => "HS_REPLICATE",
-        Border::Wrap => "HS_WRAP",
-        Border::Constant(_) => "HS_CONSTANT",
-    }
+/// The name of a border in the kernels: one that they do not know fails to compile, with its name.
+fn border_name(border: Border) -> String {
+    format!("HS_{}", border.name().to_ascii_uppercase())
 }
 
 /// Puts a source together: headers, parameters, code. `HS_EMULATE` is defined by the host emulation alone.

@@ -1,7 +1,7 @@
 //! Kernels evaluated on the host pixel by pixel, straight from their definitions. Slow; the oracle of the checks.
 
 use horus_core::device::Geometry;
-use horus_core::dtype::{Arithmetic, DType, Float, Pixel, Scalar};
+use horus_core::dtype::{Arithmetic, DType, Float, Numeric, Pixel, Scalar};
 use horus_core::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce, median_network};
@@ -83,12 +83,12 @@ fn element<T: Pixel>(bytes: &[u8]) -> T {
     let mut bits = [0u8; 8];
     bits[..bytes.len()].copy_from_slice(bytes);
     let bits = u64::from_ne_bytes(bits);
-    T::from_scalar(match T::DTYPE {
-        DType::U8 | DType::Bool => Scalar::U8(bits as u8),
-        DType::U16 => Scalar::U16(bits as u16),
-        DType::I32 => Scalar::I32(bits as i32),
-        DType::F32 => Scalar::F32(f32::from_bits(bits as u32)),
-        DType::F64 => Scalar::F64(f64::from_bits(bits)),
+    T::from_scalar(match T::DTYPE.numeric() {
+        Numeric::U8 => Scalar::U8(bits as u8),
+        Numeric::U16 => Scalar::U16(bits as u16),
+        Numeric::I32 => Scalar::I32(bits as i32),
+        Numeric::F32 => Scalar::F32(f32::from_bits(bits as u32)),
+        Numeric::F64 => Scalar::F64(f64::from_bits(bits)),
     })
 }
 
@@ -365,6 +365,7 @@ fn warp<T: Pixel>(how: Interpolation, py: i64, px: i64, at: impl Fn(isize, isize
             };
             T::from_interp((0..4).fold(T::Interp::ZERO, |acc, j| wy[j].fma(line(y - 1 + j.cast_signed()), acc)))
         }
+        other => unreachable!("cases have no {}", other.name()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Types, scales, channels and colour spaces.
 
+use horus::core::dtype::Numeric;
 use horus::prelude::*;
 
 use super::{Family, Operation, Record};
@@ -50,12 +51,12 @@ pub(super) const ROWS: &[Operation] = &[
         parameters: &[required("type", Kind::Choice(types), "")],
         help: "Pixels of another type, rounded and saturated but not scaled; of a mask, 0 and 1",
         example: "convert f32",
-        record: Record::Picture(|v, a| match DType::ALL[a.choice("type")] {
-            DType::U8 => converted::<u8>(v),
-            DType::U16 => converted::<u16>(v),
-            DType::I32 => converted::<i32>(v),
-            DType::F32 | DType::Bool => converted::<f32>(v),
-            DType::F64 => converted::<f64>(v),
+        record: Record::Picture(|v, a| match DType::ALL[a.choice("type")].numeric() {
+            Numeric::U8 => converted::<u8>(v),
+            Numeric::U16 => converted::<u16>(v),
+            Numeric::I32 => converted::<i32>(v),
+            Numeric::F32 => converted::<f32>(v),
+            Numeric::F64 => converted::<f64>(v),
         }),
     },
     Operation {

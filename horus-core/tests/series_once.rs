@@ -1,0 +1,156 @@
+//! An operation that is recorded once does to each picture what it does when it is called for each.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Arc;
+
+use horus_core::comm::threads::ThreadComm;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
+use horus_core::error::Result;
+use horus_core::faults::Faulty;
+use horus_core::image::Image;
+use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
+use horus_core::session::Session;
+use horus_core::simulate::Simulated;
+
+/// A picture with contents of its own; every third is larger, every fourth has 16 bits.
+fn picture(i: usize) -> Result<Picture> {
+    let (width, height) = if i.is_multiple_of(3) { (40, 30) } else { (31, 17) };
+    let deep = i.is_multiple_of(4);
+    let mut bytes = format!("P5\n{width} {height}\n{}\n", if deep { 65535 } else { 255 }).into_bytes();
+    bytes.extend((0..width * height * (1 + usize::from(deep))).map(|k| (k * 7 + i * 31) as u8));
+    Picture::read(&bytes, &OpenOptions::default())
+}
+
+fn devices() -> [Box<dyn Device>; 3] {
+    let cpu = || CpuDevice::new(Some(2)).unwrap();
+    let small = Simulated::new(cpu(), 1 << 20);
+    [Box::new(cpu()), Box::new(small), Box::new(Simulated::new(cpu(), 1 << 24).demanding())]
+}
+
+fn lines(picture: &AnyImage) -> Image<f32> {
+    let image = picture.luminance();
+    image.rotate(30.0).gauss(1.5).max(image.gauss_xy(2.0, 1.0, 0, 2)).rotate(-30.0)
+}
+
+#[test]
+fn files_are_the_same_bytes() {
+    for scaling in [Scaling::Range, Scaling::Auto] {
+        for device in devices() {
+            let session = Session::on(device).build().unwrap();
+            let options = SaveOptions { scaling, ..SaveOptions::default() };
+            let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+            let calls = Cell::new(0);
+            let write = |folder: &Path, once: bool| {
+                let series = session.series((0..12).map(picture), |p| {
+                    calls.set(calls.get() + 1);
+                    lines(p)
+                });
+                let series = if once { series.recorded_once() } else { series };
+                // Names of two kinds.
+                let name = |number: &Path| {
+                    let odd = number.to_str().is_some_and(|n| n.ends_with('5'));
+                    folder.join(number).with_extension(if odd { "tif" } else { "png" })
+                };
+                series.save(name, &options).all().unwrap()
+            };
+            let (each, before) = (write(folders[0].path(), false), session.stats());
+            assert_eq!(calls.replace(0), 12);
+            let (once, after) = (write(folders[1].path(), true), session.stats());
+            assert_eq!(calls.get(), 5, "two sizes of two depths, and a file of another format");
+            assert_eq!(after.evaluations - before.evaluations, 12);
+            for (a, b) in each.iter().zip(&once) {
+                assert_eq!(a.scale, b.scale);
+                assert_eq!(std::fs::read(&a.path).unwrap(), std::fs::read(&b.path).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn images_of_the_session_take_part() {
+    for device in devices() {
+        let session = Session::on(device).build().unwrap();
+        let dark = Image::from_slice(&session, 17, 31, &(0..17 * 31).map(|i| i as f32 * 1e-4).collect::<Vec<_>>());
+        let flat = dark.gauss(2.0); // not computed yet
+        let of = |i: usize| picture([1, 2, 5, 7, 10, 11][i]);
+        let operation = |p: &AnyImage| (p.luminance() - &dark).absdiff(&flat);
+        let pixels = |once: bool| -> Vec<Vec<f32>> {
+            let series = session.series((0..6).map(of), operation);
+            let series = if once { series.recorded_once() } else { series };
+            series.into_iter().map(|item| item.result.unwrap().to_vec()).collect()
+        };
+        let once = pixels(true);
+        assert_eq!(once, pixels(false));
+        assert_eq!(flat.to_vec().unwrap().len(), 17 * 31, "it is still there");
+    }
+}
+
+#[test]
+fn an_operation_that_looks_is_called_for_each() {
+    let session = Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap();
+    let operation = |p: &AnyImage| {
+        let image = p.luminance();
+        let most = image.max_value().get().expect("a value");
+        image * (1.0 / most)
+    };
+    let series = session.series((1..3).map(picture), operation).recorded_once();
+    let most: Vec<f32> = series.into_iter().map(|i| i.result.unwrap().iter().copied().fold(0.0, f32::max)).collect();
+    assert!(most.iter().all(|m| (m - 1.0).abs() < 1e-6), "{most:?}");
+}
+
+#[test]
+fn an_operation_that_ignores_the_picture_is_called_for_each() {
+    let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
+    let calls = Cell::new(0);
+    let series = session.series((0..4).map(|_| picture(1)), |_| {
+        calls.set(calls.get() + 1);
+        Image::constant(&session, 2, 2, calls.get() as f32)
+    });
+    let values: Vec<f32> = series.recorded_once().into_iter().map(|i| i.result.unwrap()[0]).collect();
+    assert_eq!(values, [1.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn a_failure_is_of_one_picture() {
+    let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 24));
+    let session = Session::on(Box::new(device)).build().unwrap();
+    let mut good = None;
+    let mut failed = 0;
+    for (i, item) in session.series((0..8).map(|_| picture(1)), lines).recorded_once().ahead(1).into_iter().enumerate()
+    {
+        match item.result {
+            Ok(pixels) => {
+                let pixels = pixels.to_vec();
+                assert_eq!(*good.get_or_insert_with(|| pixels.clone()), pixels, "picture {i}");
+            }
+            Err(e) => {
+                assert!(e.to_string().contains("series_once.rs"), "{e}");
+                failed += 1;
+            }
+        }
+        fault.after(if i == 3 { 4 } else { 1 << 40 });
+    }
+    assert_eq!(failed, 1);
+}
+
+#[test]
+fn ranks_write_the_same_files() {
+    let options = SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() };
+    let run = |ranks: usize| -> Vec<Vec<u8>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        ThreadComm::run(ranks, |comm| {
+            let device = Box::new(CpuDevice::new(Some(1)).unwrap());
+            let session = Session::on(device).communicator(Arc::new(comm)).build().unwrap();
+            let name = |number: &Path| path.join(number).with_extension("png");
+            let saved = session.series((0..9).map(picture), lines).recorded_once().save(name, &options).all().unwrap();
+            assert_eq!(saved.len(), 9);
+        });
+        (0..9).map(|i| std::fs::read(path.join(format!("{i:06}.png"))).unwrap()).collect()
+    };
+    let one = run(1);
+    assert_eq!(run(2), one);
+    assert_eq!(run(3), one);
+}
