@@ -85,7 +85,8 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     } else {
         ends::watch(&session, options, started);
         let paths = pictures.iter().map(|p| p.input.as_path());
-        let series = session.series(paths, |picture| (job.numbers)(picture)).open_options(&options.open_options());
+        let series = session.series(paths, |picture| (job.numbers)(picture)).recorded_once();
+        let series = series.open_options(&options.open_options());
         for item in series.values() {
             tally.bytes += item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64);
             tally.add(item.path.as_deref(), item.result)?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use horus::core::image::{Reader, Values};
 use horus::core::io::on_first;
@@ -55,7 +56,7 @@ impl<V: Values> Values for Told<V> {
 
     fn reader(&self) -> Reader<Vec<String>> {
         let (read, lines) = (self.values.reader(), self.lines);
-        Box::new(move |from| lines(read(from)))
+        Arc::new(move |from| lines(read(from)))
     }
 }
 

@@ -144,7 +144,7 @@ pub trait Values {
 
 /// Makes what is returned for [`Values`] of what was computed for them.
 #[doc(hidden)]
-pub type Reader<R> = Box<dyn FnOnce(&mut dyn Iterator<Item = Arc<HostBuffer>>) -> R + Send>;
+pub type Reader<R> = Arc<dyn Fn(&mut dyn Iterator<Item = Arc<HostBuffer>>) -> R + Send + Sync>;
 
 impl<V: 'static> Values for Value<V> {
     type Output = V;
@@ -155,7 +155,7 @@ impl<V: 'static> Values for Value<V> {
 
     fn reader(&self) -> Reader<V> {
         let read = self.read;
-        Box::new(move |from| read(&from.next().expect("a buffer for each value")))
+        Arc::new(move |from| read(&from.next().expect("a buffer for each value")))
     }
 }
 
@@ -192,7 +192,7 @@ impl<V: Values> Values for [V] {
 
     fn reader(&self) -> Reader<Vec<V::Output>> {
         let readers: Vec<_> = self.iter().map(V::reader).collect();
-        Box::new(|from| readers.into_iter().map(|read| read(from)).collect())
+        Arc::new(move |from| readers.iter().map(|read| read(from)).collect())
     }
 }
 
@@ -217,7 +217,7 @@ impl<V: Values, const N: usize> Values for [V; N] {
 
     fn reader(&self) -> Reader<[V::Output; N]> {
         let readers = self.each_ref().map(V::reader);
-        Box::new(|from| readers.map(|read| read(from)))
+        Arc::new(move |from| readers.each_ref().map(|read| read(from)))
     }
 }
 
@@ -236,7 +236,7 @@ macro_rules! tuples {
             fn reader(&self) -> Reader<Self::Output> {
                 let ($($name,)+) = self;
                 let ($($name,)+) = ($($name.reader(),)+);
-                Box::new(|from| ($($name(from),)+))
+                Arc::new(move |from| ($($name(from),)+))
             }
         }
     };

@@ -1,14 +1,15 @@
 //! Series of which the program wants to know something.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::deal::Numbered;
-use super::engine::{Engine, Made, Make};
+use super::engine::{Engine, Finish, Make};
 use super::{Input, Item, Series};
 use crate::buffer::HostBuffer;
 use crate::error::{Error, Result};
-use crate::image::Values;
+use crate::image::{Reader, Values};
 use crate::io::AnyImage;
 use crate::plan::Want;
 use crate::session::{Handle, Session};
@@ -59,24 +60,30 @@ where
     C: Computable,
 {
     type Output = C::Output;
+    type Ready = Reader<C::Output>;
     const WANT: Want = Want::Everyone;
     const HELD: bool = true;
 
+    fn kind(&self, _: &Path) -> OsString {
+        OsString::new()
+    }
+
     #[track_caller]
-    fn make(&mut self, session: &Session, picture: &AnyImage, _: &Path) -> Result<Made<C::Output>> {
+    fn record(&mut self, picture: &AnyImage, _: &Path) -> Result<(Vec<Handle>, Self::Ready)> {
         let made = (self.0)(picture);
         let values = made.values()?;
         let mut handles: Vec<&Handle> = Vec::new();
         values.handles(&mut handles);
-        if handles.iter().any(|h| !session.same(&h.session)) {
+        if handles.iter().any(|h| !picture.handle().session.same(&h.session)) {
             return Err(Error::ForeignImage { op: "values", site: std::panic::Location::caller() });
         }
         // An error of recording is one of this picture.
         handles.iter().try_for_each(|h| h.check())?;
-        let handles = handles.into_iter().cloned().collect();
-        let read = values.reader();
-        let finish = move |fetched: Vec<Arc<HostBuffer>>| Ok(read(&mut fetched.into_iter()));
-        Ok(Made { handles, finish: Box::new(finish) })
+        Ok((handles.into_iter().cloned().collect(), values.reader()))
+    }
+
+    fn finish(&self, _: &Session, read: Self::Ready, _: &Path) -> Result<Finish<C::Output>> {
+        Ok(Box::new(move |fetched: Vec<Arc<HostBuffer>>| Ok(read(&mut fetched.into_iter()))))
     }
 
     fn tell(&self, _: &Session, own: Result<C::Output>, _: &Path) -> Result<C::Output> {
@@ -85,7 +92,7 @@ where
 }
 
 /// The values of the pictures of a series, in order; see [`Series::values`].
-pub struct Computed<I, F, C: Computable>(Engine<Numbered<I>, Compute<F>, C::Output>);
+pub struct Computed<I, F, C: Computable>(Engine<Numbered<I>, Compute<F>, C::Output, Reader<C::Output>>);
 
 impl<I, F, C> Iterator for Computed<I, F, C>
 where
