@@ -76,6 +76,14 @@ HS_FN void hs_stage(T* stage, T* buffer, const IMAGE& in, int y0, int x0, bool a
     }
 }
 
+template <int BORDER_Y, int BORDER_X, int KW, int CHUNKS, int ROWS, int COLS, int COLS_IN, int PITCH_IN, int PITCH,
+          int LEFT, int OFF, int CX, int THREADS, class IMAGE, class T>
+HS_CALLED void hs_stage_called(T* stage, T* buffer, const IMAGE in, int y0, int x0, bool aligned, const T* taps,
+                               T value_y, T value_x) {
+    hs_stage<BORDER_Y, BORDER_X, KW, CHUNKS, ROWS, COLS, COLS_IN, PITCH_IN, PITCH, LEFT, OFF, CX, THREADS>(
+        stage, buffer, in, y0, x0, aligned, taps, value_y, value_x);
+}
+
 template <class T, int C> HS_FN void hs_load_pixels(const T* p, T (&v)[C]) {
     hs_span<T, hs_lanes<T>(C), C> s;
     s.load(p);
@@ -166,4 +174,18 @@ HS_FN void hs_column(const T* stage, const T* taps, T (&acc)[G][R][C]) {
                 for (int c = 0; c < C; ++c) acc[g][r][c] = hs_fma(taps[g * KH + ky], v[c], acc[g][r][c]);
         }
     }
+}
+
+template <class T, int KH, int R, int C, int G, int PITCH, bool STATIC>
+HS_CALLED hs_block<T, R, C, G> hs_column_block(const T* stage, const T* taps) {
+    hs_block<T, R, C, G> block;
+    hs_start<hs_linear<T>>(block.v);
+    hs_column<T, KH, R, C, G, PITCH, STATIC>(stage, taps, block.v);
+    return block;
+}
+
+// As hs_column into a block that was just started.
+template <class T, int KH, int R, int C, int G, int PITCH, bool STATIC>
+HS_FN void hs_column_called(const T* stage, const T* taps, T (&acc)[G][R][C]) {
+    hs_take_block(hs_column_block<T, KH, R, C, G, PITCH, STATIC>(stage, taps), acc);
 }

@@ -12,6 +12,12 @@ use crate::tuning::Tuning;
 /// Most instructions, about, that a kernel should come to.
 pub const MOST: usize = 5500;
 
+/// Of kernels with more instructions, about, what they do more than once is compiled once, as functions.
+pub(super) const REPEATED: usize = 3500;
+
+/// A call of a function, with what is saved around it.
+pub(super) const CALL: usize = 40;
+
 /// A tile that is loaded: as vectors, pixel by pixel, and at edges.
 pub(super) const TILE: usize = 250;
 /// What there is around a row pass beside its tile and its multiply-adds.
