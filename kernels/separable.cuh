@@ -44,6 +44,18 @@ HS_FN void hs_row_pass(const T* in, T* out, const T* taps) {
     }
 }
 
+// Beyond the image the column passes read the constant itself, not the row pass over it.
+template <int BORDER_Y, int COLS, int PITCH, int THREADS, class T>
+HS_FN void hs_constant_rows(T* stage, int rows, int height, int y0, T value) {
+    if (BORDER_Y == HS_CONSTANT && (y0 < 0 || y0 + rows > height)) {
+        for (int i = threadIdx.x; i < rows * COLS; i += THREADS) {
+            const int r = i / COLS, y = y0 + r;
+            if (y < 0 || y >= height) stage[r * PITCH + (i - r * COLS)] = value;
+        }
+        __syncthreads();
+    }
+}
+
 // Fills `stage` with CHUNKS * ROWS rows of the row pass, of which the first is image row y0; rows are continued with
 // BORDER_Y as the column passes read them, columns with BORDER_X. `buffer` holds two chunks of the input. LEFT is how
 // many columns before x0 a chunk begins, OFF how many of those the filter does not need.
@@ -66,14 +78,29 @@ HS_FN void hs_stage(T* stage, T* buffer, const IMAGE& in, int y0, int x0, bool a
         hs_row_pass<T, KW, ROWS, COLS, PITCH_IN, PITCH, OFF, CX, THREADS>(now, stage + k * ROWS * PITCH, taps);
         __syncthreads();
     }
-    // Beyond the image the column passes read the constant itself, not the row pass over it.
-    if (BORDER_Y == HS_CONSTANT && (y0 < 0 || y0 + CHUNKS * ROWS > in.height)) {
-        for (int i = threadIdx.x; i < CHUNKS * ROWS * COLS; i += THREADS) {
-            const int r = i / COLS, y = y0 + r;
-            if (y < 0 || y >= in.height) stage[r * PITCH + (i - r * COLS)] = value_y;
-        }
+    hs_constant_rows<BORDER_Y, COLS, PITCH, THREADS>(stage, CHUNKS * ROWS, in.height, y0, value_y);
+}
+
+// As hs_stage for row passes of several sizes, of which `pass` does one: the code that loads is there once. `cols` columns
+// from x0 on are loaded.
+template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH_IN, int PITCH, int THREADS, class T, class PASS>
+HS_FN void hs_stage_any(T* stage, T* buffer, const hs_plane<T>& in, int y0, int x0, int cols, int chunks, bool aligned,
+                        T value_y, T value_x, const PASS& pass) {
+#pragma unroll 1
+    for (int k = -1; k < chunks; ++k) {
+        const T* now = buffer + (k & 1) * (ROWS * PITCH_IN);
+        T* next = buffer + ((k + 1) & 1) * (ROWS * PITCH_IN);
+        if (k + 1 < chunks)
+            hs_load_loose_tile<BORDER_Y, BORDER_X, PITCH_IN, THREADS>(next, in, y0 + (k + 1) * ROWS, x0, ROWS, cols,
+                                                                      aligned, value_x);
+        hs_commit();
+        if (k < 0) continue;
+        hs_wait<1>();
+        __syncthreads();
+        pass(now, stage + k * ROWS * PITCH);
         __syncthreads();
     }
+    hs_constant_rows<BORDER_Y, COLS, PITCH, THREADS>(stage, chunks * ROWS, in.height, y0, value_y);
 }
 
 template <int BORDER_Y, int BORDER_X, int KW, int CHUNKS, int ROWS, int COLS, int COLS_IN, int PITCH_IN, int PITCH,

@@ -25,7 +25,12 @@ const STAGE: usize = 120;
 
 /// A row pass of `width` taps, `span` pixels at a time, with its tile.
 pub(super) fn stage(width: usize, span: usize) -> usize {
-    TILE + STAGE + (width.min(64) + width % 64) * span
+    stages(&[width], span)
+}
+
+/// Row passes of several widths that have one tile in turn.
+pub(super) fn stages(widths: &[usize], span: usize) -> usize {
+    TILE + STAGE + widths.iter().map(|width| (width.min(&64) + width % 64) * span).sum::<usize>()
 }
 
 /// Columns of `height` taps for `count` filters: unrolled, or a loop with a beginning, an end and these remainders.

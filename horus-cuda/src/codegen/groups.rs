@@ -12,7 +12,7 @@ use super::chain::{source_aligned, source_name};
 use super::cost;
 use super::leaves;
 use super::map::Map;
-use super::schedule::{Block, Group, How, Slot, Tile, skewed_pitch, stage_input, tap_pitch, window};
+use super::schedule::{Block, Group, How, Tile, tap_pitch, window};
 
 impl Map<'_> {
     pub(super) fn at(&self, dtype: DType, byte: usize) -> String {
@@ -24,11 +24,11 @@ impl Map<'_> {
         self.tuning.piece.next_multiple_of(super::vector(dtype))
     }
 
-    fn reserve(&mut self, bytes: usize) {
+    pub(super) fn reserve(&mut self, bytes: usize) {
         self.shared = self.shared.max(bytes);
     }
 
-    fn wait_for_readers(&mut self) {
+    pub(super) fn wait_for_readers(&mut self) {
         if self.busy {
             self.body.push_str("    __syncthreads();\n");
         }
@@ -130,7 +130,7 @@ impl Map<'_> {
     }
 
     /// Counts a template that the body instantiates: its text up to the arguments, and about how many instructions it is.
-    fn instance(&mut self, text: String, cost: usize) {
+    pub(super) fn instance(&mut self, text: String, cost: usize) {
         self.cost += cost;
         self.calls.add(text, cost);
     }
@@ -302,7 +302,7 @@ impl Map<'_> {
 
     pub(super) fn column(&mut self, group: &Group, slot: usize, array: &str) {
         let slot_at = self.schedule.slots[slot];
-        self.stage(slot, slot_at);
+        self.stage(slot);
         let l = group.leaves[0];
         let dtype = self.kernel.leaves[l].dtype;
         let Layout::Dense { height, anchor_y, .. } = *self.filter(l).layout() else { return };
@@ -326,57 +326,5 @@ impl Map<'_> {
         } else {
             self.instance(column, cost);
         }
-    }
-
-    /// Fills a slot with its row pass unless it holds it already.
-    pub(super) fn stage(&mut self, slot: usize, at: Slot) {
-        if self.valid[slot] {
-            return;
-        }
-        self.wait_for_readers();
-        self.tile = None;
-        for (i, other) in self.schedule.slots.iter().enumerate() {
-            // Slots at the same place take turns.
-            self.valid[i] &= other.at != at.at;
-        }
-        self.valid[slot] = true;
-        let stage = &self.kernel.stages[at.key.stage];
-        let Some(dtype) = self.kernel.leaves.iter().find_map(|l| match l.op {
-            LeafOp::Correlate(Source::Stage(s), ..) if s == at.key.stage => Some(l.dtype),
-            _ => None,
-        }) else {
-            return;
-        };
-        let Layout::Dense { width, anchor_x, .. } = *stage.filter.layout() else { return };
-        let input = stage_input(self.kernel, at.key.stage, self.block, dtype);
-        let pitch_in = skewed_pitch(input.cols, dtype);
-        let chunk = self.schedule.chunk;
-        let buffer = self.kept + self.schedule.slot_bytes;
-        let taps = self.fixed_taps(dtype, stage.filter.taps());
-        let (value_y, value_x) = (self.border_value(at.key.border, dtype), self.border_value(stage.border, dtype));
-        let span = self.tuning.span.min(self.block.width());
-        let row_pass = format!(
-            "hs_stage<{}, {}, {width}, {}, {chunk}, {}, {}, {pitch_in}, {}, {}, {}, {span}, {}>(",
-            border_name(at.key.border),
-            border_name(stage.border),
-            at.chunks,
-            self.block.width(),
-            input.cols,
-            at.pitch,
-            input.left,
-            input.left - anchor_x,
-            self.block.threads(),
-        );
-        let _ = writeln!(
-            self.body,
-            "    {row_pass}{}, {}, {}, y0 - {}, x0, {}, {taps}, {value_y}, {value_x});",
-            self.at(dtype, self.kept + at.at),
-            self.at(dtype, buffer),
-            source_name(stage.source),
-            at.up,
-            source_aligned(self.kernel, stage.source),
-        );
-        self.instance(row_pass, cost::stage(width, span));
-        self.reserve(buffer + 2 * chunk * pitch_in * dtype.size());
     }
 }

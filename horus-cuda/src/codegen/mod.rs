@@ -20,6 +20,7 @@ mod pointwise;
 mod reduced;
 mod rolled;
 mod schedule;
+mod stages;
 
 use horus_core::device::Geometry;
 use horus_core::dtype::DType;
