@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use horus_core::buffer::Pool;
 use horus_core::comm::Communicator;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::cpu::workers::Workers;
 use horus_core::device::Device;
 use horus_core::error::{Error, Result};
+use horus_core::host::buffer::Pool;
+use horus_core::host::workers::Workers;
+use horus_core::plan::work::Work;
 use horus_core::session::Chooser;
 use horus_core::settings::DeviceChoice;
-use horus_core::work::Work;
 
 /// Freed host memory kept for reuse.
 const KEPT: usize = 2 << 30;

@@ -236,15 +236,13 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::error::{Error, Result};
     #[doc(inline)]
-    pub use horus_core::filters::{self, Footprint};
+    pub use horus_core::execute::trace::Times;
     #[doc(inline)]
-    pub use horus_core::forecast::Forecast;
+    pub use horus_core::filters::{self, Footprint};
     #[doc(inline)]
     pub use horus_core::image::{Image, Value};
     #[doc(inline)]
     pub use horus_core::io::{AnyImage, Depth, OpenOptions, SaveOptions, Scale, Scaling};
-    #[doc(inline)]
-    pub use horus_core::movement::Link;
     #[doc(inline)]
     pub use horus_core::ops::geometric::{Flip, Interpolation};
     #[doc(inline)]
@@ -252,9 +250,11 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::plan::Mode;
     #[doc(inline)]
+    pub use horus_core::plan::forecast::Forecast;
+    #[doc(inline)]
+    pub use horus_core::plan::movement::Link;
+    #[doc(inline)]
     pub use horus_core::session::{Progress, Stats};
     #[doc(inline)]
     pub use horus_core::shape::{Border, Shape};
-    #[doc(inline)]
-    pub use horus_core::trace::Times;
 }

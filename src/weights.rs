@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use horus_core::agree::agree_on;
 use horus_core::comm::Communicator;
+use horus_core::comm::agree::agree_on;
 use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::Image;

@@ -60,14 +60,15 @@ fn planning_touches_no_device_file_clock_or_thread() {
 
 #[test]
 fn kernels_know_neither_images_nor_graphs_nor_states_nor_ranks() {
-    let words = ["crate::image", "crate::graph", "crate::state", "crate::plan", "crate::session", "crate::comm"];
+    let words =
+        ["crate::image", "crate::ir::graph", "crate::plan::state", "crate::plan", "crate::session", "crate::comm"];
     forbid(&["cpu"], &words);
 }
 
 #[test]
 fn devices_and_communicators_decide_no_transfer() {
-    forbid(&["device.rs", "comm", "simulate.rs"], &["crate::plan", "crate::state", "crate::partition"]);
-    forbid(&["transfer.rs", "direct.rs", "runs.rs"], &["crate::plan", "crate::state", "crate::partition"]);
+    forbid(&["device.rs", "comm", "simulate.rs"], &["crate::plan", "crate::plan::state", "crate::plan::partition"]);
+    forbid(&["transfer.rs", "direct.rs", "runs.rs"], &["crate::plan", "crate::plan::state", "crate::plan::partition"]);
 }
 
 #[test]

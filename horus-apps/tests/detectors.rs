@@ -8,9 +8,9 @@ use horus::core::comm::threads::ThreadComm;
 use horus::core::comm::{Alone, Communicator};
 use horus::core::cpu::device::CpuDevice;
 use horus::core::device::Device;
-use horus::core::faults::Faulty;
+use horus::core::device::faulty::Faulty;
+use horus::core::device::simulated::Simulated;
 use horus::core::session::Session as CoreSession;
-use horus::core::simulate::Simulated;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
 

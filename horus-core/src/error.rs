@@ -4,7 +4,6 @@ use std::fmt;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
 
-use crate::comm::CommError;
 use crate::dtype::DType;
 use crate::shape::Shape;
 
@@ -240,6 +239,18 @@ impl MemoryBound {
             }
             MemoryBound::Machine => "more than this machine's memory gives to the program".into(),
         }
+    }
+}
+
+/// A communication failure, without the context that [`Error::Communication`] adds.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct CommError(pub String);
+
+impl CommError {
+    /// With the rank and the operation.
+    pub fn during(self, rank: usize, op: impl fmt::Display) -> Error {
+        Error::Communication { rank, op: op.to_string(), cause: self.0 }
     }
 }
 

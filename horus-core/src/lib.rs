@@ -1,44 +1,39 @@
-//! The device-independent heart of Horus.
+//! The device-independent heart of Horus. Its modules are rooms that a program passes through, in this order:
 //!
-//! Data flows one way: [`image`] calls record nodes in a [`graph`]; when a value is looked at, the graph is optimised
-//! ([`optimize`]), lowered to [`kernel`]s, and planned ([`plan`]) against the [`state`] of every image; the plan is
-//! checked ([`verify`]) and executed ([`execute`]) on a [`device`] and a communicator ([`comm`]).
+//! - [`image`], [`io`], [`filters`] and [`series`] are what users write: methods check and record.
+//! - [`record`] keeps what was recorded and can still be observed; [`ops`] says what each operation is, in tables.
+//! - [`optimize`] turns the graph of operations into a graph of kernels, both of which are in [`ir`].
+//! - [`plan`] decides, with state machines, where images are and what must move; its plans are checked. It is pure.
+//! - [`execute`] carries plans out, on a [`device`] and a communicator ([`comm`]); [`cpu`] computes on the [`host`].
+//! - [`session`] wires the rooms; [`reference`] is what all of it is checked against.
+//!
 //! `ARCHITECTURE.md` in the repository tells the story.
 
-pub mod agree;
-pub mod buffer;
+pub mod filters;
+pub mod image;
+pub mod io;
+pub mod series;
+
+pub mod session;
+
+pub mod execute;
+pub mod ir;
+pub mod ops;
+pub mod optimize;
+pub mod plan;
+pub mod record;
+
 pub mod comm;
 pub mod cpu;
 pub mod device;
-pub mod direct;
+pub mod host;
+
+pub mod reference;
+
 pub mod dtype;
 pub mod error;
-pub mod execute;
-pub mod faults;
-pub mod filters;
-pub mod forecast;
-pub mod graph;
-pub mod image;
-pub mod io;
-pub mod kernel;
-pub mod movement;
-pub mod ops;
-pub mod optimize;
-pub mod partition;
-pub mod plan;
-pub mod program;
-pub mod reference;
-mod runs;
-pub mod series;
-pub mod session;
 pub mod settings;
 pub mod shape;
-pub mod simulate;
-pub mod state;
-pub mod trace;
-pub mod transfer;
-pub mod verify;
-pub mod work;
 
 /// The crate whose types are in signatures.
 pub use ndarray;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
+use horus_core::device::simulated::Simulated;
 use horus_core::dtype::{DType, Element};
 use horus_core::error::{Error, Result};
 use horus_core::filters::{self, Footprint};
 use horus_core::image::{Image, Value};
 use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
-use horus_core::movement::{Link, Load};
 use horus_core::ops::geometric::{Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Filter, MedianSize};
+use horus_core::plan::movement::{Link, Load};
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape};
-use horus_core::simulate::Simulated;
 use ndarray::{Array2, array};
 
 fn session() -> Session {

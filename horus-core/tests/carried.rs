@@ -3,7 +3,7 @@
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
-use horus_core::movement::Link;
+use horus_core::plan::movement::Link;
 use horus_core::session::Session;
 
 /// Of a size, channels and an extension that would be complained of themselves.

@@ -3,17 +3,17 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use horus_core::buffer::Pool;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::cpu::device::CpuDevice;
-use horus_core::cpu::workers::Workers;
 use horus_core::device::Device;
+use horus_core::device::simulated::Simulated;
 use horus_core::error::{Error, Result};
+use horus_core::host::buffer::Pool;
+use horus_core::host::workers::Workers;
 use horus_core::image::Image;
+use horus_core::plan::work::Work;
 use horus_core::session::{Chooser, Session};
-use horus_core::simulate::Simulated;
-use horus_core::work::Work;
 
 /// Chooses a device of one kind, and remembers what for.
 #[derive(Default)]

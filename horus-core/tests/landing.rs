@@ -1,10 +1,10 @@
 //! What a device promises of copies to the host that are ordered and land later.
 
-use horus_core::buffer::Pool;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
+use horus_core::device::simulated::Simulated;
 use horus_core::error::DeviceError;
-use horus_core::simulate::Simulated;
+use horus_core::host::buffer::Pool;
 
 #[test]
 fn what_lands_is_what_was_there_when_it_was_ordered() {

@@ -10,20 +10,20 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
+use horus_core::device::simulated::{Log, Simulated};
 use horus_core::dtype::DType;
-use horus_core::forecast::forecast;
-use horus_core::graph::{NodeId, Op};
-use horus_core::movement::{Link, Load};
+use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::geometric::Flip;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
-use horus_core::partition::Partition;
+use horus_core::plan::forecast::forecast;
+use horus_core::plan::movement::{Link, Load};
+use horus_core::plan::partition::Partition;
+use horus_core::plan::state::Halo;
+use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Mode, Part, Plan};
 use horus_core::reference::{self, Image};
 use horus_core::shape::{Border, Shape};
-use horus_core::simulate::{Log, Simulated};
-use horus_core::state::Halo;
-use horus_core::verify::verify;
 
 /// Calls `f` with the device of a place, and what was asked of it if it is a simulated one.
 fn on_device<R>(place: Place, f: impl FnOnce(&dyn Device, &dyn Fn() -> Log) -> R) -> R {

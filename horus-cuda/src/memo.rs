@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
 use horus_core::device::Geometry;
-use horus_core::kernel::{Kernel, LeafOp};
+use horus_core::ir::kernel::{Kernel, LeafOp};
 use horus_core::shape::Window;
 
 use crate::codegen::{Program, Shapes};
@@ -112,7 +112,7 @@ impl<M> Memo<M> {
 #[cfg(test)]
 mod tests {
     use horus_core::dtype::DType;
-    use horus_core::kernel::Val;
+    use horus_core::ir::kernel::Val;
     use horus_core::shape::{Border, Shape};
 
     use super::*;

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys;
-use horus_core::buffer::HostMemory;
 use horus_core::error::DeviceError;
+use horus_core::host::buffer::HostMemory;
 
 use crate::driver::check;
 use crate::memory::Core;

@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUstream};
-use horus_core::buffer::HostMemory as _;
-use horus_core::cpu::workers::Workers;
 use horus_core::error::DeviceError;
+use horus_core::host::buffer::HostMemory as _;
+use horus_core::host::workers::Workers;
 
 use crate::driver::{Event, Stream, check};
 use crate::memory::Core;

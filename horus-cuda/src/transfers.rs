@@ -20,10 +20,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
-use horus_core::buffer::{HostBuffer, Pool};
-use horus_core::cpu::workers::Workers;
 use horus_core::device::{DeviceMemory as _, Landing};
 use horus_core::error::DeviceError;
+use horus_core::host::buffer::{HostBuffer, Pool};
+use horus_core::host::workers::Workers;
 
 use crate::driver::{Event, Stream, check};
 use crate::memory::{Block, Core, CudaMemory, Deferred};

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use horus_core::dtype::DType;
-use horus_core::kernel::{Kernel, LeafOp, MapKernel, Source};
+use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
 use horus_core::settings::TUNING;
 use serde::{Deserialize, Serialize};
 

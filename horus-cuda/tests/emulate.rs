@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use horus_core::buffer::HostBuffer;
 use horus_core::device::{Geometry, Input, Launch, Memory, Piece};
 use horus_core::dtype::DType;
+use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
-use horus_core::kernel::Kernel;
+use horus_core::ir::kernel::Kernel;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape, Window};

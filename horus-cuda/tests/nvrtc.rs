@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
 
-use horus_core::kernel::Kernel;
+use horus_core::ir::kernel::Kernel;
 use horus_cuda::codegen::{Limits, Shapes, generate_bounded};
 use horus_cuda::conformance::cases;
 use horus_cuda::nvrtc::Nvrtc;

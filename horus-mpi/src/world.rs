@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use horus_core::agree::agree_on;
 use horus_core::comm::CommError;
+use horus_core::comm::agree::agree_on;
 use mpi::ffi;
 
 use crate::codes::{check, int};

@@ -42,8 +42,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use horus::core::agree::agree_on;
 use horus::core::comm::Communicator;
+use horus::core::comm::agree::agree_on;
 use horus::core::image::Values;
 use horus::core::io::{Target, on_root};
 use horus::prelude::*;

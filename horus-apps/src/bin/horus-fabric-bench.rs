@@ -12,19 +12,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use horus::core::buffer::Pool;
 use horus::core::comm::Communicator;
 use horus::core::device::{Device, Exchange, Geometry, Memory, Message};
-use horus::core::direct;
 use horus::core::dtype::DType;
-use horus::core::graph::{Graph, Node, NodeId, ValueId};
-use horus::core::kernel::Kernel;
-use horus::core::movement::{BLOCK, Movement, movement};
-use horus::core::partition::Partition;
+use horus::core::execute::peers;
+use horus::core::execute::transfer::{self, Source, Target};
+use horus::core::host::buffer::Pool;
+use horus::core::ir::graph::{Graph, Node, NodeId, ValueId};
+use horus::core::ir::kernel::Kernel;
 use horus::core::plan::Action;
+use horus::core::plan::movement::{BLOCK, Movement, movement};
+use horus::core::plan::partition::Partition;
+use horus::core::plan::state::Halo;
 use horus::core::shape::{Shape, Window};
-use horus::core::state::Halo;
-use horus::core::transfer::{self, Source, Target};
 use horus_cuda::CudaDevice;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use horus::core::kernel::Kernel;
+use horus::core::ir::kernel::Kernel;
 use horus::prelude::*;
 use horus_cuda::conformance::{conv2d, convrot, correlate, pixel_chain, rotate, separable};
 use horus_cuda::measure::{Bench, SHAPE, Work, whole};

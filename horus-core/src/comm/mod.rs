@@ -1,16 +1,10 @@
 //! Communication between ranks: what the planner's transfers are made of.
 
+pub mod agree;
 pub mod threads;
 
-use std::fmt;
-
-use crate::buffer::HostBuffer;
-use crate::error::Error;
-
-/// A communication failure, without the context that [`Error::Communication`] adds.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub struct CommError(pub String);
+pub use crate::error::CommError;
+use crate::host::buffer::HostBuffer;
 
 /// A message, and the rank that it goes to or comes from.
 pub type Parcel = (usize, HostBuffer);
@@ -162,11 +156,4 @@ pub fn guarded<R>(comm: &dyn Communicator, what: &str, work: impl FnOnce() -> R)
     let result = work();
     std::mem::forget(guard);
     result
-}
-
-impl CommError {
-    /// With the rank and the operation.
-    pub fn during(self, rank: usize, op: impl fmt::Display) -> Error {
-        Error::Communication { rank, op: op.to_string(), cause: self.0 }
-    }
 }

@@ -230,7 +230,7 @@ impl Communicator for ThreadComm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::HostBuffer;
+    use crate::host::buffer::HostBuffer;
 
     #[test]
     fn every_rank_gets_what_the_others_send() {

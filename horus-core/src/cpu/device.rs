@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::simd::Isa;
-use super::workers::Workers;
 use super::{map, whole};
-use crate::buffer::Pool;
 use crate::device::check::{check, part};
 use crate::device::{Device, Launch, Memory, MemoryKind, Piece};
 use crate::error::{DeviceError, Error};
-use crate::kernel::Kernel;
+use crate::host::buffer::Pool;
+use crate::host::workers::Workers;
+use crate::ir::kernel::Kernel;
 
 /// Freed memory kept for reuse.
 const POOL_BYTES: usize = 2 << 30;

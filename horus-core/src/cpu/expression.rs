@@ -7,10 +7,10 @@ use super::pixels::{self, Operand};
 use super::plane::Rows;
 use super::schedule::{Action, Place, Program};
 use super::simd::Isa;
-use crate::buffer::HostBuffer;
 use crate::device::{Geometry, Input};
 use crate::dtype::{DType, Pixel};
-use crate::kernel::InstrOp;
+use crate::host::buffer::HostBuffer;
+use crate::ir::kernel::InstrOp;
 use crate::shape::{Border, Window};
 
 /// Elements of a row of a chain that are computed at a time.

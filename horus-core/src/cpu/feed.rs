@@ -11,9 +11,9 @@ use super::plane::{self, Plane, Rows};
 use super::rows::{self, RowFilter};
 use super::schedule::FeedSpec;
 use super::simd::{Isa, Simd};
-use crate::buffer::HostBuffer;
 use crate::dtype::Pixel;
-use crate::kernel::Stage;
+use crate::host::buffer::HostBuffer;
+use crate::ir::kernel::Stage;
 use crate::ops::neighbourhood::Reach;
 use crate::shape::{Border, Window};
 
@@ -281,7 +281,7 @@ fn pad<T: Pixel>(row: &[T], first: isize, border: Border, out: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Source;
+    use crate::ir::kernel::Source;
 
     #[test]
     fn scratch_grows_with_the_reach_in_one_direction_only() {

@@ -4,11 +4,11 @@
 use super::correlate::group_size;
 use super::pixels::RUN;
 use super::rows;
-use crate::buffer::HostBuffer;
 use crate::dispatch;
 use crate::dispatch_float;
 use crate::dtype::{DType, Pixel, Scalar};
-use crate::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
+use crate::host::buffer::HostBuffer;
+use crate::ir::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
 use crate::ops::neighbourhood::{Filter, Layout, Reach};
 use crate::shape::Border;
 
@@ -412,13 +412,13 @@ impl Compiler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Instr, Leaf};
+    use crate::ir::kernel::{Instr, Leaf};
     use crate::ops::pixel::PixelOp;
 
     #[test]
     fn a_bank_is_used_up_before_the_next_is_evaluated() {
         // max over pairs of column filters, pair by pair; the code first takes one pair of each stage.
-        let stage = |n: usize| crate::kernel::Stage {
+        let stage = |n: usize| crate::ir::kernel::Stage {
             source: Source::Input(0),
             filter: Filter::row(vec![1.0; n]),
             border: Border::Reflect101,

@@ -3,7 +3,7 @@
 use crate::device::Input;
 use crate::dispatch;
 use crate::dtype::{Pixel, Scalar};
-use crate::kernel::{LeafOp, MapKernel, Val};
+use crate::ir::kernel::{LeafOp, MapKernel, Val};
 use crate::ops::geometric::Interpolation;
 use crate::shape::Border;
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::device::{Geometry, Input, Launch};
 use crate::dtype::DType;
 use crate::error::DeviceError;
-use crate::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ir::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::geometric::Affine;
 use crate::ops::reduce::RowReduce;
 use crate::shape::{Shape, Window};

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::Stored;
 use crate::device::{Device, Geometry, Prepared};
 use crate::error::{DeviceError, Error, Result};
-use crate::graph::NodeId;
-use crate::kernel::Kernel;
-use crate::movement::{rows_of, with_room};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::Kernel;
+use crate::plan::movement::{rows_of, with_room};
 use crate::plan::{Action, Plan, Rows, Temp};
 use crate::shape::Window;
 

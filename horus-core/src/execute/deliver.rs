@@ -1,10 +1,10 @@
 //! Results on their way to whoever asked for them.
 
 use super::{Run, Stored, missing};
-use crate::buffer::HostBuffer;
 use crate::device::Landing;
 use crate::error::{Error, Result};
-use crate::graph::NodeId;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::NodeId;
 
 /// A result for the host.
 pub enum Delivered {

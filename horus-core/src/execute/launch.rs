@@ -3,12 +3,12 @@
 use super::{Run, Stored, missing};
 use crate::device::{Geometry, Input, Launch, Memory};
 use crate::error::{Error, Result};
-use crate::graph::{Node, NodeId};
-use crate::kernel::Kernel;
-use crate::movement::with_room;
+use crate::ir::graph::{Node, NodeId};
+use crate::ir::kernel::Kernel;
+use crate::plan::movement::with_room;
+use crate::plan::state::{Halo, Residency, State};
 use crate::plan::{Part, Rows, Temp};
 use crate::shape::Window;
-use crate::state::{Halo, Residency, State};
 
 impl Run<'_> {
     /// Computes the rows of one part of a launch. The interior leaves the image with its edges open.

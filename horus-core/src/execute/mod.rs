@@ -1,30 +1,35 @@
 //! The executor: carries out the steps of a plan on this rank, and decides nothing.
 
+pub(crate) mod agree;
 mod ahead;
-mod borders;
 mod deliver;
+mod halos;
 mod launch;
+pub mod peers;
+pub(crate) mod routes;
+pub mod trace;
+pub mod transfer;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::buffer::{HostBuffer, Pool};
+use self::peers::Arriving;
 use crate::comm::Communicator;
 use crate::device::{Device, Geometry, Memory, MemoryKind};
-use crate::direct::{self, Arriving};
 use crate::error::{DeviceError, Error, Result};
-use crate::graph::NodeId;
-use crate::movement::{BLOCK, Load, Movement, movement, rows_of, with_room};
+use crate::execute::routes::rows;
+use crate::execute::trace::Trace;
+use crate::execute::transfer::{Source, redistribute};
+use crate::host::buffer::{HostBuffer, Pool};
+use crate::ir::graph::NodeId;
+use crate::plan::movement::{BLOCK, Load, Movement, movement, rows_of, with_room};
+use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::plan::{Action, Plan, Rows, Temp};
-use crate::runs::rows;
 use crate::shape::Window;
-use crate::state::{Halo, Placement, Residency, State};
-use crate::trace::Trace;
-use crate::transfer::{Source, redistribute};
 
-use self::borders::Borders;
+use self::halos::Halos;
 
 pub use ahead::prepare;
 pub use deliver::Delivered;
@@ -102,7 +107,7 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         unified,
         images,
         temps: HashMap::new(),
-        borders: HashMap::new(),
+        halos: HashMap::new(),
         delivered: HashMap::new(),
         moved: Load::default(),
         freed: RefCell::default(),
@@ -119,8 +124,8 @@ struct Run<'a> {
     unified: bool,
     images: Vec<Option<Stored>>,
     temps: HashMap<Temp, Fetched>,
-    /// Borders under way, by image.
-    borders: HashMap<NodeId, Borders<'a>>,
+    /// Halos under way, by image.
+    halos: HashMap<NodeId, Halos<'a>>,
     delivered: HashMap<NodeId, Delivered>,
     moved: Load,
     freed: RefCell<Freed>,
@@ -392,7 +397,7 @@ impl Run<'_> {
         let source = image.device.as_ref().ok_or_else(|| missing(n))?;
         let (device, comm) = (self.cx.device, self.cx.comm);
         let (from, to) = (Some((source, image.geometry)), (&mut memory, geometry));
-        let arriving = direct::order(device, comm, &movement, from, to).map_err(self.failed(label))?;
+        let arriving = peers::order(device, comm, &movement, from, to).map_err(self.failed(label))?;
         self.count(arriving.sent);
         Ok((geometry, memory, arriving))
     }

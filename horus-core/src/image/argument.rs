@@ -3,7 +3,7 @@
 use super::{Image, Value, record, record_as};
 use crate::dtype::{Element, Pixel, Scalar};
 use crate::error::{Error, Result, Site};
-use crate::graph::{Op, Operand};
+use crate::ir::graph::{Op, Operand};
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::pixel::PixelOp;
 use crate::session::{Handle, Session};

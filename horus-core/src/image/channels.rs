@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::{Image, carry, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
-use crate::graph::Op;
+use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::Shape;
 

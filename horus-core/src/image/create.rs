@@ -8,7 +8,7 @@ use ndarray::{ArrayView2, ArrayView3, Axis};
 use super::{Image, carry, check_shape, record};
 use crate::dtype::Element;
 use crate::error::{Error, Result, Site};
-use crate::graph::Op;
+use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::Shape;
 

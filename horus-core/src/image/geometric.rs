@@ -6,7 +6,7 @@ use super::argument::{Term, pixel};
 use super::{Image, check_shape, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
-use crate::graph::Op;
+use crate::ir::graph::Op;
 use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Border, Shape};

@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::{Image, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Site};
-use crate::graph::Op;
+use crate::ir::graph::Op;
 use crate::shape::Shape;
 
 macro_rules! lookup {

@@ -40,7 +40,7 @@ impl Image<bool> {
     /// The truth values as numbers, 0 and 1.
     #[track_caller]
     pub fn convert<T: Pixel>(&self) -> Image<T> {
-        self.node(crate::graph::Op::Convert, Location::caller())
+        self.node(crate::ir::graph::Op::Convert, Location::caller())
     }
 
     fn meet(&self, op: PixelOp, other: &Image<bool>, site: crate::error::Site) -> Image<bool> {

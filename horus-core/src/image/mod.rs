@@ -55,7 +55,7 @@ pub use value::{Value, Values};
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result, Site};
-use crate::graph::Op;
+use crate::ir::graph::Op;
 use crate::session::{Handle, Session};
 use crate::shape::Shape;
 

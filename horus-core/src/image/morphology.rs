@@ -7,7 +7,7 @@ use super::argument::{Term, pixel};
 use crate::dtype::Element;
 use crate::error::Site;
 use crate::filters::Footprint;
-use crate::graph::Op;
+use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Combine, Generalized, Reduce};
 use crate::ops::pixel::PixelOp;
 use crate::shape::Border;

@@ -6,7 +6,7 @@ use super::Image;
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::filters::{self, MAX_RADIUS};
-use crate::graph::Op;
+use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Filter, Generalized, Layout, MedianSize};
 use crate::shape::{Border, Shape};
 

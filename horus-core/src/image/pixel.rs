@@ -6,7 +6,7 @@ use super::argument::{Term, pixel};
 use super::{Argument, Image};
 use crate::dtype::Pixel;
 use crate::error::{Error, Site};
-use crate::graph::{Op, Operand};
+use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::{PixelKind, PixelOp};
 
 macro_rules! unary {

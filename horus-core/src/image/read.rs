@@ -6,12 +6,12 @@ use std::sync::Arc;
 use ndarray::{Array2, Array3, ArrayView3};
 
 use super::Image;
-use crate::buffer::HostBuffer;
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::forecast::Forecast;
-use crate::movement::Link;
+use crate::host::buffer::HostBuffer;
 use crate::plan::Want;
+use crate::plan::forecast::Forecast;
+use crate::plan::movement::Link;
 use crate::session::Handle;
 
 /// Reading pixels back. These, [`Value::get`](super::Value::get) and saving are what makes a program run.

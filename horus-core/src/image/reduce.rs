@@ -3,10 +3,10 @@
 use std::panic::Location;
 
 use super::{Image, Value, record};
-use crate::buffer::HostBuffer;
 use crate::dtype::{Pixel, Scalar};
 use crate::error::{Error, Site};
-use crate::graph::{Op, Operand};
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::PixelOp;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::shape::Shape;

@@ -6,7 +6,7 @@ use super::{Image, check_shape};
 use crate::dtype::{Element, Pixel};
 use crate::error::Site;
 use crate::filters::gauss_1d;
-use crate::graph::Op;
+use crate::ir::graph::Op;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Filter;
 use crate::shape::{Border, Shape};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::Image;
 use super::read::fetch;
-use crate::buffer::HostBuffer;
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result};
+use crate::host::buffer::HostBuffer;
 use crate::plan::Want;
 use crate::session::{Handle, Session};
 

@@ -10,8 +10,8 @@ use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::load::{Kind, Means, Source};
 use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
-use crate::buffer::HostBuffer;
 use crate::dtype::{DType, Pixel};
+use crate::host::buffer::HostBuffer;
 use crate::shape::Shape;
 
 /// Reads and decodes a file; the error is the cause alone.
@@ -163,7 +163,7 @@ mod tests {
     use image::DynamicImage;
 
     use super::*;
-    use crate::cpu::workers::Workers;
+    use crate::host::workers::Workers;
 
     fn decode(bytes: &[u8]) -> Result<Picture, String> {
         let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed };

@@ -13,9 +13,9 @@ use super::save::{Depth, SaveOptions, Scaling};
 use super::target::Sink;
 use super::write_tiff::write_tiff;
 use super::{pnm, write_npy};
-use crate::buffer::HostBuffer;
-use crate::cpu::workers::Workers;
 use crate::dtype::DType;
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
 use crate::shape::Shape;
 
 const KNOWN: &str = "png, jpg, tif, pgm, ppm, pnm, bmp or npy";

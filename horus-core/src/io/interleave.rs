@@ -2,10 +2,10 @@
 
 use rayon::prelude::*;
 
-use crate::buffer::HostBuffer;
-use crate::cpu::workers::Workers;
 use crate::dtype::DType;
 use crate::error::DeviceError;
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
 use crate::shape::Shape;
 
 /// Pixels that are worth another thread.

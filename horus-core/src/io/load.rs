@@ -9,9 +9,9 @@ use image::ImageFormat;
 
 use super::bounds::MEMORY_LIMIT;
 use super::target::{cause, special};
-use crate::buffer::HostBuffer;
-use crate::cpu::workers::Workers;
 use crate::error::DeviceError;
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
 
 /// What a file is, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use image::metadata::Orientation as Turned;
 
 use super::Picture;
-use crate::buffer::HostBuffer;
 use crate::dispatch;
 use crate::dtype::Pixel;
+use crate::host::buffer::HostBuffer;
 use crate::shape::Shape;
 
 /// What becomes of an orientation that a file notes: how a camera was held (EXIF of JPEG and PNG files), or the first

@@ -76,7 +76,7 @@ pub(crate) use saving::Detached;
 pub use saving::{Encoder, Saving};
 pub use target::{Sink, Target, same_file};
 
-use crate::agree::agree_on;
+use crate::comm::agree::agree_on;
 use crate::comm::{Communicator, guarded};
 use crate::dtype::DType;
 use crate::error::Result;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::load::{Means, Source};
 use super::{OpenOptions, decode};
-use crate::buffer::HostBuffer;
-use crate::cpu::workers::Workers;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
 use crate::shape::Shape;
 
 /// What messages call a picture that has no path.

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 use crate::cpu::scanlines;
 use crate::cpu::simd::Isa;
-use crate::cpu::workers::Workers;
+use crate::host::workers::Workers;
 use crate::shape::Shape;
 
 /// Bytes of a band, about: enough that its codes, some hundred bytes, do not count; few enough for many threads.

@@ -6,9 +6,9 @@ use super::load::Source;
 use super::raster::{self, Order, Raster};
 use super::target::{Sink, cause};
 use super::{Format, OpenOptions};
-use crate::buffer::HostBuffer;
-use crate::cpu::workers::Workers;
 use crate::dtype::DType;
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
 use crate::shape::Shape;
 
 /// Where a PNM file has its pixels; `None` for those that the `image` crate reads: in letters, in bits, with other

@@ -6,9 +6,9 @@ use super::Picture;
 use super::interleave::{join, split};
 use super::load::{Means, Source};
 use super::target::{Sink, cause};
-use crate::buffer::HostBuffer;
-use crate::cpu::workers::Workers;
 use crate::dtype::DType;
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
 use crate::shape::Shape;
 
 /// Bytes that are read at a time: they stay in the cache until they are where they belong.

@@ -218,8 +218,8 @@ impl std::fmt::Display for Tuple<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::HostBuffer;
-    use crate::cpu::workers::Workers;
+    use crate::host::buffer::HostBuffer;
+    use crate::host::workers::Workers;
 
     fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
         let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed };

@@ -2,8 +2,8 @@
 //! what comes back to the host is as small as the file.
 
 use super::save::{Scale, Scaling};
-use crate::buffer::HostBuffer;
 use crate::dtype::{DType, Pixel};
+use crate::host::buffer::HostBuffer;
 use crate::image::Image;
 use crate::session::Handle;
 

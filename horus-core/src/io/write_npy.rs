@@ -2,9 +2,9 @@
 
 use super::raster::{self, Order};
 use super::target::{Sink, cause};
-use crate::buffer::HostBuffer;
-use crate::cpu::workers::Workers;
 use crate::dtype::DType;
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
 use crate::shape::Shape;
 
 /// Writes an array of shape `(height, width)`, or `(height, width, channels)` if there are several, of pixels that come

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::dtype::DType;
-use crate::graph::{Graph, NodeId, Op};
+use crate::ir::graph::{Graph, NodeId, Op};
 use crate::shape::Shape;
 
 /// Merges equal nodes. Parameters are compared by bits, so that no result changes.

@@ -14,8 +14,8 @@
 
 use std::collections::HashMap;
 
-use crate::graph::{Graph, Node, NodeId};
-use crate::kernel::{Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use crate::ir::graph::{Graph, Node, NodeId};
+use crate::ir::kernel::{Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use crate::ops::neighbourhood::Layout;
 
 /// Most nodes of one region, which bounds the time of planning.

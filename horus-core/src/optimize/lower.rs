@@ -1,8 +1,8 @@
 //! Lowering: each recorded operation becomes a kernel of its own.
 
 use crate::dtype::DType;
-use crate::graph::{Graph, Node, Op, Operand};
-use crate::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use crate::ir::graph::{Graph, Node, Op, Operand};
+use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 
 /// Lowers every node; the graph keeps its shape. Kernels compute with what memory holds: masks are `u8`.
 pub fn lower(graph: Graph<Op>) -> Graph<Kernel> {

@@ -10,8 +10,8 @@ pub mod lower;
 pub mod prologue;
 pub mod separable;
 
-use crate::graph::{Graph, Op};
-use crate::kernel::Kernel;
+use crate::ir::graph::{Graph, Op};
+use crate::ir::kernel::Kernel;
 
 /// A pass over recorded operations.
 #[derive(Clone, Copy, Debug)]

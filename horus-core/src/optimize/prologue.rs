@@ -6,8 +6,8 @@
 //! kernel of its own.
 
 use super::fuse::MAX_INPUTS;
-use crate::graph::{Graph, Node, NodeId};
-use crate::kernel::{Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ir::graph::{Graph, Node, NodeId};
+use crate::ir::kernel::{Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::neighbourhood::Reach;
 
 /// Most images that filters may read through a chain, each counted as often as the chain is evaluated for a pixel.
@@ -148,8 +148,8 @@ fn inlined(kernel: MapKernel, chain: &MapKernel) -> MapKernel {
 mod tests {
     use super::*;
     use crate::dtype::{DType, Scalar};
-    use crate::graph::ValueId;
-    use crate::kernel::{InstrOp, Stage};
+    use crate::ir::graph::ValueId;
+    use crate::ir::kernel::{InstrOp, Stage};
     use crate::ops::neighbourhood::{Filter, MedianSize};
     use crate::ops::pixel::PixelOp;
     use crate::shape::{Border, Shape};

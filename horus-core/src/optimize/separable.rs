@@ -1,6 +1,6 @@
 //! Splits separable filters into their row and column passes, so that the passes can be shared and fused.
 
-use crate::graph::{Graph, Node, NodeId, Op};
+use crate::ir::graph::{Graph, Node, NodeId, Op};
 
 /// Replaces each [`Op::Separable`] by two [`Op::Correlate`].
 pub fn split(graph: Graph<Op>) -> Graph<Op> {

@@ -2,9 +2,9 @@
 
 use super::planner::Planner;
 use super::{Action, Rows, Temp};
-use crate::graph::NodeId;
-use crate::kernel::{Kernel, LeafOp};
-use crate::state::{Halo, Placement};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::{Kernel, LeafOp};
+use crate::plan::state::{Halo, Placement};
 
 /// Whether a kernel has linear filters.
 pub(super) fn is_filter(kernel: &Kernel) -> bool {

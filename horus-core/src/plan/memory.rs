@@ -6,8 +6,8 @@
 
 use super::planner::Planner;
 use super::{Action, Rows};
-use crate::graph::NodeId;
-use crate::state::{Event, Halo, Placement};
+use crate::ir::graph::NodeId;
+use crate::plan::state::{Event, Halo, Placement};
 
 /// What is in the device's memory.
 pub(super) struct Ledger {

@@ -3,23 +3,29 @@
 //! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise read something that is
 //! not there (lazy parallelization, thesis section 2.3). The planner is a pure function of graph, states and setting.
 
-mod borders;
 mod footprints;
+pub mod forecast;
+mod halos;
 mod memory;
+pub mod movement;
 mod part;
+pub mod partition;
 mod planner;
 mod spread;
+pub mod state;
 mod text;
+pub mod verify;
+pub mod work;
 
 pub use part::Part;
 pub use planner::plan;
 
-use crate::graph::{Graph, NodeId};
-use crate::kernel::Kernel;
-use crate::partition::Partition;
+use crate::ir::graph::{Graph, NodeId};
+use crate::ir::kernel::Kernel;
+use crate::plan::partition::Partition;
+use crate::plan::state::{Halo, Placement, State};
 pub use crate::settings::Mode;
 use crate::shape::Window;
-use crate::state::{Halo, Placement, State};
 
 /// What is wanted of a root once it is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

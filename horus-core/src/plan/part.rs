@@ -1,9 +1,9 @@
 //! Launches in two parts: what needs no row of other ranks is computed while border rows travel, the edges after that.
 
 use super::Rows;
-use crate::partition::Partition;
+use crate::plan::partition::Partition;
+use crate::plan::state::Halo;
 use crate::shape::Window;
-use crate::state::Halo;
 
 /// A strip is computed in parts if it has this many times the rows that its edges wait for: a guess, no strip so thin has
 /// been measured. In a thinner one, the rows around the edges, which are read once more, weigh more against the wait.

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::borders::needed;
 use super::footprints::is_filter;
+use super::halos::needed;
 use super::memory::Ledger;
 use super::{Action, Mode, Part, Plan, Rows, Setting, Step, Temp, Want};
-use crate::graph::{Graph, NodeId};
-use crate::kernel::Kernel;
-use crate::state::{Event, Halo, Machine, Placement, Residency, State};
+use crate::ir::graph::{Graph, NodeId};
+use crate::ir::kernel::Kernel;
+use crate::plan::state::{Event, Halo, Machine, Placement, Residency, State};
 
 /// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the state of each source
 /// node, `disposable` tells which sources nobody needs once this plan has read them.

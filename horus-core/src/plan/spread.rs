@@ -1,13 +1,13 @@
 //! How images get to where launches read them: scattered, uploaded in strips, fetched launch by launch or given to every
 //! rank, by predicted time.
 
-use super::borders::needed;
+use super::halos::needed;
 use super::planner::Planner;
 use super::{Action, Rows, Temp};
-use crate::graph::NodeId;
-use crate::kernel::{Access, Kernel};
-use crate::movement::{BLOCK, Link, Traffic, movement, rows_of};
-use crate::state::{Event, Halo, Placement};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::{Access, Kernel};
+use crate::plan::movement::{BLOCK, Link, Traffic, movement, rows_of};
+use crate::plan::state::{Event, Halo, Placement};
 
 /// How an image gets to launches that read it across strips.
 pub(super) struct Choice {

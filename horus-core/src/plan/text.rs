@@ -3,10 +3,10 @@
 use std::fmt;
 
 use super::{Action, Part, Plan, Rows};
-use crate::graph::NodeId;
-use crate::movement::{BLOCK, Link, movement, with_room};
+use crate::ir::graph::NodeId;
+use crate::plan::movement::{BLOCK, Link, movement, with_room};
+use crate::plan::state::Placement;
 use crate::shape::Window;
-use crate::state::Placement;
 
 /// What the words of a plan mean; those that it uses end its text.
 const LEGEND: [(&str, &str); 15] = [

@@ -8,7 +8,7 @@
 //! sign and payload of a NaN apart); `tests/goldens` holds [`evaluate`] itself against scipy.
 
 use crate::dtype::{DType, Pixel, Scalar, convert_pixel};
-use crate::graph::{Graph, Node, Op, Operand, ValueId};
+use crate::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use crate::shape::Shape;
 
 pub mod geometric;
@@ -110,7 +110,7 @@ pub fn merge(planes: &[&Image]) -> Image {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::NodeId;
+    use crate::ir::graph::NodeId;
     use crate::ops::pixel::PixelOp;
     use std::panic::Location;
 

@@ -187,7 +187,7 @@ pub(super) fn tell(session: &Session, own: Vec<Item<Saved>>, paths: &[Option<Pat
     let (rank, op) = (session.rank(), "telling what became of a series");
     let told: Vec<Told> = own.iter().map(pack).collect();
     let bytes = serde_json::to_vec(&told).map_err(|e| Error::Config(e.to_string()))?;
-    crate::agree::agree_on(session.comm(), op)?;
+    crate::comm::agree::agree_on(session.comm(), op)?;
     let all = gather_bytes(session.comm(), &bytes).map_err(|e| e.during(rank, op))?;
     let lists =
         all.map_or_else(Vec::new, |all| all.into_iter().map(String::from_utf8).filter_map(Result::ok).collect());

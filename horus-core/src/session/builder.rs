@@ -8,15 +8,15 @@ use super::engine::{Deferred, Engine, host_pool};
 use super::lock::Owned;
 use super::plans::Plans;
 use super::{Canceller, Inner, Mutable, Observer, Progress, Session, Sink, Stats};
-use crate::agree::agree_on;
-use crate::buffer::Pool;
+use crate::comm::agree::agree_on;
 use crate::comm::{Alone, Communicator, guarded};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::partition::Partition;
+use crate::execute::trace::Trace;
+use crate::host::buffer::Pool;
 use crate::plan::Mode;
-use crate::program::{Numbers, Program};
-use crate::trace::Trace;
+use crate::plan::partition::Partition;
+use crate::record::{Numbers, Program};
 
 /// Operations recorded before the program is evaluated without being asked.
 const MAX_PENDING: usize = 4096;

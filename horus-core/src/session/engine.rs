@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::{Inner, Mutable, Session};
-use crate::agree::agree_on;
-use crate::buffer::Pool;
+use crate::comm::agree::agree_on;
 use crate::comm::{Alone, Communicator};
-use crate::cpu::workers::Workers;
 use crate::device::{Device, Memory, MemoryKind};
 use crate::error::{Error, Result};
-use crate::graph::{Graph, Op};
-use crate::state::Residency;
-use crate::work::Work;
+use crate::host::buffer::Pool;
+use crate::host::workers::Workers;
+use crate::ir::graph::{Graph, Op};
+use crate::plan::state::Residency;
+use crate::plan::work::Work;
 
 /// Finds a device for a session once it is known what is to be computed.
 pub trait Chooser: Send + Sync {

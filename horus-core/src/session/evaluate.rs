@@ -7,22 +7,22 @@ use std::time::Instant;
 use super::engine::Engine;
 use super::plans::Request;
 use super::{Handle, Inner, Mutable, Progress, Session, debug};
-use crate::agree::agree_on_plan;
 use crate::comm::guarded;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
+use crate::execute::agree::agree_on_plan;
 use crate::execute::{Context, Delivered, Failed, Outcome, Stored, execute, prepare};
-use crate::forecast::{Forecast, forecast};
-use crate::graph::{Graph, Node, NodeId, Op, ValueId};
-use crate::kernel::Kernel;
-use crate::movement::Link;
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ir::kernel::Kernel;
 use crate::optimize::{lower::lower, optimize};
-use crate::partition::Partition;
+use crate::plan::forecast::{Forecast, forecast};
+use crate::plan::movement::Link;
+use crate::plan::partition::Partition;
+use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::plan::verify::verify;
 use crate::plan::{Mode, Plan, Setting, Want, plan};
-use crate::program::{Extract, RecordId};
+use crate::record::{Extract, RecordId};
 use crate::shape::Shape;
-use crate::state::{Halo, Placement, Residency, State};
-use crate::verify::verify;
 
 impl Session {
     /// Plans for `ranks` ranks of equal speed what brings a value to rank 0's host, and tells what they would exchange.

@@ -19,22 +19,22 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
-use crate::agree::agree_on;
-use crate::buffer::{HostBuffer, Pool};
+use crate::comm::agree::agree_on;
 use crate::comm::{Communicator, gather_bytes};
-use crate::cpu::workers::Workers;
 use crate::device::{Device, Geometry, Memory};
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result, Site};
 use crate::execute::Stored;
-use crate::graph::{Op, ValueId};
-use crate::movement::Load;
-use crate::partition::Partition;
+use crate::execute::trace::{Times, Trace};
+use crate::host::buffer::{HostBuffer, Pool};
+use crate::host::workers::Workers;
+use crate::ir::graph::{Op, ValueId};
+use crate::plan::movement::Load;
+use crate::plan::partition::Partition;
+use crate::plan::state::{Placement, Residency, State};
 use crate::plan::{Counts, Mode, Want};
-use crate::program::{Numbers, Program, RecordId};
+use crate::record::{Numbers, Program, RecordId};
 use crate::shape::{Shape, Window};
-use crate::state::{Placement, Residency, State};
-use crate::trace::{Times, Trace};
 
 use self::builder::Origin;
 use self::engine::{Deferred, Engine};
@@ -329,7 +329,7 @@ impl Session {
         let mine = self.lock("gathering traces")?.trace.json_events();
         agree_on(comm, "gathering traces")?;
         let all = gather_bytes(comm, mine.as_bytes()).map_err(|e| e.during(comm.rank(), "gathering traces"))?;
-        Ok(all.map(|parts| crate::trace::json(&parts)))
+        Ok(all.map(|parts| crate::execute::trace::json(&parts)))
     }
 
     /// Evaluates everything that is recorded and can be observed, and waits until the device is done. Looking at a value

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::evaluate::Results;
 use super::{Handle, Mutable, Replay, Session};
-use crate::buffer::HostBuffer;
 use crate::error::{Error, Result};
 use crate::execute::Delivered;
-use crate::graph::NodeId;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::NodeId;
 use crate::plan::Want;
-use crate::program::RecordId;
+use crate::record::RecordId;
 
 /// The results of an evaluation that may still be on their way to the host; see [`Session::begin_all`]. May be waited for on
 /// any thread, and dropped.

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 
 use crate::dtype::DType;
-use crate::graph::{Graph, Op, ValueId};
-use crate::kernel::Kernel;
+use crate::ir::graph::{Graph, Op, ValueId};
+use crate::ir::kernel::Kernel;
+use crate::plan::state::State;
 use crate::plan::{Plan, Want};
 use crate::shape::Shape;
-use crate::state::State;
 
 /// Plans that are kept; the one used least recently goes first.
 const MOST: usize = 16;

@@ -5,15 +5,15 @@ use super::evaluate::{Failure, source_of};
 use super::pending::Pending;
 use super::plans::Request;
 use super::{Mutable, Session};
-use crate::buffer::HostBuffer;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::execute::{Failed, Outcome, Stored};
-use crate::graph::{NodeId, Op, ValueId};
-use crate::kernel::Kernel;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{NodeId, Op, ValueId};
+use crate::ir::kernel::Kernel;
 use crate::plan::Plan;
+use crate::plan::state::Placement;
 use crate::shape::Shape;
-use crate::state::Placement;
 
 /// A program that was evaluated and its plan, ready to run on other pixels in the place of one image.
 pub(crate) struct Replay {

@@ -4,25 +4,25 @@ use std::collections::HashMap;
 use std::io::Write as _;
 use std::panic::Location;
 
-use horus_core::buffer::{HostBuffer, Pool};
 use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::device::{Device, Geometry, Memory, MemoryKind};
 use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, DType, Pixel, Scalar};
+use horus_core::execute::trace::Trace;
 use horus_core::execute::{Context, Delivered, Stored, execute, prepare};
-use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
-use horus_core::kernel::Kernel;
-use horus_core::movement::Load;
+use horus_core::host::buffer::{HostBuffer, Pool};
+use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_core::ir::kernel::Kernel;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
-use horus_core::partition::Partition;
+use horus_core::plan::movement::Load;
+use horus_core::plan::partition::Partition;
+use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::verify::verify;
 use horus_core::plan::{Mode, Plan, Setting, Want, plan};
 use horus_core::reference::{self, Image};
 use horus_core::shape::{Shape, Window};
-use horus_core::state::{Placement, Residency, State};
-use horus_core::trace::Trace;
-use horus_core::verify::verify;
 
 /// A program over given images.
 #[derive(Clone, Debug, Default)]

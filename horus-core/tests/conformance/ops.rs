@@ -1,7 +1,7 @@
 //! Each operation by itself.
 
 use horus_core::dtype::{DType, Scalar};
-use horus_core::graph::Op;
+use horus_core::ir::graph::Op;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};

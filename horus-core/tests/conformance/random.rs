@@ -1,7 +1,7 @@
 //! Programs made of random choices.
 
 use horus_core::dtype::DType;
-use horus_core::graph::{NodeId, Op};
+use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};

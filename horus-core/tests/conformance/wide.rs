@@ -2,12 +2,12 @@
 //! that read one side only, reductions and what is computed from them; on 1 to 5 ranks of unequal shares.
 
 use horus_core::dtype::{DType, Scalar};
-use horus_core::graph::{NodeId, Op};
+use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::reduce::RowReduce;
-use horus_core::partition::Partition;
+use horus_core::plan::partition::Partition;
 use horus_core::reference;
 use horus_core::shape::{Border, Shape};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! The line detectors, as whole programs.
 
 use horus_core::dtype::{DType, Scalar};
-use horus_core::graph::{NodeId, Op};
+use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;

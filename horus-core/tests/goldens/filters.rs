@@ -1,7 +1,7 @@
 //! Linear filters, erosion, dilation and medians, under every border.
 
 use horus_core::dtype::DType;
-use horus_core::graph::Op;
+use horus_core::ir::graph::Op;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::reference::{Image, convert};
 use horus_core::shape::Border;

@@ -1,7 +1,7 @@
 //! Rotations, affine maps and resizing.
 
 use horus_core::dtype::DType;
-use horus_core::graph::Op;
+use horus_core::ir::graph::Op;
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::reference::{Image, convert};
 use horus_core::shape::{Border, Shape};

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use horus_core::dtype::{DType, Scalar};
-use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::reference::{Image, evaluate};

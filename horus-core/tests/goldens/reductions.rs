@@ -1,7 +1,7 @@
 //! Statistics, sums along rows and columns, histograms.
 
 use horus_core::dtype::{DType, Scalar};
-use horus_core::graph::Op;
+use horus_core::ir::graph::Op;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::reference::Image;

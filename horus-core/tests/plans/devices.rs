@@ -1,16 +1,16 @@
 //! Plans for devices with memory of their own: what goes between them, and what is done where memory is short.
 
 use horus_core::dtype::DType;
-use horus_core::forecast::forecast;
-use horus_core::graph::{Graph, NodeId, Op};
-use horus_core::movement::Link;
+use horus_core::ir::graph::{Graph, NodeId, Op};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
-use horus_core::partition::Partition;
+use horus_core::plan::forecast::forecast;
+use horus_core::plan::movement::Link;
+use horus_core::plan::partition::Partition;
+use horus_core::plan::state::{Placement, State};
+use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Mode, Setting, Temp};
 use horus_core::shape::Border;
-use horus_core::state::{Placement, State};
-use horus_core::verify::verify;
 
 use crate::recorder::{Recorder, conv_2d, conv_rot, make, make_direct, make_for, make_given, make_within, steps};
 

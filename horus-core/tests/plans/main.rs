@@ -5,15 +5,15 @@ mod recorder;
 mod text;
 
 use horus_core::dtype::DType;
-use horus_core::forecast::forecast;
-use horus_core::graph::{Node, NodeId, Op};
-use horus_core::movement::Link;
+use horus_core::ir::graph::{Node, NodeId, Op};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::plan::forecast::forecast;
+use horus_core::plan::movement::Link;
+use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Counts, Mode};
 use horus_core::shape::{Border, Shape};
-use horus_core::verify::verify;
 use std::panic::Location;
 
 use crate::recorder::{Recorder, conv_2d, conv_rot, make, make_direct, steps};

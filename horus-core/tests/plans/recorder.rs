@@ -1,16 +1,16 @@
 //! Programs recorded by hand, and plans for them.
 
 use horus_core::dtype::{DType, Scalar};
-use horus_core::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
-use horus_core::partition::Partition;
+use horus_core::plan::partition::Partition;
+use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::verify::verify;
 use horus_core::plan::{Mode, Plan, Setting, Want, plan};
 use horus_core::shape::{Border, Shape};
-use horus_core::state::{Placement, Residency, State};
-use horus_core::verify::verify;
 use std::panic::Location;
 
 /// Builds recorded programs by hand.

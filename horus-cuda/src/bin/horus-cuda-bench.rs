@@ -11,7 +11,7 @@ use std::time::Duration;
 use horus_core::device::{Device, Input, Launch};
 use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
-use horus_core::kernel::Kernel;
+use horus_core::ir::kernel::Kernel;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::shape::{Border, Shape, Window};

@@ -5,7 +5,7 @@
 //! constants only, each of which reads the result of the one before.
 
 use horus_core::dtype::DType;
-use horus_core::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
+use horus_core::ir::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
 use horus_core::shape::Border;
 
 use super::schedule::{Block, Group, How, window};

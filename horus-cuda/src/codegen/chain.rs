@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use horus_core::error::DeviceError;
-use horus_core::kernel::{LeafOp, MapKernel, Source, Val};
+use horus_core::ir::kernel::{LeafOp, MapKernel, Source, Val};
 
 use super::expr::{Code, each_pixel};
 use super::map::Map;

@@ -3,7 +3,7 @@
 //! The compiler takes some 0.15 ms for each, and more where many values are alive. [`MOST`] keeps a kernel below a second;
 //! what is tuned for speed alone may be far above it, as a bank of separable filters is, each with a row pass of its own.
 
-use horus_core::kernel::{InstrOp, MapKernel};
+use horus_core::ir::kernel::{InstrOp, MapKernel};
 use horus_core::ops::pixel::PixelOp;
 
 use super::schedule::Block;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::kernel::{Instr, InstrOp, MapKernel, Val};
+use horus_core::ir::kernel::{Instr, InstrOp, MapKernel, Val};
 use horus_core::ops::pixel::{PixelKind, PixelOp};
 
 use super::params::Params;

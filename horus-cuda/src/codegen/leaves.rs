@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use horus_core::error::DeviceError;
-use horus_core::kernel::{LeafOp, MapKernel, Source};
+use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Layout, Reduce, median_network};
 use horus_core::shape::Border;

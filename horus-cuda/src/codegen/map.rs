@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::kernel::{LeafOp, MapKernel, Source};
+use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
 use horus_core::shape::Border;
 
 use super::alike::{Run, runs};
@@ -197,7 +197,7 @@ impl Map<'_> {
             self.advance(&mut code, &lazy)?;
         }
         // A kernel may be a single leaf.
-        if let Some(horus_core::kernel::Val::Leaf(l)) = self.kernel.result
+        if let Some(horus_core::ir::kernel::Val::Leaf(l)) = self.kernel.result
             && lazy[l]
         {
             let array = self.read(l)?;

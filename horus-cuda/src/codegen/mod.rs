@@ -25,7 +25,7 @@ mod stages;
 use horus_core::device::Geometry;
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::kernel::Kernel;
+use horus_core::ir::kernel::Kernel;
 use horus_core::shape::{Border, Window};
 
 use crate::tuning::Tuning;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use horus_core::device::Geometry;
 use horus_core::error::DeviceError;
-use horus_core::kernel::{LeafOp, MapKernel, Source};
+use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
 
 use super::expr::Code;
 use super::params::Params;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::mem::{replace, take};
 
 use horus_core::error::DeviceError;
-use horus_core::kernel::Val;
+use horus_core::ir::kernel::Val;
 use horus_core::ops::neighbourhood::Layout;
 
 use super::alike::Run;
@@ -223,7 +223,7 @@ impl Map<'_> {
 mod tests {
     use horus_core::device::Geometry;
     use horus_core::dtype::{DType, Scalar};
-    use horus_core::kernel::{Instr, InstrOp, Kernel, Val};
+    use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Val};
     use horus_core::ops::pixel::PixelOp;
     use horus_core::shape::{Shape, Window};
 

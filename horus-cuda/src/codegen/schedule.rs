@@ -1,7 +1,7 @@
 //! Which leaves are computed together, from what in shared memory, and in which order.
 
 use horus_core::dtype::DType;
-use horus_core::kernel::{Leaf, LeafOp, MapKernel, Source};
+use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source};
 use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
 use horus_core::shape::Border;
 

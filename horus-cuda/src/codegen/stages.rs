@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use horus_core::dtype::DType;
-use horus_core::kernel::{LeafOp, Source};
+use horus_core::ir::kernel::{LeafOp, Source};
 use horus_core::ops::neighbourhood::Layout;
 use horus_core::shape::Border;
 

@@ -2,7 +2,7 @@
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{Arithmetic, DType, Float, Numeric, Pixel, Scalar};
-use horus_core::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_core::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce, median_network};
 use horus_core::ops::pixel::{PixelKind, PixelOp};

@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use horus_core::cpu::workers::Workers;
 use horus_core::device::{Device, DeviceMemory, Geometry, Input, Launch, Memory, MemoryKind, Piece};
 use horus_core::error::{DeviceError, Error};
-use horus_core::kernel::Kernel;
+use horus_core::host::workers::Workers;
+use horus_core::ir::kernel::Kernel;
 use horus_core::shape::Window;
 
 use crate::codegen::{Limits, Program, Shapes, generate_bounded};

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use horus_core::device::Prepared;
 use horus_core::error::DeviceError;
-use horus_core::kernel::Kernel;
+use horus_core::ir::kernel::Kernel;
 
 use super::CudaDevice;
 use crate::cache::hash;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use cudarc::driver::sys;
-use horus_core::cpu::workers::Workers;
 use horus_core::error::{DeviceError, Error};
+use horus_core::host::workers::Workers;
 use horus_core::settings::{FABRIC, GPU_MEMORY};
 
 use super::CudaDevice;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use horus_core::buffer::HostBuffer;
 use horus_core::comm::{Alone, Communicator, Parcel};
 use horus_core::cpu::device::CpuDevice;
-use horus_core::faults::Faulty;
+use horus_core::device::faulty::Faulty;
+use horus_core::device::simulated::Simulated;
+use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Flip;
@@ -15,7 +16,6 @@ use horus_core::plan::{Counts, Mode};
 use horus_core::reference;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape};
-use horus_core::simulate::Simulated;
 use horus_mpi::MpiComm;
 
 use crate::harness::{Place, on_rank};

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::{View, out, rows, view};
-use crate::buffer::Pool;
 use crate::cpu::map;
 use crate::cpu::simd::Isa;
 use crate::device::{Geometry, Launch, Memory};
 use crate::dispatch;
 use crate::error::DeviceError;
-use crate::kernel::{Kernel, MapKernel};
+use crate::host::buffer::Pool;
+use crate::ir::kernel::{Kernel, MapKernel};
 use crate::ops::reduce::RowReduce;
 use crate::shape::{Shape, Window};
 

@@ -15,7 +15,7 @@ use crate::device::{Geometry, Input, Launch, Memory};
 use crate::dispatch;
 use crate::dtype::{DType, Pixel};
 use crate::error::DeviceError;
-use crate::kernel::Kernel;
+use crate::ir::kernel::Kernel;
 
 /// Pixels that one task should have at least, so that handing it to another thread is worth it.
 const GRAIN: usize = 1 << 15;

@@ -1,7 +1,7 @@
 use super::*;
-use crate::buffer::HostBuffer;
 use crate::cpu::testing::{SIZES, assert_same, for_each_type, noise, rows_of};
 use crate::dtype::DType;
+use crate::host::buffer::HostBuffer;
 use crate::ops::reduce::{Fold, RowReduce, bin_of, fold};
 use crate::shape::{Shape, Window};
 
@@ -172,7 +172,7 @@ fn histograms_count_what_bin_of_says_for_every_type() {
 fn other_kernels_are_refused() {
     let out = geometry(1, 1, 1, DType::F32, Window::whole(1));
     let mut memory = Memory::Host(HostBuffer::zeroed(4));
-    let kernel = Kernel::Map(crate::kernel::MapKernel::default());
+    let kernel = Kernel::Map(crate::ir::kernel::MapKernel::default());
     let launched = launch(
         Launch { kernel: &kernel, inputs: &[], output: &mut memory, geometry: out, rows: Window::whole(1) },
         Isa::Portable,

@@ -10,22 +10,20 @@ use std::hash::{Hash, Hasher};
 
 use crate::comm::{CommError, Communicator};
 use crate::error::Result;
-use crate::graph::{Graph, Op};
-use crate::plan::{Action, Plan, Want};
 
 /// Characters of an operation that are told.
 const LONGEST: usize = 400;
 
 /// A hash that is the same in every process (FNV-1a over words).
 #[derive(Clone, Copy, Debug)]
-struct Digest(u64);
+pub(crate) struct Digest(u64);
 
 impl Digest {
-    fn new() -> Digest {
+    pub(crate) fn new() -> Digest {
         Digest(0xcbf2_9ce4_8422_2325)
     }
 
-    fn word(&mut self, word: u64) {
+    pub(crate) fn word(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
         self.0 ^= self.0 >> 32; // words are wider than FNV's bytes: let their upper halves reach the lower
     }
@@ -49,9 +47,9 @@ impl Hasher for Digest {
 
 /// One part of what a rank is about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
-    digest: u64,
-    text: String,
+pub(crate) struct Item {
+    pub(crate) digest: u64,
+    pub(crate) text: String,
 }
 
 /// Checks that every rank is about to do `what`.
@@ -63,70 +61,16 @@ pub fn agree_on(comm: &dyn Communicator, what: &str) -> Result<()> {
     agree(comm, item(what, &()).digest, || vec![item(what, &())])
 }
 
-/// Checks that every rank is about to evaluate the same graph with the same communication.
-///
-/// # Errors
-/// As [`agree_on`], naming the first operation that differs.
-pub fn agree_on_plan(comm: &dyn Communicator, graph: &Graph<Op>, wants: &[Want], plan: &Plan) -> Result<()> {
-    if comm.size() == 1 {
-        return Ok(());
-    }
-    let mut all = Digest::new();
-    each(graph, wants, plan, &mut |digest, _| all.word(digest));
-    agree(comm, all.finish(), || {
-        let mut items = vec![item("an evaluation", &())];
-        each(graph, wants, plan, &mut |digest, text| items.push(Item { digest, text: text() }));
-        items
-    })
-}
-
-fn item(text: &str, parameters: &impl Hash) -> Item {
+/// An item without an own text for its parameters.
+pub(crate) fn item(text: &str, parameters: &impl Hash) -> Item {
     let mut d = Digest::new();
     text.hash(&mut d);
     parameters.hash(&mut d);
     Item { digest: d.finish(), text: text.to_owned() }
 }
 
-/// Visits what the ranks must agree on: the operations, then the steps in which they communicate.
-fn each(graph: &Graph<Op>, wants: &[Want], plan: &Plan, visit: &mut dyn FnMut(u64, &dyn Fn() -> String)) {
-    let mut wanted = vec![Vec::new(); graph.nodes.len()];
-    graph.roots.iter().zip(wants).for_each(|(root, want)| wanted[root.0].push(*want as u8));
-    for (id, node) in graph.iter() {
-        let mut d = Digest::new();
-        (&node.op, &node.inputs, node.shape, node.dtype, &wanted[id.0]).hash(&mut d);
-        visit(d.finish(), &|| {
-            let inputs: Vec<String> = node.inputs.iter().map(ToString::to_string).collect();
-            let wanted = if wanted[id.0].is_empty() { "" } else { ", a result," };
-            let (op, shape, dtype) = (node.op.name(), node.shape, node.dtype);
-            format!("{id} = {op} ({}) : {shape} {dtype}{wanted} recorded at {}", inputs.join(", "), node.site)
-        });
-    }
-    for step in plan.steps.iter().filter(|s| communicates(&s.action)) {
-        let mut d = Digest::new();
-        let text = || plan.describe(&step.action).split_whitespace().collect::<Vec<_>>().join(" ");
-        text().hash(&mut d);
-        visit(d.finish(), &text);
-    }
-    let mut d = Digest::new();
-    plan.setting.partition.hash(&mut d);
-    visit(d.finish(), &|| format!("rows divided as {}", plan.setting.partition));
-}
-
-fn communicates(action: &Action) -> bool {
-    !matches!(
-        action,
-        Action::Upload(_)
-            | Action::UploadStrip { .. }
-            | Action::Download(_)
-            | Action::Send(_)
-            | Action::Launch { .. }
-            | Action::Evict(_)
-            | Action::Deliver(_)
-            | Action::Free(_)
-    )
-}
-
-fn agree(comm: &dyn Communicator, digest: u64, items: impl FnOnce() -> Vec<Item>) -> Result<()> {
+/// Checks that the digests of all ranks are the same; else rank 0 compares `items`, whose digest it is.
+pub(crate) fn agree(comm: &dyn Communicator, digest: u64, items: impl FnOnce() -> Vec<Item>) -> Result<()> {
     let met = || -> Result<(), CommError> {
         let digests = comm.gather(digest)?;
         match digests.iter().position(|d| *d != digests[0]) {

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::*;
-use crate::graph::NodeId;
+use crate::ir::graph::NodeId;
 
 /// Bytes that an extract may store of what nobody holds.
 const ROOM: usize = 1 << 20;

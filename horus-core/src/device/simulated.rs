@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::comm::{CommError, Communicator};
-use crate::cpu::workers::Workers;
 use crate::device::check::part;
 use crate::device::{
     BlockCopy, Device, DeviceMemory, Exchange, Geometry, Input, Launch, Memory, MemoryKind, Piece, Prepared, Ticket,
     distinct,
 };
 use crate::error::{DeviceError, MemoryBound};
-use crate::kernel::Kernel;
+use crate::host::workers::Workers;
+use crate::ir::kernel::Kernel;
 use crate::shape::Window;
 
 /// Every byte of fresh memory: NaN in floats, the largest value in unsigned integers.

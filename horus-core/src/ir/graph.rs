@@ -1,7 +1,7 @@
 //! Recorded programs: nodes and what they compute, pure data.
 //!
 //! A [`Graph`] is a list of nodes in an order in which every node follows its inputs. It is generic over what a node
-//! computes: [`Op`] as recorded, [`Kernel`](crate::kernel::Kernel) after lowering.
+//! computes: [`Op`] as recorded, [`Kernel`](crate::ir::kernel::Kernel) after lowering.
 
 use std::fmt;
 

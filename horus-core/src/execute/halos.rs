@@ -1,20 +1,20 @@
 //! Border rows: exchanges begun and finished, and the room that the rows take.
 
 use super::{Run, Stored, missing};
+use super::{peers, transfer};
 use crate::device::{Geometry, Memory, Piece};
 use crate::error::Result;
-use crate::graph::NodeId;
-use crate::movement::{Movement, Need, with_room};
+use crate::execute::transfer::Target;
+use crate::ir::graph::NodeId;
 use crate::plan::Action;
+use crate::plan::movement::{Movement, Need, with_room};
+use crate::plan::state::{Halo, Placement};
 use crate::shape::Window;
-use crate::state::{Halo, Placement};
-use crate::transfer::Target;
-use crate::{direct, transfer};
 
 /// Border rows under way.
-pub(super) enum Borders<'a> {
+pub(super) enum Halos<'a> {
     /// From device to device.
-    Direct(direct::Arriving),
+    Direct(peers::Arriving),
     /// Through the host.
     Host(transfer::Arriving<'a>),
 }
@@ -42,10 +42,10 @@ impl Run<'_> {
         let (device, comm) = (self.cx.device, self.cx.comm);
         let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
         let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
-        let arriving = direct::order(device, comm, movement, None, (memory, image.geometry));
+        let arriving = peers::order(device, comm, movement, None, (memory, image.geometry));
         let arriving = arriving.map_err(self.failed(self.label("border exchange", n)))?;
         self.count(arriving.sent);
-        self.borders.insert(n, Borders::Direct(arriving));
+        self.halos.insert(n, Halos::Direct(arriving));
         Ok(())
     }
 
@@ -58,7 +58,7 @@ impl Run<'_> {
             self.poison(n, &movement.needs[self.rank()]);
         }
         self.count(arriving.sent);
-        self.borders.insert(n, Borders::Host(arriving));
+        self.halos.insert(n, Halos::Host(arriving));
         Ok(())
     }
 
@@ -75,14 +75,14 @@ impl Run<'_> {
     pub(super) fn finish_exchange(&mut self, n: NodeId) -> Result<()> {
         let failed = self.failed(self.label("border exchange", n));
         let (device, unified) = (self.cx.device, self.unified);
-        let borders = self.borders.remove(&n).ok_or_else(|| missing(n))?;
+        let borders = self.halos.remove(&n).ok_or_else(|| missing(n))?;
         let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
         match borders {
-            Borders::Direct(arriving) => {
+            Halos::Direct(arriving) => {
                 let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
                 arriving.finish(device, memory).map_err(failed)?;
             }
-            Borders::Host(arriving) => {
+            Halos::Host(arriving) => {
                 // Rows arrive on the side that computes next, if it was valid.
                 let target = match (&mut image.device, &mut image.host) {
                     (Some(memory), host) if !unified => {

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::cpu::pages::prefer_large;
 use crate::dtype::Pixel;
 use crate::error::{DeviceError, MemoryBound};
+use crate::host::pages::prefer_large;
 use crate::settings::HOST_MEMORY;
 
 /// Alignment of every buffer, in bytes: a cache line, and the widest vector register.

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::movement::{BLOCK, Link, Load, Traffic, movement};
+use crate::plan::movement::{BLOCK, Link, Load, Traffic, movement};
+use crate::plan::state::Placement;
 use crate::plan::{Action, Plan};
-use crate::state::Placement;
 
 /// The communication of one plan. Computing, and copies between host and device, are not in it.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub fn forecast(plan: &Plan, link: Link) -> Forecast {
     Forecast { ranks, link, steps, total }
 }
 
-fn moves(action: Action) -> Option<crate::graph::NodeId> {
+fn moves(action: Action) -> Option<crate::ir::graph::NodeId> {
     match action {
         Action::Scatter { node, .. }
         | Action::Replicate { node, .. }

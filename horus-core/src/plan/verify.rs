@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 
 use crate::error::{Error, Result};
-use crate::graph::NodeId;
-use crate::kernel::{Access, Kernel};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::{Access, Kernel};
+use crate::plan::state::{Halo, Placement};
 use crate::plan::{Action, Part, Plan, Rows, Temp};
 use crate::shape::Window;
-use crate::state::{Halo, Placement};
 
 /// The up-to-date rows of an image on one rank.
 #[derive(Clone, Copy, Debug, Default)]

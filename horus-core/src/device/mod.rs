@@ -1,18 +1,20 @@
 //! What a device is: memory and launches. A device decides nothing; it does what a plan says.
 
 pub mod check;
+pub mod faulty;
+pub mod simulated;
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::buffer::{HostBuffer, Pool};
 use crate::comm::{CommError, Communicator};
-use crate::cpu::workers::Workers;
 use crate::dtype::DType;
 use crate::error::DeviceError;
-use crate::kernel::Kernel;
+use crate::host::buffer::{HostBuffer, Pool};
+use crate::host::workers::Workers;
+use crate::ir::kernel::Kernel;
 use crate::shape::{Shape, Window};
 
 /// Memory of a device that is not the host's. Only the device that allocated it knows what is inside.

@@ -1,6 +1,6 @@
 //! How much a program has to do: enough to choose a device for it before there is one.
 
-use crate::graph::{Graph, Node, Op};
+use crate::ir::graph::{Graph, Node, Op};
 use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::MedianSize;
 

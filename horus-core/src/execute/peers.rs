@@ -1,4 +1,4 @@
-//! Moving pixels between the devices of ranks, without the host: [`redistribute`](crate::transfer::redistribute) for
+//! Moving pixels between the devices of ranks, without the host: [`redistribute`](crate::execute::transfer::redistribute) for
 //! device memory.
 //!
 //! There is one message per pair of ranks. A message whose pixels lie together in the image leaves from there or arrives
@@ -8,8 +8,8 @@
 use crate::comm::Communicator;
 use crate::device::{BlockCopy, Device, Exchange, Geometry, Memory, Message, Piece, Ticket};
 use crate::error::DeviceError;
-use crate::movement::{Load, Movement};
-use crate::runs::{Route, between, packed, routes, together, total, unpacked};
+use crate::execute::routes::{Route, between, packed, routes, together, total, unpacked};
+use crate::plan::movement::{Load, Movement};
 
 /// Messages begin at multiples of this many bytes of the block they are packed in.
 const ALIGNMENT: usize = 256;
@@ -147,12 +147,12 @@ mod tests {
     use super::*;
     use crate::comm::threads::ThreadComm;
     use crate::cpu::device::CpuDevice;
-    use crate::movement::{Need, needs_around, needs_of};
-    use crate::runs::testing::{HEIGHT, WIDTH, geometry, movement, pixels, strips};
+    use crate::device::simulated::Simulated;
+    use crate::execute::routes::testing::{HEIGHT, WIDTH, geometry, movement, pixels, strips};
+    use crate::plan::movement::{Need, needs_around, needs_of};
     use crate::shape::Window;
-    use crate::simulate::Simulated;
 
-    fn connected(comm: &ThreadComm) -> (Simulated<CpuDevice>, crate::simulate::LogHandle) {
+    fn connected(comm: &ThreadComm) -> (Simulated<CpuDevice>, crate::device::simulated::LogHandle) {
         let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
         let addresses = comm.gather(device.address()).unwrap();
         assert!(device.connect(comm, &addresses).unwrap());

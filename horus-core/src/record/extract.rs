@@ -17,7 +17,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Program, Record, RecordId};
-use crate::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 
 /// A value is small beside another that has so many times its bytes.
 const SMALL: usize = 16;

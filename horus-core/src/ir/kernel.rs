@@ -9,7 +9,7 @@
 use std::fmt;
 
 use crate::dtype::{DType, Scalar};
-use crate::graph::{Graph, NodeId, ValueId};
+use crate::ir::graph::{Graph, NodeId, ValueId};
 use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize, Reach};
 use crate::ops::pixel::PixelOp;
@@ -27,16 +27,16 @@ pub enum Kernel {
     Merge,
     /// Rows and columns exchanged, per plane.
     Transpose,
-    /// See [`crate::graph::Op::Lookup`].
+    /// See [`crate::ir::graph::Op::Lookup`].
     Lookup,
-    /// See [`crate::graph::Op::RowReduce`].
+    /// See [`crate::ir::graph::Op::RowReduce`].
     RowReduce(RowReduce),
     /// A row reduction of an expression that is never stored. Every leaf of the expression reads the pixel itself; the
     /// mean of a squared deviation is the input after the expression's.
     MapReduce(MapKernel, RowReduce),
-    /// See [`crate::graph::Op::Fold`].
+    /// See [`crate::ir::graph::Op::Fold`].
     Fold(Fold),
-    /// See [`crate::graph::Op::Histogram`]. Counts only the rows it is launched on.
+    /// See [`crate::ir::graph::Op::Histogram`]. Counts only the rows it is launched on.
     Histogram {
         /// Number of bins.
         bins: usize,

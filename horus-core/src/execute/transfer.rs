@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use crate::buffer::{HostBuffer, Pool};
 use crate::comm::{Begun, Communicator, Parcel};
-use crate::cpu::workers::Workers;
 use crate::device::{Device, Geometry, Memory};
 use crate::error::DeviceError;
-use crate::movement::{Load, Movement};
-use crate::runs::{Route, Runs, between, in_turn, routes, together, total, unpacked};
+use crate::execute::routes::{Route, Runs, between, in_turn, routes, together, total, unpacked};
+use crate::host::buffer::{HostBuffer, Pool};
+use crate::host::workers::Workers;
+use crate::plan::movement::{Load, Movement};
 
 /// Who copies on the host, and where messages have their memory.
 pub type Host<'a> = (&'a Workers, &'a Arc<Pool>);
@@ -226,10 +226,10 @@ mod tests {
     use super::*;
     use crate::comm::threads::ThreadComm;
     use crate::cpu::device::CpuDevice;
-    use crate::movement::{Need, needs_around, needs_of};
-    use crate::runs::testing::{HEIGHT, WIDTH, geometry, movement, pixels, strips};
+    use crate::device::simulated::Simulated;
+    use crate::execute::routes::testing::{HEIGHT, WIDTH, geometry, movement, pixels, strips};
+    use crate::plan::movement::{Need, needs_around, needs_of};
     use crate::shape::Window;
-    use crate::simulate::Simulated;
 
     #[test]
     fn pixels_arrive_from_host_and_device_where_they_are_needed_and_nothing_else_is_touched() {

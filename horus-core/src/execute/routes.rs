@@ -4,7 +4,7 @@
 pub(crate) mod testing;
 
 use crate::device::{Geometry, Piece};
-use crate::movement::{Movement, Need, RowSize, needs_of, overlap};
+use crate::plan::movement::{Movement, Need, RowSize, needs_of, overlap};
 
 /// Runs of bytes at equal distances in one block of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dtype::DType;
 use crate::error::Site;
-use crate::graph::{Op, ValueId};
+use crate::ir::graph::{Op, ValueId};
 use crate::shape::Shape;
 
 pub use extract::Extract;

@@ -2,8 +2,8 @@
 
 use crate::device::Geometry;
 use crate::dtype::DType;
-use crate::movement::{Movement, Need, RowSize};
-use crate::partition::Partition;
+use crate::plan::movement::{Movement, Need, RowSize};
+use crate::plan::partition::Partition;
 use crate::shape::{Shape, Window};
 
 pub(crate) const HEIGHT: usize = 12;

@@ -2,9 +2,9 @@
 
 use super::planner::Planner;
 use super::{Action, Part, Rows};
-use crate::graph::NodeId;
-use crate::kernel::Access;
-use crate::state::{Event, Halo, Placement};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::Access;
+use crate::plan::state::{Event, Halo, Placement};
 
 /// Seconds that borders must be predicted to travel for a launch to be divided. Measured between two H200s: two more
 /// launches, which read the rows around the edges once more, took about 30 microseconds.

@@ -1,0 +1,65 @@
+//! Ranks compare what they are about to evaluate, and how they will communicate.
+
+use std::hash::{Hash, Hasher};
+
+use crate::comm::Communicator;
+use crate::comm::agree::{Digest, Item, agree, item};
+use crate::error::Result;
+use crate::ir::graph::{Graph, Op};
+use crate::plan::{Action, Plan, Want};
+
+/// Checks that every rank is about to evaluate the same graph with the same communication.
+///
+/// # Errors
+/// As [`agree_on`], naming the first operation that differs.
+pub(crate) fn agree_on_plan(comm: &dyn Communicator, graph: &Graph<Op>, wants: &[Want], plan: &Plan) -> Result<()> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    let mut all = Digest::new();
+    each(graph, wants, plan, &mut |digest, _| all.word(digest));
+    agree(comm, all.finish(), || {
+        let mut items = vec![item("an evaluation", &())];
+        each(graph, wants, plan, &mut |digest, text| items.push(Item { digest, text: text() }));
+        items
+    })
+}
+
+/// Visits what the ranks must agree on: the operations, then the steps in which they communicate.
+fn each(graph: &Graph<Op>, wants: &[Want], plan: &Plan, visit: &mut dyn FnMut(u64, &dyn Fn() -> String)) {
+    let mut wanted = vec![Vec::new(); graph.nodes.len()];
+    graph.roots.iter().zip(wants).for_each(|(root, want)| wanted[root.0].push(*want as u8));
+    for (id, node) in graph.iter() {
+        let mut d = Digest::new();
+        (&node.op, &node.inputs, node.shape, node.dtype, &wanted[id.0]).hash(&mut d);
+        visit(d.finish(), &|| {
+            let inputs: Vec<String> = node.inputs.iter().map(ToString::to_string).collect();
+            let wanted = if wanted[id.0].is_empty() { "" } else { ", a result," };
+            let (op, shape, dtype) = (node.op.name(), node.shape, node.dtype);
+            format!("{id} = {op} ({}) : {shape} {dtype}{wanted} recorded at {}", inputs.join(", "), node.site)
+        });
+    }
+    for step in plan.steps.iter().filter(|s| communicates(&s.action)) {
+        let mut d = Digest::new();
+        let text = || plan.describe(&step.action).split_whitespace().collect::<Vec<_>>().join(" ");
+        text().hash(&mut d);
+        visit(d.finish(), &text);
+    }
+    let mut d = Digest::new();
+    plan.setting.partition.hash(&mut d);
+    visit(d.finish(), &|| format!("rows divided as {}", plan.setting.partition));
+}
+
+fn communicates(action: &Action) -> bool {
+    !matches!(
+        action,
+        Action::Upload(_)
+            | Action::UploadStrip { .. }
+            | Action::Download(_)
+            | Action::Send(_)
+            | Action::Launch { .. }
+            | Action::Evict(_)
+            | Action::Deliver(_)
+            | Action::Free(_)
+    )
+}
