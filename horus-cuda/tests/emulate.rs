@@ -232,10 +232,16 @@ fn kernels_of_the_detectors_follow_the_definitions() {
 fn repeated_dense_filters_are_called() {
     let (shape, rows) = (Shape::new(50, 140, 1), Window::whole(50));
     let image = Geometry { shape, dtype: DType::F32, window: rows };
-    let kernel = conv2d(2, 31);
+    let mut kernel = conv2d(2, 19);
+    let Kernel::Map(map) = &mut kernel else { panic!("the pairs are one map") };
+    // Of one size, and each in another place.
+    (map.leaves[0], map.leaves[1]) = (map.leaves[3].clone(), map.leaves[2].clone());
+    // Much at once, and loops: two bodies of the loop over rows, for each pair of filters.
+    let tuning = Tuning { rows: 4, cols: 4, group: 2, unroll: 0, piece: 0, ..lookup(&kernel, DType::F32, 90) };
     let case = Case { name: "two pairs".into(), kernel, inputs: vec![image], output: image, rows, wild: false };
-    let (tuning, limits) = (tuned(&case), Limits { shared: 227 << 10 });
-    assert!(program(&case, &tuning, limits).source.contains("hs_dense_called<"));
+    let limits = Limits { shared: 227 << 10 };
+    let source = program(&case, &tuning, limits).source;
+    assert!(source.contains("hs_dense_called<"), "{}", &source[source.find("hs_kernel(").unwrap()..]);
     check(vec![(case, tuning, limits)], "called");
 }
 
