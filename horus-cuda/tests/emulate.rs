@@ -232,7 +232,7 @@ fn kernels_of_the_detectors_follow_the_definitions() {
 fn repeated_dense_filters_are_called() {
     let (shape, rows) = (Shape::new(50, 140, 1), Window::whole(50));
     let image = Geometry { shape, dtype: DType::F32, window: rows };
-    let mut kernel = conv2d(2, 19);
+    let mut kernel = conv2d(2, 25);
     let Kernel::Map(map) = &mut kernel else { panic!("the pairs are one map") };
     // Of one size, and each in another place.
     (map.leaves[0], map.leaves[1]) = (map.leaves[3].clone(), map.leaves[2].clone());
