@@ -2,6 +2,27 @@
 // every pixel that it reads serves up to G * R * C accumulators. For one output the taps are taken row by row, which
 // is the canonical order.
 
+template <class Op, class T, int R, int C, int G> HS_FN void hs_start(T (&acc)[G][R][C]) {
+#pragma unroll
+    for (int g = 0; g < G; ++g)
+#pragma unroll
+        for (int r = 0; r < R; ++r)
+#pragma unroll
+            for (int c = 0; c < C; ++c) acc[g][r][c] = Op::init();
+}
+
+// What a function returns of a block of pixels.
+template <class T, int R, int C, int G> struct hs_block { T v[G][R][C]; };
+
+template <class T, int R, int C, int G> HS_FN void hs_take_block(const hs_block<T, R, C, G>& block, T (&acc)[G][R][C]) {
+#pragma unroll
+    for (int g = 0; g < G; ++g)
+#pragma unroll
+        for (int r = 0; r < R; ++r)
+#pragma unroll
+            for (int c = 0; c < C; ++c) acc[g][r][c] = block.v[g][r][c];
+}
+
 // KC columns of the filters, for input row iy of the thread's block. With FULL the caller knows that every row of the
 // block has a tap for it: without a condition, taps are loaded ahead of the multiply-adds that need them.
 template <class Op, class T, int KH, int KC, int TAP_PITCH, int R, int C, int G, int OFF, bool STATIC, bool FULL>
@@ -64,13 +85,18 @@ HS_FN void hs_dense(const T* tile, const T* taps, T (&acc)[G][R][C]) {
     }
 }
 
-template <class Op, class T, int R, int C, int G> HS_FN void hs_start(T (&acc)[G][R][C]) {
-#pragma unroll
-    for (int g = 0; g < G; ++g)
-#pragma unroll
-        for (int r = 0; r < R; ++r)
-#pragma unroll
-            for (int c = 0; c < C; ++c) acc[g][r][c] = Op::init();
+template <class Op, class T, int KH, int KW, int TAP_PITCH, int R, int C, int G, int PITCH, int OFF, bool STATIC, int PIECE>
+HS_CALLED hs_block<T, R, C, G> hs_dense_block(const T* tile, const T* taps) {
+    hs_block<T, R, C, G> block;
+    hs_start<Op>(block.v);
+    hs_dense<Op, T, KH, KW, TAP_PITCH, R, C, G, PITCH, OFF, STATIC, PIECE>(tile, taps, block.v);
+    return block;
+}
+
+// As hs_dense into a block that was just started.
+template <class Op, class T, int KH, int KW, int TAP_PITCH, int R, int C, int G, int PITCH, int OFF, bool STATIC, int PIECE>
+HS_FN void hs_dense_called(const T* tile, const T* taps, T (&acc)[G][R][C]) {
+    hs_take_block(hs_dense_block<Op, T, KH, KW, TAP_PITCH, R, C, G, PITCH, OFF, STATIC, PIECE>(tile, taps), acc);
 }
 
 // ---- sparse filters -----------------------------------------------------------------------------------------------

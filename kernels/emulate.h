@@ -13,6 +13,7 @@ using std::min;
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __noinline__
 #define __grid_constant__
 #define __shared__
 #define __restrict__

@@ -13,6 +13,8 @@ typedef unsigned long long u64;
 
 #define HS_FN static __device__ __forceinline__
 #define HS_FN_MEMBER __device__ __forceinline__
+// What a kernel that is large does more than once: a function, compiled once.
+#define HS_CALLED static __device__ __noinline__
 
 enum { HS_REFLECT101, HS_REFLECT, HS_REPLICATE, HS_WRAP, HS_CONSTANT };
 

@@ -44,6 +44,18 @@ HS_FN void hs_row_pass(const T* in, T* out, const T* taps) {
     }
 }
 
+// Beyond the image the column passes read the constant itself, not the row pass over it.
+template <int BORDER_Y, int COLS, int PITCH, int THREADS, class T>
+HS_FN void hs_constant_rows(T* stage, int rows, int height, int y0, T value) {
+    if (BORDER_Y == HS_CONSTANT && (y0 < 0 || y0 + rows > height)) {
+        for (int i = threadIdx.x; i < rows * COLS; i += THREADS) {
+            const int r = i / COLS, y = y0 + r;
+            if (y < 0 || y >= height) stage[r * PITCH + (i - r * COLS)] = value;
+        }
+        __syncthreads();
+    }
+}
+
 // Fills `stage` with CHUNKS * ROWS rows of the row pass, of which the first is image row y0; rows are continued with
 // BORDER_Y as the column passes read them, columns with BORDER_X. `buffer` holds two chunks of the input. LEFT is how
 // many columns before x0 a chunk begins, OFF how many of those the filter does not need.
@@ -66,14 +78,37 @@ HS_FN void hs_stage(T* stage, T* buffer, const IMAGE& in, int y0, int x0, bool a
         hs_row_pass<T, KW, ROWS, COLS, PITCH_IN, PITCH, OFF, CX, THREADS>(now, stage + k * ROWS * PITCH, taps);
         __syncthreads();
     }
-    // Beyond the image the column passes read the constant itself, not the row pass over it.
-    if (BORDER_Y == HS_CONSTANT && (y0 < 0 || y0 + CHUNKS * ROWS > in.height)) {
-        for (int i = threadIdx.x; i < CHUNKS * ROWS * COLS; i += THREADS) {
-            const int r = i / COLS, y = y0 + r;
-            if (y < 0 || y >= in.height) stage[r * PITCH + (i - r * COLS)] = value_y;
-        }
+    hs_constant_rows<BORDER_Y, COLS, PITCH, THREADS>(stage, CHUNKS * ROWS, in.height, y0, value_y);
+}
+
+// As hs_stage for row passes of several sizes, of which `pass` does one: the code that loads is there once. `cols` columns
+// from x0 on are loaded.
+template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH_IN, int PITCH, int THREADS, class T, class PASS>
+HS_FN void hs_stage_any(T* stage, T* buffer, const hs_plane<T>& in, int y0, int x0, int cols, int chunks, bool aligned,
+                        T value_y, T value_x, const PASS& pass) {
+#pragma unroll 1
+    for (int k = -1; k < chunks; ++k) {
+        const T* now = buffer + (k & 1) * (ROWS * PITCH_IN);
+        T* next = buffer + ((k + 1) & 1) * (ROWS * PITCH_IN);
+        if (k + 1 < chunks)
+            hs_load_loose_tile<BORDER_Y, BORDER_X, PITCH_IN, THREADS>(next, in, y0 + (k + 1) * ROWS, x0, ROWS, cols,
+                                                                      aligned, value_x);
+        hs_commit();
+        if (k < 0) continue;
+        hs_wait<1>();
+        __syncthreads();
+        pass(now, stage + k * ROWS * PITCH);
         __syncthreads();
     }
+    hs_constant_rows<BORDER_Y, COLS, PITCH, THREADS>(stage, chunks * ROWS, in.height, y0, value_y);
+}
+
+template <int BORDER_Y, int BORDER_X, int KW, int CHUNKS, int ROWS, int COLS, int COLS_IN, int PITCH_IN, int PITCH,
+          int LEFT, int OFF, int CX, int THREADS, class IMAGE, class T>
+HS_CALLED void hs_stage_called(T* stage, T* buffer, const IMAGE in, int y0, int x0, bool aligned, const T* taps,
+                               T value_y, T value_x) {
+    hs_stage<BORDER_Y, BORDER_X, KW, CHUNKS, ROWS, COLS, COLS_IN, PITCH_IN, PITCH, LEFT, OFF, CX, THREADS>(
+        stage, buffer, in, y0, x0, aligned, taps, value_y, value_x);
 }
 
 template <class T, int C> HS_FN void hs_load_pixels(const T* p, T (&v)[C]) {
@@ -166,4 +201,18 @@ HS_FN void hs_column(const T* stage, const T* taps, T (&acc)[G][R][C]) {
                 for (int c = 0; c < C; ++c) acc[g][r][c] = hs_fma(taps[g * KH + ky], v[c], acc[g][r][c]);
         }
     }
+}
+
+template <class T, int KH, int R, int C, int G, int PITCH, bool STATIC>
+HS_CALLED hs_block<T, R, C, G> hs_column_block(const T* stage, const T* taps) {
+    hs_block<T, R, C, G> block;
+    hs_start<hs_linear<T>>(block.v);
+    hs_column<T, KH, R, C, G, PITCH, STATIC>(stage, taps, block.v);
+    return block;
+}
+
+// As hs_column into a block that was just started.
+template <class T, int KH, int R, int C, int G, int PITCH, bool STATIC>
+HS_FN void hs_column_called(const T* stage, const T* taps, T (&acc)[G][R][C]) {
+    hs_take_block(hs_column_block<T, KH, R, C, G, PITCH, STATIC>(stage, taps), acc);
 }

@@ -31,6 +31,8 @@ HS_FN void hs_fill_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligne
     constexpr int V = 16 / (int)sizeof(T), VECTORS = COLS / V;
     const T* g = in.row(y0) + x0;
     if (aligned) {
+        // No copy waits for another: unrolled, it would be more code, and as many instructions.
+#pragma unroll 1
         for (int i = threadIdx.x; i < ROWS * VECTORS; i += THREADS) {
             const int r = i / VECTORS, c = (i - r * VECTORS) * V;
             hs_copy_async<16>(s + r * PITCH + c, g + (i64)r * in.width + c);
@@ -84,6 +86,11 @@ HS_FN void hs_load_tile(T* s, const IMAGE& in, int y0, int x0, bool aligned, T v
             s[r * PITCH + c] = hs_pixel<BORDER_Y, BORDER_X>(in, y0 + r, x0 + c, v);
         }
     }
+}
+
+template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH, int THREADS, class IMAGE, class T>
+HS_CALLED void hs_load_tile_called(T* s, const IMAGE in, int y0, int x0, bool aligned, T v) {
+    hs_load_tile<BORDER_Y, BORDER_X, ROWS, COLS, PITCH, THREADS>(s, in, y0, x0, aligned, v);
 }
 
 #ifdef HS_EMULATE

@@ -90,3 +90,19 @@ fn every_rank_gets_the_values_of_what_rank_0_reads() {
         assert!(told.iter().all(|told| *told == one), "{ranks} ranks");
     }
 }
+
+#[test]
+fn an_operation_recorded_once_yields_the_values_of_each_picture() {
+    let session = session();
+    let calls = std::cell::Cell::new(0);
+    let counted = |picture: &AnyImage| {
+        calls.set(calls.get() + 1);
+        values(picture)
+    };
+    let series = session.series((0..5).map(picture), counted).recorded_once();
+    for (i, item) in series.values().enumerate() {
+        let n = i as f64;
+        assert_eq!(item.result.unwrap(), (9.0 + i as f32, vec![45.0 + 10.0 * n, 4.5 + n]));
+    }
+    assert_eq!(calls.get(), 1);
+}

@@ -48,7 +48,7 @@ pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, 
     if found.is_empty() {
         return Err(if empty.is_empty() { "no pictures are given".into() } else { empty.join("; ") });
     }
-    empty.iter().for_each(|folder| log::warn!("{folder}"));
+    empty.iter().for_each(|folder| ::log::warn!("{folder}"));
     Ok(found)
 }
 

@@ -30,13 +30,14 @@
 
 mod ends;
 mod inputs;
+mod log;
 mod numbers;
 mod options;
 mod response;
 mod series;
 mod single;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use horus::core::agree::agree_on;
 use horus::core::comm::Communicator;
 use horus::core::image::Values;
-use horus::core::io::on_root;
+use horus::core::io::{Target, on_root};
 use horus::prelude::*;
 
 use crate::progress::Bar;
@@ -107,6 +108,9 @@ impl Work {
         };
         if output.as_os_str() == STANDARD && options.format.is_none() {
             return Err("--format is required to write to stdout".into());
+        }
+        if input.as_os_str() == STANDARD && options.compare.is_some() {
+            return Err("--compare reads the picture twice, and stdin has it once".into());
         }
         Ok(Work::Single { input, output })
     }
@@ -178,8 +182,8 @@ enum End {
 /// Runs a job and prints a summary, or on failure a line starting with `error:` (in a series one for each picture that
 /// failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after an interrupt. On several ranks, rank 0 alone prints.
 pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
-    let level = job.as_ref().map_or(log::LevelFilter::Warn, |job| job.options.log_level());
-    env_logger::Builder::new().filter_level(level).parse_default_env().init();
+    let level = job.as_ref().map_or(::log::LevelFilter::Warn, |job| job.options.log_level());
+    log::begin(level);
     let comm = match horus::ranks() {
         Ok(comm) => comm,
         Err(e) => {
@@ -193,8 +197,8 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
         Err(e) if first => e.exit(),
         Err(e) => std::process::exit(e.exit_code()),
     };
-    if !first && level < log::LevelFilter::Debug {
-        log::set_max_level(log::LevelFilter::Error); // rank 0 speaks for all
+    if !first && level < ::log::LevelFilter::Debug {
+        log::leave_to_the_first();
     }
     let listening = ends::listen(first);
     let end = match &job.work {
@@ -267,8 +271,22 @@ fn printed(session: &Session, printer: &Printer) -> Result<()> {
     on_root(session, "printing", || printer.result().map(|()| Vec::new()))?.map(drop).map_err(Error::Config)
 }
 
-/// Writes what is traced to a file that was opened for it, if there is one on this rank.
-fn write_trace(session: &Session, path: &Path, target: Option<horus::core::io::Target>) -> Result<()> {
+/// The file for the trace that the options ask for, on the rank that writes it.
+fn trace_target(session: &Session, options: &Options) -> Result<Option<Target>> {
+    let mut target = None;
+    if let Some(path) = &options.trace {
+        let made = on_root(session, "making a file for the trace", || {
+            target = Some(Target::new(path)?);
+            Ok(Vec::new())
+        });
+        made?.map_err(|e| Error::write(path, e))?;
+    }
+    Ok(target)
+}
+
+/// Writes what is traced, if that is asked for, to a file that was opened for it on one rank.
+fn write_trace(session: &Session, options: &Options, target: Option<Target>) -> Result<()> {
+    let Some(path) = &options.trace else { return Ok(()) };
     let text = session.trace_json()?.unwrap_or_default();
     let written = on_root(session, "writing the trace", || {
         let file = target.ok_or("there is no file for it")?;

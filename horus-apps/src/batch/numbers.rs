@@ -10,7 +10,7 @@ use horus::prelude::*;
 
 use super::series::{pack, told, unpack};
 use super::single::read;
-use super::{End, Job, Pair, STANDARD, ends, pictures, printed, session};
+use super::{End, Job, Pair, STANDARD, ends, pictures, printed, session, trace_target, write_trace};
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
@@ -72,6 +72,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     };
     let printer = Arc::new(Printer::default());
     let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
+    let trace = trace_target(&session, options)?;
     let all = pictures.len();
     let bar = SeriesBar::new(first && !options.quiet && !alone, all);
     let mut tally = Tally { first, printer: &printer, bar, told: 0, failed: 0, bytes: 0 };
@@ -84,8 +85,9 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     } else {
         ends::watch(&session, options, started);
         let paths = pictures.iter().map(|p| p.input.as_path());
-        let series = session.series(paths, |picture| (job.numbers)(picture)).open_options(&options.open_options());
-        for item in series.recorded_once().values() {
+        let series = session.series(paths, |picture| (job.numbers)(picture)).recorded_once();
+        let series = series.open_options(&options.open_options());
+        for item in series.values() {
             tally.bytes += item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64);
             tally.add(item.path.as_deref(), item.result)?;
             if printer.unheard() && session.ranks() == 1 {
@@ -95,6 +97,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     }
     tally.bar.finish();
     let Tally { failed, .. } = tally;
+    write_trace(&session, options, trace)?;
     printed(&session, &printer)?;
     // The system takes all back at once; MPI is left when the process exits.
     std::mem::forget(session.clone());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
+use horus::core::io::Orientation;
 use horus::prelude::*;
 
 /// Options of a program over pictures; flatten them into its command line.
@@ -44,6 +45,11 @@ pub struct Options {
     /// Refuse pictures of more pixels
     #[arg(long, value_name = "N", default_value_t = OpenOptions::default().max_pixels)]
     pub max_pixels: u64,
+
+    /// Orientation that a file notes (EXIF, TIFF): apply turns the picture as it is meant to be seen, keep leaves rows and
+    /// columns as they are stored
+    #[arg(long, value_name = "HOW", default_value = "apply", value_parser = parse_orientation)]
+    pub orientation: Orientation,
 
     /// Worker threads per rank (all cores, divided among the ranks that share them, if not given)
     #[arg(long, value_name = "N", value_parser = parse_count)]
@@ -110,7 +116,7 @@ impl Options {
 
     /// How pictures are read.
     pub fn open_options(&self) -> OpenOptions {
-        OpenOptions { page: self.page, max_pixels: self.max_pixels, ..OpenOptions::default() }
+        OpenOptions { page: self.page, max_pixels: self.max_pixels, orientation: self.orientation }
     }
 
     /// The least severe messages to log.
@@ -139,6 +145,14 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     let wrong = || "seconds must be finite and not negative".to_owned();
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+}
+
+fn parse_orientation(text: &str) -> Result<Orientation, String> {
+    match text {
+        "apply" => Ok(Orientation::Apply),
+        "keep" => Ok(Orientation::Keep),
+        _ => Err("apply or keep".to_owned()),
+    }
 }
 
 fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
@@ -210,6 +224,8 @@ mod tests {
         let options = parse(&["--out-dir", "d", "--format", "TIF", "--deadline", "0.5", "--skip-existing"]).unwrap();
         assert_eq!(options.format.as_deref(), Some("tif"));
         assert_eq!(options.deadline, Some(Duration::from_millis(500)));
+        assert_eq!(parse(&["--orientation", "keep"]).unwrap().open_options().orientation, Orientation::Keep);
+        assert!(parse(&["--orientation", "left"]).unwrap_err().contains("apply or keep"));
         assert_eq!(parse(&["--compare", "1"]).unwrap().compare, Some(Comparison::One));
     }
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use horus::core::comm::Communicator;
-use horus::core::io::{Target, on_first, on_root, same_file};
+use horus::core::io::{on_first, same_file};
 use horus::core::series::{Item, Saved};
 use horus::prelude::*;
 
-use super::{End, Job, Pair, ends, one_line, outputs, pictures, printed, session, write_trace};
+use super::{End, Job, Pair, ends, one_line, outputs, pictures, printed, session, trace_target, write_trace};
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
@@ -60,14 +60,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
 
     let printer = Arc::new(Printer::default());
     let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
-    let mut trace = None;
-    if let Some(path) = &options.trace {
-        let made = on_root(&session, "making a file for the trace", || {
-            trace = Some(Target::new(path)?);
-            Ok(Vec::new())
-        });
-        made?.map_err(|e| Error::write(path, e))?;
-    }
+    let trace = trace_target(&session, options)?;
     ends::watch(&session, options, started);
     let bar = Rc::new(SeriesBar::new(first && !options.quiet, pairs.len()));
     let outputs: HashMap<&Path, &Path> = pairs.iter().map(|p| (p.input.as_path(), p.output.as_path())).collect();
@@ -96,9 +89,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     if first && !options.quiet {
         printer.print(&format!("{}: {tally}", job.name));
     }
-    if let Some(path) = &options.trace {
-        write_trace(&session, path, trace)?;
-    }
+    write_trace(&session, options, trace)?;
     printed(&session, &printer)?;
     let left = pairs.len() - tally.written - tally.failed;
     if left > 0 {

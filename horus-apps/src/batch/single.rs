@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use horus::core::comm::Communicator;
 use horus::core::device::{Device, MemoryKind};
-use horus::core::io::{Format, Target, on_first, on_root, same_file};
+use horus::core::io::{Format, Target, on_first, same_file};
 use horus::prelude::*;
 
-use super::{Comparison, Job, Options, Response, STANDARD, ends, printed, session, write_trace};
+use super::{Comparison, Job, Options, Response, STANDARD, ends, printed, session, trace_target, write_trace};
 use crate::progress::Bar;
 use crate::report::{Breakdown, Compared, Printer, Summary};
 
@@ -32,17 +32,12 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     if let Some(trace) = &options.trace {
         on_first(&**comm, "comparing the files of a run", || distinct(trace, input, output))?.map_err(Error::Config)?;
     }
-    let printer = Arc::new(if output.as_os_str() == STANDARD { Printer::beside() } else { Printer::default() });
+    // What is printed goes beside a picture that goes to stdout, by whatever name.
+    let piped = output.as_os_str() == STANDARD || Target::new(output).is_ok_and(|target| target.is_stdout());
+    let printer = Arc::new(if piped { Printer::beside() } else { Printer::default() });
     let bar = Arc::new(Bar::new(first && !options.quiet));
     let session = session(options, job.steps_per_pixel, comm, Some(&bar), &printer)?;
-    let mut trace = None;
-    if let Some(path) = &options.trace {
-        let made = on_root(&session, "making a file for the trace", || {
-            trace = Some(Target::new(path)?);
-            Ok(Vec::new())
-        });
-        made?.map_err(|e| Error::write(path, e))?;
-    }
+    let trace = trace_target(&session, options)?;
     if let Some(ranks) = options.dry_run_ranks {
         let picture = read(&session, input, options)?;
         let response = (job.operation)(&picture)?;
@@ -52,11 +47,9 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
         }
         return printed(&session, &printer);
     }
-    let run = whole(job, session, input, output, started, &bar)?;
+    let run = whole(job, session, (input, output), options.format.as_deref(), started, &bar)?;
     let session = &run.session;
-    if let Some(path) = &options.trace {
-        write_trace(session, path, trace)?;
-    }
+    write_trace(session, options, trace)?;
     if !options.quiet && first {
         printer.print(&Summary {
             name: job.name,
@@ -96,7 +89,14 @@ pub(super) fn read(session: &Session, input: &Path, options: &Options) -> Result
 }
 
 /// From file to file; `started` is when the run began.
-fn whole(job: &Job, session: Session, input: &Path, output: &Path, started: Instant, bar: &Bar) -> Result<Run> {
+fn whole(
+    job: &Job,
+    session: Session,
+    (input, output): (&Path, &Path),
+    format: Option<&str>,
+    started: Instant,
+    bar: &Bar,
+) -> Result<Run> {
     let options = &job.options;
     let start = started.elapsed();
     let picture = read(&session, input, options)?;
@@ -104,7 +104,7 @@ fn whole(job: &Job, session: Session, input: &Path, output: &Path, started: Inst
     // Until all is read, an interrupt ends the process: there is nothing to be cleared up, and no end of what is read.
     ends::watch(&session, options, started);
     let response = (job.operation)(&picture)?;
-    let format = options.format.as_deref().map(Format::named).transpose().map_err(Error::Config)?;
+    let format = format.map(Format::named).transpose().map_err(Error::Config)?;
     let path = if output.as_os_str() == STANDARD { Path::new("/dev/stdout") } else { output };
     let saved = response.check().and_then(|()| response.save(path, format, &job.save_options()));
     bar.finish();
@@ -142,11 +142,14 @@ fn compare(
             options.device = options.device.or(Some(if unified { "cpu" } else { "cuda" }.to_owned()));
         }
     }
-    let other_output = Beside::of(output, options.format.as_deref());
+    let other_output = Beside::of(output);
     let bar = Bar::new(false);
     let started = Instant::now();
     let session = session(&options, job.steps_per_pixel, comm, None, printer)?;
-    let other = whole(job, session, input, &other_output.0, started, &bar)?;
+    // What goes nowhere has no extension.
+    let extension = || output.extension().and_then(|e| e.to_str()).filter(|_| !other_output.goes);
+    let format = job.options.format.as_deref().or_else(extension);
+    let other = whole(job, session, (input, &other_output.path), format, started, &bar)?;
     drop(other_output); // an interrupt would leave it
     let same = run.response.same_bits(&other.response)?;
     if comm.rank() == 0 {
@@ -165,24 +168,34 @@ fn compare(
     if same { Ok(()) } else { Err(Error::Config("the results of the two runs differ; please report this".into())) }
 }
 
-/// A file beside another, which goes away.
-struct Beside(PathBuf);
+/// Where a second result goes: beside the first, from where it goes away again, or nowhere if that is in no folder.
+struct Beside {
+    path: PathBuf,
+    goes: bool,
+}
 
 impl Beside {
-    fn of(output: &Path, format: Option<&str>) -> Beside {
-        let folder = match output.parent() {
-            Some(folder) if !output.exists() || output.is_file() => folder.to_owned(),
-            _ => std::env::temp_dir(),
-        };
-        let extension = output.extension().and_then(|e| e.to_str()).or(format).unwrap_or("png");
-        Beside(folder.join(format!(".horus-compared-{}.{extension}", std::process::id())))
+    fn of(output: &Path) -> Beside {
+        let is_stream = output.as_os_str() == STANDARD || (output.exists() && !output.is_file());
+        let nowhere = Path::new("/dev/null");
+        if is_stream && nowhere.exists() {
+            return Beside { path: nowhere.to_owned(), goes: false };
+        }
+        let mut name = std::ffi::OsString::from(format!(".horus-compared-{}", std::process::id()));
+        if let Some(extension) = output.extension() {
+            name.push(".");
+            name.push(extension);
+        }
+        Beside { path: output.with_file_name(name), goes: true }
     }
 }
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // It is not there if it could not be written, or on other ranks.
-        let _ = std::fs::remove_file(&self.0);
+        if self.goes {
+            // It is not there if it could not be written, or on other ranks.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Measures a series of pictures against its parts, each measured alone.
 //!
 //! The bound per picture is the busiest resource: on a GPU its kernels, a direction of its bus, or the host's cores; on the
-//! CPU, where kernels take the cores, too, the cores.
+//! CPU, where kernels take the cores, too, the cores. What the cores decode and encode is measured with one of them at work,
+//! and with all at once: they share caches, memory, and often their arithmetic units, two by two. The bound counts on
+//! the former divided by their number, the second ratio on the latter.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -78,7 +80,7 @@ fn run(args: &Args) -> Result<()> {
     let one = session_of_one()?;
     let mut encode = Duration::ZERO;
     let mut before = session.times();
-    let mut lines = Vec::new();
+    let (mut lines, mut files) = (Vec::new(), Vec::new());
     for (i, picture) in std::iter::once(&decoded[0]).chain(&decoded).enumerate() {
         let response = operation(&AnyImage::from_picture(&session, picture.clone()));
         // What comes down are bytes; around a PGM file they are only copied.
@@ -88,6 +90,7 @@ fn run(args: &Args) -> Result<()> {
             continue;
         }
         lines.push(AnyImage::read(&one, &bytes)?.convert::<u8>());
+        files.push(bytes);
     }
     let n = decoded.len() as u32;
     let times = session.times();
@@ -102,6 +105,9 @@ fn run(args: &Args) -> Result<()> {
         }
     }
 
+    let cores = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let together = all_cores(cores, &paths, &files)?;
+
     let name = |path: &Path| output.join(path.file_name().unwrap_or_default()).with_extension("png");
     let mut series = Vec::new();
     for _ in 0..args.repeat.max(1) {
@@ -113,27 +119,53 @@ fn run(args: &Args) -> Result<()> {
     let series = series[series.len() / 2];
 
     let unified = session.device().is_some_and(|d| d.memory() == MemoryKind::Unified);
-    let cores = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let host = (decode + encode + plan) / cores as u32;
-    let bound = if unified { host + kernels } else { host.max(kernels).max(upload).max(download) };
+    let with = |host: Duration| if unified { host + kernels } else { host.max(kernels).max(upload).max(download) };
+    let bound = with(host);
     let ms = |t: Duration| t.as_secs_f64() * 1e3;
     println!(
-        "| {} | {}x{} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
+        "| {} | {}x{} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
         session.device_name(),
         args.size,
         args.size,
         paths.len(),
         ms(decode),
         ms(encode),
+        ms(together),
         ms(plan),
         ms(upload),
         ms(kernels),
         ms(download),
         ms(bound),
         ms(series),
-        bound.as_secs_f64() / series.as_secs_f64()
+        bound.as_secs_f64() / series.as_secs_f64(),
+        with(together + plan).as_secs_f64() / series.as_secs_f64()
     );
     Ok(())
+}
+
+/// What a picture takes to be decoded, and its result to be encoded, when all cores do that and nothing else.
+fn all_cores(cores: usize, paths: &[PathBuf], results: &[Vec<u8>]) -> Result<Duration> {
+    /// Pictures for each.
+    const EACH: usize = 4;
+    let sessions = (0..cores).map(|_| session_of_one()).collect::<Result<Vec<_>>>()?;
+    let work = |number: usize, session: &Session| -> Result<()> {
+        for i in (0..EACH).map(|i| number * EACH + i) {
+            Picture::open(&paths[i % paths.len()], &OpenOptions::default())?;
+            let result = AnyImage::read(session, &results[i % results.len()])?;
+            result.convert::<u8>().encode(Format::Png, &SaveOptions::default())?;
+        }
+        Ok(())
+    };
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            sessions.iter().enumerate().map(|(i, session)| scope.spawn(move || work(i, session))).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })?;
+    Ok(start.elapsed() / (cores * EACH) as u32)
 }
 
 fn session(args: &Args) -> Result<Session> {

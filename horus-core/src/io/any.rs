@@ -199,8 +199,9 @@ impl AnyImage {
         }
     }
 
-    /// The luminance ([`Image::luminance`]) on the scale of [`AnyImage::to_unit`].
-    /// More than four channels are an error.
+    /// The luminance ([`Image::luminance`]) on the scale of [`AnyImage::to_unit`]. Of two or four channels the last is taken
+    /// for opacity and left out: what is transparent counts with the colours that the file stores for it, as on no
+    /// background. More than four channels are an error.
     #[track_caller]
     pub fn luminance(&self) -> Image<f32> {
         let image = each!(self, image => image.luminance());

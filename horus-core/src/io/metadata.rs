@@ -1,5 +1,7 @@
 //! What files say of their pixels beside the pixels.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use image::metadata::Orientation as Turned;
 
 use super::Picture;
@@ -78,9 +80,11 @@ fn turned<T: Pixel>(from: &HostBuffer, shape: Shape, how: Turned) -> Result<(Hos
     Ok((to, shape))
 }
 
-/// Says that a file's profile changes nothing.
+/// Says that a file's profile changes nothing: of the first in a process to everybody, as many pictures may have the same.
 pub(super) fn tell_profile(bytes: usize) {
-    log::info!("a colour profile of {bytes} bytes is not applied: samples are taken as they are stored");
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    let level = if TOLD.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Info };
+    log::log!(level, "a colour profile of {bytes} bytes is not applied: samples are taken as they are stored");
 }
 
 #[cfg(test)]

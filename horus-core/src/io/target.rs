@@ -99,6 +99,14 @@ impl Target {
         Ok(Target { path, kind })
     }
 
+    /// Whether what is written goes to this process's standard output, by whatever name (`/dev/stdout`).
+    pub fn is_stdout(&self) -> bool {
+        #[cfg(unix)]
+        return self.kind == Kind::Standard(Standard::Output);
+        #[cfg(not(unix))]
+        false
+    }
+
     /// Writes the file and, if it is a regular one, gives it its name.
     ///
     /// # Errors

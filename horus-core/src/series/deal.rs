@@ -1,6 +1,7 @@
 //! Pictures dealt to ranks: who takes which, and how all learn what became of them.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -79,7 +80,8 @@ where
 }
 
 /// Whether the pictures are to be dealt: rank 0 looks at the first that it can read, which is small, and with which `free`
-/// has no objection.
+/// has no objection; and all ranks find the same files, that picture's and the folder of its result `to`, which ranks on
+/// several hosts need not.
 ///
 /// # Errors
 /// When another rank failed or went away.
@@ -87,6 +89,7 @@ pub(super) fn decide<I>(
     session: &Session,
     inputs: &mut Numbered<I>,
     options: &OpenOptions,
+    to: impl Fn(&Path) -> PathBuf,
     free: impl FnOnce(Picture) -> bool,
 ) -> Result<bool>
 where
@@ -94,17 +97,50 @@ where
     I::Item: Into<Input>,
 {
     let told = on_root(session, "dealing the pictures of a series", || {
-        let dealt = match first(inputs, options) {
-            Some(picture) => picture.shape().area() < DEALT && free(picture.clone()),
-            None => true,
+        let (dealt, path) = match first(inputs, options) {
+            Some((picture, path)) => (picture.shape().area() < DEALT && free(picture.clone()), path),
+            None => (true, None),
         };
-        Ok(vec![u8::from(dealt)])
+        let path = path.map(path_bytes).unwrap_or_default();
+        Ok([&[u8::from(dealt)], &path[..]].concat())
     })?;
-    told.map(|dealt| dealt == [1]).map_err(Error::Config)
+    let told = told.map_err(Error::Config)?;
+    let Some((1, path)) = told.split_first() else { return Ok(false) };
+    let path = bytes_path(path);
+    let to = to(if path.as_os_str().is_empty() { Path::new("000000") } else { &path });
+    let folder = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let word = identity(&[&path, folder]);
+    let words =
+        session.comm().gather(word).map_err(|e| e.during(session.rank(), "dealing the pictures of a series"))?;
+    let alike = words.iter().all(|other| *other == word);
+    if !alike {
+        log::info!("the ranks do not see the same files: rank 0 reads and writes all pictures");
+    }
+    Ok(alike)
 }
 
-/// The first picture that can be read; it stays among the inputs.
-fn first<'a, I>(inputs: &'a mut Numbered<I>, options: &OpenOptions) -> Option<&'a Picture>
+/// A word that is equal where these paths lead to the same files and folders, on whichever host that is found out; what is not
+/// there is equal, too.
+fn identity(paths: &[&Path]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for path in paths {
+        #[cfg(unix)]
+        std::fs::metadata(path)
+            .ok()
+            .map(|found| {
+                use std::os::unix::fs::MetadataExt;
+                // The number of a device is another one on each host.
+                (found.ino(), found.len(), found.mtime(), found.mtime_nsec())
+            })
+            .hash(&mut hasher);
+        #[cfg(not(unix))]
+        path.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The first picture that can be read, and what it is called; it stays among the inputs.
+fn first<'a, I>(inputs: &'a mut Numbered<I>, options: &OpenOptions) -> Option<(&'a Picture, Option<&'a Path>)>
 where
     I: Iterator,
     I::Item: Into<Input>,
@@ -121,8 +157,9 @@ where
             break;
         }
     }
-    match &inputs.peeked.back()?.content {
-        Content::Picture(picture) | Content::Read(picture) => picture.as_ref().ok(),
+    let Input { path, content } = inputs.peeked.back()?;
+    match content {
+        Content::Picture(picture) | Content::Read(picture) => Some((picture.as_ref().ok()?, path.as_deref())),
         Content::File | Content::Bytes(_) => None,
     }
 }
@@ -235,6 +272,21 @@ mod tests {
         taken.sort();
         let all: Vec<_> = names.iter().enumerate().map(|(i, n)| (i, Some(PathBuf::from(n)))).collect();
         assert_eq!(taken, all);
+    }
+
+    #[test]
+    fn files_are_told_apart_and_found_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b, c) = (dir.path().join("a"), dir.path().join("b"), dir.path().join("c"));
+        for path in [&a, &b] {
+            std::fs::write(path, "as long").unwrap();
+        }
+        std::fs::hard_link(&a, &c).unwrap();
+        assert_eq!(identity(&[&a, dir.path()]), identity(&[&c, dir.path()]));
+        assert_ne!(identity(&[&a, dir.path()]), identity(&[&b, dir.path()]));
+        let none = dir.path().join("none");
+        assert_eq!(identity(&[Path::new(""), &none]), identity(&[&none, Path::new("")]));
+        assert_ne!(identity(&[&a, &none]), identity(&[&none, &none]));
     }
 
     #[test]

@@ -221,7 +221,7 @@ where
             // What belongs to the session of all ranks cannot be had by one alone.
             !matches!(made.saving(&path, &make.options), Err(Error::ForeignImage { .. }))
         };
-        if !deal::decide(&session, &mut inputs, &open, free)? {
+        if !deal::decide(&session, &mut inputs, &open, |path| (make.name)(path).into(), free)? {
             return Ok(State::Together(Box::new(Engine::new(session, inputs, make, open, bounds))));
         }
         let inputs = inputs.dealt(session.rank(), session.ranks());

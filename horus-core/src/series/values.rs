@@ -69,7 +69,7 @@ where
     }
 
     #[track_caller]
-    fn record(&mut self, picture: &AnyImage, _: &Path) -> Result<(Vec<Handle>, Reader<C::Output>)> {
+    fn record(&mut self, picture: &AnyImage, _: &Path) -> Result<(Vec<Handle>, Self::Ready)> {
         let made = (self.0)(picture);
         let values = made.values()?;
         let mut handles: Vec<&Handle> = Vec::new();
@@ -82,7 +82,7 @@ where
         Ok((handles.into_iter().cloned().collect(), values.reader()))
     }
 
-    fn finish(&self, _: &Session, read: Reader<C::Output>, _: &Path) -> Result<Finish<C::Output>> {
+    fn finish(&self, _: &Session, read: Self::Ready, _: &Path) -> Result<Finish<C::Output>> {
         Ok(Box::new(move |fetched: Vec<Arc<HostBuffer>>| Ok(read(&mut fetched.into_iter()))))
     }
 

@@ -12,6 +12,12 @@ use crate::tuning::Tuning;
 /// Most instructions, about, that a kernel should come to.
 pub const MOST: usize = 5500;
 
+/// Of kernels with more instructions, about, what they do more than once is compiled once, as functions.
+pub(super) const REPEATED: usize = 3500;
+
+/// A call of a function, with what is saved around it.
+pub(super) const CALL: usize = 40;
+
 /// A tile that is loaded: as vectors, pixel by pixel, and at edges.
 pub(super) const TILE: usize = 250;
 /// What there is around a row pass beside its tile and its multiply-adds.
@@ -19,7 +25,12 @@ const STAGE: usize = 120;
 
 /// A row pass of `width` taps, `span` pixels at a time, with its tile.
 pub(super) fn stage(width: usize, span: usize) -> usize {
-    TILE + STAGE + (width.min(64) + width % 64) * span
+    stages(&[width], span)
+}
+
+/// Row passes of several widths that have one tile in turn.
+pub(super) fn stages(widths: &[usize], span: usize) -> usize {
+    TILE + STAGE + widths.iter().map(|width| (width.min(&64) + width % 64) * span).sum::<usize>()
 }
 
 /// Columns of `height` taps for `count` filters: unrolled, or a loop with a beginning, an end and these remainders.

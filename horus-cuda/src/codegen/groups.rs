@@ -12,7 +12,7 @@ use super::chain::{source_aligned, source_name};
 use super::cost;
 use super::leaves;
 use super::map::Map;
-use super::schedule::{Block, Group, How, Slot, Tile, skewed_pitch, stage_input, tap_pitch, window};
+use super::schedule::{Block, Group, How, Tile, tap_pitch, window};
 
 impl Map<'_> {
     pub(super) fn at(&self, dtype: DType, byte: usize) -> String {
@@ -24,11 +24,11 @@ impl Map<'_> {
         self.tuning.piece.next_multiple_of(super::vector(dtype))
     }
 
-    fn reserve(&mut self, bytes: usize) {
+    pub(super) fn reserve(&mut self, bytes: usize) {
         self.shared = self.shared.max(bytes);
     }
 
-    fn wait_for_readers(&mut self) {
+    pub(super) fn wait_for_readers(&mut self) {
         if self.busy {
             self.body.push_str("    __syncthreads();\n");
         }
@@ -43,7 +43,6 @@ impl Map<'_> {
         self.wait_for_readers();
         self.valid.fill(false);
         self.tile = Some((source, border, tile));
-        self.cost += cost::TILE;
         self.reserve(self.kept + tile.bytes());
         let value = self.border_value(border, dtype);
         let (threads, b) = (self.block.threads(), border_name(border));
@@ -56,15 +55,15 @@ impl Map<'_> {
             for (name, extent) in [("up", up), ("left", left), ("rows", rows), ("cols", cols)] {
                 self.params.int(&format!("tile{n}_{name}"), extent.cast_signed());
             }
+            self.cost += cost::TILE;
             let _ = writeln!(
                 self.body,
                 "    hs_load_loose_tile<{b}, {b}, {pitch}, {threads}>({to}, {from}, y0 - p.tile{n}_up, x0 - p.tile{n}_left, p.tile{n}_rows, p.tile{n}_cols, {aligned}, {value});"
             );
         } else {
-            let _ = writeln!(
-                self.body,
-                "    hs_load_tile<{b}, {b}, {rows}, {cols}, {pitch}, {threads}>({to}, {from}, y0 - {up}, x0 - {left}, {aligned}, {value});"
-            );
+            let load = format!("hs_load_tile<{b}, {b}, {rows}, {cols}, {pitch}, {threads}>(");
+            let _ = writeln!(self.body, "    {load}{to}, {from}, y0 - {up}, x0 - {left}, {aligned}, {value});");
+            self.instance(load, cost::TILE);
         }
         self.body.push_str("    hs_commit();\n    hs_wait<0>();\n    __syncthreads();\n");
     }
@@ -115,19 +114,25 @@ impl Map<'_> {
         let l = group.leaves[0];
         let (dtype, count, step) = (self.kernel.leaves[l].dtype, group.leaves.len(), self.step(l));
         let Layout::Dense { height, width, anchor_y, anchor_x } = *self.filter(l).layout() else { return };
-        self.cost += cost::dense(self.block, count, (height, width), false, self.piece(dtype));
         let pitch = tap_pitch(width, dtype);
         let taps = self.copy_taps(dtype, self.kept + tile.bytes(), count * height * pitch, from);
         let Block { rows, cols, .. } = self.block;
-        let _ = writeln!(
-            self.body,
-            "    hs_dense<{step}, {}, {height}, {width}, {pitch}, {rows}, {cols}, {count}, {}, {}, false, {}>({}, {taps}, {array});",
+        let dense = format!(
+            "hs_dense<{step}, {}, {height}, {width}, {pitch}, {rows}, {cols}, {count}, {}, {}, false, {}>(",
             dtype.name(),
             tile.pitch,
             tile.left - anchor_x,
             self.piece(dtype),
-            self.thread_tile(dtype, self.kept, tile.pitch, tile.up - anchor_y),
         );
+        let pixels = self.thread_tile(dtype, self.kept, tile.pitch, tile.up - anchor_y);
+        let _ = writeln!(self.body, "    {dense}{pixels}, {taps}, {array});");
+        self.instance(dense, cost::dense(self.block, count, (height, width), false, self.piece(dtype)));
+    }
+
+    /// Counts a template that the body instantiates: its text up to the arguments, and about how many instructions it is.
+    pub(super) fn instance(&mut self, text: String, cost: usize) {
+        self.cost += cost;
+        self.calls.add(text, cost);
     }
 
     pub(super) fn filter(&self, l: usize) -> &Filter {
@@ -297,7 +302,7 @@ impl Map<'_> {
 
     pub(super) fn column(&mut self, group: &Group, slot: usize, array: &str) {
         let slot_at = self.schedule.slots[slot];
-        self.stage(slot, slot_at);
+        self.stage(slot);
         let l = group.leaves[0];
         let dtype = self.kernel.leaves[l].dtype;
         let Layout::Dense { height, anchor_y, .. } = *self.filter(l).layout() else { return };
@@ -310,63 +315,16 @@ impl Map<'_> {
         };
         let fixed = self.column_is_fixed(group);
         let Block { rows, cols, .. } = self.block;
-        self.cost += cost::column(self.block, group.leaves.len(), height, fixed || height < rows, &[height % rows]);
-        let _ = writeln!(
-            self.body,
-            "    hs_column<{}, {height}, {rows}, {cols}, {}, {}, {fixed}>({}, {taps}, {array});",
-            dtype.name(),
-            group.leaves.len(),
-            slot_at.pitch,
-            self.thread_tile(dtype, self.kept + slot_at.at, slot_at.pitch, slot_at.up - anchor_y),
-        );
-    }
-
-    /// Fills a slot with its row pass unless it holds it already.
-    pub(super) fn stage(&mut self, slot: usize, at: Slot) {
-        if self.valid[slot] {
-            return;
+        let (t, count, pitch) = (dtype.name(), group.leaves.len(), slot_at.pitch);
+        let column = format!("hs_column<{t}, {height}, {rows}, {cols}, {count}, {pitch}, {fixed}>(");
+        let pixels = self.thread_tile(dtype, self.kept + slot_at.at, pitch, slot_at.up - anchor_y);
+        let _ = writeln!(self.body, "    {column}{pixels}, {taps}, {array});");
+        let cost = cost::column(self.block, count, height, fixed || height < rows, &[height % rows]);
+        if fixed {
+            // Its taps are operands of the multiply-adds; a function would have to read them.
+            self.cost += cost;
+        } else {
+            self.instance(column, cost);
         }
-        self.wait_for_readers();
-        self.tile = None;
-        for (i, other) in self.schedule.slots.iter().enumerate() {
-            // Slots at the same place take turns.
-            self.valid[i] &= other.at != at.at;
-        }
-        self.valid[slot] = true;
-        let stage = &self.kernel.stages[at.key.stage];
-        let Some(dtype) = self.kernel.leaves.iter().find_map(|l| match l.op {
-            LeafOp::Correlate(Source::Stage(s), ..) if s == at.key.stage => Some(l.dtype),
-            _ => None,
-        }) else {
-            return;
-        };
-        let Layout::Dense { width, anchor_x, .. } = *stage.filter.layout() else { return };
-        let input = stage_input(self.kernel, at.key.stage, self.block, dtype);
-        let pitch_in = skewed_pitch(input.cols, dtype);
-        self.cost += cost::stage(width, self.tuning.span.min(self.block.width()));
-        let chunk = self.schedule.chunk;
-        let buffer = self.kept + self.schedule.slot_bytes;
-        let taps = self.fixed_taps(dtype, stage.filter.taps());
-        let (value_y, value_x) = (self.border_value(at.key.border, dtype), self.border_value(stage.border, dtype));
-        let _ = writeln!(
-            self.body,
-            "    hs_stage<{}, {}, {width}, {}, {chunk}, {}, {}, {pitch_in}, {}, {}, {}, {}, {}>({}, {}, {}, y0 - {}, x0, {}, {taps}, {value_y}, {value_x});",
-            border_name(at.key.border),
-            border_name(stage.border),
-            at.chunks,
-            self.block.width(),
-            input.cols,
-            at.pitch,
-            input.left,
-            input.left - anchor_x,
-            self.tuning.span.min(self.block.width()),
-            self.block.threads(),
-            self.at(dtype, self.kept + at.at),
-            self.at(dtype, buffer),
-            source_name(stage.source),
-            at.up,
-            source_aligned(self.kernel, stage.source),
-        );
-        self.reserve(buffer + 2 * chunk * pitch_in * dtype.size());
     }
 }

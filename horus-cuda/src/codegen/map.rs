@@ -8,13 +8,14 @@ use horus_core::kernel::{LeafOp, MapKernel, Source};
 use horus_core::shape::Border;
 
 use super::alike::{Run, runs};
+use super::calls::Calls;
 use super::chain::constant_bytes;
 use super::cost;
 use super::expr::Code;
 use super::params::{Params, Table};
 use super::rolled::NEED_BYTES;
 use super::schedule::{Block, How, REGION, Schedule, Tile, schedule};
-use super::{DENSE, GATHER, Limits, PRELUDE, Pointer, Program, SEPARABLE, Shapes, TILE, assemble, blocks};
+use super::{DENSE, GATHER, Limits, PRELUDE, Pointer, Program, Repeats, SEPARABLE, Shapes, TILE, assemble, blocks};
 use super::{leaves, rows_aligned};
 use crate::tuning::Tuning;
 
@@ -53,6 +54,8 @@ pub(super) struct Map<'a> {
     pub(super) cost: usize,
     /// Which leaves are computed in loops over alike steps.
     pub(super) rolled: Vec<bool>,
+    /// Templates that the body instantiates.
+    pub(super) calls: Calls,
 }
 
 pub(super) fn generate(
@@ -60,6 +63,7 @@ pub(super) fn generate(
     shapes: &Shapes<'_>,
     tuning: &Tuning,
     limits: Limits,
+    repeats: Repeats,
 ) -> Result<Program, DeviceError> {
     for l in &kernel.leaves {
         if matches!(l.op, LeafOp::Correlate(..)) && !l.dtype.is_float() {
@@ -106,6 +110,7 @@ pub(super) fn generate(
         loose_tiles: 0,
         cost: 0,
         rolled: is_rolled,
+        calls: Calls::default(),
     };
     let again = runs.iter().flat_map(|run| &run.steps[1..]).flat_map(|s| &s.code);
     let once = (0..kernel.code.len()).filter(|i| !again.clone().any(|j| j == i));
@@ -115,6 +120,10 @@ pub(super) fn generate(
     map.declare(shapes);
     map.declare_chains()?;
     map.run(code, &runs)?;
+    if repeats == Repeats::Called {
+        let saved = map.calls.share(&mut map.body);
+        map.cost = map.cost.saturating_sub(saved);
+    }
     map.finish(shapes)
 }
 

@@ -7,6 +7,7 @@
 //! are in `pointwise`, reductions and transposition in `fixed`; everything else is in `map`.
 
 mod alike;
+mod calls;
 mod chain;
 mod cost;
 mod expr;
@@ -19,6 +20,7 @@ mod pointwise;
 mod reduced;
 mod rolled;
 mod schedule;
+mod stages;
 
 use horus_core::device::Geometry;
 use horus_core::dtype::DType;
@@ -106,16 +108,35 @@ pub struct Program {
     pub cost: usize,
 }
 
+/// What becomes of what a kernel does more than once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repeats {
+    /// Each is compiled where it is, as fast as it can be.
+    Inlined,
+    /// A function that is compiled once.
+    Called,
+}
+
 /// Generates the program of a launch. [`Kernel::Merge`] and [`Kernel::Source`] are copies, not programs.
 ///
 /// # Errors
 /// [`DeviceError::Unsupported`] for a kernel no device runs: a linear filter of an integer image, a source.
 /// [`DeviceError::Driver`] if an extent is beyond 2^30.
 pub fn generate(kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning, limits: Limits) -> Result<Program, DeviceError> {
+    generate_with(kernel, shapes, tuning, limits, Repeats::Inlined)
+}
+
+fn generate_with(
+    kernel: &Kernel,
+    shapes: &Shapes<'_>,
+    tuning: &Tuning,
+    limits: Limits,
+    repeats: Repeats,
+) -> Result<Program, DeviceError> {
     check_extents(shapes)?;
     match kernel {
         Kernel::Map(m) if m.is_pointwise() => pointwise::generate(m, shapes, tuning),
-        Kernel::Map(m) => map::generate(m, shapes, tuning, limits),
+        Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats),
         Kernel::Transpose => fixed::transpose(shapes),
         Kernel::Lookup => fixed::lookup(shapes),
         Kernel::RowReduce(how) => fixed::row_reduce(*how, shapes),
@@ -128,7 +149,8 @@ pub fn generate(kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning, limits: L
     }
 }
 
-/// As [`generate`], but with a smaller tuning where the kernel would take long to compile.
+/// As [`generate`], but with a smaller tuning where the kernel would take long to compile, and then with functions for what
+/// it does more than once if it is still large.
 ///
 /// # Errors
 /// As [`generate`].
@@ -139,14 +161,20 @@ pub fn generate_bounded(
     limits: Limits,
 ) -> Result<Program, DeviceError> {
     let mut program = generate(kernel, shapes, tuning, limits)?;
-    let mut tuning = *tuning;
+    let (mut tuning, mut best) = (*tuning, *tuning);
     while program.cost > MOST_COST
         && let Some(smaller) = cost::cheaper(&tuning)
     {
         tuning = smaller;
         let next = generate(kernel, shapes, &tuning, limits)?;
         if next.cost < program.cost {
-            program = next;
+            (program, best) = (next, tuning);
+        }
+    }
+    if program.cost > cost::REPEATED {
+        let called = generate_with(kernel, shapes, &best, limits, Repeats::Called)?;
+        if called.cost < program.cost {
+            program = called;
         }
     }
     Ok(program)

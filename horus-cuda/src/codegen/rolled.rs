@@ -13,12 +13,15 @@ use super::cost;
 use super::expr::{Code, each_pixel};
 use super::map::Map;
 use super::schedule::{Block, Group, How, window};
+use super::stages::RowPass;
 
 /// What a group needs in one step.
 #[derive(Default)]
 struct Need {
     /// Fills shared memory; nothing if what it needs is there already.
     fill: String,
+    /// As `fill`, by a row pass.
+    pass: Option<RowPass>,
     /// Tells the body that it needs.
     body: String,
     /// Where the pixels begin, in elements of shared memory; where the taps do, in elements or, for a tile, in bytes of the
@@ -125,6 +128,8 @@ impl Map<'_> {
             }
         }
         self.switch("k", needs.iter().map(|n| &*n.fill));
+        let passes: Vec<_> = needs.iter().map(|n| n.pass.clone()).collect();
+        self.stages_of_steps(&passes);
         if let [(_, body)] = &bodies[..] {
             self.body.push_str(body);
         } else {
@@ -151,7 +156,7 @@ impl Map<'_> {
     /// Sees to the stage that a group of column filters reads.
     fn column_step(&mut self, group: &Group, slot: usize) -> Need {
         let at = self.schedule.slots[slot];
-        self.stage(slot, at);
+        let pass = self.row_pass(slot);
         let l = group.leaves[0];
         let size = self.kernel.leaves[l].dtype.size();
         let Layout::Dense { height, anchor_y, .. } = *self.filter(l).layout() else { return Need::default() };
@@ -159,7 +164,7 @@ impl Map<'_> {
         let rows = self.block.rows;
         let body = if height < rows { format!("{height} taps") } else { "looped".into() };
         let at_taps = self.column_taps[l].unwrap_or(0) / size;
-        Need { body: format!("{body} {}", at.pitch), at: [from, at_taps, height], ..Need::default() }
+        Need { pass, body: format!("{body} {}", at.pitch), at: [from, at_taps, height], ..Need::default() }
     }
 
     /// Taps of a column that are left when they are taken as many at a time as a thread has rows.

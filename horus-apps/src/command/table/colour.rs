@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &["grey", "gray"],
         family: Family::Types,
         parameters: &[],
-        help: "One channel of `f32` in which white is 1, of colours 0.299 R + 0.587 G + 0.114 B",
+        help: "One channel of `f32` in which white is 1, of colours 0.299 R + 0.587 G + 0.114 B, without opacity",
         example: "luminance",
         record: Record::Picture(|v, _| Ok(Current::unit(v.luminance()))),
     },

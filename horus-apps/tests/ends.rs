@@ -1,0 +1,231 @@
+//! Ends of runs that come from outside, and inputs and outputs that are not what they seem.
+#![cfg(target_os = "linux")]
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn horus() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_horus"));
+    command.env_remove("HORUS_MODE").env("HORUS_DEVICE", "cpu");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn entries(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn picture(path: &Path, (height, width): (usize, usize)) {
+    let pixels: Vec<u8> = (0..height * width).map(|p| (p % 251) as u8).collect();
+    fs::write(path, [format!("P5\n{width} {height}\n255\n").as_bytes(), &pixels].concat()).unwrap();
+}
+
+/// Waits until the process catches SIGINT.
+fn listens(child: &Child) {
+    const SIGINT: u64 = 1 << 1;
+    let start = Instant::now();
+    loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap().trim();
+        if u64::from_str_radix(caught, 16).unwrap() & SIGINT != 0 {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "it listens");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap().success());
+}
+
+#[test]
+fn a_run_that_waits_for_its_picture_can_be_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("o.png");
+    let single: &[&OsStr] = &["-".as_ref(), out.as_os_str(), "gauss".as_ref(), "1".as_ref()];
+    let numbers: &[&OsStr] = &["-".as_ref(), "mean".as_ref()];
+    let list: &[&OsStr] = &["--files-from".as_ref(), "-".as_ref(), "mean".as_ref()];
+    for words in [single, numbers, list] {
+        for name in ["INT", "TERM"] {
+            let mut command = horus();
+            command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            // It stays open: the picture never ends.
+            let stdin = child.stdin.take().unwrap();
+            listens(&child);
+            // What is read next may not have begun.
+            std::thread::sleep(Duration::from_millis(200));
+            signal(&child, name);
+            let run = child.wait_with_output().unwrap();
+            drop(stdin);
+            assert_eq!((run.status.code(), text(&run.stderr)), (Some(130), "error: cancelled\n".into()), "{words:?}");
+            assert!(run.stdout.is_empty() && entries(dir.path()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_series_that_is_killed_leaves_whole_files_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, output) = (dir.path().join("in"), dir.path().join("out"));
+    fs::create_dir(&input).unwrap();
+    for i in 0..30 {
+        picture(&input.join(format!("{i:02}.pgm")), (700, 900));
+    }
+    for wait in [0, 3, 7, 12, 20] {
+        let mut child = horus()
+            .arg(&input)
+            .arg("--out-dir")
+            .arg(&output)
+            .args(["gauss", "1"])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !output.exists() || entries(&output).is_empty() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(wait));
+        signal(&child, "KILL");
+        child.wait().unwrap();
+        for name in entries(&output) {
+            assert!(!name.starts_with('.'), "{name} is left");
+            assert!(fs::read(output.join(&name)).unwrap().ends_with(b"IEND\xaeB`\x82"), "{name}");
+        }
+        fs::remove_dir_all(&output).unwrap();
+    }
+}
+
+#[test]
+fn names_in_a_list_end_with_zero_bytes_and_nothing_is_mistaken_for_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = ["a.pgm", "line\nbreak.pgm", "b c.pgm"].map(|name| dir.path().join(name));
+    names.iter().for_each(|path| picture(path, (9, 8)));
+    let before: Vec<Vec<u8>> = names.iter().map(|path| fs::read(path).unwrap()).collect();
+    let list = dir.path().join("list");
+    let mut file = File::create(&list).unwrap();
+    for name in &names {
+        file.write_all(&[name.as_os_str().as_bytes(), b"\0"].concat()).unwrap();
+    }
+    let out = dir.path().join("out");
+    let run = horus().arg("--files-from").arg(&list).arg("--out-dir").arg(&out).args(["gauss", "1"]).output().unwrap();
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    assert_eq!(entries(&out), ["a.png", "b c.png", "line\nbreak.png"]);
+    assert!(names.iter().map(|path| fs::read(path).unwrap()).eq(before), "no picture was written over");
+    // Numbers take a line for each.
+    let run = horus().arg("--files-from").arg(&list).arg("mean").output().unwrap();
+    let told = text(&run.stdout);
+    assert!(run.status.success() && told.lines().count() == 3 && told.contains("line\\nbreak.pgm\t"), "{told}");
+}
+
+#[test]
+fn numbers_of_many_pictures_come_in_order_beside_errors_and_are_traced() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> = (0..12).map(|i| dir.path().join(format!("{i:02}.pgm"))).collect();
+    paths.iter().enumerate().for_each(|(i, path)| picture(path, (10 + i, 20)));
+    fs::write(&paths[5], "P5 100 100 255 too short").unwrap();
+    let trace = dir.path().join("trace.json");
+    let run = horus().args(&paths).arg("--trace").arg(&trace).args(["convert", "f64", "sum"]).output().unwrap();
+    assert_eq!(run.status.code(), Some(1));
+    let sum = |i: usize| (0..(10 + i) * 20).map(|p| (p % 251) as f64).sum::<f64>();
+    let expected: Vec<String> =
+        (0..12).filter(|i| *i != 5).map(|i| format!("{}\t{}", paths[i].display(), sum(i))).collect();
+    assert_eq!(text(&run.stdout).lines().collect::<Vec<_>>(), expected);
+    let said = text(&run.stderr);
+    assert!(said.contains("05.pgm") && said.ends_with("error: 1 of 12 pictures failed\n"), "{said}");
+    let traced: serde_json::Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();
+    assert!(traced["traceEvents"].as_array().unwrap().len() >= 11);
+    // Of each channel a line.
+    let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/small.png");
+    let run = horus().arg(small).arg("stats").output().unwrap();
+    assert_eq!(text(&run.stdout).lines().count(), 3);
+}
+
+#[test]
+fn a_folder_without_pictures_does_not_end_what_others_have() {
+    let dir = tempfile::tempdir().unwrap();
+    let empty = dir.path().join("x.png");
+    fs::create_dir(&empty).unwrap();
+    picture(&dir.path().join("a.pgm"), (9, 8));
+    let run = horus().arg(&empty).arg(dir.path().join("a.pgm")).arg("mean").output().unwrap();
+    assert!(run.status.success() && text(&run.stdout).lines().count() == 1);
+    assert!(text(&run.stderr).contains("there are no pictures in"), "{}", text(&run.stderr));
+    assert_eq!(horus().arg(&empty).arg("mean").output().unwrap().status.code(), Some(2));
+}
+
+fn piped(words: &[&str]) -> Output {
+    let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/small.png");
+    horus().args(words).stdin(File::open(small).unwrap()).output().unwrap()
+}
+
+#[test]
+fn a_picture_on_stdout_is_alone_there_by_whatever_name() {
+    let run = piped(&["-", "-", "--format", "png", "gauss", "1"]);
+    for name in ["/dev/stdout", "/proc/self/fd/1"] {
+        let other = piped(&["-", name, "--format", "png", "gauss", "1"]);
+        assert!(other.status.success() && other.stdout == run.stdout, "{name}");
+        assert!(text(&other.stderr).contains("wrote "), "{}", text(&other.stderr));
+    }
+    let small = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
+    let compared = piped(&[small, "-", "--format", "png", "gauss", "1", "--compare", "1"]);
+    assert!(compared.stdout == run.stdout && text(&compared.stderr).contains("user-perceived speedup"));
+    let twice = piped(&["-", "-", "--format", "png", "gauss", "1", "--compare", "1"]);
+    assert!(twice.status.code() == Some(2) && text(&twice.stderr).contains("stdin has it once"));
+    let empty = horus().args(["-", "o.png"]).stdin(Stdio::null()).output().unwrap();
+    assert!(text(&empty.stderr).starts_with("error: cannot read stdin: the file is empty"), "{}", text(&empty.stderr));
+}
+
+#[test]
+fn what_cannot_be_printed_is_a_failure() {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    for words in [&["help"][..], &["help", "gauss"]] {
+        let run =
+            horus().args(words).stdout(full()).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(run.status.code(), Some(1));
+        assert!(text(&run.stderr).starts_with("error: cannot print to stdout: No space"), "{}", text(&run.stderr));
+    }
+}
+
+#[test]
+fn a_trace_overwrites_no_file_of_a_series_that_is_skipped() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, out) = (dir.path().join("a.pgm"), dir.path().join("out"));
+    picture(&a, (9, 8));
+    let series = |trace: &Path| {
+        let mut command = horus();
+        command.arg(&a).arg("--out-dir").arg(&out).args(["--skip-existing", "--trace"]).arg(trace).args(["gauss", "1"]);
+        command.output().unwrap()
+    };
+    assert!(series(&dir.path().join("t.json")).status.success());
+    let before = fs::read(&a).unwrap();
+    for file in [&a, &out.join("a.png")] {
+        let run = series(file);
+        assert_eq!(run.status.code(), Some(1), "{}", text(&run.stdout));
+        assert!(text(&run.stderr).contains("it cannot be a file of the series"), "{}", text(&run.stderr));
+    }
+    assert_eq!(fs::read(&a).unwrap(), before);
+}
+
+#[test]
+fn shares_of_the_parts_are_told_of_a_single_run() {
+    let dir = tempfile::tempdir().unwrap();
+    picture(&dir.path().join("a.pgm"), (90, 80));
+    let mut run = horus();
+    run.arg("-v").arg(dir.path().join("a.pgm")).arg(dir.path().join("o.png")).args(["gauss", "1"]);
+    let told = text(&run.stderr(Stdio::null()).output().unwrap().stdout);
+    let line = told.lines().find(|l| l.starts_with("ms: ")).unwrap();
+    let shares: Vec<f64> =
+        line.split('(').skip(1).map(|part| part.split(' ').next().unwrap().parse().unwrap()).collect();
+    assert!(shares.len() == 10 && (shares.iter().sum::<f64>() - 100.0).abs() <= 5.0, "{line}");
+}
