@@ -180,7 +180,7 @@ mod weights;
 /// The stages of Horus, for its own programs and tests. No part of what stays the same from one minor version to the next.
 #[doc(hidden)]
 pub use horus_core as core;
-/// The crate whose types are in signatures ([`Image::to_array`]), in the version that Horus uses.
+/// The crate whose types are in signatures ([`Image::to_array`](prelude::Image::to_array)), in the version that Horus uses.
 pub use horus_core::ndarray;
 pub use ranks::ranks;
 pub use session::{Builder, Session};

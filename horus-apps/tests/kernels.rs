@@ -45,7 +45,9 @@ fn few_kernels_serve_every_orientation_and_size_and_all_compile() {
         let bytes: usize = together.keys().map(String::len).sum();
         assert!(bytes <= (most * 44) << 10, "{name}: {bytes} bytes of source");
         for program in together.values() {
-            assert!(program.cost <= MOST_COST, "{name}: about {} instructions\n{}", program.cost, program.source);
+            // None takes longer than four fifths of what any kernel may: what a first run waits for is the slowest.
+            let most = MOST_COST * 4 / 5;
+            assert!(program.cost <= most, "{name}: about {} instructions\n{}", program.cost, program.source);
         }
         all.extend(together);
     }
@@ -57,5 +59,5 @@ fn few_kernels_serve_every_orientation_and_size_and_all_compile() {
         assert!(cubin.len() <= most, "{} bytes of code for a cost of {}", cubin.len(), program.cost);
         total += cubin.len();
     }
-    assert!(total <= 1250 << 10, "{total} bytes of code");
+    assert!(total <= 1080 << 10, "{total} bytes of code");
 }

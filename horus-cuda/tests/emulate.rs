@@ -11,12 +11,12 @@ use horus_core::device::{Geometry, Input, Launch, Memory, Piece};
 use horus_core::dtype::DType;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
-use horus_core::ir::kernel::Kernel;
+use horus_core::ir::kernel::{Kernel, LeafOp, Source};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::codegen::{Limits, Pointer, Program, Shapes, generate_bounded};
-use horus_cuda::conformance::{Case, HostImage, Launched, Recorder, cases, evaluate};
+use horus_cuda::conformance::{Case, HostImage, Launched, Recorder, cases, conv2d, convrot_default, evaluate};
 use horus_cuda::tuning::{Tuning, candidates, lookup};
 
 const HEAD: &str = include_str!("../kernels/emulate.h");
@@ -218,7 +218,56 @@ fn kernels_of_the_detectors_follow_the_definitions() {
         let t = tuned(&c);
         (c, t, Limits { shared: 227 << 10 })
     });
-    check(jobs.collect(), "detectors");
+    let jobs: Vec<_> = jobs.collect();
+    // What is large is among them in both of its forms.
+    for form in ["hs_stage_any<", "hs_stage_called<", "hs_column_called<"] {
+        let has =
+            |(case, tuning, limits): &(Case, Tuning, Limits)| program(case, tuning, *limits).source.contains(form);
+        assert!(jobs.iter().any(has), "{form} is in no kernel");
+    }
+    check(jobs, "detectors");
+}
+
+#[test]
+fn repeated_dense_filters_are_called() {
+    let (shape, rows) = (Shape::new(50, 140, 1), Window::whole(50));
+    let image = Geometry { shape, dtype: DType::F32, window: rows };
+    let mut kernel = conv2d(2, 25);
+    let Kernel::Map(map) = &mut kernel else { panic!("the pairs are one map") };
+    // Of one size, and each in another place.
+    (map.leaves[0], map.leaves[1]) = (map.leaves[3].clone(), map.leaves[2].clone());
+    // Much at once, and loops: two bodies of the loop over rows, for each pair of filters.
+    let tuning = Tuning { rows: 4, cols: 4, group: 2, unroll: 0, piece: 0, ..lookup(&kernel, DType::F32, 90) };
+    let case = Case { name: "two pairs".into(), kernel, inputs: vec![image], output: image, rows, wild: false };
+    let limits = Limits { shared: 227 << 10 };
+    let source = program(&case, &tuning, limits).source;
+    assert!(source.contains("hs_dense_called<"), "{}", &source[source.find("hs_kernel(").unwrap()..]);
+    check(vec![(case, tuning, limits)], "called");
+}
+
+#[test]
+fn row_passes_of_several_sizes_read_every_border() {
+    let mut jobs = Vec::new();
+    // Rows that begin at whole vectors, and rows that do not.
+    for (border, width) in
+        [(Border::Constant(0.5), 130), (Border::Constant(-2.0), 132), (Border::Wrap, 132), (Border::Reflect, 130)]
+    {
+        let mut kernel = convrot_default().unwrap();
+        let Kernel::Map(map) = &mut kernel else { panic!("the bank is one map") };
+        map.stages.iter_mut().for_each(|stage| stage.border = border);
+        for leaf in &mut map.leaves {
+            if let LeafOp::Correlate(Source::Stage(_), _, of_columns) = &mut leaf.op {
+                *of_columns = border;
+            }
+        }
+        let (shape, rows) = (Shape::new(70, width, 1), Window::whole(70));
+        let image = Geometry { shape, dtype: DType::F32, window: rows };
+        let name = format!("the bank at {border:?}, {width} wide");
+        let case = Case { name, kernel, inputs: vec![image], output: image, rows, wild: false };
+        let tuning = tuned(&case);
+        jobs.push((case, tuning, Limits { shared: 227 << 10 }));
+    }
+    check(jobs, "borders");
 }
 
 #[test]

@@ -34,3 +34,25 @@ impl Calls {
         saved
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_repeated_is_called_where_that_saves_code() {
+        let mut calls = Calls::default();
+        for (text, cost) in
+            [("hs_stage<19>(", 500), ("hs_column<19>(", 300), ("hs_stage<19>(", 500), ("hs_dense<1>(", 50)]
+        {
+            calls.add(text.into(), cost);
+        }
+        calls.add("hs_dense<1>(".into(), 50);
+        let mut body =
+            String::from("hs_stage<19>(a); hs_column<19>(b); hs_stage<19>(c); hs_dense<1>(d); hs_dense<1>(e);");
+        assert_eq!(calls.share(&mut body), 500 - 2 * CALL);
+        let expected =
+            "hs_stage_called<19>(a); hs_column<19>(b); hs_stage_called<19>(c); hs_dense<1>(d); hs_dense<1>(e);";
+        assert_eq!(body, expected);
+    }
+}
