@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use horus_core::device::{Device, Geometry, Input, Launch, Memory, Piece};
+use horus_core::device::{Device, Geometry, Input, Launch, Memory};
 use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
+use horus_core::host::Piece;
 use horus_core::ir::kernel::Kernel;
 use horus_core::shape::{Shape, Window};
 

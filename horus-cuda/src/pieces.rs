@@ -1,6 +1,6 @@
 //! Copies of many pieces in one launch.
 
-use horus_core::device::Piece;
+use horus_core::host::Piece;
 
 use crate::codegen::{Pointer, Program};
 

@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use horus_core::device::{Geometry, Input, Launch, Memory, Piece};
+use horus_core::device::{Geometry, Input, Launch, Memory};
 use horus_core::dtype::DType;
+use horus_core::host::Piece;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
 use horus_core::ir::kernel::{Kernel, LeafOp, Source};

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::comm::Communicator;
-use crate::device::{Device, Exchange, Launch, Memory, MemoryKind, Piece, Ticket};
+use crate::device::{Device, Exchange, Launch, Memory, MemoryKind, Ticket};
 use crate::error::{DeviceError, MemoryBound};
+use crate::host::Piece;
 use crate::host::workers::Workers;
 
 /// A device that does as `inner` does but for one call, which fails.

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::comm::{CommError, Communicator};
 use crate::device::check::part;
 use crate::device::{
-    BlockCopy, Device, DeviceMemory, Exchange, Geometry, Input, Launch, Memory, MemoryKind, Piece, Prepared, Ticket,
-    distinct,
+    BlockCopy, Device, DeviceMemory, Exchange, Geometry, Input, Launch, Memory, MemoryKind, Prepared, Ticket, distinct,
 };
 use crate::error::{DeviceError, MemoryBound};
+use crate::host::Piece;
 use crate::host::workers::Workers;
 use crate::ir::kernel::Kernel;
 use crate::shape::Window;

@@ -2,9 +2,10 @@
 
 use super::{Run, Stored, missing};
 use super::{peers, transfer};
-use crate::device::{Geometry, Memory, Piece};
+use crate::device::{Geometry, Memory};
 use crate::error::Result;
 use crate::execute::transfer::Target;
+use crate::host::Piece;
 use crate::ir::graph::NodeId;
 use crate::plan::Action;
 use crate::plan::movement::{Movement, Need, with_room};

@@ -6,9 +6,10 @@
 //! part of the exchange, so that launches go on beside them.
 
 use crate::comm::Communicator;
-use crate::device::{BlockCopy, Device, Exchange, Geometry, Memory, Message, Piece, Ticket};
+use crate::device::{BlockCopy, Device, Exchange, Geometry, Memory, Message, Ticket};
 use crate::error::DeviceError;
 use crate::execute::routes::{Route, between, packed, routes, together, total, unpacked};
+use crate::host::Piece;
 use crate::plan::movement::{Load, Movement};
 
 /// Messages begin at multiples of this many bytes of the block they are packed in.

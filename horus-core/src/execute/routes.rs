@@ -3,7 +3,8 @@
 #[cfg(test)]
 pub(crate) mod testing;
 
-use crate::device::{Geometry, Piece};
+use crate::device::Geometry;
+use crate::host::Piece;
 use crate::plan::movement::{Movement, Need, RowSize, needs_of, overlap};
 
 /// Runs of bytes at equal distances in one block of memory.

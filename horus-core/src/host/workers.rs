@@ -8,8 +8,8 @@ use std::sync::mpsc;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use super::Piece;
 use super::pages::prefer_large;
-use crate::device::Piece;
 use crate::error::{DeviceError, Error, MemoryBound};
 
 /// More threads than any machine has processors: what is asked for beyond is a mistake, and would exhaust the system.

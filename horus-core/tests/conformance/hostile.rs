@@ -3,9 +3,10 @@
 //! Each begins with a launch that is right, and changes one thing. Whatever comes of it, the bytes around stay as they
 //! were, and the launch that is right still works.
 
-use horus_core::device::{Device, Geometry, Input, Launch, Memory, Piece};
+use horus_core::device::{Device, Geometry, Input, Launch, Memory};
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
+use horus_core::host::Piece;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};

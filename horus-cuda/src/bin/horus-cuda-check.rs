@@ -6,8 +6,9 @@
 
 use std::process::ExitCode;
 
-use horus_core::device::{Device, Input, Launch, Memory, Piece};
+use horus_core::device::{Device, Input, Launch, Memory};
 use horus_core::error::DeviceError;
+use horus_core::host::Piece;
 use horus_core::shape::{Shape, Window};
 use horus_cuda::CudaDevice;
 use horus_cuda::conformance::{Case, HostImage, cases, evaluate};

@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use horus_core::device::{Device, DeviceMemory, Geometry, Input, Launch, Memory, MemoryKind, Piece};
+use horus_core::device::{Device, DeviceMemory, Geometry, Input, Launch, Memory, MemoryKind};
 use horus_core::error::{DeviceError, Error};
+use horus_core::host::Piece;
 use horus_core::host::workers::Workers;
 use horus_core::ir::kernel::Kernel;
 use horus_core::shape::Window;

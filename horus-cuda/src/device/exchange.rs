@@ -5,9 +5,10 @@ use std::sync::{Arc, PoisonError};
 
 use cudarc::driver::sys;
 use horus_core::device::check::part as inside;
-use horus_core::device::{BlockCopy, DeviceMemory as _, Exchange, Geometry, Input, Memory, Message, Piece, Ticket};
+use horus_core::device::{BlockCopy, DeviceMemory as _, Exchange, Geometry, Input, Memory, Message, Ticket};
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
+use horus_core::host::Piece;
 use horus_core::shape::{Shape, Window};
 
 use super::CudaDevice;

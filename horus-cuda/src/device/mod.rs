@@ -13,10 +13,9 @@ use std::time::{Duration, Instant};
 use cudarc::driver::sys;
 use horus_core::comm::Communicator;
 use horus_core::device::check::{check as check_launch, part};
-use horus_core::device::{
-    Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Piece, Prepared, Ticket,
-};
+use horus_core::device::{Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
 use horus_core::error::DeviceError;
+use horus_core::host::Piece;
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
 use horus_core::ir::kernel::Kernel;

@@ -3,9 +3,10 @@
 
 use std::sync::{Arc, mpsc};
 
-use horus_core::device::{Device, Geometry, Input, Landing, Launch, Memory, Piece};
+use horus_core::device::{Device, Geometry, Input, Landing, Launch, Memory};
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
+use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
