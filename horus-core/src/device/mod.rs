@@ -141,8 +141,8 @@ pub struct Launch<'a> {
     pub output: &'a mut Memory,
     /// What the output is.
     pub geometry: Geometry,
-    /// The output rows to compute: inside the image and inside the output's window. For
-    /// [`Kernel::Histogram`], the rows of the *input* to count; for [`Kernel::Fold`], `0..1`.
+    /// The output rows to compute: inside the image and inside the output's window. For a
+    /// kernel that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for [`Kernel::Fold`], `0..1`.
     pub rows: Window,
 }
 

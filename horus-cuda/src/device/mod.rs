@@ -382,7 +382,7 @@ impl Device for CudaDevice {
         }
         let output = self.own(launch.output)?;
         self.core.settle(output)?;
-        if matches!(launch.kernel, Kernel::Histogram { .. }) {
+        if launch.kernel.launches_without_rows() {
             // SAFETY: the block holds at least the output's bytes, as checked.
             let code =
                 unsafe { sys::cuMemsetD8Async(output.address(), 0, launch.geometry.bytes(), self.core.stream.0) };
