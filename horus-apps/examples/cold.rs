@@ -4,6 +4,9 @@
 //! `cargo run -p horus-apps --example cold -- [DETECTOR [SIZE [THREADS]]]`, with `HORUS_NVRTC` naming the compiler and
 //! `HORUS_ARCH` the architecture (90). `HORUS_DUMP=DIR` keeps sources and machine code.
 
+#[path = "../../horus-cuda/tests/conformance/recorder.rs"]
+mod recorder;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +16,9 @@ use horus::core::session::Session as CoreSession;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
 use horus_cuda::codegen::{Limits, Program};
-use horus_cuda::conformance::{Launched, Recorder};
 use horus_cuda::nvrtc::Nvrtc;
+
+use recorder::{Launched, Recorder};
 
 type Failure = Box<dyn std::error::Error>;
 

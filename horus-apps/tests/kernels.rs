@@ -1,14 +1,18 @@
 //! What the detectors' kernels cost to compile: how many there are, how large their sources and their machine code. A first
 //! run waits for them, so that is bounded; times are not, as they depend on the machine.
 
+#[path = "../../horus-cuda/tests/conformance/recorder.rs"]
+mod recorder;
+
 use std::collections::BTreeMap;
 
 use horus::core::session::Session as CoreSession;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
 use horus_cuda::codegen::{Limits, MOST_COST, Program};
-use horus_cuda::conformance::Recorder;
 use horus_cuda::nvrtc::Nvrtc;
+
+use recorder::Recorder;
 
 const ARCH: u32 = 90;
 

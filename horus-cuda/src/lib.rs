@@ -7,7 +7,6 @@
 pub mod cache;
 pub mod codegen;
 mod compiler;
-pub mod conformance;
 mod device;
 mod driver;
 mod ending;
@@ -23,6 +22,7 @@ mod pinned;
 mod staging;
 mod transfers;
 pub mod tuning;
+pub mod workloads;
 
 pub use device::{CudaDevice, Gpu, Statistics};
 pub use ending::end_process;

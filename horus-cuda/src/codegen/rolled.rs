@@ -228,7 +228,7 @@ mod tests {
     use horus_core::shape::{Shape, Window};
 
     use crate::codegen::{Limits, Shapes, generate};
-    use crate::conformance::{conv2d, convrot};
+    use crate::workloads::{conv2d, convrot};
     use crate::tuning::lookup;
 
     /// How often each loop of the kernel runs, and how many divisions there are.
