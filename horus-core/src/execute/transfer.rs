@@ -51,7 +51,7 @@ impl Source<'_> {
                 }
             }
             Source::Nowhere if from.is_empty() => {}
-            Source::Nowhere => return Err(DeviceError::Driver("pixels that are read are not in memory".into())),
+            Source::Nowhere => return Err(DeviceError::Internal("pixels that are read are not in memory".into())),
         }
         Ok(())
     }
