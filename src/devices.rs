@@ -25,8 +25,8 @@ pub(crate) type Local = (usize, usize);
 pub(crate) fn open(choice: DeviceChoice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
-        DeviceChoice::Cpu => (cpu()?, "as asked".to_owned()),
-        DeviceChoice::Cuda(ordinal) => (gpu::open(ordinal, threads, local)?, "as asked".to_owned()),
+        DeviceChoice::Cpu => (cpu()?, "as requested".to_owned()),
+        DeviceChoice::Cuda(ordinal) => (gpu::open(ordinal, threads, local)?, "as requested".to_owned()),
         DeviceChoice::Auto => match gpu::open(None, threads, local) {
             Ok(device) => (device, "found a GPU".to_owned()),
             Err(e) => (cpu()?, e.to_string()),
@@ -116,7 +116,7 @@ impl Opening {
         };
         let thread = std::thread::Builder::new().name("horus-open".into());
         let thread = thread.spawn(move || gpu::open(ordinal, threads, local));
-        thread.map(|t| Opening(Some(t))).map_err(|e| Error::Config(format!("no thread to open a GPU: {e}")))
+        thread.map(|t| Opening(Some(t))).map_err(|e| Error::Config(format!("cannot start a thread to open a GPU: {e}")))
     }
 
     fn wait(mut self) -> Result<Box<dyn Device>> {
@@ -186,7 +186,7 @@ impl Devices {
     /// use is none.
     fn take(&self, gpu: bool, why: String) -> Result<(Box<dyn Device>, String)> {
         match self.choice {
-            DeviceChoice::Cuda(_) => Ok((self.gpu()?, "as asked".into())),
+            DeviceChoice::Cuda(_) => Ok((self.gpu()?, "as requested".into())),
             _ if !gpu => Ok((self.cpu()?, why)),
             _ => match self.gpu() {
                 Ok(device) => Ok((device, why)),
@@ -208,7 +208,7 @@ impl Chooser for Devices {
         let there = comm.gather(u64::from(taken.is_ok())).map_err(failed)?;
         let (device, why) = taken?;
         if let Some(rank) = there.iter().position(|ok| *ok == 0) {
-            return Err(Error::Config(format!("rank {rank} has no device of the kind asked for")));
+            return Err(Error::Config(format!("rank {rank} has no device of the requested kind")));
         }
         log::info!("computing on {}: {why}", device.name());
         Ok(device.into())

@@ -89,7 +89,7 @@ pub(crate) struct Breakdown {
     pub(crate) read: Duration,
     /// Evaluating.
     pub(crate) times: Times,
-    /// What of `times` went into making kernels.
+    /// What of `times` went into building kernels.
     pub(crate) compilation: Compilation,
     /// Encoding and writing the result.
     pub(crate) write: Duration,

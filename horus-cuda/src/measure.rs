@@ -168,7 +168,7 @@ impl Bench {
                 // A candidate may need more registers or shared memory than there is: it is passed over.
                 let Ok(measured) = self.measure(work, tuning) else { continue };
                 if check && self.output(work)? != expected {
-                    return Err(DeviceError::Driver(format!("{tuning:?} changes the result")));
+                    return Err(DeviceError::Internal(format!("{tuning:?} changes the result")));
                 }
                 found.push(measured);
             }

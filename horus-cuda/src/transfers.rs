@@ -212,7 +212,7 @@ impl Landing for Flying {
     fn land(mut self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         self.wait()?;
         self.transfers.core.reap();
-        self.host.take().ok_or_else(|| DeviceError::Driver("a download landed twice".into()))
+        self.host.take().ok_or_else(|| DeviceError::Internal("a download was finished twice".into()))
     }
 }
 
@@ -291,7 +291,7 @@ impl Landing for Landed {
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         match std::mem::replace(&mut *self.0.copied(), State::Taken) {
             State::Done(result) => result,
-            State::Waits(..) | State::Taken => Err(DeviceError::Driver("a download did not land".into())),
+            State::Waits(..) | State::Taken => Err(DeviceError::Internal("a download was not finished".into())),
         }
     }
 }

@@ -100,7 +100,7 @@ fn write(path: &Path, old: Vec<Entry>, new: Vec<Entry>) -> Result<()> {
 }
 
 fn run(options: &Options) -> Result<()> {
-    let missing = || Error::Config("no place for the table: give --output, or set HORUS_TUNING or HOME".into());
+    let missing = || Error::Config("no path for the table: pass --output, or set HORUS_TUNING or HOME".into());
     let path = options.output.clone().or_else(user_table).ok_or_else(missing)?;
     let mut found = search(options, DType::F32)?;
     if options.double {

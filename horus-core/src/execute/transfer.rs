@@ -51,7 +51,7 @@ impl Held<'_> {
                 }
             }
             Held::Nowhere if from.is_empty() => {}
-            Held::Nowhere => return Err(DeviceError::Driver("pixels that are read are not in memory".into())),
+            Held::Nowhere => return Err(DeviceError::Internal("pixels that are read are not in memory".into())),
         }
         Ok(())
     }

@@ -299,7 +299,7 @@ impl Session {
         let mut plan = with(fuse);
         if fuse && !plan.fits {
             // A fused kernel may read more images at once than the device holds; one operation reads three at most.
-            log::info!("fused kernels need more memory than the device has: going on without fusion");
+            log::info!("fused kernels need more memory than the device has; continuing without fusion");
             plan = with(false);
         }
         explain("plan", &plan);
