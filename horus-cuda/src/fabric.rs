@@ -81,7 +81,7 @@ fn join<W: Way>(way: &W, comm: &dyn Communicator, process: u64) -> Result<Result
 
 /// The ranks of an NCCL communicator. It is left by aborting: that waits for no other rank, and only happens when nothing
 /// can be under way, or when it no longer matters.
-pub(crate) struct Group {
+pub(crate) struct Clique {
     nccl: &'static Nccl,
     handle: Handle,
     /// Whether the communicator was given up.
@@ -92,18 +92,18 @@ pub(crate) struct Group {
 }
 
 // SAFETY: a communicator may be used from any thread, one at a time (`turn`).
-unsafe impl Send for Group {}
+unsafe impl Send for Clique {}
 // SAFETY: as above.
-unsafe impl Sync for Group {}
+unsafe impl Sync for Clique {}
 
-impl std::fmt::Debug for Group {
+impl std::fmt::Debug for Clique {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Group").field("gone", &self.gone).finish_non_exhaustive()
+        f.debug_struct("Clique").field("gone", &self.gone).finish_non_exhaustive()
     }
 }
 
 /// A communicator, with this rank's address and those of all ranks.
-type Known = (u64, Vec<u64>, Arc<Group>);
+type Known = (u64, Vec<u64>, Arc<Clique>);
 
 /// Communicators stay for later sessions of the process: joining takes as long as many exchanges, and leaving would need
 /// another meeting of all ranks.
@@ -115,7 +115,7 @@ pub(crate) fn connect(
     comm: &dyn Communicator,
     own: u64,
     addresses: &[u64],
-) -> Result<Result<Arc<Group>, String>, CommError> {
+) -> Result<Result<Arc<Clique>, String>, CommError> {
     if addresses.contains(&0) {
         return Ok(Err("not every rank has a GPU and is allowed to use NCCL".into()));
     }
@@ -124,7 +124,7 @@ pub(crate) fn connect(
     }
     let known = || {
         let groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
-        let usable = |g: &Group| !g.gone.load(Ordering::Relaxed);
+        let usable = |g: &Clique| !g.gone.load(Ordering::Relaxed);
         groups.iter().find(|(o, a, g)| *o == own && a == addresses && usable(g)).map(|(_, _, g)| Arc::clone(g))
     };
     let known = known();
@@ -151,7 +151,7 @@ struct Nvidia<'a> {
 }
 
 impl Way for Nvidia<'_> {
-    type Group = Arc<Group>;
+    type Group = Arc<Clique>;
 
     fn version(&self) -> Result<u64, String> {
         Nccl::get().map(Nccl::version)
@@ -161,7 +161,7 @@ impl Way for Nvidia<'_> {
         Nccl::get()?.id().map(|id| id.0.to_vec()).map_err(|e| e.to_string())
     }
 
-    fn join(&self, name: &[u8]) -> Result<Arc<Group>, String> {
+    fn join(&self, name: &[u8]) -> Result<Arc<Clique>, String> {
         let nccl = Nccl::get()?;
         let id = Id(name.try_into().map_err(|_| format!("a name of {} bytes", name.len()))?);
         let (rank, size, core) = (self.rank, self.size, Arc::clone(self.core));
@@ -175,7 +175,7 @@ impl Way for Nvidia<'_> {
         let (joined, core) =
             receiver.recv_timeout(PATIENCE).map_err(|_| format!("NCCL did not join the ranks in {PATIENCE:?}"))?;
         let handle = joined.map_err(|e| e.to_string())? as Handle;
-        let group = Group { nccl, handle, gone: AtomicBool::new(false), turn: Mutex::default(), _core: core };
+        let group = Clique { nccl, handle, gone: AtomicBool::new(false), turn: Mutex::default(), _core: core };
         self.attempt(&group).map_err(|e| format!("a trial exchange failed: {e}"))?;
         Ok(Arc::new(group))
     }
@@ -183,7 +183,7 @@ impl Way for Nvidia<'_> {
 
 impl Nvidia<'_> {
     /// Exchanges a few bytes with each other rank, and looks at what arrives.
-    fn attempt(&self, group: &Group) -> Result<(), DeviceError> {
+    fn attempt(&self, group: &Clique) -> Result<(), DeviceError> {
         let (me, size) = (self.rank, self.size);
         let near = |r: &usize| size <= ALL_PAIRS || *r == (me + 1) % size || (*r + 1) % size == me;
         let others: Vec<usize> = (0..size).filter(|r| *r != me).filter(near).collect();
@@ -216,7 +216,7 @@ impl Nvidia<'_> {
     }
 }
 
-impl Group {
+impl Clique {
     /// Enqueues an exchange in a stream of a device.
     pub(crate) fn exchange(
         &self,

@@ -28,7 +28,7 @@ use horus_core::host::workers::Workers;
 use crate::driver::{Event, Stream, check};
 use crate::memory::{Block, Core, CudaMemory, Deferred};
 use crate::pinned::{Blocks, MOST};
-use crate::staging::{CHUNK, Downloads, SMALL, Source, Uploads};
+use crate::staging::{CHUNK, Downloads, HostBytes, SMALL, Uploads};
 
 /// Fewer bytes go up in the device's stream: they take less time than the order of two streams.
 const BESIDE: usize = 1 << 20;
@@ -45,7 +45,7 @@ pub(crate) struct Transfers {
     up: OnceLock<Stream>,
     /// Carries copies to the host.
     down: OnceLock<Stream>,
-    source: Source,
+    source: HostBytes,
     pub(crate) workers: Workers,
     core: Arc<Core>,
 }
@@ -61,7 +61,7 @@ fn stream(cell: &OnceLock<Stream>) -> Result<&Stream, DeviceError> {
 
 impl Transfers {
     pub(crate) fn new(core: &Arc<Core>, workers: Workers) -> Arc<Transfers> {
-        let source = Source { core: Arc::clone(core), blocks: Blocks::new(MOST) };
+        let source = HostBytes { core: Arc::clone(core), blocks: Blocks::new(MOST) };
         Arc::new(Transfers {
             uploads: Mutex::new(Uploads::new(source.clone())),
             downloads: Mutex::new(Downloads::new(source.clone())),

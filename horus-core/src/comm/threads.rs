@@ -15,12 +15,12 @@ pub struct ThreadComm {
 #[derive(Debug)]
 struct Shared {
     size: usize,
-    state: Mutex<State>,
+    state: Mutex<Meeting>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Meeting {
     /// Messages on their way, by sender and receiver.
     mail: HashMap<(usize, usize), Mail>,
     /// Ranks that have returned.
@@ -73,7 +73,7 @@ impl ThreadComm {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Meeting> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

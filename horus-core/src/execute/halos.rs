@@ -17,7 +17,7 @@ pub(super) enum Halos<'a> {
     /// From device to device.
     Direct(peers::Arriving),
     /// Through the host.
-    Host(transfer::Arriving<'a>),
+    Host(transfer::Incoming<'a>),
 }
 
 impl Run<'_> {

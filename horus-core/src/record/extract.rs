@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Program, Record, RecordId};
+use super::{Record, RecordId, Recording};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 
 /// A value is small beside another that has so many times its bytes.
@@ -50,7 +50,7 @@ impl Record {
     }
 }
 
-impl Program {
+impl Recording {
     /// Every pending value that somebody can observe.
     pub fn observable(&self) -> Vec<RecordId> {
         self.records.iter().filter(|(_, r)| r.handles > 0 && r.is_work()).map(|(id, _)| *id).collect()

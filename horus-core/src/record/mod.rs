@@ -31,7 +31,7 @@ struct Record {
 
 /// Recorded operations. What neither a handle nor a record refers to is dropped at once.
 #[derive(Debug, Default)]
-pub struct Program {
+pub struct Recording {
     records: BTreeMap<RecordId, Record>,
     /// Who reads what: a record, and another that reads it.
     reads: BTreeSet<(RecordId, RecordId)>,
@@ -63,7 +63,7 @@ impl Numbers {
     }
 }
 
-impl Program {
+impl Recording {
     /// Appends an operation with one handle. Its number is greater than those of its inputs.
     pub fn record(&mut self, id: RecordId, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) {
         for i in &inputs {

@@ -98,7 +98,7 @@ struct Begun<R> {
 type Kind = (Shape, DType, OsString);
 
 /// What was recorded for pictures of one kind.
-struct Recorded<T> {
+struct Known<T> {
     replay: Replay,
     ready: T,
     /// Bytes of a result.
@@ -106,7 +106,7 @@ struct Recorded<T> {
 }
 
 /// A series under way.
-pub(super) struct Engine<I, M, R, T> {
+pub(super) struct Pipeline<I, M, R, T> {
     session: Session,
     inputs: I,
     /// Whether there are no more.
@@ -123,12 +123,12 @@ pub(super) struct Engine<I, M, R, T> {
     /// The most bytes that a picture of this series took.
     largest: Option<usize>,
     /// What need not be recorded again.
-    recorded: HashMap<Kind, Recorded<T>>,
+    recorded: HashMap<Kind, Known<T>>,
     /// After an error that the session does not survive.
     ended: bool,
 }
 
-impl<I, M, R, T> Engine<I, M, R, T>
+impl<I, M, R, T> Pipeline<I, M, R, T>
 where
     I: Iterator<Item = (usize, Input)>,
     M: Make<Output = R, Ready = T>,
@@ -136,7 +136,7 @@ where
     R: Send + 'static,
 {
     pub(super) fn new(session: Session, inputs: I, make: M, options: OpenOptions, bounds: Bounds) -> Self {
-        Engine {
+        Pipeline {
             session,
             inputs,
             all_taken: false,
@@ -414,7 +414,7 @@ where
         };
         begun.bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
         if let (Some(kind), Some(replay)) = (kind, replay) {
-            self.recorded.insert(kind, Recorded { replay, ready: ready.clone(), bytes: begun.bytes });
+            self.recorded.insert(kind, Known { replay, ready: ready.clone(), bytes: begun.bytes });
         }
         // The session may forget the picture and what was made of it; what is on its way is not theirs any more.
         Ok((pending, ready))
@@ -453,7 +453,7 @@ where
     }
 }
 
-impl<I, M, R, T> Iterator for Engine<I, M, R, T>
+impl<I, M, R, T> Iterator for Pipeline<I, M, R, T>
 where
     I: Iterator<Item = (usize, Input)>,
     M: Make<Output = R, Ready = T>,

@@ -52,7 +52,7 @@ use crate::session::Session;
 use crate::shape::Shape;
 
 use self::deal::Numbered;
-use self::engine::{Bounds, Engine};
+use self::engine::{Bounds, Pipeline};
 use self::pixels::Look;
 
 pub use deal::DEALT;
@@ -219,6 +219,6 @@ where
 
     fn into_iter(self) -> Frames<I, F, T> {
         let Series { session, inputs, operation, options, bounds } = self;
-        Frames(Engine::new(session, Numbered::all(inputs), Look(operation), options, bounds))
+        Frames(Pipeline::new(session, Numbered::all(inputs), Look(operation), options, bounds))
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::deal::{self, Numbered};
-use super::engine::{Bounds, Engine, Finish, Make};
+use super::engine::{Bounds, Finish, Make, Pipeline};
 use super::{Input, Item, Series};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
@@ -144,7 +144,7 @@ pub struct Saves<I, F, N> {
 /// Told of pictures dealt to this rank that it is done with.
 type Observer = Option<Box<dyn FnMut(&Item<Saved>)>>;
 
-type Files<I, F, N> = Engine<Numbered<I>, SaveAs<F, N>, Saved, Detached>;
+type Files<I, F, N> = Pipeline<Numbered<I>, SaveAs<F, N>, Saved, Detached>;
 
 enum State<I, F, N> {
     /// Nothing has begun.
@@ -212,7 +212,7 @@ where
     fn begin(setup: Setup<I, F, N>, observer: &mut Observer) -> Result<State<I, F, N>> {
         let Setup { session, mut inputs, make, open, bounds } = setup;
         if session.ranks() == 1 {
-            return Ok(State::Together(Box::new(Engine::new(session, inputs, make, open, bounds))));
+            return Ok(State::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
         }
         let alone = session.alone()?;
         let free = |picture| {
@@ -222,10 +222,10 @@ where
             !matches!(made.saving(&path, &make.options), Err(Error::ForeignImage { .. }))
         };
         if !deal::decide(&session, &mut inputs, &open, |path| (make.name)(path).into(), free)? {
-            return Ok(State::Together(Box::new(Engine::new(session, inputs, make, open, bounds))));
+            return Ok(State::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
         }
         let inputs = inputs.dealt(session.rank(), session.ranks());
-        let mut engine = Engine::new(alone.clone(), inputs, make, open, bounds);
+        let mut engine = Pipeline::new(alone.clone(), inputs, make, open, bounds);
         let told = |item: &Item<Saved>| {
             if let Some(observer) = observer {
                 observer(item);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::deal::Numbered;
-use super::engine::{Engine, Finish, Make};
+use super::engine::{Finish, Make, Pipeline};
 use super::{Input, Item, Series};
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
@@ -92,7 +92,7 @@ where
 }
 
 /// The values of the pictures of a series, in order; see [`Series::values`].
-pub struct Computed<I, F, C: Computable>(Engine<Numbered<I>, Compute<F>, C::Output, Reader<C::Output>>);
+pub struct Computed<I, F, C: Computable>(Pipeline<Numbered<I>, Compute<F>, C::Output, Reader<C::Output>>);
 
 impl<I, F, C> Iterator for Computed<I, F, C>
 where
@@ -139,6 +139,6 @@ where
         C: Computable,
     {
         let Series { session, inputs, operation, options, bounds } = self;
-        Computed(Engine::new(session, Numbered::all(inputs), Compute(operation), options, bounds))
+        Computed(Pipeline::new(session, Numbered::all(inputs), Compute(operation), options, bounds))
     }
 }

@@ -16,7 +16,7 @@ use crate::execute::trace::Trace;
 use crate::host::buffer::Pool;
 use crate::plan::Mode;
 use crate::plan::partition::Partition;
-use crate::record::{Numbers, Program};
+use crate::record::{Numbers, Recording};
 
 /// Operations recorded before the program is evaluated without being asked.
 const MAX_PENDING: usize = 4096;
@@ -186,7 +186,7 @@ impl SessionBuilder {
         };
         let state = Mutable {
             unified: engine.get().is_some_and(Engine::unified),
-            program: Program::default(),
+            program: Recording::default(),
             images: HashMap::new(),
             given: HashMap::new(),
             gone: HashMap::new(),

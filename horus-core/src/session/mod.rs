@@ -33,7 +33,7 @@ use crate::plan::movement::Load;
 use crate::plan::partition::Partition;
 use crate::plan::state::{Placement, Residency, State};
 use crate::plan::{Counts, Mode, Want};
-use crate::record::{Numbers, Program, RecordId};
+use crate::record::{Numbers, RecordId, Recording};
 use crate::shape::{Shape, Window};
 
 use self::builder::Origin;
@@ -132,7 +132,7 @@ struct Inner {
 struct Mutable {
     /// Whether the device is known and computes on the host's memory.
     unified: bool,
-    program: Program,
+    program: Recording,
     images: HashMap<ValueId, Stored>,
     /// Images that are no longer needed: their memory is given back without the lock.
     freed: Vec<Stored>,

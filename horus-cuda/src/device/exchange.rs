@@ -14,7 +14,7 @@ use horus_core::shape::{Shape, Window};
 use super::CudaDevice;
 use crate::codegen::Program;
 use crate::driver::{Event, Function, Stream, check};
-use crate::fabric::Group;
+use crate::fabric::Clique;
 use crate::memory::{CudaMemory, Flight};
 use crate::nccl::Part;
 use crate::pieces;
@@ -25,7 +25,7 @@ const FEW: usize = 4;
 /// The GPUs of other ranks, and the stream of exchanges with them: kernels go on beside it.
 #[derive(Debug)]
 pub(super) struct Others {
-    pub(super) group: Arc<Group>,
+    pub(super) group: Arc<Clique>,
     pub(super) stream: Stream,
 }
 

@@ -54,7 +54,7 @@ pub struct Statistics {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Cached {
     kernels: HashMap<u128, Arc<Function>>,
     memo: Memo,
     tables: HashMap<u128, Arc<CudaMemory>>,
@@ -68,7 +68,7 @@ struct State {
 /// One GPU.
 #[derive(Debug)]
 pub struct CudaDevice {
-    state: Mutex<State>,
+    state: Mutex<Cached>,
     transfers: Arc<Transfers>,
     /// Pins the first chunks meanwhile.
     pinning: Option<JoinHandle<()>>,
@@ -177,7 +177,7 @@ impl CudaDevice {
         Ok((registers, spills, program.shared))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Cached> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -193,7 +193,7 @@ impl CudaDevice {
     }
 
     /// The device copy of a program's table.
-    fn table(&self, state: &mut State, bytes: &[u8]) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
+    fn table(&self, state: &mut Cached, bytes: &[u8]) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
         if bytes.is_empty() {
             return Ok(None);
         }
