@@ -125,12 +125,7 @@ impl Compiler {
         Compiler::of(locate(newest), newest, cache, likely)
     }
 
-    fn of(
-        found: Option<Found>,
-        newest: i32,
-        cache: &DiskCache,
-        likely: bool,
-    ) -> Result<Compiler, CompileError> {
+    fn of(found: Option<Found>, newest: i32, cache: &DiskCache, likely: bool) -> Result<Compiler, CompileError> {
         let known = found.as_ref().and_then(|f| Known::parse(&cache.note(&f.name)?));
         let known = known.filter(|k| k.version.0 <= newest);
         let compiler = Compiler {

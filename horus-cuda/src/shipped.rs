@@ -28,6 +28,7 @@ use std::sync::{Mutex, PoisonError};
 use horus_core::settings::KERNELS;
 
 use crate::cache::hash;
+use crate::codegen::Limits;
 
 /// The file's name beside an executable.
 pub const NAME: &str = "horus-kernels.bin";
@@ -38,6 +39,18 @@ const FORM: u32 = 1;
 const HEAD: usize = 24;
 const ENTRY: usize = 40;
 const SUM: usize = 4;
+
+/// What a GPU of sm_`arch` has room for, as its driver says; none for one that is not known.
+pub fn limits(arch: u32) -> Option<Limits> {
+    let kib = match arch {
+        75 => 64,
+        80 | 87 => 163,
+        86 | 89 | 120 | 121 => 99,
+        90 | 100 | 103 | 110 => 227,
+        _ => return None,
+    };
+    Some(Limits { shared: kib << 10 })
+}
 
 /// What a kernel of a package is found by.
 fn key(source: &str, options: &[&str], arch: u32) -> u128 {
