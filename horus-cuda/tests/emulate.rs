@@ -4,9 +4,6 @@
 //! `kernels/emulate.h` and `kernels/emulate_main.h`.
 
 mod conformance;
-#[path = "conformance/recorder.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod recorder;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,7 +24,7 @@ use horus_cuda::tuning::{Tuning, candidates, lookup};
 use horus_cuda::workloads::{conv2d, convrot_default};
 
 use conformance::cases::{Case, cases};
-use recorder::{Launched, Recorder};
+use horus_cuda::recorder::{Launched, Recorder};
 
 const HEAD: &str = include_str!("../kernels/emulate.h");
 const MAIN: &str = include_str!("../kernels/emulate_main.h");

@@ -276,7 +276,8 @@ mod tests {
         for way in ways {
             assert!(module(way).names("crate::device").is_some(), "{way}");
         }
-        for way in ["use std::sync::{Arc, Mutex};", "use std::sync;", "use std::{sync::*};", "use ::std::sync::Mutex as M;"]
+        for way in
+            ["use std::sync::{Arc, Mutex};", "use std::sync;", "use std::{sync::*};", "use ::std::sync::Mutex as M;"]
         {
             assert!(module(way).names("std::sync::Mutex").is_some(), "{way}");
         }
@@ -302,7 +303,9 @@ mod tests {
 
     #[test]
     fn unsafe_code_is_seen_in_every_form() {
-        for code in ["unsafe impl Send for X {}", "unsafe fn f() {}", "fn f() { unsafe{ g() } }", "m! { unsafe { g() } }"] {
+        for code in
+            ["unsafe impl Send for X {}", "unsafe fn f() {}", "fn f() { unsafe{ g() } }", "m! { unsafe { g() } }"]
+        {
             assert!(module(code).says("unsafe"), "{code}");
         }
         assert!(!module("#![deny(unsafe_code)] // unsafe\nconst A: &str = \"unsafe\";").says("unsafe"));

@@ -240,8 +240,10 @@ pub struct Compilation {
     pub time: Duration,
     /// Kernels compiled.
     pub compiled: usize,
-    /// Kernels found compiled on disk.
+    /// Kernels that an earlier run compiled, found on disk.
     pub from_disk: usize,
+    /// Kernels that came compiled with the program.
+    pub shipped: usize,
 }
 
 /// A compute device.

@@ -29,6 +29,7 @@ use crate::fabric;
 use crate::memo::{Made, Memo};
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
+use crate::shipped::Package;
 use crate::transfers::Transfers;
 use crate::tuning::Tuning;
 
@@ -46,6 +47,8 @@ pub struct Statistics {
     pub compiled: usize,
     /// Kernels read from the disk cache.
     pub from_disk: usize,
+    /// Kernels read from the package that ships with a release.
+    pub shipped: usize,
     /// Launches.
     pub launches: usize,
 }
@@ -72,6 +75,7 @@ pub struct CudaDevice {
     compiler: Compiler,
     core: Arc<Core>,
     cache: DiskCache,
+    shipped: Option<Package>,
     name: String,
     arch: u32,
     limits: Limits,
@@ -281,8 +285,8 @@ impl Device for CudaDevice {
 
     fn compilation(&self) -> Compilation {
         let state = self.lock();
-        let Statistics { compiled, from_disk, .. } = state.statistics;
-        Compilation { time: state.making, compiled, from_disk }
+        let Statistics { compiled, from_disk, shipped, .. } = state.statistics;
+        Compilation { time: state.making, compiled, from_disk, shipped }
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {

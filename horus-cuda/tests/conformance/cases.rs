@@ -12,10 +12,9 @@ use horus_core::shape::{Border, Shape, Window};
 
 use horus_core::reference::kernel::HostImage;
 use horus_cuda::workloads::{
-    conv2d, convrot, convrot_default, correlate, dense, instr, over, pixel_chain, rotate, separable, single, taps, turned,
-    turned_back,
+    conv2d, convrot, convrot_default, correlate, dense, instr, over, pixel_chain, rotate, separable, single, taps,
+    turned, turned_back,
 };
-
 
 /// One launch.
 #[derive(Clone, Debug)]
@@ -50,9 +49,7 @@ fn wild(geometry: Geometry, seed: u64) -> HostImage {
         let noise = (i as u64).wrapping_add(seed << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let bits = ((noise ^ (noise >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32) as u32;
         let moderate = (bits & 0x807f_ffff) | (96 + (bits >> 23) % 63) << 23;
-        v.copy_from_slice(
-            &if (i / geometry.shape.width).is_multiple_of(2) { bits } else { moderate }.to_ne_bytes(),
-        );
+        v.copy_from_slice(&if (i / geometry.shape.width).is_multiple_of(2) { bits } else { moderate }.to_ne_bytes());
     }
     image
 }

@@ -10,20 +10,20 @@ use horus_core::host::workers::Workers;
 use horus_core::ir::kernel::Kernel;
 use horus_core::shape::Window;
 
-use horus_cuda::codegen::{Limits, Program, Shapes, generate_bounded};
-use horus_cuda::tuning::lookup;
+use crate::codegen::{Limits, Program, Shapes, generate_bounded};
+use crate::tuning::lookup;
 
 /// One launch, without its memory.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Launched {
+pub struct Launched {
     /// What was computed.
-    pub(crate) kernel: Kernel,
+    pub kernel: Kernel,
     /// The inputs' geometries.
-    pub(crate) inputs: Vec<Geometry>,
+    pub inputs: Vec<Geometry>,
     /// The output's geometry.
-    pub(crate) output: Geometry,
+    pub output: Geometry,
     /// The rows that were computed.
-    pub(crate) rows: Window,
+    pub rows: Window,
 }
 
 impl Launched {
@@ -31,7 +31,7 @@ impl Launched {
     ///
     /// # Errors
     /// As [`generate_bounded`].
-    pub(crate) fn program(&self, arch: u32, limits: Limits) -> Result<Option<Program>, DeviceError> {
+    pub fn program(&self, arch: u32, limits: Limits) -> Result<Option<Program>, DeviceError> {
         if matches!(self.kernel, Kernel::Merge | Kernel::Source(_)) {
             return Ok(None);
         }
@@ -43,18 +43,18 @@ impl Launched {
 
 /// The launches of a [`Recorder`], readable while a session owns the device.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Launches(Arc<Mutex<Vec<Launched>>>);
+pub struct Launches(Arc<Mutex<Vec<Launched>>>);
 
 impl Launches {
     /// Those so far, in order.
-    pub(crate) fn get(&self) -> Vec<Launched> {
+    pub fn get(&self) -> Vec<Launched> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// A device with memory of its own, as large as a GPU's, of which nothing exists: every pixel read from it is 0.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     workers: Workers,
     launches: Launches,
 }
@@ -67,12 +67,12 @@ impl Recorder {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub(crate) fn new() -> Result<Recorder, Error> {
+    pub fn new() -> Result<Recorder, Error> {
         Ok(Recorder { workers: Workers::new(Some(1))?, launches: Launches::default() })
     }
 
     /// What it is asked to run.
-    pub(crate) fn launches(&self) -> Launches {
+    pub fn launches(&self) -> Launches {
         self.launches.clone()
     }
 }
