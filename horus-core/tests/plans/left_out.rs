@@ -39,7 +39,7 @@ fn many_images() -> Graph<Op> {
 fn wanted(graph: Graph<Op>, want: Want, ranks: usize, unified: bool) -> Plan {
     let partition = Partition::equal(ranks);
     let setting = Setting { partition, unified, direct: false, overlap: false, mode: Mode::Fused, capacity: None };
-    let kernels = optimize(graph, true, &mut |_, _| ());
+    let kernels = optimize(graph, true, &mut |_, _| ()).unwrap();
     let mut wants = vec![Want::Keep; kernels.roots.len()];
     wants[0] = want;
     let residency = if unified { Residency::Both } else { Residency::Host };
