@@ -150,7 +150,7 @@ impl Job {
     }
 
     /// How results are saved.
-    fn save_options(&self) -> SaveOptions {
+    pub(crate) fn save_options(&self) -> SaveOptions {
         SaveOptions { depth: self.options.depth, scaling: self.scaling }
     }
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use clap::Parser;
 use horus::core::ir::kernel::Kernel;
 use horus::prelude::*;
-use horus_cuda::conformance::{conv2d, convrot, correlate, pixel_chain, rotate, separable};
 use horus_cuda::measure::{Bench, SHAPE, Work, whole};
 use horus_cuda::tuning::{Entry, Family, user_rows, user_table};
+use horus_cuda::workloads::{conv2d, convrot, correlate, pixel_chain, rotate, separable};
 
 /// Searches for the fastest launch shapes on a GPU.
 #[derive(Parser)]

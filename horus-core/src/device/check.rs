@@ -77,15 +77,14 @@ fn fits(kernel: &Kernel, inputs: &[Input<'_>], room: usize, output: &Geometry, r
         Kernel::Fold(_) => fold(inputs, output)?,
         Kernel::Histogram { bins, .. } => histogram(*bins, inputs, output)?,
     }
-    let computed = match kernel {
-        // These write everything, from the rows of their input.
-        Kernel::Histogram { .. } => inputs.first().is_some_and(|i| counted(&i.geometry, rows)),
-        _ => counted(output, rows),
-    };
+    // Some write everything, from the rows of their input.
+    let over_input = kernel.goes_over_input();
+    let computed =
+        if over_input { inputs.first().is_some_and(|i| counted(&i.geometry, rows)) } else { counted(output, rows) };
     if !computed {
         return Err(format!("rows {rows} of {} cannot be computed in rows {}", output.shape, output.window));
     }
-    if rows.is_empty() || output.shape.is_empty() || matches!(kernel, Kernel::Histogram { .. }) {
+    if rows.is_empty() || output.shape.is_empty() || over_input {
         return Ok(());
     }
     inputs.iter().enumerate().try_for_each(|(i, input)| rows_are_held(kernel, i, &input.geometry, output, rows))

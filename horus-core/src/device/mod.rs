@@ -141,8 +141,8 @@ pub struct Launch<'a> {
     pub output: &'a mut Memory,
     /// The geometry of the output.
     pub geometry: Geometry,
-    /// The output rows to compute: inside the image and inside the output's window. For
-    /// [`Kernel::Histogram`], the rows of the *input* to count; for [`Kernel::Fold`], `0..1`.
+    /// The output rows to compute: inside the image and inside the output's window. For a
+    /// kernel that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for [`Kernel::Fold`], `0..1`.
     pub rows: Window,
 }
 
@@ -240,8 +240,10 @@ pub struct Compilation {
     pub time: Duration,
     /// Kernels compiled.
     pub compiled: usize,
-    /// Kernels found compiled on disk.
+    /// Kernels that an earlier run compiled, found on disk.
     pub from_disk: usize,
+    /// Kernels that came compiled with the program.
+    pub shipped: usize,
 }
 
 /// A compute device.
@@ -285,6 +287,24 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// What the driver reports.
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError>;
+
+    /// Host memory from `pool` for pixels that the program gives, with unspecified contents: where the device fetches them
+    /// fastest, if there is room there. May be called on any thread.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
+    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+        pool.try_uncounted(bytes)
+    }
+
+    /// [`Device::write`] of a buffer that may still be read when this returns: the device holds a share of it until it has
+    /// been, so that whoever writes to it writes to a copy.
+    ///
+    /// # Errors
+    /// As [`Device::write`].
+    fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.write(source.bytes(), target, at)
+    }
 
     /// Copies device memory from byte `at` into host bytes, and waits for it. Never called on a device with unified
     /// memory.

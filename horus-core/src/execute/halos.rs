@@ -113,13 +113,13 @@ impl Run<'_> {
         let label = self.label("enlarging the halo", n);
         let mut memory = None;
         if let Some(device) = &self.image(n)?.device {
-            let mut larger = self.allocate(&label, new.bytes())?;
+            let mut larger = self.allocate(label, new.bytes())?;
             self.cx.device.copy(device, &mut larger, &pieces).map_err(self.failed(&label))?;
             memory = Some(larger);
         }
         let mut copied = None;
         if let Some(host) = &self.image(n)?.host {
-            let mut larger = self.host_memory(&label, new.bytes())?;
+            let mut larger = self.host_memory(label, new.bytes())?;
             self.cx.device.workers().copy_pieces(host.bytes(), larger.bytes_mut(), &pieces);
             copied = Some(larger);
         }

@@ -306,7 +306,7 @@ impl Run<'_> {
             _ => self.allocate(label, bytes)?,
         };
         if let Some(host) = self.images[n.0].as_ref().and_then(|i| i.host.as_ref()) {
-            self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(label))?;
+            self.cx.device.upload(host, &mut memory, 0).map_err(self.failed(label))?;
         }
         if let Some(image) = &mut self.images[n.0] {
             image.device = Some(memory);

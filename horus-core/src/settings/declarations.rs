@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{BYTES, Declared, PATH, Values, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
-pub static VARIABLES: [&dyn Declared; 13] = [
+pub static VARIABLES: [&dyn Declared; 14] = [
     &DEVICE,
     &THREADS,
     &MODE,
@@ -13,6 +13,7 @@ pub static VARIABLES: [&dyn Declared; 13] = [
     &NVRTC,
     &NCCL,
     &CACHE,
+    &KERNELS,
     &TUNING,
     &GPU_MEMORY,
     &HOST_MEMORY,
@@ -161,6 +162,14 @@ pub static CACHE: Variable<PathBuf> = Variable {
     name: "HORUS_CACHE",
     help: "where compiled kernels are kept, up to 256 MiB (default: `horus/cubin` in `XDG_CACHE_HOME` or `~/.cache`; a directory that others \
            may write to is not used), or `off`",
+    values: PATH,
+};
+
+/// The package of compiled kernels; the path `off` is none.
+pub static KERNELS: Variable<PathBuf> = Variable {
+    name: "HORUS_KERNELS",
+    help: "the package of compiled kernels that `horus-kernels` writes (default: `horus-kernels.bin` beside the program or in `../lib/horus` \
+           from there), or `off`",
     values: PATH,
 };
 

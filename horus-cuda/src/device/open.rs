@@ -16,6 +16,7 @@ use crate::compiler::Compiler;
 use crate::driver::{self, Context};
 use crate::memory::Core;
 use crate::nvml::Nvml;
+use crate::shipped::Package;
 use crate::transfers::Transfers;
 
 /// Threads that copy pixels: 16 reach 45 GB/s on a host of 32 cores, one 6.
@@ -90,7 +91,8 @@ impl CudaDevice {
         let (newest, _) = CudaDevice::driver()?;
         // Any kernel that is not in the cache needs a compiler: that there is none is said at the start, not in the middle.
         let cache = DiskCache::from_environment();
-        let compiler = Compiler::begin(newest, &cache);
+        let shipped = Package::from_environment(newest);
+        let compiler = Compiler::begin(newest, &cache, shipped.is_none());
         let count = CudaDevice::count()?;
         let counted = start.elapsed();
         if ordinal >= count {
@@ -131,6 +133,7 @@ impl CudaDevice {
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
                 core,
                 cache,
+                shipped,
                 state: Mutex::default(),
                 transfers,
                 pinning,
