@@ -109,7 +109,7 @@ impl Pool {
     /// [`Pool::try_adopt`] for pixels that a program gives: they do not count against the bound.
     ///
     /// # Errors
-    /// [`DeviceError::Driver`] as there.
+    /// As [`Pool::try_adopt`], except for the limit.
     pub fn try_adopt_uncounted(
         self: &Arc<Pool>,
         memory: Box<dyn HostMemory>,

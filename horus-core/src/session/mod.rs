@@ -279,7 +279,7 @@ impl Session {
     }
 
     /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
-    pub fn direct(&self) -> bool {
+    pub fn peer_to_peer(&self) -> bool {
         self.engine().is_some_and(|e| e.direct)
     }
 
