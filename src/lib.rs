@@ -97,7 +97,7 @@
 //! # let image = Image::worms(&session, 64, 96);
 //! let wrong = image.gauss(-1.0);
 //! let error = (wrong * 2.0).mean().get().unwrap_err();
-//! assert!(error.to_string().contains("sigma is -1, it must be positive and finite (at "));
+//! assert!(error.to_string().contains("sigma is -1; it must be positive and finite (at "));
 //! # Ok(())
 //! # }
 //! ```

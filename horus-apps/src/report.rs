@@ -89,7 +89,7 @@ pub(crate) struct Breakdown {
     pub(crate) read: Duration,
     /// Evaluating.
     pub(crate) times: Times,
-    /// What of `times` went into making kernels.
+    /// What of `times` went into building kernels.
     pub(crate) compilation: Compilation,
     /// Encoding and writing the result.
     pub(crate) write: Duration,
@@ -126,13 +126,13 @@ fn ms(t: Duration) -> f64 {
 
 impl fmt::Display for Breakdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Compilation { compiled, from_disk, .. } = self.compilation;
+        let Compilation { compiled, from_disk, shipped, .. } = self.compilation;
         let parts = self.parts();
         let all = parts.iter().map(|(_, time)| *time).sum();
         for (i, (name, time)) in parts.into_iter().enumerate() {
             write!(f, "{}{name} {:.1} ({:.0} %", if i == 0 { "ms: " } else { ", " }, ms(time), share(time, all))?;
             if name == "compile" {
-                write!(f, "; {compiled} compiled, {from_disk} from disk")?;
+                write!(f, "; {compiled} compiled, {from_disk} from disk, {shipped} shipped")?;
             }
             write!(f, ")")?;
         }
@@ -285,11 +285,11 @@ mod tests {
     fn a_breakdown_tells_compilation_from_kernels() {
         let ms = Duration::from_millis;
         let times = Times { planning: ms(2), upload: ms(3), kernels: ms(100), download: ms(4), ..Times::default() };
-        let compilation = Compilation { time: ms(60), compiled: 2, from_disk: 1 };
+        let compilation = Compilation { time: ms(60), compiled: 2, from_disk: 1, shipped: 3 };
         let b = Breakdown { start: ms(10), read: ms(5), times, compilation, write: ms(7) };
         assert_eq!(
             b.to_string(),
-            "ms: start 10.0 (8 %), read 5.0 (4 %), plan 2.0 (2 %), compile 60.0 (46 %; 2 compiled, 1 from disk), \
+            "ms: start 10.0 (8 %), read 5.0 (4 %), plan 2.0 (2 %), compile 60.0 (46 %; 2 compiled, 1 from disk, 3 shipped), \
              upload 3.0 (2 %), kernels 40.0 (31 %), download 4.0 (3 %), exchange 0.0 (0 %), other 0.0 (0 %), write 7.0 (5 %)"
         );
     }

@@ -286,7 +286,7 @@ fn an_output_that_cannot_be_made_costs_no_computation_on_any_rank() {
         let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().expect("a session");
         let image = ramp(&s, 6, 5).gauss(1.0);
         let error = image.save(&missing).expect_err("there is no such folder").to_string();
-        assert!(error.contains("missing/a.png: no file can be made in ") && !error.contains(".horus-"), "{error}");
+        assert!(error.contains("missing/a.png: cannot create a file in ") && !error.contains(".horus-"), "{error}");
         assert_eq!(s.stats().evaluations, 0);
         // And the ranks still agree on what comes next.
         assert!(image.save(&there).expect("a folder").is_some());
@@ -356,7 +356,7 @@ fn ranks_that_record_different_operations_are_told_which() {
         turned.to_vec().map(drop)
     });
     for message in told {
-        assert!(message.contains("rank 0 comes to `%2 = warp bilinear (%1) : 8x8 f32, a result,"), "{message}");
+        assert!(message.contains("rank 0 reached `%2 = warp bilinear (%1) : 8x8 f32, a result,"), "{message}");
         assert!(message.contains("rank 1 to `%2 = flip both") && message.contains("tests/api.rs:"), "{message}");
     }
 }
@@ -370,7 +370,7 @@ fn ranks_that_ask_for_different_things_are_told_which() {
         0 => AnyImage::open(s, "nothing.png").map(drop),
         _ => ramp(s, 4, 4).to_vec().map(drop),
     });
-    assert!(opens[1].contains("rank 0 comes to `opening a picture` and rank 1 to `an evaluation`"), "{opens:?}");
+    assert!(opens[1].contains("rank 0 reached `opening a picture`, rank 1 reached `an evaluation`"), "{opens:?}");
     let weights = ThreadComm::run(2, |comm| {
         let weights = vec![1.0, 1.0 + comm.rank() as f64];
         let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());

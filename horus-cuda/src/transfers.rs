@@ -28,7 +28,7 @@ use horus_core::host::workers::Workers;
 use crate::driver::{Event, Stream, check};
 use crate::memory::{Block, Core, CudaMemory, Deferred};
 use crate::pinned::{Blocks, MOST};
-use crate::staging::{CHUNK, Downloads, SMALL, Source, Uploads};
+use crate::staging::{CHUNK, Downloads, HostBytes, SMALL, Uploads};
 
 /// Fewer bytes go up in the device's stream: they take less time than the order of two streams.
 const BESIDE: usize = 1 << 20;
@@ -45,7 +45,7 @@ pub(crate) struct Transfers {
     up: OnceLock<Stream>,
     /// Carries copies to the host.
     down: OnceLock<Stream>,
-    source: Source,
+    source: HostBytes,
     pub(crate) workers: Workers,
     core: Arc<Core>,
 }
@@ -61,7 +61,7 @@ fn stream(cell: &OnceLock<Stream>) -> Result<&Stream, DeviceError> {
 
 impl Transfers {
     pub(crate) fn new(core: &Arc<Core>, workers: Workers) -> Arc<Transfers> {
-        let source = Source { core: Arc::clone(core), blocks: Blocks::new(MOST) };
+        let source = HostBytes { core: Arc::clone(core), blocks: Blocks::new(MOST) };
         Arc::new(Transfers {
             uploads: Mutex::new(Uploads::new(source.clone())),
             downloads: Mutex::new(Downloads::new(source.clone())),
@@ -212,7 +212,7 @@ impl Landing for Flying {
     fn land(mut self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         self.wait()?;
         self.transfers.core.reap();
-        self.host.take().ok_or_else(|| DeviceError::Driver("a download landed twice".into()))
+        self.host.take().ok_or_else(|| DeviceError::Internal("a download was finished twice".into()))
     }
 }
 
@@ -291,7 +291,7 @@ impl Landing for Landed {
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         match std::mem::replace(&mut *self.0.copied(), State::Taken) {
             State::Done(result) => result,
-            State::Waits(..) | State::Taken => Err(DeviceError::Driver("a download did not land".into())),
+            State::Waits(..) | State::Taken => Err(DeviceError::Internal("a download was not finished".into())),
         }
     }
 }

@@ -86,7 +86,7 @@ impl World {
             let node = nodes.iter().position(|n| *n == first_here).unwrap_or_default();
             check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut local))?;
             if atexit(leave) != 0 {
-                return Err(CommError("cannot arrange to leave MPI at the end of the process".into()));
+                return Err(CommError("cannot register MPI_Finalize to run at exit".into()));
             }
             let thread = (provided < wanted).then(|| std::thread::current().id());
             log::info!("rank {rank} of {size}, {local_rank} of {local_size} on node {node}");
@@ -97,7 +97,7 @@ impl World {
     /// The right to call MPI.
     pub(crate) fn turn(&self) -> Result<MutexGuard<'_, ()>, CommError> {
         if self.thread.is_some_and(|t| t != std::thread::current().id()) {
-            let why = "this MPI library may be called by the thread that joined only: use the session there";
+            let why = "this MPI library may only be called from the thread that initialised it: use the session there";
             return Err(CommError(why.into()));
         }
         Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
@@ -149,7 +149,7 @@ impl World {
                 let code = unsafe { ffi::MPI_Abort(self.comm, 1) };
                 eprintln!("error: {me}MPI_Abort: {}", crate::codes::text(code));
             }
-            None => log::debug!("{me}another thread is inside MPI: the process ends without it"),
+            None => log::debug!("{me}another thread is inside MPI; exiting without MPI_Abort"),
         }
         std::process::abort();
     }
@@ -163,7 +163,7 @@ fn initialize(wanted: c_int) -> Result<c_int, CommError> {
     unsafe {
         check("MPI_Finalized", ffi::MPI_Finalized(&raw mut done))?;
         if done != 0 {
-            return Err(CommError("this process has left MPI already".into()));
+            return Err(CommError("this process has already finalised MPI".into()));
         }
         check("MPI_Initialized", ffi::MPI_Initialized(&raw mut done))?;
         if done != 0 {
@@ -172,7 +172,9 @@ fn initialize(wanted: c_int) -> Result<c_int, CommError> {
             let mut main = 0;
             check("MPI_Is_thread_main", ffi::MPI_Is_thread_main(&raw mut main))?;
             if provided < wanted && main == 0 {
-                return Err(CommError("this MPI library may be called by the thread that initialised it only".into()));
+                return Err(CommError(
+                    "this MPI library may only be called from the thread that initialised it".into(),
+                ));
             }
         } else {
             let (none, args) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -247,6 +249,6 @@ extern "C" fn leave() {
             .and_then(|()| check("MPI_Finalize", ffi::MPI_Finalize()))
     };
     if let Err(e) = left {
-        eprintln!("error: rank {}: leaving MPI: {e}", world.rank);
+        eprintln!("error: rank {}: finalising MPI: {e}", world.rank);
     }
 }

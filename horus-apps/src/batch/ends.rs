@@ -39,7 +39,7 @@ pub(super) fn interrupted() -> bool {
 /// # Errors
 /// [`Error::Config`] if the system refuses.
 pub(super) fn listen(told: bool) -> Result<()> {
-    wait_for_signals(told).map_err(|e| Error::Config(format!("cannot listen to signals: {e}")))
+    wait_for_signals(told).map_err(|e| Error::Config(format!("cannot install signal handlers: {e}")))
 }
 
 /// From now on a signal ends the session's evaluations between two steps; so does the deadline of the options, counted from

@@ -38,7 +38,7 @@ pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, 
         if path.is_dir() {
             let pictures = folder(&path)?;
             if pictures.is_empty() {
-                empty.push(format!("there are no pictures in {}", path.display()));
+                empty.push(format!("no pictures in {}", path.display()));
             }
             found.extend(pictures);
         } else {
@@ -46,7 +46,7 @@ pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, 
         }
     }
     if found.is_empty() {
-        return Err(if empty.is_empty() { "no pictures are given".into() } else { empty.join("; ") });
+        return Err(if empty.is_empty() { "no pictures given".into() } else { empty.join("; ") });
     }
     empty.iter().for_each(|folder| ::log::warn!("{folder}"));
     Ok(found)
@@ -78,7 +78,7 @@ fn path_of(line: &[u8]) -> Result<PathBuf, String> {
 
 #[cfg(not(unix))]
 fn path_of(line: &[u8]) -> Result<PathBuf, String> {
-    let text = std::str::from_utf8(line).map_err(|_| "a line of the list is no Unicode text".to_owned())?;
+    let text = std::str::from_utf8(line).map_err(|_| "a line of the list is not valid Unicode".to_owned())?;
     Ok(PathBuf::from(text))
 }
 
@@ -107,14 +107,16 @@ pub fn outputs(pictures: Vec<PathBuf>, dir: &Path, extension: &str) -> Result<Ve
     let mut taken: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut pairs = Vec::with_capacity(pictures.len());
     for input in pictures {
-        let stem = input.file_stem().ok_or_else(|| format!("{} has no name to call its result by", input.display()))?;
+        let stem = input
+            .file_stem()
+            .ok_or_else(|| format!("{} has no file name to derive the result's from", input.display()))?;
         let mut name = stem.to_owned();
         name.push(".");
         name.push(extension);
         let output = dir.join(name);
         if let Some(other) = taken.insert(output.clone(), input.clone()) {
             if other == input {
-                return Err(format!("{} is given twice", input.display()));
+                return Err(format!("{} is given more than once", input.display()));
             }
             let (other, input, output) = (other.display(), input.display(), output.display());
             return Err(format!("{other} and {input} would both be written to {output}; run them as two series"));

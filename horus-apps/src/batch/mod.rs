@@ -103,14 +103,14 @@ impl Work {
             return Err(match count {
                 0 => "INPUT and OUTPUT are required (or pictures and --out-dir DIR)".into(),
                 1 => "OUTPUT is required (or --out-dir DIR)".into(),
-                n => format!("{n} paths are given: for one picture there are two, a series requires --out-dir DIR"),
+                n => format!("got {n} paths: one picture takes two, a series requires --out-dir DIR"),
             });
         };
         if output.as_os_str() == STANDARD && options.format.is_none() {
             return Err("--format is required to write to stdout".into());
         }
         if input.as_os_str() == STANDARD && options.compare.is_some() {
-            return Err("--compare reads the picture twice, and stdin has it once".into());
+            return Err("--compare reads the picture twice, which stdin does not allow".into());
         }
         Ok(Work::Single { input, output })
     }
@@ -150,7 +150,7 @@ impl Job {
     }
 
     /// How results are saved.
-    fn save_options(&self) -> SaveOptions {
+    pub(crate) fn save_options(&self) -> SaveOptions {
         SaveOptions { depth: self.options.depth, scaling: self.scaling }
     }
 }
@@ -275,7 +275,7 @@ fn printed(session: &Session, printer: &Printer) -> Result<()> {
 fn trace_target(session: &Session, options: &Options) -> Result<Option<Target>> {
     let mut target = None;
     if let Some(path) = &options.trace {
-        let made = on_root(session, "making a file for the trace", || {
+        let made = on_root(session, "creating a file for the trace", || {
             target = Some(Target::new(path)?);
             Ok(Vec::new())
         });

@@ -99,7 +99,7 @@ impl Response {
 fn save_as<T: Element>(image: &Image<T>, path: &Path, format: Format, options: &SaveOptions) -> Result<Option<Scale>> {
     let failed = |cause| Error::write(path, cause);
     let (mut target, mut bytes) = (None, Vec::new());
-    let made = on_root(image.session(), "making a file for a picture", || {
+    let made = on_root(image.session(), "creating a file for a picture", || {
         target = Some(Target::new(path)?);
         Ok(Vec::new())
     })?;

@@ -204,7 +204,7 @@ impl Drop for Beside {
 fn distinct(trace: &Path, input: &Path, output: &Path) -> Result<Vec<u8>, String> {
     for (what, path) in [("result", output), ("input", input)] {
         if same_file(trace, path) {
-            return Err(format!("the trace and the {what} cannot be one file ({})", path.display()));
+            return Err(format!("the trace and the {what} must be different files ({})", path.display()));
         }
     }
     Ok(Vec::new())

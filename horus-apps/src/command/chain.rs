@@ -82,17 +82,17 @@ impl From<Error> for Fault {
 impl Fault {
     /// It takes numbers and got a mask.
     pub(crate) fn of_mask() -> Fault {
-        Fault::Said("it takes numbers, not a mask; `to_unit` or `convert TYPE` before it makes numbers 0 and 1".into())
+        Fault::Said("it takes numbers, not a mask; put `to_unit` or `convert TYPE` before it to get 0 and 1".into())
     }
 
     /// It takes a mask and got numbers.
     pub(crate) fn of_numbers() -> Fault {
-        Fault::Said("it takes a mask, not numbers; `threshold T`, `otsu` or a comparison before it makes one".into())
+        Fault::Said("it takes a mask, not numbers; put `threshold T`, `otsu` or a comparison before it".into())
     }
 
     /// It does not know the type of the picture.
     pub(crate) fn unknown_type(image: &AnyImage) -> Fault {
-        Fault::Said(format!("pixels of type {} are not known to it", image.dtype()))
+        Fault::Said(format!("it does not support pixels of type {}", image.dtype()))
     }
 
     /// In one line, without the line of our source where it was recorded.
@@ -162,7 +162,7 @@ impl Chain {
         if let Some(place) = calls.iter().position(|c| c.ends()).filter(|place| place + 1 < calls.len()) {
             let text = &calls[place].text;
             return Err(format!(
-                "operation {}, `{text}`: it yields numbers, and nothing can follow it{}",
+                "operation {}, `{text}`: it yields numbers, so nothing can follow it{}",
                 place + 1,
                 table::hint_of_operand(text)
             ));
@@ -252,7 +252,7 @@ impl Call {
         let told = |cause: String| format!("`{text}`: {cause}");
         let operation = table::find(name, words.len()).ok_or_else(|| told(table::no_such(name)))?;
         let arguments = understood(operation, words)
-            .map_err(|cause| told(format!("{cause}; it is written `{}`", operation.signature())))?;
+            .map_err(|cause| told(format!("{cause}; usage: `{}`", operation.signature())))?;
         Ok(Call { operation, arguments, text })
     }
 }
@@ -269,7 +269,7 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
         };
         let at = parameters.iter().position(|p| p.name == name).ok_or_else(|| {
             let near = table::nearest(name, parameters.iter().map(|p| p.name));
-            format!("it has no argument `{name}`{}", table::meant(near))
+            format!("unknown argument `{name}`{}", table::meant(near))
         })?;
         let words: Vec<&str> = match parameters[at].kind {
             super::parameter::Kind::Footprint => value.split(',').collect(),
@@ -277,10 +277,10 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
         };
         let (argument, taken) = parameters[at].kind.parse(&words).map_err(|e| of(&parameters[at], e))?;
         if taken < words.len() {
-            return Err(of(&parameters[at], format!("`{value}` is too much")));
+            return Err(of(&parameters[at], format!("unexpected `{value}`")));
         }
         if arguments[at].replace(argument).is_some() {
-            return Err(format!("`{name}` is given twice"));
+            return Err(format!("`{name}` is given more than once"));
         }
     }
     let mut rest = &positional[..];
@@ -294,8 +294,8 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
     if let Some(word) = rest.first() {
         // A word too many may be an operation that is misspelt.
         let near = table::nearest(word, table::names());
-        let what = if parameters.is_empty() { "it takes no arguments" } else { "there are too many arguments" };
-        return Err(format!("{what}: `{word}` is left{}", table::meant(near)));
+        let what = if parameters.is_empty() { "it takes no arguments" } else { "too many arguments" };
+        return Err(format!("{what}: unexpected `{word}`{}", table::meant(near)));
     }
     let complete =
         arguments.into_iter().zip(parameters).map(|(argument, parameter)| match (argument, parameter.default) {
@@ -304,7 +304,9 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
                 let words: Vec<&str> = word.split(' ').collect();
                 parameter.kind.parse(&words).map(|(argument, _)| argument)
             }
-            (None, None) => Err(format!("{} is missing, {}", parameter.name.to_uppercase(), parameter.kind.describe())),
+            (None, None) => {
+                Err(format!("{} is missing ({})", parameter.name.to_uppercase(), parameter.kind.describe()))
+            }
         });
     complete.collect()
 }
@@ -409,7 +411,7 @@ impl Arguments<'_> {
         }
         if !wanted.is_float() {
             let message = format!(
-                "pixels are {wanted} and those of its argument {has}; `to_unit` or `convert {has}` before it makes them alike"
+                "pixels are {wanted} and those of its argument {has}; put `to_unit` or `convert {has}` before it"
             );
             return Err(Fault::Said(message));
         }
@@ -430,7 +432,5 @@ fn pixel<T: Pixel>(value: f64) -> Result<T, Fault> {
         return Ok(pixel);
     }
     let name = T::DTYPE;
-    Err(Fault::Said(format!(
-        "pixels are {name}, and {value} is no {name}; `to_unit` or `convert f32` before it makes floats"
-    )))
+    Err(Fault::Said(format!("pixels are {name}, which cannot hold {value}; put `to_unit` or `convert f32` before it")))
 }

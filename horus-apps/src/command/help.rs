@@ -15,7 +15,7 @@ Examples:
   horus picture.tif clean.tif sub @dark.tif median 3
   horus in/*.png luminance mean
 
-Operations (`horus help` tells of all, `horus help gauss` of one):
+Operations (`horus help` describes all, `horus help gauss` one):
 "
     .to_owned();
     for family in Family::ALL {
@@ -106,7 +106,7 @@ fn about(parameter: &Parameter) -> String {
         text = format!("{}: {text}", parameter.help);
     }
     if let Some(default) = parameter.default {
-        text += &format!(" ({default} if not given)");
+        text += &format!(" (default: {default})");
     }
     text
 }

@@ -70,6 +70,12 @@ fn told(text: Result<String, String>, status: u8) -> ExitCode {
     }
 }
 
+/// The job of a command line.
+#[cfg(feature = "cuda")]
+pub(crate) fn job_of(words: Vec<std::ffi::OsString>) -> Result<Job, clap::Error> {
+    job(words).map(|(job, _)| job)
+}
+
 fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Error> {
     let mut command = line::command();
     let args = Args::from_arg_matches(&command.try_get_matches_from_mut(line::masked(words))?)?;

@@ -18,8 +18,8 @@ use crate::shape::Window;
 pub fn prepare(plan: &Plan, images: &[Option<Stored>], device: &dyn Device, rank: usize) -> Result<()> {
     let windows = images.iter().map(|i| i.as_ref().map(|i| i.geometry.window)).collect();
     device.prepare(&launches(plan, windows, rank)).map_err(|source| match source {
-        DeviceError::Communication(e) => e.during(rank, "making kernels"),
-        source => Error::Device { op: "making kernels".into(), device: device.name(), source },
+        DeviceError::Communication(e) => e.during(rank, "building kernels"),
+        source => Error::Device { op: "building kernels".into(), device: device.name(), source },
     })
 }
 

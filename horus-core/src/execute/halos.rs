@@ -17,7 +17,7 @@ pub(super) enum Halos<'a> {
     /// From device to device.
     Direct(peers::Arriving),
     /// Through the host.
-    Host(transfer::Arriving<'a>),
+    Host(transfer::Incoming<'a>),
 }
 
 impl Run<'_> {
@@ -44,7 +44,7 @@ impl Run<'_> {
         let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
         let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
         let arriving = peers::order(device, comm, movement, None, (memory, image.geometry));
-        let arriving = arriving.map_err(self.failed(self.label("border exchange", n)))?;
+        let arriving = arriving.map_err(self.failed(self.label("halo exchange", n)))?;
         self.count(arriving.sent);
         self.halos.insert(n, Halos::Direct(arriving));
         Ok(())
@@ -54,7 +54,7 @@ impl Run<'_> {
         let host = (self.cx.device.workers(), self.cx.pool);
         let (source, geometry) = self.source(n)?;
         let arriving = transfer::order(self.cx.comm, host, movement, source, geometry);
-        let arriving = arriving.map_err(self.failed(self.label("border exchange", n)))?;
+        let arriving = arriving.map_err(self.failed(self.label("halo exchange", n)))?;
         if cfg!(debug_assertions) {
             self.poison(n, &movement.needs[self.rank()]);
         }
@@ -74,7 +74,7 @@ impl Run<'_> {
 
     /// Waits for border rows, and stores them around the strip.
     pub(super) fn finish_exchange(&mut self, n: NodeId) -> Result<()> {
-        let failed = self.failed(self.label("border exchange", n));
+        let failed = self.failed(self.label("halo exchange", n));
         let (device, unified) = (self.cx.device, self.unified);
         let borders = self.halos.remove(&n).ok_or_else(|| missing(n))?;
         let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
@@ -109,7 +109,7 @@ impl Run<'_> {
         let rows =
             |c| Piece::run(old.row_bytes(c, strip).start, new.row_bytes(c, strip).start, old.row_bytes(c, strip).len());
         let pieces: Vec<Piece> = (0..old.shape.channels).map(rows).collect();
-        let label = self.label("enlarging the borders", n);
+        let label = self.label("enlarging the halo", n);
         let mut memory = None;
         if let Some(device) = &self.image(n)?.device {
             let mut larger = self.allocate(&label, new.bytes())?;

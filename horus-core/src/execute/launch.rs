@@ -59,7 +59,7 @@ impl Run<'_> {
     fn launch_on(&self, n: NodeId, output: &mut Memory, geometry: Geometry, rows: Window) -> Result<()> {
         let node = self.plan.graph.node(n);
         // Counts are cleared by the launch, also where there is nothing to count.
-        if rows.is_empty() && !matches!(node.op, Kernel::Histogram { .. }) {
+        if rows.is_empty() && !node.op.launches_without_rows() {
             return Ok(());
         }
         let mut inputs = Vec::with_capacity(node.inputs.len());

@@ -106,7 +106,7 @@ impl Trace {
     /// Adds the making of a plan's kernels, which began at `start` and ends now.
     pub fn prepared(&mut self, start: Instant) {
         self.times.kernels += start.elapsed();
-        self.span(start, "kernel", "making kernels");
+        self.span(start, "kernel", "building kernels");
     }
 
     /// Adds the wait for a device's kernels, which began at `start` and ends now.

@@ -32,7 +32,7 @@ fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
 pub struct Pool {
     free: Mutex<Free>,
     limit: usize,
-    /// Bytes that may be in use at once, by those who ask with [`Pool::try_allocate`].
+    /// Limit of bytes in use by buffers of [`Pool::try_allocate`].
     most: AtomicUsize,
 }
 
@@ -40,7 +40,7 @@ pub struct Pool {
 struct Free {
     bytes: usize,
     blocks: Vec<Vec<u64>>,
-    /// Bytes of buffers in use that count.
+    /// Bytes in use that count against the limit.
     used: usize,
 }
 
@@ -50,12 +50,12 @@ impl Pool {
         Pool::bounded(limit, usize::MAX)
     }
 
-    /// A pool that keeps at most `limit` bytes of freed memory, and gives out at most `most`.
+    /// A pool that keeps at most `limit` bytes of freed memory and allocates at most `most`.
     pub fn bounded(limit: usize, most: usize) -> Arc<Pool> {
         Arc::new(Pool { free: Mutex::default(), limit: limit.min(most), most: AtomicUsize::new(most) })
     }
 
-    /// From now on gives out at most `most` bytes at once, too, beside the bound that it was made with.
+    /// Lowers the limit of bytes in use to `most`, in addition to the limit that the pool was created with.
     pub fn bound(&self, most: usize) {
         self.most.fetch_min(most, Ordering::Relaxed);
     }
@@ -99,13 +99,13 @@ impl Pool {
     /// pool's.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it; [`DeviceError::Driver`] if the memory is too
+    /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it; [`DeviceError::Argument`] if the memory is too
     /// short, or not aligned to [`ALIGN`] bytes.
     pub fn try_adopt(self: &Arc<Pool>, memory: Box<dyn HostMemory>, bytes: usize) -> Result<HostBuffer, DeviceError> {
         let whole = memory.bytes();
         if whole.len() < bytes || whole.as_ptr().align_offset(ALIGN) != 0 {
             let text = format!("{} bytes at {:?} cannot hold a buffer of {bytes}", whole.len(), whole.as_ptr());
-            return Err(DeviceError::Driver(text));
+            return Err(DeviceError::Argument(text));
         }
         drop(self.count(bytes, bytes)?);
         let pool = Some((Arc::clone(self), bytes));
@@ -161,7 +161,7 @@ impl Pool {
     }
 }
 
-/// Host memory of somebody else, whom dropping gives it back to: a device's, that it reads and writes by itself.
+/// Foreign host memory that returns to its owner when it is dropped: pinned memory of a device, for example.
 pub trait HostMemory: Send + Sync + fmt::Debug {
     /// The bytes, always the same number at the same place.
     fn bytes(&self) -> &[u8];
@@ -179,7 +179,7 @@ enum Storage {
 #[derive(Debug)]
 struct Block {
     storage: Storage,
-    /// Where it came from, and the bytes that were counted for it.
+    /// Its pool, and the bytes counted for it.
     pool: Option<(Arc<Pool>, usize)>,
 }
 
@@ -253,7 +253,7 @@ impl HostBuffer {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if Arc::get_mut(&mut self.block).is_none() {
             let mut copy = match &self.block.pool {
-                // A bound is no reason to fail here.
+                // A limit is no reason to fail here.
                 Some((pool, _)) => pool.try_allocate(self.bytes).unwrap_or_else(|_| pool.uncounted(self.bytes)),
                 None => HostBuffer::zeroed(self.bytes),
             };

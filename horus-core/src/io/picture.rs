@@ -10,10 +10,10 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::Shape;
 
-/// What messages call a picture that has no path.
+/// The name in messages of a picture that has no path.
 pub(super) const IN_MEMORY: &str = "a picture in memory";
 
-/// A decoded picture that belongs to no session yet: it may be made on any thread, and handed to the one that records.
+/// A decoded picture that belongs to no session yet: it may be made on any thread and passed to the one that records.
 ///
 /// Its pixels have the type that the file has, channels one after the other. [`AnyImage::from_picture`] makes an image
 /// of it, and [`AnyImage::open`] does both on rank 0.
@@ -39,13 +39,13 @@ pub struct Picture {
     pub(super) pixels: HostBuffer,
 }
 
-/// With the calling thread, and memory of nobody's.
+/// With the calling thread and unpooled memory.
 fn alone<R>(work: impl FnOnce(Means<'_>) -> R) -> R {
     work(Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed })
 }
 
 impl Picture {
-    /// Reads and decodes a file, as [`AnyImage::open_with`](super::AnyImage::open_with) does. Asks no other rank.
+    /// Reads and decodes a file on this rank only, as [`AnyImage::open_with`](super::AnyImage::open_with) does.
     ///
     /// # Errors
     /// [`Error::File`] if the file cannot be read or decoded, or declares more pixels than its bytes can hold or the

@@ -7,7 +7,7 @@ use super::movement::{BLOCK, Link, Traffic, movement};
 use super::state::{Halo, Placement};
 use super::step::{Action, Rows, Temp};
 use crate::ir::graph::NodeId;
-use crate::ir::kernel::{Access, Kernel};
+use crate::ir::kernel::Access;
 
 /// How an image gets to launches that read it across strips.
 pub(super) struct Choice {
@@ -77,8 +77,7 @@ impl Costs {
             return *cost;
         }
         let consumer = draft.graph.node(temp.consumer);
-        let everywhere =
-            matches!(consumer.op, Kernel::Fold(_) | Kernel::Histogram { .. }) || consumer.shape.area() == 1;
+        let everywhere = consumer.op.is_on_every_rank(consumer.shape, || true);
         let halo = Halo { wrap: false, ..draft.demand.asked[temp.consumer.0] };
         let rows = if everywhere { Rows::All } else { Rows::Strip(halo) };
         let direct = draft.setting.direct;

@@ -134,10 +134,7 @@ impl<'a> Draft<'a> {
     pub(super) fn is_global(&self, id: NodeId) -> bool {
         let node = self.graph.node(id);
         let whole = |i: &NodeId| self.state(*i).placement == Placement::Replicated;
-        match node.op {
-            Kernel::Fold(_) | Kernel::Histogram { .. } => true,
-            _ => node.shape.area() == 1 && node.inputs.iter().all(whole),
-        }
+        node.op.is_on_every_rank(node.shape, || node.inputs.iter().all(whole))
     }
 
     /// Whether a transfer of `source` goes from device to device: the devices are connected, and there is room for the

@@ -145,6 +145,6 @@ impl Transfers<'_, '_> {
             !waiting(source) && residency.device() && enough
         };
         let source = matches!(node.op, Kernel::Source(_));
-        source || (!matches!(node.op, Kernel::Histogram { .. }) && node.inputs.iter().enumerate().all(here))
+        source || (node.op.all_reduce().is_none() && node.inputs.iter().enumerate().all(here))
     }
 }

@@ -1,5 +1,7 @@
 //! What launches compute while border rows travel: the interior of each strip, which no awaited row reaches.
 
+use std::collections::{HashMap, HashSet};
+
 use super::demand::needed;
 use super::draft::{Draft, Exchanged};
 use super::state::Halo;
@@ -13,16 +15,20 @@ const WORTHWHILE: f64 = 50e-6;
 /// The pass: begins exchanges where some rank can compute rows meanwhile, computes the interior, finishes them, and computes
 /// the edges. Nothing else moves.
 pub(super) fn divide(draft: &mut Draft<'_>) {
+    if draft.exchanges.is_empty() {
+        return;
+    }
     let divided: Vec<Divided> = launches(draft).into_iter().filter_map(|launch| launch.divided(draft)).collect();
+    let begun: HashSet<usize> = divided.iter().flat_map(|d| d.begun.iter().copied()).collect();
+    let around: HashMap<usize, &Divided> = divided.iter().map(|d| (d.launch, d)).collect();
     let (steps, used) = (std::mem::take(&mut draft.steps), std::mem::take(&mut draft.used));
     for (i, (step, used)) in steps.into_iter().zip(used).enumerate() {
         let mut push = |action, why| {
             draft.steps.push(Step { action, why });
             draft.used.push(used);
         };
-        let begins = divided.iter().any(|d| d.begun.contains(&i));
-        let around = divided.iter().find(|d| d.launch == i);
-        match (step.action, around) {
+        let begins = begun.contains(&i);
+        match (step.action, around.get(&i)) {
             (Action::Exchange { node, halo, direct }, _) if begins => {
                 push(Action::Begin { node, halo, direct }, step.why);
             }
@@ -77,10 +83,17 @@ fn launches(draft: &Draft<'_>) -> Vec<Awaiting> {
             }
         }
     }
-    out.retain(|l| {
-        !draft.steps.iter().any(|s| matches!(s.action, Action::Fetch { temp, .. } if temp.consumer == l.id))
-    });
+    let fetching: HashSet<NodeId> = draft.steps.iter().filter_map(|s| consumer(&s.action)).collect();
+    out.retain(|l| !fetching.contains(&l.id));
     out
+}
+
+/// For whom a step fetches rows.
+fn consumer(action: &Action) -> Option<NodeId> {
+    match action {
+        Action::Fetch { temp, .. } => Some(temp.consumer),
+        _ => None,
+    }
 }
 
 impl Awaiting {

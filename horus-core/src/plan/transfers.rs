@@ -12,7 +12,7 @@ use super::footprints::{Early, Pending, is_filter};
 use super::state::{Event, Halo, Placement};
 use super::step::{Action, Part, Rows, Temp};
 use crate::ir::graph::NodeId;
-use crate::ir::kernel::Kernel;
+use crate::ir::kernel::{AllReduce, Kernel};
 
 /// The pass: the launches of all nodes, in order, and the transfers without which one would read what is not there.
 pub(super) fn walk(draft: &mut Draft<'_>) {
@@ -102,15 +102,19 @@ impl Transfers<'_, '_> {
             self.draft.step(Action::Fetch { node: source, temp, rows, direct: false }, why);
         }
         self.launch(id, rows, Halo::NONE);
-        if matches!(node.op, Kernel::Histogram { .. }) {
-            self.draft.bring_to_host(id, "ranks add up their counts on the host");
-            self.sum(id);
-        }
+        self.all_reduce(id);
     }
 
-    fn sum(&mut self, id: NodeId) {
-        self.draft.step(Action::Sum(id), "each rank counted its own rows");
-        self.draft.event(id, Event::Placed(Placement::Replicated));
+    /// Makes one result of those of all ranks, where a launch yields a part of it.
+    fn all_reduce(&mut self, id: NodeId) {
+        match self.draft.graph.node(id).op.all_reduce() {
+            Some(AllReduce::Sum) => {
+                self.draft.bring_to_host(id, "ranks add up their counts on the host");
+                self.draft.step(Action::Sum(id), "each rank counted its own rows");
+                self.draft.event(id, Event::Placed(Placement::Replicated));
+            }
+            None => {}
+        }
     }
 
     fn compute_distributed(&mut self, id: NodeId) {
@@ -121,11 +125,10 @@ impl Transfers<'_, '_> {
                 self.spread(source, id);
             }
         }
-        if matches!(node.op, Kernel::Histogram { .. }) {
+        if node.op.goes_over_input() {
             node.inputs.iter().for_each(|i| self.draft.on_device(*i, id));
             self.launch(id, Rows::All, Halo::NONE);
-            self.draft.bring_to_host(id, "ranks add up their counts on the host");
-            self.sum(id);
+            self.all_reduce(id);
             return;
         }
         let global = self.draft.is_global(id);

@@ -32,7 +32,7 @@ impl Failure {
 impl Drop for Failure {
     fn drop(&mut self) {
         if !*self.seen.get_mut() && !std::thread::panicking() {
-            log::warn!("an image that nobody looked at was never made: {}", self.error);
+            log::warn!("an error was discarded with its image: {}", self.error);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Programs that are recorded once and run again on other pixels: nothing is recorded, extracted or planned anew.
 
 use super::engine::Engine;
-use super::evaluate::{Failure, source_of};
+use super::evaluate::{Unevaluated, source_of};
 use super::pending::Pending;
 use super::plans::Request;
 use super::{Mutable, Session};
@@ -123,7 +123,7 @@ impl Session {
                 }
                 Err(Failed { error, images }) => {
                     left = replay.give_back(state, images);
-                    Err(Failure::Met(error))
+                    Err(Unevaluated::Met(error))
                 }
             });
         match ran {

@@ -44,8 +44,21 @@ fn conv_rot_fuses_each_orientation_into_one_filter_bank() {
 
 #[test]
 fn lazy_mode_copies_no_more_than_fused_mode() {
-    let c = make(conv_rot(256, 2), 1, false, Mode::Lazy).counts();
-    assert_eq!((c.uploads, c.downloads), (1, 1));
+    for unified in [false, true] {
+        for ranks in [1, 3] {
+            for (name, graph) in [("ConvRot", conv_rot(256, 2)), ("Conv2D", conv_2d(256, 2))] {
+                let counts = |mode| make(graph.clone(), ranks, unified, mode).counts();
+                let (lazy, fused) = (counts(Mode::Lazy), counts(Mode::Fused));
+                let what = format!("{name} on {ranks} ranks, unified {unified}: lazy {lazy:?}, fused {fused:?}");
+                assert!(lazy.uploads <= fused.uploads && lazy.downloads <= fused.downloads, "{what}");
+                // Each rank has its share to upload and, where it keeps nothing, rank 0 a picture to give away.
+                let most = if unified { (0, 0) } else { (1, 1) };
+                assert!(ranks > 1 || (lazy.uploads, lazy.downloads) == most, "{what}");
+                // What fusion saves is launches.
+                assert!(fused.launches < lazy.launches, "{what}");
+            }
+        }
+    }
 }
 
 #[test]

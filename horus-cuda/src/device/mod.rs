@@ -29,6 +29,7 @@ use crate::fabric;
 use crate::memo::{Made, Memo};
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
+use crate::shipped::Package;
 use crate::transfers::Transfers;
 use crate::tuning::Tuning;
 
@@ -46,12 +47,14 @@ pub struct Statistics {
     pub compiled: usize,
     /// Kernels read from the disk cache.
     pub from_disk: usize,
+    /// Kernels read from the package that ships with a release.
+    pub shipped: usize,
     /// Launches.
     pub launches: usize,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Cached {
     kernels: HashMap<u128, Arc<Function>>,
     memo: Memo,
     tables: HashMap<u128, Arc<CudaMemory>>,
@@ -65,13 +68,14 @@ struct State {
 /// One GPU.
 #[derive(Debug)]
 pub struct CudaDevice {
-    state: Mutex<State>,
+    state: Mutex<Cached>,
     transfers: Arc<Transfers>,
     /// Pins the first chunks meanwhile.
     pinning: Option<JoinHandle<()>>,
     compiler: Compiler,
     core: Arc<Core>,
     cache: DiskCache,
+    shipped: Option<Package>,
     name: String,
     arch: u32,
     limits: Limits,
@@ -173,7 +177,7 @@ impl CudaDevice {
         Ok((registers, spills, program.shared))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Cached> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -189,7 +193,7 @@ impl CudaDevice {
     }
 
     /// The device copy of a program's table.
-    fn table(&self, state: &mut State, bytes: &[u8]) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
+    fn table(&self, state: &mut Cached, bytes: &[u8]) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
         if bytes.is_empty() {
             return Ok(None);
         }
@@ -219,7 +223,7 @@ impl CudaDevice {
             Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(&self.core)),
             Memory::Host(_) => None,
         }
-        .ok_or_else(|| DeviceError::Driver(format!("memory of another device was given to {}", self.name)))
+        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
     }
 
     fn own_mut<'a>(&self, memory: &'a mut Memory) -> Result<&'a mut CudaMemory, DeviceError> {
@@ -228,7 +232,7 @@ impl CudaDevice {
             Memory::Device(m) => m.as_any_mut().downcast_mut::<CudaMemory>(),
             Memory::Host(_) => None,
         }
-        .ok_or_else(|| DeviceError::Driver(format!("memory of another device was given to {}", self.name)))
+        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
     }
 
     /// Planes of an output copied from one-channel inputs.
@@ -281,8 +285,8 @@ impl Device for CudaDevice {
 
     fn compilation(&self) -> Compilation {
         let state = self.lock();
-        let Statistics { compiled, from_disk, .. } = state.statistics;
-        Compilation { time: state.making, compiled, from_disk }
+        let Statistics { compiled, from_disk, shipped, .. } = state.statistics;
+        Compilation { time: state.making, compiled, from_disk, shipped }
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
@@ -344,7 +348,7 @@ impl Device for CudaDevice {
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
             Err(why) if self.choice == Fabric::Nccl => {
-                return Err(DeviceError::Driver(format!("{} asks for NCCL, which cannot be used: {why}", FABRIC.name)));
+                return Err(DeviceError::Driver(format!("{} requests NCCL, which is not usable: {why}", FABRIC.name)));
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
         }
@@ -382,7 +386,7 @@ impl Device for CudaDevice {
         }
         let output = self.own(launch.output)?;
         self.core.settle(output)?;
-        if matches!(launch.kernel, Kernel::Histogram { .. }) {
+        if launch.kernel.launches_without_rows() {
             // SAFETY: the block holds at least the output's bytes, as checked.
             let code =
                 unsafe { sys::cuMemsetD8Async(output.address(), 0, launch.geometry.bytes(), self.core.stream.0) };

@@ -10,7 +10,7 @@ use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
-use horus_cuda::conformance::correlate;
+use horus_cuda::workloads::correlate;
 
 const K: usize = 1 << 10;
 const M: usize = 1 << 20;

@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Operation] = &[
         |v, a| {
             let factor = a.number("factor");
             if !(factor > 0.0 && factor.is_finite()) {
-                return Err(Fault::Said(format!("the factor is {factor}, it must be positive and finite")));
+                return Err(Fault::Said(format!("the factor is {factor}; it must be positive and finite")));
             }
             let scaled = |n: usize| ((n as f64 * factor).round() as usize).max(1);
             let (height, width) = (scaled(v.shape().height), scaled(v.shape().width));
