@@ -109,8 +109,8 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
             | Op::Flip(_)
             | Op::Transpose
     );
-    let types = (0..node.inputs.len()).filter(|_| keeps_type).map(|i| input(i).dtype.stored());
-    types.map(|t| typed(t, node.dtype.stored())).collect()
+    let mut types = (0..node.inputs.len()).filter(|_| keeps_type).map(|i| input(i).dtype.stored());
+    types.try_for_each(|t| typed(t, node.dtype.stored()))
 }
 
 fn fits(input: Shape, result: Shape) -> Result<(), String> {

@@ -47,7 +47,7 @@ impl Session {
                 None => Placement::Strips(Halo::NONE),
             };
             let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
-            Ok(plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone))
+            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone, &mut |_, _| ())
         };
         let fuse = self.0.mode == Mode::Fused;
         let mut plan = with(fuse)?;
@@ -262,7 +262,7 @@ impl Session {
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
         let Request { graph, wants, sources, others } = request;
         let setting = self.setting(engine, self.0.partition.clone());
-        let make = |graph: Graph<Kernel>, setting: &Setting| {
+        let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
             let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
             let others: HashMap<ValueId, State> = others.iter().map(|(v, .., state)| (*v, *state)).collect();
@@ -275,11 +275,13 @@ impl Session {
                 setting,
                 |n| read(n).and_then(|(state, _)| *state).or_else(|| other(n)).unwrap_or(nowhere),
                 |n| read(n).is_some_and(|(_, gone)| *gone),
+                dump,
             )
         };
         if self.0.compare_naive {
             let naive = Setting { mode: Mode::Naive, ..setting.clone() };
-            state.stats.naive.add(&make(lower(graph.clone()), &naive).counts());
+            let plan = make(lower(graph.clone()), &naive, &mut |_, _| ())?;
+            state.stats.naive.add(&plan.counts());
         }
         let explain = |title: &str, text: &dyn fmt::Display| {
             if let Some(sink) = &self.0.explain {
@@ -287,13 +289,14 @@ impl Session {
             }
         };
         let with = |fuse: bool| -> Result<Plan> {
-            let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| {
+            let mut dump = |pass: &str, text: &dyn fmt::Display| {
                 if self.0.explain_passes {
-                    explain(pass, graph);
+                    explain(pass, text);
                 }
-            })?;
+            };
+            let mut kernels = optimize(graph.clone(), fuse, &mut dump)?;
             add_bystanders(&mut kernels, others);
-            Ok(make(kernels, &setting))
+            make(kernels, &setting, &mut dump)
         };
         let fuse = self.0.mode == Mode::Fused;
         let mut plan = with(fuse)?;

@@ -180,7 +180,7 @@ pub(crate) fn planned_within(program: &Program, place: Place, partition: Partiti
         placement: if from_root && ranks > 1 { Placement::Root } else { Placement::Replicated },
     };
     let wants = vec![Want::Everyone; kernels.roots.len()];
-    plan(kernels, &wants, &setting, |_| state, |_| true)
+    plan(kernels, &wants, &setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
 }
 
 /// Executes a plan on one rank: the program's roots, and what the rank sent.

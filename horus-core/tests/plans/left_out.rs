@@ -44,7 +44,7 @@ fn wanted(graph: Graph<Op>, want: Want, ranks: usize, unified: bool) -> Plan {
     wants[0] = want;
     let residency = if unified { Residency::Both } else { Residency::Host };
     let placement = if ranks == 1 { Placement::Replicated } else { Placement::Root };
-    plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true)
+    plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true, &mut |_, _| ()).unwrap()
 }
 
 fn plans() -> Vec<Plan> {
