@@ -12,7 +12,7 @@ use std::time::Instant;
 use horus::core::session::Session as CoreSession;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
-use horus_cuda::codegen::{Limits, Program};
+use horus_cuda::codegen::{Limits, Generated};
 use horus_cuda::conformance::{Launched, Recorder};
 use horus_cuda::nvrtc::Nvrtc;
 
@@ -36,9 +36,9 @@ fn launches(detector: Detector, size: usize) -> Result<Vec<Launched>, Failure> {
 }
 
 /// Each program once, with the name of its kernel and how many launches run it.
-fn distinct(launches: &[Launched], arch: u32) -> Result<Vec<(Program, String, usize)>, Failure> {
+fn distinct(launches: &[Launched], arch: u32) -> Result<Vec<(Generated, String, usize)>, Failure> {
     let limits = Limits { shared: if arch == 90 || arch >= 100 { 227 << 10 } else { 99 << 10 } };
-    let mut found: Vec<(Program, String, usize)> = Vec::new();
+    let mut found: Vec<(Generated, String, usize)> = Vec::new();
     let mut known = HashMap::new();
     for launch in launches {
         let Some(program) = launch.program(arch, limits)? else { continue };

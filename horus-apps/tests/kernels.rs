@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use horus::core::session::Session as CoreSession;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
-use horus_cuda::codegen::{Limits, MOST_COST, Program};
+use horus_cuda::codegen::{Limits, MOST_COST, Generated};
 use horus_cuda::conformance::Recorder;
 use horus_cuda::nvrtc::Nvrtc;
 
 const ARCH: u32 = 90;
 
 /// The programs of a detector's run on a picture of this size, from file to file, each once by its source.
-fn programs(detector: Detector, size: usize) -> BTreeMap<String, Program> {
+fn programs(detector: Detector, size: usize) -> BTreeMap<String, Generated> {
     let device = Recorder::new().unwrap();
     let launches = device.launches();
     let session = CoreSession::on(Box::new(device)).build().unwrap();
