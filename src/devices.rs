@@ -18,15 +18,15 @@ use horus_core::settings::DeviceChoice;
 /// Freed host memory kept for reuse.
 const KEPT: usize = 2 << 30;
 
-/// Which of how many ranks on this node.
+/// Local rank and number of ranks on this node.
 pub(crate) type Local = (usize, usize);
 
-/// Opens what was chosen, and says so; `Auto` is a GPU if there is one that can be used, else the CPU.
+/// Opens the chosen device and logs it; `Auto` is a usable GPU if there is one, else the CPU.
 pub(crate) fn open(choice: DeviceChoice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
-        DeviceChoice::Cpu => (cpu()?, "as asked".to_owned()),
-        DeviceChoice::Cuda(ordinal) => (gpu::open(ordinal, threads, local)?, "as asked".to_owned()),
+        DeviceChoice::Cpu => (cpu()?, "as requested".to_owned()),
+        DeviceChoice::Cuda(ordinal) => (gpu::open(ordinal, threads, local)?, "as requested".to_owned()),
         DeviceChoice::Auto => match gpu::open(None, threads, local) {
             Ok(device) => (device, "found a GPU".to_owned()),
             Err(e) => (cpu()?, e.to_string()),
@@ -42,7 +42,7 @@ mod gpu {
 
     use super::{Device, Local, OPENED, Ordering, Result};
 
-    /// Fails at once where there can be no GPU.
+    /// Fails immediately where there can be no GPU.
     pub(super) fn look() -> Result<()> {
         CudaDevice::look()
     }
@@ -116,7 +116,7 @@ impl Opening {
         };
         let thread = std::thread::Builder::new().name("horus-open".into());
         let thread = thread.spawn(move || gpu::open(ordinal, threads, local));
-        thread.map(|t| Opening(Some(t))).map_err(|e| Error::Config(format!("no thread to open a GPU: {e}")))
+        thread.map(|t| Opening(Some(t))).map_err(|e| Error::Config(format!("cannot start a thread to open a GPU: {e}")))
     }
 
     fn wait(mut self) -> Result<Box<dyn Device>> {
@@ -186,7 +186,7 @@ impl Devices {
     /// use is none.
     fn take(&self, gpu: bool, why: String) -> Result<(Box<dyn Device>, String)> {
         match self.choice {
-            DeviceChoice::Cuda(_) => Ok((self.gpu()?, "as asked".into())),
+            DeviceChoice::Cuda(_) => Ok((self.gpu()?, "as requested".into())),
             _ if !gpu => Ok((self.cpu()?, why)),
             _ => match self.gpu() {
                 Ok(device) => Ok((device, why)),
@@ -200,7 +200,7 @@ impl Chooser for Devices {
     fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>> {
         let failed = |e: horus_core::comm::CommError| e.during(comm.rank(), "choosing a device");
         let begun = OPENED.load(Ordering::Relaxed) || self.opening().is_some();
-        let forecast = Forecast::of(work, self.workers.threads(), comm.size(), begun);
+        let forecast = Prediction::of(work, self.workers.threads(), comm.size(), begun);
         // Where a GPU is on its way or there, may differ from rank to rank.
         let mut gpu = vec![u8::from(forecast.gpu < forecast.cpu)];
         comm.broadcast(0, &mut gpu).map_err(failed)?;
@@ -208,7 +208,7 @@ impl Chooser for Devices {
         let there = comm.gather(u64::from(taken.is_ok())).map_err(failed)?;
         let (device, why) = taken?;
         if let Some(rank) = there.iter().position(|ok| *ok == 0) {
-            return Err(Error::Config(format!("rank {rank} has no device of the kind asked for")));
+            return Err(Error::Config(format!("rank {rank} has no device of the requested kind")));
         }
         log::info!("computing on {}: {why}", device.name());
         Ok(device.into())
@@ -220,7 +220,7 @@ impl Chooser for Devices {
         }
         // A byte is about a pixel, or less than one.
         let work = Work { filtering: bytes as f64 * self.steps_per_pixel, ..Work::default() };
-        let forecast = Forecast::of(&work, self.workers.threads(), 1, false);
+        let forecast = Prediction::of(&work, self.workers.threads(), 1, false);
         let mut opening = self.opening();
         if forecast.gpu < forecast.cpu && opening.is_none() {
             // A thread that cannot be had now is asked for again when the device is chosen.
@@ -233,14 +233,14 @@ impl Chooser for Devices {
 /// (16 cores of a server, an H100) were measured: the rate of filters on the CPU and the time in which a GPU starts and is let
 /// go; the other figures are estimates from kernels measured alone.
 #[derive(Clone, Copy, Debug)]
-struct Forecast {
+struct Prediction {
     cpu: Duration,
     gpu: Duration,
 }
 
-impl Forecast {
+impl Prediction {
     /// `begun` says whether a GPU is open, or is being opened.
-    fn of(work: &Work, threads: usize, ranks: usize, begun: bool) -> Forecast {
+    fn of(work: &Work, threads: usize, ranks: usize, begun: bool) -> Prediction {
         /// Multiply-adds of a filter and results of other operations in a second, on one thread of the CPU.
         const CPU_FILTERS: f64 = 45e9;
         const CPU_OTHERS: f64 = 1.5e9;
@@ -263,11 +263,11 @@ impl Forecast {
         let gpu = filtering / GPU_FILTERS + pointwise / GPU_OTHERS + bytes / BUS;
         let fixed = operations as f64 * LAUNCH + PROGRAM + if begun { 0.0 } else { START };
         let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX);
-        Forecast { cpu: seconds(cpu * share), gpu: seconds(gpu * share + fixed) }
+        Prediction { cpu: seconds(cpu * share), gpu: seconds(gpu * share + fixed) }
     }
 }
 
-impl std::fmt::Display for Forecast {
+impl std::fmt::Display for Prediction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (cpu, gpu) = (self.cpu.as_secs_f64(), self.gpu.as_secs_f64());
         write!(f, "predicted to take {cpu:.2} s on the CPU and {gpu:.2} s on a GPU, its start included")
@@ -280,7 +280,7 @@ mod tests {
 
     fn gpu_first(pixels: f64, steps: f64, threads: usize, begun: bool) -> bool {
         let work = Work { operations: 500, filtering: pixels * steps, pointwise: 500.0 * pixels, bytes: 5.0 * pixels };
-        let forecast = Forecast::of(&work, threads, 1, begun);
+        let forecast = Prediction::of(&work, threads, 1, begun);
         forecast.gpu < forecast.cpu
     }
 

@@ -69,7 +69,7 @@ fn join<W: Way>(way: &W, comm: &dyn Communicator, process: u64) -> Result<Result
     };
     comm.broadcast(0, &mut name)?;
     if name.is_empty() {
-        return Ok(Err("rank 0 could not begin".into()));
+        return Ok(Err("rank 0 could not start".into()));
     }
     let group = way.join(&name).map_err(told);
     let joined = comm.gather(u64::from(group.is_ok()))?;
@@ -81,7 +81,7 @@ fn join<W: Way>(way: &W, comm: &dyn Communicator, process: u64) -> Result<Result
 
 /// The ranks of an NCCL communicator. It is left by aborting: that waits for no other rank, and only happens when nothing
 /// can be under way, or when it no longer matters.
-pub(crate) struct Group {
+pub(crate) struct Clique {
     nccl: &'static Nccl,
     handle: Handle,
     /// Whether the communicator was given up.
@@ -92,18 +92,18 @@ pub(crate) struct Group {
 }
 
 // SAFETY: a communicator may be used from any thread, one at a time (`turn`).
-unsafe impl Send for Group {}
+unsafe impl Send for Clique {}
 // SAFETY: as above.
-unsafe impl Sync for Group {}
+unsafe impl Sync for Clique {}
 
-impl std::fmt::Debug for Group {
+impl std::fmt::Debug for Clique {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Group").field("gone", &self.gone).finish_non_exhaustive()
+        f.debug_struct("Clique").field("gone", &self.gone).finish_non_exhaustive()
     }
 }
 
 /// A communicator, with this rank's address and those of all ranks.
-type Known = (u64, Vec<u64>, Arc<Group>);
+type Known = (u64, Vec<u64>, Arc<Clique>);
 
 /// Communicators stay for later sessions of the process: joining takes as long as many exchanges, and leaving would need
 /// another meeting of all ranks.
@@ -115,7 +115,7 @@ pub(crate) fn connect(
     comm: &dyn Communicator,
     own: u64,
     addresses: &[u64],
-) -> Result<Result<Arc<Group>, String>, CommError> {
+) -> Result<Result<Arc<Clique>, String>, CommError> {
     if addresses.contains(&0) {
         return Ok(Err("not every rank has a GPU and is allowed to use NCCL".into()));
     }
@@ -124,7 +124,7 @@ pub(crate) fn connect(
     }
     let known = || {
         let groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
-        let usable = |g: &Group| !g.gone.load(Ordering::Relaxed);
+        let usable = |g: &Clique| !g.gone.load(Ordering::Relaxed);
         groups.iter().find(|(o, a, g)| *o == own && a == addresses && usable(g)).map(|(_, _, g)| Arc::clone(g))
     };
     let known = known();
@@ -151,7 +151,7 @@ struct Nvidia<'a> {
 }
 
 impl Way for Nvidia<'_> {
-    type Group = Arc<Group>;
+    type Group = Arc<Clique>;
 
     fn version(&self) -> Result<u64, String> {
         Nccl::get().map(Nccl::version)
@@ -161,7 +161,7 @@ impl Way for Nvidia<'_> {
         Nccl::get()?.id().map(|id| id.0.to_vec()).map_err(|e| e.to_string())
     }
 
-    fn join(&self, name: &[u8]) -> Result<Arc<Group>, String> {
+    fn join(&self, name: &[u8]) -> Result<Arc<Clique>, String> {
         let nccl = Nccl::get()?;
         let id = Id(name.try_into().map_err(|_| format!("a name of {} bytes", name.len()))?);
         let (rank, size, core) = (self.rank, self.size, Arc::clone(self.core));
@@ -171,11 +171,11 @@ impl Way for Nvidia<'_> {
             let joined = core.context.bind().and_then(|()| nccl.join(id, rank, size)).map(|h| h as usize);
             let _ = sender.send((joined, core)); // nobody listens any more: too late
         };
-        std::thread::Builder::new().spawn(join).map_err(|e| format!("no thread to join in: {e}"))?;
+        std::thread::Builder::new().spawn(join).map_err(|e| format!("cannot start a thread to join: {e}"))?;
         let (joined, core) =
             receiver.recv_timeout(PATIENCE).map_err(|_| format!("NCCL did not join the ranks in {PATIENCE:?}"))?;
         let handle = joined.map_err(|e| e.to_string())? as Handle;
-        let group = Group { nccl, handle, gone: AtomicBool::new(false), turn: Mutex::default(), _core: core };
+        let group = Clique { nccl, handle, gone: AtomicBool::new(false), turn: Mutex::default(), _core: core };
         self.attempt(&group).map_err(|e| format!("a trial exchange failed: {e}"))?;
         Ok(Arc::new(group))
     }
@@ -183,7 +183,7 @@ impl Way for Nvidia<'_> {
 
 impl Nvidia<'_> {
     /// Exchanges a few bytes with each other rank, and looks at what arrives.
-    fn attempt(&self, group: &Group) -> Result<(), DeviceError> {
+    fn attempt(&self, group: &Clique) -> Result<(), DeviceError> {
         let (me, size) = (self.rank, self.size);
         let near = |r: &usize| size <= ALL_PAIRS || *r == (me + 1) % size || (*r + 1) % size == me;
         let others: Vec<usize> = (0..size).filter(|r| *r != me).filter(near).collect();
@@ -210,13 +210,13 @@ impl Nvidia<'_> {
         check(code, || "looking at a trial exchange".into())?;
         stream.synchronize()?;
         if got != expected {
-            return Err(DeviceError::Driver("other bytes arrived than were sent".into()));
+            return Err(DeviceError::Driver("received data differs from what was sent".into()));
         }
         Ok(())
     }
 }
 
-impl Group {
+impl Clique {
     /// Enqueues an exchange in a stream of a device.
     pub(crate) fn exchange(
         &self,
@@ -228,7 +228,7 @@ impl Group {
         core.context.bind()?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.gone.load(Ordering::Relaxed) {
-            return Err(DeviceError::Driver("NCCL: the ranks were separated by an earlier error".into()));
+            return Err(DeviceError::Driver("NCCL: the communicator was aborted after an earlier error".into()));
         }
         // SAFETY: the communicator was not given up; callers give memory that is freed in the order of the stream.
         let done = unsafe { self.nccl.exchange(self.handle, stream, sends, receives) };
@@ -251,12 +251,14 @@ impl Group {
                 asked = now;
                 let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
                 let failure = match self.gone.load(Ordering::Relaxed) {
-                    true => Err(DeviceError::Driver("NCCL: the ranks were separated by an earlier error".into())),
+                    true => {
+                        Err(DeviceError::Driver("NCCL: the communicator was aborted after an earlier error".into()))
+                    }
                     // SAFETY: the communicator was not given up.
                     false => unsafe { self.nccl.failure(self.handle) },
                 };
                 let late = patience.is_some_and(|p| now - start > p);
-                let why = || DeviceError::Driver(format!("no message within {:?}", now - start));
+                let why = || DeviceError::Driver(format!("no data arrived within {:?}", now - start));
                 if let Err(e) = if late { failure.and(Err(why())) } else { failure } {
                     self.give_up();
                     return Err(e);
@@ -336,7 +338,7 @@ mod tests {
         let missing = Fake { no_library: Some(1), ..Fake::default() };
         refused(missing, ["rank 1 has no NCCL", "not found", "rank 1 has no NCCL"]);
         refused(Fake { older: Some(2), ..Fake::default() }, ["different versions"; 3]);
-        refused(Fake { no_name: true, ..Fake::default() }, ["rank 0 could not begin"; 3]);
+        refused(Fake { no_name: true, ..Fake::default() }, ["rank 0 could not start"; 3]);
         let lost = Fake { lost: Some(2), ..Fake::default() };
         refused(lost, ["rank 2 could not join", "rank 2 could not join", "trial exchange failed"]);
     }

@@ -26,7 +26,7 @@ pub(crate) struct Made {
 
 /// All that a program depends on.
 #[derive(Debug, PartialEq)]
-struct Request {
+struct LaunchKey {
     kernel: Kernel,
     inputs: Vec<Geometry>,
     output: Geometry,
@@ -37,7 +37,7 @@ struct Request {
 /// Launches by a hash of what they depend on.
 #[derive(Debug)]
 pub(crate) struct Memo<M = Made> {
-    known: HashMap<u64, Vec<(Request, Arc<M>)>>,
+    known: HashMap<u64, Vec<(LaunchKey, Arc<M>)>>,
     count: usize,
     bytes: usize,
     state: RandomState,
@@ -79,7 +79,7 @@ impl<M> Memo<M> {
 
     /// What this launch was made of before.
     pub(crate) fn get(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: Option<Tuning>) -> Option<Arc<M>> {
-        let same = |r: &Request| {
+        let same = |r: &LaunchKey| {
             (&r.kernel, &r.inputs[..], r.output, r.rows, r.tuning)
                 == (kernel, shapes.inputs, shapes.output, shapes.rows, tuning)
         };
@@ -103,7 +103,7 @@ impl<M> Memo<M> {
         self.bytes += more;
         let key = self.hash(kernel, shapes, tuning);
         let (output, rows) = (shapes.output, shapes.rows);
-        let request = Request { kernel: kernel.clone(), inputs: shapes.inputs.to_vec(), output, rows, tuning };
+        let request = LaunchKey { kernel: kernel.clone(), inputs: shapes.inputs.to_vec(), output, rows, tuning };
         self.known.entry(key).or_default().push((request, Arc::clone(made)));
         self.count += 1;
     }
@@ -116,7 +116,7 @@ mod tests {
     use horus_core::shape::{Border, Shape};
 
     use super::*;
-    use crate::conformance::{convrot, correlate};
+    use crate::workloads::{convrot, correlate};
 
     #[test]
     fn launches_are_told_apart_by_all_they_depend_on() {

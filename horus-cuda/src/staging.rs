@@ -49,12 +49,12 @@ impl Drop for Buffer {
 
 /// Pinned memory of one device.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct HostBytes {
     pub(crate) core: Arc<Core>,
     pub(crate) blocks: Arc<Blocks<Pinned>>,
 }
 
-impl Source {
+impl HostBytes {
     /// A block of at least `bytes` bytes, if there is one; see [`Blocks::take`].
     pub(crate) fn take(&self, bytes: usize) -> Option<Loan<Pinned>> {
         self.blocks.take(bytes, |size| Pinned::new(&self.core, size))
@@ -69,14 +69,14 @@ impl Source {
 /// The buffers of copies to the device.
 #[derive(Debug)]
 pub(crate) struct Uploads {
-    source: Source,
+    source: HostBytes,
     /// In the order in which they were filled, that at `at` last.
     buffers: Vec<Buffer>,
     at: usize,
 }
 
 impl Uploads {
-    pub(crate) fn new(source: Source) -> Uploads {
+    pub(crate) fn new(source: HostBytes) -> Uploads {
         Uploads { source, buffers: Vec::new(), at: 0 }
     }
 
@@ -149,14 +149,14 @@ impl Uploads {
 /// The buffers of copies to the host.
 #[derive(Debug)]
 pub(crate) struct Downloads {
-    source: Source,
+    source: HostBytes,
     /// One of [`SMALL`] bytes.
     small: Vec<Buffer>,
     buffers: Vec<Buffer>,
 }
 
 impl Downloads {
-    pub(crate) fn new(source: Source) -> Downloads {
+    pub(crate) fn new(source: HostBytes) -> Downloads {
         Downloads { source, small: Vec::new(), buffers: Vec::new() }
     }
 

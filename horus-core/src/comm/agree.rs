@@ -1,4 +1,4 @@
-//! Ranks that disagree: before ranks communicate, they check that they are about to do the same.
+//! Agreement: before ranks communicate, they check that they are about to do the same.
 //!
 //! A program that branches on its rank may record other operations on one rank than on another. The ranks would then wait
 //! for messages that nobody sends. So every evaluation, every file and the end of the program begin with an exchange of
@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use crate::comm::{CommError, Communicator};
 use crate::error::Result;
 
-/// Characters of an operation that are told.
+/// Characters of an operation that are shown.
 const LONGEST: usize = 400;
 
 /// A hash that is the same in every process (FNV-1a over words).
@@ -47,7 +47,7 @@ impl Hasher for Digest {
 
 /// One part of what a rank is about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
+pub(crate) struct Claim {
     pub(crate) digest: u64,
     pub(crate) text: String,
 }
@@ -55,37 +55,37 @@ pub(crate) struct Item {
 /// Checks that every rank is about to do `what`.
 ///
 /// # Errors
-/// On every rank if they are not (other ranks than 0 may be ended by the communicator instead), naming what two ranks are
-/// about to do.
+/// [`Error::Communication`](crate::error::Error::Communication) on every rank if they are not, naming what two ranks are
+/// about to do (ranks other than 0 may be ended by the communicator instead).
 pub fn agree_on(comm: &dyn Communicator, what: &str) -> Result<()> {
-    agree(comm, item(what, &()).digest, || vec![item(what, &())])
+    agree(comm, claim(what, &()).digest, || vec![claim(what, &())])
 }
 
-/// An item without an own text for its parameters.
-pub(crate) fn item(text: &str, parameters: &impl Hash) -> Item {
+/// A claim whose text does not show its parameters.
+pub(crate) fn claim(text: &str, parameters: &impl Hash) -> Claim {
     let mut d = Digest::new();
     text.hash(&mut d);
     parameters.hash(&mut d);
-    Item { digest: d.finish(), text: text.to_owned() }
+    Claim { digest: d.finish(), text: text.to_owned() }
 }
 
-/// Checks that the digests of all ranks are the same; else rank 0 compares `items`, whose digest it is.
-pub(crate) fn agree(comm: &dyn Communicator, digest: u64, items: impl FnOnce() -> Vec<Item>) -> Result<()> {
+/// Checks that the digests of all ranks are the same; else rank 0 compares `claims`, whose digest it is.
+pub(crate) fn agree(comm: &dyn Communicator, digest: u64, claims: impl FnOnce() -> Vec<Claim>) -> Result<()> {
     let met = || -> Result<(), CommError> {
         let digests = comm.gather(digest)?;
         match digests.iter().position(|d| *d != digests[0]) {
             None => Ok(()),
-            Some(other) => Err(tell(comm, other, &items())),
+            Some(other) => Err(tell(comm, other, &claims())),
         }
     };
-    met().map_err(|e| e.during(comm.rank(), "meeting the other ranks"))
+    met().map_err(|e| e.during(comm.rank(), "synchronizing with the other ranks"))
 }
 
 /// Rank 0 and the first rank that differs from it compare what they are about to do; rank 0 stops all ranks.
-fn tell(comm: &dyn Communicator, other: usize, items: &[Item]) -> CommError {
-    let mut message = if comm.rank() == other { pack(items) } else { Vec::new() };
+fn tell(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
+    let mut message = if comm.rank() == other { pack(claims) } else { Vec::new() };
     let told = match comm.rank() {
-        0 => receive(comm, other).map(|theirs| difference(items, other, &theirs)),
+        0 => receive(comm, other).map(|theirs| difference(claims, other, &theirs)),
         me if me == other => send(comm, &mut message),
         _ => Ok(String::new()),
     };
@@ -94,7 +94,7 @@ fn tell(comm: &dyn Communicator, other: usize, items: &[Item]) -> CommError {
             comm.abort(&difference);
             CommError(difference)
         }
-        // Rank 0 tells the difference and ends everybody: wait for it.
+        // Rank 0 reports the difference and stops everybody: wait for that.
         Ok(_) => match comm.broadcast(0, &mut message) {
             Ok(()) => CommError("the ranks run different programs".into()),
             Err(e) => e,
@@ -109,7 +109,7 @@ fn send(comm: &dyn Communicator, message: &mut [u8]) -> Result<String, CommError
     Ok(String::new())
 }
 
-fn receive(comm: &dyn Communicator, from: usize) -> Result<Vec<Item>, CommError> {
+fn receive(comm: &dyn Communicator, from: usize) -> Result<Vec<Claim>, CommError> {
     let mut length = [0; 8];
     comm.exchange(&[], &mut [(from, &mut length)])?;
     let mut message = vec![0; u64::from_le_bytes(length) as usize];
@@ -117,30 +117,30 @@ fn receive(comm: &dyn Communicator, from: usize) -> Result<Vec<Item>, CommError>
     Ok(unpack(&message))
 }
 
-fn pack(items: &[Item]) -> Vec<u8> {
+fn pack(claims: &[Claim]) -> Vec<u8> {
     let mut text = String::new();
-    for i in items {
+    for i in claims {
         let line: String = i.text.chars().take(LONGEST).map(|c| if c == '\n' { ' ' } else { c }).collect();
         let _ = writeln!(text, "{:016x}{line}", i.digest); // writing to a string cannot fail
     }
     text.into_bytes()
 }
 
-fn unpack(message: &[u8]) -> Vec<Item> {
+fn unpack(message: &[u8]) -> Vec<Claim> {
     let text = String::from_utf8_lossy(message);
     let parse = |line: &str| {
         let (digest, text) = line.split_at_checked(16)?;
-        Some(Item { digest: u64::from_str_radix(digest, 16).ok()?, text: text.to_owned() })
+        Some(Claim { digest: u64::from_str_radix(digest, 16).ok()?, text: text.to_owned() })
     };
     text.lines().filter_map(parse).collect()
 }
 
-fn difference(ours: &[Item], other: usize, theirs: &[Item]) -> String {
+fn difference(ours: &[Claim], other: usize, theirs: &[Claim]) -> String {
     let same = ours.iter().zip(theirs).take_while(|(a, b)| a.digest == b.digest).count();
-    let text = |items: &[Item]| items.get(same).map_or("nothing more".to_owned(), |i| format!("`{}`", i.text));
+    let text = |claims: &[Claim]| claims.get(same).map_or("nothing more".to_owned(), |i| format!("`{}`", i.text));
     let (a, b) = (text(ours), text(theirs));
     let hint = if a == b { ", which differ in their parameters" } else { "" };
-    format!("the ranks run different programs: rank 0 comes to {a} and rank {other} to {b}{hint}")
+    format!("the ranks run different programs: rank 0 reached {a}, rank {other} reached {b}{hint}")
 }
 
 #[cfg(test)]
@@ -150,9 +150,9 @@ mod tests {
 
     #[test]
     fn items_survive_the_journey() {
-        let items = vec![item("a\nb", &1), item("", &2)];
-        let back = unpack(&pack(&items));
-        assert_eq!((back[0].text.as_str(), back[0].digest, &back[1]), ("a b", items[0].digest, &items[1]));
+        let claims = vec![claim("a\nb", &1), claim("", &2)];
+        let back = unpack(&pack(&claims));
+        assert_eq!((back[0].text.as_str(), back[0].digest, &back[1]), ("a b", claims[0].digest, &claims[1]));
     }
 
     #[test]
@@ -162,14 +162,14 @@ mod tests {
         let unlike = ThreadComm::run(4, |c| agree_on(&c, if c.rank() == 2 { "a file" } else { "the end" }));
         for (rank, result) in unlike.into_iter().enumerate() {
             let message = result.unwrap_err().to_string();
-            assert!(message.contains("rank 0 comes to `the end` and rank 2 to `a file`"), "rank {rank}: {message}");
+            assert!(message.contains("rank 0 reached `the end`, rank 2 reached `a file`"), "rank {rank}: {message}");
         }
     }
 
     #[test]
     fn the_first_difference_is_named() {
-        let ours = [item("x", &0), item("y", &0)];
-        assert!(difference(&ours, 1, &[item("x", &0)]).contains("`y` and rank 1 to nothing more"));
-        assert!(difference(&ours, 1, &[item("x", &1)]).contains("differ in their parameters"));
+        let ours = [claim("x", &0), claim("y", &0)];
+        assert!(difference(&ours, 1, &[claim("x", &0)]).contains("`y`, rank 1 reached nothing more"));
+        assert!(difference(&ours, 1, &[claim("x", &1)]).contains("differ in their parameters"));
     }
 }

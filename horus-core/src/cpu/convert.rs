@@ -1,7 +1,7 @@
 //! Conversion between element types over contiguous runs, with the bits of
 //! [`convert_pixel`](crate::dtype::convert_pixel).
 
-use super::pixels::{Operand, body, unary};
+use super::pixels::{Lanes, body, unary};
 use super::simd::Isa;
 use crate::dispatch;
 use crate::dtype::{DType, Pixel};
@@ -76,7 +76,7 @@ macro_rules! float {
 }
 float!(f32 f64);
 
-unsafe fn to<D: Target>(from: DType, isa: Isa, args: &[Operand; 3], out: *mut u8, n: usize) {
+unsafe fn to<D: Target>(from: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
     // SAFETY: vouched for by the caller.
     unsafe {
         match from {
@@ -103,7 +103,7 @@ unsafe fn to<D: Target>(from: DType, isa: Isa, args: &[Operand; 3], out: *mut u8
 ///
 /// # Safety
 /// As for [`pixels::apply`](super::pixels::apply).
-pub(super) unsafe fn run(from: DType, to_type: DType, isa: Isa, args: &[Operand; 3], out: *mut u8, n: usize) {
+pub(super) unsafe fn run(from: DType, to_type: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
     if from == to_type && !args[0].constant {
         // SAFETY: the caller vouches for n elements on both sides that do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(args[0].at, out, n * from.size()) }

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::pixels::{self, Operand};
+use super::pixels::{self, Lanes};
 use super::plane::Rows;
-use super::schedule::{Action, Place, Program};
+use super::schedule::{Place, Schedule, Task};
 use super::simd::Isa;
 use crate::device::{Geometry, Input};
 use crate::dtype::{DType, Pixel};
@@ -32,15 +32,15 @@ pub(super) struct Spot {
 /// A program over inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Expression<'a> {
-    pub(super) program: &'a Program,
+    pub(super) schedule: &'a Schedule,
     pub(super) inputs: &'a [Input<'a>],
     pub(super) slot_bytes: usize,
     pub(super) isa: Isa,
 }
 
 /// Bytes of a slot for tiles of `pixels` pixels.
-pub(super) fn slot_bytes(program: &Program, pixels: usize) -> usize {
-    (pixels * program.element).next_multiple_of(64) + 192
+pub(super) fn slot_bytes(schedule: &Schedule, pixels: usize) -> usize {
+    (pixels * schedule.element).next_multiple_of(64) + 192
 }
 
 impl Expression<'_> {
@@ -48,7 +48,7 @@ impl Expression<'_> {
     pub(super) fn resolve(&self, place: Place, dtype: DType, at: &Spot) -> (*mut u8, Option<usize>) {
         match place {
             Place::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
-            Place::Constant(c) => (self.program.constants[c].bytes().as_ptr().cast_mut(), None),
+            Place::Constant(c) => (self.schedule.constants[c].bytes().as_ptr().cast_mut(), None),
             Place::Plane(i, c) => {
                 let Input { memory, geometry } = &self.inputs[i];
                 let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
@@ -67,7 +67,7 @@ impl Expression<'_> {
     pub(super) fn run(&self, op: InstrOp, (operand, result): (DType, DType), args: &[Place], target: Place, at: &Spot) {
         let (out, stride) = self.resolve(target, result, at);
         let stride = stride.unwrap_or(0);
-        let mut operands = [Operand { at: out, constant: true }; 3];
+        let mut operands = [Lanes { at: out, constant: true }; 3];
         let mut steps = [0; 3];
         let mut packed = stride == at.cols.len();
         for (i, place) in args.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Expression<'_> {
                 InstrOp::Convert => operand,
             };
             let (first, apart) = self.resolve(*place, dtype, at);
-            operands[i] = Operand { at: first, constant: apart.is_none() };
+            operands[i] = Lanes { at: first, constant: apart.is_none() };
             steps[i] = apart.unwrap_or(0) * dtype.size();
             packed &= apart.is_none_or(|s| s == at.cols.len());
         }
@@ -112,32 +112,32 @@ pub(super) struct ChainRows<'a> {
 
 impl<'a> ChainRows<'a> {
     /// Bytes of scratch for rows of `width` elements of type `dtype`.
-    pub(super) fn scratch(program: &Program, width: usize, dtype: DType) -> usize {
-        Self::row_bytes(width, dtype.size()) + program.slots * slot_bytes(program, PIECE)
+    pub(super) fn scratch(schedule: &Schedule, width: usize, dtype: DType) -> usize {
+        Self::row_bytes(width, dtype.size()) + schedule.slots * slot_bytes(schedule, PIECE)
     }
 
     fn row_bytes(width: usize, element: usize) -> usize {
         (width * element).next_multiple_of(64) + 64
     }
 
-    /// The rows of plane `channel` of the image of `program` over `inputs`. `geometry` is the image's extent and type (its
+    /// The rows of plane `channel` of the image of `schedule` over `inputs`. `geometry` is the image's extent and type (its
     /// window does not matter); `scratch` has room as told by [`ChainRows::scratch`].
     pub(super) fn new(
-        program: &'a Program,
+        schedule: &'a Schedule,
         inputs: &'a [Input<'a>],
         geometry: Geometry,
         channel: usize,
         scratch: *mut u8,
         isa: Isa,
     ) -> ChainRows<'a> {
-        let read = program.steps.iter().flat_map(|s| match &s.action {
-            Action::Run(_, _, _, args) => args.as_slice(),
+        let read = schedule.steps.iter().flat_map(|s| match &s.action {
+            Task::Run(_, _, _, args) => args.as_slice(),
             _ => &[],
         });
         let held =
             read.filter_map(|p| if let Place::Plane(i, _) = p { Some(inputs[*i].geometry.window) } else { None });
         let window = held.reduce(Window::union).unwrap_or(Window::whole(geometry.shape.height));
-        let expression = Expression { program, inputs, slot_bytes: slot_bytes(program, PIECE), isa };
+        let expression = Expression { schedule, inputs, slot_bytes: slot_bytes(schedule, PIECE), isa };
         let (height, width) = (geometry.shape.height, geometry.shape.width);
         ChainRows { expression, channel, height, width, window, scratch, element: geometry.dtype.size() }
     }
@@ -165,8 +165,8 @@ impl<T: Pixel> Rows<T> for ChainRows<'_> {
                 out: self.scratch.wrapping_add(start * self.element),
                 stride: self.width,
             };
-            for step in &self.expression.program.steps {
-                if let Action::Run(op, operand, result, args) = &step.action {
+            for step in &self.expression.schedule.steps {
+                if let Task::Run(op, operand, result, args) = &step.action {
                     self.expression.run(*op, (*operand, *result), args, step.targets[0], &spot);
                 }
             }

@@ -29,16 +29,16 @@ pub(super) const END: usize = 128;
 
 /// A row pass: how far it reads to the left, and its taps.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pass<'a> {
+pub(super) struct RowPass<'a> {
     left: usize,
     right: usize,
     taps: &'a [u8],
 }
 
-impl<'a> Pass<'a> {
-    pub(super) fn new(stage: &Stage, taps: &'a HostBuffer) -> Pass<'a> {
+impl<'a> RowPass<'a> {
+    pub(super) fn new(stage: &Stage, taps: &'a HostBuffer) -> RowPass<'a> {
         let reach = stage.filter.reach();
-        Pass { left: reach.left, right: reach.right, taps: taps.bytes() }
+        RowPass { left: reach.left, right: reach.right, taps: taps.bytes() }
     }
 }
 
@@ -46,7 +46,7 @@ impl<'a> Pass<'a> {
 #[derive(Debug)]
 pub(super) struct Feed<'a> {
     spec: &'a FeedSpec,
-    passes: &'a [Pass<'a>],
+    passes: &'a [RowPass<'a>],
     /// First column that the rows handed out hold.
     first: isize,
     /// Their length.
@@ -68,7 +68,7 @@ pub(super) struct Feed<'a> {
 impl<'a> Feed<'a> {
     /// Elements of scratch that a feed needs for chunks of at most `width` columns, tiles of `rows` rows, of an image of
     /// `height` rows.
-    pub(super) fn scratch(spec: &FeedSpec, passes: &[Pass<'_>], width: usize, rows: usize, height: usize) -> usize {
+    pub(super) fn scratch(spec: &FeedSpec, passes: &[RowPass<'_>], width: usize, rows: usize, height: usize) -> usize {
         let Reach { left, right, .. } = spec.reach;
         let (before, after) = Feed::widest(passes);
         let ring = Feed::ring_rows(spec, rows).min(height) * ring_stride(width + left + right);
@@ -86,7 +86,7 @@ impl<'a> Feed<'a> {
     }
 
     /// How far the passes read to the left and to the right.
-    fn widest(passes: &[Pass<'_>]) -> (usize, usize) {
+    fn widest(passes: &[RowPass<'_>]) -> (usize, usize) {
         passes.iter().fold((0, 0), |(l, r), p| (l.max(p.left), r.max(p.right)))
     }
 
@@ -94,7 +94,7 @@ impl<'a> Feed<'a> {
     /// passes that it reads, and `scratch` has room as told by [`Feed::scratch`].
     pub(super) fn new(
         spec: &'a FeedSpec,
-        passes: &'a [Pass<'a>],
+        passes: &'a [RowPass<'a>],
         cols: Range<usize>,
         (height, width): (usize, usize),
         y: isize,

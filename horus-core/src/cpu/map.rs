@@ -11,10 +11,10 @@ use rayon::prelude::*;
 
 use super::correlate::{Bank, Taps};
 use super::expression::{ChainRows, Expression, Spot, slot_bytes};
-use super::feed::{END, Feed, Pass};
+use super::feed::{END, Feed, RowPass};
 use super::order;
 use super::plane::{Plane, Tile};
-use super::schedule::{Action, FeedSpec, Place, Program, Step};
+use super::schedule::{FeedSpec, Place, Schedule, Step, Task};
 use super::simd::Isa;
 use super::{uniform, warp};
 use crate::device::{Geometry, Input, Launch};
@@ -33,7 +33,7 @@ const FLAT: usize = 1024;
 
 /// Extents of the partition of a launch.
 #[derive(Clone, Copy, Debug)]
-struct Partition {
+struct Tiling {
     block_rows: usize,
     chunk: usize,
     tile_rows: usize,
@@ -43,12 +43,12 @@ struct Partition {
 /// Everything that the blocks of a launch share.
 struct Job<'a> {
     kernel: &'a MapKernel,
-    program: Program,
+    schedule: Schedule,
     inputs: &'a [Input<'a>],
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
     geometry: Geometry,
-    partition: Partition,
+    tiling: Tiling,
     /// Bytes of scratch: of each feed, of the chain that it reads, of one slot, of everything.
     feed_bytes: Vec<usize>,
     chain_bytes: Vec<usize>,
@@ -65,12 +65,12 @@ unsafe impl Sync for Job<'_> {}
 /// The launch is one that [`check`](crate::device::check::check) accepts.
 ///
 /// # Errors
-/// [`DeviceError::Driver`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] without room for scratch.
+/// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] without room for scratch.
 pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
     let Launch { kernel: Kernel::Map(kernel), inputs, output, geometry, rows } = launch else {
-        return Err(DeviceError::Driver(format!("{} is not a map", launch.kernel.name())));
+        return Err(DeviceError::Argument(format!("{} is not a map", launch.kernel.name())));
     };
-    let foreign = || DeviceError::Driver("a buffer is not in host memory".into());
+    let foreign = || DeviceError::Argument("a buffer is not in host memory".into());
     if rows.is_empty() || geometry.shape.is_empty() {
         return Ok(());
     }
@@ -82,15 +82,15 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
-    let program = Program::new(kernel, &dtypes);
-    let partition = partition(kernel, &program, geometry, rows, threads);
+    let schedule = Schedule::new(kernel, &dtypes);
+    let tiling = tiling(kernel, &schedule, geometry, rows, threads);
     let mut job = Job {
         kernel,
-        program,
+        schedule,
         inputs,
         output: output.as_mut_ptr(),
         geometry,
-        partition,
+        tiling,
         feed_bytes: Vec::new(),
         chain_bytes: Vec::new(),
         slot_bytes: 0,
@@ -99,10 +99,10 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     };
     job.measure();
     let job = job;
-    let blocks = rows.len().div_ceil(partition.block_rows);
+    let blocks = rows.len().div_ceil(tiling.block_rows);
     let run = |i: usize| {
-        let start = rows.start + ((i % blocks) * partition.block_rows).cast_signed();
-        let end = rows.end.min(start + partition.block_rows.cast_signed());
+        let start = rows.start + ((i % blocks) * tiling.block_rows).cast_signed();
+        let end = rows.end.min(start + tiling.block_rows.cast_signed());
         SCRATCH.with_borrow_mut(|scratch| {
             if scratch.len() < job.scratch_bytes {
                 *scratch = HostBuffer::try_zeroed(job.scratch_bytes)?;
@@ -124,33 +124,33 @@ thread_local! {
     static SCRATCH: RefCell<HostBuffer> = RefCell::new(HostBuffer::zeroed(0));
 }
 
-fn partition(kernel: &MapKernel, program: &Program, geometry: Geometry, rows: Window, threads: usize) -> Partition {
+fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Window, threads: usize) -> Tiling {
     let width = geometry.shape.width;
     let total = rows.len();
-    if program.is_pointwise() {
+    if schedule.is_pointwise() {
         // Blocks of about 64 Ki pixels, but enough of them for all threads.
         let block_rows = total.div_ceil(threads * 2).min((1usize << 16).div_ceil(width)).max(1);
-        let tile = if program.slots > 4 { FLAT / 2 } else { FLAT };
-        return Partition { block_rows, chunk: width, tile_rows: 1, tile };
+        let tile = if schedule.slots > 4 { FLAT / 2 } else { FLAT };
+        return Tiling { block_rows, chunk: width, tile_rows: 1, tile };
     }
     let windows = kernel.leaves.iter().any(|l| matches!(l.op, LeafOp::Generalized(..) | LeafOp::Median(..)));
-    let (tile_rows, tile) = match (windows, program.groups.is_empty()) {
+    let (tile_rows, tile) = match (windows, schedule.groups.is_empty()) {
         (true, _) => (16, 512),
         (false, true) => (8, 512),
         (false, false) => (4, 256),
     };
-    let reach = program.feeds.iter().map(|f| f.reach.up + f.reach.down).max().unwrap_or(0);
+    let reach = schedule.feeds.iter().map(|f| f.reach.up + f.reach.down).max().unwrap_or(0);
     let height = geometry.shape.height;
-    let per_column: usize = program.feeds.iter().map(|f| Feed::bytes_per_column(f, tile_rows, height)).sum();
+    let per_column: usize = schedule.feeds.iter().map(|f| Feed::bytes_per_column(f, tile_rows, height)).sum();
     // Blocks restart their rings, so they are several times the reach, unless threads would idle.
     let fair = total.div_ceil(threads);
     let fine = if threads == 1 { fair } else { total.div_ceil(threads * 4) };
     let block_rows = fine.max(reach.saturating_mul(4)).min(fair).next_multiple_of(tile_rows);
     let most = (RING_BYTES / per_column.max(1)).clamp(tile, 8 * tile);
     // Wide enough for the chunks at the edges, too, but no wider than the image.
-    let sides = program.feeds.iter().map(|f| f.reach.left.max(f.reach.right)).max().unwrap_or(0);
+    let sides = schedule.feeds.iter().map(|f| f.reach.left.max(f.reach.right)).max().unwrap_or(0);
     let chunk = width.div_ceil(width.div_ceil(most)).max(sides.min(width)).next_multiple_of(END);
-    Partition { block_rows, chunk, tile_rows, tile }
+    Tiling { block_rows, chunk, tile_rows, tile }
 }
 
 /// A cut of the scratch into feeds, the rows of chains that they read, and slots.
@@ -169,21 +169,21 @@ impl Job<'_> {
 
     /// Finds out how much scratch a block needs.
     fn measure(&mut self) {
-        let p = self.partition;
+        let p = self.tiling;
         let height = self.geometry.shape.height;
         let scratch = |f: &FeedSpec| Feed::scratch(f, &self.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
-        self.feed_bytes = self.program.feeds.iter().map(scratch).collect();
-        self.chain_bytes = self.program.feeds.iter().map(|f| self.chain_scratch(f)).collect();
-        self.slot_bytes = slot_bytes(&self.program, p.tile_rows * p.tile);
+        self.feed_bytes = self.schedule.feeds.iter().map(scratch).collect();
+        self.chain_bytes = self.schedule.feeds.iter().map(|f| self.chain_scratch(f)).collect();
+        self.slot_bytes = slot_bytes(&self.schedule, p.tile_rows * p.tile);
         let feeds = self.feed_bytes.iter().chain(&self.chain_bytes).sum::<usize>();
-        self.scratch_bytes = self.slot_bytes * self.program.slots + feeds;
+        self.scratch_bytes = self.slot_bytes * self.schedule.slots + feeds;
     }
 
     /// Bytes that the rows of the chain of a feed need.
     fn chain_scratch(&self, feed: &FeedSpec) -> usize {
         let width = self.geometry.shape.width;
         match feed.source {
-            Source::Chain(c) => ChainRows::scratch(&self.program.chains[c], width, feed.dtype),
+            Source::Chain(c) => ChainRows::scratch(&self.schedule.chains[c], width, feed.dtype),
             _ => 0,
         }
     }
@@ -194,16 +194,16 @@ impl Job<'_> {
     }
 
     fn expression(&self) -> Expression<'_> {
-        Expression { program: &self.program, inputs: self.inputs, slot_bytes: self.slot_bytes, isa: self.isa }
+        Expression { schedule: &self.schedule, inputs: self.inputs, slot_bytes: self.slot_bytes, isa: self.isa }
     }
 
     /// Computes rows `rows` of plane `channel`, with scratch as measured.
     fn block(&self, channel: usize, rows: Window, scratch: &mut HostBuffer) {
-        let p = self.partition;
+        let p = self.tiling;
         let Shape { height, width, .. } = self.geometry.shape;
         let base = scratch.bytes_mut().as_mut_ptr();
         let slots = base.wrapping_add(self.feed_bytes.iter().chain(&self.chain_bytes).sum());
-        if self.program.is_pointwise() {
+        if self.schedule.is_pointwise() {
             let n = rows.len() * width;
             for start in (0..n).step_by(p.tile) {
                 let cols = start..n.min(start + p.tile);
@@ -214,11 +214,11 @@ impl Job<'_> {
             }
             return;
         }
-        let passes: Vec<Vec<Pass<'_>>> = self.program.feeds.iter().map(|f| self.passes(f)).collect();
+        let passes: Vec<Vec<RowPass<'_>>> = self.schedule.feeds.iter().map(|f| self.passes(f)).collect();
         for cols in self.chunks() {
             let mut at = base;
             let mut feeds = Vec::with_capacity(passes.len());
-            for (i, (spec, passes)) in self.program.feeds.iter().zip(&passes).enumerate() {
+            for (i, (spec, passes)) in self.schedule.feeds.iter().zip(&passes).enumerate() {
                 let feed = Feed::new(spec, passes, cols.clone(), (height, width), rows.start, p.tile_rows, at);
                 let chain = at.wrapping_add(self.feed_bytes[i]);
                 feeds.push((feed, chain));
@@ -231,8 +231,8 @@ impl Job<'_> {
     /// The chunks of columns. Feeds of the image's own rows have to pad them wherever the filters reach beyond an edge:
     /// narrow chunks at the edges (of the widest kernel's blocks) leave the middle to be read in place.
     fn chunks(&self) -> Vec<Range<usize>> {
-        let (width, chunk) = (self.geometry.shape.width, self.partition.chunk);
-        let feeds = &self.program.feeds;
+        let (width, chunk) = (self.geometry.shape.width, self.tiling.chunk);
+        let feeds = &self.schedule.feeds;
         let left = feeds.iter().map(|f| f.reach.left).max().unwrap_or(0).next_multiple_of(END);
         let right = feeds.iter().map(|f| f.reach.right).max().unwrap_or(0).next_multiple_of(END);
         let apart =
@@ -246,16 +246,16 @@ impl Job<'_> {
     /// The rows of chain `c`, of type `dtype`.
     fn chain(&self, c: usize, dtype: DType, channel: usize, scratch: *mut u8) -> ChainRows<'_> {
         let geometry = Geometry { dtype, ..self.geometry };
-        ChainRows::new(&self.program.chains[c], self.inputs, geometry, channel, scratch, self.isa)
+        ChainRows::new(&self.schedule.chains[c], self.inputs, geometry, channel, scratch, self.isa)
     }
 
-    fn passes(&self, feed: &FeedSpec) -> Vec<Pass<'_>> {
-        feed.stages.iter().map(|&s| Pass::new(&self.kernel.stages[s], &self.program.stages[s])).collect()
+    fn passes(&self, feed: &FeedSpec) -> Vec<RowPass<'_>> {
+        feed.stages.iter().map(|&s| RowPass::new(&self.kernel.stages[s], &self.schedule.stages[s])).collect()
     }
 
     fn chunk(&self, channel: usize, rows: Window, cols: Range<usize>, mut scratch: Scratch<'_>) {
-        let p = self.partition;
-        let mut tables: Vec<Vec<*const u8>> = vec![Vec::new(); self.program.groups.len()];
+        let p = self.tiling;
+        let mut tables: Vec<Vec<*const u8>> = vec![Vec::new(); self.schedule.groups.len()];
         let mut y = rows.start;
         while y < rows.end {
             let end = rows.end.min(y + p.tile_rows.cast_signed());
@@ -272,7 +272,7 @@ impl Job<'_> {
                     }
                 });
             }
-            for (group, table) in self.program.groups.iter().zip(&mut tables) {
+            for (group, table) in self.schedule.groups.iter().zip(&mut tables) {
                 let (feed, chain) = &scratch.feeds[group.feed];
                 let read = Window::new(y, end).grown(group.reach.up, group.reach.down);
                 let x = cols.start.cast_signed() - group.reach.left.cast_signed();
@@ -305,11 +305,11 @@ impl Job<'_> {
 
     /// Runs the schedule over a tile that starts `along` columns into its chunk.
     fn tile(&self, at: &Spot, tables: &[Vec<*const u8>], along: usize) {
-        for step in &self.program.steps {
+        for step in &self.schedule.steps {
             match &step.action {
-                Action::Group(g) => self.group(*g, step, at, &tables[*g], along),
-                Action::Leaf(l) => self.leaf(*l, step.targets[0], at),
-                Action::Run(op, operand, result, args) => {
+                Task::Group(g) => self.group(*g, step, at, &tables[*g], along),
+                Task::Leaf(l) => self.leaf(*l, step.targets[0], at),
+                Task::Run(op, operand, result, args) => {
                     self.expression().run(*op, (*operand, *result), args, step.targets[0], at);
                 }
             }
@@ -317,12 +317,12 @@ impl Job<'_> {
     }
 
     fn group(&self, g: usize, step: &Step, at: &Spot, table: &[*const u8], along: usize) {
-        let group = &self.program.groups[g];
+        let group = &self.schedule.groups[g];
         let layout = match group.layout {
             Layout::Dense { height, width, .. } => Taps::Dense { height, width },
             Layout::Sparse(_) => Taps::Sparse(&group.offsets),
         };
-        let dtype = self.program.feeds[group.feed].dtype;
+        let dtype = self.schedule.feeds[group.feed].dtype;
         dispatch_float!(dtype, T => {
             let mut out = [(std::ptr::null_mut::<T>(), 0); super::correlate::GROUP];
             for (o, target) in out.iter_mut().zip(&step.targets) {

@@ -13,14 +13,14 @@ pub(crate) const RUN: usize = 64;
 
 /// An operand: where it starts, and whether it is a constant repeated [`RUN`] times rather than a run of pixels.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Operand {
+pub(crate) struct Lanes {
     /// The first element.
     pub(crate) at: *const u8,
     /// Whether the same [`RUN`] elements are read again and again.
     pub(crate) constant: bool,
 }
 
-impl Operand {
+impl Lanes {
     /// The run of [`RUN`] elements from element `i` on.
     ///
     /// # Safety
@@ -34,7 +34,7 @@ impl Operand {
     /// Element `i`.
     ///
     /// # Safety
-    /// As for [`Operand::run`].
+    /// As for [`Lanes::run`].
     #[inline(always)]
     unsafe fn get<T: Copy>(self, i: usize) -> T {
         // SAFETY: vouched for by the caller.
@@ -67,7 +67,7 @@ macro_rules! arity {
         }
 
         #[inline(always)]
-        unsafe fn $body<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Operand; 3], out: *mut u8, n: usize) {
+        unsafe fn $body<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Lanes; 3], out: *mut u8, n: usize) {
             #[inline(always)]
             fn whole<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>($($arg: &[$t; RUN],)+ out: &mut [R; RUN]) {
                 for i in 0..RUN {
@@ -95,14 +95,14 @@ macro_rules! arity {
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx2,fma")]
-        unsafe fn $avx2<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Operand; 3], out: *mut u8, n: usize) {
+        unsafe fn $avx2<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Lanes; 3], out: *mut u8, n: usize) {
             // SAFETY: vouched for by the caller.
             unsafe { $body::<$($t,)+ R, F>(args, out, n) }
         }
 
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-        unsafe fn $avx512<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Operand; 3], out: *mut u8, n: usize) {
+        unsafe fn $avx512<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Lanes; 3], out: *mut u8, n: usize) {
             // SAFETY: vouched for by the caller.
             unsafe { $body::<$($t,)+ R, F>(args, out, n) }
         }
@@ -113,7 +113,7 @@ macro_rules! arity {
         /// The operands have `n` elements of the types of the function's parameters, `out` has room for `n` results and
         /// overlaps no operand, and the machine has the instruction set.
         pub(super) unsafe fn $name<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(
-            isa: Isa, args: &[Operand; 3], out: *mut u8, n: usize, _: F
+            isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize, _: F
         ) {
             // SAFETY: vouched for by the caller.
             unsafe {
@@ -138,7 +138,7 @@ arity!(ternary, Ternary, ternary_body, ternary_avx2, ternary_avx512: a A 0, b B 
 /// As for [`unary`].
 unsafe fn angles<T: Pixel>(
     isa: Isa,
-    args: &[Operand; 3],
+    args: &[Lanes; 3],
     out: *mut u8,
     n: usize,
     near: impl Unary<T, T>,
@@ -173,7 +173,7 @@ macro_rules! interpreter {
      compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $cc:literal, $cd:literal;)* }
      ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $tcu:literal, $td:literal;)* }
      select { $($s:ident $sn:literal $sc:literal, $sd:literal;)* }) => {
-        unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[Operand; 3], out: *mut u8, n: usize) {
+        unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
             // SAFETY: vouched for by the caller.
             unsafe {
                 // What a loop over the body of the table does more slowly.
@@ -227,7 +227,7 @@ pixel_ops!(interpreter);
 /// # Safety
 /// The operands have `n` elements of the type that `op` takes there (constants: [`RUN`]), `out` has room for `n` results
 /// and overlaps no operand, all are aligned for their type, and the machine has the instruction set.
-pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Operand; 3], out: *mut u8, n: usize) {
+pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
     // SAFETY: vouched for by the caller.
     dispatch!(dtype, T => unsafe { typed::<T>(op, isa, args, out, n) })
 }
@@ -236,7 +236,7 @@ pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Operand;
 ///
 /// # Safety
 /// As for [`apply`], for the first operand.
-pub(crate) unsafe fn convert(from: DType, to: DType, isa: Isa, args: &[Operand; 3], out: *mut u8, n: usize) {
+pub(crate) unsafe fn convert(from: DType, to: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
     // SAFETY: vouched for by the caller.
     unsafe { convert::run(from, to, isa, args, out, n) }
 }
@@ -285,8 +285,8 @@ mod tests {
                 };
                 let want: Vec<T> = (0..N).map(want).collect();
                 for isa in Isa::available() {
-                    let first = Operand { at: a.as_ptr().cast(), constant: false };
-                    let second = Operand { at: b.as_ptr().cast(), constant: repeated };
+                    let first = Lanes { at: a.as_ptr().cast(), constant: false };
+                    let second = Lanes { at: b.as_ptr().cast(), constant: repeated };
                     let mut out = vec![T::ZERO; N];
                     // SAFETY: both operands have N elements (or a run of constants), and the machine has the set.
                     unsafe { apply(op, T::DTYPE, isa, &[first, second, second], out.as_mut_ptr().cast(), N) };

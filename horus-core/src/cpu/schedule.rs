@@ -19,7 +19,7 @@ pub(super) enum Place {
     Slot(usize),
     /// An input's pixels: of the plane given, or of the plane that is computed.
     Plane(usize, Option<usize>),
-    /// A constant of [`Program::constants`].
+    /// A constant of [`Schedule::constants`].
     Constant(usize),
     /// The output.
     Output,
@@ -27,8 +27,8 @@ pub(super) enum Place {
 
 /// What a step does.
 #[derive(Clone, Debug)]
-pub(super) enum Action {
-    /// A group of filters: an index into [`Program::groups`].
+pub(super) enum Task {
+    /// A group of filters: an index into [`Schedule::groups`].
     Group(usize),
     /// A leaf of the kernel that is no filter and no plain load.
     Leaf(usize),
@@ -39,7 +39,7 @@ pub(super) enum Action {
 /// A step and where its results go: one, or one for each filter of a group.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
-    pub(super) action: Action,
+    pub(super) action: Task,
     pub(super) targets: Vec<Place>,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Group {
 
 /// A compiled kernel.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct Schedule {
     pub(super) steps: Vec<Step>,
     pub(super) slots: usize,
     /// Size of the largest element that a slot holds.
@@ -87,7 +87,7 @@ pub(super) struct Program {
     /// The taps of each stage, rounded to its type.
     pub(super) stages: Vec<HostBuffer>,
     /// The kernel's chains.
-    pub(super) chains: Vec<Program>,
+    pub(super) chains: Vec<Schedule>,
 }
 
 /// The taps of `filters`, which have one geometry, rounded to `dtype` and interleaved.
@@ -123,7 +123,7 @@ fn corner_offsets(filter: &Filter) -> Vec<(usize, usize)> {
 struct Compiler<'a> {
     kernel: &'a MapKernel,
     dtypes: &'a [DType],
-    program: Program,
+    schedule: Schedule,
     /// For each leaf, its group.
     group_of: Vec<Option<usize>>,
     /// For each leaf and each instruction, where its value is.
@@ -135,13 +135,13 @@ struct Compiler<'a> {
     free: Vec<usize>,
 }
 
-impl Program {
+impl Schedule {
     /// Compiles `kernel` over inputs of types `dtypes`.
-    pub(super) fn new(kernel: &MapKernel, dtypes: &[DType]) -> Program {
+    pub(super) fn new(kernel: &MapKernel, dtypes: &[DType]) -> Schedule {
         let mut c = Compiler {
             kernel,
             dtypes,
-            program: Program {
+            schedule: Schedule {
                 steps: Vec::new(),
                 slots: 0,
                 element: 1,
@@ -153,7 +153,7 @@ impl Program {
                     .iter()
                     .map(|s| weights(&[&s.filter], source_type(kernel, dtypes, s.source)))
                     .collect(),
-                chains: kernel.chains.iter().map(|c| Program::new(c, dtypes)).collect(),
+                chains: kernel.chains.iter().map(|c| Schedule::new(c, dtypes)).collect(),
             },
             group_of: vec![None; kernel.leaves.len()],
             leaves: vec![None; kernel.leaves.len()],
@@ -165,12 +165,12 @@ impl Program {
         c.count_uses();
         c.form_groups();
         c.emit();
-        c.program
+        c.schedule
     }
 
     /// Whether nothing but pixels themselves is read.
     pub(super) fn is_pointwise(&self) -> bool {
-        self.steps.iter().all(|s| matches!(s.action, Action::Run(..)))
+        self.steps.iter().all(|s| matches!(s.action, Task::Run(..)))
     }
 }
 
@@ -237,14 +237,14 @@ impl Compiler<'_> {
                         _ => None,
                     })
                     .collect();
-                group.iter().for_each(|&l| self.group_of[l] = Some(self.program.groups.len()));
-                self.program.groups.push(Group {
+                group.iter().for_each(|&l| self.group_of[l] = Some(self.schedule.groups.len()));
+                self.schedule.groups.push(Group {
                     feed,
                     part,
                     reach: filters[0].reach(),
                     layout: filters[0].layout().clone(),
                     offsets: corner_offsets(filters[0]),
-                    weights: weights(&filters, self.program.feeds[feed].dtype),
+                    weights: weights(&filters, self.schedule.feeds[feed].dtype),
                     leaves: group.to_vec(),
                 });
             }
@@ -268,7 +268,7 @@ impl Compiler<'_> {
             };
             room && f.source == image && f.border == border && f.pass_border == pass_border
         };
-        let feeds = &mut self.program.feeds;
+        let feeds = &mut self.schedule.feeds;
         let at = feeds.iter().position(fits).unwrap_or_else(|| {
             let dtype = source_type(self.kernel, self.dtypes, image);
             let stages = stage.into_iter().collect();
@@ -314,12 +314,12 @@ impl Compiler<'_> {
         match kernel.result {
             Some(Val::Const(c)) => {
                 let at = self.constant(c);
-                self.push(Action::Run(InstrOp::Convert, c.dtype(), c.dtype(), vec![at]), vec![Place::Output]);
+                self.push(Task::Run(InstrOp::Convert, c.dtype(), c.dtype(), vec![at]), vec![Place::Output]);
             }
             Some(Val::Leaf(l)) => {
                 if let Some(at @ Place::Plane(..)) = self.leaves[l] {
                     let dtype = kernel.leaves[l].dtype;
-                    self.push(Action::Run(InstrOp::Convert, dtype, dtype, vec![at]), vec![Place::Output]);
+                    self.push(Task::Run(InstrOp::Convert, dtype, dtype, vec![at]), vec![Place::Output]);
                 }
             }
             _ => {}
@@ -342,8 +342,8 @@ impl Compiler<'_> {
         }
     }
 
-    fn push(&mut self, action: Action, targets: Vec<Place>) {
-        self.program.steps.push(Step { action, targets });
+    fn push(&mut self, action: Task, targets: Vec<Place>) {
+        self.schedule.steps.push(Step { action, targets });
     }
 
     /// Where a new value goes.
@@ -351,10 +351,10 @@ impl Compiler<'_> {
         if self.kernel.result == Some(value) {
             return Place::Output;
         }
-        self.program.element = self.program.element.max(dtype.size());
+        self.schedule.element = self.schedule.element.max(dtype.size());
         Place::Slot(self.free.pop().unwrap_or_else(|| {
-            self.program.slots += 1;
-            self.program.slots - 1
+            self.schedule.slots += 1;
+            self.schedule.slots - 1
         }))
     }
 
@@ -362,16 +362,16 @@ impl Compiler<'_> {
         let kernel = self.kernel;
         match self.group_of[l] {
             Some(g) => {
-                let members = self.program.groups[g].leaves.clone();
+                let members = self.schedule.groups[g].leaves.clone();
                 let targets: Vec<Place> =
                     members.iter().map(|&m| self.target(Val::Leaf(m), kernel.leaves[m].dtype)).collect();
                 members.iter().zip(&targets).for_each(|(&m, &t)| self.leaves[m] = Some(t));
-                self.push(Action::Group(g), targets);
+                self.push(Task::Group(g), targets);
             }
             None => {
                 let target = self.target(Val::Leaf(l), kernel.leaves[l].dtype);
                 self.leaves[l] = Some(target);
-                self.push(Action::Leaf(l), vec![target]);
+                self.push(Task::Leaf(l), vec![target]);
             }
         }
     }
@@ -381,7 +381,7 @@ impl Compiler<'_> {
         let target = self.target(Val::Instr(i), instr.result);
         let args: Vec<Place> = instr.args.iter().filter_map(|a| self.operand(*a)).collect();
         self.results[i] = Some(target);
-        self.push(Action::Run(instr.op, instr.operand, instr.result, args), vec![target]);
+        self.push(Task::Run(instr.op, instr.operand, instr.result, args), vec![target]);
     }
 
     /// Where an operand is; its slot becomes free after the last read.
@@ -400,7 +400,7 @@ impl Compiler<'_> {
 
     fn constant(&mut self, value: Scalar) -> Place {
         let splat = dispatch!(value.dtype(), T => HostBuffer::from_slice(&[T::from_scalar(value); RUN]));
-        let constants = &mut self.program.constants;
+        let constants = &mut self.schedule.constants;
         let at = constants.iter().position(|c| c.bytes() == splat.bytes()).unwrap_or_else(|| {
             constants.push(splat);
             constants.len() - 1
@@ -442,7 +442,7 @@ mod tests {
             last = Some(last.map_or(v, |l| push(PixelOp::Max, vec![l, v])));
         }
         k.result = last;
-        let p = Program::new(&k, &[DType::F32]);
+        let p = Schedule::new(&k, &[DType::F32]);
         assert_eq!(p.groups.len(), 2);
         assert_eq!(p.slots, 7, "two quotients, four filters, and the quotient being computed");
         let last = p.steps.last().unwrap();

@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use crate::comm::Communicator;
-use crate::comm::agree::{Digest, Item, agree, item};
+use crate::comm::agree::{Claim, Digest, agree, claim};
 use crate::error::Result;
 use crate::ir::graph::{Graph, Op};
 use crate::plan::{Action, Plan, Want};
@@ -19,9 +19,9 @@ pub(crate) fn agree_on_plan(comm: &dyn Communicator, graph: &Graph<Op>, wants: &
     let mut all = Digest::new();
     each(graph, wants, plan, &mut |digest, _| all.word(digest));
     agree(comm, all.finish(), || {
-        let mut items = vec![item("an evaluation", &())];
-        each(graph, wants, plan, &mut |digest, text| items.push(Item { digest, text: text() }));
-        items
+        let mut claims = vec![claim("an evaluation", &())];
+        each(graph, wants, plan, &mut |digest, text| claims.push(Claim { digest, text: text() }));
+        claims
     })
 }
 

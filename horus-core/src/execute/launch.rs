@@ -11,7 +11,7 @@ use crate::plan::{Part, Rows, Temp};
 use crate::shape::Window;
 
 impl Run<'_> {
-    /// Computes the rows of one part of a launch. The interior leaves the image with its edges open.
+    /// Computes the rows of one part of a launch: the interior, or the edges after it.
     pub(super) fn launch(&mut self, n: NodeId, which: Rows, room: Halo, part: Part) -> Result<()> {
         let node = self.plan.graph.node(n);
         let height = node.shape.height;
@@ -59,7 +59,7 @@ impl Run<'_> {
     fn launch_on(&self, n: NodeId, output: &mut Memory, geometry: Geometry, rows: Window) -> Result<()> {
         let node = self.plan.graph.node(n);
         // Counts are cleared by the launch, also where there is nothing to count.
-        if rows.is_empty() && !matches!(node.op, Kernel::Histogram { .. }) {
+        if rows.is_empty() && !node.op.launches_without_rows() {
             return Ok(());
         }
         let mut inputs = Vec::with_capacity(node.inputs.len());

@@ -21,7 +21,7 @@ use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::routes::rows;
 use crate::execute::trace::Trace;
-use crate::execute::transfer::{Source, redistribute};
+use crate::execute::transfer::{Held, redistribute};
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::graph::NodeId;
 use crate::plan::movement::{BLOCK, Load, Movement, movement, rows_of, with_room};
@@ -54,7 +54,7 @@ impl Stored {
     }
 }
 
-/// Told before each step: its index, the number of steps, and its text.
+/// Called before each step with its index, the number of steps, and its text.
 pub type Observer<'a> = &'a dyn Fn(usize, usize, &dyn Fn() -> String);
 
 /// What an execution runs on.
@@ -124,7 +124,7 @@ struct Run<'a> {
     unified: bool,
     images: Vec<Option<Stored>>,
     temps: HashMap<Temp, Fetched>,
-    /// Halos under way, by image.
+    /// Halo exchanges in flight, by image.
     halos: HashMap<NodeId, Halos<'a>>,
     delivered: HashMap<NodeId, Delivered>,
     moved: Load,
@@ -306,7 +306,7 @@ impl Run<'_> {
             _ => self.allocate(label, bytes)?,
         };
         if let Some(host) = self.images[n.0].as_ref().and_then(|i| i.host.as_ref()) {
-            self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(label))?;
+            self.cx.device.upload(host, &mut memory, 0).map_err(self.failed(label))?;
         }
         if let Some(image) = &mut self.images[n.0] {
             image.device = Some(memory);
@@ -317,7 +317,7 @@ impl Run<'_> {
     fn upload_strip(&mut self, n: NodeId, halo: Halo) -> Result<()> {
         let label = self.label("upload", n);
         let (source, given) = self.source(n)?;
-        let Source::Host(pixels) = source else { return Err(missing(n)) };
+        let Held::Host(pixels) = source else { return Err(missing(n)) };
         let height = given.shape.height;
         let geometry = Geometry { window: with_room(self.strip(self.rank(), height), halo, height), ..given };
         let (from, to) = rows(given, geometry);
@@ -344,12 +344,12 @@ impl Run<'_> {
     }
 
     /// The pixels of an image on whichever side the plan keeps valid, and their geometry.
-    fn source(&self, n: NodeId) -> Result<(Source<'_>, Geometry)> {
+    fn source(&self, n: NodeId) -> Result<(Held<'_>, Geometry)> {
         let image = self.image(n)?;
         let source = match (image.host(), &image.device) {
-            (Some(host), _) => Source::Host(host.bytes()),
-            (None, Some(memory)) => Source::Device(self.cx.device, memory),
-            (None, None) => Source::Nowhere,
+            (Some(host), _) => Held::Host(host.bytes()),
+            (None, Some(memory)) => Held::Device(self.cx.device, memory),
+            (None, None) => Held::Nowhere,
         };
         Ok((source, image.geometry))
     }

@@ -1,8 +1,8 @@
 //! Moving pixels between ranks through the host: every scatter, gather, exchange and footprint is one redistribution.
 //!
-//! Who sends what to whom is told by a [`Movement`]; there is one message per pair of ranks. [`redistribute`] sends a message
-//! whose pixels lie together in host memory from there, and receives one there; any other is packed and unpacked, and so are
-//! all of an exchange that is only begun ([`order`]).
+//! A [`Movement`] says who sends what to whom; there is one message per pair of ranks. [`redistribute`] sends a message
+//! whose pixels are contiguous in host memory from there, and receives one there; any other is packed and unpacked, and
+//! so are all of a non-blocking exchange ([`order`]).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub type Host<'a> = (&'a Workers, &'a Arc<Pool>);
 
 /// Where a rank has its pixels.
 #[derive(Clone, Copy)]
-pub enum Source<'a> {
+pub enum Held<'a> {
     /// Host memory.
     Host(&'a [u8]),
     /// A device's own memory.
@@ -28,7 +28,7 @@ pub enum Source<'a> {
     Nowhere,
 }
 
-impl Source<'_> {
+impl Held<'_> {
     /// Copies runs to equal runs of `target`.
     pub(crate) fn copy(
         self,
@@ -38,8 +38,8 @@ impl Source<'_> {
         target: &mut [u8],
     ) -> Result<(), DeviceError> {
         match self {
-            Source::Host(bytes) => workers.copy_pieces(bytes, target, &between(from, to)),
-            Source::Device(device, memory) => {
+            Held::Host(bytes) => workers.copy_pieces(bytes, target, &between(from, to)),
+            Held::Device(device, memory) => {
                 for (from, to) in from.iter().zip(to) {
                     if from.together() && to.together() {
                         device.read(memory, from.at, &mut target[to.at..to.at + to.total()])?;
@@ -50,8 +50,8 @@ impl Source<'_> {
                     }
                 }
             }
-            Source::Nowhere if from.is_empty() => {}
-            Source::Nowhere => return Err(DeviceError::Driver("pixels that are read are not in memory".into())),
+            Held::Nowhere if from.is_empty() => {}
+            Held::Nowhere => return Err(DeviceError::Internal("pixels that are read are not in memory".into())),
         }
         Ok(())
     }
@@ -102,7 +102,7 @@ pub fn redistribute(
     comm: &dyn Communicator,
     host: Host<'_>,
     movement: &Movement,
-    source: (Source<'_>, Geometry),
+    source: (Held<'_>, Geometry),
     target: (&mut [u8], Geometry),
 ) -> Result<Load, DeviceError> {
     let ((source, given), (target, wanted)) = (source, target);
@@ -141,9 +141,9 @@ enum Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    fn of(source: Source<'a>, host: Host<'_>, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
+    fn of(source: Held<'a>, host: Host<'_>, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
         match (source, together(runs)) {
-            (Source::Host(bytes), Some(at)) => Ok(Outgoing::InPlace(&bytes[at..at + total(runs)])),
+            (Held::Host(bytes), Some(at)) => Ok(Outgoing::InPlace(&bytes[at..at + total(runs)])),
             _ => source.packed(host, runs).map(Outgoing::Packed),
         }
     }
@@ -169,8 +169,8 @@ fn parts(mut target: &mut [u8], mut ranges: Vec<(usize, usize, usize)>) -> Vec<(
     parts
 }
 
-/// Pixels under way from other ranks.
-pub struct Arriving<'a> {
+/// Pixels in flight from other ranks.
+pub struct Incoming<'a> {
     begun: Box<dyn Begun + 'a>,
     /// What this rank needs of its own.
     own: Option<Parcel>,
@@ -189,9 +189,9 @@ pub fn order<'a>(
     comm: &'a dyn Communicator,
     host: Host<'_>,
     movement: &Movement,
-    source: Source<'_>,
+    source: Held<'_>,
     geometry: Geometry,
-) -> Result<Arriving<'a>, DeviceError> {
+) -> Result<Incoming<'a>, DeviceError> {
     let (mut outgoing, mut incoming): (Vec<Parcel>, Vec<Parcel>) = (Vec::new(), Vec::new());
     let (mut own, mut targets) = (None, Vec::with_capacity(comm.size()));
     for Route { rank, out, into } in routes(movement, comm.rank(), geometry, geometry) {
@@ -205,10 +205,10 @@ pub fn order<'a>(
         targets.push(into);
     }
     let sent = Load { messages: outgoing.len(), bytes: outgoing.iter().map(|(_, m)| m.len()).sum() };
-    Ok(Arriving { begun: comm.begin(outgoing, incoming)?, own, into: targets, sent })
+    Ok(Incoming { begun: comm.begin(outgoing, incoming)?, own, into: targets, sent })
 }
 
-impl Arriving<'_> {
+impl Incoming<'_> {
     /// Waits for the pixels and stores them.
     ///
     /// # Errors
@@ -248,7 +248,7 @@ mod tests {
                 let device = Simulated::new(CpuDevice::new(Some(2)).unwrap(), 1 << 20);
                 let mut memory = device.allocate(held.len()).unwrap();
                 device.write(&held, &mut memory, 0).unwrap();
-                for source in [Source::Host(&held), Source::Device(&device, &memory)] {
+                for source in [Held::Host(&held), Held::Device(&device, &memory)] {
                     let mut got = vec![0xff; wanted.bytes()];
                     let load =
                         redistribute(&comm, (device.workers(), &Pool::new(0)), &m, (source, given), (&mut got, wanted))
@@ -275,7 +275,7 @@ mod tests {
                 let mut memory = device.allocate(held.len()).unwrap();
                 device.write(&held, &mut memory, 0).unwrap();
                 let (workers, pool) = (device.workers(), Pool::new(1000));
-                let (first, second) = (Source::Host(&held), Source::Device(&device, &memory));
+                let (first, second) = (Held::Host(&held), Held::Device(&device, &memory));
                 let first = order(&comm, (workers, &pool), &m, first, geometry).unwrap();
                 let second = order(&comm, (workers, &pool), &m, second, geometry).unwrap();
                 first.finish(workers, Target::Host(&mut held)).unwrap();
@@ -297,7 +297,7 @@ mod tests {
             &comm,
             (&Workers::default(), &Pool::new(0)),
             &m,
-            (Source::Nowhere, g),
+            (Held::Nowhere, g),
             (&mut vec![0; g.bytes()], g),
         );
         assert!(e.unwrap_err().to_string().contains("not in memory"));

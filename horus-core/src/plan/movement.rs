@@ -3,11 +3,11 @@
 //! Each rank *has* a range of rows and *needs* others. Both follow from the step on every rank alike, so messages carry
 //! nothing but pixels; and what a plan moves on any number of ranks can be told without running it.
 
+use super::partition::Partition;
+use super::state::Halo;
+use super::step::{Action, Rows};
 use crate::ir::graph::{Graph, NodeId};
-use crate::ir::kernel::Kernel;
-use crate::plan::partition::Partition;
-use crate::plan::state::Halo;
-use crate::plan::{Action, Rows};
+use crate::ir::kernel::{Distribution, Kernel};
 use crate::shape::Window;
 
 /// Rows that share one range of columns in a footprint: more would fetch pixels that nobody reads, fewer make more copies.
@@ -162,13 +162,14 @@ impl Movement {
     }
 }
 
-/// Which rows each rank computes and holds; the rows of `n` that rank `rank` computes (for a histogram, those it counts).
+/// The rows that rank `rank` launches `n` for: those of `n` that it computes (for a histogram, those of its input that it
+/// counts).
 pub fn rows_of(graph: &Graph<Kernel>, partition: &Partition, n: NodeId, rank: usize, rows: Rows) -> Window {
     let node = graph.node(n);
-    match node.op {
-        Kernel::Fold(_) => Window::whole(1),
-        Kernel::Histogram { .. } => partition.strip(rank, graph.node(node.inputs[0]).shape.height),
-        _ => rows.window(partition, rank, node.shape.height),
+    match node.op.distribution() {
+        Distribution::Whole => Window::whole(node.shape.height),
+        Distribution::Partial(_) => partition.strip(rank, graph.node(node.inputs[0]).shape.height),
+        Distribution::Rows => rows.window(partition, rank, node.shape.height),
     }
 }
 

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use super::finished::Plan;
 use super::footprints::is_filter;
 use super::halos::needed;
 use super::memory::Ledger;
-use super::{Action, Mode, Part, Plan, Rows, Setting, Step, Temp, Want};
+use super::setting::{Mode, Setting, Want};
+use super::state::{Event, Halo, Machine, Placement, Residency, State};
+use super::step::{Action, Part, Rows, Step, Temp};
 use crate::ir::graph::{Graph, NodeId};
-use crate::ir::kernel::Kernel;
-use crate::plan::state::{Event, Halo, Machine, Placement, Residency, State};
+use crate::ir::kernel::{AllReduce, Kernel};
 
 /// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the state of each source
 /// node, `disposable` tells which sources nobody needs once this plan has read them.
@@ -47,7 +49,7 @@ pub fn plan(
     let fits = p.ledger.as_ref().is_none_or(|l| !l.overflown);
     let lacking = p.ledger.as_ref().and_then(|l| l.lacking);
     let (steps, states) = (p.steps, p.states);
-    Plan { graph, steps, setting: setting.clone(), initial, states, fits, lacking }
+    Plan { graph, wants: wants.to_vec(), steps, setting: setting.clone(), initial, states, fits, lacking }
 }
 
 pub(super) struct Planner<'a> {
@@ -208,25 +210,26 @@ impl<'a> Planner<'a> {
             self.step(Action::Fetch { node: source, temp, rows, direct: false }, why);
         }
         self.launch(id, rows, Halo::NONE);
-        if matches!(node.op, Kernel::Histogram { .. }) {
-            self.bring_to_host(id, "ranks add up their counts on the host");
-            self.sum(id);
-        }
+        self.all_reduce(id);
     }
 
     /// Whether every rank computes the whole (small) result.
     pub(super) fn is_global(&self, id: NodeId) -> bool {
         let node = self.graph.node(id);
         let whole = |i: &NodeId| self.state(*i).placement == Placement::Replicated;
-        match node.op {
-            Kernel::Fold(_) | Kernel::Histogram { .. } => true,
-            _ => node.shape.area() == 1 && node.inputs.iter().all(whole),
-        }
+        node.op.is_on_every_rank(node.shape, || node.inputs.iter().all(whole))
     }
 
-    fn sum(&mut self, id: NodeId) {
-        self.step(Action::Sum(id), "each rank counted its own rows");
-        self.event(id, Event::Placed(Placement::Replicated));
+    /// Makes one result of those of all ranks, where a launch yields a part of it.
+    fn all_reduce(&mut self, id: NodeId) {
+        match self.graph.node(id).op.all_reduce() {
+            Some(AllReduce::Sum) => {
+                self.bring_to_host(id, "ranks add up their counts on the host");
+                self.step(Action::Sum(id), "each rank counted its own rows");
+                self.event(id, Event::Placed(Placement::Replicated));
+            }
+            None => {}
+        }
     }
 
     fn compute_distributed(&mut self, id: NodeId) {
@@ -237,11 +240,10 @@ impl<'a> Planner<'a> {
                 self.spread(source, id);
             }
         }
-        if matches!(node.op, Kernel::Histogram { .. }) {
+        if node.op.goes_over_input() {
             node.inputs.iter().for_each(|i| self.on_device(*i, id));
             self.launch(id, Rows::All, Halo::NONE);
-            self.bring_to_host(id, "ranks add up their counts on the host");
-            self.sum(id);
+            self.all_reduce(id);
             return;
         }
         let global = self.is_global(id);
@@ -313,7 +315,7 @@ impl<'a> Planner<'a> {
             !waiting(source) && residency.device() && enough
         };
         let source = matches!(node.op, Kernel::Source(_));
-        source || (!matches!(node.op, Kernel::Histogram { .. }) && node.inputs.iter().enumerate().all(here))
+        source || (node.op.all_reduce().is_none() && node.inputs.iter().enumerate().all(here))
     }
 
     pub(super) fn on_device(&mut self, source: NodeId, reader: NodeId) {

@@ -2,12 +2,12 @@
 //! rank, by predicted time.
 
 use super::halos::needed;
+use super::movement::{BLOCK, Link, Traffic, movement, rows_of};
 use super::planner::Planner;
-use super::{Action, Rows, Temp};
+use super::state::{Event, Halo, Placement};
+use super::step::{Action, Rows, Temp};
 use crate::ir::graph::NodeId;
-use crate::ir::kernel::{Access, Kernel};
-use crate::plan::movement::{BLOCK, Link, Traffic, movement, rows_of};
-use crate::plan::state::{Event, Halo, Placement};
+use crate::ir::kernel::Access;
 
 /// How an image gets to launches that read it across strips.
 pub(super) struct Choice {
@@ -225,8 +225,7 @@ impl Planner<'_> {
             return *cost;
         }
         let consumer = self.graph.node(temp.consumer);
-        let everywhere =
-            matches!(consumer.op, Kernel::Fold(_) | Kernel::Histogram { .. }) || consumer.shape.area() == 1;
+        let everywhere = consumer.op.is_on_every_rank(consumer.shape, || true);
         let halo = Halo { wrap: false, ..self.asked[temp.consumer.0] };
         let rows = if everywhere { Rows::All } else { Rows::Strip(halo) };
         let direct = self.setting.direct;

@@ -1,9 +1,10 @@
-//! Which operations an evaluation takes, and which of their values it keeps.
+//! Which operations an evaluation includes, and which of their values it keeps.
 //!
-//! An evaluation takes what its targets need, and keeps every value on the way that the user holds: it would otherwise be
-//! computed again later. So would a value that nobody holds but that operations recorded and not taken still read, and a
-//! running state (`state = f(state, frame)`, a value of it looked at now and then) would be computed from its beginning
-//! each time, as each state is read by the next. Such a value *escapes*, and one of three things happens:
+//! An evaluation includes what its targets need, and keeps every value on the way that the user holds: it would
+//! otherwise be computed again later. So would a value that nobody holds but that operations recorded and not taken
+//! still read, and a running state (`state = f(state, frame)`, a value of it looked at now and then) would be computed
+//! from its beginning each time, as each state is read by the next. Such a value *escapes*, and one of three things
+//! happens:
 //!
 //! - Where everything that reads it ends in small values that the user holds (`counts.push(mask.sum())`), these are computed
 //!   along with the targets, and the value is needed no longer. Values collected and looked at in the end, even the last one
@@ -16,7 +17,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Program, Record, RecordId};
+use super::{Record, RecordId, Recording};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 
 /// A value is small beside another that has so many times its bytes.
@@ -50,7 +51,7 @@ impl Record {
     }
 }
 
-impl Program {
+impl Recording {
     /// Every pending value that somebody can observe.
     pub fn observable(&self) -> Vec<RecordId> {
         self.records.iter().filter(|(_, r)| r.handles > 0 && r.is_work()).map(|(id, _)| *id).collect()

@@ -11,7 +11,7 @@ const ROOM: usize = 1 << 20;
 /// A program that numbers its records.
 #[derive(Default)]
 struct Numbered {
-    program: Program,
+    program: Recording,
     numbers: Numbers,
 }
 
@@ -28,14 +28,14 @@ impl Numbered {
 }
 
 impl std::ops::Deref for Numbered {
-    type Target = Program;
-    fn deref(&self) -> &Program {
+    type Target = Recording;
+    fn deref(&self) -> &Recording {
         &self.program
     }
 }
 
 impl std::ops::DerefMut for Numbered {
-    fn deref_mut(&mut self) -> &mut Program {
+    fn deref_mut(&mut self) -> &mut Recording {
         &mut self.program
     }
 }

@@ -1,4 +1,4 @@
-//! Series whose results the program looks at.
+//! Series whose results are arrays of pixels.
 
 use std::ffi::OsString;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ndarray::{Array3, ArrayView3};
 
 use super::deal::Numbered;
-use super::engine::{Engine, Finish, Make};
+use super::engine::{Finish, Make, Pipeline};
 use super::{Input, Item};
 use crate::dtype::Element;
 use crate::error::Result;
@@ -65,7 +65,7 @@ impl<T: Element> Deref for Pixels<T> {
     }
 }
 
-/// Brings the pixels to every rank.
+/// Copies the pixels to every rank.
 pub(super) struct Look<F>(pub(super) F);
 
 impl<F, T> Make for Look<F>
@@ -101,7 +101,7 @@ where
 }
 
 /// The pixels of the results of a series, in order; see [`Session::series`].
-pub struct Frames<I, F, T: Element>(pub(super) Engine<Numbered<I>, Look<F>, Pixels<T>, Shape>);
+pub struct Frames<I, F, T: Element>(pub(super) Pipeline<Numbered<I>, Look<F>, Pixels<T>, Shape>);
 
 impl<I, F, T> Iterator for Frames<I, F, T>
 where

@@ -1,11 +1,11 @@
-//! Series of which the program wants to know something.
+//! Series whose results are numbers.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::deal::Numbered;
-use super::engine::{Engine, Finish, Make};
+use super::engine::{Finish, Make, Pipeline};
 use super::{Input, Item, Series};
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
@@ -14,8 +14,8 @@ use crate::io::AnyImage;
 use crate::plan::Want;
 use crate::session::{Handle, Session};
 
-/// What an operation may make of a picture for [`Series::values`]: a [`Value`](crate::image::Value) or several
-/// ([`Values`]), or an error.
+/// What an operation may return for [`Series::values`]: a [`Value`](crate::image::Value) or several ([`Values`]), or an
+/// error.
 pub trait Computable {
     /// What is yielded.
     type Output: Send + 'static;
@@ -51,7 +51,7 @@ impl<C: Computable> Computable for Result<C> {
     }
 }
 
-/// Brings values to every rank.
+/// Copies values to every rank.
 struct Compute<F>(F);
 
 impl<F, C> Make for Compute<F>
@@ -92,7 +92,7 @@ where
 }
 
 /// The values of the pictures of a series, in order; see [`Series::values`].
-pub struct Computed<I, F, C: Computable>(Engine<Numbered<I>, Compute<F>, C::Output, Reader<C::Output>>);
+pub struct Computed<I, F, C: Computable>(Pipeline<Numbered<I>, Compute<F>, C::Output, Reader<C::Output>>);
 
 impl<I, F, C> Iterator for Computed<I, F, C>
 where
@@ -113,8 +113,8 @@ where
     I: Iterator,
     I::Item: Into<Input>,
 {
-    /// Yields, of each picture, the values that the operation makes of it, on every rank: those of a picture are computed
-    /// together, while the next pictures are read.
+    /// Yields the values of each picture, on every rank: those of one picture are computed together, while the next
+    /// pictures are read.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, error::Result, session::Session};
@@ -139,6 +139,6 @@ where
         C: Computable,
     {
         let Series { session, inputs, operation, options, bounds } = self;
-        Computed(Engine::new(session, Numbered::all(inputs), Compute(operation), options, bounds))
+        Computed(Pipeline::new(session, Numbered::all(inputs), Compute(operation), options, bounds))
     }
 }

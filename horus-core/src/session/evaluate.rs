@@ -1,4 +1,4 @@
-//! Evaluations: the recorded program is optimised, planned, verified and executed.
+//! Evaluation: the recorded program is optimised, planned, verified and executed.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -38,8 +38,8 @@ impl Session {
         let disposable = state.program.disposable(&graph, &records);
         let setting = self.setting(engine, Partition::equal(ranks));
         let residency = if setting.unified { Residency::Both } else { Residency::Host };
-        let with = |fuse: bool| {
-            let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
+        let with = |fuse: bool| -> Result<Plan> {
+            let kernels = optimize(graph.clone(), fuse, &mut |_, _| ())?;
             let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
             let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
                 _ if ranks == 1 => Placement::Replicated,
@@ -47,12 +47,12 @@ impl Session {
                 None => Placement::Strips(Halo::NONE),
             };
             let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
-            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone)
+            Ok(plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone))
         };
         let fuse = self.0.mode == Mode::Fused;
-        let mut plan = with(fuse);
+        let mut plan = with(fuse)?;
         if fuse && !plan.fits {
-            plan = with(false);
+            plan = with(false)?;
         }
         verify(&plan)?;
         Ok(forecast(&plan, link))
@@ -67,7 +67,7 @@ impl Session {
     pub(super) fn guard<R>(
         &self,
         state: &mut Mutable,
-        evaluate: impl FnOnce(&mut Mutable) -> Result<R, Failure>,
+        evaluate: impl FnOnce(&mut Mutable) -> Result<R, Unevaluated>,
     ) -> Result<R> {
         if let Some(cause) = &state.lost {
             return Err(Error::Lost(cause.clone()));
@@ -80,9 +80,9 @@ impl Session {
         self.publish(state);
         result.map_err(|failure| match failure {
             // Everything is as it was, on all ranks alike: they made the same plan.
-            Failure::Foreseen(error) => error,
-            Failure::Met(error) if comm.size() == 1 => error,
-            Failure::Met(error) => {
+            Unevaluated::Foreseen(error) => error,
+            Unevaluated::Met(error) if comm.size() == 1 => error,
+            Unevaluated::Met(error) => {
                 state.lost = Some(error.to_string());
                 state.images.clear();
                 comm.abort(&error.to_string());
@@ -91,15 +91,15 @@ impl Session {
         })
     }
 
-    fn try_run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Results, Failure> {
+    fn try_run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Results, Unevaluated> {
         debug::warn_of_slow_build();
         let Extract { graph, records } = state.program.extract(targets, self.room_to_keep(state));
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);
-        all_there(state, &graph).map_err(Failure::Foreseen)?;
+        all_there(state, &graph).map_err(Unevaluated::Foreseen)?;
         let engine = match self.engine() {
             Some(engine) => engine,
-            None => self.settled(state, &graph).map_err(Failure::Foreseen)?,
+            None => self.settled(state, &graph).map_err(Unevaluated::Foreseen)?,
         };
         let start = Instant::now(); // to extract took nothing worth telling
         let disposable = state.program.disposable(&graph, &records);
@@ -111,7 +111,7 @@ impl Session {
             Some(plan) => plan,
             None => {
                 state.stats.planned += 1;
-                self.plan(engine, state, &request).map_err(Failure::Foreseen)?
+                self.plan(engine, state, &request).map_err(Unevaluated::Foreseen)?
             }
         };
         state.trace.planned(start);
@@ -133,7 +133,7 @@ impl Session {
                 for v in read.filter(|v| !state.images.contains_key(v) && state.program.refers_to(*v)) {
                     state.gone.insert(v, error.to_string());
                 }
-                Err(Failure::Met(error))
+                Err(Unevaluated::Met(error))
             }
         }
     }
@@ -286,21 +286,21 @@ impl Session {
                 sink(&format!("{title}:\n{text}"));
             }
         };
-        let with = |fuse: bool| {
+        let with = |fuse: bool| -> Result<Plan> {
             let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| {
                 if self.0.explain_passes {
                     explain(pass, graph);
                 }
-            });
+            })?;
             add_bystanders(&mut kernels, others);
-            make(kernels, &setting)
+            Ok(make(kernels, &setting))
         };
         let fuse = self.0.mode == Mode::Fused;
-        let mut plan = with(fuse);
+        let mut plan = with(fuse)?;
         if fuse && !plan.fits {
             // A fused kernel may read more images at once than the device holds; one operation reads three at most.
-            log::info!("fused kernels need more memory than the device has: going on without fusion");
-            plan = with(false);
+            log::info!("fused kernels need more memory than the device has; continuing without fusion");
+            plan = with(false)?;
         }
         explain("plan", &plan);
         verify(&plan)?;
@@ -325,8 +325,8 @@ pub(super) struct Results {
     pub(super) delivered: HashMap<NodeId, Delivered>,
 }
 
-/// An evaluation that came to nothing.
-pub(super) enum Failure {
+/// An evaluation that failed.
+pub(super) enum Unevaluated {
     /// Before it began, on all ranks alike.
     Foreseen(Error),
     /// On the way.

@@ -17,6 +17,7 @@ use horus_core::device::check::{check as check_launch, part};
 use horus_core::device::{Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
+use horus_core::host::buffer::HostBuffer;
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
 use horus_core::ir::kernel::Kernel;
@@ -30,6 +31,7 @@ use crate::fabric;
 use crate::memo::{Made, Memo};
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
+use crate::shipped::Package;
 use crate::transfers::Transfers;
 use crate::tuning::Tuning;
 
@@ -42,7 +44,7 @@ pub use self::timing::Statistics;
 const TABLES: usize = 512;
 
 #[derive(Debug, Default)]
-struct State {
+struct Cached {
     kernels: HashMap<u128, Arc<Function>>,
     memo: Memo,
     tables: HashMap<u128, Arc<CudaMemory>>,
@@ -56,13 +58,14 @@ struct State {
 /// One GPU.
 #[derive(Debug)]
 pub struct CudaDevice {
-    state: Mutex<State>,
+    state: Mutex<Cached>,
     transfers: Arc<Transfers>,
     /// Pins the first chunks meanwhile.
     pinning: Option<JoinHandle<()>>,
     compiler: Compiler,
     core: Arc<Core>,
     cache: DiskCache,
+    shipped: Option<Package>,
     name: String,
     arch: u32,
     limits: Limits,
@@ -118,7 +121,7 @@ impl CudaDevice {
         self.core.context.memory()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Cached> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,7 +137,7 @@ impl CudaDevice {
     }
 
     /// The device copy of a program's table.
-    fn table(&self, state: &mut State, bytes: &[u8]) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
+    fn table(&self, state: &mut Cached, bytes: &[u8]) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
         if bytes.is_empty() {
             return Ok(None);
         }
@@ -164,7 +167,7 @@ impl CudaDevice {
             Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(&self.core)),
             Memory::Host(_) => None,
         }
-        .ok_or_else(|| DeviceError::Driver(format!("memory of another device was given to {}", self.name)))
+        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
     }
 
     fn own_mut<'a>(&self, memory: &'a mut Memory) -> Result<&'a mut CudaMemory, DeviceError> {
@@ -173,7 +176,7 @@ impl CudaDevice {
             Memory::Device(m) => m.as_any_mut().downcast_mut::<CudaMemory>(),
             Memory::Host(_) => None,
         }
-        .ok_or_else(|| DeviceError::Driver(format!("memory of another device was given to {}", self.name)))
+        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
     }
 
     /// Planes of an output copied from one-channel inputs.
@@ -226,8 +229,8 @@ impl Device for CudaDevice {
 
     fn compilation(&self) -> Compilation {
         let state = self.lock();
-        let Statistics { compiled, from_disk, .. } = state.statistics;
-        Compilation { time: state.making, compiled, from_disk }
+        let Statistics { compiled, from_disk, shipped, .. } = state.statistics;
+        Compilation { time: state.making, compiled, from_disk, shipped }
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
@@ -246,6 +249,16 @@ impl Device for CudaDevice {
         self.core.context.bind()?;
         part(at, source.len(), target.len())?;
         self.transfers.write(source, self.own_mut(target)?, at)
+    }
+
+    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+        self.transfers.room(bytes, pool)
+    }
+
+    fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        part(at, source.len(), target.len())?;
+        self.transfers.give(source, self.own_mut(target)?, at)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
@@ -289,7 +302,7 @@ impl Device for CudaDevice {
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
             Err(why) if self.choice == Fabric::Nccl => {
-                return Err(DeviceError::Driver(format!("{} asks for NCCL, which cannot be used: {why}", FABRIC.name)));
+                return Err(DeviceError::Driver(format!("{} requests NCCL, which is not usable: {why}", FABRIC.name)));
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
         }
@@ -327,7 +340,7 @@ impl Device for CudaDevice {
         }
         let output = self.own(launch.output)?;
         self.core.settle(output)?;
-        if matches!(launch.kernel, Kernel::Histogram { .. }) {
+        if launch.kernel.launches_without_rows() {
             // SAFETY: the block holds at least the output's bytes, as checked.
             let code =
                 unsafe { sys::cuMemsetD8Async(output.address(), 0, launch.geometry.bytes(), self.core.stream.0) };

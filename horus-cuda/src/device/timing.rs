@@ -15,6 +15,8 @@ pub struct Statistics {
     pub compiled: usize,
     /// Kernels read from the disk cache.
     pub from_disk: usize,
+    /// Kernels read from the package that ships with a release.
+    pub shipped: usize,
     /// Launches.
     pub launches: usize,
 }

@@ -1,5 +1,6 @@
 //! The blocks of pinned memory that a device keeps, and who has borrowed them.
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::ffi::c_void;
 use std::fmt;
@@ -9,6 +10,7 @@ use horus_core::error::DeviceError;
 use horus_core::host::buffer::HostMemory;
 
 use super::{Pinned, SMALLEST};
+use crate::memory::Core;
 
 /// Pinning a block takes longer than copying through smaller ones. Up to this size it hides behind kernels.
 const AT_ONCE: usize = 32 << 20;
@@ -114,15 +116,24 @@ impl Loan<Pinned> {
     pub(crate) fn address(&self) -> *mut c_void {
         self.memory.as_ref().map_or(std::ptr::null_mut(), Pinned::address)
     }
+
+    /// Whether it was pinned for this device.
+    pub(crate) fn belongs_to(&self, core: &Arc<Core>) -> bool {
+        self.memory.as_ref().is_some_and(|memory| Arc::ptr_eq(&memory.core, core))
+    }
 }
 
-impl<M: HostMemory> HostMemory for Loan<M> {
+impl<M: HostMemory + 'static> HostMemory for Loan<M> {
     fn bytes(&self) -> &[u8] {
         self.memory.as_ref().map_or(&[], M::bytes)
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         self.memory.as_mut().map_or(&mut [], M::bytes_mut)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

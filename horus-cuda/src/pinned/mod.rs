@@ -2,6 +2,7 @@
 
 mod blocks;
 
+use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
@@ -89,6 +90,10 @@ impl HostMemory for Pinned {
     fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and borrowed exclusively. Callers wait for transfers from it before they write.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

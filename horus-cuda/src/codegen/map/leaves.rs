@@ -72,7 +72,7 @@ impl MapGenerator<'_> {
             }
             LeafOp::Correlate(..) | LeafOp::Generalized(..) => self.direct(l, &array, out)?,
             LeafOp::Median(..) => {
-                return Err(DeviceError::Driver("a tile of a median does not fit into shared memory".into()));
+                return Err(DeviceError::Internal("a tile of a median does not fit into shared memory".into()));
             }
         }
         Ok(array)

@@ -1,0 +1,78 @@
+//! What devices execute: lowered operations.
+//!
+//! Almost everything is a [`MapKernel`]: an expression evaluated at every pixel of the output, whose *leaves* read the
+//! inputs (the pixel itself, a filter response, a sample of an affine map) and whose *code* combines them with pixel
+//! operations. What filters read may itself be computed: by a row pass (a *stage*), by pixel operations (a *chain*), by
+//! both. One recorded operation lowers to a kernel with one leaf or one instruction; fusion substitutes kernels into each
+//! other. A device needs to know nothing else of the program.
+
+mod distribution;
+mod map;
+mod reads;
+
+use std::fmt;
+
+pub use self::distribution::{AllReduce, Distribution};
+pub use self::map::{Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+pub use self::reads::Access;
+use crate::ir::graph::{Graph, NodeId, ValueId};
+use crate::ops::reduce::{Fold, RowReduce};
+
+/// A lowered operation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kernel {
+    /// A value that exists; nothing is launched.
+    Source(ValueId),
+    /// An expression per pixel, applied to each plane.
+    Map(MapKernel),
+    /// The one-channel inputs as planes of the output.
+    Merge,
+    /// Rows and columns exchanged, per plane.
+    Transpose,
+    /// See [`crate::ir::graph::Op::Lookup`].
+    Lookup,
+    /// See [`crate::ir::graph::Op::RowReduce`].
+    RowReduce(RowReduce),
+    /// A row reduction of an expression that is never stored. Every leaf of the expression reads the pixel itself; the
+    /// mean of a squared deviation is the input after the expression's.
+    MapReduce(MapKernel, RowReduce),
+    /// See [`crate::ir::graph::Op::Fold`].
+    Fold(Fold),
+    /// See [`crate::ir::graph::Op::Histogram`]. Counts only the rows it is launched on.
+    Histogram {
+        /// Number of bins.
+        bins: usize,
+        /// Lower end of the first bin.
+        lo: f64,
+        /// Upper end of the last bin.
+        hi: f64,
+    },
+}
+
+impl Kernel {
+    /// Short name for plans, traces and messages.
+    pub fn name(&self) -> String {
+        match self {
+            Kernel::Source(v) => format!("image#{}", v.0),
+            Kernel::Map(m) => m.to_string(),
+            Kernel::Merge => "stack".into(),
+            Kernel::Transpose => "transpose".into(),
+            Kernel::Lookup => "lookup".into(),
+            Kernel::RowReduce(r) => r.name().into(),
+            Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),
+            Kernel::Fold(f) => f.name().into(),
+            Kernel::Histogram { bins, .. } => format!("histogram {bins}"),
+        }
+    }
+}
+
+impl fmt::Display for Graph<Kernel> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (id, n) in self.iter() {
+            let inputs: Vec<String> = n.inputs.iter().map(NodeId::to_string).collect();
+            let root = if self.roots.contains(&id) { "  (wanted)" } else { "" };
+            writeln!(f, "{id} = [{}]({}) : {} {}{root}", n.op.name(), inputs.join(", "), n.shape, n.dtype)?;
+        }
+        Ok(())
+    }
+}
