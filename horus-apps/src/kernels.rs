@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use horus::core::session::Session;
 use horus::prelude::*;
-use horus_cuda::codegen::{Limits, Program};
+use horus_cuda::codegen::{Generated, Limits};
 use horus_cuda::pieces;
 use horus_cuda::recorder::{Launched, Recorder};
 
@@ -153,7 +153,7 @@ pub fn shipped() -> Vec<Run> {
 #[derive(Clone, Debug)]
 pub struct Counted {
     /// One of the programs that have this source.
-    pub program: Program,
+    pub program: Generated,
     /// What it computes.
     pub name: String,
     /// How many launches run it.
