@@ -106,7 +106,7 @@ fn ranks_that_all_failed_go_on_and_one_that_failed_alone_is_told() {
         ramp(&s, 6, 4).gauss(sigma).to_vec().unwrap_err().to_string()
     });
     for (rank, told) in unlike.iter().enumerate() {
-        assert!(told.contains("rank 1 to `a value that could not be made: gauss: sigma is -1"), "rank {rank}: {told}");
+        assert!(told.contains("rank 1 reached `a value that failed: gauss: sigma is -1"), "rank {rank}: {told}");
     }
 }
 

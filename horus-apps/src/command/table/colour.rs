@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &[],
         family: Family::Types,
         parameters: &[],
-        help: "Histogram equalization: each pixel becomes the fraction of pixels not brighter, by 256 levels over the range",
+        help: "Histogram equalization by 256 levels: each pixel becomes the fraction of pixels not brighter",
         example: "luminance equalize",
         record: Record::Picture(|v, _| {
             let image = v.to_unit();
