@@ -18,10 +18,10 @@ use horus_core::settings::DeviceChoice;
 /// Freed host memory kept for reuse.
 const KEPT: usize = 2 << 30;
 
-/// Which of how many ranks on this node.
+/// Local rank and number of ranks on this node.
 pub(crate) type Local = (usize, usize);
 
-/// Opens what was chosen, and says so; `Auto` is a GPU if there is one that can be used, else the CPU.
+/// Opens the chosen device and logs it; `Auto` is a usable GPU if there is one, else the CPU.
 pub(crate) fn open(choice: DeviceChoice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
@@ -42,7 +42,7 @@ mod gpu {
 
     use super::{Device, Local, OPENED, Ordering, Result};
 
-    /// Fails at once where there can be no GPU.
+    /// Fails immediately where there can be no GPU.
     pub(super) fn look() -> Result<()> {
         CudaDevice::look()
     }

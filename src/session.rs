@@ -1,4 +1,4 @@
-//! The session that users open: it picks the device.
+//! The session that users open: it chooses the device.
 
 use std::io::Write as _;
 use std::ops::Deref;

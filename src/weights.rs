@@ -10,7 +10,7 @@ use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_core::settings::{NodeWeights, WEIGHTS, Weights};
 
-/// The weight of each rank that `given` asks for: nodes are divided among their ranks in the order of ranks.
+/// The weight of each rank as `given`: nodes are divided among their ranks in rank order.
 pub(crate) fn weights(
     given: &Weights,
     comm: &dyn Communicator,

@@ -9,11 +9,11 @@ use std::time::Duration;
 use horus::core::device::Compilation;
 use horus::prelude::*;
 
-/// Prints, and remembers what could not be printed.
+/// Prints, and records failures to print.
 #[derive(Default)]
 pub(crate) struct Printer {
     failure: Mutex<Option<io::Error>>,
-    /// Whether stdout is for something else.
+    /// Whether stdout is used for the picture.
     beside: bool,
     /// Whether nobody reads what is printed.
     unheard: AtomicBool,
@@ -36,7 +36,7 @@ impl Printer {
 
     fn print_to(&self, to: &mut impl Write, text: &impl fmt::Display) {
         match writeln!(to, "{text}").and_then(|()| to.flush()) {
-            // A closed pipe behind stdout is no failure of the run: who reads has read enough.
+            // A closed pipe behind stdout is not a failure of the run: the reader has read enough.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => self.unheard.store(true, Ordering::Relaxed),
             Err(e) => {
                 self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
@@ -59,7 +59,7 @@ impl Printer {
         std::mem::forget(session);
     }
 
-    /// Whether all was printed; else, in words, why not.
+    /// Whether everything was printed; else a message.
     pub(crate) fn result(&self) -> Result<(), String> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.as_ref().map_or(Ok(()), |e| Err(format!("cannot print to stdout: {e}")))
@@ -89,14 +89,14 @@ pub(crate) struct Breakdown {
     pub(crate) read: Duration,
     /// Evaluating.
     pub(crate) times: Times,
-    /// What of `times` went into building kernels.
+    /// The part of `times` spent on building kernels.
     pub(crate) compilation: Compilation,
     /// Encoding and writing the result.
     pub(crate) write: Duration,
 }
 
 impl Breakdown {
-    /// Each part, and what it is called.
+    /// Each part, with its name.
     fn parts(&self) -> [(&'static str, Duration); 10] {
         let Times { start, planning, upload, kernels, download, communication, rest } = self.times;
         let made = self.compilation.time;

@@ -34,7 +34,7 @@ pub enum Error {
     Empty {
         /// The operation.
         op: &'static str,
-        /// The size asked for.
+        /// The requested size.
         shape: Shape,
         /// The user's call.
         site: Site,
@@ -174,7 +174,7 @@ pub enum DeviceError {
     /// There is no room for another buffer.
     #[error("out of memory: {bytes} bytes needed, {}", bound.beside(*used))]
     OutOfMemory {
-        /// The size asked for.
+        /// The requested size.
         bytes: usize,
         /// Bytes in use by this program, as far as whoever refused counts them; 0 if it does not.
         used: usize,

@@ -427,7 +427,7 @@ fn connected_devices_copy_to_and_from_the_host_once() {
             let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room[comm.rank()]).with_fabric();
             let log = device.log();
             let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
-            assert!(s.direct());
+            assert!(s.peer_to_peer());
             assert!(filtered(&s).unwrap() == want, "on rank {} with {room:?}", s.rank());
             let (log, made) = (log.get(), s.stats().made);
             assert!(log.exchanges >= 3, "{log:?} {made:?}");
@@ -446,7 +446,7 @@ fn one_rank_that_cannot_reach_the_others_makes_all_go_through_the_host() {
         let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
         let device = if comm.rank() == 1 { device } else { device.with_fabric() };
         let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
-        assert!(!s.direct());
+        assert!(!s.peer_to_peer());
         Image::<f32>::worms(&s, 20, 20).gauss_xy(1.0, 1.0, 0, 0).to_vec().unwrap();
     });
 }

@@ -176,7 +176,7 @@ impl Package {
         let mut file = File::open(path)?;
         let data = file.metadata()?;
         if !data.is_file() {
-            return Err(wrong("it is no regular file"));
+            return Err(wrong("it is not a regular file"));
         }
         let mut head = Vec::with_capacity(HEAD);
         (&mut file).take(HEAD as u64).read_to_end(&mut head)?;

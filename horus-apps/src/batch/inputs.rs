@@ -1,4 +1,4 @@
-//! What a series reads, and what its files are called: folders and lists become paths, paths become names of outputs.
+//! The inputs and outputs of a series: directories and lists become paths, paths become names of outputs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,11 +20,11 @@ pub struct Pair {
     pub output: PathBuf,
 }
 
-/// All pictures that `words` and the lines of `list` name, in this order; of a folder, its pictures, sorted by name. One
-/// that has none is told in the log.
+/// All pictures that `words` and the lines of `list` name, in this order; for a directory, its pictures, sorted by
+/// name. An empty directory is logged.
 ///
 /// # Errors
-/// In words: a list or folder that cannot be read, no pictures at all.
+/// A message: a list or directory that cannot be read, no pictures at all.
 pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, String> {
     let mut all = words.to_vec();
     if let Some(list) = list {
@@ -69,7 +69,7 @@ fn listed(list: &Path) -> Result<Vec<PathBuf>, String> {
     lines.filter(|line| !line.is_empty()).map(path_of).collect()
 }
 
-/// A name as the system has it, which need not be Unicode.
+/// A name as the system stores it, which need not be Unicode.
 #[cfg(unix)]
 fn path_of(line: &[u8]) -> Result<PathBuf, String> {
     use std::os::unix::ffi::OsStrExt;
@@ -101,8 +101,8 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, String> {
 /// Names the output of each picture: `DIR/NAME.EXTENSION` for `.../NAME.any`.
 ///
 /// # Errors
-/// In words: pictures without names, two pictures whose results would be one file, a result that would overwrite a picture
-/// of the series.
+/// A message: pictures without names, two pictures with the same output, an output that would overwrite a picture of
+/// the series.
 pub fn outputs(pictures: Vec<PathBuf>, dir: &Path, extension: &str) -> Result<Vec<Pair>, String> {
     let mut taken: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut pairs = Vec::with_capacity(pictures.len());
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(names, ["out/a.b.tif", "out/c.tif"]);
         let twice = outputs(paths(&["x/a.png", "y/b.png", "y/a.jpg"]), Path::new("out"), "png").unwrap_err();
         assert_eq!(twice, "x/a.png and y/a.jpg would both be written to out/a.png; run them as two series");
-        assert!(outputs(paths(&[".."]), Path::new("out"), "png").unwrap_err().contains("no name"));
+        assert!(outputs(paths(&[".."]), Path::new("out"), "png").unwrap_err().contains("no file name"));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) struct Tally {
     pub(super) time: Duration,
 }
 
-/// Reads all pictures, does what is to be done with each, writes the results, prints the summary.
+/// Reads all pictures, applies the operation to each, writes the results, prints the summary.
 pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn Communicator>) -> Result<End> {
     let started = Instant::now();
     let options = &job.options;
@@ -108,7 +108,8 @@ fn bytes(item: &Item<Saved>) -> u64 {
     item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64)
 }
 
-/// Shows how far a series has come whose pictures are dealt to ranks, and told in the end: as this one, so the others.
+/// Progress of a series whose pictures are distributed to ranks: this rank's stands for the others', whose outcomes
+/// arrive at the end.
 fn own_share(session: &Session, bar: Rc<SeriesBar>, all: usize) -> impl FnMut(&Item<Saved>) + 'static {
     let (ranks, mut done, mut read) = (session.ranks(), 0, 0);
     move |item| {
@@ -118,7 +119,7 @@ fn own_share(session: &Session, bar: Rc<SeriesBar>, all: usize) -> impl FnMut(&I
     }
 }
 
-/// The pairs whose output is not there, as rank 0 sees it.
+/// The pairs whose output does not exist, as rank 0 sees it.
 fn missing(pairs: Vec<Pair>, comm: &dyn Communicator) -> Result<Vec<Pair>> {
     let there = on_first(comm, "looking for what is there", || {
         Ok(pairs.iter().map(|p| u8::from(p.output.is_file())).collect())
@@ -127,7 +128,7 @@ fn missing(pairs: Vec<Pair>, comm: &dyn Communicator) -> Result<Vec<Pair>> {
     Ok(pairs.into_iter().zip(there).filter(|(_, there)| *there == 0).map(|(pair, _)| pair).collect())
 }
 
-/// What is said of a picture that failed.
+/// The message for a picture that failed.
 pub(super) fn told(path: Option<&Path>, e: &Error) -> String {
     let message = one_line(&e.to_string());
     match (path, e) {

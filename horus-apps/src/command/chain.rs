@@ -1,4 +1,4 @@
-//! The chain of operations: from words to calls, and from calls to what is recorded.
+//! The chain of operations: words are parsed into calls, calls record.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) enum Outcome {
     Numbers(Answer),
 }
 
-/// Numbers that are yet to be computed: the lines that tell them.
+/// Numbers not yet computed, and the lines that show them.
 pub(crate) type Answer = Box<dyn Values<Output = Vec<String>>>;
 
 /// Values, and the lines that tell them.
@@ -60,7 +60,7 @@ impl<V: Values> Values for Told<V> {
     }
 }
 
-/// The answer that is told of `values` in `lines`.
+/// The answer that shows `values` in `lines`.
 pub(crate) fn answer<V: Values + 'static>(values: V, lines: fn(V::Output) -> Vec<String>) -> Answer {
     Box::new(Told { values, lines })
 }
@@ -148,7 +148,7 @@ macro_rules! with_term {
 pub(crate) use with_term;
 
 impl Chain {
-    /// The chain that `words` make, the first of which is the name of an operation.
+    /// Parses `words`, the first of which is the name of an operation.
     pub(crate) fn parse(words: &[&str]) -> Result<Chain, String> {
         let mut calls = Vec::new();
         let mut rest = words;
@@ -186,11 +186,11 @@ impl Chain {
         )
     }
 
-    /// Looks, on the first rank, whether the pictures that its arguments name are there: better once than for each picture of
-    /// a series.
+    /// Checks, on rank 0, that the pictures that its arguments name exist: once, rather than for each picture of a
+    /// series.
     ///
     /// # Errors
-    /// In words, on all ranks alike: the first that is not.
+    /// A message, on all ranks, about the first that does not.
     pub(crate) fn present(&self) -> Result<(), String> {
         if self.files().next().is_none() {
             return Ok(());
@@ -339,9 +339,9 @@ impl Arguments<'_> {
         numbers Numbers Vec<f64>;
         /// Which of the words of a choice.
         choice Choice usize;
-        /// What is beyond the edge.
+        /// An edge mode.
         border Border Border;
-        /// What morphology looks at.
+        /// A footprint.
         footprint Footprint Footprint;
         /// The taps of a filter.
         taps Taps Filter;

@@ -32,7 +32,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
     pub(super) scaling: Scale,
 
-    /// What all programs over pictures understand.
+    /// The options of all programs over pictures.
     #[command(flatten)]
     pub(super) options: Options,
 }
@@ -70,7 +70,7 @@ pub(super) fn command() -> clap::Command {
 /// What is done to which files.
 ///
 /// # Errors
-/// In words, what is missing, too much, or misspelt.
+/// A message about what is missing, superfluous or misspelt.
 pub(super) fn divided(args: &Args) -> Result<(Work, Chain), String> {
     let starts = |word: &OsString| word.to_str().is_some_and(table::is_name);
     let words: Vec<OsString> = args.words.iter().map(unmasked).collect();

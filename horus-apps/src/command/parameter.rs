@@ -1,4 +1,4 @@
-//! The arguments that operations take, and how words become arguments.
+//! The parameters of operations, and how arguments are parsed.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(crate) const fn optional(name: &'static str, kind: Kind, default: &'static s
     Parameter { name, kind, default: Some(default), help }
 }
 
-/// What words a parameter takes.
+/// The kinds of arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// A number.
@@ -42,9 +42,9 @@ pub(crate) enum Kind {
     File,
     /// One of some words.
     Choice(fn() -> Vec<String>),
-    /// What is beyond the edge.
+    /// An edge mode.
     Border,
-    /// What morphology looks at; one to three words.
+    /// A footprint; one to three words.
     Footprint,
     /// The taps of a filter.
     Taps,
@@ -97,7 +97,7 @@ const BORDERS: &[(&str, Border)] = &[
 ];
 
 impl Kind {
-    /// What it takes, in words.
+    /// A description of what it takes.
     pub(crate) fn describe(self) -> String {
         match self {
             Kind::Number => "a number".into(),
@@ -116,7 +116,7 @@ impl Kind {
         }
     }
 
-    /// The argument that `words` begin with, and how many words it takes; in words, why there is none.
+    /// Parses an argument from the start of `words`; returns it and the number of words it took, or a message.
     pub(crate) fn parse(self, words: &[&str]) -> Result<(Argument, usize), String> {
         let word = *words.first().ok_or("a value is missing")?;
         let one = |argument| Ok((argument, 1));
@@ -161,7 +161,7 @@ fn list(word: &str) -> Result<Vec<f64>, String> {
 }
 
 fn operand(word: &str) -> Result<Operand, String> {
-    /// The most channels that have numbers of their own.
+    /// The largest number of values in an argument of one number per channel.
     const CHANNELS: usize = 4;
     if let Some(file) = word.strip_prefix('@') {
         return match file {

@@ -55,8 +55,8 @@ pub(crate) struct Claim {
 /// Checks that every rank is about to do `what`.
 ///
 /// # Errors
-/// [`Error::Communication`] on every rank if they are not, naming what two ranks are about to do (ranks other than 0
-/// may be ended by the communicator instead).
+/// [`Error::Communication`](crate::error::Error::Communication) on every rank if they are not, naming what two ranks are
+/// about to do (ranks other than 0 may be ended by the communicator instead).
 pub fn agree_on(comm: &dyn Communicator, what: &str) -> Result<()> {
     agree(comm, claim(what, &()).digest, || vec![claim(what, &())])
 }

@@ -288,6 +288,24 @@ pub trait Device: Send + Sync {
     /// What the driver reports.
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError>;
 
+    /// Host memory from `pool` for pixels that the program gives, with unspecified contents: where the device fetches them
+    /// fastest, if there is room there. May be called on any thread.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
+    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+        pool.try_uncounted(bytes)
+    }
+
+    /// [`Device::write`] of a buffer that may still be read when this returns: the device holds a share of it until it has
+    /// been, so that whoever writes to it writes to a copy.
+    ///
+    /// # Errors
+    /// As [`Device::write`].
+    fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.write(source.bytes(), target, at)
+    }
+
     /// Copies device memory from byte `at` into host bytes, and waits for it. Never called on a device with unified
     /// memory.
     ///

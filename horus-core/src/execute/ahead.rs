@@ -1,4 +1,4 @@
-//! The launches of a plan, told before it runs: what a device that makes its own kernels can make all at once.
+//! Announces the launches of a plan before it runs, so that a device that compiles kernels can build them together.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::plan::movement::{rows_of, with_room};
 use crate::plan::{Action, Plan, Rows, Temp};
 use crate::shape::Window;
 
-/// Lets the device of rank `rank` make the kernels of a plan. `images` holds the sources, by node.
+/// Lets the device of rank `rank` build the kernels of a plan. `images` holds the sources, by node.
 ///
 /// # Errors
 /// What the device reports.

@@ -1,5 +1,6 @@
 //! Host memory: aligned, typed by view, shared until written, and recycled.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -102,13 +103,34 @@ impl Pool {
     /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it; [`DeviceError::Argument`] if the memory is too
     /// short, or not aligned to [`ALIGN`] bytes.
     pub fn try_adopt(self: &Arc<Pool>, memory: Box<dyn HostMemory>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        self.adopt(memory, bytes, bytes)
+    }
+
+    /// [`Pool::try_adopt`] for pixels that a program gives: they do not count against the bound.
+    ///
+    /// # Errors
+    /// As [`Pool::try_adopt`], except for the limit.
+    pub fn try_adopt_uncounted(
+        self: &Arc<Pool>,
+        memory: Box<dyn HostMemory>,
+        bytes: usize,
+    ) -> Result<HostBuffer, DeviceError> {
+        self.adopt(memory, bytes, 0)
+    }
+
+    fn adopt(
+        self: &Arc<Pool>,
+        memory: Box<dyn HostMemory>,
+        bytes: usize,
+        counted: usize,
+    ) -> Result<HostBuffer, DeviceError> {
         let whole = memory.bytes();
         if whole.len() < bytes || whole.as_ptr().align_offset(ALIGN) != 0 {
             let text = format!("{} bytes at {:?} cannot hold a buffer of {bytes}", whole.len(), whole.as_ptr());
             return Err(DeviceError::Argument(text));
         }
-        drop(self.count(bytes, bytes)?);
-        let pool = Some((Arc::clone(self), bytes));
+        drop(self.count(counted, bytes)?);
+        let pool = Some((Arc::clone(self), counted));
         Ok(HostBuffer { block: Arc::new(Block { storage: Storage::Adopted(memory), pool }), bytes })
     }
 
@@ -167,6 +189,8 @@ pub trait HostMemory: Send + Sync + fmt::Debug {
     fn bytes(&self) -> &[u8];
     /// The bytes, mutable.
     fn bytes_mut(&mut self) -> &mut [u8];
+    /// For downcasting by whoever gave it.
+    fn as_any(&self) -> &dyn Any;
 }
 
 #[derive(Debug)]
@@ -239,6 +263,14 @@ impl HostBuffer {
     /// Whether the buffer has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
+    }
+
+    /// The memory that it was made over, if that is somebody else's; see [`Pool::try_adopt`].
+    pub fn adopted(&self) -> Option<&dyn HostMemory> {
+        match &self.block.storage {
+            Storage::Adopted(memory) => Some(&**memory),
+            Storage::Own(..) => None,
+        }
     }
 
     /// The bytes.
@@ -321,6 +353,10 @@ mod tests {
     struct Lent(Vec<u64>, Arc<AtomicUsize>);
 
     impl HostMemory for Lent {
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+
         fn bytes(&self) -> &[u8] {
             let at = self.0.as_ptr().align_offset(ALIGN);
             &bytemuck::cast_slice(&self.0)[at * WORD..]

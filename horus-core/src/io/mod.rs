@@ -72,6 +72,7 @@ pub use any::AnyImage;
 pub use encode::Format;
 pub use metadata::Orientation;
 pub use picture::Picture;
+pub(crate) use picture::Room;
 pub use save::{Depth, SaveOptions, Scale, Scaling};
 pub(crate) use saving::Detached;
 pub use saving::{Encoder, Saving};

@@ -12,6 +12,7 @@ use super::save::Saved;
 use crate::comm::gather_bytes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::host::buffer::HostBuffer;
 use crate::io::{OpenOptions, Picture, Scale, on_root};
 use crate::session::Session;
 use crate::shape::Shape;
@@ -147,7 +148,7 @@ where
     loop {
         let Input { path, content } = inputs.inputs.next()?.into();
         let everywhere = matches!(content, Content::Picture(_));
-        let picture = Input::open(content, path.as_deref(), options);
+        let picture = Input::open(content, path.as_deref(), options, &HostBuffer::try_zeroed);
         let found = picture.is_ok();
         // Rank 0 sends the others what it alone has read.
         let content = if everywhere { Content::Picture(picture) } else { Content::Read(picture) };

@@ -209,8 +209,10 @@ where
                 _ if !self.reads() => None,
                 content => {
                     let (events, file, options) = (self.events.0.clone(), path.clone(), self.options);
+                    let session = self.session.clone();
                     self.hands().read(move || {
-                        let read = || Input::open(content, file.as_deref(), &options);
+                        let room = |bytes| session.room_ahead(bytes);
+                        let read = || Input::open(content, file.as_deref(), &options, &room);
                         let picture = catch_unwind(AssertUnwindSafe(read));
                         // Nobody receives any more when the series was dropped.
                         let _ = events.send(Event::Read(number, picture));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::io::{OpenOptions, Picture};
+use crate::io::{OpenOptions, Picture, Room};
 
 /// An input of a series: a file to read, or a picture that the program made or read itself.
 ///
@@ -37,11 +37,16 @@ impl Input {
         self
     }
 
-    /// Reads and decodes it, on any thread.
-    pub(super) fn open(content: Content, path: Option<&Path>, options: &OpenOptions) -> Result<Picture> {
+    /// Reads and decodes it, on any thread, into memory from `room`.
+    pub(super) fn open(
+        content: Content,
+        path: Option<&Path>,
+        options: &OpenOptions,
+        room: Room<'_>,
+    ) -> Result<Picture> {
         match content {
-            Content::File => Picture::open(path.unwrap_or(Path::new("")), options),
-            Content::Bytes(bytes) => Picture::read(&bytes, options),
+            Content::File => Picture::open_in(path.unwrap_or(Path::new("")), options, room),
+            Content::Bytes(bytes) => Picture::read_in(&bytes, options, room),
             Content::Picture(picture) | Content::Read(picture) => picture,
         }
     }

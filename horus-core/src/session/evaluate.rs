@@ -1,4 +1,4 @@
-//! Evaluations: the recorded program is optimised, planned, verified and executed.
+//! Evaluation: the recorded program is optimised, planned, verified and executed.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -328,7 +328,7 @@ pub(super) struct Results {
     pub(super) delivered: HashMap<NodeId, Delivered>,
 }
 
-/// An evaluation that came to nothing.
+/// An evaluation that failed.
 pub(super) enum Unevaluated {
     /// Before it began, on all ranks alike.
     Foreseen(Error),

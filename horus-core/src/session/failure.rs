@@ -1,4 +1,4 @@
-//! Values that could not be recorded: they carry why to whoever looks at them.
+//! Failed values: they carry their error to whoever looks at them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

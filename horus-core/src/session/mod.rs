@@ -279,7 +279,7 @@ impl Session {
     }
 
     /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
-    pub fn direct(&self) -> bool {
+    pub fn peer_to_peer(&self) -> bool {
         self.engine().is_some_and(|e| e.direct)
     }
 
@@ -295,13 +295,21 @@ impl Session {
 
     /// Allocates host memory for pixels of the program, with unspecified contents.
     pub(crate) fn room(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
-        if let Some(engine) = self.engine()
-            && engine.unified()
+        let Some(engine) = self.engine() else { return self.0.pool.try_uncounted(bytes) };
+        if engine.unified()
             && let Memory::Host(room) = engine.device.allocate(bytes)?
         {
             return Ok(room); // where results can take it over
         }
-        self.0.pool.try_uncounted(bytes)
+        engine.device.room(bytes, &self.0.pool)
+    }
+
+    /// Host memory for pixels that are read ahead, with unspecified contents, which count against no bound. On any thread.
+    pub(crate) fn room_ahead(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
+        match self.engine() {
+            Some(engine) => engine.device.room(bytes, &self.0.pool),
+            None => self.0.pool.try_uncounted(bytes),
+        }
     }
 
     /// How much is optimised.

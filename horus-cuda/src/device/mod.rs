@@ -16,6 +16,7 @@ use horus_core::device::check::{check as check_launch, part};
 use horus_core::device::{Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
+use horus_core::host::buffer::HostBuffer;
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
 use horus_core::ir::kernel::Kernel;
@@ -305,6 +306,16 @@ impl Device for CudaDevice {
         self.core.context.bind()?;
         part(at, source.len(), target.len())?;
         self.transfers.write(source, self.own_mut(target)?, at)
+    }
+
+    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+        self.transfers.room(bytes, pool)
+    }
+
+    fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        part(at, source.len(), target.len())?;
+        self.transfers.give(source, self.own_mut(target)?, at)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
