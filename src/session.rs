@@ -150,8 +150,8 @@ impl Builder {
         self.with(move |b| b.explain(sink))
     }
 
-    /// Also passes the text of the recorded graph, and of the graph after each pass, to the sink of
-    /// [`Builder::explain`].
+    /// Also passes the text of the recorded graph, of the graph after each pass of optimizing, and of what there is of the plan
+    /// after each pass of planning, to the sink of [`Builder::explain`].
     pub fn explain_passes(self, on: bool) -> Self {
         self.with(move |b| b.explain_passes(on))
     }

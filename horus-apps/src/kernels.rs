@@ -3,13 +3,13 @@
 //!
 //! `horus-kernels` compiles them for the package that ships with a release; the example `cold` tells what that costs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use horus::core::session::Session;
 use horus::prelude::*;
-use horus_cuda::codegen::{Limits, Program};
+use horus_cuda::codegen::{Generated, Limits};
 use horus_cuda::pieces;
 use horus_cuda::recorder::{Launched, Recorder};
 
@@ -149,11 +149,33 @@ pub fn shipped() -> Vec<Run> {
     runs
 }
 
+/// What each run launches. An operation of `horus` may take grey pictures or coloured ones alone: each must take some.
+///
+/// # Errors
+/// If a detector fails, or a chain of operations with every picture.
+pub fn recorded(runs: &[Run]) -> Result<Vec<Vec<Launched>>, Failure> {
+    let (mut launches, mut taken, mut refused) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+    for run in runs {
+        match run.launches() {
+            Ok(some) => {
+                taken.insert(&run.chain);
+                launches.push(some);
+            }
+            Err(e) if run.chain.is_empty() => return Err(e),
+            Err(e) => drop(refused.insert(&run.chain, e)),
+        }
+    }
+    match refused.into_iter().find(|(chain, _)| !taken.contains(chain)) {
+        Some((_, e)) => Err(e),
+        None => Ok(launches),
+    }
+}
+
 /// A kernel, and how often it is launched.
 #[derive(Clone, Debug)]
 pub struct Counted {
     /// One of the programs that have this source.
-    pub program: Program,
+    pub program: Generated,
     /// What it computes.
     pub name: String,
     /// How many launches run it.

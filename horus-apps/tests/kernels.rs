@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use horus_apps::kernels::{DETECTORS, Run, distinct};
-use horus_cuda::codegen::{MOST_COST, Program};
+use horus_cuda::codegen::{Generated, MOST_COST};
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::shipped::limits;
 
 const ARCH: u32 = 90;
 
 /// The programs of a detector's run on a picture of this size, from file to file, each once by its source.
-fn programs(detector: &'static str, size: usize) -> BTreeMap<String, Program> {
+fn programs(detector: &'static str, size: usize) -> BTreeMap<String, Generated> {
     let launches = Run::of(detector, (size, size)).launches().unwrap();
     let kernels = distinct(&launches, ARCH, limits(ARCH).unwrap()).unwrap();
     kernels.into_iter().map(|(source, counted)| (source, counted.program)).collect()

@@ -3,18 +3,14 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use horus_apps::kernels::{DETECTORS, Run, Samples, distinct, shipped, sources};
+use horus_apps::kernels::{DETECTORS, Run, Samples, distinct, recorded, shipped, sources};
 use horus_cuda::nvrtc::{Nvrtc, OPTIONS};
 use horus_cuda::recorder::Launched;
 use horus_cuda::shipped::{Package, Packing, limits};
 
-fn launches(runs: &[Run]) -> Vec<Vec<Launched>> {
-    runs.iter().map(|run| run.launches().unwrap()).collect()
-}
-
 /// The runs of the package that are a detector's.
 fn of_detectors() -> Vec<Vec<Launched>> {
-    launches(&shipped().into_iter().filter(|run| run.program != "horus").collect::<Vec<_>>())
+    recorded(&shipped().into_iter().filter(|run| run.program != "horus").collect::<Vec<_>>()).unwrap()
 }
 
 #[test]
@@ -52,7 +48,7 @@ fn every_operation_of_the_command_is_recorded_and_kernels_are_bounded() {
         let detector = DETECTORS.iter().any(|(detector, _)| *detector == name);
         assert!(chains.contains(if detector { name } else { &chain }), "{name}");
     }
-    let kernels = sources(&launches(&runs), 90, limits(90).unwrap()).unwrap();
+    let kernels = sources(&recorded(&runs).unwrap(), 90, limits(90).unwrap()).unwrap();
     assert!((100..600).contains(&kernels.len()), "{} kernels", kernels.len());
 }
 

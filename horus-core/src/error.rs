@@ -112,6 +112,14 @@ pub enum Error {
         /// The reason.
         cause: String,
     },
+    /// A pass over a program or its plan left something that must not be: a defect of Horus.
+    #[error("internal error: after the pass `{pass}`: {cause}; please report this")]
+    Pass {
+        /// The name of the pass.
+        pass: &'static str,
+        /// What does not hold.
+        cause: String,
+    },
     /// A plan that would read stale data was caught before it ran: a defect of Horus.
     #[error("internal error: plan step {step} ({text}): {cause}; please report this")]
     Plan {

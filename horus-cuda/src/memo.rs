@@ -8,7 +8,7 @@ use horus_core::device::Geometry;
 use horus_core::ir::kernel::{Kernel, LeafOp};
 use horus_core::shape::Window;
 
-use crate::codegen::{Program, Shapes};
+use crate::codegen::{Generated, Shapes};
 use crate::driver::Function;
 use crate::tuning::Tuning;
 
@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Made {
     /// Without its source.
-    pub(crate) program: Program,
+    pub(crate) program: Generated,
     pub(crate) function: Arc<Function>,
 }
 

@@ -2,7 +2,7 @@
 
 use horus_core::host::Piece;
 
-use crate::codegen::{Pointer, Program};
+use crate::codegen::{Generated, Pointer};
 
 const SOURCE: &str = include_str!("../kernels/pieces.cuh");
 /// As in the kernel.
@@ -13,14 +13,14 @@ const CHUNK: usize = 16384;
 const SPLIT: usize = 256;
 
 /// The program that copies `pieces` from its only input to its output. They lie inside both.
-pub fn program(pieces: &[Piece]) -> Program {
+pub fn program(pieces: &[Piece]) -> Generated {
     let units = pieces.iter().map(|p| p.rows * p.bytes.div_ceil(CHUNK)).max().unwrap_or_default();
     let split = units.clamp(1, SPLIT);
     let mut params = vec![0; 24];
     params.extend_from_slice(&(split as u64).to_ne_bytes());
     let words = |p: &Piece| [p.from, p.to, p.bytes, p.rows, p.from_stride, p.to_stride];
     let table = pieces.iter().flat_map(words).flat_map(|w| (w as u64).to_ne_bytes()).collect();
-    Program {
+    Generated {
         source: SOURCE.to_owned(),
         params,
         pointers: vec![

@@ -10,7 +10,7 @@ use horus_core::host::workers::Workers;
 use horus_core::ir::kernel::Kernel;
 use horus_core::shape::Window;
 
-use crate::codegen::{Limits, Program, Shapes, generate_bounded};
+use crate::codegen::{Generated, Limits, Shapes, generate_bounded};
 use crate::tuning::lookup;
 
 /// One launch, without its memory.
@@ -31,7 +31,7 @@ impl Launched {
     ///
     /// # Errors
     /// As [`generate_bounded`].
-    pub fn program(&self, arch: u32, limits: Limits) -> Result<Option<Program>, DeviceError> {
+    pub fn program(&self, arch: u32, limits: Limits) -> Result<Option<Generated>, DeviceError> {
         if matches!(self.kernel, Kernel::Merge | Kernel::Source(_)) {
             return Ok(None);
         }

@@ -19,7 +19,7 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::reference::kernel::{HostImage, evaluate};
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape, Window};
-use horus_cuda::codegen::{Limits, Pointer, Program, Shapes, generate_bounded};
+use horus_cuda::codegen::{Generated, Limits, Pointer, Shapes, generate_bounded};
 use horus_cuda::tuning::{Tuning, candidates, lookup};
 use horus_cuda::workloads::{conv2d, convrot_default};
 
@@ -32,7 +32,7 @@ const MAIN: &str = include_str!("../kernels/emulate_main.h");
 type Run = unsafe extern "C" fn(*const u8, u32, u32, u32, u32);
 
 /// Compiles programs into one library: a namespace each, their entry points numbered.
-fn compile(programs: &[Program], dir: &Path, name: &str) -> libloading::Library {
+fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Library {
     let mut text = String::from(HEAD);
     for (i, p) in programs.iter().enumerate() {
         let source = p.source.replace("extern \"C\" __global__", "static");
@@ -65,14 +65,14 @@ fn compile(programs: &[Program], dir: &Path, name: &str) -> libloading::Library 
     unsafe { libloading::Library::new(library) }.unwrap()
 }
 
-fn program(case: &Case, tuning: &Tuning, limits: Limits) -> Program {
+fn program(case: &Case, tuning: &Tuning, limits: Limits) -> Generated {
     let shapes = Shapes { inputs: &case.inputs, output: case.output, rows: case.rows };
     let program = generate_bounded(&case.kernel, &shapes, tuning, limits).unwrap();
     assert!(program.params.len() <= 4096, "{}: more parameters than every driver takes", case.name);
     program
 }
 
-fn run(library: &libloading::Library, index: usize, p: &Program, inputs: &[HostImage], out: &mut HostImage) {
+fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[HostImage], out: &mut HostImage) {
     let mut params = p.params.clone();
     for &(at, what) in &p.pointers {
         let address = match what {
@@ -94,7 +94,7 @@ fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
     let dir = tempfile::tempdir().unwrap();
     let mut failures = Vec::new();
     for (batch, jobs) in jobs.chunks(40).enumerate() {
-        let programs: Vec<Program> = jobs.iter().map(|(c, t, l)| program(c, t, *l)).collect();
+        let programs: Vec<Generated> = jobs.iter().map(|(c, t, l)| program(c, t, *l)).collect();
         let library = compile(&programs, dir.path(), &format!("{name}{batch}"));
         for (i, ((case, tuning, _), p)) in jobs.iter().zip(&programs).enumerate() {
             let inputs = case.images();

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use clap::Parser;
-use horus_apps::kernels::{Failure, shipped, sources};
+use horus_apps::kernels::{Failure, recorded, shipped, sources};
 use horus_cuda::nvrtc::{Nvrtc, OPTIONS};
 use horus_cuda::shipped::{Packing, limits};
 
@@ -48,7 +48,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         }
         gpus.push((arch, limits));
     }
-    let recorded = shipped().iter().map(|run| run.launches()).collect::<Result<Vec<_>, Failure>>()?;
+    let recorded = recorded(&shipped())?;
     println!("{} runs recorded in {:.1} s", recorded.len(), start.elapsed().as_secs_f64());
     let mut jobs = Vec::new();
     for (arch, limits) in gpus {

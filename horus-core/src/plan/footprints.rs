@@ -1,8 +1,11 @@
 //! Footprints: when the rows that a launch reads elsewhere leave for it.
 
-use super::planner::Planner;
-use super::state::{Halo, Placement};
+use std::fmt::Write as _;
+
+use super::demand::needed;
+use super::state::{Halo, Placement, State};
 use super::step::{Action, Rows, Temp};
+use super::transfers::Transfers;
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Kernel, LeafOp};
 
@@ -11,13 +14,33 @@ pub(super) fn is_filter(kernel: &Kernel) -> bool {
     matches!(kernel, Kernel::Map(m) if m.leaves.iter().any(|l| matches!(l.op, LeafOp::Correlate(..))))
 }
 
-impl Planner<'_> {
+/// What leaves before it is read, and who waits for it.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    /// What was computed since footprints were last fetched ahead.
+    pub(super) computed: Vec<NodeId>,
+    /// Footprints that were fetched for launches to come, and whether they travel between devices.
+    pub(super) fetched: Vec<(Temp, bool)>,
+    /// A launch that waits for its footprints while others go on.
+    pub(super) pending: Option<Pending>,
+}
+
+/// A launch whose footprints travel from device to device.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) node: NodeId,
+    pub(super) rows: Rows,
+    /// The number of steps when it could have been launched.
+    pub(super) since: usize,
+}
+
+impl Transfers<'_, '_> {
     /// Before a filter, sends footprints of what was computed, if that is what its only reader will want of it: between
     /// devices they travel beside the filter, whose arithmetic leaves the memory to the copies.
     pub(super) fn fetch_ahead(&mut self) {
-        for id in std::mem::take(&mut self.computed) {
+        for id in std::mem::take(&mut self.early.computed) {
             if let Some((temp, why)) = self.leaves_early(id) {
-                let why = format!("{} will read other rows than its own; {why}", self.label(temp.consumer));
+                let why = format!("{} will read other rows than its own; {why}", self.draft.label(temp.consumer));
                 self.fetch(id, temp, Rows::Strip(Halo::NONE), why);
             }
         }
@@ -26,42 +49,46 @@ impl Planner<'_> {
     /// The only read of `id`, if it wants footprints that can leave before, and why footprints. Not where memory is short:
     /// they stay while other launches compute.
     pub(super) fn leaves_early(&mut self, id: NodeId) -> Option<(Temp, String)> {
-        let in_strips = self.states[id.0].is_some_and(|s| matches!(s.placement, Placement::Strips(_)));
-        if !self.setting.direct || !in_strips || self.naive() || self.pending.as_ref().is_some_and(|p| p.node == id) {
+        let in_strips = self.draft.states[id.0].is_some_and(|s| matches!(s.placement, Placement::Strips(_)));
+        if !self.draft.setting.direct
+            || !in_strips
+            || self.draft.naive()
+            || self.early.pending.as_ref().is_some_and(|p| p.node == id)
+        {
             return None;
         }
-        let (elsewhere, also_in_strips) = self.readers(id, id);
+        let (elsewhere, also_in_strips) = self.draft.readers(id, id);
         let [temp] = elsewhere[..] else { return None };
         // A launch that others read beyond its strip may compute more rows than its own; which, is decided then.
-        let known = self.asked[temp.consumer.0] == Halo::NONE && !self.is_global(temp.consumer);
+        let known = self.draft.demand.asked[temp.consumer.0] == Halo::NONE && !self.draft.is_global(temp.consumer);
         if !known || self.is_sent(temp) {
             return None;
         }
         let rows = Rows::Strip(Halo::NONE);
         let sent = Action::Fetch { node: id, temp, rows, direct: true };
-        let bytes = self.bytes_fetched(id, temp, rows) + self.scratch(id, sent);
+        let bytes = self.draft.bytes_fetched(id, temp, rows) + self.draft.scratch(id, sent);
         // A guess of what other footprints and launches on the way will take.
-        let room = 2 * bytes + 4 * self.bytes_as(id, rows);
-        let choice = self.choose(id, &elsewhere, false, also_in_strips);
-        (!choice.replicate && self.fits_now(room)).then_some((temp, choice.why))
+        let room = 2 * bytes + 4 * self.draft.bytes_as(id, rows);
+        let choice = self.costs.choose(self.draft, id, &elsewhere, false, also_in_strips);
+        (!choice.replicate && self.draft.fits_now(room)).then_some((temp, choice.why))
     }
 
     /// Brings the rows that one launch reads of one input.
     pub(super) fn fetch(&mut self, source: NodeId, temp: Temp, rows: Rows, why: String) {
-        let held = self.bytes_fetched(source, temp, rows);
+        let held = self.draft.bytes_fetched(source, temp, rows);
         let sent = Action::Fetch { node: source, temp, rows, direct: true };
-        let direct = self.between_devices(source, temp.consumer, held, sent);
+        let direct = self.draft.between_devices(source, temp.consumer, held, sent);
         // The packed messages stay until the launch, too.
-        let packed = if direct { self.scratch(source, sent) } else { 0 };
-        self.hold_temp(held + packed, source, temp.consumer);
-        self.step(Action::Fetch { node: source, temp, rows, direct }, why);
-        self.fetched.push((temp, direct));
-        self.computed.retain(|c| *c != source); // it has left
+        let packed = if direct { self.draft.scratch(source, sent) } else { 0 };
+        self.draft.hold_temp(held + packed, source, temp.consumer);
+        self.draft.step(Action::Fetch { node: source, temp, rows, direct }, why);
+        self.early.fetched.push((temp, direct));
+        self.early.computed.retain(|c| *c != source); // it has left
     }
 
     /// Whether a footprint was fetched already.
     pub(super) fn is_sent(&self, temp: Temp) -> bool {
-        self.fetched.iter().any(|(t, _)| *t == temp)
+        self.early.fetched.iter().any(|(t, _)| *t == temp)
     }
 
     /// Brings the rows that `id` reads of an input, unless they have been sent.
@@ -70,12 +97,54 @@ impl Planner<'_> {
         if self.is_sent(temp) {
             return;
         }
-        let source = self.graph.node(id).inputs[input];
-        let why = format!("{} reads other rows than its own", self.label(id));
+        let source = self.draft.graph.node(id).inputs[input];
+        let why = format!("{} reads other rows than its own", self.draft.label(id));
         let why = match self.fetched_because[source.0].as_str() {
             "" => why,
             because => format!("{why}; {because}"),
         };
         self.fetch(source, temp, rows, why);
+    }
+
+    /// Makes the launch that waits for footprints, before node `next` is computed.
+    pub(super) fn launch_pending(&mut self, next: NodeId) {
+        let Some(Pending { node: id, rows, since }) = self.early.pending.take() else { return };
+        let graph = self.draft.graph;
+        for (input, &source) in graph.node(id).inputs.iter().enumerate() {
+            if self.is_fetched(id, input) {
+                self.fetch_for(id, input, rows);
+            } else {
+                self.draft.on_device(source, id); // it may have had to leave meanwhile
+            }
+        }
+        let others = self.draft.steps[since..].iter().filter(|s| matches!(s.action, Action::Launch { .. })).count();
+        self.launch(id, rows, self.draft.demand.asked[id.0]);
+        if let (Some(step), true) = (self.draft.steps.last_mut(), others > 0) {
+            let between = if step.why.is_empty() { "" } else { "; " };
+            let _ = write!(step.why, "{between}what it reads of other ranks travelled during {others} launches");
+        }
+        let last = NodeId(next.0.saturating_sub(1).max(id.0));
+        self.free_read_for_the_last_time(id, last);
+    }
+
+    /// Whether node `id` can be computed while footprints travel: it neither reads what waits for them nor anything that
+    /// is not here.
+    pub(super) fn needs_nobody(&self, id: NodeId) -> bool {
+        let node = self.draft.graph.node(id);
+        let waiting = |n: &NodeId| self.early.pending.as_ref().is_some_and(|p| p.node == *n);
+        let here = |(i, source): (usize, &NodeId)| {
+            let State { residency, placement } = self.draft.state(*source);
+            let enough = match (placement, needed(node.op.access(i))) {
+                (Placement::Replicated, _) => true,
+                (Placement::Strips(have), Some(need)) => {
+                    let now = self.wanted(*source, need, self.draft.demand.asked[id.0]);
+                    have.covers(now) && self.draft.readers(*source, id).0.is_empty()
+                }
+                _ => false,
+            };
+            !waiting(source) && residency.device() && enough
+        };
+        let source = matches!(node.op, Kernel::Source(_));
+        source || (node.op.all_reduce().is_none() && node.inputs.iter().enumerate().all(here))
     }
 }

@@ -4,7 +4,7 @@
 //! the one used least recently. What leaves is copied to the host if the device's copy is the only one, and comes back by
 //! an ordinary upload when it is read again.
 
-use super::planner::Planner;
+use super::draft::Draft;
 use super::state::{Event, Halo, Placement};
 use super::step::{Action, Rows};
 use crate::ir::graph::NodeId;
@@ -37,6 +37,16 @@ impl Ledger {
         }
     }
 
+    /// Bytes in use.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Whether there is room for so many bytes in all.
+    pub(super) fn holds(&self, bytes: usize) -> bool {
+        bytes <= self.capacity
+    }
+
     fn hold(&mut self, id: NodeId, bytes: usize) {
         self.clock += 1;
         let before = self.held.insert(id, (bytes, self.clock)).map_or(0, |(b, _)| b);
@@ -63,19 +73,15 @@ impl Ledger {
     }
 }
 
-impl Planner<'_> {
-    /// Enters the images that are on the device from the start.
-    pub(super) fn note_residents(&mut self) {
-        for id in (0..self.graph.nodes.len()).map(NodeId) {
-            if self.states[id.0].is_some_and(|s| s.residency.device()) {
-                let bytes = self.bytes(id, None);
-                if let Some(ledger) = &mut self.ledger {
-                    ledger.hold(id, bytes);
-                }
-            }
-        }
-    }
+/// The pass: begins to watch the device's memory, if it must be watched, with the images that are there from the start.
+pub(super) fn watch(draft: &mut Draft<'_>) {
+    draft.memory = draft.setting.capacity.filter(|_| !draft.setting.unified).map(Ledger::new);
+    let there = |id: &NodeId| draft.states[id.0].is_some_and(|s| s.residency.device());
+    let residents: Vec<NodeId> = (0..draft.graph.nodes.len()).map(NodeId).filter(there).collect();
+    residents.into_iter().for_each(|id| draft.resized(id));
+}
 
+impl Draft<'_> {
     /// Bytes of an image on the rank that holds most of it.
     fn bytes(&self, id: NodeId, rows: Option<Rows>) -> usize {
         let node = self.graph.node(id);
@@ -83,7 +89,7 @@ impl Planner<'_> {
         let height = match placement {
             Placement::Root | Placement::Replicated => node.shape.height,
             Placement::Strips(halo) => {
-                let Halo { up, down, .. } = halo.max(self.asked[id.0]);
+                let Halo { up, down, .. } = halo.max(self.demand.asked[id.0]);
                 let partition = &self.setting.partition;
                 let strip = (0..partition.ranks()).map(|r| partition.strip(r, node.shape.height).len()).max();
                 strip.unwrap_or(0) + up + down
@@ -94,12 +100,12 @@ impl Planner<'_> {
 
     /// Evicts images until `id` fits. What `reader` reads stays.
     pub(super) fn make_room(&mut self, id: NodeId, rows: Option<Rows>, reader: NodeId) {
-        if self.ledger.is_none() {
+        if self.memory.is_none() {
             return;
         }
         let bytes = self.bytes(id, rows);
         let needed = self.make_room_for(bytes, id, reader);
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.memory {
             ledger.hold(id, bytes);
             for i in needed.iter().filter(|i| **i != id) {
                 if let Some((b, _)) = ledger.held.get(i).copied() {
@@ -113,14 +119,14 @@ impl Planner<'_> {
     /// Notes whether what `reader` reads, as far as it is there, and `id` take more than there is even where strips are
     /// thinnest, which may be where the device is smallest; without what estimates add.
     fn look_for_lack(&mut self, id: NodeId, rows: Option<Rows>, reader: NodeId) {
-        let Some(ledger) = self.ledger.as_ref().filter(|l| l.overflown) else { return };
+        let Some(ledger) = self.memory.as_ref().filter(|l| l.overflown) else { return };
         let mut needed = self.graph.node(reader).inputs.clone();
         needed.push(id);
         needed.sort_unstable();
         needed.dedup();
         let there = needed.into_iter().filter(|n| ledger.held.contains_key(n));
         let bytes = there.map(|n| self.least_bytes(n, rows.filter(|_| n == id))).sum();
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.memory {
             ledger.needs(reader, bytes);
         }
     }
@@ -131,10 +137,10 @@ impl Planner<'_> {
         let partition = &self.setting.partition;
         let height = match rows.map_or(self.state(id).placement, Rows::placement) {
             Placement::Replicated => node.shape.height,
-            Placement::Root if self.ranks == 1 => node.shape.height,
+            Placement::Root if self.ranks() == 1 => node.shape.height,
             Placement::Root => 0, // elsewhere
             Placement::Strips(_) => {
-                (0..self.ranks).map(|r| partition.strip(r, node.shape.height).len()).min().unwrap_or(0)
+                (0..self.ranks()).map(|r| partition.strip(r, node.shape.height).len()).min().unwrap_or(0)
             }
         };
         height * node.shape.width * node.shape.channels * node.dtype.size()
@@ -143,14 +149,14 @@ impl Planner<'_> {
     /// Enters what `id` takes in its new placement.
     pub(super) fn resized(&mut self, id: NodeId) {
         let bytes = self.bytes(id, None);
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.memory {
             ledger.hold(id, bytes);
         }
     }
 
     /// Whether `bytes` fit beside image `id`, everything else that `reader` does not read gone.
     pub(super) fn fits_beside(&self, id: NodeId, bytes: usize, reader: NodeId) -> bool {
-        let Some(ledger) = &self.ledger else { return true };
+        let Some(ledger) = &self.memory else { return true };
         let others = self.graph.node(reader).inputs.iter().filter(|i| **i != id);
         let others: usize = others.filter_map(|i| ledger.held.get(i)).map(|(b, _)| *b).sum();
         self.bytes(id, None) + others + ledger.temps.iter().map(|(_, b)| b).sum::<usize>() + bytes <= ledger.capacity
@@ -158,22 +164,13 @@ impl Planner<'_> {
 
     /// Whether so many bytes more are free.
     pub(super) fn fits_now(&self, bytes: usize) -> bool {
-        self.ledger.as_ref().is_none_or(|l| l.used + bytes <= l.capacity)
-    }
-
-    /// Bytes of what `reader` reads and is not on the device yet.
-    pub(super) fn bytes_to_come(&self, reader: NodeId) -> usize {
-        let mut inputs = self.graph.node(reader).inputs.clone();
-        inputs.sort_unstable();
-        inputs.dedup();
-        let elsewhere = inputs.into_iter().filter(|i| !self.state(*i).residency.device());
-        elsewhere.map(|i| self.bytes(i, None)).sum()
+        self.memory.as_ref().is_none_or(|l| l.used + bytes <= l.capacity)
     }
 
     /// Makes room for a copy that launch `reader` reads, which stays until then.
     pub(super) fn hold_temp(&mut self, bytes: usize, source: NodeId, reader: NodeId) {
         self.make_room_for(bytes, source, reader);
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.memory {
             ledger.temps.push((reader, bytes));
             ledger.used += bytes;
             ledger.overflown |= ledger.used > ledger.capacity;
@@ -182,7 +179,7 @@ impl Planner<'_> {
 
     /// Notes that the copies that launch `reader` read are gone.
     pub(super) fn drop_temps(&mut self, reader: NodeId) {
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.memory {
             let used = &mut ledger.used;
             ledger.temps.retain(|(r, bytes)| {
                 *used -= if *r == reader { *bytes } else { 0 };
@@ -215,12 +212,13 @@ impl Planner<'_> {
 
     /// The image to evict, if `bytes` more do not fit and something can go.
     fn victim(&self, bytes: usize, needed: &[NodeId]) -> Option<NodeId> {
-        let ledger = self.ledger.as_ref()?;
+        let ledger = self.memory.as_ref()?;
         if ledger.used + bytes <= ledger.capacity {
             return None;
         }
         let now = needed.last().copied()?;
-        let next_read = |id: &NodeId| self.consumers[id.0].iter().find(|c| **c > now).map_or(usize::MAX, |c| c.0);
+        let next_read =
+            |id: &NodeId| self.lifetimes.readers[id.0].iter().find(|c| **c > now).map_or(usize::MAX, |c| c.0);
         let mut candidates: Vec<_> = ledger.held.iter().filter(|(id, _)| !needed.contains(id)).collect();
         candidates.sort_by_key(|(id, (_, used))| (std::cmp::Reverse(next_read(id)), *used));
         candidates.first().map(|(id, _)| **id)
@@ -228,7 +226,7 @@ impl Planner<'_> {
 
     /// Notes that an image is no longer on the device.
     pub(super) fn left_device(&mut self, id: NodeId) {
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(ledger) = &mut self.memory {
             ledger.drop(id);
         }
     }

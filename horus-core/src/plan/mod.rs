@@ -2,25 +2,40 @@
 //!
 //! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise read something that is
 //! not there (lazy parallelization, thesis section 2.3). The planner is a pure function of graph, states and setting.
+//!
+//! In the order in which they are used: [`state`] and [`partition`] are what an image's place is told in, `step` is what a plan
+//! is made of, [`movement`] which pixels a step moves. `passes` is the list of passes over a `draft` of the plan, [`verify`]
+//! replays what they made, `text` prints it, [`forecast`] tells what it sends.
 
+mod check;
+mod cost;
+mod delivery;
+mod demand;
+mod draft;
 mod finished;
 mod footprints;
 pub mod forecast;
 mod halos;
+mod lifetimes;
 mod memory;
 pub mod movement;
+mod overlap;
 mod part;
 pub mod partition;
-mod planner;
+mod passes;
 mod setting;
 mod spread;
 pub mod state;
 mod step;
 mod text;
+mod transfers;
 pub mod verify;
 pub mod work;
 
 pub use finished::{Counts, Plan};
-pub use planner::plan;
+pub use passes::plan;
 pub use setting::{Mode, Setting, Want};
 pub use step::{Action, Part, Rows, Step, Temp};
+
+#[cfg(test)]
+mod tests;

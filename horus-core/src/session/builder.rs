@@ -112,8 +112,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Also passes the text of the recorded graph, and of the graph after each pass, to the sink of
-    /// [`SessionBuilder::explain`].
+    /// Also passes the text of the recorded graph, of the graph after each pass of optimizing, and of what there is of the plan
+    /// after each pass of planning, to the sink of [`SessionBuilder::explain`].
     pub fn explain_passes(mut self, on: bool) -> Self {
         self.explain_passes = on;
         self

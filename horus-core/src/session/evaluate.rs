@@ -38,8 +38,8 @@ impl Session {
         let disposable = state.program.disposable(&graph, &records);
         let setting = self.setting(engine, Partition::equal(ranks));
         let residency = if setting.unified { Residency::Both } else { Residency::Host };
-        let with = |fuse: bool| {
-            let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
+        let with = |fuse: bool| -> Result<Plan> {
+            let kernels = optimize(graph.clone(), fuse, &mut |_, _| ())?;
             let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
             let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
                 _ if ranks == 1 => Placement::Replicated,
@@ -47,12 +47,12 @@ impl Session {
                 None => Placement::Strips(Halo::NONE),
             };
             let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
-            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone)
+            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone, &mut |_, _| ())
         };
         let fuse = self.0.mode == Mode::Fused;
-        let mut plan = with(fuse);
+        let mut plan = with(fuse)?;
         if fuse && !plan.fits {
-            plan = with(false);
+            plan = with(false)?;
         }
         verify(&plan)?;
         Ok(forecast(&plan, link))
@@ -262,7 +262,7 @@ impl Session {
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
         let Request { graph, wants, sources, others } = request;
         let setting = self.setting(engine, self.0.partition.clone());
-        let make = |graph: Graph<Kernel>, setting: &Setting| {
+        let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
             let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
             let others: HashMap<ValueId, State> = others.iter().map(|(v, .., state)| (*v, *state)).collect();
@@ -275,32 +275,35 @@ impl Session {
                 setting,
                 |n| read(n).and_then(|(state, _)| *state).or_else(|| other(n)).unwrap_or(nowhere),
                 |n| read(n).is_some_and(|(_, gone)| *gone),
+                dump,
             )
         };
         if self.0.compare_naive {
             let naive = Setting { mode: Mode::Naive, ..setting.clone() };
-            state.stats.naive.add(&make(lower(graph.clone()), &naive).counts());
+            let plan = make(lower(graph.clone()), &naive, &mut |_, _| ())?;
+            state.stats.naive.add(&plan.counts());
         }
         let explain = |title: &str, text: &dyn fmt::Display| {
             if let Some(sink) = &self.0.explain {
                 sink(&format!("{title}:\n{text}"));
             }
         };
-        let with = |fuse: bool| {
-            let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| {
+        let with = |fuse: bool| -> Result<Plan> {
+            let mut dump = |pass: &str, text: &dyn fmt::Display| {
                 if self.0.explain_passes {
-                    explain(pass, graph);
+                    explain(pass, text);
                 }
-            });
+            };
+            let mut kernels = optimize(graph.clone(), fuse, &mut dump)?;
             add_bystanders(&mut kernels, others);
-            make(kernels, &setting)
+            make(kernels, &setting, &mut dump)
         };
         let fuse = self.0.mode == Mode::Fused;
-        let mut plan = with(fuse);
+        let mut plan = with(fuse)?;
         if fuse && !plan.fits {
             // A fused kernel may read more images at once than the device holds; one operation reads three at most.
             log::info!("fused kernels need more memory than the device has; continuing without fusion");
-            plan = with(false);
+            plan = with(false)?;
         }
         explain("plan", &plan);
         verify(&plan)?;

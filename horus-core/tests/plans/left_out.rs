@@ -39,12 +39,12 @@ fn many_images() -> Graph<Op> {
 fn wanted(graph: Graph<Op>, want: Want, ranks: usize, unified: bool) -> Plan {
     let partition = Partition::equal(ranks);
     let setting = Setting { partition, unified, direct: false, overlap: false, mode: Mode::Fused, capacity: None };
-    let kernels = optimize(graph, true, &mut |_, _| ());
+    let kernels = optimize(graph, true, &mut |_, _| ()).unwrap();
     let mut wants = vec![Want::Keep; kernels.roots.len()];
     wants[0] = want;
     let residency = if unified { Residency::Both } else { Residency::Host };
     let placement = if ranks == 1 { Placement::Replicated } else { Placement::Root };
-    plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true)
+    plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true, &mut |_, _| ()).unwrap()
 }
 
 fn plans() -> Vec<Plan> {

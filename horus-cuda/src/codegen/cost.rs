@@ -6,7 +6,7 @@
 use horus_core::ir::kernel::{InstrOp, MapKernel};
 use horus_core::ops::pixel::PixelOp;
 
-use super::schedule::Block;
+use super::schedule::ThreadBlock;
 use crate::tuning::Tuning;
 
 /// Most instructions, about, that a kernel should come to.
@@ -34,21 +34,27 @@ pub(super) fn stages(widths: &[usize], span: usize) -> usize {
 }
 
 /// Columns of `height` taps for `count` filters: unrolled, or a loop with a beginning, an end and these remainders.
-pub(super) fn column(block: Block, count: usize, height: usize, fixed: bool, rests: &[usize]) -> usize {
+pub(super) fn column(block: ThreadBlock, count: usize, height: usize, fixed: bool, rests: &[usize]) -> usize {
     let rows = block.rows;
     let steps = if fixed { height * rows } else { rows * (2 * rows + rests.iter().sum::<usize>()) };
     steps * block.cols * count
 }
 
 /// Dense filters: unrolled, or a loop over `piece` columns for whole rows and another for the first and the last.
-pub(super) fn dense(block: Block, count: usize, (height, width): (usize, usize), fixed: bool, piece: usize) -> usize {
+pub(super) fn dense(
+    block: ThreadBlock,
+    count: usize,
+    (height, width): (usize, usize),
+    fixed: bool,
+    piece: usize,
+) -> usize {
     let pixels = block.rows * block.cols * count;
     let step = if piece > 0 && piece < width { piece } else { width.min(if width > 48 { 32 } else { 48 }) };
     if fixed { height * width * pixels } else { 2 * (step + width % step) * pixels }
 }
 
 /// Instructions over the pixels of a thread.
-pub(super) fn code(kernel: &MapKernel, which: impl Iterator<Item = usize>, block: Block) -> usize {
+pub(super) fn code(kernel: &MapKernel, which: impl Iterator<Item = usize>, block: ThreadBlock) -> usize {
     let one = |i: usize| match kernel.code[i].op {
         InstrOp::Pixel(PixelOp::Div | PixelOp::AbsDiv) => 16,
         _ => 2,

@@ -6,8 +6,8 @@ use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ops::reduce::{Fold, LANES, RowReduce};
 
-use super::params::Params;
-use super::{PRELUDE, Pointer, Program, REDUCE, Shapes, assemble, blocks};
+use super::params::KernelParams as Params;
+use super::{Generated as Program, PRELUDE, Pointer, REDUCE, Shapes, assemble, blocks};
 
 /// Rows that one block reduces.
 pub(super) const LINES: usize = 4;
@@ -129,10 +129,7 @@ pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> R
     );
     p.long("plane", input.plane() as i64);
     p.long("count", count as i64);
-    for (name, v) in [("lo", lo), ("hi", hi)] {
-        let k = p.constant(horus_core::dtype::Scalar::F64(v), DType::F64);
-        debug_assert_eq!(k, if name == "lo" { "p.k0" } else { "p.k1" });
-    }
+    let [lo, hi] = [lo, hi].map(|v| p.constant(horus_core::dtype::Scalar::F64(v), DType::F64));
     p.int("bins", bins.cast_signed());
     let shared = bins <= SHARED_BINS;
     let mut s = head(threads);
@@ -152,7 +149,7 @@ pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> R
     let _ = writeln!(
         s,
         "    for (i64 i = first + threadIdx.x; i < last; i += {threads}) {{\n        \
-         const int b = hs_bin(hs_to<f64>(in[i]), p.k0, p.k1, p.bins);\n        \
+         const int b = hs_bin(hs_to<f64>(in[i]), {lo}, {hi}, p.bins);\n        \
          if (b >= 0) atomicAdd({});\n    }}",
         if shared { "counts + b, 1u" } else { "p.out + b, 1.0" }
     );

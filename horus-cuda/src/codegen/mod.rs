@@ -4,23 +4,24 @@
 //! constants, coefficients of maps and the geometry are parameters. So all orientations of a detector share one binary.
 //!
 //! A generated file is the headers of `kernels/` followed by one kernel that calls their templates. Pointwise kernels
-//! are in `pointwise`, reductions and transposition in `fixed`; everything else is in `map`.
+//! are in `pointwise`, reductions and transposition in `fixed`; everything else is in `map`: `schedule` says which leaves are
+//! computed together, `similar` which steps can be a loop, `instructions` emits the arithmetic. All of these emit the
+//! statements of `cpp`, whose text is written at the very end.
+//!
+//! `docs/kernel.md` follows one kernel all the way, with a picture of its shared memory.
 
-mod alike;
-mod calls;
-mod chain;
 mod cost;
-mod expr;
+mod cpp;
 mod fixed;
-mod groups;
-mod leaves;
+mod instructions;
 mod map;
 mod params;
 mod pointwise;
 mod reduced;
-mod rolled;
 mod schedule;
-mod stages;
+mod similar;
+
+use std::fmt::Display;
 
 use horus_core::device::Geometry;
 use horus_core::dtype::DType;
@@ -37,6 +38,7 @@ pub const ENTRY: &str = "hs_kernel";
 
 const PRELUDE: &str = include_str!("../../kernels/prelude.cuh");
 const MATH: &str = include_str!("../../kernels/math.cuh");
+const POINTWISE: &str = include_str!("../../kernels/pointwise.cuh");
 const TILE: &str = include_str!("../../kernels/tile.cuh");
 const DENSE: &str = include_str!("../../kernels/dense.cuh");
 const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
@@ -79,13 +81,13 @@ pub enum Pointer {
         /// Bytes from its beginning.
         offset: usize,
     },
-    /// The [`Program::table`].
+    /// The [`Generated::table`].
     Table,
 }
 
 /// A generated kernel and the parameters of its launch.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct Generated {
     /// CUDA C++, one `extern "C"` kernel called [`ENTRY`].
     pub source: String,
     /// The kernel's parameter.
@@ -122,7 +124,12 @@ enum Repeats {
 /// # Errors
 /// [`DeviceError::Unsupported`] for a kernel no device runs: a linear filter of an integer image, a source.
 /// [`DeviceError::Limit`] if an extent is beyond 2^30.
-pub fn generate(kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning, limits: Limits) -> Result<Program, DeviceError> {
+pub fn generate(
+    kernel: &Kernel,
+    shapes: &Shapes<'_>,
+    tuning: &Tuning,
+    limits: Limits,
+) -> Result<Generated, DeviceError> {
     generate_with(kernel, shapes, tuning, limits, Repeats::Inlined)
 }
 
@@ -132,7 +139,7 @@ fn generate_with(
     tuning: &Tuning,
     limits: Limits,
     repeats: Repeats,
-) -> Result<Program, DeviceError> {
+) -> Result<Generated, DeviceError> {
     check_extents(shapes)?;
     match kernel {
         Kernel::Map(m) if m.is_pointwise() => pointwise::generate(m, shapes, tuning),
@@ -159,7 +166,7 @@ pub fn generate_bounded(
     shapes: &Shapes<'_>,
     tuning: &Tuning,
     limits: Limits,
-) -> Result<Program, DeviceError> {
+) -> Result<Generated, DeviceError> {
     let mut program = generate(kernel, shapes, tuning, limits)?;
     let (mut tuning, mut best) = (*tuning, *tuning);
     while program.cost > MOST_COST
@@ -190,6 +197,11 @@ fn check_extents(shapes: &Shapes<'_>) -> Result<(), DeviceError> {
         }
     }
     Ok(())
+}
+
+/// An error of the generator itself, whatever the user asked for.
+fn defect(what: impl Display) -> DeviceError {
+    DeviceError::Internal(format!("the generator of kernels is wrong: {what}; please report this"))
 }
 
 /// A count of blocks as the driver takes it.

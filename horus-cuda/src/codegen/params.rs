@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use horus_core::dtype::{DType, Scalar};
 
 use super::Pointer;
+use super::cpp::{Expr, name};
 
 /// Bytes that taps may take in the parameters; the rest goes to the table. Kernels may have 4 KiB of parameters on
 /// every driver.
@@ -12,7 +13,7 @@ const TAP_BYTES: usize = 3200;
 
 /// Builds the struct member by member, with the layout a C compiler gives it.
 #[derive(Debug, Default)]
-pub(super) struct Params {
+pub(super) struct KernelParams {
     declaration: String,
     bytes: Vec<u8>,
     pointers: Vec<(usize, Pointer)>,
@@ -20,7 +21,7 @@ pub(super) struct Params {
     constants: usize,
 }
 
-impl Params {
+impl KernelParams {
     fn put(&mut self, ctype: &str, name: &str, align: usize, bytes: &[u8]) -> usize {
         self.bytes.resize(self.bytes.len().next_multiple_of(align), 0);
         let at = self.bytes.len();
@@ -59,15 +60,15 @@ impl Params {
     }
 
     /// A constant, converted to `dtype`; the expression that reads it.
-    pub(super) fn constant(&mut self, s: Scalar, dtype: DType) -> String {
-        let name = format!("k{}", self.constants);
+    pub(super) fn constant(&mut self, s: Scalar, dtype: DType) -> Expr {
+        let member = format!("k{}", self.constants);
         self.constants += 1;
-        self.scalar(&name, if s.dtype() == dtype { s } else { Scalar::from_f64(dtype, s.to_f64()) });
-        format!("p.{name}")
+        self.scalar(&member, if s.dtype() == dtype { s } else { Scalar::from_f64(dtype, s.to_f64()) });
+        name(format_args!("p.{member}"))
     }
 
     /// Constants, converted to `dtype`, of which element `k` is used; the expression that reads it.
-    pub(super) fn constants(&mut self, all: &[Scalar], dtype: DType) -> String {
+    pub(super) fn constants(&mut self, all: &[Scalar], dtype: DType) -> Expr {
         let bits = |s: &Scalar| {
             let mut bytes = Vec::new();
             push_scalar(&mut bytes, if s.dtype() == dtype { *s } else { Scalar::from_f64(dtype, s.to_f64()) });
@@ -76,32 +77,31 @@ impl Params {
         if all.iter().all(|s| bits(s) == bits(&all[0])) {
             return self.constant(all[0], dtype);
         }
-        let name = format!("k{}", self.constants);
+        let member = format!("k{}", self.constants);
         self.constants += 1;
         let bytes: Vec<u8> = all.iter().flat_map(bits).collect();
-        self.put(dtype.name(), &name, dtype.size(), &bytes);
-        format!("p.{name}[k]")
+        self.put(dtype.name(), &member, dtype.size(), &bytes);
+        name(format_args!("p.{member}[k]"))
     }
 
-    /// Integers as an array; the expression of it.
-    pub(super) fn ints(&mut self, name: &str, values: &[i32]) -> String {
+    /// Integers as an array.
+    pub(super) fn ints(&mut self, member: &str, values: &[i32]) {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
-        self.put("int", name, 4, &bytes);
-        format!("p.{name}")
+        self.put("int", member, 4, &bytes);
     }
 
     /// Taps as an array, if there is room; the expression of a pointer to them.
-    pub(super) fn taps(&mut self, dtype: DType, taps: &[f64]) -> Option<String> {
+    pub(super) fn taps(&mut self, dtype: DType, taps: &[f64]) -> Option<Expr> {
         let size = taps.len() * dtype.size();
         if self.taps + size > TAP_BYTES {
             return None;
         }
-        let name = format!("t{}", self.taps);
+        let member = format!("t{}", self.taps);
         self.taps += size;
         let mut bytes = Vec::with_capacity(size);
         taps.iter().for_each(|&t| push_scalar(&mut bytes, Scalar::from_f64(dtype, t)));
-        self.put(dtype.name(), &name, dtype.size(), &bytes);
-        Some(if taps.len() == 1 { format!("&p.{name}") } else { format!("p.{name}") })
+        self.put(dtype.name(), &member, dtype.size(), &bytes);
+        Some(name(if taps.len() == 1 { format!("&p.{member}") } else { format!("p.{member}") }))
     }
 
     /// The declaration, the bytes and where the pointers are.
@@ -124,11 +124,11 @@ pub(super) fn push_scalar(out: &mut Vec<u8>, s: Scalar) {
 
 /// Data of a kernel too large for its parameters: uploaded once and kept by contents.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct ConstantTable {
     pub(super) bytes: Vec<u8>,
 }
 
-impl Table {
+impl ConstantTable {
     fn align(&mut self) -> usize {
         self.bytes.resize(self.bytes.len().next_multiple_of(16), 0);
         self.bytes.len()
@@ -169,11 +169,11 @@ mod tests {
 
     #[test]
     fn members_lie_where_a_c_compiler_puts_them() {
-        let mut p = Params::default();
+        let mut p = KernelParams::default();
         p.int("a", 7);
         p.pointer("const f32", "in0", Pointer::Input { index: 0, offset: 0 });
-        assert_eq!(p.constant(Scalar::U8(3), DType::U8), "p.k0");
-        assert_eq!(p.taps(DType::F32, &[1.0, 2.0]).as_deref(), Some("p.t0"));
+        assert_eq!(p.constant(Scalar::U8(3), DType::U8).to_string(), "p.k0");
+        assert_eq!(p.taps(DType::F32, &[1.0, 2.0]), Some(name("p.t0")));
         let (text, bytes, pointers) = p.finish();
         assert_eq!(pointers, [(8, Pointer::Input { index: 0, offset: 0 })]);
         assert_eq!(bytes.len(), 32); // 4 + pad, 8, 1 + pad, 2 * 4, pad
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn too_many_taps_go_elsewhere() {
-        let mut p = Params::default();
+        let mut p = KernelParams::default();
         assert!(p.taps(DType::F64, &[0.0; 500]).is_none());
     }
 }

@@ -1,17 +1,51 @@
-//! Kernels whose every leaf is the pixel itself: planes are read as lines of vectors, whatever the rows are.
-
-use std::fmt::Write as _;
+//! Kernels whose every leaf is the pixel itself: planes are read as lines of vectors, whatever the rows are; see
+//! `kernels/pointwise.cuh`.
 
 use horus_core::device::Geometry;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
 
-use super::expr::Code;
-use super::params::Params;
-use super::{Pointer, Program, Shapes, assemble, blocks};
+use super::cpp::{Call, Stmt, args, name, template, text};
+use super::instructions::{Instructions, Leaves};
+use super::params::KernelParams;
+use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes, assemble, blocks, defect};
 use crate::tuning::Tuning;
 
-pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning) -> Result<Program, DeviceError> {
+/// Reads leaves for `rows` vectors of `cols` elements of each thread.
+struct Reader<'a> {
+    kernel: &'a MapKernel,
+    params: KernelParams,
+    threads: usize,
+    extents: (usize, usize),
+}
+
+impl Leaves for Reader<'_> {
+    fn params(&mut self) -> &mut KernelParams {
+        &mut self.params
+    }
+
+    fn read(&mut self, l: usize, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
+        let leaf = &self.kernel.leaves[l];
+        let plane = match leaf.op {
+            LeafOp::LoadChannel(_, c) => {
+                self.params.int(&format!("channel{l}"), c.cast_signed());
+                name(format_args!("p.channel{l}"))
+            }
+            _ => name("plane"),
+        };
+        let Source::Input(i) = leaf.source() else {
+            return Err(defect("a pixel operation reads pixels of no image"));
+        };
+        let ((rows, cols), array) = (self.extents, format!("l{l}"));
+        let from = name(format_args!("p.in{i}")) + plane * format!("p.plane{i}") + "block";
+        out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![rows, cols] });
+        let args = args![from, "vectors", "left", array.as_str()];
+        out.push(Call::new("hs_load_pixels", template![self.threads], args).into());
+        Ok(array)
+    }
+}
+
+pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning) -> Result<Generated, DeviceError> {
     let out = shapes.output;
     let width = out.shape.width;
     let largest = shapes.inputs.iter().map(|g| g.dtype.size()).fold(out.dtype.size(), usize::max);
@@ -21,7 +55,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let rows = tuning.rows.min(8 / kernel.leaves.len().max(1)).max(1);
     let count = shapes.rows.len() * width;
 
-    let mut params = Params::default();
+    let mut params = KernelParams::default();
     let offset = |g: &Geometry| g.row(0, shapes.rows.start) * g.dtype.size();
     let begins_aligned = |g: &Geometry| {
         let plane = if out.shape.channels == 1 { 0 } else { g.plane() * g.dtype.size() };
@@ -44,68 +78,31 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     }
     params.int("aligned", aligned as isize);
 
-    let mut s = String::new();
-    let _ = writeln!(
-        s,
+    let mut reader = Reader { kernel, params, threads, extents: (rows, cols) };
+    let mut body = Vec::new();
+    let mut code = Instructions::new(kernel, rows, cols);
+    // All reads first: they are in flight together.
+    for l in code.order() {
+        let array = reader.read(l, &mut body)?;
+        code.define(l, &array);
+    }
+    code.advance(&mut body, &mut reader, &vec![true; kernel.leaves.len()])?;
+    let mut params = reader.params;
+    let result = code.result(&mut body, &mut params, out.dtype)?;
+    let to = name("p.out") + name("plane") * "p.out_plane" + "block";
+    body.push(Call::new("hs_store_pixels", template![threads], args![to, "vectors", "left", result]).into());
+    let s = format!(
         "extern \"C\" __global__ void __launch_bounds__({threads}) hs_kernel(const __grid_constant__ hs_params p) {{\n    \
          const int plane = blockIdx.y;\n    \
          const i64 block = (i64)blockIdx.x * {};\n    \
          const i64 left = p.count - block;\n    \
-         const bool vectors = p.aligned && left >= {0};",
+         const bool vectors = p.aligned && left >= {0};\n{}}}\n",
         threads * rows * cols,
-    );
-    // Element `c` of vector `r` of the thread: neighbours in a vector, or one per thread where vectors are not possible.
-    let at = format!(
-        "const int e = vectors ? (r * {threads} + (int)threadIdx.x) * {cols} + c : (r * {cols} + c) * {threads} + (int)threadIdx.x;"
-    );
-    let mut code = Code::new(kernel);
-    let order = code.order();
-    let lazy = vec![true; kernel.leaves.len()];
-    let read = |l: usize, s: &mut String, params: &mut Params| {
-        let leaf = &kernel.leaves[l];
-        let name = leaf.dtype.name();
-        let plane = match leaf.op {
-            LeafOp::LoadChannel(_, c) => {
-                params.int(&format!("channel{l}"), c.cast_signed());
-                format!("p.channel{l}")
-            }
-            _ => "plane".into(),
-        };
-        let Source::Input(i) = leaf.source() else {
-            return Err(DeviceError::Internal("a pixel operation reads pixels".into()));
-        };
-        let _ = writeln!(
-            s,
-            "    {name} l{l}[{rows}][{cols}];\n    {{\n        const {name}* q = p.in{i} + {plane} * p.plane{i} + block;\n        \
-             if (vectors) {{\n#pragma unroll\n            for (int r = 0; r < {rows}; ++r) {{\n                \
-             hs_span<{name}, hs_lanes<{name}>({cols}), {cols}> t;\n                \
-             t.load(q + (r * {threads} + (int)threadIdx.x) * {cols});\n#pragma unroll\n                \
-             for (int c = 0; c < {cols}; ++c) l{l}[r][c] = t.v[c];\n            }}\n        }} else {{\n#pragma unroll\n            \
-             for (int r = 0; r < {rows}; ++r)\n#pragma unroll\n                \
-             for (int c = 0; c < {cols}; ++c) {{\n                    {at}\n                    \
-             l{l}[r][c] = e < left ? q[e] : ({name})0;\n                }}\n        }}\n    }}"
-        );
-        Ok::<_, DeviceError>(format!("l{l}"))
-    };
-    // All reads first: they are in flight together.
-    for &l in &order {
-        let array = read(l, &mut s, &mut params)?;
-        code.define(l, &array);
-    }
-    code.advance(&mut s, &mut params, rows, cols, &lazy, read)?;
-    let result = code.result(&mut s, &mut params, out.dtype, rows, cols);
-    let name = out.dtype.name();
-    let _ = writeln!(
-        s,
-        "    {name}* o = p.out + plane * p.out_plane + block;\n#pragma unroll\n    for (int r = 0; r < {rows}; ++r) {{\n        \
-         if (vectors) {{\n            {name}* q = o + (r * {threads} + (int)threadIdx.x) * {cols};\n            \
-         hs_store_block<{name}, 1, {cols}>(q, 0, {cols}, 0, 0, 1, true, *reinterpret_cast<const {name}(*)[1][{cols}]>(&{result}[r]));\n        \
-         }} else {{\n#pragma unroll\n            for (int c = 0; c < {cols}; ++c) {{\n                {at}\n                \
-         if (e < left) o[e] = {result}[r][c];\n            }}\n        }}\n    }}\n}}"
+        text(&body),
     );
     let (declaration, bytes, pointers) = params.finish();
-    Ok(Program {
-        source: assemble(&[super::PRELUDE], &declaration, &s),
+    Ok(Generated {
+        source: assemble(&[PRELUDE, POINTWISE], &declaration, &s),
         params: bytes,
         pointers,
         table: Vec::new(),

@@ -6,10 +6,11 @@ use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
 use horus_core::ops::reduce::{LANES, RowReduce};
 
-use super::expr::{Code, each_pixel};
+use super::cpp::{Expr, Stmt, name, text};
 use super::fixed::{LINES, head, program, row_code};
-use super::params::Params;
-use super::{PRELUDE, Pointer, Program, REDUCE, Shapes, blocks};
+use super::instructions::Instructions;
+use super::params::KernelParams as Params;
+use super::{Generated as Program, PRELUDE, Pointer, REDUCE, Shapes, blocks};
 
 /// Reads of all leaves together that a lane has in flight.
 const IN_FLIGHT: usize = 16;
@@ -48,9 +49,9 @@ pub(super) fn generate(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) 
         m = LANES - 1,
         mean = if mean { "*p.mean" } else { "0" },
     );
-    let mut code = Code::new(kernel);
+    let mut code = Instructions::new(kernel, 1, ahead);
     let order = code.order();
-    let mut reads = String::new();
+    let mut body = Vec::new();
     for &l in &order {
         let leaf = &kernel.leaves[l];
         let Source::Input(i) = leaf.source() else { continue };
@@ -64,30 +65,24 @@ pub(super) fn generate(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) 
         };
         let _ =
             writeln!(s, "    const {t}* q{l} = p.in{i} + {channel} * p.plane{i} + (i64)(y - p.start{i}) * p.width;");
-        let _ = writeln!(reads, "    {t} l{l}[1][{ahead}];");
-        each_pixel(
-            &mut reads,
-            1,
-            ahead,
-            &format!("l{l}[r][c] = i + {LANES} * c < count ? q{l}[i + {LANES} * c] : ({t})0;"),
-        );
-        code.define(l, &format!("l{l}"));
+        let array = format!("l{l}");
+        body.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![1, ahead] });
+        let value = name(format_args!("i + {LANES} * c < count ? q{l}[i + {LANES} * c] : ({t})0"));
+        body.push(Stmt::fill((1, ahead), &array, value));
+        code.define(l, &array);
     }
-    let _ = writeln!(s, "#pragma unroll 1\n    for (int i = lane; i < count; i += {}) {{\n{reads}", LANES * ahead);
-    let lazy = vec![false; kernel.leaves.len()];
-    code.advance(&mut s, &mut p, 1, ahead, &lazy, |l, _, _| {
-        Err(DeviceError::Internal(format!("leaf {l} of a reduction is read late")))
-    })?;
-    let result = code.result(&mut s, &mut p, kernel.result_type(), 1, ahead);
+    code.advance(&mut body, &mut p, &vec![false; kernel.leaves.len()])?;
+    let result = Expr::Pixel(code.result(&mut body, &mut p, kernel.result_type())?);
     // Beyond the row nothing is accumulated; within it, in order.
-    each_pixel(
-        &mut s,
-        1,
-        ahead,
-        &format!(
-            "if (i + {LANES} * c < count) acc = hs_combine<{code_name}, {a}>(acc, hs_value<{code_name}, {a}>({result}[r][c], mean));"
-        ),
-    );
+    let next = format!("hs_combine<{code_name}, {a}>(acc, hs_value<{code_name}, {a}>({result}, mean))");
+    let accumulate = Stmt::If {
+        condition: name(format_args!("i + {LANES} * c < count")),
+        then: vec![Stmt::Assign { to: name("acc"), value: name(next) }],
+        otherwise: Vec::new(),
+    };
+    body.push(Stmt::each_pixel((1, ahead), accumulate));
+    let _ =
+        write!(s, "#pragma unroll 1\n    for (int i = lane; i < count; i += {}) {{\n{}", LANES * ahead, text(&body));
     let _ = writeln!(
         s,
         "    }}\n    lanes[lane] = acc;\n    hs_halves<{code_name}>(lanes, lane);\n    \

@@ -13,14 +13,14 @@ pub(super) const REGION: usize = 128;
 
 /// The pixels of one block of threads.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block {
+pub(super) struct ThreadBlock {
     pub(super) bx: usize,
     pub(super) by: usize,
     pub(super) rows: usize,
     pub(super) cols: usize,
 }
 
-impl Block {
+impl ThreadBlock {
     pub(super) fn threads(self) -> usize {
         self.bx * self.by
     }
@@ -34,7 +34,7 @@ impl Block {
 
 /// A tile of an input in shared memory: the pixels of a block and what lies around them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tile {
+pub(super) struct InputTile {
     /// Rows above the block's first.
     pub(super) up: usize,
     /// Columns left of the block's first: a multiple of 16 bytes.
@@ -51,12 +51,12 @@ pub(super) struct Tile {
     pub(super) loose: bool,
 }
 
-impl Tile {
-    pub(super) fn new(block: Block, reach: Reach, dtype: DType) -> Tile {
+impl InputTile {
+    pub(super) fn new(block: ThreadBlock, reach: Reach, dtype: DType) -> InputTile {
         let v = vector(dtype);
         let left = reach.left.next_multiple_of(v);
         let cols = (left + block.width() + reach.right).next_multiple_of(v);
-        Tile {
+        InputTile {
             up: reach.up,
             left,
             rows: block.height() + reach.up + reach.down,
@@ -68,9 +68,9 @@ impl Tile {
     }
 
     /// The tile with an extent that is data.
-    fn loosened(self) -> Tile {
+    fn loosened(self) -> InputTile {
         let line = 128 / self.size;
-        Tile { pitch: self.cols.next_multiple_of(line).max(3 * line), loose: true, ..self }
+        InputTile { pitch: self.cols.next_multiple_of(line).max(3 * line), loose: true, ..self }
     }
 
     pub(super) fn bytes(self) -> usize {
@@ -87,7 +87,7 @@ pub(super) struct StageKey {
 
 /// Where a stage lies in shared memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot {
+pub(super) struct StageSlot {
     pub(super) key: StageKey,
     /// Byte offset.
     pub(super) at: usize,
@@ -99,35 +99,35 @@ pub(super) struct Slot {
     pub(super) pitch: usize,
 }
 
-/// How a group of leaves is computed.
+/// Method a group of leaves is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum How {
+pub(super) enum Method {
     /// Dense filters of one size from a tile.
-    Dense(Tile),
+    Dense(InputTile),
     /// A dense filter whose tile is too large: this many filter rows at a time.
     Chunked(usize),
     /// A filter with offsets, from a tile.
-    Sparse(Tile),
+    Sparse(InputTile),
     /// A median, from a tile.
-    Median(Tile),
+    Median(InputTile),
     /// Column filters of one size over the slot of this index.
     Column(usize),
 }
 
 /// Leaves that are computed together.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) how: How,
+pub(super) struct LeafGroup {
+    pub(super) method: Method,
     pub(super) leaves: Vec<usize>,
 }
 
 /// The order of work of a kernel.
 #[derive(Debug)]
 pub(super) struct Schedule {
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<LeafGroup>,
     /// Leaves that are read from global memory when they are needed.
     pub(super) lazy: Vec<bool>,
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<StageSlot>,
     /// Bytes that all slots take, after which the buffers of the row pass lie.
     pub(super) slot_bytes: usize,
     /// Rows of a chunk of the row pass.
@@ -189,21 +189,21 @@ fn same_group(a: &Leaf, b: &Leaf) -> bool {
 pub(super) fn schedule(
     kernel: &MapKernel,
     order: &[usize],
-    block: Block,
+    block: ThreadBlock,
     tuning: &Tuning,
     limits: Limits,
     reserved: usize,
 ) -> Schedule {
     let room = limits.shared.saturating_sub(reserved);
     let mut lazy = vec![true; kernel.leaves.len()];
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<LeafGroup> = Vec::new();
 
     // Tiles of one input and border are shared if the largest serves all.
     let loose = |l: usize| {
         window(&kernel.leaves[l]).is_some_and(|(image, f, _)| is_sparse(f) && matches!(image, Source::Input(_)))
     };
     let own = |l: usize| {
-        let tile = Tile::new(block, reach(&kernel.leaves[l], kernel), kernel.leaves[l].dtype);
+        let tile = InputTile::new(block, reach(&kernel.leaves[l], kernel), kernel.leaves[l].dtype);
         if loose(l) { tile.loosened() } else { tile }
     };
     let taps = |l: usize| match window(&kernel.leaves[l]) {
@@ -229,7 +229,7 @@ pub(super) fn schedule(
             most = most.max(taps(k));
             any_loose |= loose(k);
         }
-        let tile = Tile::new(block, all, kernel.leaves[l].dtype);
+        let tile = InputTile::new(block, all, kernel.leaves[l].dtype);
         let tile = if any_loose { tile.loosened() } else { tile };
         (tile.bytes() + most * tuning.group <= room).then_some(tile)
     };
@@ -240,22 +240,22 @@ pub(super) fn schedule(
             continue;
         }
         let leaf = &kernel.leaves[l];
-        let how = match (&leaf.op, window(leaf)) {
+        let method = match (&leaf.op, window(leaf)) {
             (LeafOp::Correlate(Source::Stage(s), _, b), _) => {
                 let key = StageKey { stage: *s, border: *b };
                 match stages.slots.iter().position(|x| x.key == key) {
-                    Some(i) => How::Column(i),
+                    Some(i) => Method::Column(i),
                     None => continue,
                 }
             }
-            (LeafOp::Median(..), _) if fits(l) => How::Median(shared(l).unwrap_or_else(|| own(l))),
-            (_, Some((_, f, _))) if is_sparse(f) && fits(l) => How::Sparse(shared(l).unwrap_or_else(|| own(l))),
+            (LeafOp::Median(..), _) if fits(l) => Method::Median(shared(l).unwrap_or_else(|| own(l))),
+            (_, Some((_, f, _))) if is_sparse(f) && fits(l) => Method::Sparse(shared(l).unwrap_or_else(|| own(l))),
             (_, Some((_, Some(f), _))) => match *f.layout() {
-                Layout::Dense { .. } if fits(l) => How::Dense(shared(l).unwrap_or_else(|| own(l))),
+                Layout::Dense { .. } if fits(l) => Method::Dense(shared(l).unwrap_or_else(|| own(l))),
                 Layout::Dense { height, width, .. } => match chunk_rows(height, width, own(l), block, leaf.dtype, room)
                 {
                     0 => continue,
-                    n => How::Chunked(n),
+                    n => Method::Chunked(n),
                 },
                 Layout::Sparse(_) => continue,
             },
@@ -264,9 +264,9 @@ pub(super) fn schedule(
         let mut leaves = vec![l];
         // Only leaves that the code needs next join, so that no result waits long in registers; and only as many as
         // their taps have room for.
-        let most = match how {
-            How::Dense(t) => tuning.group.min((room - t.bytes()) / taps(l).max(1)),
-            How::Column(_) => tuning.group,
+        let most = match method {
+            Method::Dense(t) => tuning.group.min((room - t.bytes()) / taps(l).max(1)),
+            Method::Column(_) => tuning.group,
             _ => 1,
         };
         let rest = order.iter().skip_while(|&&k| k != l).skip(1);
@@ -277,20 +277,21 @@ pub(super) fn schedule(
             leaves.push(k);
         }
         leaves.iter().for_each(|&k| lazy[k] = false);
-        groups.push(Group { how, leaves });
+        groups.push(LeafGroup { method, leaves });
     }
-    place_slots(kernel, groups, lazy, stages, room)
+    place_slots(groups, lazy, stages, room)
 }
 
-/// How many rows of a dense filter may be applied at a time.
-fn chunk_rows(height: usize, width: usize, whole: Tile, block: Block, dtype: DType, room: usize) -> usize {
-    let need =
-        |n: usize| Tile { rows: block.height() + n - 1, ..whole }.bytes() + n * tap_pitch(width, dtype) * dtype.size();
+/// Method many rows of a dense filter may be applied at a time.
+fn chunk_rows(height: usize, width: usize, whole: InputTile, block: ThreadBlock, dtype: DType, room: usize) -> usize {
+    let need = |n: usize| {
+        InputTile { rows: block.height() + n - 1, ..whole }.bytes() + n * tap_pitch(width, dtype) * dtype.size()
+    };
     (1..height).rev().find(|&n| need(n) + REGION <= room).unwrap_or(0)
 }
 
-struct Stages {
-    slots: Vec<Slot>,
+struct StagePlan {
+    slots: Vec<StageSlot>,
     sizes: Vec<usize>,
     buffers: usize,
     chunk: usize,
@@ -304,12 +305,12 @@ pub(super) fn skewed_pitch(cols: usize, dtype: DType) -> usize {
 }
 
 /// The tile of input columns of a row pass.
-pub(super) fn stage_input(kernel: &MapKernel, stage: usize, block: Block, dtype: DType) -> Tile {
-    Tile::new(block, kernel.stages[stage].filter.reach(), dtype)
+pub(super) fn stage_input(kernel: &MapKernel, stage: usize, block: ThreadBlock, dtype: DType) -> InputTile {
+    InputTile::new(block, kernel.stages[stage].filter.reach(), dtype)
 }
 
 /// The stages that column leaves read, each with its own room; those that do not fit are left out.
-fn plan_stages(kernel: &MapKernel, order: &[usize], block: Block, tuning: &Tuning, room: usize) -> Stages {
+fn plan_stages(kernel: &MapKernel, order: &[usize], block: ThreadBlock, tuning: &Tuning, room: usize) -> StagePlan {
     let mut found: Vec<(StageKey, Reach, DType)> = Vec::new();
     for &l in order {
         let leaf = &kernel.leaves[l];
@@ -322,7 +323,7 @@ fn plan_stages(kernel: &MapKernel, order: &[usize], block: Block, tuning: &Tunin
         }
     }
     let build = |chunk: usize| {
-        let mut s = Stages { slots: Vec::new(), sizes: Vec::new(), buffers: 0, chunk };
+        let mut s = StagePlan { slots: Vec::new(), sizes: Vec::new(), buffers: 0, chunk };
         for &(key, reach, dtype) in &found {
             let pitch = skewed_pitch(block.width(), dtype);
             let chunks = (block.height() + reach.up + reach.down).div_ceil(chunk);
@@ -330,7 +331,7 @@ fn plan_stages(kernel: &MapKernel, order: &[usize], block: Block, tuning: &Tunin
             let input = stage_input(kernel, key.stage, block, dtype);
             let buffers = (2 * chunk * skewed_pitch(input.cols, dtype) * dtype.size()).next_multiple_of(REGION);
             if size + buffers <= room {
-                s.slots.push(Slot { key, at: 0, up: reach.up, chunks, pitch });
+                s.slots.push(StageSlot { key, at: 0, up: reach.up, chunks, pitch });
                 s.sizes.push(size);
                 s.buffers = s.buffers.max(buffers);
             }
@@ -342,10 +343,9 @@ fn plan_stages(kernel: &MapKernel, order: &[usize], block: Block, tuning: &Tunin
 }
 
 /// Decides whether all stages stay in shared memory or take turns in one place.
-fn place_slots(kernel: &MapKernel, groups: Vec<Group>, lazy: Vec<bool>, mut stages: Stages, room: usize) -> Schedule {
-    debug_assert!(lazy.len() == kernel.leaves.len());
+fn place_slots(groups: Vec<LeafGroup>, lazy: Vec<bool>, mut stages: StagePlan, room: usize) -> Schedule {
     let sequence: Vec<usize> =
-        groups.iter().filter_map(|g| if let How::Column(s) = g.how { Some(s) } else { None }).collect();
+        groups.iter().filter_map(|g| if let Method::Column(s) = g.method { Some(s) } else { None }).collect();
     let turns = sequence.chunk_by(|a, b| a == b).count();
     let all: usize = stages.sizes.iter().sum();
     let one = stages.sizes.iter().copied().max().unwrap_or(0);

@@ -12,7 +12,7 @@ use horus_core::host::Piece;
 use horus_core::shape::{Shape, Window};
 
 use super::CudaDevice;
-use crate::codegen::Program;
+use crate::codegen::Generated;
 use crate::driver::{Event, Function, Stream, check};
 use crate::fabric::Clique;
 use crate::memory::{CudaMemory, Flight};
@@ -34,7 +34,7 @@ enum Prepared {
     /// Runs: from, to, bytes.
     Runs(Vec<(u64, u64, usize)>),
     /// A kernel with its parameters, and the table that it reads.
-    Kernel { program: Program, function: Arc<Function>, params: Vec<u8>, table: Option<Arc<CudaMemory>> },
+    Kernel { program: Generated, function: Arc<Function>, params: Vec<u8>, table: Option<Arc<CudaMemory>> },
 }
 
 impl CudaDevice {

@@ -13,7 +13,7 @@ use horus_core::ir::kernel::Kernel;
 
 use super::CudaDevice;
 use crate::cache::hash;
-use crate::codegen::{ENTRY, Program, Shapes, generate, generate_bounded};
+use crate::codegen::{ENTRY, Generated, Shapes, generate, generate_bounded};
 use crate::driver::Function;
 use crate::memo::{MOST as MOST_REMEMBERED, Made};
 use crate::nvrtc::{CompileError, OPTIONS};
@@ -34,7 +34,7 @@ struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    fn of(program: &Program, name: String) -> Wanted<'_> {
+    fn of(program: &Generated, name: String) -> Wanted<'_> {
         Wanted { source: &program.source, shared: program.shared, cost: program.cost, name }
     }
 }
@@ -54,7 +54,7 @@ impl CudaDevice {
         self.function(&program, &kernel.name()).map(drop)
     }
 
-    pub(super) fn program(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
+    pub(super) fn program(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
         let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
         match &self.tuning {
             Some(tuning) => generate(kernel, shapes, tuning, self.limits),
@@ -72,14 +72,14 @@ impl CudaDevice {
         Ok(self.remember(kernel, shapes, program, function))
     }
 
-    fn remember(&self, kernel: &Kernel, shapes: &Shapes<'_>, program: Program, function: Arc<Function>) -> Arc<Made> {
-        let made = Arc::new(Made { program: Program { source: String::new(), ..program }, function });
+    fn remember(&self, kernel: &Kernel, shapes: &Shapes<'_>, program: Generated, function: Arc<Function>) -> Arc<Made> {
+        let made = Arc::new(Made { program: Generated { source: String::new(), ..program }, function });
         self.lock().memo.put(kernel, shapes, self.tuning, &made, made.program.table.len());
         made
     }
 
     /// The kernel of a program: loaded, from disk, or compiled. Threads that launch other kernels go on meanwhile.
-    pub(super) fn function(&self, program: &Program, what: &str) -> Result<Arc<Function>, DeviceError> {
+    pub(super) fn function(&self, program: &Generated, what: &str) -> Result<Arc<Function>, DeviceError> {
         let known = self.lock().kernels.get(&key(&program.source)).cloned();
         match known {
             Some(function) => function.reserve(program.shared).map(|()| function),
@@ -142,7 +142,7 @@ impl CudaDevice {
     pub(super) fn make_ahead(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
         let start = Instant::now();
         self.core.context.bind()?;
-        let mut new: Vec<(&Prepared<'_>, Program)> = Vec::new();
+        let mut new: Vec<(&Prepared<'_>, Generated)> = Vec::new();
         for launch in launches.iter().take(MOST_REMEMBERED) {
             let shapes = Shapes { inputs: &launch.inputs, output: launch.output, rows: launch.rows };
             let nothing = launch.rows.is_empty() || launch.output.shape.is_empty();

@@ -3,6 +3,7 @@
 mod exchange;
 mod making;
 mod open;
+mod timing;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -23,7 +24,7 @@ use horus_core::ir::kernel::Kernel;
 use horus_core::settings::{FABRIC, Fabric};
 
 use crate::cache::{DiskCache, hash};
-use crate::codegen::{Limits, Pointer, Program, Shapes};
+use crate::codegen::{Generated, Limits, Pointer, Shapes};
 use crate::compiler::Compiler;
 use crate::driver::{self, Event, Function, Stream, check};
 use crate::fabric;
@@ -37,22 +38,10 @@ use crate::tuning::Tuning;
 use self::exchange::Others;
 
 pub use self::open::Gpu;
+pub use self::timing::Statistics;
 
 /// Tables of taps that stay on the device; when there are more, all are let go.
 const TABLES: usize = 512;
-
-/// What kernels have cost so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
-    /// Kernels compiled by NVRTC.
-    pub compiled: usize,
-    /// Kernels read from the disk cache.
-    pub from_disk: usize,
-    /// Kernels read from the package that ships with a release.
-    pub shipped: usize,
-    /// Launches.
-    pub launches: usize,
-}
 
 #[derive(Debug, Default)]
 struct Cached {
@@ -132,52 +121,6 @@ impl CudaDevice {
         self.core.context.memory()
     }
 
-    /// Starts timing launches with CUDA events.
-    pub fn start_timing(&self) {
-        self.lock().timings = Some(Vec::new());
-    }
-
-    /// Waits, and returns the milliseconds of each launch since [`CudaDevice::start_timing`], and those from the
-    /// beginning of the first to the end of the last.
-    ///
-    /// # Errors
-    /// What the driver reports.
-    pub fn stop_timing(&self) -> Result<(Vec<f32>, f32), DeviceError> {
-        self.synchronize()?;
-        let events = self.lock().timings.take().unwrap_or_default();
-        let each = events.iter().map(|(start, end)| end.since(start)).collect::<Result<_, _>>()?;
-        let all = match (events.first(), events.last()) {
-            (Some((start, _)), Some((_, end))) => end.since(start)?,
-            _ => 0.0,
-        };
-        Ok((each, all))
-    }
-
-    /// Milliseconds, by the GPU's clock, of what `work` launches.
-    ///
-    /// # Errors
-    /// What `work` fails with, and what the driver reports.
-    pub fn timed(&self, work: impl FnOnce() -> Result<(), DeviceError>) -> Result<f32, DeviceError> {
-        self.core.context.bind()?;
-        let (start, end) = (Event::new(true)?, Event::new(true)?);
-        start.record(&self.core.stream)?;
-        work()?;
-        end.record(&self.core.stream)?;
-        self.synchronize()?;
-        end.since(&start)
-    }
-
-    /// Registers per thread and bytes of spills per thread of the kernel that a launch would run.
-    ///
-    /// # Errors
-    /// If the kernel cannot be generated or compiled.
-    pub fn resources(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<(i32, i32, u32), DeviceError> {
-        let program = self.program(kernel, shapes)?;
-        let function = self.function(&program, &kernel.name())?;
-        let (registers, spills) = function.resources();
-        Ok((registers, spills, program.shared))
-    }
-
     fn lock(&self) -> MutexGuard<'_, Cached> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -188,8 +131,8 @@ impl CudaDevice {
     }
 
     /// How a program is launched.
-    fn work(&self, program: &Program) -> driver::Work {
-        let &Program { grid, block, shared, early, .. } = program;
+    fn work(&self, program: &Generated) -> driver::Work {
+        let &Generated { grid, block, shared, early, .. } = program;
         driver::Work { grid, block, shared, early: early && self.arch >= EARLY_FROM }
     }
 
@@ -249,7 +192,7 @@ impl CudaDevice {
     /// Fills in the addresses of a program.
     fn arguments(
         &self,
-        program: &Program,
+        program: &Generated,
         inputs: &[Input<'_>],
         output: &CudaMemory,
         table: Option<&CudaMemory>,

@@ -63,8 +63,9 @@ impl Check<'_> {
             Placement::Root | Placement::Replicated => Window::whole(self.height(n)),
             Placement::Strips(halo) => self.grown(self.height(n), halo),
         };
-        let held = [host, device].into_iter().flatten();
-        held.map(|rows| if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, told are {need}")) })
-            .collect()
+        let mut held = [host, device].into_iter().flatten();
+        held.try_for_each(|rows| {
+            if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, told are {need}")) }
+        })
     }
 }

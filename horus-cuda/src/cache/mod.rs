@@ -9,8 +9,9 @@
 //! to this user or to root and nobody else may write to it, an entry only if the same holds for its file, which is no
 //! link. The checksum tells of accidents, not of intent. The directory keeps within [`MOST`] bytes.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Error, ErrorKind, Read as _, Write as _};
+mod files;
+
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,9 +19,11 @@ use std::time::{Duration, SystemTime};
 
 use horus_core::settings::CACHE;
 
+pub(crate) use files::hash;
+use files::{read, ready, write};
+
 /// Changes when the form of an entry does.
 const FORMAT: u64 = 2;
-const TRAILER: usize = 16;
 /// Most bytes of entries: some 1,400 kernels. When there are more, those used least recently go, until a quarter is free.
 pub const MOST: u64 = 256 << 20;
 /// What a process left unfinished is litter after this time.
@@ -185,131 +188,11 @@ fn evict(directory: &Path, most: u64) -> u64 {
     left
 }
 
-/// Makes the directory, for this user alone, and looks whether it may be trusted.
-fn ready(directory: &Path) -> std::io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(directory)?;
-    own(&std::fs::metadata(directory)?)
-}
-
-/// Fails if anybody but this user and root owns the file, or may write to it.
-#[cfg(unix)]
-fn own(data: &std::fs::Metadata) -> std::io::Result<()> {
-    use std::os::unix::fs::MetadataExt as _;
-    // SAFETY: asks for a number, and always succeeds.
-    let user = unsafe { libc::geteuid() };
-    let refused = |why: String| Err(Error::new(ErrorKind::PermissionDenied, why));
-    if ![0, user].contains(&data.uid()) {
-        return refused(format!("it belongs to user {}, not to this one ({user}) or root", data.uid()));
-    }
-    if data.mode() & 0o022 != 0 {
-        return refused(format!("others may write to it (mode {:o}; `chmod go-w` helps)", data.mode() & 0o7777));
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn own(_: &std::fs::Metadata) -> std::io::Result<()> {
-    Ok(())
-}
-
-/// Opens a file to be read, but no link to one, nor anything else that has a name.
-fn open(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = options.open(path)?;
-    let data = file.metadata()?;
-    if !data.is_file() {
-        return Err(Error::new(ErrorKind::InvalidData, "it is not a regular file"));
-    }
-    own(&data)?;
-    Ok(file)
-}
-
-fn read(path: &Path) -> Option<Vec<u8>> {
-    let mut file = match open(path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == ErrorKind::NotFound => return None,
-        Err(e) => {
-            log::warn!("{} is not used: {e}", path.display());
-            return None;
-        }
-    };
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
-    let body = bytes.len().checked_sub(TRAILER)?;
-    let sum = u128::from_le_bytes(bytes[body..].try_into().ok()?);
-    if hash(&[&bytes[..body]]) != sum {
-        log::warn!("{} is damaged and will be rebuilt", path.display());
-        return None;
-    }
-    bytes.truncate(body);
-    // When it was used last; a directory of root's cannot be told.
-    let _ = file.set_modified(SystemTime::now());
-    Some(bytes)
-}
-
-/// Writes an entry; its size.
-fn write(directory: &Path, path: &Path, cubin: &[u8]) -> std::io::Result<u64> {
-    let (mut file, temporary) = fresh(directory)?;
-    let done = file
-        .write_all(cubin)
-        .and_then(|()| file.write_all(&hash(&[cubin]).to_le_bytes()))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    if done.is_err() {
-        // The failure is reported; what is left of the attempt is only litter.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    done.map(|()| (cubin.len() + TRAILER) as u64)
-}
-
-/// A new file in the directory: never one that is there, nor what a link leads to.
-fn fresh(directory: &Path) -> std::io::Result<(File, PathBuf)> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut tries = 0;
-    loop {
-        // Processes of several containers may have the same number.
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().subsec_nanos();
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let temporary = directory.join(format!("{}-{now:x}-{count}.tmp", std::process::id()));
-        match options.open(&temporary) {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists && tries < 100 => tries += 1,
-            other => return other.map(|file| (file, temporary)),
-        }
-    }
-}
-
-/// A 128-bit hash of the parts, each followed by its length, so that no two lists of parts read the same: FNV's
-/// multiplication over words of 8 bytes, with the high half folded back after each. Every launch hashes its source.
-pub(crate) fn hash(parts: &[&[u8]]) -> u128 {
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let mut h: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    let mut take = |word: u64| {
-        h = (h ^ u128::from(word)).wrapping_mul(PRIME);
-        h ^= h >> 67;
-    };
-    for part in parts {
-        let (words, rest) = part.as_chunks::<8>();
-        words.iter().for_each(|w| take(u64::from_le_bytes(*w)));
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        take(u64::from_le_bytes(last));
-        take(part.len() as u64);
-    }
-    h
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::{File, OpenOptions};
+
+    use super::files::{TRAILER, fresh};
     use super::*;
 
     fn get(cache: &DiskCache, source: &str, built: &[u8]) -> (Vec<u8>, bool) {

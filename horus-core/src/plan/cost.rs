@@ -1,0 +1,144 @@
+//! What transfers cost: predicted seconds, and bytes in between.
+
+use std::collections::HashMap;
+
+use super::draft::Draft;
+use super::movement::{BLOCK, Link, Traffic, movement};
+use super::state::{Halo, Placement};
+use super::step::{Action, Rows, Temp};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::Access;
+
+/// How an image gets to launches that read it across strips.
+pub(super) struct Choice {
+    pub(super) replicate: bool,
+    /// Whether rank 0 first gives each rank its strip, so that all send.
+    pub(super) scatter: bool,
+    /// Predicted seconds.
+    pub(super) seconds: f64,
+    pub(super) why: String,
+}
+
+fn microseconds(seconds: f64) -> String {
+    format!("{:.0} us", seconds * 1e6)
+}
+
+/// Predicted seconds of footprints, each predicted once.
+#[derive(Debug, Default)]
+pub(super) struct Costs {
+    /// From rank 0 alone, or from all.
+    fetches: HashMap<(Temp, bool), f64>,
+}
+
+impl Costs {
+    /// Chooses between fetching footprints launch by launch and giving every rank the whole image, by predicted time:
+    /// what is sent, and the copies that each rank then makes of what it got.
+    pub(super) fn choose(
+        &mut self,
+        draft: &Draft<'_>,
+        source: NodeId,
+        elsewhere: &[Temp],
+        on_root: bool,
+        in_strips: bool,
+    ) -> Choice {
+        let link = draft.link();
+        let room = Halo::NONE;
+        let direct = draft.setting.direct;
+        let time = |p: &Draft<'_>, action, on_root| p.traffic(action, on_root).time;
+        // Between devices, what arrives is where the launch reads it.
+        let copy = |bytes: usize| if direct { 0.0 } else { bytes as f64 / link.bandwidth };
+        let whole = copy(draft.graph.node(source).shape.len() * draft.graph.node(source).dtype.size());
+        let scatter = if on_root { time(draft, Action::Scatter { node: source, room, direct }, true) } else { 0.0 };
+        let replicate = |p: &Draft<'_>, on_root| time(p, Action::Replicate { node: source, direct }, on_root) + whole;
+        let mut fetch = |on_root| elsewhere.iter().map(|t| self.of_fetching(draft, source, *t, on_root)).sum::<f64>();
+        let fetches = (fetch(false) + scatter, (on_root && !in_strips).then(|| fetch(true)));
+        let whole = (replicate(draft, false) + scatter, on_root.then(|| replicate(draft, true)));
+        let best = |(spread, direct): (f64, Option<f64>)| match direct {
+            Some(direct) if direct <= spread => (direct, false),
+            _ => (spread, on_root),
+        };
+        let ((fetching, scatter_to_fetch), (replicating, scatter_to_replicate)) = (best(fetches), best(whole));
+        let replicate = replicating < fetching;
+        let count = elsewhere.len();
+        let launches = if count == 1 { "1 launch reads".to_owned() } else { format!("{count} launches read") };
+        let seconds = replicating.min(fetching);
+        let (fetching, replicating) = (microseconds(fetching), microseconds(replicating));
+        Choice {
+            replicate,
+            scatter: if replicate { scatter_to_replicate } else { scatter_to_fetch },
+            seconds,
+            why: format!("{launches} it across strips: {fetching} as footprints, {replicating} as a whole"),
+        }
+    }
+
+    /// Predicted seconds to fetch what one launch reads of one input, and to copy it where the launch reads it.
+    fn of_fetching(&mut self, draft: &Draft<'_>, node: NodeId, temp: Temp, on_root: bool) -> f64 {
+        if let Some(cost) = self.fetches.get(&(temp, on_root)) {
+            return *cost;
+        }
+        let consumer = draft.graph.node(temp.consumer);
+        let everywhere = consumer.op.is_on_every_rank(consumer.shape, || true);
+        let halo = Halo { wrap: false, ..draft.demand.asked[temp.consumer.0] };
+        let rows = if everywhere { Rows::All } else { Rows::Strip(halo) };
+        let direct = draft.setting.direct;
+        let sent = draft.traffic(Action::Fetch { node, temp, rows, direct }, on_root).time;
+        let copied = if direct { 0 } else { draft.bytes_fetched(node, temp, rows) };
+        let cost = sent + copied as f64 / draft.link().bandwidth;
+        self.fetches.insert((temp, on_root), cost);
+        cost
+    }
+}
+
+impl Draft<'_> {
+    /// An upper bound of the bytes of packed messages on a rank.
+    pub(super) fn scratch(&self, source: NodeId, sent: Action) -> usize {
+        if self.memory.is_none() {
+            return 0;
+        }
+        if let Action::Exchange { node, halo, .. } = sent {
+            let n = self.graph.node(node);
+            return 2 * (halo.up + halo.down) * n.shape.width * n.shape.channels * n.dtype.size();
+        }
+        let traffic = self.traffic(sent, self.state(source).placement == Placement::Root);
+        let packs = matches!(sent, Action::Fetch { .. }) || self.graph.node(source).shape.channels > 1;
+        if packs { traffic.sent + traffic.received } else { 0 }
+    }
+
+    /// The reads of `source` from `reader` on that leave the strip, and whether some do not.
+    pub(super) fn readers(&self, source: NodeId, reader: NodeId) -> (Vec<Temp>, bool) {
+        let mut elsewhere = Vec::new();
+        let mut in_strips = false;
+        let mut consumers: Vec<NodeId> =
+            self.lifetimes.readers[source.0].iter().copied().filter(|c| *c >= reader).collect();
+        consumers.dedup();
+        for consumer in consumers {
+            let node = self.graph.node(consumer);
+            for (input, _) in node.inputs.iter().enumerate().filter(|(_, s)| **s == source) {
+                match node.op.access(input) {
+                    Access::Rows { .. } => in_strips = true,
+                    _ => elsewhere.push(Temp { consumer, input }),
+                }
+            }
+        }
+        (elsewhere, in_strips)
+    }
+
+    /// How long messages take where most of them go.
+    pub(super) fn link(&self) -> Link {
+        // 1.4 MB to one neighbour take 17 microseconds between two H200s by NVLink (horus-fabric-bench).
+        if self.setting.direct { Link { latency: 10e-6, bandwidth: 150e9 } } else { Link::default() }
+    }
+
+    pub(super) fn traffic(&self, action: Action, on_root: bool) -> Traffic {
+        let (Action::Scatter { node, .. }
+        | Action::Replicate { node, .. }
+        | Action::Exchange { node, .. }
+        | Action::Fetch { node, .. }) = action
+        else {
+            return Traffic::default();
+        };
+        let coarse = BLOCK.max(self.graph.node(node).shape.height / 64);
+        movement(self.graph, &self.setting.partition, action, on_root, coarse)
+            .map_or(Traffic::default(), |m| m.traffic(self.link()))
+    }
+}

@@ -1,0 +1,207 @@
+//! A plan in the making: what the passes hand to each other.
+
+use std::fmt;
+
+use super::demand::Demand;
+use super::finished::Plan;
+use super::lifetimes::Lifetimes;
+use super::memory::Ledger;
+use super::setting::{Mode, Setting, Want};
+use super::state::{Event, Machine, Placement, Residency, State};
+use super::step::{Action, Rows, Step, Temp};
+use crate::ir::graph::{Graph, NodeId};
+use crate::ir::kernel::Kernel;
+
+/// A plan in the making. Each pass reads what those before it left, and adds its own.
+pub(super) struct Draft<'a> {
+    pub(super) graph: &'a Graph<Kernel>,
+    pub(super) setting: &'a Setting,
+    pub(super) wants: &'a [Want],
+    /// Where the sources are at first.
+    pub(super) initial: Vec<Option<State>>,
+    /// Which sources nobody needs once this plan has read them.
+    pub(super) disposable: &'a dyn Fn(NodeId) -> bool,
+    /// How long each image is needed.
+    pub(super) lifetimes: Lifetimes,
+    /// How far around strips each image will be read.
+    pub(super) demand: Demand,
+    /// What is in the device's memory after the steps, if that must be watched.
+    pub(super) memory: Option<Ledger>,
+    /// The steps so far.
+    pub(super) steps: Vec<Step>,
+    /// For each step, the bytes that are in use on a watched device when it is taken.
+    pub(super) used: Vec<usize>,
+    /// Where each image is after the steps.
+    pub(super) states: Vec<Option<State>>,
+    /// The exchanges among the steps.
+    pub(super) exchanges: Vec<Exchanged>,
+}
+
+/// An exchange, made for a launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exchanged {
+    /// Which step it is.
+    pub(super) step: usize,
+    /// The launch that reads the rows.
+    pub(super) reader: NodeId,
+    /// Whether the rows arrive on the device.
+    pub(super) on_device: bool,
+}
+
+impl<'a> Draft<'a> {
+    /// No step yet.
+    pub(super) fn new(
+        graph: &'a Graph<Kernel>,
+        wants: &'a [Want],
+        setting: &'a Setting,
+        initial: Vec<Option<State>>,
+        disposable: &'a dyn Fn(NodeId) -> bool,
+    ) -> Draft<'a> {
+        Draft {
+            graph,
+            setting,
+            wants,
+            states: initial.clone(),
+            initial,
+            disposable,
+            lifetimes: Lifetimes::default(),
+            demand: Demand::default(),
+            memory: None,
+            steps: Vec::new(),
+            used: Vec::new(),
+            exchanges: Vec::new(),
+        }
+    }
+
+    pub(super) fn ranks(&self) -> usize {
+        self.setting.partition.ranks()
+    }
+
+    pub(super) fn naive(&self) -> bool {
+        self.setting.mode == Mode::Naive
+    }
+
+    pub(super) fn label(&self, id: NodeId) -> String {
+        format!("{id} {}", self.graph.node(id).op.name())
+    }
+
+    pub(super) fn state(&self, id: NodeId) -> State {
+        self.states[id.0].unwrap_or(State { residency: Residency::Nothing, placement: Placement::Replicated })
+    }
+
+    pub(super) fn step(&mut self, action: Action, why: impl Into<String>) {
+        self.steps.push(Step { action, why: why.into() });
+        self.used.push(self.memory.as_ref().map_or(0, Ledger::used));
+    }
+
+    pub(super) fn event(&mut self, id: NodeId, event: Event) {
+        let machine = Machine { unified: self.setting.unified };
+        self.states[id.0] = Some(machine.next(self.state(id), event));
+        match event {
+            Event::Placed(_) => self.left_device(id),
+            Event::PlacedOnDevice(_) => self.resized(id),
+            _ => {}
+        }
+    }
+
+    pub(super) fn placed(&mut self, id: NodeId, placement: Placement, direct: bool) {
+        self.event(id, if direct { Event::PlacedOnDevice(placement) } else { Event::Placed(placement) });
+    }
+
+    pub(super) fn on_device(&mut self, source: NodeId, reader: NodeId) {
+        if !self.state(source).residency.device() {
+            self.make_room(source, None, reader);
+            self.step(Action::Upload(source), format!("{} reads it on the device", self.label(reader)));
+            self.event(source, Event::Uploaded);
+        }
+    }
+
+    pub(super) fn bring_to_host(&mut self, id: NodeId, why: &str) {
+        if !self.state(id).residency.host() {
+            self.step(Action::Download(id), why);
+            self.event(id, Event::Downloaded);
+        }
+    }
+
+    /// Drops an image that nobody needs any more.
+    pub(super) fn free(&mut self, id: NodeId) {
+        self.step(Action::Free(id), "");
+        self.states[id.0] = None;
+        self.left_device(id);
+    }
+
+    /// Whether every rank computes the whole (small) result.
+    pub(super) fn is_global(&self, id: NodeId) -> bool {
+        let node = self.graph.node(id);
+        let whole = |i: &NodeId| self.state(*i).placement == Placement::Replicated;
+        node.op.is_on_every_rank(node.shape, || node.inputs.iter().all(whole))
+    }
+
+    /// Whether a transfer of `source` goes from device to device: the devices are connected, and there is room for the
+    /// image, for what the transfer leaves beside it (`bytes`) and for its packed messages. If so, the image is on the
+    /// device and the room is there.
+    pub(super) fn between_devices(&mut self, source: NodeId, reader: NodeId, bytes: usize, sent: Action) -> bool {
+        if !self.setting.direct || self.setting.unified || self.naive() {
+            return false;
+        }
+        let bytes = if self.memory.is_some() { bytes + self.scratch(source, sent) } else { 0 };
+        if !self.fits_beside(source, bytes, reader) {
+            return false;
+        }
+        self.on_device(source, reader);
+        self.make_room_for(bytes, source, reader);
+        true
+    }
+
+    /// Copies that `id` reads in place of its inputs, made for it alone: their bytes on the rank that needs most.
+    pub(super) fn bytes_fetched(&self, node: NodeId, temp: Temp, rows: Rows) -> usize {
+        let (consumer, shape) = (self.graph.node(temp.consumer), self.graph.node(node).shape);
+        let partition = &self.setting.partition;
+        let held = (0..self.ranks()).map(|rank| {
+            let computed = super::movement::rows_of(self.graph, partition, temp.consumer, rank, rows);
+            consumer.op.footprint(temp.input, computed, consumer.shape, shape).len()
+        });
+        held.max().unwrap_or_default() * shape.width * shape.channels * self.graph.node(node).dtype.size()
+    }
+
+    /// The plan as far as it is made.
+    pub(super) fn so_far(&self, wants: Vec<Want>) -> Plan {
+        Plan {
+            graph: self.graph.clone(),
+            wants,
+            steps: self.steps.clone(),
+            setting: self.setting.clone(),
+            initial: self.initial.clone(),
+            states: self.states.clone(),
+            fits: true,
+            lacking: None,
+        }
+    }
+}
+
+impl fmt::Display for Draft<'_> {
+    /// The steps, if there are some; else what is known of each image.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.steps.is_empty() {
+            return self.so_far(self.wants.to_vec()).fmt(f);
+        }
+        for (id, node) in self.graph.iter() {
+            write!(f, "{id} {} {} {}", node.op.name(), node.shape, node.dtype)?;
+            if let Some(readers) = self.lifetimes.readers.get(id.0).filter(|r| !r.is_empty()) {
+                let readers: Vec<String> = readers.iter().map(NodeId::to_string).collect();
+                write!(f, ", read by {}", readers.join(" "))?;
+            }
+            if self.lifetimes.kept.get(id.0) == Some(&true) {
+                write!(f, ", kept")?;
+            }
+            if let Some(asked) = self.demand.asked.get(id.0).filter(|halo| !halo.is_none()) {
+                write!(f, ", {asked} rows around strips, {} for filters", self.demand.filtered[id.0])?;
+            }
+            writeln!(f)?;
+        }
+        match &self.memory {
+            Some(memory) => writeln!(f, "{} bytes in use on the device", memory.used()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What launches compute while border rows travel: the interior of each strip, which no awaited row reaches.
+
+use std::collections::{HashMap, HashSet};
+
+use super::demand::needed;
+use super::draft::{Draft, Exchanged};
+use super::state::Halo;
+use super::step::{Action, Part, Rows, Step};
+use crate::ir::graph::NodeId;
+
+/// Seconds that borders must be predicted to travel for a launch to be divided. Measured between two H200s: two more
+/// launches, which read the rows around the edges once more, took about 30 microseconds.
+const WORTHWHILE: f64 = 50e-6;
+
+/// The pass: begins exchanges where some rank can compute rows meanwhile, computes the interior, finishes them, and computes
+/// the edges. Nothing else moves.
+pub(super) fn divide(draft: &mut Draft<'_>) {
+    if draft.exchanges.is_empty() {
+        return;
+    }
+    let divided: Vec<Divided> = launches(draft).into_iter().filter_map(|launch| launch.divided(draft)).collect();
+    let begun: HashSet<usize> = divided.iter().flat_map(|d| d.begun.iter().copied()).collect();
+    let around: HashMap<usize, &Divided> = divided.iter().map(|d| (d.launch, d)).collect();
+    let (steps, used) = (std::mem::take(&mut draft.steps), std::mem::take(&mut draft.used));
+    for (i, (step, used)) in steps.into_iter().zip(used).enumerate() {
+        let mut push = |action, why| {
+            draft.steps.push(Step { action, why });
+            draft.used.push(used);
+        };
+        let begins = begun.contains(&i);
+        match (step.action, around.get(&i)) {
+            (Action::Exchange { node, halo, direct }, _) if begins => {
+                push(Action::Begin { node, halo, direct }, step.why);
+            }
+            (Action::Launch { node, rows, room, .. }, Some(Divided { reach, sources, .. })) => {
+                push(Action::Launch { node, rows, room, part: Part::Interior(*reach) }, String::new());
+                sources.iter().for_each(|source| push(Action::Finish(*source), String::new()));
+                push(Action::Launch { node, rows, room, part: Part::Edges(*reach) }, step.why);
+            }
+            (action, _) => push(action, step.why),
+        }
+    }
+    // They were of steps that have other places now.
+    draft.exchanges.clear();
+}
+
+/// A launch for which borders are exchanged.
+struct Awaiting {
+    id: NodeId,
+    /// The step that launches it.
+    launch: usize,
+    rows: Rows,
+    exchanges: Vec<Exchanged>,
+}
+
+/// A launch that is made in two parts.
+struct Divided {
+    /// The step that launches it.
+    launch: usize,
+    /// The steps that exchange what arrives meanwhile.
+    begun: Vec<usize>,
+    /// What these exchange.
+    sources: Vec<NodeId>,
+    /// How far the interior stays away from the edges.
+    reach: Halo,
+}
+
+/// The launches for which borders are exchanged, in order, but for those that also read footprints.
+fn launches(draft: &Draft<'_>) -> Vec<Awaiting> {
+    let mut out: Vec<Awaiting> = Vec::new();
+    for exchange in &draft.exchanges {
+        match out.last_mut().filter(|last| last.id == exchange.reader) {
+            Some(known) => known.exchanges.push(*exchange),
+            None => {
+                let later = draft.steps.iter().enumerate().skip(exchange.step);
+                let mut launches = later.filter_map(|(at, step)| match step.action {
+                    Action::Launch { node, rows, .. } if node == exchange.reader => Some((at, rows)),
+                    _ => None,
+                });
+                if let Some((launch, rows)) = launches.next() {
+                    out.push(Awaiting { id: exchange.reader, launch, rows, exchanges: vec![*exchange] });
+                }
+            }
+        }
+    }
+    let fetching: HashSet<NodeId> = draft.steps.iter().filter_map(|s| consumer(&s.action)).collect();
+    out.retain(|l| !fetching.contains(&l.id));
+    out
+}
+
+/// For whom a step fetches rows.
+fn consumer(action: &Action) -> Option<NodeId> {
+    match action {
+        Action::Fetch { temp, .. } => Some(temp.consumer),
+        _ => None,
+    }
+}
+
+impl Awaiting {
+    /// How the launch is divided, if that is worth it and there is room for the messages.
+    fn divided(&self, draft: &Draft<'_>) -> Option<Divided> {
+        let exchanged = |e: &Exchanged| match draft.steps[e.step].action {
+            Action::Exchange { node, halo, direct } => Some((node, halo, direct)),
+            _ => None,
+        };
+        let all: Vec<_> = self.exchanges.iter().filter_map(|e| Some((e, exchanged(e)?))).collect();
+        let time = |node, halo| draft.traffic(Action::Exchange { node, halo, direct: true }, false).time;
+        let travel: f64 = all.iter().map(|(_, (node, halo, _))| time(*node, *halo)).sum();
+        let long = draft.setting.overlap || (draft.setting.direct && travel > WORTHWHILE);
+        let awaited: Vec<NodeId> = all.iter().map(|(_, (node, ..))| *node).collect();
+        if !long || !has_interior(draft, self.id, self.rows, reach(draft, self.id, &awaited)) {
+            return None;
+        }
+        let mut packed = 0;
+        let begun = all.iter().filter(|(exchange, (node, halo, direct))| {
+            // Rows arrive where the launch reads them, and between devices packed messages stay until it is over.
+            let sent = Action::Exchange { node: *node, halo: *halo, direct: true };
+            let bytes = if *direct { draft.scratch(*node, sent) } else { 0 };
+            let begins = exchange.on_device && draft.stay_free(packed + bytes, exchange.step, self.launch);
+            packed += if begins { bytes } else { 0 };
+            begins
+        });
+        let (begun, sources): (Vec<usize>, Vec<NodeId>) = begun.map(|(e, (node, ..))| (e.step, *node)).unzip();
+        let reach = reach(draft, self.id, &sources);
+        (!begun.is_empty()).then_some(Divided { launch: self.launch, begun, sources, reach })
+    }
+}
+
+impl Draft<'_> {
+    /// Whether so many bytes are free on the device from step `from` to step `to`.
+    fn stay_free(&self, bytes: usize, from: usize, to: usize) -> bool {
+        let most = self.used[from..=to].iter().copied().max().unwrap_or_default();
+        self.memory.as_ref().is_none_or(|memory| memory.holds(most + bytes))
+    }
+}
+
+/// Whether some rank computes rows of `id` that stay `reach` away from the edges of its strip.
+fn has_interior(draft: &Draft<'_>, id: NodeId, rows: Rows, reach: Halo) -> bool {
+    let (part, partition) = (Part::Interior(reach), &draft.setting.partition);
+    let height = draft.graph.node(id).shape.height;
+    (0..partition.ranks()).any(|rank| !part.windows(rows, partition, rank, height)[0].is_empty())
+}
+
+/// How far `id` reads beyond its rows in any of `sources`.
+fn reach(draft: &Draft<'_>, id: NodeId, sources: &[NodeId]) -> Halo {
+    let node = draft.graph.node(id);
+    let inputs = node.inputs.iter().enumerate().filter(|(_, source)| sources.contains(source));
+    inputs.filter_map(|(i, _)| needed(node.op.access(i))).fold(Halo::NONE, Halo::max)
+}

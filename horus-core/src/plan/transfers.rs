@@ -1,0 +1,181 @@
+//! Transfers and launches: walks the graph in order and asks of each input whether it is where it is read.
+//!
+//! One pass, and not one for placement, one for halos, one for footprints and one for memory: what must leave a full device
+//! decides where an image is, and so on which way the next transfer goes. Its parts are told apart by what they know:
+//! `spread` and `cost` choose how an image gets to those that read it, `halos` and `footprints` what is read of others'
+//! strips, `memory` what leaves a full device.
+
+use super::cost::Costs;
+use super::demand::needed;
+use super::draft::Draft;
+use super::footprints::{Early, Pending, is_filter};
+use super::state::{Event, Halo, Placement};
+use super::step::{Action, Part, Rows, Temp};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::{AllReduce, Kernel};
+
+/// The pass: the launches of all nodes, in order, and the transfers without which one would read what is not there.
+pub(super) fn walk(draft: &mut Draft<'_>) {
+    let graph = draft.graph;
+    let fetched_because = vec![String::new(); graph.nodes.len()];
+    let mut walk = Transfers { draft, costs: Costs::default(), early: Early::default(), fetched_because };
+    let last_filter = graph.iter().rev().find(|(_, n)| is_filter(&n.op)).map(|(id, _)| id);
+    for (id, node) in graph.iter() {
+        if last_filter.is_none_or(|last| id >= last) {
+            walk.fetch_ahead(); // no filter is left to wait for
+        }
+        if walk.early.pending.is_some() && !walk.needs_nobody(id) {
+            walk.launch_pending(id);
+        }
+        if is_filter(&node.op) {
+            walk.fetch_ahead();
+        }
+        if !matches!(node.op, Kernel::Source(_)) {
+            walk.compute(id);
+            walk.early.computed.push(id);
+        }
+        walk.free_read_for_the_last_time(id, id);
+    }
+    walk.launch_pending(NodeId(graph.nodes.len()));
+}
+
+/// The walk.
+pub(super) struct Transfers<'d, 'a> {
+    pub(super) draft: &'d mut Draft<'a>,
+    pub(super) costs: Costs,
+    pub(super) early: Early,
+    /// For each node, why its footprints are fetched.
+    pub(super) fetched_because: Vec<String>,
+}
+
+impl Transfers<'_, '_> {
+    fn compute(&mut self, id: NodeId) {
+        let graph = self.draft.graph;
+        let node = graph.node(id);
+        if self.draft.ranks() == 1 {
+            node.inputs.iter().for_each(|i| self.draft.on_device(*i, id));
+            self.launch(id, Rows::All, Halo::NONE);
+        } else if self.draft.naive() {
+            self.compute_naively_distributed(id);
+        } else {
+            self.compute_distributed(id);
+        }
+        if self.draft.naive() {
+            self.return_to_host(id);
+        }
+    }
+
+    /// Ends an operation of naive mode: the result is on rank 0's host, and nothing is on the device any more.
+    fn return_to_host(&mut self, id: NodeId) {
+        self.draft.bring_to_host(id, "naive mode downloads every result");
+        let placement = self.draft.state(id).placement;
+        if matches!(placement, Placement::Strips(_)) {
+            self.draft.step(Action::Collect(id), "naive mode gathers every result");
+            self.draft.event(id, Event::Placed(Placement::Root));
+        }
+        let graph = self.draft.graph;
+        for &node in graph.node(id).inputs.iter().chain([&id]) {
+            let state = self.draft.state(node);
+            if state.residency.device() && !self.draft.setting.unified {
+                self.draft.step(Action::Evict(node), "naive mode keeps nothing on the device");
+                self.draft.event(node, Event::Placed(state.placement));
+            }
+        }
+    }
+
+    pub(super) fn launch(&mut self, id: NodeId, rows: Rows, room: Halo) {
+        self.draft.make_room(id, Some(rows), id);
+        self.draft.step(Action::Launch { node: id, rows, room, part: Part::Whole }, "");
+        self.draft.event(id, Event::Computed(rows.placement()));
+        self.early.fetched.retain(|(t, _)| t.consumer != id);
+        self.draft.drop_temps(id);
+    }
+
+    fn compute_naively_distributed(&mut self, id: NodeId) {
+        let graph = self.draft.graph;
+        let node = graph.node(id);
+        let rows = if self.draft.is_global(id) { Rows::All } else { Rows::Strip(Halo::NONE) };
+        for (input, &source) in node.inputs.iter().enumerate() {
+            let temp = Temp { consumer: id, input };
+            let why = format!("naive mode scatters every input of {}", self.draft.label(id));
+            self.draft.hold_temp(self.draft.bytes_fetched(source, temp, rows), source, id);
+            self.draft.step(Action::Fetch { node: source, temp, rows, direct: false }, why);
+        }
+        self.launch(id, rows, Halo::NONE);
+        self.all_reduce(id);
+    }
+
+    /// Makes one result of those of all ranks, where a launch yields a part of it.
+    fn all_reduce(&mut self, id: NodeId) {
+        match self.draft.graph.node(id).op.all_reduce() {
+            Some(AllReduce::Sum) => {
+                self.draft.bring_to_host(id, "ranks add up their counts on the host");
+                self.draft.step(Action::Sum(id), "each rank counted its own rows");
+                self.draft.event(id, Event::Placed(Placement::Replicated));
+            }
+            None => {}
+        }
+    }
+
+    fn compute_distributed(&mut self, id: NodeId) {
+        let graph = self.draft.graph;
+        let node = graph.node(id);
+        for (input, &source) in node.inputs.iter().enumerate() {
+            if !self.is_sent(Temp { consumer: id, input }) {
+                self.spread(source, id);
+            }
+        }
+        if node.op.goes_over_input() {
+            node.inputs.iter().for_each(|i| self.draft.on_device(*i, id));
+            self.launch(id, Rows::All, Halo::NONE);
+            self.all_reduce(id);
+            return;
+        }
+        let global = self.draft.is_global(id);
+        let extend = if global { Halo::NONE } else { Halo { wrap: false, ..self.draft.demand.asked[id.0] } };
+        let (due, extend) = self.borders(id, extend);
+        let rows = if global { Rows::All } else { Rows::Strip(extend) };
+        self.exchange(due, id);
+        let mut later = false;
+        for (input, &source) in node.inputs.iter().enumerate() {
+            if !self.is_fetched(id, input) {
+                self.draft.on_device(source, id);
+            } else if self.early.computed.contains(&source) && self.leaves_early(source).is_some() {
+                later = true; // before the next filter, or when this launch cannot wait any longer
+            } else {
+                self.fetch_for(id, input, rows);
+            }
+        }
+        if later || self.early.fetched.iter().any(|(t, direct)| *direct && t.consumer == id) {
+            self.early.pending = Some(Pending { node: id, rows, since: self.draft.steps.len() });
+        } else {
+            self.launch(id, rows, self.draft.demand.asked[id.0]);
+        }
+    }
+
+    /// Whether the rows that `id` reads of an input are fetched for it alone.
+    pub(super) fn is_fetched(&self, id: NodeId, input: usize) -> bool {
+        let node = self.draft.graph.node(id);
+        needed(node.op.access(input)).is_none()
+            && self.draft.state(node.inputs[input]).placement != Placement::Replicated
+    }
+
+    /// Drops the inputs of `id` (and `id` itself, if nobody reads it) that no node after `last` reads and nobody wants.
+    pub(super) fn free_read_for_the_last_time(&mut self, id: NodeId, last: NodeId) {
+        let mut done: Vec<NodeId> = self.draft.graph.node(id).inputs.clone();
+        done.push(id);
+        done.sort_unstable();
+        done.dedup();
+        for p in done {
+            if !self.waits_for(p) && !self.draft.lifetimes.needed_after(p, last) && self.draft.states[p.0].is_some() {
+                self.draft.free(p);
+            }
+        }
+    }
+
+    /// Whether a launch that waits for footprints makes or reads an image.
+    fn waits_for(&self, id: NodeId) -> bool {
+        let reads = |waiting: NodeId| waiting == id || self.draft.graph.node(waiting).inputs.contains(&id);
+        self.early.pending.as_ref().is_some_and(|p| reads(p.node))
+    }
+}

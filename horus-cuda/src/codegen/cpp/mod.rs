@@ -1,0 +1,228 @@
+//! Statements and expressions of CUDA C++. The generator builds a kernel of them, counts and changes what it built where it
+//! must (see [`calls`]), and [`text`] writes all of it down at the very end; nobody reads that text again.
+
+pub(super) mod calls;
+mod text;
+
+use std::ops::{Add, Mul, Sub};
+
+use horus_core::dtype::DType;
+use horus_core::ops::pixel::PixelOp;
+
+pub(super) use text::text;
+
+/// Operators, by how tightly they bind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Operator {
+    And,
+    Less,
+    LessOrEqual,
+    Add,
+    Subtract,
+    Multiply,
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Expr {
+    /// A name, a number, or a member or an element of something that has a name.
+    Name(String),
+    /// Pixel `[r][c]` of an array of the thread.
+    Pixel(String),
+    /// Two operands and what is done with them.
+    Binary(Box<Expr>, Operator, Box<Expr>),
+    /// The address of a byte of shared memory, as that of elements.
+    Shared(DType, usize),
+    /// The address of a byte of the table of constant data, as that of elements of this type.
+    Table(String, Box<Expr>),
+    /// The value that a function returns.
+    Returned(Box<Call>),
+    /// A structure of these members, with its type where that is not told by where it stands.
+    Members(Option<String>, Vec<Expr>),
+}
+
+/// A call of a function of the headers.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Call {
+    /// The function.
+    pub(super) name: String,
+    /// Its template arguments.
+    pub(super) template: Vec<String>,
+    /// Its arguments.
+    pub(super) args: Vec<Expr>,
+    /// Where there is a variant `_called` of it that is compiled once: about how many instructions it is inline.
+    pub(super) inline_cost: Option<usize>,
+    /// Whether that variant is called.
+    pub(super) shared: bool,
+}
+
+/// A pixel operation or conversion of one pixel.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PixelStmt {
+    /// The operation; without one, the operand is converted.
+    pub(super) op: Option<PixelOp>,
+    /// The type that the operation works in.
+    pub(super) operand: DType,
+    /// The type of its result.
+    pub(super) result: DType,
+    /// Its operands.
+    pub(super) values: Vec<Expr>,
+    /// The array of its results.
+    pub(super) to: String,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Stmt {
+    /// Declares an array of the thread.
+    Array { dtype: DType, name: String, extents: Vec<usize> },
+    /// Declares a variable of a type.
+    Let { ctype: String, name: String, value: Expr },
+    /// Assigns a value.
+    Assign { to: Expr, value: Expr },
+    /// Calls a function for what it does.
+    Call(Call),
+    /// Does something for every pixel `[r][c]` of the thread.
+    EachPixel { rows: usize, cols: usize, body: Vec<Stmt> },
+    /// Computes one pixel.
+    Pixel(PixelStmt),
+    /// Divides every pixel of the thread: quickly, and once more as the processor does where `rare` operands are found by
+    /// the variable `d{id}`.
+    Divide { id: usize, rows: usize, cols: usize, quotient: PixelStmt },
+    /// Decides.
+    If { condition: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
+    /// A loop over `k` that is not unrolled.
+    For { end: usize, step: usize, body: Vec<Stmt> },
+    /// Chooses by a number.
+    Switch { over: Expr, cases: Vec<(usize, Vec<Stmt>)> },
+    /// Waits for all threads of the block.
+    Synchronize,
+    /// Waits for the copies to shared memory that this block has begun.
+    AwaitCopies,
+    /// In a loop over `k`: at most one row pass, of several that share what loads their input.
+    RowPasses(SharedRowPasses),
+}
+
+/// Row passes of several sizes that one loop runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SharedRowPasses {
+    /// The type of elements.
+    pub(super) dtype: DType,
+    /// By iteration: chunks, first element, rows above, columns to the left, columns. And what computes it.
+    pub(super) passes: Vec<SharedRowPass>,
+    /// What loads the input and calls the row pass for each chunk of it.
+    pub(super) stage: Call,
+}
+
+/// One of [`SharedRowPasses`].
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SharedRowPass {
+    /// The iteration that runs it.
+    pub(super) iteration: usize,
+    /// The variables of the stage: their names and values.
+    pub(super) extents: [(&'static str, usize); 5],
+    /// What computes one chunk.
+    pub(super) pass: Call,
+}
+
+/// A name or a number.
+pub(super) fn name(text: impl ToString) -> Expr {
+    Expr::Name(text.to_string())
+}
+
+/// Pixel `[r][c]` of an array.
+pub(super) fn pixel(array: impl ToString) -> Expr {
+    Expr::Pixel(array.to_string())
+}
+
+impl From<usize> for Expr {
+    fn from(v: usize) -> Expr {
+        name(v)
+    }
+}
+
+impl From<&str> for Expr {
+    fn from(v: &str) -> Expr {
+        name(v)
+    }
+}
+
+impl From<String> for Expr {
+    fn from(v: String) -> Expr {
+        Expr::Name(v)
+    }
+}
+
+impl Expr {
+    /// `self` and `other`, joined by an operator.
+    pub(super) fn with(self, operator: Operator, other: impl Into<Expr>) -> Expr {
+        Expr::Binary(Box::new(self), operator, Box::new(other.into()))
+    }
+}
+
+impl<E: Into<Expr>> Add<E> for Expr {
+    type Output = Expr;
+    fn add(self, other: E) -> Expr {
+        self.with(Operator::Add, other)
+    }
+}
+
+impl<E: Into<Expr>> Sub<E> for Expr {
+    type Output = Expr;
+    fn sub(self, other: E) -> Expr {
+        self.with(Operator::Subtract, other)
+    }
+}
+
+impl<E: Into<Expr>> Mul<E> for Expr {
+    type Output = Expr;
+    fn mul(self, other: E) -> Expr {
+        self.with(Operator::Multiply, other)
+    }
+}
+
+impl Call {
+    /// A call that is always inline.
+    pub(super) fn new(name: impl ToString, template: Vec<String>, args: Vec<Expr>) -> Call {
+        Call { name: name.to_string(), template, args, inline_cost: None, shared: false }
+    }
+
+    /// A call that may be of the function's variant that is compiled once.
+    pub(super) fn shareable(self, inline_cost: usize) -> Call {
+        Call { inline_cost: Some(inline_cost), ..self }
+    }
+}
+
+impl From<Call> for Stmt {
+    fn from(call: Call) -> Stmt {
+        Stmt::Call(call)
+    }
+}
+
+impl From<Call> for Expr {
+    fn from(call: Call) -> Expr {
+        Expr::Returned(Box::new(call))
+    }
+}
+
+impl Stmt {
+    /// `body` for every pixel of the thread.
+    pub(super) fn each_pixel((rows, cols): (usize, usize), body: Stmt) -> Stmt {
+        Stmt::EachPixel { rows, cols, body: vec![body] }
+    }
+
+    /// `value` for every pixel of an array.
+    pub(super) fn fill(extents: (usize, usize), array: &str, value: Expr) -> Stmt {
+        Stmt::each_pixel(extents, Stmt::Assign { to: pixel(array), value })
+    }
+}
+
+/// Template arguments, of whatever types.
+macro_rules! template {
+    ($($argument:expr),* $(,)?) => { vec![$($argument.to_string()),*] };
+}
+/// Arguments of a call, of whatever types an expression is made of.
+macro_rules! args {
+    ($($argument:expr),* $(,)?) => { vec![$($crate::codegen::cpp::Expr::from($argument)),*] };
+}
+pub(super) use {args, template};

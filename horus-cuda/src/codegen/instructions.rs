@@ -1,0 +1,281 @@
+//! The pixel operations of a kernel as statements over register arrays `[r][c]`.
+
+use std::collections::HashMap;
+
+use horus_core::dtype::{DType, Scalar};
+use horus_core::error::DeviceError;
+use horus_core::ir::kernel::{Instr, InstrOp, MapKernel, Val};
+use horus_core::ops::pixel::PixelOp;
+
+use super::cpp::{Expr, PixelStmt, Stmt, pixel};
+use super::defect;
+use super::params::KernelParams;
+use super::schedule::LeafGroup;
+
+/// What emits the leaves of a kernel that are read when they are asked for, and takes its constants.
+pub(super) trait Leaves {
+    /// The parameters that constants go into.
+    fn params(&mut self) -> &mut KernelParams;
+
+    /// Emits leaf `l`; the array that has it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn read(&mut self, l: usize, out: &mut Vec<Stmt>) -> Result<String, DeviceError>;
+}
+
+/// Leaves that are all there before the first instruction.
+impl Leaves for KernelParams {
+    fn params(&mut self) -> &mut KernelParams {
+        self
+    }
+
+    fn read(&mut self, l: usize, _: &mut Vec<Stmt>) -> Result<String, DeviceError> {
+        Err(defect(format_args!("leaf {l} is read late")))
+    }
+}
+
+/// A value for each pixel.
+#[derive(Clone, Debug)]
+pub(super) enum PixelValue {
+    /// The element `[r][c]` of this array of the thread.
+    Array(String),
+    /// The same for all pixels.
+    Uniform(Expr),
+}
+
+impl PixelValue {
+    /// The expression for pixel `[r][c]`.
+    pub(super) fn expr(self) -> Expr {
+        match self {
+            PixelValue::Array(array) => pixel(array),
+            PixelValue::Uniform(value) => value,
+        }
+    }
+}
+
+/// An operand of an instruction that a loop hands on from iteration to iteration: which, and the array that has it.
+pub(super) type Carried<'a> = Option<(usize, &'a str)>;
+
+/// Emits instructions as soon as their operands exist, so that registers hold few values at a time.
+#[derive(Clone, Debug)]
+pub(super) struct Instructions<'a> {
+    kernel: &'a MapKernel,
+    /// For each leaf, the array of its values, once it exists.
+    leaves: Vec<Option<String>>,
+    done: Vec<bool>,
+    /// Arrays of results that are not called `v` and the number.
+    names: HashMap<usize, String>,
+    /// Rows and columns of the arrays.
+    extents: (usize, usize),
+}
+
+impl<'a> Instructions<'a> {
+    /// Those of a kernel, for `rows` times `cols` pixels of each thread.
+    pub(super) fn new(kernel: &'a MapKernel, rows: usize, cols: usize) -> Instructions<'a> {
+        let (leaves, done) = (vec![None; kernel.leaves.len()], vec![false; kernel.code.len()]);
+        Instructions { kernel, leaves, done, names: HashMap::new(), extents: (rows, cols) }
+    }
+
+    /// The instructions that can run after each group in turn, beside those that can before; a `lazy` leaf is there when
+    /// it is asked for.
+    pub(super) fn sequence(&self, groups: &[LeafGroup], lazy: &[bool]) -> Vec<Vec<usize>> {
+        let mut trial = self.clone();
+        let ready = |trial: &mut Instructions<'_>| {
+            let mut now = Vec::new();
+            while let Some((i, missing)) = trial.next_ready(lazy) {
+                missing.into_iter().for_each(|l| trial.define(l, ""));
+                trial.done[i] = true;
+                now.push(i);
+            }
+            now
+        };
+        ready(&mut trial);
+        let mut after = |group: &LeafGroup| {
+            group.leaves.iter().for_each(|&l| trial.define(l, ""));
+            ready(&mut trial)
+        };
+        groups.iter().map(&mut after).collect()
+    }
+
+    /// Says which array has a leaf's values.
+    pub(super) fn define(&mut self, leaf: usize, array: &str) {
+        self.leaves[leaf] = Some(array.to_owned());
+    }
+
+    /// Whether a leaf's values exist.
+    pub(super) fn is_defined(&self, leaf: usize) -> bool {
+        self.leaves[leaf].is_some()
+    }
+
+    /// Leaves that the kernel uses, in the order in which its code first needs them.
+    pub(super) fn order(&self) -> Vec<usize> {
+        let mut seen_instr = vec![false; self.kernel.code.len()];
+        let mut order = Vec::new();
+        // An explicit stack: chains of a thousand operations are legal.
+        let mut stack: Vec<Val> = self.kernel.result.into_iter().collect();
+        while let Some(v) = stack.pop() {
+            match v {
+                Val::Leaf(i) if !order.contains(&i) => order.push(i),
+                Val::Instr(i) if !seen_instr[i] => {
+                    seen_instr[i] = true;
+                    stack.extend(self.kernel.code[i].args.iter().rev());
+                }
+                _ => {}
+            }
+        }
+        order
+    }
+
+    /// Instructions that can run once the `lazy` leaves they read do; with those leaves.
+    fn next_ready(&self, lazy: &[bool]) -> Option<(usize, Vec<usize>)> {
+        self.kernel.code.iter().enumerate().filter(|(i, _)| !self.done[*i]).find_map(|(i, instr)| {
+            let mut missing = Vec::new();
+            for a in &instr.args {
+                match *a {
+                    Val::Leaf(l) if self.leaves[l].is_none() && lazy[l] => missing.push(l),
+                    Val::Leaf(l) if self.leaves[l].is_none() => return None,
+                    Val::Instr(j) if !self.done[j] => return None,
+                    _ => {}
+                }
+            }
+            missing.dedup();
+            Some((i, missing))
+        })
+    }
+
+    /// Emits every instruction that can run, and the leaves marked in `lazy` that they read.
+    ///
+    /// # Errors
+    /// If a leaf cannot be read.
+    pub(super) fn advance(
+        &mut self,
+        out: &mut Vec<Stmt>,
+        reader: &mut impl Leaves,
+        lazy: &[bool],
+    ) -> Result<(), DeviceError> {
+        while let Some((i, missing)) = self.next_ready(lazy) {
+            for l in missing {
+                if self.leaves[l].is_none() {
+                    let array = reader.read(l, out)?;
+                    self.define(l, &array);
+                }
+            }
+            self.emit(out, reader.params(), &[i], None)?;
+        }
+        Ok(())
+    }
+
+    /// Emits the first of `similar` instructions, which differ in constants only: where they do, element `k` of an array.
+    ///
+    /// # Errors
+    /// If an operand does not exist yet.
+    pub(super) fn emit(
+        &mut self,
+        out: &mut Vec<Stmt>,
+        params: &mut KernelParams,
+        similar: &[usize],
+        carried: Carried<'_>,
+    ) -> Result<(), DeviceError> {
+        let i = similar[0];
+        let instr = &self.kernel.code[i];
+        let op = if let InstrOp::Pixel(op) = instr.op { Some(op) } else { None };
+        let mut values = Vec::with_capacity(instr.args.len());
+        for j in 0..instr.args.len() {
+            let dtype = op.map_or(instr.operand, |op| op.operand(j, instr.operand));
+            values.push(self.operand(similar, carried, j, dtype, params)?);
+        }
+        let (rows, cols) = self.extents;
+        let to = format!("v{i}");
+        out.push(Stmt::Array { dtype: instr.result, name: to.clone(), extents: vec![rows, cols] });
+        let one = PixelStmt { op, operand: instr.operand, result: instr.result, values, to };
+        out.push(if divides(instr, carried) {
+            Stmt::Divide { id: i, rows, cols, quotient: one }
+        } else {
+            Stmt::each_pixel(self.extents, Stmt::Pixel(one))
+        });
+        self.done[i] = true;
+        Ok(())
+    }
+
+    /// Says that an instruction has been emitted, in the place of one that is similar.
+    pub(super) fn finish(&mut self, i: usize) {
+        self.done[i] = true;
+    }
+
+    /// Says which array has the result of an instruction.
+    pub(super) fn rename(&mut self, i: usize, array: &str) {
+        self.names.insert(i, array.to_owned());
+    }
+
+    /// Emits the result as an array and returns its name.
+    ///
+    /// # Errors
+    /// If it does not exist yet.
+    pub(super) fn result(
+        &mut self,
+        out: &mut Vec<Stmt>,
+        params: &mut KernelParams,
+        dtype: DType,
+    ) -> Result<String, DeviceError> {
+        let value = match self.kernel.result {
+            Some(v) => self.value(v, dtype, params)?,
+            None => PixelValue::Uniform("0".into()),
+        };
+        Ok(match value {
+            PixelValue::Array(array) => array,
+            PixelValue::Uniform(value) => {
+                let (rows, cols) = self.extents;
+                out.push(Stmt::Array { dtype, name: "result".into(), extents: vec![rows, cols] });
+                out.push(Stmt::fill(self.extents, "result", value));
+                "result".into()
+            }
+        })
+    }
+
+    /// A value that the code reads.
+    ///
+    /// # Errors
+    /// If it is a leaf that does not exist yet.
+    pub(super) fn value(&self, v: Val, dtype: DType, params: &mut KernelParams) -> Result<PixelValue, DeviceError> {
+        Ok(match v {
+            Val::Leaf(i) => {
+                let array = self.leaves[i].clone();
+                PixelValue::Array(array.ok_or_else(|| defect(format_args!("leaf {i} is used before it is read")))?)
+            }
+            Val::Instr(i) => PixelValue::Array(self.names.get(&i).cloned().unwrap_or_else(|| format!("v{i}"))),
+            Val::Const(s) => PixelValue::Uniform(params.constant(s, dtype)),
+        })
+    }
+
+    /// Operand `j` of the first of `similar` instructions.
+    fn operand(
+        &self,
+        similar: &[usize],
+        carried: Carried<'_>,
+        j: usize,
+        dtype: DType,
+        params: &mut KernelParams,
+    ) -> Result<Expr, DeviceError> {
+        if let Some((_, array)) = carried.filter(|c| c.0 == j) {
+            return Ok(pixel(array));
+        }
+        let args = similar.iter().map(|&i| self.kernel.code[i].args[j]);
+        let constants: Vec<Scalar> = args.filter_map(|a| if let Val::Const(s) = a { Some(s) } else { None }).collect();
+        if constants.len() > 1 {
+            return Ok(params.constants(&constants, dtype));
+        }
+        Ok(self.value(self.kernel.code[similar[0]].args[j], dtype, params)?.expr())
+    }
+}
+
+/// Whether an instruction is a division that is computed quickly, but for rare operands.
+fn divides(instr: &Instr, carried: Carried<'_>) -> bool {
+    instr.operand == DType::F32
+        && match (instr.op, &instr.args[..]) {
+            (InstrOp::Pixel(PixelOp::Div), _) => true,
+            // The smallest divisor that counts must be the same for all pixels.
+            (InstrOp::Pixel(PixelOp::AbsDiv), [.., Val::Const(_)]) => carried.is_none_or(|c| c.0 != 2),
+            _ => false,
+        }
+}

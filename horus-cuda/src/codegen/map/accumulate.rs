@@ -1,0 +1,113 @@
+//! The functions and types that leaves accumulate with: each is defined once, before the kernel.
+
+use std::fmt::Write as _;
+
+use horus_core::ir::kernel::{Leaf, LeafOp};
+use horus_core::ops::neighbourhood::{Combine, Reduce, median_network};
+
+/// A definition that a kernel needs beside the headers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Helper {
+    /// Accumulates whatever from 0: what does not accumulate is declared with it.
+    Zero,
+    /// Combines pixel and weight, and reduces.
+    Generalized(Combine, Reduce),
+    /// The median over a window of `2 radius + 1` pixels in both directions.
+    Median(usize),
+}
+
+/// The definitions that a kernel needs, in the order in which it needs them first.
+#[derive(Debug, Default)]
+pub(super) struct Helpers {
+    needed: Vec<Helper>,
+}
+
+impl Helpers {
+    fn need(&mut self, helper: Helper) {
+        if !self.needed.contains(&helper) {
+            self.needed.push(helper);
+        }
+    }
+
+    /// The type whose `init` and `step` accumulate a leaf.
+    pub(super) fn step(&mut self, leaf: &Leaf) -> String {
+        let t = leaf.dtype.name();
+        let helper = match &leaf.op {
+            LeafOp::Generalized(_, g, _) => Helper::Generalized(g.combine, g.reduce),
+            _ if leaf.dtype.is_float() => return format!("hs_linear<{t}>"),
+            // A median does not accumulate; its array is only declared.
+            _ => Helper::Zero,
+        };
+        self.need(helper);
+        format!("{}<{t}>", helper.name())
+    }
+
+    /// The function that computes a median.
+    pub(super) fn median(&mut self, radius: usize) -> String {
+        self.need(Helper::Median(radius));
+        Helper::Median(radius).name()
+    }
+
+    /// The definitions.
+    pub(super) fn text(&self) -> String {
+        self.needed.iter().map(|helper| helper.text()).collect()
+    }
+}
+
+impl Helper {
+    fn name(self) -> String {
+        match self {
+            Helper::Zero => "hs_zero".into(),
+            Helper::Generalized(combine, reduce) => format!("hs_{combine:?}_{reduce:?}").to_lowercase(),
+            Helper::Median(radius) => format!("hs_median{radius}"),
+        }
+    }
+
+    fn text(self) -> String {
+        let name = self.name();
+        match self {
+            Helper::Zero => format!(
+                "template <class T> struct {name} {{\n    static __device__ __forceinline__ T init() {{ return (T)0; }}\n}};\n"
+            ),
+            Helper::Generalized(combine, reduce) => {
+                let combine = match combine {
+                    Combine::Pixel => "v",
+                    Combine::Add => "hs_add(v, w)",
+                    Combine::Sub => "hs_sub(v, w)",
+                    Combine::Mul => "hs_mul(v, w)",
+                    Combine::Min => "hs_min(v, w)",
+                    Combine::Max => "hs_max(v, w)",
+                };
+                let (init, reduce) = match reduce {
+                    Reduce::Sum => ("(T)0", "hs_add"),
+                    Reduce::Product => ("(T)1", "hs_mul"),
+                    Reduce::Min => ("hs_highest<T>()", "hs_min"),
+                    Reduce::Max => ("hs_lowest<T>()", "hs_max"),
+                };
+                format!(
+                    "template <class T> struct {name} {{\n    static __device__ __forceinline__ T init() {{ return {init}; }}\n    \
+                     static __device__ __forceinline__ T step(T acc, T v, T w) {{ return {reduce}(acc, {combine}); }}\n}};\n"
+                )
+            }
+            Helper::Median(radius) => median(&name, 2 * radius + 1),
+        }
+    }
+}
+
+/// A median of `side` times `side` pixels by a network of comparisons, which is a list and no loop.
+fn median(name: &str, side: usize) -> String {
+    let n = side * side;
+    let mut s = format!(
+        "template <class T, int R, int C, int PITCH> HS_FN void {name}(const T* tile, T (&out)[R][C]) {{\n\
+         #pragma unroll\n    for (int r = 0; r < R; ++r)\n#pragma unroll\n        for (int c = 0; c < C; ++c) {{\n            \
+         T v[{n}];\n#pragma unroll\n            for (int i = 0; i < {n}; ++i) v[i] = tile[(r + i / {side}) * PITCH + c + i % {side}];\n"
+    );
+    for (i, j) in median_network(n) {
+        let _ = writeln!(
+            s,
+            "            {{ const T a = v[{i}], b = v[{j}]; v[{i}] = hs_min(a, b); v[{j}] = hs_max(b, a); }}"
+        );
+    }
+    let _ = writeln!(s, "            out[r][c] = v[{}];\n        }}\n}}", n / 2);
+    s
+}

@@ -1,0 +1,349 @@
+//! Groups of leaves computed from shared memory.
+
+use horus_core::dtype::DType;
+use horus_core::error::DeviceError;
+use horus_core::ir::kernel::{LeafOp, Source};
+use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
+use horus_core::shape::Border;
+
+use super::super::cpp::{Call, Expr, Stmt, args, name, template};
+use super::super::schedule::{InputTile, LeafGroup, Method, ThreadBlock, tap_pitch, window};
+use super::super::{border_name, cost, defect, vector};
+use super::MapGenerator;
+use super::chains::{source_aligned, source_name};
+
+/// A dense filter of a group and what it reads.
+pub(super) struct DenseGroup<'a> {
+    pub(super) source: Source,
+    pub(super) border: Border,
+    filter: &'a Filter,
+    pub(super) dtype: DType,
+    /// Filters of the group.
+    count: usize,
+    height: usize,
+    pub(super) width: usize,
+    anchor_y: usize,
+    anchor_x: usize,
+}
+
+impl<'a> MapGenerator<'a> {
+    /// What a group of dense filters has in common.
+    pub(super) fn dense_group(&self, group: &LeafGroup) -> Result<DenseGroup<'a>, DeviceError> {
+        let leaf = &self.kernel.leaves[group.leaves[0]];
+        match window(leaf) {
+            Some((source, Some(filter), border)) => match *filter.layout() {
+                Layout::Dense { height, width, anchor_y, anchor_x } => {
+                    let (dtype, count) = (leaf.dtype, group.leaves.len());
+                    Ok(DenseGroup { source, border, filter, dtype, count, height, width, anchor_y, anchor_x })
+                }
+                Layout::Sparse(_) => Err(defect("a sparse filter is computed as a dense one")),
+            },
+            _ => Err(defect("a group of dense filters has none")),
+        }
+    }
+
+    /// Columns of a filter in the body of a loop: whole vectors of `dtype`.
+    fn piece(&self, dtype: DType) -> usize {
+        self.tuning.piece.next_multiple_of(vector(dtype))
+    }
+
+    /// Loads the tile of a group unless it is there already.
+    pub(super) fn load_tile(
+        &mut self,
+        (source, border): (Source, Border),
+        tile: InputTile,
+        dtype: DType,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        if !self.shared.takes_tile((source, border, tile), out) {
+            return Ok(());
+        }
+        let value = self.border_value(border, dtype);
+        let (threads, b) = (self.block.threads(), border_name(border));
+        let (to, from) = (Expr::Shared(dtype, self.shared.kept()), source_name(source)?);
+        let aligned = source_aligned(self.kernel, source);
+        let InputTile { up, left, rows, cols, pitch, .. } = tile;
+        self.cost += cost::TILE;
+        out.push(Stmt::Call(if tile.loose {
+            let n = self.loose_tiles;
+            self.loose_tiles += 1;
+            let [up, left, rows, cols] = [("up", up), ("left", left), ("rows", rows), ("cols", cols)].map(|(of, v)| {
+                self.params.int(&format!("tile{n}_{of}"), v.cast_signed());
+                name(format_args!("p.tile{n}_{of}"))
+            });
+            Call::new(
+                "hs_load_loose_tile",
+                template![b, b, pitch, threads],
+                args![to, from, name("y0") - up, name("x0") - left, rows, cols, aligned, value],
+            )
+        } else {
+            Call::new(
+                "hs_load_tile",
+                template![b, b, rows, cols, pitch, threads],
+                args![to, from, name("y0") - up, name("x0") - left, aligned, value],
+            )
+            .shareable(cost::TILE)
+        }));
+        out.push(Stmt::AwaitCopies);
+        Ok(())
+    }
+
+    /// Where the thread's pixels begin in a tile, `dy` rows down.
+    pub(super) fn thread_tile(&self, dtype: DType, byte: usize, pitch: usize, dy: usize) -> Expr {
+        let ThreadBlock { rows, cols, .. } = self.block;
+        Expr::Shared(dtype, byte) + (name("ty") * rows + dy) * pitch + name("tx") * cols
+    }
+
+    pub(super) fn dense(
+        &mut self,
+        group: &LeafGroup,
+        tile: InputTile,
+        array: &str,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        let d = self.dense_group(group)?;
+        self.load_tile((d.source, d.border), tile, d.dtype, out)?;
+        let taps = self.taps(group)?;
+        let ThreadBlock { rows, cols, .. } = self.block;
+        if d.height * d.width * rows * cols * d.count > self.tuning.unroll {
+            let from = self.table_rows(d.dtype, d.width, tap_pitch(d.width, d.dtype), &taps);
+            return self.looped_dense(group, tile, array, from, out);
+        }
+        self.cost += cost::dense(self.block, d.count, (d.height, d.width), true, 0);
+        let taps = self.fixed_taps(d.dtype, &taps);
+        let step = self.helpers.step(&self.kernel.leaves[group.leaves[0]]);
+        let pixels = self.thread_tile(d.dtype, self.shared.kept(), tile.pitch, tile.up - d.anchor_y);
+        let (t, pitch, off) = (d.dtype.name(), tile.pitch, tile.left - d.anchor_x);
+        let template = template![step, t, d.height, d.width, d.width, rows, cols, d.count, pitch, off, true, 0];
+        out.push(Call::new("hs_dense", template, args![pixels, taps, array]).into());
+        Ok(())
+    }
+
+    /// The taps of all filters of a group.
+    pub(super) fn taps(&self, group: &LeafGroup) -> Result<Vec<f64>, DeviceError> {
+        let mut taps = Vec::new();
+        for &l in &group.leaves {
+            taps.extend_from_slice(self.filter(l)?.taps());
+        }
+        Ok(taps)
+    }
+
+    /// Dense filters over a tile that is there, their taps copied from the table to shared memory.
+    pub(super) fn looped_dense(
+        &mut self,
+        group: &LeafGroup,
+        tile: InputTile,
+        array: &str,
+        from: Expr,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        let d = self.dense_group(group)?;
+        let pitch = tap_pitch(d.width, d.dtype);
+        let (at, count) = (self.shared.kept() + tile.bytes(), d.count * d.height * pitch);
+        let taps = Expr::Shared(d.dtype, at);
+        out.extend([Stmt::Synchronize, self.copy_taps(count, taps.clone(), from).into(), Stmt::AwaitCopies]);
+        self.shared.is_read();
+        self.shared.reserve(at + count * d.dtype.size());
+        let ThreadBlock { rows, cols, .. } = self.block;
+        let step = self.helpers.step(&self.kernel.leaves[group.leaves[0]]);
+        let (piece, off) = (self.piece(d.dtype), tile.left - d.anchor_x);
+        let (t, height, width) = (d.dtype.name(), d.height, d.width);
+        let pixels = self.thread_tile(d.dtype, self.shared.kept(), tile.pitch, tile.up - d.anchor_y);
+        let cost = cost::dense(self.block, d.count, (height, width), false, piece);
+        self.cost += cost;
+        let template = template![step, t, height, width, pitch, rows, cols, d.count, tile.pitch, off, false, piece];
+        out.push(Call::new("hs_dense", template, args![pixels, taps, array]).shareable(cost).into());
+        Ok(())
+    }
+
+    /// Begins to copy so many taps.
+    fn copy_taps(&self, count: usize, to: Expr, from: Expr) -> Call {
+        Call::new("hs_load_taps", template![count, self.block.threads()], vec![to, from])
+    }
+
+    /// A filter too tall for its tile: bands of its rows in order, each with its own tile.
+    pub(super) fn chunked(
+        &mut self,
+        group: &LeafGroup,
+        band: usize,
+        array: &str,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        let d = self.dense_group(group)?;
+        let from = self.table_rows(d.dtype, d.width, tap_pitch(d.width, d.dtype), d.filter.taps());
+        self.shared.forget(out);
+        let value = self.border_value(d.border, d.dtype);
+        let whole = d.height / band * band;
+        let body = self.band(group, name("k"), band, [&from, &value], array)?;
+        out.push(Stmt::For { end: whole, step: band, body });
+        if whole < d.height {
+            out.extend(self.band(group, whole.into(), d.height - whole, [&from, &value], array)?);
+        }
+        Ok(())
+    }
+
+    /// Rows `first..first + band` of a filter, whose taps are `from`; beyond a constant border there is `value`.
+    fn band(
+        &mut self,
+        group: &LeafGroup,
+        first: Expr,
+        band: usize,
+        [from, value]: [&Expr; 2],
+        array: &str,
+    ) -> Result<Vec<Stmt>, DeviceError> {
+        let d = self.dense_group(group)?;
+        let step = self.helpers.step(&self.kernel.leaves[group.leaves[0]]);
+        self.cost += cost::TILE + cost::dense(self.block, 1, (band, d.width), false, self.piece(d.dtype));
+        let (t, pitch) = (d.dtype.name(), tap_pitch(d.width, d.dtype));
+        let reach = Reach { up: 0, down: band - 1, ..d.filter.reach() };
+        let tile = InputTile::new(self.block, reach, d.dtype);
+        let at = self.shared.kept() + tile.bytes();
+        self.shared.reserve(at + band * pitch * d.dtype.size());
+        let (threads, ThreadBlock { rows, cols, .. }) = (self.block.threads(), self.block);
+        let (b, across) = (border_name(d.border), tile.pitch);
+        let (to, taps) = (Expr::Shared(d.dtype, self.shared.kept()), Expr::Shared(d.dtype, at));
+        let load = Call::new(
+            "hs_load_tile",
+            template![b, b, tile.rows, across, across, threads],
+            args![
+                to,
+                source_name(d.source)?,
+                name("y0") - d.anchor_y + first.clone(),
+                name("x0") - tile.left,
+                source_aligned(self.kernel, d.source),
+                value.clone(),
+            ],
+        );
+        let copy = self.copy_taps(band * pitch, taps.clone(), from.clone() + first * pitch);
+        let (off, piece) = (tile.left - d.anchor_x, self.piece(d.dtype));
+        let dense = Call::new(
+            "hs_dense",
+            template![step, t, band, d.width, pitch, rows, cols, 1, across, off, false, piece],
+            args![self.thread_tile(d.dtype, self.shared.kept(), tile.pitch, 0), taps, array],
+        );
+        Ok(vec![load.into(), copy.into(), Stmt::AwaitCopies, dense.into(), Stmt::Synchronize])
+    }
+
+    pub(super) fn sparse(
+        &mut self,
+        group: &LeafGroup,
+        tile: InputTile,
+        array: &str,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        let l = group.leaves[0];
+        let leaf = &self.kernel.leaves[l];
+        let Some((source, Some(filter), border)) = window(leaf) else {
+            return Err(defect(format_args!("leaf {l} has no window")));
+        };
+        let dtype = leaf.dtype;
+        let step = self.helpers.step(leaf);
+        self.load_tile((source, border), tile, dtype, out)?;
+        // Offsets are data, so that filters that differ in direction only share a binary.
+        let offsets = filter.offsets().into_iter().map(|(y, x)| [(y * tile.pitch.cast_signed() + x) as i32]);
+        let at = self.table.offsets(dtype, filter.taps(), offsets);
+        let [taps, count] = self.sparse_taps(l, at, filter.taps().len(), "hs_tap");
+        let pixels = self.thread_tile(dtype, self.shared.kept(), tile.pitch, 0);
+        let pixels = match self.loose_tiles.checked_sub(1).filter(|_| tile.loose) {
+            Some(n) => pixels + name(format_args!("p.tile{n}_up")) * tile.pitch + format!("p.tile{n}_left"),
+            None => pixels + (tile.up * tile.pitch + tile.left),
+        };
+        let ThreadBlock { rows, cols, .. } = self.block;
+        let template = template![step, dtype.name(), rows, cols, tile.pitch];
+        out.push(Call::new("hs_sparse", template, args![pixels, taps, count, format!("{array}[0]")]).into());
+        Ok(())
+    }
+
+    pub(super) fn median(
+        &mut self,
+        group: &LeafGroup,
+        tile: InputTile,
+        array: &str,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        let leaf = &self.kernel.leaves[group.leaves[0]];
+        let LeafOp::Median(input, size, border) = leaf.op else {
+            return Err(defect("a group of medians has none"));
+        };
+        self.load_tile((Source::Input(input), border), tile, leaf.dtype, out)?;
+        let radius = size.radius();
+        let function = self.helpers.median(radius);
+        let pixels = self.thread_tile(leaf.dtype, self.shared.kept(), tile.pitch, tile.up - radius);
+        let template = template![leaf.dtype.name(), self.block.rows, self.block.cols, tile.pitch];
+        let args = args![pixels + (tile.left - radius), format!("{array}[0]")];
+        out.push(Call::new(function, template, args).into());
+        Ok(())
+    }
+
+    /// Whether a group of column filters is unrolled with its taps as parameters.
+    fn column_is_fixed(&self, group: &LeafGroup) -> Result<bool, DeviceError> {
+        if self.looped[group.leaves[0]] {
+            return Ok(false);
+        }
+        let taps = self.filter(group.leaves[0])?.taps().len();
+        let ThreadBlock { rows, cols, .. } = self.block;
+        Ok(taps * rows * cols * group.leaves.len() <= self.tuning.unroll)
+    }
+
+    /// Copies the taps of all column filters that are looped over to the beginning of shared memory, once.
+    pub(super) fn load_column_taps(&mut self, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+        let (mut taps, mut of_taps) = (Vec::new(), None);
+        for group in self.schedule.groups.iter().filter(|g| matches!(g.method, Method::Column(_))) {
+            let l = group.leaves[0];
+            if self.column_is_fixed(group)? {
+                continue;
+            }
+            // One kernel may filter images of both float types; only those of the first keep their taps here.
+            let dtype = *of_taps.get_or_insert(self.kernel.leaves[l].dtype);
+            if self.kernel.leaves[l].dtype == dtype {
+                self.column_taps[l] = Some(taps.len() * dtype.size());
+                taps.extend(self.taps(group)?);
+            }
+        }
+        let Some(dtype) = of_taps else { return Ok(()) };
+        let from = self.table_rows(dtype, taps.len(), taps.len(), &taps);
+        self.shared.keep(taps.len() * dtype.size());
+        out.extend([self.copy_taps(taps.len(), Expr::Shared(dtype, 0), from).into(), Stmt::AwaitCopies]);
+        Ok(())
+    }
+
+    pub(super) fn column(
+        &mut self,
+        group: &LeafGroup,
+        slot: usize,
+        array: &str,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        let at = self.schedule.slots[slot];
+        self.stage(slot, out)?;
+        let l = group.leaves[0];
+        let dtype = self.kernel.leaves[l].dtype;
+        let (height, anchor_y) = self.column_extent(l)?;
+        let taps = match self.column_taps[l] {
+            Some(at) => Expr::Shared(dtype, at),
+            None => {
+                let taps = self.taps(group)?;
+                self.fixed_taps(dtype, &taps)
+            }
+        };
+        let fixed = self.column_is_fixed(group)?;
+        let ThreadBlock { rows, cols, .. } = self.block;
+        let count = group.leaves.len();
+        let pixels = self.thread_tile(dtype, self.shared.kept() + at.at, at.pitch, at.up - anchor_y);
+        let template = template![dtype.name(), height, rows, cols, count, at.pitch, fixed];
+        let column = Call::new("hs_column", template, args![pixels, taps, array]);
+        let cost = cost::column(self.block, count, height, fixed || height < rows, &[height % rows]);
+        self.cost += cost;
+        // The taps of a fixed one are operands of the multiply-adds; a function would have to read them.
+        out.push(if fixed { column } else { column.shareable(cost) }.into());
+        Ok(())
+    }
+
+    /// The taps of a column filter, and which of them is that of the pixel itself.
+    pub(super) fn column_extent(&self, l: usize) -> Result<(usize, usize), DeviceError> {
+        match *self.filter(l)?.layout() {
+            Layout::Dense { height, anchor_y, .. } => Ok((height, anchor_y)),
+            Layout::Sparse(_) => Err(defect(format_args!("leaf {l} is no column filter"))),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Leaves that are read pixel by pixel from global memory.
+
+use horus_core::error::DeviceError;
+use horus_core::ir::kernel::{LeafOp, Source};
+use horus_core::ops::geometric::{Affine, Flip, Interpolation};
+use horus_core::ops::neighbourhood::Layout;
+use horus_core::shape::Border;
+
+use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
+use super::super::schedule::window;
+use super::super::{border_name, defect};
+use super::chains::source_name;
+use super::{MapGenerator, plane_of};
+
+/// The row or column of pixel `[r][c]` of the thread.
+fn here(origin: &str, offset: &str) -> Expr {
+    name(origin) + offset
+}
+
+/// Assigns pixel `[r][c]` of an array if it exists.
+fn where_it_exists(array: &str, value: impl Into<Expr>) -> Stmt {
+    let rows = here("y", "r").with(Operator::Less, "p.row1");
+    let condition = rows.with(Operator::And, here("x", "c").with(Operator::Less, "p.width"));
+    Stmt::If { condition, then: vec![Stmt::Assign { to: pixel(array), value: value.into() }], otherwise: vec![] }
+}
+
+impl MapGenerator<'_> {
+    /// Emits the values of a leaf as an array; returns its name.
+    pub(super) fn read_leaf(&mut self, l: usize, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
+        let leaf = &self.kernel.leaves[l];
+        let extents = (self.block.rows, self.block.cols);
+        let t = leaf.dtype.name();
+        let array = format!("l{l}");
+        out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![extents.0, extents.1] });
+        let load = |plane: Expr, i: usize| {
+            let args = args![plane, "y", "x", "p.row1", format!("p.aligned{i}"), array.as_str()];
+            Call::new("hs_load_block", template![], args).into()
+        };
+        match &leaf.op {
+            LeafOp::Load(i) => out.push(load(name(format_args!("in{i}")), *i)),
+            LeafOp::LoadChannel(i, c) => {
+                self.params.int(&format!("channel{l}"), c.cast_signed());
+                let members = plane_of(*i, name(format_args!("p.channel{l}")));
+                out.push(load(Expr::Members(Some(format!("hs_plane<{t}>")), members), *i));
+            }
+            &LeafOp::Warp(i, affine, how, border) => self.warp(l, i, affine, how, border, out),
+            &LeafOp::Flip(i, flip) => {
+                let turned = |extent: &str, origin: &str, offset: &str| {
+                    name(format_args!("p.{extent}{i}")) - 1 - origin - offset
+                };
+                let y = if flip.rows() { turned("height", "y", "r") } else { here("y", "r") };
+                let x = if matches!(flip, Flip::Vertical) { here("x", "c") } else { turned("width", "x", "c") };
+                let row = Call::new(format_args!("in{i}.row"), template![], args![y]);
+                out.push(Stmt::each_pixel(extents, where_it_exists(&array, format!("{row}[{x}]"))));
+            }
+            LeafOp::Correlate(Source::Stage(s), column, border) => {
+                let stage = &self.kernel.stages[*s];
+                let image = source_name(stage.source)?;
+                let (h, w) = (column.taps().len(), stage.filter.taps().len());
+                let (up, left) = (column.reach().up, stage.filter.reach().left);
+                let row_taps = self.table_rows(leaf.dtype, w, w, stage.filter.taps());
+                let column_taps = self.table_rows(leaf.dtype, h, h, column.taps());
+                let value_y = self.border_value(*border, leaf.dtype);
+                let value_x = self.border_value(stage.border, leaf.dtype);
+                let (y, x) = (here("y", "r") - up, here("x", "c") - left);
+                let value = Call::new(
+                    "hs_direct_stage",
+                    template![border_name(*border), border_name(stage.border)],
+                    args![image, y, x, row_taps, w, column_taps, h, value_y, value_x],
+                );
+                out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
+            }
+            LeafOp::Correlate(..) | LeafOp::Generalized(..) => self.direct(l, &array, out)?,
+            LeafOp::Median(..) => {
+                return Err(DeviceError::Internal("a tile of a median does not fit into shared memory".into()));
+            }
+        }
+        Ok(array)
+    }
+
+    fn warp(
+        &mut self,
+        l: usize,
+        input: usize,
+        affine: Affine,
+        how: Interpolation,
+        border: Border,
+        out: &mut Vec<Stmt>,
+    ) {
+        let dtype = self.kernel.leaves[l].dtype;
+        let map = [
+            ("xx", affine.xx),
+            ("xy", affine.xy),
+            ("x0", affine.x0),
+            ("yx", affine.yx),
+            ("yy", affine.yy),
+            ("y0", affine.y0),
+        ];
+        for (member, v) in map {
+            self.params.long(&format!("w{l}_{member}"), v);
+        }
+        let coefficient = |member: &str| name(format_args!("p.w{l}_{member}"));
+        let value = self.border_value(border, dtype);
+        // Where the thread's first pixel comes from.
+        for to in ["y", "x"] {
+            let [x, y, constant] = ["x", "y", "0"].map(|of| coefficient(&format!("{to}{of}")));
+            let value = x * "x" + y * "y" + constant;
+            out.push(Stmt::Let { ctype: "const i64".into(), name: format!("w{to}{l}"), value });
+        }
+        let at = |r: Expr, c: Expr| {
+            let y = name(format_args!("wy{l}")) + r.clone() * coefficient("yy") + c.clone() * coefficient("yx");
+            let x = name(format_args!("wx{l}")) + r * coefficient("xy") + c * coefficient("xx");
+            [name(format_args!("in{input}")), y, x]
+        };
+        let (extents, array) = ((self.block.rows, self.block.cols), format!("l{l}"));
+        let pixel_of = |function: &str, template: Vec<String>| {
+            let mut args = at(name("r"), name("c")).to_vec();
+            args.push(value.clone());
+            Call::new(format_args!("hs_{function}"), template, args)
+        };
+        let b = border_name(border);
+        match how {
+            Interpolation::Bilinear => {
+                let (rows, cols) = extents;
+                let mut inside = (name("y") + rows)
+                    .with(Operator::LessOrEqual, "p.row1")
+                    .with(Operator::And, (name("x") + cols).with(Operator::LessOrEqual, "p.width"));
+                for (r, c) in [(0, 0), (0, cols - 1), (rows - 1, 0), (rows - 1, cols - 1)] {
+                    let corner = Call::new("hs_inside", template![], at(r.into(), c.into()).to_vec());
+                    inside = inside.with(Operator::And, corner);
+                }
+                let whole = Stmt::fill(extents, &array, pixel_of("bilinear", template![b, true]).into());
+                let edge = where_it_exists(&array, pixel_of("bilinear", template![b, false]));
+                let otherwise = vec![Stmt::each_pixel(extents, edge)];
+                out.push(Stmt::If { condition: inside, then: vec![whole], otherwise });
+            }
+            // A function that the kernels lack fails to compile, with its name.
+            other => {
+                let value = pixel_of(other.name(), template![b]);
+                out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
+            }
+        }
+    }
+
+    /// A filter that no tile has room for.
+    fn direct(&mut self, l: usize, array: &str, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+        let leaf = &self.kernel.leaves[l];
+        let Some((source, Some(filter), border)) = window(leaf) else {
+            return Err(defect(format_args!("leaf {l} has no window")));
+        };
+        let image = source_name(source)?;
+        let dtype = leaf.dtype;
+        let step = self.helpers.step(leaf);
+        let value = self.border_value(border, dtype);
+        let template = template![step, border_name(border)];
+        let (y, x) = (here("y", "r"), here("x", "c"));
+        let call = match *filter.layout() {
+            Layout::Dense { height, width, anchor_y, anchor_x } => {
+                let taps = self.table_rows(dtype, width, width, filter.taps());
+                let args = args![image, y - anchor_y, x - anchor_x, height, width, taps, value];
+                Call::new("hs_direct_dense", template, args)
+            }
+            Layout::Sparse(ref offsets) => {
+                let at = self.table.offsets(dtype, filter.taps(), offsets.iter().map(|&(y, x)| [y, x]));
+                let [taps, count] = self.sparse_taps(l, at, filter.taps().len(), "hs_far_tap");
+                Call::new("hs_direct_sparse", template, args![image, y, x, taps, count, value])
+            }
+        };
+        out.push(Stmt::each_pixel((self.block.rows, self.block.cols), where_it_exists(array, call)));
+        Ok(())
+    }
+
+    /// Taps with offsets that lie in the table at `at`: where they are and how many, as parameters.
+    pub(super) fn sparse_taps(&mut self, l: usize, at: usize, count: usize, tap: &str) -> [Expr; 2] {
+        self.params.int(&format!("taps{l}"), at.cast_signed());
+        self.params.int(&format!("count{l}"), count.cast_signed());
+        let element = format!("{tap}<{}>", self.kernel.leaves[l].dtype.name());
+        let taps = Expr::Table(element, Box::new(name(format_args!("p.taps{l}"))));
+        [taps, name(format_args!("p.count{l}"))]
+    }
+}

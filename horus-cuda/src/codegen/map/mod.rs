@@ -1,0 +1,303 @@
+//! Kernels with leaves that read beyond the pixel: the frame of the kernel, and what fills it.
+//!
+//! [`filters`] and [`row_passes`] compute leaves from shared memory, whose contents [`shared`] keeps track of; [`leaves`] reads
+//! others pixel by pixel; [`loops`] makes one loop of similar steps.
+
+mod accumulate;
+mod chains;
+mod filters;
+mod leaves;
+mod loops;
+mod row_passes;
+mod shared;
+
+use horus_core::dtype::{DType, Scalar};
+use horus_core::error::DeviceError;
+use horus_core::ir::kernel::{LeafOp, MapKernel, Source, Val};
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::shape::Border;
+
+use super::cpp::{Call, Expr, Stmt, args, calls, name, template, text};
+use super::instructions::{Instructions, Leaves};
+use super::params::{ConstantTable, KernelParams};
+use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
+use super::similar::{Loop, loops};
+use super::{DENSE, GATHER, Generated, Limits, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
+use super::{assemble, blocks, cost, defect, rows_aligned};
+use crate::tuning::Tuning;
+use accumulate::Helpers;
+use chains::constant_bytes;
+use loops::NEED_BYTES;
+use shared::SharedMemory;
+
+/// Most blocks that a launch may have in its second dimension.
+const MOST_BLOCKS_DOWN: usize = 65_535;
+
+/// The state of generating one kernel. What it emits goes where its methods are told.
+#[derive(Debug)]
+struct MapGenerator<'a> {
+    kernel: &'a MapKernel,
+    block: ThreadBlock,
+    tuning: &'a Tuning,
+    schedule: &'a Schedule,
+    params: KernelParams,
+    table: ConstantTable,
+    /// Functions and types that leaves accumulate with.
+    helpers: Helpers,
+    shared: SharedMemory,
+    /// Where the taps of column filters lie in shared memory, for those that are looped over.
+    column_taps: Vec<Option<usize>>,
+    /// Tiles loaded so far whose extent is data.
+    loose_tiles: usize,
+    /// About how many instructions there are so far.
+    cost: usize,
+    /// Which leaves are computed in loops over similar steps.
+    looped: Vec<bool>,
+}
+
+pub(super) fn generate(
+    kernel: &MapKernel,
+    shapes: &Shapes<'_>,
+    tuning: &Tuning,
+    limits: Limits,
+    repeats: Repeats,
+) -> Result<Generated, DeviceError> {
+    for l in &kernel.leaves {
+        if matches!(l.op, LeafOp::Correlate(..)) && !l.dtype.is_float() {
+            return Err(DeviceError::Unsupported { kernel: kernel.to_string(), dtype: l.dtype });
+        }
+    }
+    let block = ThreadBlock { bx: tuning.bx, by: tuning.by, rows: tuning.rows, cols: tuning.cols };
+    let code = Instructions::new(kernel, block.rows, block.cols);
+    let order = code.order();
+    // Room for every column tap, looped over or not.
+    let column_taps: usize = kernel
+        .leaves
+        .iter()
+        .map(|l| match &l.op {
+            LeafOp::Correlate(Source::Stage(_), f, _) => f.taps().len() * l.dtype.size() + 16,
+            _ => 0,
+        })
+        .sum();
+    let schedule = schedule(kernel, &order, block, tuning, limits, column_taps.next_multiple_of(REGION));
+    let mut loops = loops(kernel, &schedule.groups, &code.sequence(&schedule.groups, &schedule.lazy));
+    loops.retain(|l| l.work(kernel, &schedule.groups, block) > tuning.unroll);
+    let mut looped = vec![false; kernel.leaves.len()];
+    for l in &loops {
+        schedule.groups[l.groups()].iter().flat_map(|g| &g.leaves).for_each(|&l| looped[l] = true);
+    }
+    // Of the iterations of a loop, the first alone is code.
+    let again: Vec<usize> = loops.iter().flat_map(|l| &l.iterations[1..]).flat_map(|i| i.code.clone()).collect();
+    let mut map = MapGenerator {
+        kernel,
+        block,
+        tuning,
+        schedule: &schedule,
+        params: KernelParams::default(),
+        table: ConstantTable::default(),
+        helpers: Helpers::default(),
+        shared: SharedMemory::new(schedule.slots.len()),
+        column_taps: vec![None; kernel.leaves.len()],
+        loose_tiles: 0,
+        cost: cost::code(kernel, (0..kernel.code.len()).filter(|i| !again.contains(i)), block),
+        looped,
+    };
+    map.params.reserve(NEED_BYTES * loops.iter().map(|l| l.groups().len()).sum::<usize>());
+    map.params.reserve(kernel.chains.iter().map(constant_bytes).sum());
+    let mut body = Vec::new();
+    map.declare(shapes, &mut body);
+    let types = map.declare_chains(&mut body)?;
+    map.run(code, &loops, &mut body)?;
+    if repeats == Repeats::Called {
+        map.cost = map.cost.saturating_sub(calls::share(&mut body));
+    }
+    map.finish(shapes, &types, &body)
+}
+
+impl Leaves for MapGenerator<'_> {
+    fn params(&mut self) -> &mut KernelParams {
+        &mut self.params
+    }
+
+    fn read(&mut self, l: usize, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
+        self.read_leaf(l, out)
+    }
+}
+
+/// The plane of input `i` that begins at `first`: its members.
+fn plane_of(i: usize, first: Expr) -> Vec<Expr> {
+    let member = |member: &str| name(format_args!("p.{member}{i}"));
+    vec![
+        name(format_args!("p.in{i}")) + first * member("plane"),
+        member("height"),
+        member("width"),
+        member("start"),
+        member("end"),
+    ]
+}
+
+impl MapGenerator<'_> {
+    /// Parameters that describe the output and the inputs.
+    fn declare(&mut self, shapes: &Shapes<'_>, out: &mut Vec<Stmt>) {
+        let (p, output) = (&mut self.params, shapes.output);
+        p.pointer(output.dtype.name(), "out", Pointer::Output { offset: 0 });
+        p.pointer("const unsigned char", "table", Pointer::Table);
+        p.long("out_plane", output.plane() as i64);
+        for (i, g) in shapes.inputs.iter().enumerate() {
+            p.pointer(&format!("const {}", g.dtype.name()), &format!("in{i}"), Pointer::Input { index: i, offset: 0 });
+            p.long(&format!("plane{i}"), g.plane() as i64);
+        }
+        for (i, g) in shapes.inputs.iter().enumerate() {
+            p.int(&format!("height{i}"), g.shape.height.cast_signed());
+            p.int(&format!("width{i}"), g.shape.width.cast_signed());
+            p.int(&format!("start{i}"), g.window.start);
+            p.int(&format!("end{i}"), g.window.end);
+            p.int(&format!("aligned{i}"), rows_aligned(g) as isize);
+        }
+        p.int("out_aligned", rows_aligned(&output) as isize);
+        p.int("out_start", output.window.start);
+        p.int("width", output.shape.width.cast_signed());
+        p.int("row0", shapes.rows.start);
+        p.int("row1", shapes.rows.end);
+        p.int("tiles_x", output.shape.width.div_ceil(self.block.width()).cast_signed());
+        p.int("tiles_y", shapes.rows.len().div_ceil(self.block.height()).cast_signed());
+        out.extend(shapes.inputs.iter().enumerate().map(|(i, g)| Stmt::Let {
+            ctype: format!("const hs_plane<{}>", g.dtype.name()),
+            name: format!("in{i}"),
+            value: Expr::Members(None, plane_of(i, name("plane"))),
+        }));
+    }
+
+    /// Every group and every instruction, and the store of the result.
+    fn run(&mut self, mut code: Instructions<'_>, loops: &[Loop], out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+        let schedule = self.schedule;
+        self.load_column_taps(out)?;
+        code.advance(out, self, &schedule.lazy)?;
+        for (n, group) in schedule.groups.iter().enumerate() {
+            if let Some(l) = loops.iter().find(|l| l.groups().contains(&n)) {
+                // All of its groups are emitted with the first.
+                if n == l.groups().start {
+                    self.emit_loop(l, &mut code, out)?;
+                    code.advance(out, self, &schedule.lazy)?;
+                }
+                continue;
+            }
+            let array = format!("a{n}");
+            self.declare_accumulators(group, &array, out);
+            match group.method {
+                Method::Dense(tile) => self.dense(group, tile, &array, out)?,
+                Method::Chunked(rows) => self.chunked(group, rows, &array, out)?,
+                Method::Sparse(tile) => self.sparse(group, tile, &array, out)?,
+                Method::Median(tile) => self.median(group, tile, &array, out)?,
+                Method::Column(slot) => self.column(group, slot, &array, out)?,
+            }
+            for (g, &l) in group.leaves.iter().enumerate() {
+                code.define(l, &format!("{array}[{g}]"));
+            }
+            code.advance(out, self, &schedule.lazy)?;
+        }
+        // A kernel may be a single leaf.
+        if let Some(Val::Leaf(l)) = self.kernel.result
+            && schedule.lazy[l]
+        {
+            let array = self.read_leaf(l, out)?;
+            code.define(l, &array);
+        }
+        let array = code.result(out, &mut self.params, self.kernel.result_type())?;
+        let to = name("p.out") + name("plane") * "p.out_plane";
+        let args = args![to, "p.out_start", "p.width", "y", "x", "p.row1", "p.out_aligned", array];
+        out.push(Call::new("hs_store_block", template![], args).into());
+        Ok(())
+    }
+
+    /// The arrays that the leaves of a group accumulate in.
+    fn declare_accumulators(&mut self, group: &LeafGroup, array: &str, out: &mut Vec<Stmt>) {
+        let leaf = &self.kernel.leaves[group.leaves[0]];
+        let step = self.helpers.step(leaf);
+        let extents = vec![group.leaves.len(), self.block.rows, self.block.cols];
+        out.push(Stmt::Array { dtype: leaf.dtype, name: array.to_owned(), extents });
+        out.push(Call::new("hs_start", template![step], args![array]).into());
+    }
+
+    /// The filter of a leaf in a group of filters.
+    fn filter(&self, l: usize) -> Result<&Filter, DeviceError> {
+        match &self.kernel.leaves[l].op {
+            LeafOp::Correlate(_, f, _) => Ok(f),
+            LeafOp::Generalized(_, g, _) => Ok(&g.window),
+            _ => Err(defect(format_args!("leaf {l} is no filter"))),
+        }
+    }
+
+    /// The constant of a border, in the type of the image it is read from.
+    fn border_value(&mut self, border: Border, dtype: DType) -> Expr {
+        match border.constant() {
+            Some(v) => self.params.constant(Scalar::from_f64(dtype, v), dtype),
+            None => name(format_args!("({})0", dtype.name())),
+        }
+    }
+
+    /// Taps for code that is unrolled: parameters if there is room.
+    fn fixed_taps(&mut self, dtype: DType, taps: &[f64]) -> Expr {
+        self.params.taps(dtype, taps).unwrap_or_else(|| self.table_rows(dtype, taps.len(), taps.len(), taps))
+    }
+
+    /// Rows of taps in the table; the pointer to them.
+    fn table_rows(&mut self, dtype: DType, width: usize, pitch: usize, taps: &[f64]) -> Expr {
+        let at = self.table.rows(dtype, width, pitch, taps);
+        Expr::Table(dtype.name().into(), Box::new(at.into()))
+    }
+
+    /// The kernel around its body.
+    fn finish(self, shapes: &Shapes<'_>, types: &str, body: &[Stmt]) -> Result<Generated, DeviceError> {
+        let ThreadBlock { bx, by, rows, cols } = self.block;
+        let tiles_x = shapes.output.shape.width.div_ceil(self.block.width());
+        let tiles_y = shapes.rows.len().div_ceil(self.block.height());
+        // Divisions at the beginning of every block would cost a few hundredths of a light kernel.
+        let planar = shapes.output.shape.channels == 1 && tiles_y <= MOST_BLOCKS_DOWN;
+        let (grid, tile) = if planar {
+            let tile = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;";
+            ([blocks(tiles_x, "a kernel")?, blocks(tiles_y, "a kernel")?], tile)
+        } else {
+            let tile = "const int tile_x = (int)(blockIdx.x % (u32)p.tiles_x), rest = (int)(blockIdx.x / (u32)p.tiles_x);\n    \
+                        const int tile_y = rest % p.tiles_y, plane = rest / p.tiles_y;";
+            ([blocks(tiles_x * tiles_y * shapes.output.shape.channels, "a kernel")?, 1], tile)
+        };
+        // A warp over 8 x 4 pixels touches fewer lines of a turned image than one over 32 x 1; it cannot store vectors.
+        let square = self.schedule.groups.is_empty() && cols == 1 && bx.is_multiple_of(8) && by.is_multiple_of(4);
+        let place = if square {
+            let across = bx / 8;
+            format!(
+                "const int t = threadIdx.x, tx = (t & 7) + 8 * ((t >> 5) % {across}), ty = ((t >> 3) & 3) + 4 * ((t >> 5) / {across});"
+            )
+        } else {
+            format!("const int tx = threadIdx.x % {bx}, ty = threadIdx.x / {bx};")
+        };
+        let threads = self.block.threads();
+        let bounds = match self.tuning.blocks {
+            0 => threads.to_string(),
+            n => format!("{threads}, {n}"),
+        };
+        let code = format!(
+            "{types}extern \"C\" __global__ void __launch_bounds__({bounds}) hs_kernel(const __grid_constant__ hs_params p) {{\n    {tile}\n    {place}\n    \
+             const int x0 = tile_x * {}, y0 = p.row0 + tile_y * {};\n    \
+             const int x = x0 + tx * {cols}, y = y0 + ty * {rows};\n{}}}\n",
+            self.block.width(),
+            self.block.height(),
+            text(body),
+        );
+        let (declaration, bytes, pointers) = self.params.finish();
+        let helpers = self.helpers.text();
+        Ok(Generated {
+            source: assemble(&[PRELUDE, TILE, DENSE, SEPARABLE, GATHER, &helpers], &declaration, &code),
+            params: bytes,
+            pointers,
+            table: self.table.bytes,
+            grid,
+            block: threads as u32,
+            shared: self.shared.bytes() as u32,
+            clear: false,
+            early: false,
+            cost: self.cost,
+        })
+    }
+}

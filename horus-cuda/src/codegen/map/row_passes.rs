@@ -1,0 +1,194 @@
+//! Row passes: from an input, chunk by chunk, into a stage in shared memory that column filters read.
+
+use horus_core::dtype::DType;
+use horus_core::error::DeviceError;
+use horus_core::ir::kernel::{LeafOp, Source};
+use horus_core::ops::neighbourhood::Layout;
+use horus_core::shape::Border;
+
+use super::super::cpp::{Call, Expr, SharedRowPass, SharedRowPasses, Stmt, args, name, template};
+use super::super::schedule::{InputTile, StageSlot, skewed_pitch, stage_input};
+use super::super::{border_name, cost, defect};
+use super::MapGenerator;
+use super::chains::{source_aligned, source_name};
+
+/// A row pass that is to fill a slot.
+#[derive(Clone, Debug)]
+pub(super) struct RowPass {
+    dtype: DType,
+    source: Source,
+    /// Where the column filters read beyond the rows, and the row pass beyond the columns.
+    borders: [Border; 2],
+    slot: StageSlot,
+    /// How many taps, and where they are.
+    width: usize,
+    taps: Expr,
+    /// What is loaded of the input, of which the first `off` columns are not needed.
+    input: InputTile,
+    off: usize,
+}
+
+impl RowPass {
+    /// Elements from row to row of the chunks of the input.
+    fn pitch_in(&self) -> usize {
+        skewed_pitch(self.input.cols, self.dtype)
+    }
+
+    /// Whether one loop can fill the slots of both, with a row pass for each.
+    fn shares(&self, other: &RowPass) -> bool {
+        matches!(self.source, Source::Input(_))
+            && (self.dtype, self.source, self.borders, self.slot.pitch)
+                == (other.dtype, other.source, other.borders, other.slot.pitch)
+    }
+}
+
+impl MapGenerator<'_> {
+    /// The row pass that a slot needs, unless it holds it already. Whoever takes it emits it, after a wait for who
+    /// still reads shared memory.
+    pub(super) fn row_pass(&mut self, slot: usize) -> Result<Option<RowPass>, DeviceError> {
+        if self.shared.holds(slot) {
+            return Ok(None);
+        }
+        let at = self.schedule.slots[slot];
+        self.shared.fills(slot, &self.schedule.slots);
+        let stage = &self.kernel.stages[at.key.stage];
+        let dtype = self.kernel.leaves.iter().find_map(|l| match l.op {
+            LeafOp::Correlate(Source::Stage(s), ..) if s == at.key.stage => Some(l.dtype),
+            _ => None,
+        });
+        let (Some(dtype), &Layout::Dense { width, anchor_x, .. }) = (dtype, stage.filter.layout()) else {
+            return Err(defect(format_args!("stage {} is no row pass", at.key.stage)));
+        };
+        let input = stage_input(self.kernel, at.key.stage, self.block, dtype);
+        let taps = self.fixed_taps(dtype, stage.filter.taps());
+        let pass = RowPass {
+            dtype,
+            source: stage.source,
+            borders: [at.key.border, stage.border],
+            slot: at,
+            width,
+            taps,
+            off: input.left - anchor_x,
+            input,
+        };
+        self.shared.reserve(self.chunks_at() + 2 * self.schedule.chunk * pass.pitch_in() * dtype.size());
+        Ok(Some(pass))
+    }
+
+    /// Where the chunks of the input lie, in bytes of shared memory.
+    fn chunks_at(&self) -> usize {
+        self.shared.kept() + self.schedule.slot_bytes
+    }
+
+    /// Pixels of a thread along a row.
+    fn span(&self) -> usize {
+        self.tuning.span.min(self.block.width())
+    }
+
+    /// Fills a slot with its row pass unless it holds it already.
+    pub(super) fn stage(&mut self, slot: usize, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+        if self.shared.holds(slot) {
+            return Ok(());
+        }
+        self.shared.wait_for_readers(out);
+        if let Some(pass) = self.row_pass(slot)? {
+            out.push(self.one_stage(&pass)?);
+        }
+        Ok(())
+    }
+
+    fn one_stage(&mut self, pass: &RowPass) -> Result<Stmt, DeviceError> {
+        let [value_y, value_x] = pass.borders.map(|b| self.border_value(b, pass.dtype));
+        let [border_y, border_x] = pass.borders.map(border_name);
+        let RowPass { dtype, slot, width, input, off, .. } = pass;
+        let (chunk, across, span, threads) =
+            (self.schedule.chunk, self.block.width(), self.span(), self.block.threads());
+        let cost = cost::stage(*width, span);
+        self.cost += cost;
+        let template = template![
+            border_y,
+            border_x,
+            width,
+            slot.chunks,
+            chunk,
+            across,
+            input.cols,
+            pass.pitch_in(),
+            slot.pitch,
+            input.left,
+            off,
+            span,
+            threads,
+        ];
+        let args = args![
+            Expr::Shared(*dtype, self.shared.kept() + slot.at),
+            Expr::Shared(*dtype, self.chunks_at()),
+            source_name(pass.source)?,
+            name("y0") - slot.up,
+            "x0",
+            source_aligned(self.kernel, pass.source),
+            pass.taps.clone(),
+            value_y,
+            value_x,
+        ];
+        Ok(Call::new("hs_stage", template, args).shareable(cost).into())
+    }
+
+    /// The row passes of a loop over `k`, by iteration: one at a time, with one copy of the code that loads if they are
+    /// similar.
+    pub(super) fn row_passes(&mut self, passes: &[Option<&RowPass>], out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+        let all: Vec<(usize, &RowPass)> =
+            passes.iter().enumerate().filter_map(|(k, pass)| Some((k, (*pass)?))).collect();
+        let [(_, first), others @ ..] = &all[..] else { return Ok(()) };
+        if others.is_empty() || !others.iter().all(|(_, pass)| pass.shares(first)) {
+            let mut cases = Vec::new();
+            for (k, pass) in all {
+                cases.push((k, vec![Stmt::Synchronize, self.one_stage(pass)?]));
+            }
+            out.push(Stmt::Switch { over: name("k"), cases });
+            return Ok(());
+        }
+        let [value_y, value_x] = first.borders.map(|b| self.border_value(b, first.dtype));
+        let [border_y, border_x] = first.borders.map(border_name);
+        let (t, chunk, pitch) = (first.dtype.name(), self.schedule.chunk, first.slot.pitch);
+        let (across, threads, span) = (self.block.width(), self.block.threads(), self.span());
+        let pitch_in = all.iter().map(|(_, pass)| pass.pitch_in()).max().unwrap_or(0);
+        let one = |&(iteration, pass): &(usize, &RowPass)| {
+            let RowPass { slot, width, taps, input, off, dtype, .. } = pass;
+            let template = template![t, width, chunk, across, pitch_in, pitch, off, span, threads];
+            SharedRowPass {
+                iteration,
+                extents: [
+                    ("chunks", slot.chunks),
+                    ("at", slot.at / dtype.size()),
+                    ("up", slot.up),
+                    ("left", input.left),
+                    ("cols", input.cols),
+                ],
+                pass: Call::new("hs_row_pass", template, args!["in", "out", taps.clone()]),
+            }
+        };
+        let stage = Call::new(
+            "hs_stage_any",
+            template![border_y, border_x, chunk, across, pitch_in, pitch, threads],
+            args![
+                Expr::Shared(first.dtype, self.shared.kept()) + "at",
+                Expr::Shared(first.dtype, self.chunks_at()),
+                source_name(first.source)?,
+                name("y0") - "up",
+                name("x0") - "left",
+                "cols",
+                "chunks",
+                source_aligned(self.kernel, first.source),
+                value_y,
+                value_x,
+                "row_pass",
+            ],
+        );
+        let passes = all.iter().map(one).collect();
+        out.push(Stmt::RowPasses(SharedRowPasses { dtype: first.dtype, passes, stage }));
+        let widths: Vec<usize> = all.iter().map(|(_, pass)| pass.width).collect();
+        self.cost += cost::stages(&widths, span);
+        Ok(())
+    }
+}

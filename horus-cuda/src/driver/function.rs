@@ -1,0 +1,147 @@
+//! Loaded kernels and their launches.
+
+use std::ffi::{CString, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use cudarc::driver::sys;
+use horus_core::error::DeviceError;
+
+use super::{Stream, check};
+
+/// A loaded kernel.
+#[derive(Debug)]
+pub(crate) struct Function {
+    module: sys::CUmodule,
+    handle: sys::CUfunction,
+    /// Bytes of dynamic shared memory that it may use.
+    reserved: Mutex<u32>,
+}
+
+// SAFETY: module and function handles may be used from any thread; the driver locks.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+/// What a launch is besides its kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Blocks in x and y.
+    pub(crate) grid: [u32; 2],
+    /// Threads of a block.
+    pub(crate) block: u32,
+    /// Bytes of dynamic shared memory of a block.
+    pub(crate) shared: u32,
+    /// See [`Function::launch`].
+    pub(crate) early: bool,
+}
+
+impl Function {
+    /// Loads `cubin` and finds its kernel, which may use up to `shared` bytes of dynamic shared memory.
+    pub(crate) fn load(cubin: &[u8], entry: &str, shared: u32) -> Result<Function, DeviceError> {
+        let mut module = std::ptr::null_mut();
+        // SAFETY: the image is a whole cubin (its checksum or its compiler vouch for it); a context is current.
+        check(unsafe { sys::cuModuleLoadData(&mut module, cubin.as_ptr().cast()) }, || "loading a kernel".into())?;
+        let mut function = Function { module, handle: std::ptr::null_mut(), reserved: Mutex::new(0) };
+        let name = CString::new(entry).unwrap_or_default();
+        // SAFETY: the module lives; `name` is a C string.
+        check(unsafe { sys::cuModuleGetFunction(&mut function.handle, module, name.as_ptr()) }, || {
+            format!("finding {entry} in a kernel")
+        })?;
+        function.reserve(shared)?;
+        Ok(function)
+    }
+
+    /// Lets the kernel use at least `shared` bytes of dynamic shared memory.
+    pub(crate) fn reserve(&self, shared: u32) -> Result<(), DeviceError> {
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared > *reserved {
+            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function lives.
+            check(unsafe { sys::cuFuncSetAttribute(self.handle, attribute, shared.cast_signed()) }, || {
+                format!("reserving {shared} bytes of shared memory")
+            })?;
+            *reserved = shared;
+        }
+        Ok(())
+    }
+
+    /// Registers per thread and bytes of local memory (spills).
+    pub(crate) fn resources(&self) -> (i32, i32) {
+        let get = |a| {
+            let mut v = 0;
+            // SAFETY: the function lives; a pointer to a live integer. A failure leaves 0, which is only shown.
+            unsafe { sys::cuFuncGetAttribute(&mut v, a, self.handle) };
+            v
+        };
+        (
+            get(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_NUM_REGS),
+            get(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+        )
+    }
+
+    /// Launches the kernel with one parameter, given in bytes. `early` work may begin while the kernel before it in the
+    /// stream ends, and waits for that by itself.
+    ///
+    /// # Safety
+    /// `params` has the layout of the kernel's parameter, and every address in it stays valid for what the kernel does
+    /// until the stream has passed the launch.
+    pub(crate) unsafe fn launch(
+        &self,
+        work: Work,
+        stream: &Stream,
+        params: &[u8],
+        what: impl FnOnce() -> String,
+    ) -> Result<(), DeviceError> {
+        let Work { grid, block, shared, early } = work;
+        let mut arguments = [params.as_ptr().cast_mut().cast::<c_void>()];
+        let described = || format!("launching {} ({grid:?} blocks of {block}, {shared} bytes shared)", what());
+        if !early {
+            // SAFETY: handles live; the driver copies the parameter during the call; the rest is the caller's promise.
+            let code = unsafe {
+                sys::cuLaunchKernel(
+                    self.handle,
+                    grid[0],
+                    grid[1],
+                    1,
+                    block,
+                    1,
+                    1,
+                    shared,
+                    stream.0,
+                    arguments.as_mut_ptr(),
+                    std::ptr::null_mut(),
+                )
+            };
+            return check(code, described);
+        }
+        // Older drivers lack this call; those of GPUs that can do it have it.
+        // SAFETY: of plain integers and unions of such, for which zeros stand for nothing special.
+        let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
+        attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attribute.value.programmaticStreamSerializationAllowed = 1;
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid[0],
+            gridDimY: grid[1],
+            gridDimZ: 1,
+            blockDimX: block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shared,
+            hStream: stream.0,
+            attrs: &raw mut attribute,
+            numAttrs: 1,
+        };
+        // SAFETY: as above.
+        check(
+            unsafe { sys::cuLaunchKernelEx(&config, self.handle, arguments.as_mut_ptr(), std::ptr::null_mut()) },
+            described,
+        )
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        // SAFETY: loaded in `load` and not used after.
+        unsafe { sys::cuModuleUnload(self.module) };
+    }
+}

@@ -1,0 +1,197 @@
+//! Host memory that the GPU reads and writes by itself, and the blocks of it that a device keeps.
+
+mod blocks;
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+use horus_core::error::DeviceError;
+use horus_core::host::buffer::HostMemory;
+
+use crate::driver::check;
+use crate::memory::Core;
+
+pub(crate) use blocks::{Blocks, Loan};
+
+/// Blocks are multiples of this many bytes: of every system's pages.
+const SMALLEST: usize = 64 << 10;
+/// Bytes that the blocks of a device have together.
+pub(crate) const MOST: usize = 256 << 20;
+
+/// Pinned memory. It must not be dropped while the GPU reads or writes it.
+pub(crate) struct Pinned {
+    at: *mut u8,
+    len: usize,
+    /// Mapped from the system and registered with the driver; else the driver's own.
+    mapped: bool,
+    core: Arc<Core>,
+}
+
+// SAFETY: plain memory, owned.
+unsafe impl Send for Pinned {}
+// SAFETY: shared, it is only read.
+unsafe impl Sync for Pinned {}
+
+impl fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} pinned bytes", self.len)
+    }
+}
+
+impl Pinned {
+    /// A block of `len` bytes, a multiple of [`SMALLEST`].
+    ///
+    /// Pages that the system maps are zero, and large ones are pinned faster than those of the driver. Where that is not
+    /// possible the driver allocates.
+    pub(crate) fn new(core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
+        core.context.bind()?;
+        Pinned::registered(core, len).map_or_else(|| Pinned::allocated(core, len), Ok)
+    }
+
+    /// A block of the driver's.
+    pub(crate) fn allocated(core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
+        let mut at: *mut c_void = std::ptr::null_mut();
+        // SAFETY: a pointer to a live pointer; a context is current.
+        check(unsafe { sys::cuMemHostAlloc(&mut at, len, 0) }, || format!("allocating {len} bytes of pinned memory"))?;
+        // SAFETY: the block is `len` bytes; zeroing makes all of them initialised.
+        unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, len) };
+        Ok(Pinned { at: at.cast(), len, mapped: false, core: Arc::clone(core) })
+    }
+
+    /// A block of the system's, if the driver takes it.
+    pub(crate) fn registered(core: &Arc<Core>, len: usize) -> Option<Pinned> {
+        let at = pages::map(len)?;
+        // SAFETY: the range is mapped, and stays so until it is unregistered; a context is current.
+        let code = unsafe { sys::cuMemHostRegister_v2(at.cast(), len, 0) };
+        if let Err(e) = check(code, || format!("pinning {len} bytes")) {
+            log::debug!("{e}");
+            // SAFETY: mapped above, and nobody else has the address.
+            unsafe { pages::unmap(at, len) };
+            return None;
+        }
+        Some(Pinned { at, len, mapped: true, core: Arc::clone(core) })
+    }
+
+    /// Where it is, for the driver.
+    pub(crate) fn address(&self) -> *mut c_void {
+        self.at.cast()
+    }
+}
+
+impl HostMemory for Pinned {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: owned, initialised memory of this length. Callers wait for transfers into it before they look.
+        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and borrowed exclusively. Callers wait for transfers from it before they write.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // Without a context nothing is pinned any more, and the driver's memory is gone.
+        let bound = self.core.context.bind().is_ok();
+        // SAFETY: made in one of these ways, and not used after; owners wait for transfers before they drop it. A block
+        // that stays registered stays mapped, too.
+        unsafe {
+            match (self.mapped, bound) {
+                (false, true) => drop(sys::cuMemFreeHost(self.at.cast())),
+                (true, true) if sys::cuMemHostUnregister(self.at.cast()) == sys::CUresult::CUDA_SUCCESS => {
+                    pages::unmap(self.at, self.len);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Memory straight from the system.
+#[cfg(target_os = "linux")]
+mod pages {
+    /// A large page.
+    const LARGE: usize = 2 << 20;
+
+    /// Zeroed memory, of large pages if it is large, or nothing.
+    pub(super) fn map(len: usize) -> Option<*mut u8> {
+        let large = len >= LARGE;
+        let room = if large { len.checked_add(LARGE)? } else { len };
+        let (read, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address of the system's choice.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), room, read, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return None;
+        }
+        let base: *mut u8 = base.cast();
+        let before = if large { base.align_offset(LARGE) } else { 0 };
+        let at = base.wrapping_add(before);
+        // SAFETY: inside the new mapping, nobody has these addresses; the ends are whole pages. Refused advice costs speed
+        // only; a child process must not share pages that the GPU writes.
+        unsafe {
+            if before > 0 {
+                libc::munmap(base.cast(), before);
+            }
+            if room - before > len {
+                libc::munmap(at.wrapping_add(len).cast(), room - before - len);
+            }
+            if large {
+                libc::madvise(at.cast(), len, libc::MADV_HUGEPAGE);
+            }
+            libc::madvise(at.cast(), len, libc::MADV_DONTFORK);
+        }
+        Some(at)
+    }
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// [`map`] returned `at` for this length, and it is not used any more.
+    pub(super) unsafe fn unmap(at: *mut u8, len: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { libc::munmap(at.cast(), len) };
+    }
+}
+
+/// Other systems' memory is the driver's.
+#[cfg(not(target_os = "linux"))]
+mod pages {
+    pub(super) fn map(_: usize) -> Option<*mut u8> {
+        None
+    }
+
+    /// # Safety
+    /// There is nothing to unmap.
+    pub(super) unsafe fn unmap(_: *mut u8, _: usize) {}
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::pages;
+
+    const K: usize = 1 << 10;
+    const M: usize = 1 << 20;
+
+    #[test]
+    fn mapped_memory_is_aligned_zero_and_writable_to_its_end() {
+        for len in [64 * K, 2 * M, 5 * M] {
+            let at = pages::map(len).unwrap();
+            assert_eq!(at.align_offset(if len < 2 * M { 4096 } else { 2 * M }), 0);
+            // SAFETY: just mapped, `len` bytes, and unmapped once.
+            unsafe {
+                let bytes = std::slice::from_raw_parts_mut(at, len);
+                assert!(bytes.iter().all(|b| *b == 0));
+                bytes.fill(1);
+                pages::unmap(at, len);
+            }
+        }
+    }
+}
