@@ -155,7 +155,7 @@ mod tests {
         assert!(refused("NaN").contains("finite and not negative"));
         assert!(refused("-1").contains("finite and not negative"));
         assert!(refused("0").contains("all weights are zero"));
-        assert!(refused("1,,2").contains("no number"));
+        assert!(refused("1,,2").contains("not a number"));
         assert!(refused("2(1)").contains("\"2(1)\" is not a number"), "nodes have parentheses, ranks do not");
     }
 
@@ -178,10 +178,10 @@ mod tests {
             ("node:2()", "2(): \"\" is not a number"),
             ("node:(1)", "\"\" is not a number"),
             ("node:2(1)3", "\"2(1)3\" is not a number"),
-            ("node:2(1)(3)", "no number"),
-            ("node:2(1,)", "no number"),
-            ("node:", "no number"),
-            ("node:2(é)", "no number"),
+            ("node:2(1)(3)", "not a number"),
+            ("node:2(1,)", "not a number"),
+            ("node:", "not a number"),
+            ("node:2(é)", "not a number"),
         ] {
             let message = refused(text);
             assert!(message.starts_with(&format!("HORUS_WEIGHTS={text}: ")) && message.contains(cause), "{message}");

@@ -1,5 +1,7 @@
 //! What a device is: memory and launches. A device decides nothing; it does what a plan says.
 
+// Long because the contract of a device is told in full beside its methods.
+
 pub mod check;
 pub mod faulty;
 pub mod simulated;
