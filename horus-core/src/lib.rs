@@ -24,8 +24,10 @@ pub mod plan;
 pub mod record;
 
 pub mod comm;
+#[allow(unsafe_code, reason = "vector instructions, and rows that threads share")]
 pub mod cpu;
 pub mod device;
+#[allow(unsafe_code, reason = "memory that threads fill together")]
 pub mod host;
 
 pub mod reference;

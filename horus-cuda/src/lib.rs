@@ -2,7 +2,9 @@
 //!
 //! A device is memory, a compiler and launches; it decides nothing. Kernels are generated from their structure
 //! ([`codegen`]), compiled for the GPU at hand ([`nvrtc`]) and kept on disk ([`cache`]), so that a program's second run
-//! compiles nothing; a package of compiled kernels ([`shipped`]) spares the first one, too. No CUDA toolkit is needed to build this crate, and no GPU to generate and compile kernels.
+//! compiles nothing; a package of compiled kernels ([`shipped`]) spares the first one, too. No CUDA toolkit is needed to build
+//! this crate, and no GPU to generate and compile kernels.
+#![allow(unsafe_code, reason = "the driver, NVRTC and NCCL are C libraries")]
 
 pub mod cache;
 pub mod codegen;

@@ -2,6 +2,7 @@
 //!
 //! The host's C++ compiler takes the place of NVRTC: the sources are the very ones that a GPU runs, between
 //! `kernels/emulate.h` and `kernels/emulate_main.h`.
+#![allow(unsafe_code, reason = "loads the kernels that the host's compiler made")]
 
 mod conformance;
 

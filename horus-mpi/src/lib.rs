@@ -8,6 +8,7 @@
 //! while they still evaluate, all ranks end with an error (`agree` in the core); when it panics with a session open, it
 //! aborts the job.
 #![cfg(feature = "mpi")]
+#![allow(unsafe_code, reason = "MPI is a C library")]
 
 mod codes;
 mod comm;

@@ -157,6 +157,10 @@ fn kept(item: &Item) -> bool {
     !for_tests(attributes)
 }
 
+/// Words that stand before a path and are no part of it.
+const KEYWORDS: [&str; 14] =
+    ["use", "as", "in", "dyn", "impl", "for", "mut", "const", "return", "break", "match", "if", "while", "else"];
+
 /// Tells `found` each path in `tokens`, which stand in the module `here`.
 fn walk(tokens: TokenStream, here: &[String], found: &mut impl FnMut(&[String])) {
     let mut rest: &[TokenTree] = &tokens.into_iter().collect::<Vec<_>>();
@@ -167,6 +171,8 @@ fn walk(tokens: TokenStream, here: &[String], found: &mut impl FnMut(&[String]))
                 walk(body.stream(), &[here, &[name.to_string()]].concat(), found);
                 rest = &rest[3..];
             }
+            // What comes after these begins anew, with `::` too.
+            (TokenTree::Ident(word), _) if KEYWORDS.iter().any(|k| word == k) => rest = &rest[1..],
             (TokenTree::Ident(_), _) => rest = path(rest, &[], here, found),
             (TokenTree::Group(group), _) => {
                 walk(group.stream(), here, found);

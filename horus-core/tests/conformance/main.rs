@@ -6,6 +6,7 @@
 mod draw;
 mod harness;
 mod hostile;
+mod kernels;
 mod ops;
 mod programs;
 mod random;

@@ -298,7 +298,7 @@ impl Builder {
 }
 
 /// A program of one step for each list of numbers, of which the last value and two others are wanted.
-fn program(shape: Shape, dtypes: [usize; 2], steps: &[Vec<u8>], seed: u64) -> Program {
+pub(crate) fn program(shape: Shape, dtypes: [usize; 2], steps: &[Vec<u8>], seed: u64) -> Program {
     let mut b = Builder { p: Program::default(), values: Vec::new() };
     for (i, dtype) in dtypes.into_iter().enumerate() {
         let given = b.p.source(image(shape, TYPES[dtype % 5], seed ^ i as u64));
@@ -333,7 +333,7 @@ fn holds(program: &Program, places: &[usize], weights: &[u8]) {
 }
 
 /// Some steps, each of the numbers that it draws from.
-fn steps(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Vec<u8>>> {
+pub(crate) fn steps(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(prop::collection::vec(any::<u8>(), 28), count)
 }
 
