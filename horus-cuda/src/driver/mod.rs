@@ -1,5 +1,4 @@
 //! The driver's calls, each checked, and its handles, each freed.
-// Long because it is the one place for all calls of the driver that we make.
 
 mod function;
 
