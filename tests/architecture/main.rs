@@ -219,6 +219,7 @@ const OVERDUE: &[&str] = &[
     "horus-core/src/device/mod.rs",
     "horus-core/src/device/simulated.rs",
     "horus-core/src/execute/mod.rs",
+    "horus-core/src/host/buffer.rs",
     "horus-core/src/io/png/deflate.rs",
     "horus-core/src/series/engine.rs",
     "horus-core/src/session/mod.rs",

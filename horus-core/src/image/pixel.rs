@@ -147,7 +147,7 @@ impl<T: Pixel> Image<T> {
 /// assert_eq!(image.unary(named("abs")).to_vec()?, [4.0, 0.5, 2.5]);
 /// assert_eq!(image.binary(named("add"), 1.0).to_vec()?, [-3.0, 1.5, 3.5]);
 /// assert_eq!(image.compare(named("gt"), 1.0).to_vec()?, [false, false, true]);
-/// assert!(image.unary(named("add")).check().unwrap_err().to_string().contains("add is no operation of one image"));
+/// assert!(image.unary(named("add")).check().unwrap_err().to_string().contains("not a unary operation"));
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Pixel> Image<T> {
