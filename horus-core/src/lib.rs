@@ -5,7 +5,7 @@
 //! - [`optimize`] turns the graph of operations into a graph of kernels, both of which are in [`ir`].
 //! - [`plan`] decides, with state machines, where images are and what must move; its plans are checked. It is pure.
 //! - [`execute`] carries plans out, on a [`device`] and a communicator ([`comm`]); [`cpu`] computes on the [`host`].
-//! - [`session`] wires the rooms; [`reference`] is what all of it is checked against.
+//! - [`session`] wires the rooms; [`reference`](mod@reference) is what all of it is checked against.
 //!
 //! `ARCHITECTURE.md` in the repository tells the story.
 

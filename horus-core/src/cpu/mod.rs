@@ -4,7 +4,7 @@
 //! (`map`): filters in banks (`correlate`) over rows that are held, padded or filtered once (`feed`), pixel
 //! operations over contiguous runs (`pixels`). Everything is written once and instantiated for each instruction set
 //! of `simd`; all of them give the same bits. `scanlines` are the filters of PNG. `docs/cpu-scratch.md` has pictures of the
-//! memory that a thread keeps for this. [`workers`] are the threads of any device, and copy what is on the host.
+//! memory that a thread keeps for this. [`workers`](crate::host::workers) are the threads of any device, and copy what is on the host.
 
 mod convert;
 #[allow(clippy::needless_range_loop, reason = "constant indices into accumulators that shall become registers")]

@@ -2,7 +2,7 @@
 //!
 //! The check shares nothing with the planner but the steps. It follows, rank by rank, which rows of which copy are up to
 //! date, where the planner reasons in states that are the same on all ranks. In the end, what was wanted has been handed
-//! over, and everything is where the plan says that it is ([`ends`]).
+//! over, and everything is where the plan says that it is (`ends`).
 
 mod ends;
 
