@@ -34,12 +34,13 @@ pub(super) fn interrupted() -> bool {
 }
 
 /// Installs handlers: SIGINT and SIGTERM end the process with a message, which is printed if `told`; immediately until
-/// [`watch`] is called. A second signal ends it immediately in any case.
+/// [`watch`] is called. Unless the process is `alone`, SIGTERM comes from a launcher that ends all ranks because one of them
+/// failed, which has said why: no message then. A second signal ends it immediately in any case.
 ///
 /// # Errors
 /// [`Error::Config`] if the system refuses.
-pub(super) fn listen(told: bool) -> Result<()> {
-    wait_for_signals(told).map_err(|e| Error::Config(format!("cannot install signal handlers: {e}")))
+pub(super) fn listen(told: bool, alone: bool) -> Result<()> {
+    wait_for_signals(told, alone).map_err(|e| Error::Config(format!("cannot install signal handlers: {e}")))
 }
 
 /// From now on a signal cancels the session's evaluations between two steps; so does the deadline of the options,
@@ -81,14 +82,14 @@ fn leave() {
 fn leave() {}
 
 #[cfg(unix)]
-fn wait_for_signals(told: bool) -> std::io::Result<()> {
+fn wait_for_signals(told: bool, alone: bool) -> std::io::Result<()> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
-    let answer = move || signals.forever().for_each(|_| end(told));
+    let answer = move || signals.forever().for_each(|signal| end(told && (alone || signal != SIGTERM)));
     std::thread::Builder::new().name("horus-signals".into()).spawn(answer).map(drop)
 }
 
 #[cfg(not(unix))]
-fn wait_for_signals(_: bool) -> std::io::Result<()> {
+fn wait_for_signals(_: bool, _: bool) -> std::io::Result<()> {
     Ok(()) // the process ends at once
 }

@@ -200,7 +200,7 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
     if !first && level < ::log::LevelFilter::Debug {
         log::leave_to_the_first();
     }
-    let listening = ends::listen(first);
+    let listening = ends::listen(first, comm.size() == 1);
     let end = match &job.work {
         _ if listening.is_err() => listening.map(|()| End::Done),
         Work::Single { input, output } => single::run(&job, input, output, &comm).map(|()| End::Done),
