@@ -68,7 +68,7 @@ impl<T: Element> Image<T> {
     /// does; nothing is computed. The number of ranks is independent of the session's.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, movement::Link, session::Session};
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, plan::movement::Link, session::Session};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
     /// let told = smooth.forecast(4, Link::default())?;
