@@ -21,6 +21,8 @@
 //! Where there is no pinned block for what is read ([`Blocks::take`]), the copy is made when it lands, in chunks: until
 //! then it owns its share of the block, and whatever writes to the block, or needs memory, makes it land first.
 
+mod bands;
+
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -233,7 +235,7 @@ impl Transfers {
         let from = source.address() + at as u64;
         let Some(loan) = self.source.take(bytes) else {
             log::debug!("{bytes} bytes go to the host in chunks: no pinned memory is kept for so many");
-            return self.defer(source, from, bytes, pool);
+            return self.defer(source.block(), from, pool.try_allocate(bytes)?);
         };
         let to = loan.address();
         let host = pool.try_adopt(Box::new(loan), bytes)?;
@@ -250,23 +252,22 @@ impl Transfers {
             return Err(e);
         }
         let done = Arc::new(done);
-        core.reading(source.block(), Arc::clone(&done));
+        core.reading(source.block(), None, Arc::clone(&done));
         let landing = Flying { host: Some(host), done, transfers: Arc::clone(self) };
         check(code, || format!("downloading {bytes} bytes"))?;
         Ok(Box::new(landing))
     }
 
+    /// Copies what begins at address `from` of a block when somebody needs it.
     fn defer(
         self: &Arc<Transfers>,
-        source: &CudaMemory,
+        block: Arc<Block>,
         from: CUdeviceptr,
-        bytes: usize,
-        pool: &Arc<Pool>,
+        host: HostBuffer,
     ) -> Result<Box<dyn Landing>, DeviceError> {
-        let host = pool.try_allocate(bytes)?;
         let ready = Event::to_sleep_for()?;
         ready.record(&self.core.stream)?;
-        let state = Mutex::new(State::Waits(source.block(), host));
+        let state = Mutex::new(State::Waits(block, host));
         let waiting = Arc::new(Waiting { state, from, ready, transfers: Arc::clone(self) });
         let deferred: Arc<dyn Deferred> = Arc::clone(&waiting) as _;
         self.core.defer(Arc::downgrade(&deferred));

@@ -1,6 +1,6 @@
 //! Results in flight to whoever requested them.
 
-use super::{Run, Stored, missing};
+use super::{Run, Stored};
 use crate::device::Landing;
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
@@ -25,15 +25,6 @@ impl Run<'_> {
         if let Some(image) = &mut self.images[n.0] {
             image.host = Some(host);
         }
-        Ok(())
-    }
-
-    /// Sends a result to whoever waits for it.
-    pub(super) fn send(&mut self, n: NodeId) -> Result<()> {
-        let label = self.label("download", n);
-        let Some(memory) = &self.image(n)?.device else { return Err(missing(n)) };
-        let ordered = self.with_memory(|| self.cx.device.order_read(memory, 0, memory.len(), self.cx.pool));
-        self.delivered.insert(n, Delivered::Coming(ordered.map_err(self.failed(label))?));
         Ok(())
     }
 

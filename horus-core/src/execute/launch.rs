@@ -22,7 +22,7 @@ impl Run<'_> {
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
         self.await_footprints(n)?;
         let mut output = match part {
-            Part::Edges(_) => self.images[n.0].take().and_then(|i| i.device).ok_or_else(|| missing(n))?,
+            part if !part.begins() => self.images[n.0].take().and_then(|i| i.device).ok_or_else(|| missing(n))?,
             _ => self.allocate(|| launch_of(node), geometry.bytes())?,
         };
         match part {
@@ -33,7 +33,7 @@ impl Run<'_> {
                 }
             }
         }
-        if !matches!(part, Part::Interior(_)) {
+        if part.ends() {
             self.temps.retain(|t, _| t.consumer != n);
         }
         let state = State { residency: Residency::Device, placement: which.placement() };

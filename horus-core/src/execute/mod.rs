@@ -6,6 +6,7 @@ mod deliver;
 mod halos;
 mod launch;
 pub mod peers;
+mod queues;
 pub(crate) mod routes;
 pub mod trace;
 pub mod transfer;
@@ -30,6 +31,7 @@ use crate::plan::{Action, Plan, Rows, Temp};
 use crate::shape::Window;
 
 use self::halos::Halos;
+use self::queues::{Sending, Uploads};
 
 pub use ahead::prepare;
 pub use deliver::Delivered;
@@ -109,6 +111,8 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         temps: HashMap::new(),
         halos: HashMap::new(),
         delivered: HashMap::new(),
+        uploads: Uploads::default(),
+        sending: Sending::new(),
         moved: Load::default(),
         freed: RefCell::default(),
     };
@@ -127,6 +131,8 @@ struct Run<'a> {
     /// Halo exchanges in flight, by image.
     halos: HashMap<NodeId, Halos<'a>>,
     delivered: HashMap<NodeId, Delivered>,
+    uploads: Uploads,
+    sending: Sending<'a>,
     moved: Load,
     freed: RefCell<Freed>,
 }
@@ -159,9 +165,11 @@ impl Run<'_> {
                 self.cx.trace.waited(start);
             }
             let start = Instant::now();
-            self.step(step.action)?;
+            self.wait_for(&step.waits)?;
+            self.step(i, step.action)?;
             self.cx.trace.add(start, &step.action, plan);
         }
+        self.finish_uploads()?;
         for (stored, state) in self.images.iter_mut().zip(&plan.states) {
             if let (Some(stored), Some(state)) = (stored, state) {
                 stored.state = *state;
@@ -229,9 +237,9 @@ impl Run<'_> {
         }
     }
 
-    fn step(&mut self, action: Action) -> Result<()> {
+    fn step(&mut self, i: usize, action: Action) -> Result<()> {
         match action {
-            Action::Upload(n) => self.upload(n),
+            Action::Upload { node, band } => self.upload(i, node, band),
             Action::UploadStrip { node, halo } => self.upload_strip(node, halo),
             Action::Download(n) => self.download(n),
             Action::Evict(n) => {
@@ -265,7 +273,7 @@ impl Run<'_> {
                 self.deliver(n);
                 Ok(())
             }
-            Action::Send(n) => self.send(n),
+            Action::Send { node, band } => self.send(node, band),
             Action::Free(n) => {
                 self.free(n);
                 Ok(())
@@ -291,27 +299,6 @@ impl Run<'_> {
 
     fn allocate(&self, op: impl FnOnce() -> String, bytes: usize) -> Result<Memory> {
         self.with_memory(|| self.cx.device.allocate(bytes)).map_err(self.failed(op))
-    }
-
-    fn upload(&mut self, n: NodeId) -> Result<()> {
-        let label = self.label("upload", n);
-        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
-        let before = image.device.take();
-        let Some(bytes) = image.host.as_ref().map(HostBuffer::len) else {
-            image.device = before;
-            return Ok(());
-        };
-        let mut memory = match before {
-            Some(m) if m.len() == bytes => m,
-            _ => self.allocate(label, bytes)?,
-        };
-        if let Some(host) = self.images[n.0].as_ref().and_then(|i| i.host.as_ref()) {
-            self.cx.device.upload(host, &mut memory, 0).map_err(self.failed(label))?;
-        }
-        if let Some(image) = &mut self.images[n.0] {
-            image.device = Some(memory);
-        }
-        Ok(())
     }
 
     fn upload_strip(&mut self, n: NodeId, halo: Halo) -> Result<()> {

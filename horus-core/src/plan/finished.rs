@@ -2,7 +2,7 @@
 
 use super::setting::{Mode, Setting, Want};
 use super::state::State;
-use super::step::{Action, Part, Step};
+use super::step::{Action, Step};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 
@@ -78,9 +78,11 @@ impl Plan {
         let mut c = Counts::default();
         for s in &self.steps {
             match s.action {
-                Action::Upload(_) | Action::UploadStrip { .. } => c.uploads += 1,
-                Action::Download(_) | Action::Send(_) => c.downloads += 1,
-                Action::Launch { part, .. } => c.launches += usize::from(!matches!(part, Part::Edges(_))),
+                Action::Upload { band, .. } => c.uploads += usize::from(band.ends()),
+                Action::UploadStrip { .. } => c.uploads += 1,
+                Action::Download(_) => c.downloads += 1,
+                Action::Send { band, .. } => c.downloads += usize::from(band.ends()),
+                Action::Launch { part, .. } => c.launches += usize::from(part.ends()),
                 Action::Scatter { .. } => c.scatters += 1,
                 Action::Gather(_) | Action::Collect(_) => c.gathers += 1,
                 Action::Exchange { .. } | Action::Begin { .. } => c.exchanges += 1,

@@ -8,6 +8,7 @@
 //! replays what they made, `text` prints it, [`forecast`] tells what it sends.
 
 mod check;
+mod bands;
 mod cost;
 mod delivery;
 mod demand;
@@ -23,6 +24,8 @@ mod overlap;
 mod part;
 pub mod partition;
 mod passes;
+pub mod predict;
+mod queue;
 mod setting;
 mod spread;
 pub mod state;
@@ -30,12 +33,14 @@ mod step;
 mod text;
 mod transfers;
 pub mod verify;
+mod waits;
 pub mod work;
 
 pub use finished::{Counts, Plan};
 pub use passes::plan;
-pub use setting::{Mode, Setting, Want};
-pub use step::{Action, Part, Rows, Step, Temp};
+pub use queue::Queue;
+pub use setting::{Mode, Setting, Transfer, Want};
+pub use step::{Action, Band, Part, Rows, Step, Temp};
 
 #[cfg(test)]
 mod tests;

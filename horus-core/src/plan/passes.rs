@@ -7,7 +7,7 @@ use super::draft::Draft;
 use super::finished::Plan;
 use super::setting::{Setting, Want};
 use super::state::State;
-use super::{delivery, demand, lifetimes, memory, overlap, transfers};
+use super::{bands, delivery, demand, lifetimes, memory, overlap, transfers, waits};
 use crate::error::{Error, Result};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
@@ -32,6 +32,8 @@ pub(super) enum Stage {
     Computed,
     /// Steps that also bring results to where they are wanted.
     Delivered,
+    /// Steps that wait for each other.
+    Ordered,
 }
 
 /// The passes, in order.
@@ -42,6 +44,8 @@ pub(super) const PASSES: &[Pass] = &[
     Pass { name: "transfers and launches", run: transfers::walk, leaves: Stage::Computed },
     Pass { name: "delivery", run: delivery::deliver, leaves: Stage::Delivered },
     Pass { name: "overlap", run: overlap::divide, leaves: Stage::Delivered },
+    Pass { name: "bands", run: bands::cut, leaves: Stage::Delivered },
+    Pass { name: "waits", run: waits::find, leaves: Stage::Ordered },
 ];
 
 /// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the state of each source

@@ -6,7 +6,7 @@ use super::finished::Plan;
 use super::movement::{BLOCK, Link, movement, with_room};
 use super::setting::Want;
 use super::state::Placement;
-use super::step::{Action, Part, Rows};
+use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
 use crate::shape::Window;
 
@@ -48,9 +48,10 @@ impl Plan {
             let n = self.graph.node(id);
             format!("{id} {} {}", n.shape, n.dtype)
         };
+        let of = |band: Band| if band.is_whole() { String::new() } else { format!("rows {band} of ") };
         let way = |direct| if direct { ", from device to device" } else { "" };
         match *action {
-            Action::Upload(n) => format!("upload     {}", what(n)),
+            Action::Upload { node, band } => format!("upload     {}{}", of(band), what(node)),
             Action::UploadStrip { node, halo } if halo.is_none() => format!("upload     each strip of {}", what(node)),
             Action::UploadStrip { node, halo } => {
                 format!("upload     each strip of {}, and {halo} rows around it", what(node))
@@ -76,9 +77,10 @@ impl Plan {
                     _ => String::new(),
                 };
                 let part = match part {
-                    Part::Whole => "",
-                    Part::Interior(_) => "interior of ",
-                    Part::Edges(_) => "edges of ",
+                    Part::Whole => String::new(),
+                    Part::Interior(_) => "interior of ".into(),
+                    Part::Edges(_) => "edges of ".into(),
+                    Part::Band(band) => of(band),
                 };
                 format!("launch     {part}{} = {} ({}){rows}", what(node), n.op.name(), inputs.join(", "))
             }
@@ -86,14 +88,14 @@ impl Plan {
             Action::Sum(n) => format!("sum        {} over ranks", what(n)),
             Action::Gather(n) | Action::Collect(n) => format!("gather     {}", what(n)),
             Action::Deliver(n) => format!("deliver    {}", what(n)),
-            Action::Send(n) => format!("send       {}", what(n)),
+            Action::Send { node, band } => format!("send       {}{}", of(band), what(node)),
             Action::Free(n) => format!("free       {}", what(n)),
         }
     }
 }
 
 /// Follows a plan: which rows of each image rank 0 has, and what lies in its device's memory.
-struct Replay<'a> {
+pub(super) struct Replay<'a> {
     plan: &'a Plan,
     rows: Vec<usize>,
     on_device: Vec<bool>,
@@ -105,7 +107,7 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(plan: &'a Plan) -> Replay<'a> {
+    pub(super) fn new(plan: &'a Plan) -> Replay<'a> {
         let mut replay = Replay {
             plan,
             rows: vec![0; plan.graph.nodes.len()],
@@ -137,9 +139,30 @@ impl<'a> Replay<'a> {
         self.rows[n.0] * node.shape.width * node.shape.channels * node.dtype.size()
     }
 
+    /// Bytes of a band of what rank 0 has of an image.
+    fn bytes_of(&self, n: NodeId, band: Band) -> usize {
+        let node = self.plan.graph.node(n);
+        let rows = band.of(Window::whole(self.rows[n.0])).len();
+        rows * node.shape.width * node.shape.channels * node.dtype.size()
+    }
+
     fn look(&mut self) {
         let images = (0..self.rows.len()).filter(|i| self.on_device[*i]).map(|i| self.bytes(NodeId(i)));
         self.most = self.most.max(images.sum::<usize>() + self.copies.iter().map(|(_, b)| b).sum::<usize>());
+    }
+
+    /// Whether rank 0 alone has the image that a step moves.
+    pub(super) fn on_root(&self, action: Action) -> bool {
+        match action {
+            Action::Scatter { node, .. }
+            | Action::Replicate { node, .. }
+            | Action::Exchange { node, .. }
+            | Action::Begin { node, .. }
+            | Action::Fetch { node, .. }
+            | Action::Gather(node)
+            | Action::Collect(node) => self.on_root[node.0],
+            _ => false,
+        }
     }
 
     /// Bytes that all ranks send each other in a step.
@@ -149,20 +172,21 @@ impl<'a> Replay<'a> {
     }
 
     /// Carries a step out; the bytes that it moves, makes or gives up.
-    fn step(&mut self, action: Action) -> Option<usize> {
+    pub(super) fn step(&mut self, action: Action) -> Option<usize> {
         let (graph, unified) = (&self.plan.graph, self.plan.setting.unified);
         let height = |n: NodeId| graph.node(n).shape.height;
         let bytes = match action {
-            Action::Upload(n) => {
-                self.on_device[n.0] = true;
-                Some(self.bytes(n))
+            Action::Upload { node, band } => {
+                self.on_device[node.0] = true;
+                Some(self.bytes_of(node, band))
             }
             Action::UploadStrip { node, halo } => {
                 self.rows[node.0] = with_room(self.strip(height(node)), halo, height(node)).len();
                 self.on_device[node.0] = true;
                 Some(self.bytes(node))
             }
-            Action::Download(n) | Action::Deliver(n) | Action::Send(n) => Some(self.bytes(n)),
+            Action::Download(n) | Action::Deliver(n) => Some(self.bytes(n)),
+            Action::Send { node, band } => Some(self.bytes_of(node, band)),
             Action::Evict(n) | Action::Free(n) => {
                 self.on_device[n.0] = false;
                 Some(self.bytes(n))
@@ -193,13 +217,13 @@ impl<'a> Replay<'a> {
                 self.copies.push((temp.consumer, read * row));
                 self.sent(action, node)
             }
-            Action::Launch { node, rows, room, .. } => {
+            Action::Launch { node, rows, room, part } => {
                 self.rows[node.0] = match rows {
                     Rows::All => height(node),
                     Rows::Strip(extend) => with_room(self.strip(height(node)), room.max(extend), height(node)).len(),
                 };
                 self.on_device[node.0] = true;
-                Some(self.bytes(node))
+                Some(if let Part::Band(band) = part { self.bytes_of(node, band) } else { self.bytes(node) })
             }
             Action::Sum(n) => {
                 self.on_device[n.0] = unified;
@@ -214,7 +238,9 @@ impl<'a> Replay<'a> {
             }
         };
         self.look();
-        if let Action::Launch { node, part: Part::Whole | Part::Edges(_), .. } = action {
+        if let Action::Launch { node, part, .. } = action
+            && part.ends()
+        {
             self.copies.retain(|(reader, _)| *reader != node);
         }
         bytes

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::engine::Engine;
@@ -255,8 +256,9 @@ impl Session {
     /// What plans for these strips are made for.
     fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
         let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
-        let Inner { overlap, mode, .. } = *self.0;
-        Setting { partition, unified, direct, overlap, mode, capacity }
+        let Inner { overlap, transfer, mode, .. } = *self.0;
+        let profile = Arc::clone(&engine.profile);
+        Setting { partition, unified, direct, overlap, transfer, profile, mode, capacity }
     }
 
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {

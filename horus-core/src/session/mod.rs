@@ -110,6 +110,8 @@ struct Inner {
     comm: Arc<dyn Communicator>,
     /// Whether launches overlap with halo exchanges.
     overlap: bool,
+    /// How images get to the device and back.
+    transfer: crate::plan::Transfer,
     mode: Mode,
     partition: Partition,
     pool: Arc<Pool>,

@@ -6,6 +6,7 @@ mod open;
 mod timing;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use cudarc::driver::sys;
 use horus_core::comm::Communicator;
 use horus_core::device::check::{check as check_launch, part};
-use horus_core::device::{Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
+use horus_core::device::{Compilation, Device, Download, Exchange, Input, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::HostBuffer;
@@ -261,6 +262,25 @@ impl Device for CudaDevice {
         self.transfers.give(source, self.own_mut(target)?, at)
     }
 
+    fn allocate_for_upload(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        Ok(Memory::Device(Box::new(self.transfers.allocate(bytes)?)))
+    }
+
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        bytes: &[Range<usize>],
+    ) -> Result<Ticket, DeviceError> {
+        self.core.context.bind()?;
+        let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
+        self.transfers.begin(ticket, source, self.own_mut(target)?, bytes)
+    }
+
+    fn begin_download<'a>(&'a self, bytes: usize, pool: &Arc<Pool>) -> Result<Box<dyn Download + 'a>, DeviceError> {
+        Ok(self.transfers.begin_download(bytes, pool)?)
+    }
+
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         part(at, target.len(), source.len())?;
@@ -339,7 +359,8 @@ impl Device for CudaDevice {
             return self.merge(&launch);
         }
         let output = self.own(launch.output)?;
-        self.core.settle(output)?;
+        let written = launch.written();
+        self.core.settle_bytes(output, written.as_deref())?;
         if launch.kernel.launches_without_rows() {
             // SAFETY: the block holds at least the output's bytes, as checked.
             let code =
