@@ -226,7 +226,10 @@ impl Core {
     /// [`Core::settle`], where only these bytes are written, if any are given.
     pub(crate) fn settle_bytes(&self, memory: &CudaMemory, bytes: Option<&[Range<usize>]>) -> Result<(), DeviceError> {
         memory.touch();
-        self.readings().iter().filter(|r| r.meets(&memory.block, bytes)).try_for_each(|r| self.stream.after(&r.done))?;
+        self.readings()
+            .iter()
+            .filter(|r| r.meets(&memory.block, bytes))
+            .try_for_each(|r| self.stream.after(&r.done))?;
         self.deferred().iter().filter(|d| d.reads(&memory.block)).for_each(|d| d.bring());
         Ok(())
     }

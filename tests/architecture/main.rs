@@ -218,7 +218,6 @@ const OVERDUE: &[&str] = &[
     "horus-core/src/cpu/schedule.rs",
     "horus-core/src/device/simulated.rs",
     "horus-core/src/execute/mod.rs",
-    "horus-core/src/host/buffer.rs",
     "horus-core/src/io/png/deflate.rs",
     "horus-core/src/series/engine.rs",
     "horus-core/src/session/mod.rs",

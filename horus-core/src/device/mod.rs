@@ -394,11 +394,7 @@ pub trait Device: Send + Sync {
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the pool has no room.
-    fn begin_download<'a>(
-        &'a self,
-        bytes: usize,
-        pool: &Arc<Pool>,
-    ) -> Result<Box<dyn Download + 'a>, DeviceError> {
+    fn begin_download<'a>(&'a self, bytes: usize, pool: &Arc<Pool>) -> Result<Box<dyn Download + 'a>, DeviceError> {
         Ok(Box::new(Blocking { device: self, host: pool.try_allocate(bytes)? }))
     }
 

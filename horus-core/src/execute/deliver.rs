@@ -17,12 +17,12 @@ pub enum Delivered {
 impl Run<'_> {
     pub(super) fn download(&mut self, n: NodeId) -> Result<()> {
         let label = self.label("download", n);
-        let Some(memory) = &self.image(n)?.device else { return Ok(()) };
-        let host = self.with_memory(|| self.cx.pool.try_allocate(memory.len()));
+        let Some(memory) = &self.images.get(n)?.device else { return Ok(()) };
+        let host = self.images.with_memory(|| self.cx.pool.try_allocate(memory.len()));
         let failed = |source| Error::Device { op: label(), device: "the host".into(), source };
         let mut host = host.map_err(failed)?;
         self.cx.device.read(memory, 0, host.bytes_mut()).map_err(self.failed(label))?;
-        if let Some(image) = &mut self.images[n.0] {
+        if let Some(image) = self.images.find_mut(n) {
             image.host = Some(host);
         }
         Ok(())
@@ -30,7 +30,7 @@ impl Run<'_> {
 
     /// Hands a result over.
     pub(super) fn deliver(&mut self, n: NodeId) {
-        if let Some(host) = self.images[n.0].as_ref().and_then(Stored::host) {
+        if let Some(host) = self.images.find(n).and_then(Stored::host) {
             self.delivered.insert(n, Delivered::Here(host.clone()));
         }
     }

@@ -26,7 +26,7 @@ impl Run<'_> {
     pub(super) fn begin_exchange(&mut self, action: Action, n: NodeId, halo: Halo, direct: bool) -> Result<()> {
         let height = self.plan.graph.node(n).shape.height;
         let strip = self.strip(self.rank(), height);
-        if direct && let Some(image) = &mut self.images[n.0] {
+        if direct && let Some(image) = self.images.find_mut(n) {
             image.host = None; // its halo will be stale
         }
         self.make_room(n, strip, with_room(strip, halo, height))?;
@@ -42,7 +42,7 @@ impl Run<'_> {
 
     fn send_directly(&mut self, n: NodeId, movement: &Movement) -> Result<()> {
         let (device, comm) = (self.cx.device, self.cx.comm);
-        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        let image = self.images.get_mut(n)?;
         let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
         let arriving = peers::order(device, comm, movement, None, (memory, image.geometry));
         let arriving = arriving.map_err(self.failed(self.label("halo exchange", n)))?;
@@ -66,7 +66,7 @@ impl Run<'_> {
 
     /// Poisons rows in host memory that are in flight.
     fn poison(&mut self, n: NodeId, awaited: &[Need]) {
-        let Some(Stored { geometry, device: Some(Memory::Host(host)), .. }) = &mut self.images[n.0] else { return };
+        let Some(Stored { geometry, device: Some(Memory::Host(host)), .. }) = self.images.find_mut(n) else { return };
         for need in awaited {
             let rows = Window::new(need.at, need.at + need.rows.len().cast_signed());
             (0..geometry.shape.channels).for_each(|c| host.bytes_mut()[geometry.row_bytes(c, rows)].fill(0xff));
@@ -78,7 +78,7 @@ impl Run<'_> {
         let failed = self.failed(self.label("halo exchange", n));
         let (device, unified) = (self.cx.device, self.unified);
         let halo = self.halos.remove(&n).ok_or_else(|| missing(n))?;
-        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        let image = self.images.get_mut(n)?;
         match halo {
             Halos::Peers(arriving) => {
                 let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
@@ -112,18 +112,18 @@ impl Run<'_> {
         let pieces: Vec<Piece> = (0..old.shape.channels).map(rows).collect();
         let label = self.label("enlarging the halo", n);
         let mut memory = None;
-        if let Some(device) = &self.image(n)?.device {
+        if let Some(device) = &self.images.get(n)?.device {
             let mut larger = self.allocate(label, new.bytes())?;
             self.cx.device.copy(device, &mut larger, &pieces).map_err(self.failed(&label))?;
             memory = Some(larger);
         }
         let mut copied = None;
-        if let Some(host) = &self.image(n)?.host {
+        if let Some(host) = &self.images.get(n)?.host {
             let mut larger = self.host_memory(label, new.bytes())?;
             self.cx.device.workers().copy_pieces(host.bytes(), larger.bytes_mut(), &pieces);
             copied = Some(larger);
         }
-        if let Some(image) = &mut self.images[n.0] {
+        if let Some(image) = self.images.find_mut(n) {
             (image.geometry, image.device, image.host) = (new, memory, copied);
         }
         Ok(())

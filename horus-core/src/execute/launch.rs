@@ -22,7 +22,7 @@ impl Run<'_> {
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
         self.await_footprints(n)?;
         let mut output = match part {
-            part if !part.begins() => self.images[n.0].take().and_then(|i| i.device).ok_or_else(|| missing(n))?,
+            part if !part.begins() => self.images.take(n).and_then(|i| i.device).ok_or_else(|| missing(n))?,
             _ => self.allocate(|| launch_of(node), geometry.bytes())?,
         };
         match part {
@@ -34,24 +34,14 @@ impl Run<'_> {
             }
         }
         if part.ends() {
+            self.incomplete.remove(&n);
             self.temps.retain(|t, _| t.consumer != n);
         }
-        let state = State { residency: Residency::Device, placement: which.placement() };
-        self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(output) });
-        Ok(())
-    }
-
-    /// Waits for what launch `n` reads of copies made for it.
-    fn await_footprints(&mut self, n: NodeId) -> Result<()> {
-        let (node, device) = (self.plan.graph.node(n), self.cx.device);
-        for input in 0..node.inputs.len() {
-            if let Some(fetched) = self.temps.get_mut(&Temp { consumer: n, input })
-                && let Some(arriving) = fetched.arriving.take()
-            {
-                let arrived = arriving.finish(device, &mut fetched.memory);
-                arrived.map_err(self.failed(self.label("footprint", node.inputs[input])))?;
-            }
+        if part.begins() && !part.ends() {
+            self.incomplete.insert(n);
         }
+        let state = State { residency: Residency::Device, placement: which.placement() };
+        self.images.put(n, Stored { geometry, state, host: None, device: Some(output) });
         Ok(())
     }
 
@@ -67,7 +57,7 @@ impl Run<'_> {
             let input = match self.temps.get(&Temp { consumer: n, input: i }) {
                 Some(fetched) => Input { memory: &fetched.memory, geometry: fetched.geometry },
                 None => {
-                    let image = self.image(*source)?;
+                    let image = self.images.get(*source)?;
                     let memory = image.device.as_ref().ok_or_else(|| missing(*source))?;
                     Input { memory, geometry: image.geometry }
                 }
@@ -75,7 +65,7 @@ impl Run<'_> {
             inputs.push(input);
         }
         // Launches take scratch memory.
-        let launched = self.with_memory(|| {
+        let launched = self.images.with_memory(|| {
             self.cx.device.launch(Launch { kernel: &node.op, inputs: &inputs, output, geometry, rows })
         });
         launched.map_err(|source| Error::Device { op: launch_of(node), device: self.cx.device.name(), source })

@@ -2,8 +2,11 @@
 
 pub(crate) mod agree;
 mod ahead;
+mod collective;
 mod deliver;
+mod footprints;
 mod halos;
+mod images;
 mod launch;
 pub mod peers;
 mod queues;
@@ -11,50 +14,31 @@ pub(crate) mod routes;
 pub mod trace;
 pub mod transfer;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use self::peers::Arriving;
 use crate::comm::Communicator;
 use crate::device::{Device, Geometry, Memory, MemoryKind};
 use crate::error::{DeviceError, Error, Result};
-use crate::execute::routes::rows;
-use crate::execute::trace::Trace;
-use crate::execute::transfer::{Held, redistribute};
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::graph::NodeId;
-use crate::plan::movement::{BLOCK, Load, Movement, movement, rows_of, with_room};
+use crate::plan::movement::{Load, rows_of, with_room};
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::plan::{Action, Plan, Rows, Temp};
 use crate::shape::Window;
 
+use self::footprints::Fetched;
 use self::halos::Halos;
+use self::images::Images;
 use self::queues::{Sending, Uploads};
+use self::routes::rows;
+use self::trace::Trace;
+use self::transfer::Held;
 
 pub use ahead::prepare;
 pub use deliver::Delivered;
-
-/// An image in this rank's memory.
-#[derive(Debug)]
-pub struct Stored {
-    /// What the buffers hold.
-    pub geometry: Geometry,
-    /// Where the image is.
-    pub state: State,
-    /// Host copy. A device with unified memory has none: its memory is the host's.
-    pub host: Option<HostBuffer>,
-    /// Device copy.
-    pub device: Option<Memory>,
-}
-
-impl Stored {
-    /// The pixels on the host.
-    pub fn host(&self) -> Option<&HostBuffer> {
-        self.host.as_ref().or_else(|| self.device.as_ref().and_then(Memory::host))
-    }
-}
+pub use images::Stored;
 
 /// Called before each step with its index, the number of steps, and its text.
 pub type Observer<'a> = &'a dyn Fn(usize, usize, &dyn Fn() -> String);
@@ -103,6 +87,7 @@ pub struct Outcome {
 /// theirs, and they are lost.
 pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -> Result<Outcome, Failed> {
     let unified = context.device.memory() == MemoryKind::Unified;
+    let (alone, images) = (context.comm.size() == 1, Images::new(images, context.keep));
     let mut run = Run {
         plan,
         cx: context,
@@ -113,12 +98,18 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         delivered: HashMap::new(),
         uploads: Uploads::default(),
         sending: Sending::new(),
+        incomplete: HashSet::new(),
         moved: Load::default(),
-        freed: RefCell::default(),
     };
     match run.all() {
-        Ok(()) => Ok(Outcome { images: run.images, delivered: run.delivered, moved: run.moved }),
-        Err(error) => Err(Failed { images: run.intact(), error }),
+        Ok(()) => Ok(Outcome { images: run.images.left(plan), delivered: run.delivered, moved: run.moved }),
+        Err(error) => {
+            for n in std::mem::take(&mut run.incomplete) {
+                run.images.take(n);
+            }
+            let images = if alone { run.images.intact(plan, unified) } else { Vec::new() };
+            Err(Failed { images, error })
+        }
     }
 }
 
@@ -126,30 +117,16 @@ struct Run<'a> {
     plan: &'a Plan,
     cx: Context<'a>,
     unified: bool,
-    images: Vec<Option<Stored>>,
+    images: Images,
     temps: HashMap<Temp, Fetched>,
     /// Halo exchanges in flight, by image.
     halos: HashMap<NodeId, Halos<'a>>,
     delivered: HashMap<NodeId, Delivered>,
     uploads: Uploads,
     sending: Sending<'a>,
+    /// Images of which only the first rows were computed.
+    incomplete: HashSet<NodeId>,
     moved: Load,
-    freed: RefCell<Freed>,
-}
-
-/// Given images that the plan let go of, and that are there still.
-#[derive(Default)]
-struct Freed {
-    images: Vec<(NodeId, Stored)>,
-    bytes: usize,
-}
-
-/// A copy of some rows of an image, for one launch.
-struct Fetched {
-    geometry: Geometry,
-    memory: Memory,
-    /// What of it is still under way.
-    arriving: Option<Arriving>,
 }
 
 impl Run<'_> {
@@ -169,72 +146,7 @@ impl Run<'_> {
             self.step(i, step.action)?;
             self.cx.trace.add(start, &step.action, plan);
         }
-        self.finish_uploads()?;
-        for (stored, state) in self.images.iter_mut().zip(&plan.states) {
-            if let (Some(stored), Some(state)) = (stored, state) {
-                stored.state = *state;
-            }
-        }
-        Ok(())
-    }
-
-    /// What can be kept after a failure on one rank. No step changes the pixels of an image there, and a copy that was not
-    /// completed has been dropped: so an image is wherever a buffer is. What a driver reports late of launches before, it
-    /// reports to whoever reads their results, too.
-    fn intact(mut self) -> Vec<Option<Stored>> {
-        let (unified, roots) = (self.unified, &self.plan.graph.roots);
-        if self.cx.comm.size() > 1 {
-            return Vec::new();
-        }
-        for (n, image) in self.freed.take().images {
-            self.images[n.0] = Some(image);
-        }
-        for (i, image) in self.images.iter_mut().enumerate() {
-            let before = self.plan.initial[i];
-            let Some(stored) = image else { continue };
-            if stored.host.is_some() && before.is_some_and(|b| !b.residency.device()) {
-                stored.device = None; // an upload may fail after it was begun
-            }
-            let residency = match (&stored.host, &stored.device) {
-                (Some(_), Some(_)) => Some(Residency::Both),
-                (None, Some(_)) if unified => Some(Residency::Both),
-                (Some(_), None) => Some(Residency::Host),
-                (None, Some(_)) => Some(Residency::Device),
-                (None, None) => None,
-            };
-            match residency {
-                Some(residency) if before.is_some() || roots.contains(&NodeId(i)) => {
-                    stored.state = State { residency, placement: Placement::Replicated };
-                }
-                _ => *image = None,
-            }
-        }
-        self.images
-    }
-
-    /// Lets go of an image, or keeps it aside.
-    fn free(&mut self, n: NodeId) {
-        let Some(mut image) = self.images[n.0].take() else { return };
-        let mut freed = self.freed.borrow_mut();
-        let bytes = freed.bytes + image.geometry.bytes();
-        if self.plan.initial[n.0].is_some() && bytes <= self.cx.keep {
-            if image.host.is_some() {
-                image.device = None; // which is scarcer
-            }
-            freed.images.push((n, image));
-            freed.bytes = bytes;
-        }
-    }
-
-    /// Does what takes memory; once more without the images that are kept aside if there is not enough.
-    fn with_memory<T>(&self, mut work: impl FnMut() -> Result<T, DeviceError>) -> Result<T, DeviceError> {
-        match work() {
-            Err(DeviceError::OutOfMemory { .. }) if !self.freed.borrow().images.is_empty() => {
-                self.freed.take();
-                work()
-            }
-            result => result,
-        }
+        self.finish_uploads()
     }
 
     fn step(&mut self, i: usize, action: Action) -> Result<()> {
@@ -243,7 +155,7 @@ impl Run<'_> {
             Action::UploadStrip { node, halo } => self.upload_strip(node, halo),
             Action::Download(n) => self.download(n),
             Action::Evict(n) => {
-                if let Some(image) = &mut self.images[n.0] {
+                if let Some(image) = self.images.find_mut(n) {
                     image.device = None;
                 }
                 Ok(())
@@ -275,7 +187,7 @@ impl Run<'_> {
             }
             Action::Send { node, band } => self.send(node, band),
             Action::Free(n) => {
-                self.free(n);
+                self.images.free(n, self.plan.initial[n.0].is_some());
                 Ok(())
             }
         }
@@ -289,16 +201,27 @@ impl Run<'_> {
         self.plan.setting.partition.strip(rank, height)
     }
 
-    fn image(&self, n: NodeId) -> Result<&Stored> {
-        self.images[n.0].as_ref().ok_or_else(|| missing(n))
-    }
-
     fn geometry(&self, n: NodeId) -> Result<Geometry> {
-        Ok(self.image(n)?.geometry)
+        Ok(self.images.get(n)?.geometry)
     }
 
     fn allocate(&self, op: impl FnOnce() -> String, bytes: usize) -> Result<Memory> {
-        self.with_memory(|| self.cx.device.allocate(bytes)).map_err(self.failed(op))
+        self.images.with_memory(|| self.cx.device.allocate(bytes)).map_err(self.failed(op))
+    }
+
+    fn host_memory(&self, label: impl FnOnce() -> String, bytes: usize) -> Result<HostBuffer> {
+        self.images.with_memory(|| self.cx.pool.try_allocate(bytes)).map_err(self.failed(label))
+    }
+
+    /// The rows of node `n` that this rank computes (for a histogram, the rows it counts).
+    fn rows_of(&self, n: NodeId, rows: Rows) -> Window {
+        rows_of(&self.plan.graph, &self.plan.setting.partition, n, self.rank(), rows)
+    }
+
+    fn set_placement(&mut self, n: NodeId, placement: Placement) {
+        if let Some(image) = self.images.find_mut(n) {
+            image.state.placement = placement;
+        }
     }
 
     fn upload_strip(&mut self, n: NodeId, halo: Halo) -> Result<()> {
@@ -314,189 +237,19 @@ impl Run<'_> {
             self.cx.device.write(rows, &mut memory, to.at).map_err(self.failed(label))?;
         }
         let state = State { residency: Residency::Device, placement: Placement::Strips(halo) };
-        self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(memory) });
-        Ok(())
-    }
-
-    /// Puts host pixels where the image is read from next: into the device's memory if it is the host's.
-    fn place(&mut self, n: NodeId, window: Window, host: Option<HostBuffer>) -> Result<()> {
-        let unified = self.unified;
-        let node = self.plan.graph.node(n);
-        let state = self.images[n.0].as_ref().map(|s| s.state);
-        let initial = State { residency: Residency::Host, placement: Placement::Replicated };
-        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
-        let (host, device) = if unified { (None, host.map(Memory::Host)) } else { (host, None) };
-        self.images[n.0] = Some(Stored { geometry, state: state.unwrap_or(initial), host, device });
+        self.images.put(n, Stored { geometry, state, host: None, device: Some(memory) });
         Ok(())
     }
 
     /// The pixels of an image on whichever side the plan keeps valid, and their geometry.
     fn source(&self, n: NodeId) -> Result<(Held<'_>, Geometry)> {
-        let image = self.image(n)?;
+        let image = self.images.get(n)?;
         let source = match (image.host(), &image.device) {
             (Some(host), _) => Held::Host(host.bytes()),
             (None, Some(memory)) => Held::Device(self.cx.device, memory),
             (None, None) => Held::Nowhere,
         };
         Ok((source, image.geometry))
-    }
-
-    /// What a step on image `n` moves.
-    fn movement(&self, action: Action, n: NodeId) -> Result<Movement> {
-        let on_root = self.image(n)?.state.placement == Placement::Root;
-        movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, BLOCK).ok_or_else(|| missing(n))
-    }
-
-    /// Brings every rank the pixels it needs, into new host memory that holds `window`.
-    fn bring(&mut self, action: Action, n: NodeId, what: &'static str, window: Window) -> Result<HostBuffer> {
-        let node = self.plan.graph.node(n);
-        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
-        let label = self.label(what, n);
-        let mut target = self.host_memory(label, geometry.bytes())?;
-        if cfg!(debug_assertions) {
-            target.bytes_mut().fill(0xff); // not a number, where nobody may look
-        }
-        let movement = self.movement(action, n)?;
-        let (comm, host) = (self.cx.comm, (self.cx.device.workers(), self.cx.pool));
-        let sent = redistribute(comm, host, &movement, self.source(n)?, (target.bytes_mut(), geometry));
-        self.count(sent.map_err(self.failed(label))?);
-        Ok(target)
-    }
-
-    fn count(&mut self, moved: Load) {
-        self.moved.messages += moved.messages;
-        self.moved.bytes += moved.bytes;
-    }
-
-    /// Begins to bring every rank the pixels it needs from device to device, into new memory that holds `window`.
-    fn order(
-        &mut self,
-        action: Action,
-        n: NodeId,
-        what: &'static str,
-        window: Window,
-    ) -> Result<(Geometry, Memory, Arriving)> {
-        let label = self.label(what, n);
-        let movement = self.movement(action, n)?;
-        let image = self.image(n)?;
-        let geometry = Geometry { window, ..image.geometry };
-        let mut memory = self.allocate(label, geometry.bytes())?;
-        let source = image.device.as_ref().ok_or_else(|| missing(n))?;
-        let (device, comm) = (self.cx.device, self.cx.comm);
-        let (from, to) = (Some((source, image.geometry)), (&mut memory, geometry));
-        let arriving = peers::order(device, comm, &movement, from, to).map_err(self.failed(label))?;
-        self.count(arriving.sent);
-        Ok((geometry, memory, arriving))
-    }
-
-    fn scatter(&mut self, action: Action, n: NodeId, room: Halo, direct: bool) -> Result<()> {
-        let height = self.plan.graph.node(n).shape.height;
-        let window = with_room(self.strip(self.rank(), height), room, height);
-        self.spread(action, n, "scatter", window, Placement::Strips(Halo::NONE), direct)
-    }
-
-    fn replicate(&mut self, action: Action, n: NodeId, direct: bool) -> Result<()> {
-        let whole = Window::whole(self.plan.graph.node(n).shape.height);
-        self.spread(action, n, "replication", whole, Placement::Replicated, direct)
-    }
-
-    /// Brings every rank its part of an image, in place of what it had of it.
-    fn spread(
-        &mut self,
-        action: Action,
-        n: NodeId,
-        what: &'static str,
-        window: Window,
-        placement: Placement,
-        direct: bool,
-    ) -> Result<()> {
-        if direct {
-            let (geometry, mut memory, arriving) = self.order(action, n, what, window)?;
-            arriving.finish(self.cx.device, &mut memory).map_err(self.failed(self.label(what, n)))?;
-            let state = State { residency: Residency::Device, placement };
-            self.images[n.0] = Some(Stored { geometry, state, host: None, device: Some(memory) });
-            return Ok(());
-        }
-        let host = self.bring(action, n, what, window)?;
-        self.set_placement(n, placement);
-        self.place(n, window, Some(host))
-    }
-
-    /// The whole image on rank 0.
-    fn collected(&mut self, action: Action, n: NodeId) -> Result<Option<HostBuffer>> {
-        let root = self.rank() == 0;
-        let window = if root { Window::whole(self.plan.graph.node(n).shape.height) } else { Window::new(0, 0) };
-        let host = self.bring(action, n, "gather", window)?;
-        Ok(root.then_some(host))
-    }
-
-    fn set_placement(&mut self, n: NodeId, placement: Placement) {
-        if let Some(image) = &mut self.images[n.0] {
-            image.state.placement = placement;
-        }
-    }
-
-    fn fetch(&mut self, action: Action, n: NodeId, temp: Temp, rows: Rows, direct: bool) -> Result<()> {
-        let graph = &self.plan.graph;
-        let (consumer, shape) = (graph.node(temp.consumer), graph.node(n).shape);
-        let rows = self.rows_of(temp.consumer, rows);
-        let window = consumer.op.footprint(temp.input, rows, consumer.shape, shape);
-        if direct {
-            let (geometry, memory, arriving) = self.order(action, n, "footprint", window)?;
-            self.temps.insert(temp, Fetched { geometry, memory, arriving: Some(arriving) });
-            return Ok(());
-        }
-        let geometry = Geometry { shape, dtype: graph.node(n).dtype, window };
-        let host = if self.image(n)?.state.placement == Placement::Replicated {
-            self.local_rows(n, geometry)?
-        } else {
-            self.bring(action, n, "footprint", window)?
-        };
-        let memory = if self.unified {
-            Memory::Host(host)
-        } else {
-            let label = self.label("footprint", n);
-            let mut memory = self.allocate(label, host.len())?;
-            self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(label))?;
-            memory
-        };
-        self.temps.insert(temp, Fetched { geometry, memory, arriving: None });
-        Ok(())
-    }
-
-    fn host_memory(&self, label: impl FnOnce() -> String, bytes: usize) -> Result<HostBuffer> {
-        self.with_memory(|| self.cx.pool.try_allocate(bytes)).map_err(self.failed(label))
-    }
-
-    /// A copy of some rows of an image that this rank has whole.
-    fn local_rows(&self, n: NodeId, geometry: Geometry) -> Result<HostBuffer> {
-        let label = self.label("copying rows", n);
-        let mut host = self.host_memory(label, geometry.bytes())?;
-        let (source, given) = self.source(n)?;
-        let (from, to) = rows(given, geometry);
-        source.copy(self.cx.device.workers(), &from, &to, host.bytes_mut()).map_err(self.failed(label))?;
-        Ok(host)
-    }
-
-    /// The rows of node `n` that this rank computes (for a histogram, the rows it counts).
-    fn rows_of(&self, n: NodeId, rows: Rows) -> Window {
-        rows_of(&self.plan.graph, &self.plan.setting.partition, n, self.rank(), rows)
-    }
-
-    fn sum(&mut self, n: NodeId) -> Result<()> {
-        let label = self.label("sum over ranks", n);
-        let rank = self.rank();
-        let comm = self.cx.comm;
-        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
-        let host = match (&mut image.host, &mut image.device) {
-            (Some(h), _) | (None, Some(Memory::Host(h))) => h,
-            _ => return Err(missing(n)),
-        };
-        comm.sum(host.as_mut_slice::<f64>()).map_err(|e| e.during(rank, label()))?;
-        if !self.unified {
-            image.device = None;
-        }
-        Ok(())
     }
 }
 

@@ -26,7 +26,7 @@ impl<'a> Run<'a> {
     /// Begins to copy a band of the host's buffer to the device.
     pub(super) fn upload(&mut self, step: usize, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("upload", n);
-        let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
+        let image = self.images.get_mut(n)?;
         let (geometry, before) = (image.geometry, image.device.take());
         let Some(host) = image.host.clone() else {
             image.device = before;
@@ -36,13 +36,13 @@ impl<'a> Run<'a> {
             Some(m) if !band.begins() => m,
             _ => {
                 drop(before);
-                let allocated = self.with_memory(|| self.cx.device.allocate_for_upload(host.len()));
+                let allocated = self.images.with_memory(|| self.cx.device.allocate_for_upload(host.len()));
                 allocated.map_err(self.failed(label))?
             }
         };
         let ticket = self.cx.device.begin_upload(&host, &mut memory, &bytes(geometry, band));
         drop(host);
-        if let Some(image) = &mut self.images[n.0] {
+        if let Some(image) = self.images.find_mut(n) {
             image.device = Some(memory);
         }
         self.uploads.0.push_back((step, n, ticket.map_err(self.failed(label))?));
@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
 
     fn arrive(&mut self) -> Result<()> {
         let Some((_, n, ticket)) = self.uploads.0.pop_front() else { return Ok(()) };
-        let Some(memory) = self.images[n.0].as_mut().and_then(|image| image.device.as_mut()) else {
+        let Some(memory) = self.images.find_mut(n).and_then(|image| image.device.as_mut()) else {
             return Err(missing(n));
         };
         let arrived = self.cx.device.arrive(ticket, &mut [memory]);
@@ -79,14 +79,14 @@ impl<'a> Run<'a> {
     /// Sends a band of a result to whoever waits for it.
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("download", n);
-        let Some(Stored { geometry, device: Some(memory), .. }) = &self.images[n.0] else { return Err(missing(n)) };
+        let Some(Stored { geometry, device: Some(memory), .. }) = self.images.find(n) else { return Err(missing(n)) };
         let bytes = bytes(*geometry, band);
         let failed = |source| Error::Device { op: label(), device: self.cx.device.name(), source };
         let mut download = match self.sending.remove(&n) {
             Some(begun) => begun,
-            None => self
-                .with_memory(|| self.cx.device.begin_download(memory.len(), self.cx.pool))
-                .map_err(failed)?,
+            None => {
+                self.images.with_memory(|| self.cx.device.begin_download(memory.len(), self.cx.pool)).map_err(failed)?
+            }
         };
         download.add(memory, &bytes).map_err(failed)?;
         if band.ends() {

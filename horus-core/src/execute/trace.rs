@@ -82,7 +82,9 @@ impl Trace {
         if self.events.is_some() {
             let category = match action {
                 Action::Launch { .. } => "kernel",
-                Action::Upload { .. } | Action::UploadStrip { .. } | Action::Download(_) | Action::Send { .. } => "copy",
+                Action::Upload { .. } | Action::UploadStrip { .. } | Action::Download(_) | Action::Send { .. } => {
+                    "copy"
+                }
                 Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => "memory",
                 _ => "communication",
             };

@@ -220,7 +220,8 @@ impl<'d, 'a> Board<'d, 'a> {
         let needed = |rank| {
             let rows = Band { from: 0, to: cut }.of(self.all(job.node, rank));
             let read = node.op.footprint(input, rows, node.shape, shape);
-            if read.is_empty() { 0 } else { Band::cut_behind(read.end, self.all(source, rank)) }
+            // Also who reads nothing of an image needs it to be there.
+            if read.is_empty() { u8::from(cut > 0) } else { Band::cut_behind(read.end, self.all(source, rank)).max(1) }
         };
         (0..self.ranks()).map(needed).max().unwrap_or(0)
     }
@@ -432,7 +433,8 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
 
     fn run(mut self, tail: &[usize]) -> Schedule {
         let board = self.board;
-        let order: Vec<usize> = (0..board.jobs.len()).filter(|j| !tail.contains(j)).chain(tail.iter().copied()).collect();
+        let order: Vec<usize> =
+            (0..board.jobs.len()).filter(|j| !tail.contains(j)).chain(tail.iter().copied()).collect();
         self.while_uploading(&order);
         for j in &order[..order.len() - tail.len()] {
             // What is uploaded for later launches arrives beside the earlier ones.

@@ -111,7 +111,10 @@ impl<'a> Draft<'a> {
     pub(super) fn on_device(&mut self, source: NodeId, reader: NodeId) {
         if !self.state(source).residency.device() {
             self.make_room(source, None, reader);
-            self.step(Action::Upload { node: source, band: Band::WHOLE }, format!("{} reads it on the device", self.label(reader)));
+            self.step(
+                Action::Upload { node: source, band: Band::WHOLE },
+                format!("{} reads it on the device", self.label(reader)),
+            );
             self.event(source, Event::Uploaded);
         }
     }

@@ -7,8 +7,8 @@
 //! is made of, [`movement`] which pixels a step moves. `passes` is the list of passes over a `draft` of the plan, [`verify`]
 //! replays what they made, `text` prints it, [`forecast`] tells what it sends.
 
-mod check;
 mod bands;
+mod check;
 mod cost;
 mod delivery;
 mod demand;

@@ -10,9 +10,9 @@ mod order;
 
 use std::collections::HashMap;
 
+use self::order::Order;
 use super::finished::Plan;
 use super::state::{Halo, Placement};
-use self::order::Order;
 use super::step::{Action, Band, Part, Rows, Temp};
 use crate::error::{Error, Result};
 use crate::ir::graph::NodeId;
@@ -170,11 +170,7 @@ impl<'a> Check<'a> {
     /// The image that `action` changes or takes away as a whole, which it must not while the image's borders arrive.
     fn disturbs(action: Action) -> Option<NodeId> {
         match action {
-            Action::Download(n)
-            | Action::Evict(n)
-            | Action::Collect(n)
-            | Action::Sum(n)
-            | Action::Free(n) => Some(n),
+            Action::Download(n) | Action::Evict(n) | Action::Collect(n) | Action::Sum(n) | Action::Free(n) => Some(n),
             Action::Upload { node, .. }
             | Action::UploadStrip { node, .. }
             | Action::Scatter { node, .. }
@@ -182,11 +178,9 @@ impl<'a> Check<'a> {
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. }
             | Action::Launch { node, .. } => Some(node),
-            Action::Finish(_)
-            | Action::Fetch { .. }
-            | Action::Gather(_)
-            | Action::Deliver(_)
-            | Action::Send { .. } => None,
+            Action::Finish(_) | Action::Fetch { .. } | Action::Gather(_) | Action::Deliver(_) | Action::Send { .. } => {
+                None
+            }
         }
     }
 
@@ -318,7 +312,11 @@ impl<'a> Check<'a> {
                 self.order.writes(node, Window::new(start.unwrap_or(all.start), all.end));
             }
             Action::Free(n) | Action::Evict(n) => self.order.forget(n),
-            Action::Download(_) | Action::Fetch { .. } | Action::Gather(_) | Action::Deliver(_) | Action::Send { .. } => {}
+            Action::Download(_)
+            | Action::Fetch { .. }
+            | Action::Gather(_)
+            | Action::Deliver(_)
+            | Action::Send { .. } => {}
             Action::Finish(n) | Action::Sum(n) | Action::Collect(n) => self.rewritten(n),
             Action::UploadStrip { node, .. }
             | Action::Scatter { node, .. }

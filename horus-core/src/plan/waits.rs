@@ -145,7 +145,8 @@ impl Waits<'_, '_> {
         let (node, written, first) = match action {
             Action::Upload { node, band } => (node, self.uploaded(node, band), band.begins()),
             Action::Launch { node, rows, part, .. } => {
-                let all = |rank| self.computed(node, rows, part, rank).into_iter().fold(Window::new(0, 0), Window::union);
+                let all =
+                    |rank| self.computed(node, rows, part, rank).into_iter().fold(Window::new(0, 0), Window::union);
                 let whole = self.draft.graph.node(node).op.goes_over_input();
                 let written = if whole { self.all(node) } else { self.everywhere(all) };
                 (node, written, part.begins())

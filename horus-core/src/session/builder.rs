@@ -14,8 +14,8 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::execute::trace::Trace;
 use crate::host::buffer::Pool;
-use crate::plan::{Mode, Transfer};
 use crate::plan::partition::Partition;
+use crate::plan::{Mode, Transfer};
 use crate::record::{Numbers, Recording};
 
 /// Pending operations at which the program is evaluated automatically.

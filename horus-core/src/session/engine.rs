@@ -11,8 +11,8 @@ use crate::device::{Device, Memory, MemoryKind};
 use crate::error::{Error, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
-use crate::machine::Profile;
 use crate::ir::graph::{Graph, Op};
+use crate::machine::Profile;
 use crate::plan::state::Residency;
 use crate::plan::work::Work;
 

@@ -50,6 +50,12 @@ impl fmt::Debug for Pending {
 }
 
 impl Session {
+    /// Evaluates a value and brings its pixels to the host: on rank 0, or everywhere (then always `Some`). Planes one
+    /// after the other, row-major.
+    pub(crate) fn fetch(&self, value: &Handle, want: Want) -> Result<Option<Arc<HostBuffer>>> {
+        Ok(self.fetch_all(&[value], want)?.pop().flatten())
+    }
+
     /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
     pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
         self.look_at(&mut *self.lock("evaluating")?, values, want)?.wait()

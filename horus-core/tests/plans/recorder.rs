@@ -130,8 +130,7 @@ pub(crate) fn make(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode) ->
 }
 
 pub(crate) fn make_within(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode, capacity: Option<usize>) -> Plan {
-    let setting =
-        Setting { unified, mode, capacity, ..Setting::on(Partition::equal(ranks)) };
+    let setting = Setting { unified, mode, capacity, ..Setting::on(Partition::equal(ranks)) };
     make_for(graph, setting)
 }
 

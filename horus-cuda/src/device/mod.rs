@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use cudarc::driver::sys;
 use horus_core::comm::Communicator;
 use horus_core::device::check::{check as check_launch, part};
-use horus_core::device::{Compilation, Device, Download, Exchange, Input, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
+use horus_core::device::{
+    Compilation, Device, Download, Exchange, Input, Landing, Launch, Memory, MemoryKind, Prepared, Ticket,
+};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::HostBuffer;

@@ -68,7 +68,8 @@ impl Transfers {
                 Some(from) => {
                     // SAFETY: the bytes are inside both, as checked. The buffer is pinned, and held until the stream is past
                     // the copy; the block until the device's stream waits for the flight.
-                    let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.byte_add(b.start).cast_const(), b.len(), up.0) };
+                    let code =
+                        unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.byte_add(b.start).cast_const(), b.len(), up.0) };
                     check(code, || format!("uploading {} bytes", b.len()))
                 }
                 // SAFETY: as above; the bytes have been read when this returns.

@@ -71,7 +71,9 @@ impl<'a> Order<'a> {
         let over = |writer: usize| self.at[step][self.queue(writer) as usize] > writer;
         match self.writers[n.0].iter().find(|(written, writer)| meets(*written) && !over(*writer)) {
             None => Ok(()),
-            Some((written, writer)) => Err(format!("does not wait for step {writer}, which writes rows {written} of {n}")),
+            Some((written, writer)) => {
+                Err(format!("does not wait for step {writer}, which writes rows {written} of {n}"))
+            }
         }
     }
 }

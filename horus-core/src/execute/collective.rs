@@ -1,0 +1,141 @@
+//! Images whose parts change ranks, which all ranks do together: scattered, replicated, gathered, summed.
+
+use super::transfer::redistribute;
+use super::{Run, Stored, missing, peers};
+use crate::device::{Geometry, Memory};
+use crate::error::Result;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::NodeId;
+use crate::plan::Action;
+use crate::plan::movement::{BLOCK, Load, Movement, movement, with_room};
+use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::shape::Window;
+
+impl Run<'_> {
+    /// What a step on image `n` moves.
+    pub(super) fn movement(&self, action: Action, n: NodeId) -> Result<Movement> {
+        let on_root = self.images.get(n)?.state.placement == Placement::Root;
+        movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, BLOCK).ok_or_else(|| missing(n))
+    }
+
+    /// Puts host pixels where the image is read from next: into the device's memory if it is the host's.
+    pub(super) fn place(&mut self, n: NodeId, window: Window, host: Option<HostBuffer>) -> Result<()> {
+        let unified = self.unified;
+        let node = self.plan.graph.node(n);
+        let state = self.images.find(n).map(|s| s.state);
+        let initial = State { residency: Residency::Host, placement: Placement::Replicated };
+        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
+        let (host, device) = if unified { (None, host.map(Memory::Host)) } else { (host, None) };
+        self.images.put(n, Stored { geometry, state: state.unwrap_or(initial), host, device });
+        Ok(())
+    }
+
+    /// Brings every rank the pixels it needs, into new host memory that holds `window`.
+    pub(super) fn bring(
+        &mut self,
+        action: Action,
+        n: NodeId,
+        what: &'static str,
+        window: Window,
+    ) -> Result<HostBuffer> {
+        let node = self.plan.graph.node(n);
+        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
+        let label = self.label(what, n);
+        let mut target = self.host_memory(label, geometry.bytes())?;
+        if cfg!(debug_assertions) {
+            target.bytes_mut().fill(0xff); // not a number, where nobody may look
+        }
+        let movement = self.movement(action, n)?;
+        let (comm, host) = (self.cx.comm, (self.cx.device.workers(), self.cx.pool));
+        let sent = redistribute(comm, host, &movement, self.source(n)?, (target.bytes_mut(), geometry));
+        self.count(sent.map_err(self.failed(label))?);
+        Ok(target)
+    }
+
+    /// Counts what was sent.
+    pub(super) fn count(&mut self, moved: Load) {
+        self.moved.messages += moved.messages;
+        self.moved.bytes += moved.bytes;
+    }
+
+    /// Begins to bring every rank the pixels it needs from device to device, into new memory that holds `window`.
+    pub(super) fn order(
+        &mut self,
+        action: Action,
+        n: NodeId,
+        what: &'static str,
+        window: Window,
+    ) -> Result<(Geometry, Memory, peers::Arriving)> {
+        let label = self.label(what, n);
+        let movement = self.movement(action, n)?;
+        let image = self.images.get(n)?;
+        let geometry = Geometry { window, ..image.geometry };
+        let mut memory = self.allocate(label, geometry.bytes())?;
+        let source = image.device.as_ref().ok_or_else(|| missing(n))?;
+        let (device, comm) = (self.cx.device, self.cx.comm);
+        let (from, to) = (Some((source, image.geometry)), (&mut memory, geometry));
+        let arriving = peers::order(device, comm, &movement, from, to).map_err(self.failed(label))?;
+        self.count(arriving.sent);
+        Ok((geometry, memory, arriving))
+    }
+
+    /// Brings every rank its strip, and room for a halo.
+    pub(super) fn scatter(&mut self, action: Action, n: NodeId, room: Halo, direct: bool) -> Result<()> {
+        let height = self.plan.graph.node(n).shape.height;
+        let window = with_room(self.strip(self.rank(), height), room, height);
+        self.spread(action, n, "scatter", window, Placement::Strips(Halo::NONE), direct)
+    }
+
+    /// Brings every rank the whole image.
+    pub(super) fn replicate(&mut self, action: Action, n: NodeId, direct: bool) -> Result<()> {
+        let whole = Window::whole(self.plan.graph.node(n).shape.height);
+        self.spread(action, n, "replication", whole, Placement::Replicated, direct)
+    }
+
+    /// Brings every rank its part of an image, in place of what it had of it.
+    fn spread(
+        &mut self,
+        action: Action,
+        n: NodeId,
+        what: &'static str,
+        window: Window,
+        placement: Placement,
+        direct: bool,
+    ) -> Result<()> {
+        if direct {
+            let (geometry, mut memory, arriving) = self.order(action, n, what, window)?;
+            arriving.finish(self.cx.device, &mut memory).map_err(self.failed(self.label(what, n)))?;
+            let state = State { residency: Residency::Device, placement };
+            self.images.put(n, Stored { geometry, state, host: None, device: Some(memory) });
+            return Ok(());
+        }
+        let host = self.bring(action, n, what, window)?;
+        self.set_placement(n, placement);
+        self.place(n, window, Some(host))
+    }
+
+    /// The whole image on rank 0.
+    pub(super) fn collected(&mut self, action: Action, n: NodeId) -> Result<Option<HostBuffer>> {
+        let root = self.rank() == 0;
+        let window = if root { Window::whole(self.plan.graph.node(n).shape.height) } else { Window::new(0, 0) };
+        let host = self.bring(action, n, "gather", window)?;
+        Ok(root.then_some(host))
+    }
+
+    /// Adds up what every rank has of an image, element by element.
+    pub(super) fn sum(&mut self, n: NodeId) -> Result<()> {
+        let label = self.label("sum over ranks", n);
+        let rank = self.rank();
+        let comm = self.cx.comm;
+        let image = self.images.get_mut(n)?;
+        let host = match (&mut image.host, &mut image.device) {
+            (Some(h), _) | (None, Some(Memory::Host(h))) => h,
+            _ => return Err(missing(n)),
+        };
+        comm.sum(host.as_mut_slice::<f64>()).map_err(|e| e.during(rank, label()))?;
+        if !self.unified {
+            image.device = None;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! Pools of host memory: what buffers give back is used again, and what they take together stays within a bound.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{ALIGN, Block, HostBuffer, HostMemory, Storage, WORD, words, zeros};
+use crate::error::{DeviceError, MemoryBound};
+use crate::settings::HOST_MEMORY;
+
+/// Keeps freed buffers for reuse, so that a fresh image costs no page faults.
+#[derive(Debug)]
+pub struct Pool {
+    free: Mutex<Free>,
+    limit: usize,
+    /// Limit of bytes in use by buffers of [`Pool::try_allocate`].
+    most: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Free {
+    bytes: usize,
+    blocks: Vec<Vec<u64>>,
+    /// Bytes in use that count against the limit.
+    used: usize,
+}
+
+impl Pool {
+    /// A pool that keeps at most `limit` bytes of freed memory.
+    pub fn new(limit: usize) -> Arc<Pool> {
+        Pool::bounded(limit, usize::MAX)
+    }
+
+    /// A pool that keeps at most `limit` bytes of freed memory and allocates at most `most`.
+    pub fn bounded(limit: usize, most: usize) -> Arc<Pool> {
+        Arc::new(Pool { free: Mutex::default(), limit: limit.min(most), most: AtomicUsize::new(most) })
+    }
+
+    /// Lowers the limit of bytes in use to `most`, in addition to the limit that the pool was created with.
+    pub fn bound(&self, most: usize) {
+        self.most.fetch_min(most, Ordering::Relaxed);
+    }
+
+    /// A buffer of `bytes` bytes with unspecified (but initialised) contents.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the pool's bound or the host's memory does not allow it.
+    pub fn try_allocate(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        self.take(bytes, words(bytes).saturating_mul(WORD))
+    }
+
+    /// [`Pool::try_allocate`] for pixels that a program gives, and for messages: they do not count against the bound.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
+    pub fn try_uncounted(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        self.take(bytes, 0)
+    }
+
+    /// A buffer of which `counted` bytes count against the bound.
+    fn take(self: &Arc<Pool>, bytes: usize, counted: usize) -> Result<HostBuffer, DeviceError> {
+        let words = words(bytes);
+        let recycled = {
+            let mut free = self.count(counted, bytes)?;
+            let fits = |b: &Vec<u64>| b.len() >= words && b.len() <= words + words / 4;
+            free.blocks.iter().rposition(fits).map(|i| {
+                let block = free.blocks.remove(i);
+                free.bytes -= block.len() * WORD;
+                block
+            })
+        };
+        let block = match recycled {
+            Some(block) => block,
+            None => zeros(bytes).inspect_err(|_| self.free().used -= counted)?,
+        };
+        Ok(HostBuffer::over(block, bytes, Some((Arc::clone(self), counted))))
+    }
+
+    /// A buffer over the first `bytes` bytes of somebody else's memory, which count against the bound as if they were the
+    /// pool's.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it; [`DeviceError::Argument`] if the memory is too
+    /// short, or not aligned to [`ALIGN`] bytes.
+    pub fn try_adopt(self: &Arc<Pool>, memory: Box<dyn HostMemory>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        self.adopt(memory, bytes, bytes)
+    }
+
+    /// [`Pool::try_adopt`] for pixels that a program gives: they do not count against the bound.
+    ///
+    /// # Errors
+    /// As [`Pool::try_adopt`], except for the limit.
+    pub fn try_adopt_uncounted(
+        self: &Arc<Pool>,
+        memory: Box<dyn HostMemory>,
+        bytes: usize,
+    ) -> Result<HostBuffer, DeviceError> {
+        self.adopt(memory, bytes, 0)
+    }
+
+    fn adopt(
+        self: &Arc<Pool>,
+        memory: Box<dyn HostMemory>,
+        bytes: usize,
+        counted: usize,
+    ) -> Result<HostBuffer, DeviceError> {
+        let whole = memory.bytes();
+        if whole.len() < bytes || whole.as_ptr().align_offset(ALIGN) != 0 {
+            let text = format!("{} bytes at {:?} cannot hold a buffer of {bytes}", whole.len(), whole.as_ptr());
+            return Err(DeviceError::Argument(text));
+        }
+        drop(self.count(counted, bytes)?);
+        let pool = Some((Arc::clone(self), counted));
+        Ok(HostBuffer { block: Arc::new(Block { storage: Storage::Adopted(memory), pool }), bytes })
+    }
+
+    /// Counts `counted` bytes for a buffer of `bytes`, if the bound allows it.
+    fn count(&self, counted: usize, bytes: usize) -> Result<MutexGuard<'_, Free>, DeviceError> {
+        let mut free = self.free();
+        let (used, most) = (free.used, self.most.load(Ordering::Relaxed));
+        let Some(after) = used.checked_add(counted).filter(|after| *after <= most) else {
+            let bound = MemoryBound::Setting { name: HOST_MEMORY.name, bytes: most };
+            return Err(DeviceError::OutOfMemory { bytes, used, bound });
+        };
+        free.used = after;
+        Ok(free)
+    }
+
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// [`Pool::try_allocate`] for small buffers.
+    ///
+    /// # Panics
+    /// If there is no memory.
+    pub fn allocate(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
+        self.try_allocate(bytes).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// [`Pool::try_uncounted`] for small buffers.
+    ///
+    /// # Panics
+    /// If there is no memory.
+    pub(super) fn uncounted(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
+        self.try_uncounted(bytes).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// Takes back what a buffer counted.
+    pub(super) fn uncount(&self, counted: usize) {
+        self.free().used -= counted;
+    }
+
+    /// Takes a block back, and what it counted.
+    pub(super) fn recycle(&self, block: Vec<u64>, counted: usize) {
+        let size = block.len() * WORD;
+        let mut dropped = Vec::new();
+        self.uncount(counted);
+        if size <= self.limit {
+            let mut free = self.free();
+            while free.bytes + size > self.limit {
+                let oldest = free.blocks.remove(0);
+                free.bytes -= oldest.len() * WORD;
+                dropped.push(oldest);
+            }
+            free.bytes += size;
+            free.blocks.push(block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::any::Any;
+
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_recycled_within_the_limit() {
+        let pool = Pool::new(10_000);
+        let a = pool.allocate(4000);
+        assert_eq!(a.bytes().as_ptr().align_offset(ALIGN), 0);
+        let at = a.bytes().as_ptr();
+        drop(a);
+        assert_eq!(pool.allocate(3900).bytes().as_ptr(), at);
+        let many: Vec<_> = (0..5).map(|_| pool.allocate(4000)).collect();
+        drop(many);
+        assert!(pool.free.lock().unwrap().bytes <= 10_000);
+    }
+
+    #[test]
+    fn a_bounded_pool_refuses_what_is_beyond_its_bound() {
+        let pool = Pool::bounded(1 << 20, 10_000);
+        let a = pool.try_allocate(6000).unwrap();
+        let message = pool.try_allocate(6000).unwrap_err().to_string();
+        assert!(message.contains("6000 bytes needed"), "{message}");
+        assert!(message.contains("of the 10000 bytes that HORUS_HOST_MEMORY allows are in use"), "{message}");
+        let other = pool.try_uncounted(6000).expect("does not count");
+        drop(a);
+        assert!(pool.try_allocate(6000).is_ok());
+        drop(other);
+        assert!(pool.try_allocate(6000).is_ok(), "nor when it goes away");
+        assert!(pool.try_allocate(isize::MAX.cast_unsigned()).is_err());
+        pool.bound(isize::MAX.cast_unsigned());
+        assert!(pool.try_allocate(isize::MAX.cast_unsigned() / 2).is_err(), "more than the machine has");
+        pool.bound(8000);
+        let mut shared = pool.try_allocate(6000).expect("what was refused does not count");
+        let _other = shared.clone();
+        assert_eq!(shared.bytes_mut().len(), 6000, "a copy on writing is made all the same");
+    }
+
+    /// Memory that tells when it is given back.
+    #[derive(Debug)]
+    struct Lent(Vec<u64>, Arc<AtomicUsize>);
+
+    impl HostMemory for Lent {
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+
+        fn bytes(&self) -> &[u8] {
+            let at = self.0.as_ptr().align_offset(ALIGN);
+            &bytemuck::cast_slice(&self.0)[at * WORD..]
+        }
+        fn bytes_mut(&mut self) -> &mut [u8] {
+            let at = self.0.as_ptr().align_offset(ALIGN);
+            &mut bytemuck::cast_slice_mut(&mut self.0)[at * WORD..]
+        }
+    }
+
+    impl Drop for Lent {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn adopted_memory_is_a_buffer_like_others_and_goes_back() {
+        let back = Arc::new(AtomicUsize::new(0));
+        let lent = |words| Box::new(Lent(vec![7; words], Arc::clone(&back)));
+        let pool = Pool::bounded(1 << 20, 1000);
+        let mut a = pool.try_adopt(lent(100), 600).unwrap();
+        assert_eq!((a.len(), a.as_slice::<f32>().len()), (600, 150));
+        let at = a.bytes().as_ptr();
+        a.bytes_mut()[0] = 9;
+        assert_eq!(a.bytes().as_ptr(), at, "written in place");
+        let mut b = a.clone();
+        b.bytes_mut()[0] = 1;
+        assert_eq!((a.bytes()[0], b.bytes()[0], b.len()), (9, 1, 600), "a shared one is copied first");
+        drop(b);
+        assert!(pool.try_adopt(lent(100), 600).is_err(), "the bound counts");
+        assert_eq!(back.swap(0, Ordering::Relaxed), 1);
+        drop(a);
+        assert_eq!(back.load(Ordering::Relaxed), 1);
+        assert_eq!(pool.free().used, 0);
+        assert!(pool.try_allocate(900).is_ok());
+        assert!(pool.try_adopt(lent(20), 600).unwrap_err().to_string().contains("cannot hold a buffer of 600"));
+    }
+}

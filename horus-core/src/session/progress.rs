@@ -1,0 +1,52 @@
+//! What a session tells of itself: how far an evaluation has come, and what all of them have done.
+
+use std::fmt;
+
+use crate::plan::Counts;
+use crate::plan::movement::Load;
+
+/// How far an evaluation has come.
+#[derive(Clone, Copy)]
+pub struct Progress<'a> {
+    /// Index of the step that begins.
+    pub step: usize,
+    /// Number of steps.
+    pub steps: usize,
+    /// Describes the step.
+    pub text: &'a dyn Fn() -> String,
+}
+
+impl fmt::Debug for Progress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step {} of {}: {}", self.step, self.steps, (self.text)())
+    }
+}
+
+/// Statistics of a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Evaluations.
+    pub evaluations: usize,
+    /// Evaluations that needed a new plan; the others ran the plan of an earlier one.
+    pub planned: usize,
+    /// Transfers and launches made.
+    pub made: Counts,
+    /// Transfers and launches that naive mode would have made (counted on request, see
+    /// [`SessionBuilder::compare_naive`]).
+    pub naive: Counts,
+    /// What this rank sent to others.
+    pub sent: Load,
+}
+
+impl Stats {
+    /// Adds what another session did.
+    pub(super) fn add(&mut self, other: &Stats) {
+        let Stats { evaluations, planned, made, naive, sent } = other;
+        self.evaluations += evaluations;
+        self.planned += planned;
+        self.made.add(made);
+        self.naive.add(naive);
+        self.sent.messages += sent.messages;
+        self.sent.bytes += sent.bytes;
+    }
+}

@@ -1,0 +1,81 @@
+//! How a program grows: operations and given images, and the evaluation when there are too many.
+
+use std::sync::Arc;
+
+use super::state::Mutable;
+use super::{Handle, Session};
+use crate::dtype::DType;
+use crate::error::Site;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::Op;
+use crate::plan::Want;
+use crate::plan::state::Placement;
+use crate::record::RecordId;
+use crate::shape::Shape;
+
+impl Session {
+    /// Appends an operation to the program. Inputs must belong to this session; if one could not be recorded, neither
+    /// can this operation, and its value carries the first such error. Evaluates only when the flush limits are
+    /// exceeded; an error of that evaluation is reported by the next call that can.
+    pub(crate) fn record(&self, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
+        let ids: std::result::Result<Vec<RecordId>, _> = inputs.iter().map(|h| h.record.clone()).collect();
+        let inputs = match ids {
+            Ok(ids) => ids,
+            Err(failure) => {
+                let others = inputs.iter().filter_map(|h| h.record.as_ref().err());
+                others.filter(|other| !Arc::ptr_eq(other, &failure)).for_each(|other| other.supersede());
+                return Handle { session: self.clone(), shape, dtype, record: Err(failure) };
+            }
+        };
+        let id = self.0.numbers.record();
+        match self.lock("recording") {
+            Ok(mut state) => {
+                state.program.record(id, op, inputs, shape, dtype, site);
+                self.flush(&mut state);
+            }
+            // An evaluation is under way.
+            Err(_) => self.put_off(move |state| state.program.record(id, op, inputs, shape, dtype, site)),
+        }
+        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
+    }
+
+    /// Evaluates if the flush limits are exceeded.
+    fn flush(&self, state: &mut Mutable) {
+        let (pending, pinned) = (state.program.pending(), state.program.pinned_bytes());
+        let full =
+            pending > self.0.max_pending.max(state.patience.0) || pinned > self.0.max_pinned.max(state.patience.1);
+        if full && state.error.is_none() && state.lost.is_none() {
+            let targets = state.program.observable();
+            let wants = vec![Want::Keep; targets.len()];
+            state.patience = (0, 0);
+            if let Err(e) = self.run(state, &targets, &wants) {
+                state.error = Some(e);
+                // What cannot be evaluated now is not tried again at each operation.
+                state.patience = (2 * pending, 2 * pinned);
+            }
+        }
+    }
+
+    /// Creates an image whose pixels every rank has (planes one after the other, row-major).
+    pub(crate) fn source(&self, shape: Shape, dtype: DType, pixels: HostBuffer, site: Site) -> Handle {
+        self.keep(shape, dtype, Some(pixels), Placement::Replicated, site)
+    }
+
+    /// Creates an image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
+    pub(crate) fn source_on_root(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, site: Site) -> Handle {
+        self.keep(shape, dtype, pixels, Placement::Root, site)
+    }
+
+    fn keep(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, placement: Placement, site: Site) -> Handle {
+        let given = placement;
+        // What the only rank has, every rank has.
+        let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
+        let (id, value) = (self.0.numbers.record(), self.0.numbers.value());
+        self.change(move |state| {
+            state.give(value, shape, dtype, pixels, placement);
+            state.given.insert(value, given);
+            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+        });
+        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
+    }
+}

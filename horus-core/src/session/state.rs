@@ -1,0 +1,71 @@
+//! What a session has behind its lock: the program, the images, and what came of evaluations.
+
+use std::collections::HashMap;
+
+use super::plans::Plans;
+use super::progress::Stats;
+use crate::device::{Geometry, Memory};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::execute::Stored;
+use crate::execute::trace::Trace;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::ValueId;
+use crate::plan::state::{Placement, Residency, State};
+use crate::record::Recording;
+use crate::shape::{Shape, Window};
+
+/// What a session has, behind its lock.
+pub(super) struct Mutable {
+    /// Whether the device is known and computes on the host's memory.
+    pub(super) unified: bool,
+    pub(super) program: Recording,
+    pub(super) images: HashMap<ValueId, Stored>,
+    /// Images that are no longer needed: their memory is freed without the lock.
+    pub(super) freed: Vec<Stored>,
+    /// Where images that were given to the session were then.
+    pub(super) given: HashMap<ValueId, Placement>,
+    pub(super) stats: Stats,
+    /// Plans of programs that may run again.
+    pub(super) plans: Plans,
+    pub(super) trace: Trace,
+    /// Images that operations still read and that went with an evaluation that failed, and what that met.
+    pub(super) gone: HashMap<ValueId, String>,
+    /// An error that has not been reported yet.
+    pub(super) error: Option<Error>,
+    /// Operations and pinned bytes below which the program is not evaluated automatically, after that failed.
+    pub(super) patience: (usize, usize),
+    /// Why the session is unusable.
+    pub(super) lost: Option<String>,
+}
+
+impl Mutable {
+    /// Takes the pixels of an image, which other ranks may have, where the device finds them.
+    pub(super) fn give(
+        &mut self,
+        value: ValueId,
+        shape: Shape,
+        dtype: DType,
+        pixels: Option<HostBuffer>,
+        placement: Placement,
+    ) {
+        let window = if pixels.is_some() { Window::whole(shape.height) } else { Window::new(0, 0) };
+        let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
+        let geometry = Geometry { shape, dtype: dtype.stored(), window };
+        let state = self.given(placement);
+        let (host, device) = if self.unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
+        self.images.insert(value, Stored { geometry, state, host, device });
+    }
+
+    /// Where an image is that was just given.
+    pub(super) fn given(&self, placement: Placement) -> State {
+        State { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }
+    }
+
+    /// Lets go of values that nothing refers to any more.
+    pub(super) fn forget(&mut self, values: Vec<ValueId>) {
+        for v in values {
+            self.freed.extend(self.images.remove(&v));
+        }
+    }
+}
