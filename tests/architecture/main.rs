@@ -216,13 +216,9 @@ const OVERDUE: &[&str] = &[
     "horus-apps/src/command/chain.rs",
     "horus-apps/tests/command.rs",
     "horus-core/src/cpu/schedule.rs",
-    "horus-core/src/device/simulated.rs",
-    "horus-core/src/execute/mod.rs",
     "horus-core/src/io/png/deflate.rs",
     "horus-core/src/series/engine.rs",
-    "horus-core/src/session/mod.rs",
     "horus-core/tests/api.rs",
-    "horus-cuda/src/device/mod.rs",
     "horus-cuda/src/shipped.rs",
     "horus-cuda/src/tuning.rs",
 ];

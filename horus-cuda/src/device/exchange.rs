@@ -57,7 +57,7 @@ impl CudaDevice {
         let mut program = pieces::program(&pieces);
         let function = self.function(&program, "copies")?;
         program.source = String::new();
-        let table = self.table(&mut self.lock(), &program.table)?;
+        let table = self.lock().tables.get(&program.table, &self.core, &self.transfers)?;
         let geometry = Geometry { shape: Shape::new(0, 0, 0), dtype: DType::U8, window: Window::new(0, 0) };
         let params = self.arguments(&program, &[Input { memory: source, geometry }], to, table.as_deref())?;
         Ok(Prepared::Kernel { program, function, params, table })
