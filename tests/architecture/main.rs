@@ -219,8 +219,6 @@ const OVERDUE: &[&str] = &[
     "horus-core/src/io/png/deflate.rs",
     "horus-core/src/series/engine.rs",
     "horus-core/tests/api.rs",
-    "horus-cuda/src/shipped.rs",
-    "horus-cuda/src/tuning.rs",
 ];
 
 #[test]
