@@ -213,10 +213,6 @@ const LINES: usize = 400;
 
 /// Files that are longer without a reason, until they are divided.
 const OVERDUE: &[&str] = &[
-    "horus-core/src/cpu/schedule.rs",
-    "horus-core/src/io/png/deflate.rs",
-    "horus-core/src/series/engine.rs",
-    "horus-core/tests/api.rs",
 ];
 
 #[test]
