@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use cudarc::driver::sys;
 use horus_core::device::check::check as check_launch;
-use horus_core::device::{Input, Launch};
+use horus_core::device::{Launch, LaunchInput};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::Kernel;
@@ -90,7 +90,7 @@ impl CudaDevice {
     pub(super) fn arguments(
         &self,
         program: &Generated,
-        inputs: &[Input<'_>],
+        inputs: &[LaunchInput<'_>],
         output: &CudaMemory,
         table: Option<&CudaMemory>,
     ) -> Result<Vec<u8>, DeviceError> {
