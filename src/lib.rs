@@ -252,7 +252,7 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
     #[doc(inline)]
-    pub use horus_core::plan::Mode;
+    pub use horus_core::plan::{Mode, Transfer};
     #[doc(inline)]
     pub use horus_core::plan::forecast::Forecast;
     #[doc(inline)]

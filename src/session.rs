@@ -8,12 +8,13 @@ use horus_core::comm::Communicator;
 use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
-use horus_core::settings::{self, Overlap};
+use horus_core::settings::{self, Overlap, Transfer};
 
 use crate::devices::{Devices, Origin, open};
 use crate::{ranks, weights};
 
 /// An open session: it owns images and runs programs on its device. Cheap to clone.
+// Called as the core's, which it is with a choice among this machine's devices; users see only this one.
 #[derive(Clone, Debug)]
 pub struct Session(CoreSession);
 

@@ -17,7 +17,7 @@ pub(super) struct Uploads(VecDeque<(usize, NodeId, Ticket)>);
 fn bytes(geometry: Geometry, band: Band) -> Vec<std::ops::Range<usize>> {
     let rows = band.of(geometry.window);
     if band.is_whole() {
-        return vec![0..geometry.bytes()];
+        return std::iter::once(0..geometry.bytes()).collect();
     }
     (0..geometry.shape.channels).map(|c| geometry.row_bytes(c, rows)).collect()
 }

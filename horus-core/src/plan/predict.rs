@@ -5,7 +5,7 @@ use super::finished::Plan;
 use super::movement::{BLOCK, movement, rows_of};
 use super::queue::Queue;
 use super::step::{Action, Part};
-use super::text::Replay;
+use super::text::Follower;
 use crate::machine::{Bound, HostSide, Profile};
 
 /// What a step takes most of its time for.
@@ -49,10 +49,10 @@ pub struct Timing {
 /// Predicts when each step of `plan` runs, and when the last is over.
 pub fn predict(plan: &Plan) -> (Vec<Timing>, f64) {
     let mut clock = Clock { plan, profile: &plan.setting.profile, host: 0.0, free: [0.0; 5], timings: Vec::new() };
-    let mut replay = Replay::new(plan);
+    let mut follower = Follower::new(plan);
     for (i, step) in plan.steps.iter().enumerate() {
-        let on_root = replay.on_root(step.action);
-        let bytes = replay.step(step.action).unwrap_or(0);
+        let on_root = follower.on_root(step.action);
+        let bytes = follower.step(step.action).unwrap_or(0);
         let (seconds, bounded) = clock.takes(step.action, bytes, on_root);
         clock.step(i, seconds, bounded);
     }

@@ -50,9 +50,33 @@ impl Place {
     /// A few places that differ in everything.
     pub(crate) fn some() -> Vec<Place> {
         vec![
-            Place { ranks: 1, mode: Mode::Fused, separate: true, direct: false, overlap: true, from_root: false, bands: Some(4) },
-            Place { ranks: 1, mode: Mode::Naive, separate: true, direct: false, overlap: true, from_root: false, bands: None },
-            Place { ranks: 3, mode: Mode::Lazy, separate: true, direct: false, overlap: true, from_root: true, bands: None },
+            Place {
+                ranks: 1,
+                mode: Mode::Fused,
+                separate: true,
+                direct: false,
+                overlap: true,
+                from_root: false,
+                bands: Some(4),
+            },
+            Place {
+                ranks: 1,
+                mode: Mode::Naive,
+                separate: true,
+                direct: false,
+                overlap: true,
+                from_root: false,
+                bands: None,
+            },
+            Place {
+                ranks: 3,
+                mode: Mode::Lazy,
+                separate: true,
+                direct: false,
+                overlap: true,
+                from_root: true,
+                bands: None,
+            },
         ]
     }
 }
