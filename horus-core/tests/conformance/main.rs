@@ -8,6 +8,7 @@ mod hostile;
 mod ops;
 mod programs;
 mod random;
+mod segments;
 mod wide;
 
 use harness::Place;

@@ -1,23 +1,24 @@
-//! Reductions along rows of an expression that is never stored: each lane evaluates it for its own pixels.
+//! Reductions along rows of an expression that is never stored: each thread evaluates it for the pixels of its two lanes.
 
 use std::fmt::Write as _;
 
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
-use horus_core::ops::reduce::{LANES, RowReduce};
+use horus_core::ops::reduce::{RowReduce, SEGMENT};
 
 use super::expr::{Code, each_pixel};
-use super::fixed::{LINES, head, program, row_code};
+use super::fixed::{LINES, WARP, head, program, row_code};
 use super::params::Params;
 use super::{PRELUDE, Pointer, Program, REDUCE, Shapes, blocks};
 
-/// Reads of all leaves together that a lane has in flight.
+/// Reads of all leaves together that a thread has in flight.
 const IN_FLIGHT: usize = 16;
 
 pub(super) fn generate(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
     let out = shapes.output;
     let (a, code_name) = (out.dtype.name(), row_code(how));
-    let ahead = (IN_FLIGHT / kernel.leaves.len().max(1)).clamp(2, IN_FLIGHT);
+    // Pixels that a thread evaluates at once: as many of its one lane as of the other, and a segment in whole steps.
+    let ahead = 1 << (IN_FLIGHT / kernel.leaves.len().max(1)).clamp(2, IN_FLIGHT).ilog2();
     let mut p = Params::default();
     p.pointer(a, "out", Pointer::Output { offset: 0 });
     for (i, g) in shapes.inputs.iter().enumerate().take(kernel.inputs) {
@@ -36,16 +37,14 @@ pub(super) fn generate(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) 
     p.int("out_start", out.window.start);
     p.int("row0", shapes.rows.start);
     p.int("row1", shapes.rows.end);
-    let threads = LANES * LINES;
+    let threads = WARP * LINES;
     let mut s = head(threads);
     let _ = writeln!(
         s,
-        "    const int lane = threadIdx.x & {m}, line = threadIdx.x / {LANES}, plane = blockIdx.y;\n    \
+        "    const int lane = threadIdx.x % {WARP}, line = threadIdx.x / {WARP}, plane = blockIdx.y;\n    \
          const int y = p.row0 + (int)blockIdx.x * {LINES} + line, count = y < p.row1 ? p.width : 0;\n    \
-         {a}* lanes = reinterpret_cast<{a}*>(hs_smem) + line * {LANES};\n    \
          hs_let_next_begin();\n    \
-         const {a} mean = {mean};\n    {a} acc = hs_identity<{code_name}, {a}>();",
-        m = LANES - 1,
+         const {a} mean = {mean};\n    {a} total = hs_identity<{code_name}, {a}>();",
         mean = if mean { "*p.mean" } else { "0" },
     );
     let mut code = Code::new(kernel);
@@ -69,30 +68,36 @@ pub(super) fn generate(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) 
             &mut reads,
             1,
             ahead,
-            &format!("l{l}[r][c] = i + {LANES} * c < count ? q{l}[i + {LANES} * c] : ({t})0;"),
+            &format!("l{l}[r][c] = i + {WARP} * c < end ? q{l}[i + {WARP} * c] : ({t})0;"),
         );
         code.define(l, &format!("l{l}"));
     }
-    let _ = writeln!(s, "#pragma unroll 1\n    for (int i = lane; i < count; i += {}) {{\n{reads}", LANES * ahead);
+    let _ = writeln!(
+        s,
+        "#pragma unroll 1\n    for (int at = 0; at < count; at += {SEGMENT}) {{\n    const int end = min(at + {SEGMENT}, count);\n    \
+         {a} low = hs_identity<{code_name}, {a}>(), high = low;\n\
+         #pragma unroll 1\n    for (int i = at + lane; i < end; i += {}) {{\n{reads}",
+        WARP * ahead
+    );
     let lazy = vec![false; kernel.leaves.len()];
     code.advance(&mut s, &mut p, 1, ahead, &lazy, |l, _, _| {
         Err(DeviceError::Driver(format!("leaf {l} of a reduction is read late")))
     })?;
     let result = code.result(&mut s, &mut p, kernel.result_type(), 1, ahead);
-    // Beyond the row nothing is accumulated; within it, in order.
+    // Beyond the segment nothing is accumulated; within it, in order.
     each_pixel(
         &mut s,
         1,
         ahead,
         &format!(
-            "if (i + {LANES} * c < count) acc = hs_combine<{code_name}, {a}>(acc, hs_value<{code_name}, {a}>({result}[r][c], mean));"
+            "if (i + {WARP} * c < end) {{ {a}& acc = c % 2 ? high : low; acc = hs_combine<{code_name}, {a}>(acc, hs_value<{code_name}, {a}>({result}[r][c], mean)); }}"
         ),
     );
     let _ = writeln!(
         s,
-        "    }}\n    lanes[lane] = acc;\n    hs_halves<{code_name}>(lanes, lane);\n    \
-         if (lane == 0 && y < p.row1) p.out[plane * p.out_plane + y - p.out_start] = lanes[0];\n}}"
+        "    }}\n    total = hs_combine<{code_name}, {a}>(total, hs_halves<{code_name}, {a}>(low, high));\n    }}\n    \
+         if (lane == 0 && y < p.row1) p.out[plane * p.out_plane + y - p.out_start] = total;\n}}"
     );
     let grid = [blocks(shapes.rows.len().div_ceil(LINES), "a reduction")?, blocks(out.shape.channels, "planes")?];
-    Ok(program(&[PRELUDE, REDUCE], &s, p, grid, threads, threads * out.dtype.size()))
+    Ok(program(&[PRELUDE, REDUCE], &s, p, grid, threads, 0))
 }

@@ -6,7 +6,7 @@ use horus_core::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, V
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce, median_network};
 use horus_core::ops::pixel::{PixelKind, PixelOp};
-use horus_core::ops::reduce::{Fold, RowReduce, bin_of, fold};
+use horus_core::ops::reduce::{Fold, RowReduce, bin_of, fold, fold_planes};
 use horus_core::shape::{Border, Window};
 use horus_core::{dispatch, pixel_ops};
 
@@ -189,10 +189,9 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
         }
         Kernel::Fold(how) => dispatch!(out.dtype, T => {
             let g = inputs[0].geometry;
-            let all = (0..g.shape.channels).flat_map(|c| (0..g.shape.height).map(move |y| (c, y)))
-                .flat_map(|(c, y)| (0..g.shape.width).map(move |x| (c, y, x)));
-            let values = all.map(|(c, y, x)| inputs[0].get::<T>(c, y.cast_signed(), x));
-            let v = fold(*how, values);
+            let plane = |c| (0..g.shape.height).flat_map(move |y| (0..g.shape.width).map(move |x| (c, y, x)));
+            let planes = (0..g.shape.channels).map(|c| plane(c).map(move |(c, y, x)| inputs[0].get::<T>(c, y.cast_signed(), x)));
+            let v = fold_planes(*how, planes);
             output.put::<T>(0, 0, 0, v);
         }),
         &Kernel::Histogram { bins, lo, hi } => dispatch!(inputs[0].geometry.dtype, T => {
