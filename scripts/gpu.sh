@@ -152,8 +152,8 @@ memory() {
 driver() {
   local failed=0 run=("$bin/convrot" assets/small.png "$work/out.npy" --theta-step 90)
   CUDA_VISIBLE_DEVICES="" refused "no CUDA device|shows no GPU" "${run[@]}" --device cuda || failed=1
-  refused "GPU 99 was asked for" "${run[@]}" --device cuda:99 || failed=1
-  HORUS_DEVICE=cuda:99 refused "GPU 99 was asked for" "${run[@]}" || failed=1
+  refused "GPU 99 requested" "${run[@]}" --device cuda:99 || failed=1
+  HORUS_DEVICE=cuda:99 refused "GPU 99 requested" "${run[@]}" || failed=1
   HORUS_NVRTC=/nonexistent refused "NVRTC|pip install nvidia-cuda-nvrtc|HORUS_NVRTC" "${run[@]}" --device cuda || failed=1
   # Small work is not worth a GPU's start, much work is.
   "${run[@]}" -v 2>&1 | grep "computing on CPU.*predicted" || { echo "auto does not take the CPU for a small picture"; failed=1; }

@@ -18,15 +18,15 @@ use horus_core::settings::DeviceChoice;
 /// Freed host memory kept for reuse.
 const KEPT: usize = 2 << 30;
 
-/// Which of how many ranks on this node.
+/// Local rank and number of ranks on this node.
 pub(crate) type Local = (usize, usize);
 
-/// Opens what was chosen, and says so; `Auto` is a GPU if there is one that can be used, else the CPU.
+/// Opens the chosen device and logs it; `Auto` is a usable GPU if there is one, else the CPU.
 pub(crate) fn open(choice: DeviceChoice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
-        DeviceChoice::Cpu => (cpu()?, "as asked".to_owned()),
-        DeviceChoice::Cuda(ordinal) => (gpu::open(ordinal, threads, local)?, "as asked".to_owned()),
+        DeviceChoice::Cpu => (cpu()?, "as requested".to_owned()),
+        DeviceChoice::Cuda(ordinal) => (gpu::open(ordinal, threads, local)?, "as requested".to_owned()),
         DeviceChoice::Auto => match gpu::open(None, threads, local) {
             Ok(device) => (device, "found a GPU".to_owned()),
             Err(e) => (cpu()?, e.to_string()),
@@ -42,7 +42,7 @@ mod gpu {
 
     use super::{Device, Local, OPENED, Ordering, Result};
 
-    /// Fails at once where there can be no GPU.
+    /// Fails immediately where there can be no GPU.
     pub(super) fn look() -> Result<()> {
         CudaDevice::look()
     }
@@ -116,7 +116,7 @@ impl Opening {
         };
         let thread = std::thread::Builder::new().name("horus-open".into());
         let thread = thread.spawn(move || gpu::open(ordinal, threads, local));
-        thread.map(|t| Opening(Some(t))).map_err(|e| Error::Config(format!("no thread to open a GPU: {e}")))
+        thread.map(|t| Opening(Some(t))).map_err(|e| Error::Config(format!("cannot start a thread to open a GPU: {e}")))
     }
 
     fn wait(mut self) -> Result<Box<dyn Device>> {
@@ -186,7 +186,7 @@ impl Devices {
     /// use is none.
     fn take(&self, gpu: bool, why: String) -> Result<(Box<dyn Device>, String)> {
         match self.choice {
-            DeviceChoice::Cuda(_) => Ok((self.gpu()?, "as asked".into())),
+            DeviceChoice::Cuda(_) => Ok((self.gpu()?, "as requested".into())),
             _ if !gpu => Ok((self.cpu()?, why)),
             _ => match self.gpu() {
                 Ok(device) => Ok((device, why)),
@@ -208,7 +208,7 @@ impl Chooser for Devices {
         let there = comm.gather(u64::from(taken.is_ok())).map_err(failed)?;
         let (device, why) = taken?;
         if let Some(rank) = there.iter().position(|ok| *ok == 0) {
-            return Err(Error::Config(format!("rank {rank} has no device of the kind asked for")));
+            return Err(Error::Config(format!("rank {rank} has no device of the requested kind")));
         }
         log::info!("computing on {}: {why}", device.name());
         Ok(device.into())

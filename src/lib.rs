@@ -1,8 +1,8 @@
 //! Image programs written sequentially, run in parallel on anything.
 //!
-//! A program over images mentions no device, copy, rank or border exchange. Each call records an operation; when a value
-//! is looked at, the recorded program is optimised and runs on what is there: the CPU's cores, a GPU, or many processes.
-//! The same program gives the same bits everywhere.
+//! A program over images mentions no device, copy, rank or halo exchange. Each call records an operation; when a value
+//! is looked at, the recorded program is optimised and runs on the CPU's cores, a GPU, or many processes. The same
+//! program gives the same bits everywhere.
 //!
 //! # Open, filter, save
 //! ```
@@ -19,18 +19,19 @@
 //! # Ok(())
 //! # }
 //! ```
-//! [`Session::new`] takes the GPU or the CPU, whichever will finish the first evaluation sooner; [`Session::builder`] and the
-//! environment can say otherwise. `open` reads PNG, JPEG, TIFF, PNM, BMP and npy as [`AnyImage`], whose pixels have the file's type.
-//! Most programs go on with `luminance`, one channel of `f32` in `0..=1`, or `to_unit`, all channels so; `save` takes
-//! `0..=1` back to the full range of the file. Pixels also come from slices and arrays ([`Image::from_slice`],
-//! [`Image::from_array`]) and go there ([`Image::to_vec`], [`Image::to_array`]).
+//! [`Session::new`] chooses the GPU or the CPU, whichever is predicted to finish the first evaluation sooner;
+//! [`Session::builder`] and the environment override it. `open` reads PNG, JPEG, TIFF, PNM, BMP and npy as
+//! [`AnyImage`], whose pixels have the file's type. Most programs continue with `luminance`, one channel of `f32` in
+//! `0..=1`, or `to_unit`, all channels so; `save` takes `0..=1` back to the full range of the file. Pixels also come
+//! from slices and arrays ([`Image::from_slice`], [`Image::from_array`]) and go there ([`Image::to_vec`],
+//! [`Image::to_array`]).
 //!
 //! # What recording means
-//! An [`Image`] is a handle on a value that is yet to be computed. Operators and methods only append to the session's
-//! program, take no time and leave their operands as they are, so `&image` lends an operand and `image` gives it away. What
-//! looks at a value runs what that value needs, once: [`Image::save`], [`Image::to_vec`], [`Image::to_array`],
-//! [`Image::pixel`], [`Value::get`]. Because it sees the whole program by then, it fuses operations, shares what is computed
-//! twice, and moves only the pixels that have to move.
+//! An [`Image`] is a handle on a value that has not been computed yet. Operators and methods only append to the
+//! session's program, take no time and leave their operands as they are, so `&image` lends an operand and `image` gives
+//! it away. Looking at a value computes what it needs, once: [`Image::save`], [`Image::to_vec`], [`Image::to_array`],
+//! [`Image::pixel`], [`Value::get`]. Because it sees the whole program by then, it fuses operations, shares what is
+//! computed twice, and moves only the pixels that have to move.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -49,9 +50,10 @@
 //! ```
 //!
 //! # Scalars, reductions, masks
-//! What stands beside an image is another image, a scalar, an array of one value per channel, or a reduction (a [`Value`]),
-//! which need not be looked at before ([`Argument`](horus_core::image::Argument)). An extent of 1 is repeated: one channel
-//! meets many, a row or a column meets an image. Comparisons yield masks, `Image<bool>`, which combine by `& | ^ !`.
+//! The other operand of a pixel operation is an image, a scalar, an array of one value per channel, or a reduction (a
+//! [`Value`]), which need not be evaluated first ([`Argument`](horus_core::image::Argument)). Extents of 1 broadcast:
+//! one channel combines with many, a row or a column with an image. Comparisons yield masks, `Image<bool>`, which
+//! combine by `& | ^ !`.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -68,10 +70,11 @@
 //! ```
 //!
 //! # Borders
-//! Filters read beyond the edge of an image; a [`Border`] says what is there. Named filters (`gauss`, `sobel_x`, `erode`, ...)
-//! mirror the image about its edge pixels ([`Border::Reflect101`]). For another border take the taps from [`filters`] and
-//! hand them to [`Image::correlate`] or [`Image::separable`]. `rotate` and `translate` leave 0 where nothing came from;
-//! [`Image::rotate_with`] and [`Image::affine`] take a border, and [`Image::pad`] makes it part of the image.
+//! Filters read beyond the edge of an image; the edge mode ([`Border`]) says what they find there. Named filters
+//! (`gauss`, `sobel_x`, `erode`, ...) mirror the image about its edge pixels ([`Border::Reflect101`]). For another edge
+//! mode take the taps from [`filters`] and pass them to [`Image::correlate`] or [`Image::separable`]. `rotate` and
+//! `translate` leave 0 where there is no source; [`Image::rotate_with`] and [`Image::affine`] take an edge mode, and
+//! [`Image::pad`] applies one.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -86,10 +89,10 @@
 //! ```
 //!
 //! # Errors
-//! Recording never fails. Bad use, such as sizes that differ or a negative sigma, makes an image that carries its error, with
-//! the line of *your* program, and so does everything computed from it. Whatever looks at such an image returns that first
-//! error; [`Image::check`] tells at any time. Only opening and looking return a [`Result`](prelude::Result), so a program needs
-//! `?` there alone.
+//! Recording never fails. An invalid call, such as sizes that differ or a negative sigma, yields an image that carries
+//! its error, with the line of *your* program, and so does everything computed from it. Whatever looks at such an image
+//! returns that first error; [`Image::check`] returns it at any time. Only opening and looking return a
+//! [`Result`](prelude::Result), so a program needs `?` there alone.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -97,7 +100,7 @@
 //! # let image = Image::worms(&session, 64, 96);
 //! let wrong = image.gauss(-1.0);
 //! let error = (wrong * 2.0).mean().get().unwrap_err();
-//! assert!(error.to_string().contains("sigma is -1, it must be positive and finite (at "));
+//! assert!(error.to_string().contains("sigma is -1; it must be positive and finite (at "));
 //! # Ok(())
 //! # }
 //! ```
@@ -105,17 +108,17 @@
 //! # When to evaluate
 //! [`Session::evaluate`](horus_core::session::Session::evaluate) computes every image that the program still holds. No result
 //! depends on it, and most programs never call it. Call it
-//! - at the end of each turn of a long loop that carries images on (`state = f(state, frame)`) and saves or gets nothing in
-//!   that turn: what is recorded and not computed keeps the images alive that it reads;
+//! - at the end of each iteration of a long loop that carries images on (`state = f(state, frame)`) and saves or gets
+//!   nothing in that iteration: pending operations keep the images alive that they read;
 //! - before and after what you measure;
-//! - to be told of errors in images that nothing looks at.
+//! - to get the errors of images that nothing looks at.
 //!
-//! Dropping images that are no longer needed first saves their computation.
+//! Drop images that are no longer needed before, to save their computation.
 //!
 //! # On many ranks
-//! With the feature `mpi`, `mpirun -n 4 program` runs the program on four ranks, each of which computes some rows of every
-//! image. All run the same program on the same values, so everything that looks is called by every rank alike and returns
-//! the same to each. Rank 0 alone reads and writes files; prints are up to the program:
+//! With the feature `mpi`, `mpirun -n 4 program` runs the program on four ranks, each of which computes some rows of
+//! every image. All run the same program on the same values, so everything that looks at a value is collective: every
+//! rank calls it and gets the same result. Rank 0 alone reads and writes files; prints are up to the program:
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -134,8 +137,8 @@
 //! [dependencies]
 //! horus-image = { path = "../horus" } # where you cloned the repository
 //! ```
-//! - `cuda` (default): GPUs of NVIDIA. Nothing is needed to build it; driver and NVRTC are looked for when a session opens,
-//!   and without them the CPU computes.
+//! - `cuda` (default): NVIDIA GPUs. Nothing is needed to build it; driver and NVRTC are loaded at run time, and without
+//!   them the CPU computes.
 //! - `mpi`: ranks under `mpirun`. Needs an MPI library and libclang to build.
 //!
 //! Build with `--release`: without optimisation the kernels of the CPU are some 75 times slower. To debug your own crate at
@@ -146,10 +149,10 @@
 //! ```
 //!
 //! # Where to look
-//! [`Image`] and [`Value`] have all operations, with examples; [`filters`] the taps and footprints; [`Builder`] and [`settings`]
-//! what can be set; [`Session`] what can be asked (`stats`, `times`, `rank`). `examples/` in the repository has
-//! programs with their pictures, `docs/names.md` what functions of SciPy, OpenCV and imageproc are called here, and
-//! `ARCHITECTURE.md` tells how it works.
+//! [`Image`] and [`Value`] have all operations, with examples; [`filters`] the taps and footprints; [`Builder`] and
+//! [`settings`] what can be set; [`Session`] what can be asked (`stats`, `times`, `rank`). `examples/` in the
+//! repository has programs with their pictures, `docs/names.md` what functions of SciPy, OpenCV and imageproc are
+//! called here, and `ARCHITECTURE.md` explains how it works.
 //!
 //! [`AnyImage`]: prelude::AnyImage
 //! [`Border`]: prelude::Border
@@ -177,10 +180,11 @@ mod session;
 pub mod settings;
 mod weights;
 
-/// The stages of Horus, for its own programs and tests. No part of what stays the same from one minor version to the next.
+/// The stages of Horus, for its own programs and tests. Not covered by semantic versioning.
 #[doc(hidden)]
 pub use horus_core as core;
-/// The crate whose types are in signatures ([`Image::to_array`](prelude::Image::to_array)), in the version that Horus uses.
+/// The crate ndarray, whose types are in signatures ([`Image::to_array`](prelude::Image::to_array)), in the version
+/// that Horus uses.
 pub use horus_core::ndarray;
 pub use ranks::ranks;
 pub use session::{Builder, Session};

@@ -10,10 +10,10 @@ use horus_core::error::Result;
 const LAUNCHERS: [&str; 6] =
     ["OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_SIZE"];
 
-/// The ranks that this process was started among: those of MPI, if a launcher such as `mpirun` started the process (and
-/// Horus was built with its feature `mpi`); else this process alone.
+/// The ranks that this process belongs to: those of MPI, if a launcher such as `mpirun` started the process (and Horus
+/// was built with its feature `mpi`); else this process alone.
 ///
-/// Sessions ask for themselves. A program does when it must know its rank before it opens one.
+/// Sessions call this themselves. A program calls it if it must know its rank before it opens a session.
 ///
 /// # Errors
 /// [`Error::Config`](horus_core::error::Error::Config) if MPI cannot be used.
@@ -24,7 +24,7 @@ pub fn ranks() -> Result<Arc<dyn Communicator>> {
     under_launcher()
 }
 
-/// Whether a launcher started this process, and waits for it to take its leave.
+/// Whether a launcher started this process and expects it to finalise MPI.
 pub(crate) fn launched() -> bool {
     LAUNCHERS.iter().any(|name| std::env::var_os(name).is_some())
 }

@@ -1,4 +1,4 @@
-//! The session that users open: it picks the device.
+//! The session that users open: it chooses the device.
 
 use std::io::Write as _;
 use std::ops::Deref;
@@ -13,20 +13,21 @@ use horus_core::settings::{self, Overlap};
 use crate::devices::{Devices, Origin, open};
 use crate::{ranks, weights};
 
-/// An open session: images live in it, and programs run on its device. Cheap to clone.
+/// An open session: it owns images and runs programs on its device. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Session(CoreSession);
 
 impl Session {
-    /// A session on what is there: on the GPU or the CPU, whichever is predicted to finish the first program that is
-    /// evaluated sooner, the time in which a GPU starts included. That is settled at the first evaluation, for the whole
+    /// Opens a session on the best available device: the GPU or the CPU, whichever is predicted to finish the first
+    /// evaluated program sooner, the start of a GPU included. The choice is made at the first evaluation, for the whole
     /// session and all ranks, and logged.
     ///
-    /// The environment can say otherwise ([`settings`](crate::settings)). All ranks must open sessions together.
+    /// Environment variables override it ([`settings`](crate::settings)). Collective: all ranks must open sessions
+    /// together.
     ///
     /// # Errors
-    /// [`Error::Config`] if the environment asks for what does not exist. That a GPU cannot be used is told by the first
-    /// evaluation if it is not known before.
+    /// [`Error::Config`] if the environment requests a device that does not exist. That a GPU is not usable may only be
+    /// reported by the first evaluation.
     pub fn new() -> Result<Session> {
         Session::builder().build()
     }
@@ -36,13 +37,13 @@ impl Session {
         Builder::default()
     }
 
-    /// Ends the process with this status, as the last thing that a program does: device memory, kernels and the driver's
-    /// context are left to the system, which frees them faster than they can be taken down one by one. Destructors do not
-    /// run, and other threads end where they are; so what they write must be written. Standard output is flushed; if that
-    /// fails, the status is at least 1.
+    /// Ends the process with this status, as the last thing that a program does: device memory, kernels and the
+    /// driver's context are left to the system, which frees them faster than destructors would. Destructors do not run,
+    /// and other threads end where they are, so everything must have been written before. Standard output is flushed;
+    /// if that fails, the status is at least 1.
     ///
-    /// Under a launcher such as `mpirun` the session is closed first, and the process ends as with [`std::process::exit`]:
-    /// it must take leave of the other ranks.
+    /// Under a launcher such as `mpirun` the session is closed first, and the process ends as with
+    /// [`std::process::exit`], which finalises MPI.
     pub fn leave(self, status: u8) -> ! {
         let flushed = std::io::stdout().flush();
         log::logger().flush();
@@ -84,36 +85,36 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The device: `auto` (the GPU or the CPU, whichever is predicted to finish the first program that is evaluated sooner),
-    /// `cpu`, `cuda` or `cuda:N`.
+    /// Sets the device: `auto` (the GPU or the CPU, whichever is predicted to finish the first evaluated program
+    /// sooner), `cpu`, `cuda` or `cuda:N`.
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
         self
     }
 
-    /// Threads of the CPU device, or up to 16 that copy pixels for a GPU (default: one per core, divided among the
-    /// ranks that share the cores). Results do not depend on it.
+    /// Sets the number of threads of the CPU device, or of copies to and from a GPU (at most 16). Default: one per
+    /// core, divided among the ranks that share the cores. Results do not depend on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Opens the device at once, and with `auto` a GPU if there is one: for measurements, and for programs that begin with
-    /// little and will do much. Otherwise a GPU is opened beside whatever the program does before its first evaluation,
-    /// which waits for it, and tells what went wrong.
+    /// Opens the device immediately, and with `auto` a GPU if there is one: for measurements, and for programs that do
+    /// little at first and much later. Otherwise a GPU is opened in the background until the first evaluation, which
+    /// waits for it and reports errors.
     pub fn eager(mut self, on: bool) -> Self {
         self.eager = on;
         self
     }
 
-    /// Tells about how many multiply-adds the program does for each pixel of the pictures that it opens. If that is much,
-    /// `auto` begins to open a GPU while the first picture is read. Results do not depend on it.
+    /// Hints how many multiply-adds the program does, roughly, for each pixel of the pictures that it opens. If these
+    /// are many, `auto` starts to open a GPU while the first picture is read. Results do not depend on it.
     pub fn steps_per_pixel(mut self, steps: f64) -> Self {
         self.steps_per_pixel = steps;
         self
     }
 
-    /// How much of the machinery is used.
+    /// How much is optimised.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
@@ -125,7 +126,8 @@ impl Builder {
         self
     }
 
-    /// Which of the ranks on this computer this one is: without a number of a GPU, each takes another.
+    /// Sets the local rank, this rank's index among the ranks of its node, by which a GPU is chosen if none is named
+    /// (default: as the communicator says).
     pub fn rank_on_node(mut self, rank: usize) -> Self {
         self.rank_on_node = Some(rank);
         self
@@ -143,12 +145,13 @@ impl Builder {
         self.with(move |b| b.observer(observer))
     }
 
-    /// Gives the text of each plan to `sink`, which may use the session as an observer may.
+    /// Passes the text of each plan to `sink`, which may use the session as an observer may.
     pub fn explain(self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.with(move |b| b.explain(sink))
     }
 
-    /// Also gives the text of the recorded graph, and of the graph after each pass, to the sink of [`Builder::explain`].
+    /// Also passes the text of the recorded graph, and of the graph after each pass, to the sink of
+    /// [`Builder::explain`].
     pub fn explain_passes(self, on: bool) -> Self {
         self.with(move |b| b.explain_passes(on))
     }
@@ -163,14 +166,14 @@ impl Builder {
         self.with(move |b| b.trace(on))
     }
 
-    /// Computes the rows of a strip that need no others while its borders travel, whatever `HORUS_OVERLAP` says; see
+    /// Overlaps halo exchanges with the rows of a strip that do not need the halo, whatever `HORUS_OVERLAP` says; see
     /// [`SessionBuilder::overlap`].
     pub fn overlap(self, on: bool) -> Self {
         self.with(move |b| b.overlap(on))
     }
 
-    /// Evaluates without being asked once so many operations are recorded, or so many bytes of images are alive only
-    /// because recorded operations read them.
+    /// Evaluates automatically once so many operations are pending, or so many bytes of images are alive only because
+    /// pending operations read them.
     pub fn flush_limits(self, operations: usize, bytes: usize) -> Self {
         self.with(move |b| b.flush_limits(operations, bytes))
     }

@@ -1,8 +1,8 @@
 //! The environment variables that Horus reads.
 //!
-//! Opening a session checks all of them, whatever device it then runs on: a value that nobody can use is an error at once
-//! and not on the machine where it first matters. An empty value counts as none. What is set by [`Builder`](crate::Builder) goes
-//! before them.
+//! Opening a session checks all of them, whatever device it then runs on: an invalid value is an error immediately, not
+//! on the machine where it first matters. An empty value counts as unset. Settings of [`Builder`](crate::Builder) take
+//! precedence.
 
 #[doc(inline)]
 pub use horus_core::settings::{Declared, VARIABLES, check, table};

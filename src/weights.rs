@@ -10,7 +10,7 @@ use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_core::settings::{NodeWeights, WEIGHTS, Weights};
 
-/// The weight of each rank that `given` asks for: nodes are divided among their ranks in the order of ranks.
+/// The weight of each rank as `given`: nodes are divided among their ranks in rank order.
 pub(crate) fn weights(
     given: &Weights,
     comm: &dyn Communicator,
@@ -156,7 +156,7 @@ mod tests {
         assert!(refused("-1").contains("finite and not negative"));
         assert!(refused("0").contains("all weights are zero"));
         assert!(refused("1,,2").contains("no number"));
-        assert!(refused("2(1)").contains("\"2(1)\" is no number"), "nodes have parentheses, ranks none");
+        assert!(refused("2(1)").contains("\"2(1)\" is not a number"), "nodes have parentheses, ranks do not");
     }
 
     #[test]
@@ -164,20 +164,20 @@ mod tests {
         assert_eq!(refused("node:2(1,3)"), "HORUS_WEIGHTS=node:2(1,3): 2 weights for the 1 ranks of node 0");
         assert_eq!(divided("1,2(1,3)", &[0, 1, 0, 1, 1]).unwrap_err(), "2 weights for the 3 ranks of node 1");
         for (text, cause) in [
-            ("node:2(1", "a parenthesis is not closed"),
-            ("node:2(1,3,1", "a parenthesis is not closed"),
-            ("node:2)1(", "closed that was not opened"),
-            ("node:2(1)),1", "closed that was not opened"),
-            ("node:2(1(1,1),3)", "within a parenthesis"),
+            ("node:2(1", "unmatched opening parenthesis"),
+            ("node:2(1,3,1", "unmatched opening parenthesis"),
+            ("node:2)1(", "unmatched closing parenthesis"),
+            ("node:2(1)),1", "unmatched closing parenthesis"),
+            ("node:2(1(1,1),3)", "nested parentheses"),
             ("node:2(0,0),1", "2(0,0): all weights are zero"),
             ("node:0(1,1),0", "all weights are zero"),
-            ("node:2(1,-3)", "2(1,-3): -3 is no weight"),
+            ("node:2(1,-3)", "2(1,-3): -3 is not a weight"),
             ("node:2(NaN)", "finite and not negative"),
             ("node:inf(1)", "finite and not negative"),
             ("node:-2(1)", "finite and not negative"),
-            ("node:2()", "2(): \"\" is no number"),
-            ("node:(1)", "\"\" is no number"),
-            ("node:2(1)3", "\"2(1)3\" is no number"),
+            ("node:2()", "2(): \"\" is not a number"),
+            ("node:(1)", "\"\" is not a number"),
+            ("node:2(1)3", "\"2(1)3\" is not a number"),
             ("node:2(1)(3)", "no number"),
             ("node:2(1,)", "no number"),
             ("node:", "no number"),

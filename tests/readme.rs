@@ -15,7 +15,7 @@ fn its_program_is_the_example() {
     assert!(README.contains(program), "README.md and examples/lines.rs differ");
 }
 
-/// The program of "What it is like", as it stands in the README.
+/// The program of "A tour in twelve lines", as it stands in the README.
 #[test]
 fn its_twelve_lines_run() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();

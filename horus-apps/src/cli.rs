@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "LIST", default_value = "1,2,3", value_delimiter = ',', value_parser = parse_sigma)]
     pub sigma_v: Vec<f64>,
 
-    /// What all programs over pictures understand.
+    /// The options of all programs over pictures.
     #[command(flatten)]
     pub options: Options,
 }
@@ -45,7 +45,7 @@ impl Args {
         Params { theta_step: self.theta_step, sigma_u: self.sigma_u.clone(), sigma_v: self.sigma_v.clone() }
     }
 
-    /// What is searched, in a few words.
+    /// The search in a few words.
     pub fn about(&self) -> String {
         let params = self.params();
         let list = |values: &[f64]| values.iter().map(f64::to_string).collect::<Vec<_>>().join(",");

@@ -7,6 +7,8 @@ pub mod batch;
 pub mod cli;
 pub mod command;
 pub mod detectors;
+#[cfg(feature = "cuda")]
+pub mod kernels;
 mod progress;
 mod report;
 mod run;

@@ -9,11 +9,11 @@ use std::time::Duration;
 use horus::core::device::Compilation;
 use horus::prelude::*;
 
-/// Prints, and remembers what could not be printed.
+/// Prints, and records failures to print.
 #[derive(Default)]
 pub(crate) struct Printer {
     failure: Mutex<Option<io::Error>>,
-    /// Whether stdout is for something else.
+    /// Whether stdout is used for the picture.
     beside: bool,
     /// Whether nobody reads what is printed.
     unheard: AtomicBool,
@@ -36,7 +36,7 @@ impl Printer {
 
     fn print_to(&self, to: &mut impl Write, text: &impl fmt::Display) {
         match writeln!(to, "{text}").and_then(|()| to.flush()) {
-            // A closed pipe behind stdout is no failure of the run: who reads has read enough.
+            // A closed pipe behind stdout is not a failure of the run: the reader has read enough.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => self.unheard.store(true, Ordering::Relaxed),
             Err(e) => {
                 self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
@@ -59,7 +59,7 @@ impl Printer {
         std::mem::forget(session);
     }
 
-    /// Whether all was printed; else, in words, why not.
+    /// Whether everything was printed; else a message.
     pub(crate) fn result(&self) -> Result<(), String> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.as_ref().map_or(Ok(()), |e| Err(format!("cannot print to stdout: {e}")))
@@ -89,14 +89,14 @@ pub(crate) struct Breakdown {
     pub(crate) read: Duration,
     /// Evaluating.
     pub(crate) times: Times,
-    /// What of `times` went into making kernels.
+    /// The part of `times` spent on building kernels.
     pub(crate) compilation: Compilation,
     /// Encoding and writing the result.
     pub(crate) write: Duration,
 }
 
 impl Breakdown {
-    /// Each part, and what it is called.
+    /// Each part, with its name.
     fn parts(&self) -> [(&'static str, Duration); 10] {
         let Times { start, planning, upload, kernels, download, communication, rest } = self.times;
         let made = self.compilation.time;
@@ -126,13 +126,13 @@ fn ms(t: Duration) -> f64 {
 
 impl fmt::Display for Breakdown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Compilation { compiled, from_disk, .. } = self.compilation;
+        let Compilation { compiled, from_disk, shipped, .. } = self.compilation;
         let parts = self.parts();
         let all = parts.iter().map(|(_, time)| *time).sum();
         for (i, (name, time)) in parts.into_iter().enumerate() {
             write!(f, "{}{name} {:.1} ({:.0} %", if i == 0 { "ms: " } else { ", " }, ms(time), share(time, all))?;
             if name == "compile" {
-                write!(f, "; {compiled} compiled, {from_disk} from disk")?;
+                write!(f, "; {compiled} compiled, {from_disk} from disk, {shipped} shipped")?;
             }
             write!(f, ")")?;
         }
@@ -285,11 +285,11 @@ mod tests {
     fn a_breakdown_tells_compilation_from_kernels() {
         let ms = Duration::from_millis;
         let times = Times { planning: ms(2), upload: ms(3), kernels: ms(100), download: ms(4), ..Times::default() };
-        let compilation = Compilation { time: ms(60), compiled: 2, from_disk: 1 };
+        let compilation = Compilation { time: ms(60), compiled: 2, from_disk: 1, shipped: 3 };
         let b = Breakdown { start: ms(10), read: ms(5), times, compilation, write: ms(7) };
         assert_eq!(
             b.to_string(),
-            "ms: start 10.0 (8 %), read 5.0 (4 %), plan 2.0 (2 %), compile 60.0 (46 %; 2 compiled, 1 from disk), \
+            "ms: start 10.0 (8 %), read 5.0 (4 %), plan 2.0 (2 %), compile 60.0 (46 %; 2 compiled, 1 from disk, 3 shipped), \
              upload 3.0 (2 %), kernels 40.0 (31 %), download 4.0 (3 %), exchange 0.0 (0 %), other 0.0 (0 %), write 7.0 (5 %)"
         );
     }

@@ -1,5 +1,6 @@
 //! The programs around the detectors.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -11,12 +12,17 @@ use crate::detectors::Detector;
 
 /// The program `name` around `detector`; see [`batch::run`].
 pub fn run(name: &'static str, about: &'static str, detector: Detector) -> ExitCode {
-    batch::run(job(name, about, detector))
+    batch::run(job(name, about, detector, std::env::args_os()))
 }
 
-fn job(name: &'static str, about: &'static str, detector: Detector) -> Result<Job, clap::Error> {
+pub(crate) fn job(
+    name: &'static str,
+    about: &'static str,
+    detector: Detector,
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<Job, clap::Error> {
     let mut command = Args::command().name(name).about(about);
-    let args = Args::from_arg_matches(&command.try_get_matches_from_mut(std::env::args_os())?)?;
+    let args = Args::from_arg_matches(&command.try_get_matches_from_mut(words)?)?;
     let (params, what) = (args.params(), args.about());
     let steps_per_pixel = params.steps_per_pixel();
     let work = Work::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;

@@ -178,7 +178,11 @@ fn a_trace_overwrites_neither_result_nor_input_by_whatever_name() {
     ] {
         let args = [at("in.png"), at(output), at(trace)];
         let [input, output, trace] = args.each_ref().map(|p| p.to_str().unwrap());
-        fails(&[input, output, "--trace", trace], dir.path(), &format!("the trace and the {what} cannot be one file"));
+        fails(
+            &[input, output, "--trace", trace],
+            dir.path(),
+            &format!("the trace and the {what} must be different files"),
+        );
     }
     assert_eq!((fs::read(at("in.png")).unwrap(), fs::read(at("o.png")).unwrap()), (before, b"old".to_vec()));
 }
@@ -250,8 +254,8 @@ fn a_plan_that_cannot_be_printed_is_a_failure_and_a_closed_pipe_is_none() {
 fn pages_and_sizes_can_be_chosen() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("o.png").to_str().unwrap().to_owned();
-    fails(&[&picture(), &out, "--page", "1"], dir.path(), "there is no page 1: it has 1, counted from 0");
-    fails(&[&picture(), &out, "--max-pixels", "7679"], dir.path(), "96x80 pixels are more than the 7679");
+    fails(&[&picture(), &out, "--page", "1"], dir.path(), "page 1 requested, but it has 1 (pages start at 0)");
+    fails(&[&picture(), &out, "--max-pixels", "7679"], dir.path(), "96x80 pixels exceed the limit of 7679");
     assert!(brief(Path::new(&picture()), Path::new(&out), &["--page", "0", "--max-pixels", "7680"]).status.success());
 }
 

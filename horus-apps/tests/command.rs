@@ -279,7 +279,7 @@ fn every_operation_runs_on_grey_and_on_colour() {
             let three = name.starts_with("rgb_to") || name.ends_with("to_rgb");
             let files: &[&str] = if numbers { &[input] } else { &[input, "out.npy"] };
             if three && input == "grey.png" {
-                let causes = [name, "1 channels, it must have 3"];
+                let causes = [name, "1 channels; it must have 3"];
                 fails(dir, &[files, &words].concat(), 1, &causes);
                 continue;
             }
@@ -379,21 +379,26 @@ fn what_is_wrong_is_told_with_its_place() {
         dir,
         &chain(&["sobel", "gauss"]),
         2,
-        &["operation 2, `gauss`: SIGMA is missing, a number", "gauss SIGMA [border=reflect101]"],
+        &["operation 2, `gauss`: SIGMA is missing (a number)", "gauss SIGMA [border=reflect101]"],
     );
-    fails(dir, &chain(&["median", "0"]), 2, &["operation 1, `median 0`: SIZE: `0` is none of 3, 5"]);
-    fails(dir, &chain(&["gauss", "2", "wrap", "much"]), 2, &["too many arguments: `much` is left"]);
+    fails(dir, &chain(&["median", "0"]), 2, &["operation 1, `median 0`: SIZE: `0` is not one of 3, 5"]);
+    fails(dir, &chain(&["gauss", "2", "wrap", "much"]), 2, &["too many arguments: unexpected `much`"]);
     fails(
         dir,
         &chain(&["luminance", "gauss", "-1"]),
         1,
-        &["operation 2, `gauss -1`: sigma is -1, it must be positive"],
+        &["operation 2, `gauss -1`: sigma is -1; it must be positive"],
     );
-    fails(dir, &chain(&["mul", "0.5"]), 1, &["operation 1, `mul 0.5`: pixels are u8, and 0.5 is no u8; `to_unit`"]);
-    fails(dir, &chain(&["add", "-300"]), 1, &["-300 is no u8"]);
+    fails(
+        dir,
+        &chain(&["mul", "0.5"]),
+        1,
+        &["operation 1, `mul 0.5`: pixels are u8, which cannot hold 0.5; put `to_unit`"],
+    );
+    fails(dir, &chain(&["add", "-300"]), 1, &["cannot hold -300"]);
     fails(dir, &chain(&["otsu", "gauss", "2"]), 1, &["operation 2, `gauss 2`: it takes numbers, not a mask"]);
     fails(dir, &chain(&["not"]), 1, &["operation 1, `not`: it takes a mask, not numbers"]);
-    fails(dir, &chain(&["channel", "1"]), 1, &["operation 1, `channel 1`: no channel 1 among 1"]);
+    fails(dir, &chain(&["channel", "1"]), 1, &["operation 1, `channel 1`: channel 1 requested, but there are only 1"]);
     fails(dir, &chain(&["crop", "0", "0", "99", "1"]), 1, &["operation 1, `crop 0 0 99 1`: 99x1 pixels from row 0"]);
     fails(dir, &chain(&["transpose", "sub", "@dark.png"]), 1, &["`sub @dark.png`: pictures differ in size"]);
     fails(dir, &chain(&["sub", "@none.png"]), 1, &["operation 1, `sub @none.png`: cannot read none.png"]);

@@ -186,6 +186,6 @@ fn a_failing_rank_brings_the_others_down_with_its_reason() {
         let result = image.and_then(|image| conv2d(&image, &params()).to_vec());
         result.unwrap_err().to_string()
     });
-    assert!(messages.iter().all(|m| m.contains("by intention")), "{messages:#?}");
+    assert!(messages.iter().all(|m| m.contains("on purpose")), "{messages:#?}");
     assert!(messages[0].contains("rank 1 failed"), "{messages:#?}");
 }

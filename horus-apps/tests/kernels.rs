@@ -3,29 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use horus::core::session::Session as CoreSession;
-use horus::prelude::*;
-use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
-use horus_cuda::codegen::{Limits, MOST_COST, Program};
-use horus_cuda::conformance::Recorder;
+use horus_apps::kernels::{DETECTORS, Run, distinct};
+use horus_cuda::codegen::{MOST_COST, Program};
 use horus_cuda::nvrtc::Nvrtc;
+use horus_cuda::shipped::limits;
 
 const ARCH: u32 = 90;
 
 /// The programs of a detector's run on a picture of this size, from file to file, each once by its source.
-fn programs(detector: Detector, size: usize) -> BTreeMap<String, Program> {
-    let device = Recorder::new().unwrap();
-    let launches = device.launches();
-    let session = CoreSession::on(Box::new(device)).build().unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let (input, output) = (folder.path().join("in.pgm"), folder.path().join("out.pgm"));
-    let mut picture = format!("P5\n{size} {size}\n255\n").into_bytes();
-    picture.resize(picture.len() + size * size, 7);
-    std::fs::write(&input, picture).unwrap();
-    let image = AnyImage::open(&session, &input).unwrap().luminance();
-    detector(&image, &Params::default()).save(&output).unwrap();
-    let made = launches.get().into_iter().filter_map(|l| l.program(ARCH, Limits { shared: 227 << 10 }).unwrap());
-    made.map(|p| (p.source.clone(), p)).collect()
+fn programs(detector: &'static str, size: usize) -> BTreeMap<String, Program> {
+    let launches = Run::of(detector, (size, size)).launches().unwrap();
+    let kernels = distinct(&launches, ARCH, limits(ARCH).unwrap()).unwrap();
+    kernels.into_iter().map(|(source, counted)| (source, counted.program)).collect()
 }
 
 #[test]
@@ -35,9 +24,8 @@ fn few_kernels_serve_every_orientation_and_size_and_all_compile() {
         Err(e) => panic!("{e}"),
     };
     let mut all = BTreeMap::new();
-    for (name, detector, most) in [("convrot", convrot as Detector, 8), ("conv2d", conv2d, 15), ("convuv", convuv, 14)]
-    {
-        let of_size = [256, 1024, 4096].map(|size| programs(detector, size));
+    for ((name, _), most) in DETECTORS.into_iter().zip([8, 15, 14]) {
+        let of_size = [256, 1024, 4096].map(|size| programs(name, size));
         let mut together = BTreeMap::new();
         of_size.iter().for_each(|programs| together.extend(programs.clone()));
         assert!(together.len() <= most, "{name}: {} kernels", together.len());

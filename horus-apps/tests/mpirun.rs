@@ -94,7 +94,7 @@ fn ranks_that_disagree_are_told_where() {
     let out = at(dir.path(), "out.png");
     let other = ["-n", "1", CONVROT, PICTURE, &out, ":", "-n", "2", CONVROT, PICTURE, &out, "--theta-step", "30"];
     let message = error(&other, &[]);
-    assert!(message.contains("the ranks run different programs: rank 0 comes to `%"), "{message}");
+    assert!(message.contains("the ranks run different programs: rank 0 reached `%"), "{message}");
     assert!(message.contains("rank 1") && message.contains("detectors.rs"), "{message}");
     let device = ["-n", "2", CONVROT, PICTURE, &out, ":", "-n", "1", CONVROT, PICTURE, &out, "--device", "tpu"];
     assert!(error(&device, &[]).contains("tpu"));
@@ -107,7 +107,7 @@ fn weights_that_make_no_sense_are_refused() {
         ("1,NaN,1", "NaN"),
         ("0,0,0", "all weights are zero"),
         ("node:2(1,3)", "2 weights for the 3 ranks of node 0"),
-        ("node:2(1,3", "not closed"),
+        ("node:2(1,3", "unmatched opening parenthesis"),
     ] {
         let message = error(&["-n", "3", CONVROT, PICTURE, "out.png"], &[("HORUS_WEIGHTS", weights)]);
         assert!(message.contains(cause), "{message}");

@@ -144,7 +144,7 @@ fn what_is_there_is_skipped_if_asked() {
     let out = run(&[str(&input), "--out-dir", str(&output), "--skip-existing"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let summary = text(&out.stdout);
-    assert!(summary.starts_with("convrot: 3 pictures, 0 failures, 1 that were there already, in "), "{summary}");
+    assert!(summary.starts_with("convrot: 3 pictures, 0 failures, 1 that already existed, in "), "{summary}");
     assert_eq!(fs::read(output.join("1.png")).unwrap(), b"old");
     assert!(run(&[str(&input), "--out-dir", str(&output)]).status.success());
     assert!(fs::read(output.join("1.png")).unwrap().starts_with(b"\x89PNG"));
@@ -163,7 +163,7 @@ fn names_that_collide_and_wrong_usage_are_told_before_anything_is_done() {
     let list = dir.path().join("nowhere");
     for (words, cause) in [
         (&[at, "--out-dir", out_dir][..], "would both be written to"),
-        (&[str(&one), str(&one), "--out-dir", out_dir], "0.pgm is given twice"),
+        (&[str(&one), str(&one), "--out-dir", out_dir], "0.pgm is given more than once"),
         (&[str(&input.join("1.png")), "--out-dir", at], "would overwrite"),
         (&[str(&empty), "--out-dir", out_dir], "no pictures in"),
         (&["--files-from", str(&list), "--out-dir", out_dir], "cannot read the list"),
@@ -236,7 +236,7 @@ fn a_deadline_ends_a_run_with_an_error() {
     let out = run(&[str(&input), "--out-dir", str(&output), "--deadline", "0"]);
     let said = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{said}");
-    assert_eq!(said, "error: the deadline has passed: 3 of 3 pictures are left; --skip-existing goes on\n");
+    assert_eq!(said, "error: the deadline has passed: 3 of 3 pictures remain; --skip-existing resumes\n");
     assert!(entries(&output).is_empty());
     let single = dir.path().join("o.png");
     let out = run(&[str(&picture()), str(&single), "--deadline", "0"]);
@@ -273,7 +273,7 @@ fn an_interrupted_series_leaves_whole_files_and_can_be_resumed() {
         let out = child.wait_with_output().unwrap();
         let said = text(&out.stderr);
         assert_eq!(out.status.code(), Some(130), "{said}");
-        assert!(said.starts_with("error: cancelled: ") && said.contains("of 60 pictures are left"), "{said}");
+        assert!(said.starts_with("error: cancelled: ") && said.contains("of 60 pictures remain"), "{said}");
         let files = entries(&output);
         assert!(files.len() >= 2 && files.len() < 60, "{files:?}");
         for file in &files {

@@ -34,7 +34,7 @@ pub enum Error {
     Empty {
         /// The operation.
         op: &'static str,
-        /// The size asked for.
+        /// The requested size.
         shape: Shape,
         /// The user's call.
         site: Site,
@@ -71,14 +71,14 @@ pub enum Error {
     #[error("{0}")]
     Config(String),
     /// An earlier evaluation of this session panicked, or failed on one of several ranks: the images that it held are gone.
-    #[error("the session cannot go on after an earlier error: {0}")]
+    #[error("the session is unusable after an earlier error: {0}")]
     Lost(String),
     /// The evaluation was ended by [`Canceller::cancel`](crate::session::Canceller::cancel), or its deadline passed.
     #[error("{0}")]
     Cancelled(Cause),
     /// An observer or an explain sink asked for something that must wait until the evaluation that calls it is over.
     #[error(
-        "{what} from within an observer or an explain sink: the session is evaluating; do it when that has returned"
+        "{what} from within an observer or an explain sink: the session is evaluating; wait until that has returned"
     )]
     Reentry {
         /// What was asked for.
@@ -110,6 +110,14 @@ pub enum Error {
         /// The transfer.
         op: String,
         /// The reason.
+        cause: String,
+    },
+    /// A pass over a program or its plan left something that must not be: a defect of Horus.
+    #[error("internal error: after the pass `{pass}`: {cause}; please report this")]
+    Pass {
+        /// The name of the pass.
+        pass: &'static str,
+        /// What does not hold.
         cause: String,
     },
     /// A plan that would read stale data was caught before it ran: a defect of Horus.
@@ -166,7 +174,7 @@ pub enum DeviceError {
     /// There is no room for another buffer.
     #[error("out of memory: {bytes} bytes needed, {}", bound.beside(*used))]
     OutOfMemory {
-        /// The size asked for.
+        /// The requested size.
         bytes: usize,
         /// Bytes in use by this program, as far as whoever refused counts them; 0 if it does not.
         used: usize,
@@ -181,9 +189,19 @@ pub enum DeviceError {
         /// The element type.
         dtype: DType,
     },
-    /// The driver or the runtime compiler reported an error.
+    /// The driver, its run-time compiler or a library of its vendor reported an error.
     #[error("{0}")]
     Driver(String),
+    /// The arguments of a call do not fit together: a range outside its buffer, memory of another device, images that a
+    /// kernel cannot read. The call had no effect.
+    #[error("invalid argument: {0}")]
+    Argument(String),
+    /// A size exceeds what the device can address or launch.
+    #[error("{0}")]
+    Limit(String),
+    /// The device reached a state that it should not be able to reach: a defect of Horus.
+    #[error("internal error: {0}; please report this")]
+    Internal(String),
     /// An exchange with the devices of other ranks failed.
     #[error("{0}")]
     Communication(#[from] CommError),
@@ -237,7 +255,7 @@ impl MemoryBound {
                     "for what it reads and writes; images may take {bytes} bytes of the smallest device (HORUS_GPU_MEMORY bounds them, too)"
                 )
             }
-            MemoryBound::Machine => "more than this machine's memory gives to the program".into(),
+            MemoryBound::Machine => "more than this machine can provide".into(),
         }
     }
 }

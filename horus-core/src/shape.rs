@@ -1,4 +1,4 @@
-//! Extents, borders and row windows.
+//! Extents, edge modes and row windows.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -22,7 +22,7 @@ impl Shape {
         Shape { height, width, channels }
     }
 
-    /// The extent that both can be brought to by repeating what is 1, if there is one.
+    /// The shape that both broadcast to (an extent of 1 is repeated), if there is one.
     ///
     /// ```
     /// # use horus_core::shape::Shape;
@@ -61,8 +61,8 @@ impl fmt::Display for Shape {
     }
 }
 
-/// How an operation continues an image beyond its edge. Letters show a row `abcd` and what is read around it. Constants
-/// are equal if their bits are, so that NaN equals itself.
+/// The edge mode (border mode): which pixels an operation reads beyond the edge of an image. Letters show a row `abcd`
+/// and what is read around it. Constants are equal if their bits are, so that NaN equals itself.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum Border {

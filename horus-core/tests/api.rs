@@ -286,7 +286,7 @@ fn an_output_that_cannot_be_made_costs_no_computation_on_any_rank() {
         let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().expect("a session");
         let image = ramp(&s, 6, 5).gauss(1.0);
         let error = image.save(&missing).expect_err("there is no such folder").to_string();
-        assert!(error.contains("missing/a.png: no file can be made in ") && !error.contains(".horus-"), "{error}");
+        assert!(error.contains("missing/a.png: cannot create a file in ") && !error.contains(".horus-"), "{error}");
         assert_eq!(s.stats().evaluations, 0);
         // And the ranks still agree on what comes next.
         assert!(image.save(&there).expect("a folder").is_some());
@@ -356,7 +356,7 @@ fn ranks_that_record_different_operations_are_told_which() {
         turned.to_vec().map(drop)
     });
     for message in told {
-        assert!(message.contains("rank 0 comes to `%2 = warp bilinear (%1) : 8x8 f32, a result,"), "{message}");
+        assert!(message.contains("rank 0 reached `%2 = warp bilinear (%1) : 8x8 f32, a result,"), "{message}");
         assert!(message.contains("rank 1 to `%2 = flip both") && message.contains("tests/api.rs:"), "{message}");
     }
 }
@@ -370,7 +370,7 @@ fn ranks_that_ask_for_different_things_are_told_which() {
         0 => AnyImage::open(s, "nothing.png").map(drop),
         _ => ramp(s, 4, 4).to_vec().map(drop),
     });
-    assert!(opens[1].contains("rank 0 comes to `opening a picture` and rank 1 to `an evaluation`"), "{opens:?}");
+    assert!(opens[1].contains("rank 0 reached `opening a picture`, rank 1 reached `an evaluation`"), "{opens:?}");
     let weights = ThreadComm::run(2, |comm| {
         let weights = vec![1.0, 1.0 + comm.rank() as f64];
         let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
@@ -427,7 +427,7 @@ fn connected_devices_copy_to_and_from_the_host_once() {
             let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room[comm.rank()]).with_fabric();
             let log = device.log();
             let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
-            assert!(s.direct());
+            assert!(s.peer_to_peer());
             assert!(filtered(&s).unwrap() == want, "on rank {} with {room:?}", s.rank());
             let (log, made) = (log.get(), s.stats().made);
             assert!(log.exchanges >= 3, "{log:?} {made:?}");
@@ -446,7 +446,7 @@ fn one_rank_that_cannot_reach_the_others_makes_all_go_through_the_host() {
         let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20);
         let device = if comm.rank() == 1 { device } else { device.with_fabric() };
         let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
-        assert!(!s.direct());
+        assert!(!s.peer_to_peer());
         Image::<f32>::worms(&s, 20, 20).gauss_xy(1.0, 1.0, 0, 0).to_vec().unwrap();
     });
 }

@@ -59,7 +59,7 @@ fn a_device_is_chosen_at_the_first_evaluation_and_kept() {
                 let s = session(&chosen, comm);
                 let image = program(&s);
                 let other = program(&s);
-                assert!(s.device().is_none() && s.device_name().contains("yet to be chosen"));
+                assert!(s.device().is_none() && s.device_name().contains("not yet chosen"));
                 assert_eq!(chosen.asked.load(Ordering::Relaxed), 0, "nothing was looked at");
                 assert_eq!(image.to_vec().unwrap(), want);
                 let name = s.device_name();

@@ -76,7 +76,7 @@ fn survives(session: impl Fn() -> (Session, Fault)) {
             Err(e) => {
                 failures += 1;
                 let message = e.to_string();
-                assert!(message.contains("by intention") && message.contains("failures.rs:"), "call {n}: {message}");
+                assert!(message.contains("on purpose") && message.contains("failures.rs:"), "call {n}: {message}");
             }
         }
         let got = everything(&p).unwrap_or_else(|e| panic!("after call {n} failed: {e}"));
@@ -187,7 +187,7 @@ fn ranks_end_together_after_what_one_of_them_meets() {
         (first, bits(&image.median3()).unwrap_err().to_string())
     });
     for (first, then) in messages {
-        assert!(first.contains("by intention"), "{first}");
-        assert!(then.contains("cannot go on") && then.contains("by intention"), "{then}");
+        assert!(first.contains("on purpose"), "{first}");
+        assert!(then.contains("is unusable") && then.contains("on purpose"), "{then}");
     }
 }

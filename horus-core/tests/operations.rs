@@ -45,7 +45,7 @@ fn colours_are_those_of_scikit_image_and_come_back() {
     assert_close(&image.rgb_to_lab().lab_to_rgb().to_array3().unwrap(), &want, 1e-4);
     let two = Image::stack(&s, [image.channel(0), image.channel(1)]);
     let told = two.rgb_to_lab().check().unwrap_err().to_string();
-    assert!(told.starts_with("rgb_to_lab: an image of 2 channels, it must have 3 (at "), "{told}");
+    assert!(told.starts_with("rgb_to_lab: the image has 2 channels; it must have 3 (at "), "{told}");
 }
 
 #[test]

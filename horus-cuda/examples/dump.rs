@@ -8,9 +8,9 @@ use horus_core::dtype::DType;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::codegen::{Limits, Shapes, generate_bounded};
-use horus_cuda::conformance::{conv2d, convrot_default, correlate, pixel_chain, rotate, separable, turned_back};
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::tuning::{Tuning, lookup};
+use horus_cuda::workloads::{conv2d, convrot_default, correlate, pixel_chain, rotate, separable, turned_back};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

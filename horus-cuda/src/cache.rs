@@ -225,7 +225,7 @@ fn open(path: &Path) -> std::io::Result<File> {
     let file = options.open(path)?;
     let data = file.metadata()?;
     if !data.is_file() {
-        return Err(Error::new(ErrorKind::InvalidData, "it is no regular file"));
+        return Err(Error::new(ErrorKind::InvalidData, "it is not a regular file"));
     }
     own(&data)?;
     Ok(file)
@@ -245,7 +245,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     let body = bytes.len().checked_sub(TRAILER)?;
     let sum = u128::from_le_bytes(bytes[body..].try_into().ok()?);
     if hash(&[&bytes[..body]]) != sum {
-        log::warn!("{} is damaged and is built anew", path.display());
+        log::warn!("{} is damaged and will be rebuilt", path.display());
         return None;
     }
     bytes.truncate(body);

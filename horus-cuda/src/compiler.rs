@@ -1,9 +1,9 @@
 //! The run-time compiler of a device, loaded when something must be compiled.
 //!
 //! Loading NVRTC takes as long as making a context, and a program whose kernels are in the cache needs only its version,
-//! which is part of their names. So a device looks where the library is, which takes a few system calls, and remembers
-//! in the cache what the library of that place, size and time turned out to be. Where nothing is remembered the library
-//! loads beside the making of the context; where none is found it is loaded at once, so that it is the system that says
+//! which is part of their names; one whose kernels are in the package of the release needs not even that. So a device looks where the library is, which takes a few system calls, and remembers
+//! in the cache what the library of that place, size and time turned out to be. Where nothing is remembered, and
+//! there is no package, the library loads beside the making of the context; where none is found it is loaded at once, so that it is the system that says
 //! why there is none.
 
 use std::path::{Path, PathBuf};
@@ -14,10 +14,14 @@ use std::time::{Instant, SystemTime};
 use crate::cache::{DiskCache, hash};
 use crate::nvrtc::{CompileError, Nvrtc, candidates};
 
-/// Architectures that every NVRTC of [`MAJORS`] compiles for; newer and older ones some.
-const COMMON: std::ops::RangeInclusive<u32> = 75..=90;
-/// Major versions of which it is known what they compile for.
-const MAJORS: std::ops::RangeInclusive<i32> = 12..=13;
+/// Whether every NVRTC of this major version is known to compile for sm_`arch`.
+fn surely_compiles(major: i32, arch: u32) -> bool {
+    match major {
+        12 => (75..=90).contains(&arch),
+        13 => (75..=90).contains(&arch) || [100, 103, 110, 120, 121].contains(&arch),
+        _ => false,
+    }
+}
 
 /// What a library is remembered to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,12 +117,15 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// Looks for the library, and begins to load it unless the cache remembers it.
+    /// Looks for the library, and begins to load it if it is `likely` to be used, unless the cache remembers it.
     ///
     /// # Errors
     /// If there is none.
-    pub(crate) fn begin(newest: i32, cache: &DiskCache) -> Result<Compiler, CompileError> {
-        let found = locate(newest);
+    pub(crate) fn begin(newest: i32, cache: &DiskCache, likely: bool) -> Result<Compiler, CompileError> {
+        Compiler::of(locate(newest), newest, cache, likely)
+    }
+
+    fn of(found: Option<Found>, newest: i32, cache: &DiskCache, likely: bool) -> Result<Compiler, CompileError> {
         let known = found.as_ref().and_then(|f| Known::parse(&cache.note(&f.name)?));
         let known = known.filter(|k| k.version.0 <= newest);
         let compiler = Compiler {
@@ -131,7 +138,7 @@ impl Compiler {
         };
         if found.is_none() {
             compiler.get()?;
-        } else if compiler.known.is_none() {
+        } else if likely && compiler.known.is_none() {
             let cache = cache.clone();
             let load = move || load(found.as_ref(), None, newest, &cache);
             // Without a thread it is loaded when it is needed.
@@ -165,7 +172,7 @@ impl Compiler {
             return compiles(known.version, &known.architectures, gpu, arch);
         }
         match self.found.as_ref().and_then(|f| f.major) {
-            Some(major) if MAJORS.contains(&major) && COMMON.contains(&arch) => Ok(()),
+            Some(major) if surely_compiles(major, arch) => Ok(()),
             _ => self.for_gpu(gpu, arch).map(drop),
         }
     }
@@ -176,6 +183,12 @@ impl Compiler {
             Some(known) => Ok(known.version),
             None => self.get().map(Nvrtc::version),
         }
+    }
+
+    /// The version, if that is known without waiting for the library.
+    pub(crate) fn known_version(&self) -> Option<(i32, i32)> {
+        let loaded = || self.loaded.get()?.as_ref().ok().map(Nvrtc::version);
+        self.known.as_ref().map(|known| known.version).or_else(loaded)
     }
 }
 
@@ -272,6 +285,7 @@ mod tests {
         let known = Known { version: (13, 0), architectures: vec![90, 100] };
         let compiler = broken(dir.path(), Some(known));
         assert_eq!(compiler.version().unwrap(), (13, 0));
+        assert_eq!(compiler.known_version(), Some((13, 0)));
         compiler.check("GPU", 100).unwrap();
         let refused = compiler.check("GPU", 70).unwrap_err().to_string();
         assert_eq!(refused, "GPU is sm_70, which NVRTC (13, 0) does not compile for");
@@ -283,9 +297,25 @@ mod tests {
     fn usual_gpus_need_no_answer_and_others_load_the_library() {
         let dir = tempfile::tempdir().unwrap();
         let compiler = broken(dir.path(), None);
-        compiler.check("GPU", 80).unwrap();
+        for arch in [80, 90, 100, 120] {
+            compiler.check("GPU", arch).unwrap();
+        }
+        assert_eq!(compiler.known_version(), None);
         assert!(compiler.loaded.get().is_none());
-        assert!(compiler.check("GPU", 100).is_err());
+        assert!(compiler.check("GPU", 70).is_err());
         assert!(compiler.version().is_err());
+        assert!(surely_compiles(12, 90) && !surely_compiles(12, 100) && !surely_compiles(14, 90));
+    }
+
+    #[test]
+    fn the_library_is_loaded_ahead_only_where_it_is_likely_to_be_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("libnvrtc.so.13");
+        std::fs::write(&path, "no library").unwrap();
+        let begun = |likely| Compiler::of(Found::at(&path), 0, &DiskCache::at(dir.path()), likely).unwrap();
+        assert!(begun(true).loading.lock().unwrap().is_some());
+        let idle = begun(false);
+        assert!(idle.loading.lock().unwrap().is_none() && idle.loaded.get().is_none());
+        assert!(idle.get().is_err(), "it is loaded when it is needed");
     }
 }

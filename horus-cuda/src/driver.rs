@@ -37,7 +37,7 @@ pub(crate) fn present() -> bool {
 pub(crate) fn version() -> Result<(i32, i32), DeviceError> {
     let mut v = 0;
     // SAFETY: the library is present, as callers checked; a pointer to a live integer.
-    check(unsafe { sys::cuDriverGetVersion(&mut v) }, || "asking for the driver's version".into())?;
+    check(unsafe { sys::cuDriverGetVersion(&mut v) }, || "querying the driver's version".into())?;
     Ok((v / 1000, v % 1000 / 10))
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn name(device: sys::CUdevice) -> String {
 pub(crate) fn total(device: sys::CUdevice) -> Result<usize, DeviceError> {
     let mut bytes = 0;
     // SAFETY: a pointer to a live integer.
-    check(unsafe { sys::cuDeviceTotalMem_v2(&mut bytes, device) }, || "asking for a GPU's memory".into())?;
+    check(unsafe { sys::cuDeviceTotalMem_v2(&mut bytes, device) }, || "querying a GPU's memory".into())?;
     Ok(bytes)
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn bus(device: sys::CUdevice) -> Result<CString, DeviceError> {
     let mut text = [0; 32];
     // SAFETY: the buffer has the length said; the driver ends the string in it.
     let code = unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as i32, device) };
-    check(code, || "asking for a GPU's place on the bus".into())?;
+    check(code, || "querying a GPU's bus address".into())?;
     // SAFETY: a string ended by the driver inside `text`.
     Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_owned())
 }
@@ -124,7 +124,7 @@ impl Context {
     pub(crate) fn attribute(&self, which: sys::CUdevice_attribute) -> Result<i32, DeviceError> {
         let mut v = 0;
         // SAFETY: a pointer to a live integer.
-        check(unsafe { sys::cuDeviceGetAttribute(&mut v, which, self.device) }, || "asking for GPU properties".into())?;
+        check(unsafe { sys::cuDeviceGetAttribute(&mut v, which, self.device) }, || "querying GPU properties".into())?;
         Ok(v)
     }
 
@@ -136,7 +136,7 @@ impl Context {
     pub(crate) fn address(&self) -> Result<u64, DeviceError> {
         let mut uuid = sys::CUuuid { bytes: [0; 16] };
         // SAFETY: a pointer to live memory.
-        check(unsafe { sys::cuDeviceGetUuid_v2(&mut uuid, self.device) }, || "asking for the GPU's UUID".into())?;
+        check(unsafe { sys::cuDeviceGetUuid_v2(&mut uuid, self.device) }, || "querying the GPU's UUID".into())?;
         let fnv = |h: u64, b: &std::ffi::c_char| (h ^ u64::from(*b as u8)).wrapping_mul(0x0000_0100_0000_01b3);
         Ok(uuid.bytes.iter().fold(0xcbf2_9ce4_8422_2325, fnv).max(1))
     }
@@ -146,7 +146,7 @@ impl Context {
         self.bind()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: pointers to live integers.
-        check(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) }, || "asking for free memory".into())?;
+        check(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) }, || "querying free memory".into())?;
         Ok((free, total))
     }
 }
@@ -180,9 +180,7 @@ impl Stream {
     pub(crate) fn urgent() -> Result<Stream, DeviceError> {
         let (mut least, mut greatest, mut s) = (0, 0, std::ptr::null_mut());
         // SAFETY: pointers to live integers; a context is current.
-        check(unsafe { sys::cuCtxGetStreamPriorityRange(&mut least, &mut greatest) }, || {
-            "asking for priorities".into()
-        })?;
+        check(unsafe { sys::cuCtxGetStreamPriorityRange(&mut least, &mut greatest) }, || "querying priorities".into())?;
         let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
         // SAFETY: a pointer to a live handle; a context is current.
         check(unsafe { sys::cuStreamCreateWithPriority(&mut s, flags, greatest) }, || "creating a stream".into())?;

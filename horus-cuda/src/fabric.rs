@@ -69,7 +69,7 @@ fn join<W: Way>(way: &W, comm: &dyn Communicator, process: u64) -> Result<Result
     };
     comm.broadcast(0, &mut name)?;
     if name.is_empty() {
-        return Ok(Err("rank 0 could not begin".into()));
+        return Ok(Err("rank 0 could not start".into()));
     }
     let group = way.join(&name).map_err(told);
     let joined = comm.gather(u64::from(group.is_ok()))?;
@@ -171,7 +171,7 @@ impl Way for Nvidia<'_> {
             let joined = core.context.bind().and_then(|()| nccl.join(id, rank, size)).map(|h| h as usize);
             let _ = sender.send((joined, core)); // nobody listens any more: too late
         };
-        std::thread::Builder::new().spawn(join).map_err(|e| format!("no thread to join in: {e}"))?;
+        std::thread::Builder::new().spawn(join).map_err(|e| format!("cannot start a thread to join: {e}"))?;
         let (joined, core) =
             receiver.recv_timeout(PATIENCE).map_err(|_| format!("NCCL did not join the ranks in {PATIENCE:?}"))?;
         let handle = joined.map_err(|e| e.to_string())? as Handle;
@@ -210,7 +210,7 @@ impl Nvidia<'_> {
         check(code, || "looking at a trial exchange".into())?;
         stream.synchronize()?;
         if got != expected {
-            return Err(DeviceError::Driver("other bytes arrived than were sent".into()));
+            return Err(DeviceError::Driver("received data differs from what was sent".into()));
         }
         Ok(())
     }
@@ -228,7 +228,7 @@ impl Clique {
         core.context.bind()?;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.gone.load(Ordering::Relaxed) {
-            return Err(DeviceError::Driver("NCCL: the ranks were separated by an earlier error".into()));
+            return Err(DeviceError::Driver("NCCL: the communicator was aborted after an earlier error".into()));
         }
         // SAFETY: the communicator was not given up; callers give memory that is freed in the order of the stream.
         let done = unsafe { self.nccl.exchange(self.handle, stream, sends, receives) };
@@ -251,12 +251,14 @@ impl Clique {
                 asked = now;
                 let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
                 let failure = match self.gone.load(Ordering::Relaxed) {
-                    true => Err(DeviceError::Driver("NCCL: the ranks were separated by an earlier error".into())),
+                    true => {
+                        Err(DeviceError::Driver("NCCL: the communicator was aborted after an earlier error".into()))
+                    }
                     // SAFETY: the communicator was not given up.
                     false => unsafe { self.nccl.failure(self.handle) },
                 };
                 let late = patience.is_some_and(|p| now - start > p);
-                let why = || DeviceError::Driver(format!("no message within {:?}", now - start));
+                let why = || DeviceError::Driver(format!("no data arrived within {:?}", now - start));
                 if let Err(e) = if late { failure.and(Err(why())) } else { failure } {
                     self.give_up();
                     return Err(e);
@@ -336,7 +338,7 @@ mod tests {
         let missing = Fake { no_library: Some(1), ..Fake::default() };
         refused(missing, ["rank 1 has no NCCL", "not found", "rank 1 has no NCCL"]);
         refused(Fake { older: Some(2), ..Fake::default() }, ["different versions"; 3]);
-        refused(Fake { no_name: true, ..Fake::default() }, ["rank 0 could not begin"; 3]);
+        refused(Fake { no_name: true, ..Fake::default() }, ["rank 0 could not start"; 3]);
         let lost = Fake { lost: Some(2), ..Fake::default() };
         refused(lost, ["rank 2 could not join", "rank 2 could not join", "trial exchange failed"]);
     }

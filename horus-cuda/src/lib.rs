@@ -2,12 +2,11 @@
 //!
 //! A device is memory, a compiler and launches; it decides nothing. Kernels are generated from their structure
 //! ([`codegen`]), compiled for the GPU at hand ([`nvrtc`]) and kept on disk ([`cache`]), so that a program's second run
-//! compiles nothing. No CUDA toolkit is needed to build this crate, and no GPU to generate and compile kernels.
+//! compiles nothing; a package of compiled kernels ([`shipped`]) spares the first one, too. No CUDA toolkit is needed to build this crate, and no GPU to generate and compile kernels.
 
 pub mod cache;
 pub mod codegen;
 mod compiler;
-pub mod conformance;
 mod device;
 mod driver;
 mod ending;
@@ -18,11 +17,15 @@ mod memory;
 mod nccl;
 mod nvml;
 pub mod nvrtc;
+mod origin;
 pub mod pieces;
 mod pinned;
+pub mod recorder;
+pub mod shipped;
 mod staging;
 mod transfers;
 pub mod tuning;
+pub mod workloads;
 
 pub use device::{CudaDevice, Gpu, Statistics};
 pub use ending::end_process;

@@ -7,11 +7,11 @@ use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
 use horus_core::host::Piece;
 use horus_core::ir::kernel::Kernel;
+use horus_core::reference::kernel::HostImage;
 use horus_core::shape::{Shape, Window};
 
 use crate::CudaDevice;
 use crate::codegen::Shapes;
-use crate::conformance::HostImage;
 use crate::tuning::{Tuning, candidates, lookup};
 
 /// The images that are measured on.
@@ -168,7 +168,7 @@ impl Bench {
                 // A candidate may need more registers or shared memory than there is: it is passed over.
                 let Ok(measured) = self.measure(work, tuning) else { continue };
                 if check && self.output(work)? != expected {
-                    return Err(DeviceError::Driver(format!("{tuning:?} changes the result")));
+                    return Err(DeviceError::Internal(format!("{tuning:?} changes the result")));
                 }
                 found.push(measured);
             }

@@ -116,7 +116,7 @@ mod tests {
     use horus_core::shape::{Border, Shape};
 
     use super::*;
-    use crate::conformance::{convrot, correlate};
+    use crate::workloads::{convrot, correlate};
 
     #[test]
     fn launches_are_told_apart_by_all_they_depend_on() {

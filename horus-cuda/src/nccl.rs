@@ -154,13 +154,13 @@ impl Nccl {
     pub(crate) fn id(&self) -> Result<Id, DeviceError> {
         let mut id = Id([0; 128]);
         // SAFETY: a pointer to live memory of the size that the library fills.
-        self.check(unsafe { (self.functions.id)(&mut id) }, "making a name for the ranks")?;
+        self.check(unsafe { (self.functions.id)(&mut id) }, "creating an NCCL id")?;
         Ok(id)
     }
 
     /// Joins the other ranks, on the current context's device; returns when all have come.
     pub(crate) fn join(&self, id: Id, rank: usize, size: usize) -> Result<Handle, DeviceError> {
-        let int = |n: usize| c_int::try_from(n).map_err(|_| DeviceError::Driver("NCCL: too many ranks".into()));
+        let int = |n: usize| c_int::try_from(n).map_err(|_| DeviceError::Limit("NCCL: too many ranks".into()));
         let (rank, size, mut handle) = (int(rank)?, int(size)?, std::ptr::null_mut());
         // SAFETY: a pointer to a live handle; a context is current.
         self.check(unsafe { (self.functions.init)(&mut handle, size, id, rank) }, "joining the other ranks")?;
@@ -184,7 +184,7 @@ impl Nccl {
         let mut status = SUCCESS;
         // SAFETY: by the caller's promise, and a pointer to a live integer.
         let asked = unsafe { (self.functions.async_error)(handle, &mut status) };
-        self.check(asked, "asking for errors")?;
+        self.check(asked, "querying errors")?;
         if status == IN_PROGRESS { Ok(()) } else { self.check(status, "an exchange") }
     }
 

@@ -65,7 +65,7 @@ impl Nvml {
         // SAFETY: a handle of this library, and a pointer to a live structure of the layout that the function fills.
         match unsafe { (self.memory)(handle, &mut memory) } {
             0 => Ok(usize::try_from(memory.free).unwrap_or(usize::MAX)),
-            code => Err(format!("NVML does not tell (code {code})")),
+            code => Err(format!("NVML cannot report this (code {code})")),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Host memory that the GPU reads and writes by itself, and the blocks of it that a device keeps.
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::ffi::c_void;
 use std::fmt;
@@ -88,6 +89,10 @@ impl HostMemory for Pinned {
     fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and borrowed exclusively. Callers wait for transfers from it before they write.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 
@@ -268,15 +273,24 @@ impl Loan<Pinned> {
     pub(crate) fn address(&self) -> *mut c_void {
         self.memory.as_ref().map_or(std::ptr::null_mut(), Pinned::address)
     }
+
+    /// Whether it was pinned for this device.
+    pub(crate) fn belongs_to(&self, core: &Arc<Core>) -> bool {
+        self.memory.as_ref().is_some_and(|memory| Arc::ptr_eq(&memory.core, core))
+    }
 }
 
-impl<M: HostMemory> HostMemory for Loan<M> {
+impl<M: HostMemory + 'static> HostMemory for Loan<M> {
     fn bytes(&self) -> &[u8] {
         self.memory.as_ref().map_or(&[], M::bytes)
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         self.memory.as_mut().map_or(&mut [], M::bytes_mut)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

@@ -14,9 +14,14 @@
 //!   device's stream wait for that; whatever is launched later comes after it. The block that was there had never been
 //!   touched, and goes back where it came from.
 //!
+//! Pixels that a program gives may lie in pinned memory from the beginning ([`Transfers::room`]): the GPU reads them there,
+//! and the device has a share of the buffer until it has ([`Transfers::give`]). Whoever writes to the buffer meanwhile
+//! writes to a copy, as with any buffer that is shared.
+//!
 //! Where there is no pinned block for what is read ([`Blocks::take`]), the copy is made when it lands, in chunks: until
 //! then it owns its share of the block, and whatever writes to the block, or needs memory, makes it land first.
 
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
@@ -27,7 +32,7 @@ use horus_core::host::workers::Workers;
 
 use crate::driver::{Event, Stream, check};
 use crate::memory::{Block, Core, CudaMemory, Deferred};
-use crate::pinned::{Blocks, MOST};
+use crate::pinned::{Blocks, Loan, MOST, Pinned};
 use crate::staging::{CHUNK, Downloads, HostBytes, SMALL, Uploads};
 
 /// Fewer bytes go up in the device's stream: they take less time than the order of two streams.
@@ -45,6 +50,8 @@ pub(crate) struct Transfers {
     up: OnceLock<Stream>,
     /// Carries copies to the host.
     down: OnceLock<Stream>,
+    /// Pinned buffers that copies to the device read, and when those are done.
+    given: Mutex<Vec<(Event, HostBuffer)>>,
     source: HostBytes,
     pub(crate) workers: Workers,
     core: Arc<Core>,
@@ -67,6 +74,7 @@ impl Transfers {
             downloads: Mutex::new(Downloads::new(source.clone())),
             up: OnceLock::new(),
             down: OnceLock::new(),
+            given: Mutex::default(),
             source,
             workers,
             core: Arc::clone(core),
@@ -99,26 +107,101 @@ impl Transfers {
         unsafe { self.uploads().upload(&self.workers, &self.core.stream, source, target) }
     }
 
+    /// Pinned memory for pixels that will go to the device, if there is any; else memory from `pool`.
+    pub(crate) fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+        self.let_go()?;
+        match self.source.take(bytes) {
+            Some(loan) if bytes > 0 => pool.try_adopt_uncounted(Box::new(loan), bytes),
+            _ => pool.try_uncounted(bytes),
+        }
+    }
+
+    /// Lets go of the buffers that the GPU has read.
+    fn let_go(&self) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where the driver cannot tell, they stay.
+        let over: Vec<_> = given.extract_if(.., |(done, _)| done.passed().unwrap_or(false)).collect();
+        drop(given);
+        drop(over);
+        Ok(())
+    }
+
+    /// Copies a buffer into a block from byte `at`, where it fits. If the buffer is pinned the GPU reads it as it is, and
+    /// this does not wait for that: the device has a share of the buffer until then.
+    pub(crate) fn give(&self, source: &HostBuffer, target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
+        let pinned = source.adopted().and_then(|memory| memory.as_any().downcast_ref::<Loan<Pinned>>());
+        let Some(loan) = pinned.filter(|loan| loan.belongs_to(&self.core) && !source.is_empty()) else {
+            return self.write(source.bytes(), target, at);
+        };
+        self.let_go()?;
+        let from = loan.address();
+        if self.pays_beside(source.len(), target, at)? {
+            let direct = |to, stream: &Stream| self.read_by_gpu(source, from, to, stream);
+            if self.beside(source.len(), target, direct)? {
+                return Ok(());
+            }
+        }
+        self.core.settle(target)?;
+        self.read_by_gpu(source, from, target.address() + at as u64, &self.core.stream)
+    }
+
+    /// Lets the GPU copy a pinned buffer, which is held until it has.
+    fn read_by_gpu(
+        &self,
+        source: &HostBuffer,
+        from: *const c_void,
+        to: CUdeviceptr,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let (bytes, done) = (source.len(), Event::new(false)?);
+        let share = source.clone();
+        // SAFETY: the buffer begins there, is pinned, and is held until `done` has passed: nobody writes to it or gives it
+        // away meanwhile. The target has room until the stream is past the copy: it is freed in the order of the stream.
+        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream.0) };
+        // Also behind a copy that the driver refused.
+        if let Err(e) = done.record(stream) {
+            // Nobody can tell when the GPU has read it: it stays for good.
+            std::mem::forget(share);
+            return Err(e);
+        }
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).push((done, share));
+        check(code, || format!("uploading {bytes} bytes"))
+    }
+
     /// Copies bytes into a block from byte `at`, where they fit; returns when `source` may change.
     pub(crate) fn write(&self, source: &[u8], target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
-        let whole = at == 0 && source.len() == target.len();
-        let beside = whole && source.len() >= BESIDE && target.is_fresh() && !self.core.stream.idle()?;
-        if beside && self.write_beside(source, target)? {
-            return Ok(());
+        if self.pays_beside(source.len(), target, at)? {
+            // SAFETY: the block has room, and the device's stream waits for the copy.
+            let staged = |to, up: &Stream| unsafe { self.uploads().upload(&self.workers, up, source, to) };
+            if self.beside(source.len(), target, staged)? {
+                return Ok(());
+            }
         }
         self.core.settle(target)?;
         // SAFETY: inside the block, which is freed in the order of the stream.
         unsafe { self.upload(source, target.address() + at as u64) }
     }
 
-    /// Copies bytes beside the kernels under way, into a block that takes the place of `target`'s. Whether it did: not if
-    /// there is no room for another.
-    fn write_beside(&self, source: &[u8], target: &mut CudaMemory) -> Result<bool, DeviceError> {
+    /// Whether a copy is made beside the kernels under way.
+    fn pays_beside(&self, bytes: usize, target: &CudaMemory, at: usize) -> Result<bool, DeviceError> {
+        let whole = at == 0 && bytes == target.len();
+        Ok(whole && bytes >= BESIDE && target.is_fresh() && !self.core.stream.idle()?)
+    }
+
+    /// Makes a copy of so many bytes beside the kernels under way, into a block that takes the place of `target`'s. Whether
+    /// it did: not if there is no room for another.
+    fn beside(
+        &self,
+        bytes: usize,
+        target: &mut CudaMemory,
+        copy: impl FnOnce(CUdeviceptr, &Stream) -> Result<(), DeviceError>,
+    ) -> Result<bool, DeviceError> {
         let up = stream(&self.up)?;
         let done = Event::new(false)?;
-        let Some(block) = self.core.another(source.len(), up) else { return Ok(false) };
-        // SAFETY: the block was allocated in this stream, and is freed in the device's, which waits for the copy.
-        let copied = unsafe { self.uploads().upload(&self.workers, up, source, block.address()) };
+        let Some(block) = self.core.another(bytes, up) else { return Ok(false) };
+        // The block was allocated in this stream, and is freed in the device's, which waits for the copy.
+        let copied = copy(block.address(), up);
         if let Err(e) = done.record(up).and_then(|()| self.core.stream.after(&done)) {
             // Nobody can tell when it is free: it stays for good.
             std::mem::forget(block);
@@ -212,7 +295,7 @@ impl Landing for Flying {
     fn land(mut self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         self.wait()?;
         self.transfers.core.reap();
-        self.host.take().ok_or_else(|| DeviceError::Driver("a download landed twice".into()))
+        self.host.take().ok_or_else(|| DeviceError::Internal("a download was finished twice".into()))
     }
 }
 
@@ -291,7 +374,7 @@ impl Landing for Landed {
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         match std::mem::replace(&mut *self.0.copied(), State::Taken) {
             State::Done(result) => result,
-            State::Waits(..) | State::Taken => Err(DeviceError::Driver("a download did not land".into())),
+            State::Waits(..) | State::Taken => Err(DeviceError::Internal("a download was not finished".into())),
         }
     }
 }

@@ -147,7 +147,7 @@ fn tables() -> &'static [Entry] {
         let parse = |t: &&str| {
             serde_json::from_str::<Vec<Entry>>(t).unwrap_or_else(|e| {
                 // A test parses every table, so this is a damaged build; the guesses still work.
-                log::warn!("a tuning table is not readable: {e}");
+                log::warn!("cannot read a tuning table: {e}");
                 Vec::new()
             })
         };

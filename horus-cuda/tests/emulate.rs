@@ -3,6 +3,8 @@
 //! The host's C++ compiler takes the place of NVRTC: the sources are the very ones that a GPU runs, between
 //! `kernels/emulate.h` and `kernels/emulate_main.h`.
 
+mod conformance;
+
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
@@ -14,11 +16,15 @@ use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
 use horus_core::ir::kernel::{Kernel, LeafOp, Source};
 use horus_core::ops::geometric::Interpolation;
+use horus_core::reference::kernel::{HostImage, evaluate};
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::codegen::{Limits, Pointer, Program, Shapes, generate_bounded};
-use horus_cuda::conformance::{Case, HostImage, Launched, Recorder, cases, conv2d, convrot_default, evaluate};
 use horus_cuda::tuning::{Tuning, candidates, lookup};
+use horus_cuda::workloads::{conv2d, convrot_default};
+
+use conformance::cases::{Case, cases};
+use horus_cuda::recorder::{Launched, Recorder};
 
 const HEAD: &str = include_str!("../kernels/emulate.h");
 const MAIN: &str = include_str!("../kernels/emulate_main.h");

@@ -2,14 +2,18 @@
 //!
 //! Needs the run-time compiler: `pip install nvidia-cuda-nvrtc`, and `HORUS_NVRTC` set to its `libnvrtc.so`.
 
+#[allow(dead_code, reason = "shared with tests that run the cases")]
+mod conformance;
+
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
 
 use horus_core::ir::kernel::Kernel;
 use horus_cuda::codegen::{Limits, Shapes, generate_bounded};
-use horus_cuda::conformance::cases;
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::tuning::lookup;
+
+use conformance::cases::cases;
 
 /// Which of how many parts a process compiles.
 const SHARD: &str = "HORUS_TEST_SHARD";

@@ -33,5 +33,5 @@ pub(crate) fn text(code: c_int) -> String {
 
 /// A count or a rank as MPI takes it.
 pub(crate) fn int(n: usize) -> Result<c_int, CommError> {
-    c_int::try_from(n).map_err(|_| CommError(format!("{n} is more than MPI can count in one call")))
+    c_int::try_from(n).map_err(|_| CommError(format!("{n} exceeds the largest count of an MPI call")))
 }

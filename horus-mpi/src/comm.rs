@@ -17,7 +17,7 @@ const TAG: c_int = 1;
 
 /// The ranks of an MPI job.
 ///
-/// When the last session on it goes away in a panic, the job is aborted: the other ranks would wait for this one.
+/// When the last session on it is dropped in a panic, the job is aborted: the other ranks would wait for this one.
 pub struct MpiComm {
     world: &'static World,
     piece: usize,
@@ -62,7 +62,7 @@ impl Drop for MpiComm {
     }
 }
 
-/// Messages under way. Their buffers must stay where they are until all are complete.
+/// Messages in flight. Their buffers must not move until all are complete.
 struct Requests<'a> {
     world: &'static World,
     requests: Vec<ffi::MPI_Request>,
@@ -106,7 +106,7 @@ impl<'a> Requests<'a> {
         Ok(())
     }
 
-    /// Whether some message may still be under way.
+    /// Whether some message may still be in flight.
     fn under_way(&self) -> bool {
         !self.requests.is_empty()
     }

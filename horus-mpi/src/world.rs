@@ -1,4 +1,4 @@
-//! The process in the world of MPI: joined once, left at the end of the process.
+//! The process as a rank of MPI: initialised once, finalised at the end of the process.
 
 use std::ffi::c_int;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,7 +14,7 @@ use mpi::ffi;
 use crate::codes::{check, int};
 use crate::comm::MpiComm;
 
-/// How long the other ranks let rank 0 tell an error that all of them meet.
+/// How long the other ranks wait for rank 0 to print an error that all of them meet.
 const HEAD_START: Duration = Duration::from_millis(300);
 
 /// How long an abort waits for its turn to call MPI. Other threads of the process that come to an end themselves
@@ -45,8 +45,8 @@ static WORLD: OnceLock<Result<World, CommError>> = OnceLock::new();
 /// Whether this process is about to be ended by `MPI_Abort`.
 static ABORTING: AtomicBool = AtomicBool::new(false);
 
-/// Joins the other ranks (this rank alone, if no launcher started the process). All ranks must join; joining again gives
-/// the same ranks.
+/// Initialises MPI and joins the other ranks (this rank alone, if no launcher started the process). Collective; joining
+/// again returns the same ranks.
 ///
 /// # Errors
 /// If MPI cannot be used.
@@ -86,7 +86,7 @@ impl World {
             let node = nodes.iter().position(|n| *n == first_here).unwrap_or_default();
             check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut local))?;
             if atexit(leave) != 0 {
-                return Err(CommError("cannot arrange to leave MPI at the end of the process".into()));
+                return Err(CommError("cannot register MPI_Finalize to run at exit".into()));
             }
             let thread = (provided < wanted).then(|| std::thread::current().id());
             log::info!("rank {rank} of {size}, {local_rank} of {local_size} on node {node}");
@@ -94,21 +94,21 @@ impl World {
         }
     }
 
-    /// The right to call MPI.
+    /// The lock under which MPI is called.
     pub(crate) fn turn(&self) -> Result<MutexGuard<'_, ()>, CommError> {
         if self.thread.is_some_and(|t| t != std::thread::current().id()) {
-            let why = "this MPI library may be called by the thread that joined only: use the session there";
+            let why = "this MPI library may only be called from the thread that initialised it: use the session there";
             return Err(CommError(why.into()));
         }
         Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether this process is about to end: calls that wait for other ranks give up their turn.
+    /// Whether this process is about to end: calls that wait for other ranks release the lock.
     pub(crate) fn ending() -> bool {
         ABORTING.load(Ordering::Relaxed)
     }
 
-    /// The right to call MPI, if it can be had soon.
+    /// The lock under which MPI is called, if it is free soon.
     fn turn_soon(&self) -> Option<MutexGuard<'_, ()>> {
         if self.thread.is_some_and(|t| t != std::thread::current().id()) {
             return None;
@@ -124,7 +124,7 @@ impl World {
         }
     }
 
-    /// Tells the user why, and ends all processes. The calling thread must not have the turn.
+    /// Prints why, and ends all processes. The calling thread must not hold the lock.
     ///
     /// MPI_Abort is a call as any other: at MPI_THREAD_SERIALIZED it may not be made while another thread is inside MPI.
     /// A thread that waits for messages looks whether the process is ending, and gives up its turn. One inside a
@@ -149,13 +149,13 @@ impl World {
                 let code = unsafe { ffi::MPI_Abort(self.comm, 1) };
                 eprintln!("error: {me}MPI_Abort: {}", crate::codes::text(code));
             }
-            None => log::debug!("{me}another thread is inside MPI: the process ends without it"),
+            None => log::debug!("{me}another thread is inside MPI; exiting without MPI_Abort"),
         }
         std::process::abort();
     }
 }
 
-/// Initialises MPI; what level of threads it allows.
+/// Initialises MPI; returns the thread level provided.
 fn initialize(wanted: c_int) -> Result<c_int, CommError> {
     let mut provided = 0;
     let mut done = 0;
@@ -163,7 +163,7 @@ fn initialize(wanted: c_int) -> Result<c_int, CommError> {
     unsafe {
         check("MPI_Finalized", ffi::MPI_Finalized(&raw mut done))?;
         if done != 0 {
-            return Err(CommError("this process has left MPI already".into()));
+            return Err(CommError("this process has already finalised MPI".into()));
         }
         check("MPI_Initialized", ffi::MPI_Initialized(&raw mut done))?;
         if done != 0 {
@@ -172,7 +172,9 @@ fn initialize(wanted: c_int) -> Result<c_int, CommError> {
             let mut main = 0;
             check("MPI_Is_thread_main", ffi::MPI_Is_thread_main(&raw mut main))?;
             if provided < wanted && main == 0 {
-                return Err(CommError("this MPI library may be called by the thread that initialised it only".into()));
+                return Err(CommError(
+                    "this MPI library may only be called from the thread that initialised it".into(),
+                ));
             }
         } else {
             let (none, args) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -224,8 +226,8 @@ unsafe extern "C" {
     safe fn atexit(f: extern "C" fn()) -> c_int;
 }
 
-/// Leaves MPI at the end of the process. The ranks meet a last time first: one that ends while others evaluate must not
-/// leave them waiting.
+/// Finalises MPI at the end of the process, after a last collective call: a rank that ends while others evaluate must
+/// not leave them waiting.
 extern "C" fn leave() {
     if ABORTING.load(Ordering::SeqCst) {
         return;
@@ -247,6 +249,6 @@ extern "C" fn leave() {
             .and_then(|()| check("MPI_Finalize", ffi::MPI_Finalize()))
     };
     if let Err(e) = left {
-        eprintln!("error: rank {}: leaving MPI: {e}", world.rank);
+        eprintln!("error: rank {}: finalising MPI: {e}", world.rank);
     }
 }

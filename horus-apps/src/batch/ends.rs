@@ -1,4 +1,4 @@
-//! Ends of a run that come from outside: Ctrl-C, and the time that it may take.
+//! Interrupts and deadlines of a run.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -12,13 +12,13 @@ use super::Options;
 /// The exit status of a run that was interrupted, as shells have it.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// How far a run has come, as far as an interrupt is concerned.
+/// The phase of a run, which decides what an interrupt does.
 enum Phase {
-    /// Nothing is to be cleared up; whatever the run waits for may never come.
+    /// Nothing has to be cleaned up; whatever the run waits for may never come.
     Early,
     /// Evaluations of these sessions end between two steps.
     Under(Vec<Canceller>),
-    /// The user has asked for the end.
+    /// An interrupt was received.
     Asked,
 }
 
@@ -28,25 +28,25 @@ fn with_phase<R>(look: impl FnOnce(&mut Phase) -> R) -> R {
     look(&mut PHASE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Whether the user has asked for the end.
+/// Whether an interrupt was received.
 pub(super) fn interrupted() -> bool {
     with_phase(|phase| matches!(phase, Phase::Asked))
 }
 
-/// From now on SIGINT and SIGTERM end the process with a message, which it prints if `told`: at once until [`watch`] is
-/// called. A second one ends it at once in any case.
+/// Installs handlers: SIGINT and SIGTERM end the process with a message, which is printed if `told`; immediately until
+/// [`watch`] is called. A second signal ends it immediately in any case.
 ///
 /// # Errors
 /// [`Error::Config`] if the system refuses.
 pub(super) fn listen(told: bool) -> Result<()> {
-    wait_for_signals(told).map_err(|e| Error::Config(format!("cannot listen to signals: {e}")))
+    wait_for_signals(told).map_err(|e| Error::Config(format!("cannot install signal handlers: {e}")))
 }
 
-/// From now on a signal ends the session's evaluations between two steps; so does the deadline of the options, counted from
-/// `started`.
+/// From now on a signal cancels the session's evaluations between two steps; so does the deadline of the options,
+/// counted from `started`.
 pub(super) fn watch(session: &Session, options: &Options, started: Instant) {
     if let Some(limit) = options.deadline {
-        // A deadline beyond all time is none.
+        // A deadline too far away to be represented is none.
         session.set_deadline(started.checked_add(limit));
     }
     with_phase(|phase| match phase {
@@ -56,11 +56,11 @@ pub(super) fn watch(session: &Session, options: &Options, started: Instant) {
     });
 }
 
-/// Ends what is under way, or the process where nothing is.
+/// Cancels the current evaluations, or ends the process if there are none.
 #[cfg_attr(not(unix), expect(dead_code, reason = "there are no signals"))]
 fn end(told: bool) {
     with_phase(|phase| match std::mem::replace(phase, Phase::Asked) {
-        // The phase stays locked, so that nothing begins meanwhile.
+        // The phase stays locked, so that nothing starts meanwhile.
         Phase::Early => {
             if told {
                 eprintln!("error: {}", Error::Cancelled(Cause::Asked));

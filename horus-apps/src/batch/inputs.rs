@@ -1,4 +1,4 @@
-//! What a series reads, and what its files are called: folders and lists become paths, paths become names of outputs.
+//! The inputs and outputs of a series: directories and lists become paths, paths become names of outputs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -20,11 +20,11 @@ pub struct Pair {
     pub output: PathBuf,
 }
 
-/// All pictures that `words` and the lines of `list` name, in this order; of a folder, its pictures, sorted by name. One
-/// that has none is told in the log.
+/// All pictures that `words` and the lines of `list` name, in this order; for a directory, its pictures, sorted by
+/// name. An empty directory is logged.
 ///
 /// # Errors
-/// In words: a list or folder that cannot be read, no pictures at all.
+/// A message: a list or directory that cannot be read, no pictures at all.
 pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, String> {
     let mut all = words.to_vec();
     if let Some(list) = list {
@@ -38,7 +38,7 @@ pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, 
         if path.is_dir() {
             let pictures = folder(&path)?;
             if pictures.is_empty() {
-                empty.push(format!("there are no pictures in {}", path.display()));
+                empty.push(format!("no pictures in {}", path.display()));
             }
             found.extend(pictures);
         } else {
@@ -46,7 +46,7 @@ pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, 
         }
     }
     if found.is_empty() {
-        return Err(if empty.is_empty() { "no pictures are given".into() } else { empty.join("; ") });
+        return Err(if empty.is_empty() { "no pictures given".into() } else { empty.join("; ") });
     }
     empty.iter().for_each(|folder| ::log::warn!("{folder}"));
     Ok(found)
@@ -69,7 +69,7 @@ fn listed(list: &Path) -> Result<Vec<PathBuf>, String> {
     lines.filter(|line| !line.is_empty()).map(path_of).collect()
 }
 
-/// A name as the system has it, which need not be Unicode.
+/// A name as the system stores it, which need not be Unicode.
 #[cfg(unix)]
 fn path_of(line: &[u8]) -> Result<PathBuf, String> {
     use std::os::unix::ffi::OsStrExt;
@@ -78,7 +78,7 @@ fn path_of(line: &[u8]) -> Result<PathBuf, String> {
 
 #[cfg(not(unix))]
 fn path_of(line: &[u8]) -> Result<PathBuf, String> {
-    let text = std::str::from_utf8(line).map_err(|_| "a line of the list is no Unicode text".to_owned())?;
+    let text = std::str::from_utf8(line).map_err(|_| "a line of the list is not valid Unicode".to_owned())?;
     Ok(PathBuf::from(text))
 }
 
@@ -101,20 +101,22 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, String> {
 /// Names the output of each picture: `DIR/NAME.EXTENSION` for `.../NAME.any`.
 ///
 /// # Errors
-/// In words: pictures without names, two pictures whose results would be one file, a result that would overwrite a picture
-/// of the series.
+/// A message: pictures without names, two pictures with the same output, an output that would overwrite a picture of
+/// the series.
 pub fn outputs(pictures: Vec<PathBuf>, dir: &Path, extension: &str) -> Result<Vec<Pair>, String> {
     let mut taken: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut pairs = Vec::with_capacity(pictures.len());
     for input in pictures {
-        let stem = input.file_stem().ok_or_else(|| format!("{} has no name to call its result by", input.display()))?;
+        let stem = input
+            .file_stem()
+            .ok_or_else(|| format!("{} has no file name to derive the result's from", input.display()))?;
         let mut name = stem.to_owned();
         name.push(".");
         name.push(extension);
         let output = dir.join(name);
         if let Some(other) = taken.insert(output.clone(), input.clone()) {
             if other == input {
-                return Err(format!("{} is given twice", input.display()));
+                return Err(format!("{} is given more than once", input.display()));
             }
             let (other, input, output) = (other.display(), input.display(), output.display());
             return Err(format!("{other} and {input} would both be written to {output}; run them as two series"));
@@ -176,7 +178,7 @@ mod tests {
         assert_eq!(names, ["out/a.b.tif", "out/c.tif"]);
         let twice = outputs(paths(&["x/a.png", "y/b.png", "y/a.jpg"]), Path::new("out"), "png").unwrap_err();
         assert_eq!(twice, "x/a.png and y/a.jpg would both be written to out/a.png; run them as two series");
-        assert!(outputs(paths(&[".."]), Path::new("out"), "png").unwrap_err().contains("no name"));
+        assert!(outputs(paths(&[".."]), Path::new("out"), "png").unwrap_err().contains("no file name"));
     }
 
     #[test]

@@ -1,16 +1,16 @@
-//! Who of several ranks logs what.
+//! Which rank logs what.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use env_logger::Logger;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-/// Whether another rank says what all have to say.
+/// Whether another rank logs messages common to all ranks.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 struct Speaker(Logger);
 
-/// What a rank has to say that others do not: failures, and what concerns files, which one rank alone has to do with.
+/// Messages of one rank only: failures, and those about files, which a single rank handles.
 fn is_own(metadata: &Metadata<'_>) -> bool {
     const FILES: [&str; 2] = ["horus_core::io", "horus_core::series"];
     metadata.level() == Level::Error || FILES.iter().any(|module| metadata.target().starts_with(module))
@@ -36,13 +36,13 @@ impl Log for Speaker {
 pub(super) fn begin(level: LevelFilter) {
     let logger = env_logger::Builder::new().filter_level(level).parse_default_env().build();
     let most = logger.filter();
-    // Whoever runs two jobs in a process has a logger.
+    // A process that runs a second job already has a logger.
     if log::set_boxed_logger(Box::new(Speaker(logger))).is_ok() {
         log::set_max_level(most);
     }
 }
 
-/// From now on this rank logs only what the first one cannot.
+/// From now on this rank logs only what rank 0 cannot.
 pub(super) fn leave_to_the_first() {
     QUIET.store(true, Ordering::Relaxed);
 }

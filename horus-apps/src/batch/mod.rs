@@ -1,6 +1,6 @@
-//! What surrounds an operation on pictures: files in and out, one picture or a series, progress, errors, the summary.
+//! The frame around an operation on pictures: files in and out, one picture or a series, progress, errors, the summary.
 //!
-//! A program parses its command line into a [`Job`] and hands it to [`run`]:
+//! A program parses its command line into a [`Job`] and passes it to [`run`]:
 //!
 //! ```no_run
 //! use clap::{CommandFactory, FromArgMatches, Parser};
@@ -56,10 +56,10 @@ pub(crate) use options::AUTO;
 pub use options::{Comparison, Options};
 pub use response::Response;
 
-/// What is done with each picture: records, and computes nothing.
+/// The operation on each picture: records, and computes nothing.
 pub type Operation = Box<dyn Fn(&AnyImage) -> Result<Response>>;
 
-/// What is told of each picture, in lines that are printed behind its name: values that are yet to be computed.
+/// The numbers printed for each picture, in lines behind its name: values not yet computed.
 pub type Numbers = Box<dyn Fn(&AnyImage) -> Result<Box<dyn Values<Output = Vec<String>>>>>;
 
 /// The files of a run.
@@ -72,25 +72,25 @@ pub enum Work {
         /// The file to write.
         output: PathBuf,
     },
-    /// Pictures, and folders of them, to files of a folder.
+    /// Pictures, and directories of pictures, to files in a directory.
     Series {
-        /// Pictures and folders; more come from [`Options::files_from`].
+        /// Pictures and directories; [`Options::files_from`] adds more.
         inputs: Vec<PathBuf>,
         /// The folder to write to.
         out_dir: PathBuf,
     },
-    /// Pictures, and folders of them, of which [`Job::numbers`] tells something.
+    /// Pictures, and directories of pictures, for which [`Job::numbers`] are printed.
     Numbers {
-        /// Pictures and folders; more come from [`Options::files_from`].
+        /// Pictures and directories; [`Options::files_from`] adds more.
         inputs: Vec<PathBuf>,
     },
 }
 
 impl Work {
-    /// The files that a command line names: INPUT OUTPUT, or anything with `--out-dir`. Touches none of them.
+    /// The files named by a command line: INPUT OUTPUT, or any number with `--out-dir`. Does not access them.
     ///
     /// # Errors
-    /// In words, what is missing or too much; see [`usage`].
+    /// A message about what is missing or superfluous; see [`usage`].
     pub fn of(paths: Vec<PathBuf>, options: &Options) -> Result<Work, String> {
         if let Some(out_dir) = &options.out_dir {
             if paths.is_empty() && options.files_from.is_none() {
@@ -103,20 +103,20 @@ impl Work {
             return Err(match count {
                 0 => "INPUT and OUTPUT are required (or pictures and --out-dir DIR)".into(),
                 1 => "OUTPUT is required (or --out-dir DIR)".into(),
-                n => format!("{n} paths are given: for one picture there are two, a series requires --out-dir DIR"),
+                n => format!("got {n} paths: one picture takes two, a series requires --out-dir DIR"),
             });
         };
         if output.as_os_str() == STANDARD && options.format.is_none() {
             return Err("--format is required to write to stdout".into());
         }
         if input.as_os_str() == STANDARD && options.compare.is_some() {
-            return Err("--compare reads the picture twice, and stdin has it once".into());
+            return Err("--compare reads the picture twice, which stdin does not allow".into());
         }
         Ok(Work::Single { input, output })
     }
 }
 
-/// A run: an operation, and the pictures that it is done to.
+/// A run: an operation and the pictures that it is applied to.
 pub struct Job {
     /// The name of the program.
     pub name: &'static str,
@@ -126,18 +126,18 @@ pub struct Job {
     pub work: Work,
     /// How values become integers.
     pub scaling: Scaling,
-    /// What is done, in a few words, for the summary.
+    /// The operation in a few words, for the summary.
     pub about: String,
-    /// About how many multiply-adds that is for each pixel; see [`Builder::steps_per_pixel`].
+    /// Roughly how many multiply-adds that takes for each pixel; see [`Builder::steps_per_pixel`].
     pub steps_per_pixel: f64,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// What is told, for [`Work::Numbers`].
+    /// The numbers, for [`Work::Numbers`].
     pub numbers: Numbers,
 }
 
 impl Job {
-    /// A run that saves with [`Scaling::Auto`] and says nothing of what it does.
+    /// A run that saves with [`Scaling::Auto`] and has no description.
     pub fn new(
         name: &'static str,
         options: Options,
@@ -150,32 +150,32 @@ impl Job {
     }
 
     /// How results are saved.
-    fn save_options(&self) -> SaveOptions {
+    pub(crate) fn save_options(&self) -> SaveOptions {
         SaveOptions { depth: self.options.depth, scaling: self.scaling }
     }
 }
 
-/// Nothing to be told.
+/// No numbers.
 fn nothing() -> Box<dyn Values<Output = Vec<String>>> {
     Box::new(Vec::<Value<String>>::new())
 }
 
-/// An error of usage, for a command line that `clap` alone finds nothing wrong with.
+/// A usage error in a command line that `clap` accepts.
 pub fn usage(command: &mut clap::Command, message: String) -> clap::Error {
     let mut error = command.error(ErrorKind::WrongNumberOfValues, message);
     error.insert(ContextKind::Usage, ContextValue::StyledStr(command.render_usage()));
     error
 }
 
-/// What a run came to.
+/// The outcome of a run.
 enum End {
-    /// All is well.
+    /// Success.
     Done,
-    /// Some pictures of a series failed, and were told: how many.
+    /// Some pictures of a series failed, and were reported: their number.
     Failed(String),
-    /// The series ended before its end: why.
+    /// The series was ended early: the reason.
     Cut(String),
-    /// The user asked for something that cannot be meant.
+    /// The request makes no sense.
     Usage(String),
 }
 
@@ -223,7 +223,7 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
         }
         Err(e) => {
             let message = one_line(&e.to_string());
-            // If the others do not fail alike, this ends them all.
+            // If the other ranks do not fail in the same way, this ends them.
             let alike = agree_on(&*comm, &format!("an end with `error: {message}`")).is_ok();
             if first || !alike {
                 eprintln!("error: {message}");
@@ -275,7 +275,7 @@ fn printed(session: &Session, printer: &Printer) -> Result<()> {
 fn trace_target(session: &Session, options: &Options) -> Result<Option<Target>> {
     let mut target = None;
     if let Some(path) = &options.trace {
-        let made = on_root(session, "making a file for the trace", || {
+        let made = on_root(session, "creating a file for the trace", || {
             target = Some(Target::new(path)?);
             Ok(Vec::new())
         });
@@ -284,7 +284,7 @@ fn trace_target(session: &Session, options: &Options) -> Result<Option<Target>> 
     Ok(target)
 }
 
-/// Writes what is traced, if that is asked for, to a file that was opened for it on one rank.
+/// Writes the trace, if requested, to a file that was opened for it on one rank.
 fn write_trace(session: &Session, options: &Options, target: Option<Target>) -> Result<()> {
     let Some(path) = &options.trace else { return Ok(()) };
     let text = session.trace_json()?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is told of pictures, and printed: `FILE<TAB>LINE`.
+//! Numbers of pictures, printed as `FILE<TAB>LINE`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{End, Job, Pair, STANDARD, ends, pictures, printed, session, trace_ta
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
-/// What became of the pictures so far.
+/// The outcome of the pictures so far.
 struct Tally<'a> {
     first: bool,
     printer: &'a Printer,
@@ -25,10 +25,10 @@ struct Tally<'a> {
 }
 
 impl Tally<'_> {
-    /// Prints what is told of a picture, or why nothing is.
+    /// Prints the numbers of a picture, or its error.
     ///
     /// # Errors
-    /// What ends all.
+    /// An error that ends the run.
     fn add(&mut self, path: Option<&Path>, lines: Result<Vec<String>>) -> Result<()> {
         match lines {
             Ok(lines) => {
@@ -54,7 +54,7 @@ impl Tally<'_> {
     }
 }
 
-/// Reads all pictures in their order and prints what is told of each.
+/// Reads all pictures in order and prints the numbers of each.
 pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -> Result<End> {
     let started = Instant::now();
     let options = &job.options;
@@ -99,7 +99,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     let Tally { failed, .. } = tally;
     write_trace(&session, options, trace)?;
     printed(&session, &printer)?;
-    // The system takes all back at once; MPI is left when the process exits.
+    // The system frees everything; MPI is finalised when the process exits.
     std::mem::forget(session.clone());
     Ok(if failed > 0 { End::Failed(format!("{failed} of {all} pictures failed")) } else { End::Done })
 }

@@ -11,7 +11,7 @@ use horus::prelude::*;
 /// Options of a program over pictures; flatten them into its command line.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Write DIR/NAME.png for each picture DIR2/NAME.EXT; the folder is made if it is missing
+    /// Write DIR/NAME.png for each picture DIR2/NAME.EXT; the directory is created if it is missing
     #[arg(long, value_name = "DIR")]
     pub out_dir: Option<PathBuf>,
 
@@ -20,16 +20,16 @@ pub struct Options {
     #[arg(long, value_name = "NAME", value_parser = parse_format)]
     pub format: Option<String>,
 
-    /// Also read the pictures that a file names, one path per line, or each ended by a zero byte as by find -print0 (- for
-    /// stdin); needs --out-dir
+    /// Also read the pictures listed in a file, one path per line, or each ended by a zero byte as find -print0 writes
+    /// them (- for stdin); requires --out-dir
     #[arg(long, value_name = "LIST", requires = "out_dir")]
     pub files_from: Option<PathBuf>,
 
-    /// Leave out pictures whose output is there already: goes on with a series that was interrupted
+    /// Skip pictures whose output exists, to resume a series that was interrupted
     #[arg(long, requires = "out_dir")]
     pub skip_existing: bool,
 
-    /// End the run between two steps when so many seconds have passed
+    /// End the run, between two steps, after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub deadline: Option<Duration>,
 
@@ -38,28 +38,28 @@ pub struct Options {
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["out_dir", "dry_run_ranks"])]
     pub compare: Option<Comparison>,
 
-    /// Page of a TIFF file to read, the first being 0
+    /// Page of a TIFF file to read, counted from 0
     #[arg(long, value_name = "N")]
     pub page: Option<usize>,
 
-    /// Refuse pictures of more pixels
+    /// Reject pictures with more pixels
     #[arg(long, value_name = "N", default_value_t = OpenOptions::default().max_pixels)]
     pub max_pixels: u64,
 
-    /// Orientation that a file notes (EXIF, TIFF): apply turns the picture as it is meant to be seen, keep leaves rows and
-    /// columns as they are stored
+    /// Orientation stored in a file (EXIF, TIFF): apply rotates the picture as it is meant to be seen, keep leaves rows
+    /// and columns as stored
     #[arg(long, value_name = "HOW", default_value = "apply", value_parser = parse_orientation)]
     pub orientation: Orientation,
 
-    /// Worker threads per rank (all cores, divided among the ranks that share them, if not given)
+    /// Worker threads per rank (default: all cores, divided among the ranks that share them)
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub threads: Option<NonZeroUsize>,
 
-    /// How much is optimised: naive, lazy or fused (HORUS_MODE if not given, else fused)
+    /// How much is optimised: naive, lazy or fused (default: HORUS_MODE, else fused)
     #[arg(long)]
     pub mode: Option<Mode>,
 
-    /// Device to run on: auto, cpu, cuda or cuda:N (HORUS_DEVICE if not given, else auto)
+    /// Device to run on: auto, cpu, cuda or cuda:N (default: HORUS_DEVICE, else auto)
     #[arg(long)]
     pub device: Option<String>,
 
@@ -75,7 +75,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// Print what N ranks would exchange, and compute and write nothing
+    /// Print what N ranks would exchange, without computing or writing anything
     #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "out_dir")]
     pub dry_run_ranks: Option<NonZeroUsize>,
 
@@ -91,7 +91,7 @@ pub struct Options {
     #[arg(long, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Say which device was taken and where the time went; twice for debugging
+    /// Print which device was chosen and where the time went; twice for debugging
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 }

@@ -1,4 +1,4 @@
-//! What an operation makes of a picture.
+//! The result of an operation on a picture.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use horus::core::io::{Format, Saving, Target, on_root};
 use horus::core::series::Savable;
 use horus::prelude::*;
 
-/// The image that an operation makes of a picture, of whichever type.
+/// The image that results from an operation, of any type.
 #[derive(Clone, Debug)]
 pub enum Response {
     /// Numbers.
@@ -61,12 +61,12 @@ impl Response {
         each!(self, image => image.check())?
     }
 
-    /// What ranks would exchange to make it.
+    /// What ranks would exchange to compute it.
     pub(crate) fn forecast(&self, ranks: usize, link: Link) -> Result<Forecast> {
         each!(self, image => image.forecast(ranks, link))?
     }
 
-    /// Evaluates and writes it, in the format of the path's extension if no other is asked for.
+    /// Evaluates and writes it, in the format of the path's extension if no other is requested.
     pub(crate) fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
         match format {
             None => each!(self, image => image.save_with(path, options))?,
@@ -95,11 +95,11 @@ impl Response {
     }
 }
 
-/// Writes a file whose name does not tell its format.
+/// Writes a file in a format that its name does not determine.
 fn save_as<T: Element>(image: &Image<T>, path: &Path, format: Format, options: &SaveOptions) -> Result<Option<Scale>> {
     let failed = |cause| Error::write(path, cause);
     let (mut target, mut bytes) = (None, Vec::new());
-    let made = on_root(image.session(), "making a file for a picture", || {
+    let made = on_root(image.session(), "creating a file for a picture", || {
         target = Some(Target::new(path)?);
         Ok(Vec::new())
     })?;

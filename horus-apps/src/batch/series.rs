@@ -26,7 +26,7 @@ pub(super) struct Tally {
     pub(super) time: Duration,
 }
 
-/// Reads all pictures, does what is to be done with each, writes the results, prints the summary.
+/// Reads all pictures, applies the operation to each, writes the results, prints the summary.
 pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn Communicator>) -> Result<End> {
     let started = Instant::now();
     let options = &job.options;
@@ -40,7 +40,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
         Ok(listed) => unpack(&listed),
         Err(message) => return Ok(End::Usage(message)),
     };
-    let made = on_first(&**comm, "making a folder", || {
+    let made = on_first(&**comm, "creating a folder", || {
         std::fs::create_dir_all(out_dir).map(|()| Vec::new()).map_err(|e| e.to_string())
     })?;
     made.map_err(|cause| Error::write(out_dir, cause))?;
@@ -49,7 +49,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     if let Some(path) = &options.trace {
         let apart = on_first(&**comm, "comparing the files of a series", || {
             match pairs.iter().find(|p| same_file(path, &p.input) || same_file(path, &p.output)) {
-                Some(pair) => Err(format!("it cannot be a file of the series, too ({})", pair.input.display())),
+                Some(pair) => Err(format!("it is also a file of the series ({})", pair.input.display())),
                 None => Ok(Vec::new()),
             }
         })?;
@@ -94,7 +94,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     let left = pairs.len() - tally.written - tally.failed;
     if left > 0 {
         let why = end.map_or_else(|| "the series ended".to_owned(), |e| e.to_string());
-        return Ok(End::Cut(format!("{why}: {} of {} pictures are left; --skip-existing goes on", left, pairs.len())));
+        return Ok(End::Cut(format!("{why}: {} of {} pictures remain; --skip-existing resumes", left, pairs.len())));
     }
     if tally.failed > 0 {
         return Ok(End::Failed(format!("{} of {} pictures failed", tally.failed, pairs.len())));
@@ -108,7 +108,8 @@ fn bytes(item: &Item<Saved>) -> u64 {
     item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64)
 }
 
-/// Shows how far a series has come whose pictures are dealt to ranks, and told in the end: as this one, so the others.
+/// Progress of a series whose pictures are distributed to ranks: this rank's stands for the others', whose outcomes
+/// arrive at the end.
 fn own_share(session: &Session, bar: Rc<SeriesBar>, all: usize) -> impl FnMut(&Item<Saved>) + 'static {
     let (ranks, mut done, mut read) = (session.ranks(), 0, 0);
     move |item| {
@@ -118,7 +119,7 @@ fn own_share(session: &Session, bar: Rc<SeriesBar>, all: usize) -> impl FnMut(&I
     }
 }
 
-/// The pairs whose output is not there, as rank 0 sees it.
+/// The pairs whose output does not exist, as rank 0 sees it.
 fn missing(pairs: Vec<Pair>, comm: &dyn Communicator) -> Result<Vec<Pair>> {
     let there = on_first(comm, "looking for what is there", || {
         Ok(pairs.iter().map(|p| u8::from(p.output.is_file())).collect())
@@ -127,7 +128,7 @@ fn missing(pairs: Vec<Pair>, comm: &dyn Communicator) -> Result<Vec<Pair>> {
     Ok(pairs.into_iter().zip(there).filter(|(_, there)| *there == 0).map(|(pair, _)| pair).collect())
 }
 
-/// What is said of a picture that failed.
+/// The message for a picture that failed.
 pub(super) fn told(path: Option<&Path>, e: &Error) -> String {
     let message = one_line(&e.to_string());
     match (path, e) {
@@ -142,7 +143,7 @@ impl std::fmt::Display for Tally {
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         write!(f, "{}, {}", count(self.written, "picture"), count(self.failed, "failure"))?;
         if self.skipped > 0 {
-            write!(f, ", {} that were there already", self.skipped)?;
+            write!(f, ", {} that already existed", self.skipped)?;
         }
         let seconds = self.time.as_secs_f64();
         let (pictures, megabytes) = (self.written as f64 / seconds, self.bytes as f64 / 1e6 / seconds);
@@ -191,6 +192,6 @@ mod tests {
         let mut tally = Tally { written: 10, failed: 1, skipped: 0, bytes: 20_000_000, time };
         assert_eq!(tally.to_string(), "10 pictures, 1 failure, in 4.000 s: 2.5 pictures/s, 5.0 MB/s");
         tally.skipped = 3;
-        assert!(tally.to_string().contains("1 failure, 3 that were there already, in"));
+        assert!(tally.to_string().contains("1 failure, 3 that already existed, in"));
     }
 }

@@ -24,7 +24,7 @@ struct Run {
     breakdown: Breakdown,
 }
 
-/// Reads `input`, does what is to be done, writes `output`, prints the summary.
+/// Reads `input`, applies the operation, writes `output`, prints the summary.
 pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communicator>) -> Result<()> {
     let started = Instant::now();
     let options = &job.options;
@@ -32,7 +32,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     if let Some(trace) = &options.trace {
         on_first(&**comm, "comparing the files of a run", || distinct(trace, input, output))?.map_err(Error::Config)?;
     }
-    // What is printed goes beside a picture that goes to stdout, by whatever name.
+    // If the picture goes to stdout, by any name, messages go to stderr.
     let piped = output.as_os_str() == STANDARD || Target::new(output).is_ok_and(|target| target.is_stdout());
     let printer = Arc::new(if piped { Printer::beside() } else { Printer::default() });
     let bar = Arc::new(Bar::new(first && !options.quiet));
@@ -101,7 +101,7 @@ fn whole(
     let start = started.elapsed();
     let picture = read(&session, input, options)?;
     let read = started.elapsed() - start;
-    // Until all is read, an interrupt ends the process: there is nothing to be cleared up, and no end of what is read.
+    // Until all is read, an interrupt ends the process: there is nothing to clean up, and the input may never end.
     ends::watch(&session, options, started);
     let response = (job.operation)(&picture)?;
     let format = format.map(Format::named).transpose().map_err(Error::Config)?;
@@ -138,7 +138,7 @@ fn compare(
         Comparison::One => (options.device, options.threads) = (cpu, Some(NonZeroUsize::MIN)),
         Comparison::Naive => {
             options.mode = Some(Mode::Naive);
-            // What was chosen for this program, if nothing was asked for.
+            // The device chosen for this program, if none was requested.
             options.device = options.device.or(Some(if unified { "cpu" } else { "cuda" }.to_owned()));
         }
     }
@@ -199,12 +199,12 @@ impl Drop for Beside {
     }
 }
 
-/// Checks that what a run writes overwrites neither its input nor its result. That the result may replace the input is
+/// Checks that the trace and the explanation overwrite neither input nor result. The result may replace the input,
 /// because it is written when all is computed.
 fn distinct(trace: &Path, input: &Path, output: &Path) -> Result<Vec<u8>, String> {
     for (what, path) in [("result", output), ("input", input)] {
         if same_file(trace, path) {
-            return Err(format!("the trace and the {what} cannot be one file ({})", path.display()));
+            return Err(format!("the trace and the {what} must be different files ({})", path.display()));
         }
     }
     Ok(Vec::new())

@@ -1,11 +1,11 @@
-//! Finds lines in a picture by filtering with turned two-dimensional kernels.
+//! Finds lines in a picture by filtering with rotated two-dimensional kernels.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     horus_apps::run(
         "conv2d",
-        "Finds lines in a picture by filtering with turned two-dimensional kernels",
+        "Finds lines in a picture by filtering with rotated two-dimensional kernels",
         horus_apps::detectors::conv2d,
     )
 }

@@ -111,7 +111,7 @@ impl Bench {
         self.evaluated(move || image.gauss(sigma))
     }
 
-    /// Filters in turn: on several ranks, borders are exchanged before each but the first.
+    /// Filters in turn: on several ranks, halos are exchanged before each but the first.
     fn in_turn(&self, sigma: f64, rounds: usize) -> Result<Work> {
         let image = self.image.clone();
         self.evaluated(move || (0..rounds).fold(image.clone(), |i, _| i.gauss(sigma)))

@@ -1,4 +1,4 @@
-//! How fast border rows travel between GPUs: Horus's own exchange against the same messages handed to NCCL by themselves,
+//! How fast halos travel between GPUs: Horus's own exchange against the same messages handed to NCCL by themselves,
 //! and against the way through the host.
 //!
 //!     mpirun -n 4 horus-fabric-bench [ROWS [COLUMNS [ROUNDS]]]        (21 rows of 16384 f32, 200 rounds)
@@ -16,7 +16,7 @@ use horus::core::comm::Communicator;
 use horus::core::device::{Device, Exchange, Geometry, Memory, Message};
 use horus::core::dtype::DType;
 use horus::core::execute::peers;
-use horus::core::execute::transfer::{self, Source, Target};
+use horus::core::execute::transfer::{self, Held, Target};
 use horus::core::host::buffer::Pool;
 use horus::core::ir::graph::{Graph, Node, NodeId, ValueId};
 use horus::core::ir::kernel::Kernel;
@@ -81,14 +81,14 @@ impl Bench<'_> {
 
     /// As the executor does it from device to device.
     fn horus(&self, memory: &mut Memory) -> Result<()> {
-        direct::redistribute(&self.device, self.comm, &self.movement(true), None, (memory, self.geometry))?;
+        peers::redistribute(&self.device, self.comm, &self.movement(true), None, (memory, self.geometry))?;
         Ok(())
     }
 
     /// As the executor does it through the host.
     fn staged(&self, memory: &mut Memory) -> Result<()> {
         let workers = self.device.workers();
-        let source = Source::Device(&self.device, memory);
+        let source = Held::Device(&self.device, memory);
         let movement = self.movement(false);
         let arriving = transfer::order(self.comm, (workers, &self.pool), &movement, source, self.geometry)?;
         arriving.finish(workers, Target::Device(&self.device, memory))?;

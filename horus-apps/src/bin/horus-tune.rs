@@ -9,9 +9,9 @@ use std::time::Duration;
 use clap::Parser;
 use horus::core::ir::kernel::Kernel;
 use horus::prelude::*;
-use horus_cuda::conformance::{conv2d, convrot, correlate, pixel_chain, rotate, separable};
 use horus_cuda::measure::{Bench, SHAPE, Work, whole};
 use horus_cuda::tuning::{Entry, Family, user_rows, user_table};
+use horus_cuda::workloads::{conv2d, convrot, correlate, pixel_chain, rotate, separable};
 
 /// Searches for the fastest launch shapes on a GPU.
 #[derive(Parser)]
@@ -100,7 +100,7 @@ fn write(path: &Path, old: Vec<Entry>, new: Vec<Entry>) -> Result<()> {
 }
 
 fn run(options: &Options) -> Result<()> {
-    let missing = || Error::Config("no place for the table: give --output, or set HORUS_TUNING or HOME".into());
+    let missing = || Error::Config("no path for the table: pass --output, or set HORUS_TUNING or HOME".into());
     let path = options.output.clone().or_else(user_table).ok_or_else(missing)?;
     let mut found = search(options, DType::F32)?;
     if options.double {

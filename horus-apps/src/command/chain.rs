@@ -1,4 +1,4 @@
-//! The chain of operations: from words to calls, and from calls to what is recorded.
+//! The chain of operations: words are parsed into calls, calls record.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(crate) enum Outcome {
     Numbers(Answer),
 }
 
-/// Numbers that are yet to be computed: the lines that tell them.
+/// Numbers not yet computed, and the lines that show them.
 pub(crate) type Answer = Box<dyn Values<Output = Vec<String>>>;
 
 /// Values, and the lines that tell them.
@@ -60,7 +60,7 @@ impl<V: Values> Values for Told<V> {
     }
 }
 
-/// The answer that is told of `values` in `lines`.
+/// The answer that shows `values` in `lines`.
 pub(crate) fn answer<V: Values + 'static>(values: V, lines: fn(V::Output) -> Vec<String>) -> Answer {
     Box::new(Told { values, lines })
 }
@@ -82,17 +82,17 @@ impl From<Error> for Fault {
 impl Fault {
     /// It takes numbers and got a mask.
     pub(crate) fn of_mask() -> Fault {
-        Fault::Said("it takes numbers, not a mask; `to_unit` or `convert TYPE` before it makes numbers 0 and 1".into())
+        Fault::Said("it takes numbers, not a mask; put `to_unit` or `convert TYPE` before it to get 0 and 1".into())
     }
 
     /// It takes a mask and got numbers.
     pub(crate) fn of_numbers() -> Fault {
-        Fault::Said("it takes a mask, not numbers; `threshold T`, `otsu` or a comparison before it makes one".into())
+        Fault::Said("it takes a mask, not numbers; put `threshold T`, `otsu` or a comparison before it".into())
     }
 
     /// It does not know the type of the picture.
     pub(crate) fn unknown_type(image: &AnyImage) -> Fault {
-        Fault::Said(format!("pixels of type {} are not known to it", image.dtype()))
+        Fault::Said(format!("it does not support pixels of type {}", image.dtype()))
     }
 
     /// In one line, without the line of our source where it was recorded.
@@ -148,7 +148,7 @@ macro_rules! with_term {
 pub(crate) use with_term;
 
 impl Chain {
-    /// The chain that `words` make, the first of which is the name of an operation.
+    /// Parses `words`, the first of which is the name of an operation.
     pub(crate) fn parse(words: &[&str]) -> Result<Chain, String> {
         let mut calls = Vec::new();
         let mut rest = words;
@@ -162,7 +162,7 @@ impl Chain {
         if let Some(place) = calls.iter().position(|c| c.ends()).filter(|place| place + 1 < calls.len()) {
             let text = &calls[place].text;
             return Err(format!(
-                "operation {}, `{text}`: it yields numbers, and nothing can follow it{}",
+                "operation {}, `{text}`: it yields numbers, so nothing can follow it{}",
                 place + 1,
                 table::hint_of_operand(text)
             ));
@@ -186,11 +186,11 @@ impl Chain {
         )
     }
 
-    /// Looks, on the first rank, whether the pictures that its arguments name are there: better once than for each picture of
-    /// a series.
+    /// Checks, on rank 0, that the pictures that its arguments name exist: once, rather than for each picture of a
+    /// series.
     ///
     /// # Errors
-    /// In words, on all ranks alike: the first that is not.
+    /// A message, on all ranks, about the first that does not.
     pub(crate) fn present(&self) -> Result<(), String> {
         if self.files().next().is_none() {
             return Ok(());
@@ -252,7 +252,7 @@ impl Call {
         let told = |cause: String| format!("`{text}`: {cause}");
         let operation = table::find(name, words.len()).ok_or_else(|| told(table::no_such(name)))?;
         let arguments = understood(operation, words)
-            .map_err(|cause| told(format!("{cause}; it is written `{}`", operation.signature())))?;
+            .map_err(|cause| told(format!("{cause}; usage: `{}`", operation.signature())))?;
         Ok(Call { operation, arguments, text })
     }
 }
@@ -269,7 +269,7 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
         };
         let at = parameters.iter().position(|p| p.name == name).ok_or_else(|| {
             let near = table::nearest(name, parameters.iter().map(|p| p.name));
-            format!("it has no argument `{name}`{}", table::meant(near))
+            format!("unknown argument `{name}`{}", table::meant(near))
         })?;
         let words: Vec<&str> = match parameters[at].kind {
             super::parameter::Kind::Footprint => value.split(',').collect(),
@@ -277,10 +277,10 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
         };
         let (argument, taken) = parameters[at].kind.parse(&words).map_err(|e| of(&parameters[at], e))?;
         if taken < words.len() {
-            return Err(of(&parameters[at], format!("`{value}` is too much")));
+            return Err(of(&parameters[at], format!("unexpected `{value}`")));
         }
         if arguments[at].replace(argument).is_some() {
-            return Err(format!("`{name}` is given twice"));
+            return Err(format!("`{name}` is given more than once"));
         }
     }
     let mut rest = &positional[..];
@@ -294,8 +294,8 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
     if let Some(word) = rest.first() {
         // A word too many may be an operation that is misspelt.
         let near = table::nearest(word, table::names());
-        let what = if parameters.is_empty() { "it takes no arguments" } else { "there are too many arguments" };
-        return Err(format!("{what}: `{word}` is left{}", table::meant(near)));
+        let what = if parameters.is_empty() { "it takes no arguments" } else { "too many arguments" };
+        return Err(format!("{what}: unexpected `{word}`{}", table::meant(near)));
     }
     let complete =
         arguments.into_iter().zip(parameters).map(|(argument, parameter)| match (argument, parameter.default) {
@@ -304,7 +304,9 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
                 let words: Vec<&str> = word.split(' ').collect();
                 parameter.kind.parse(&words).map(|(argument, _)| argument)
             }
-            (None, None) => Err(format!("{} is missing, {}", parameter.name.to_uppercase(), parameter.kind.describe())),
+            (None, None) => {
+                Err(format!("{} is missing ({})", parameter.name.to_uppercase(), parameter.kind.describe()))
+            }
         });
     complete.collect()
 }
@@ -337,9 +339,9 @@ impl Arguments<'_> {
         numbers Numbers Vec<f64>;
         /// Which of the words of a choice.
         choice Choice usize;
-        /// What is beyond the edge.
+        /// An edge mode.
         border Border Border;
-        /// What morphology looks at.
+        /// A footprint.
         footprint Footprint Footprint;
         /// The taps of a filter.
         taps Taps Filter;
@@ -409,7 +411,7 @@ impl Arguments<'_> {
         }
         if !wanted.is_float() {
             let message = format!(
-                "pixels are {wanted} and those of its argument {has}; `to_unit` or `convert {has}` before it makes them alike"
+                "pixels are {wanted} and those of its argument {has}; put `to_unit` or `convert {has}` before it"
             );
             return Err(Fault::Said(message));
         }
@@ -430,7 +432,5 @@ fn pixel<T: Pixel>(value: f64) -> Result<T, Fault> {
         return Ok(pixel);
     }
     let name = T::DTYPE;
-    Err(Fault::Said(format!(
-        "pixels are {name}, and {value} is no {name}; `to_unit` or `convert f32` before it makes floats"
-    )))
+    Err(Fault::Said(format!("pixels are {name}, which cannot hold {value}; put `to_unit` or `convert f32` before it")))
 }

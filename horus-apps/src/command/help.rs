@@ -1,4 +1,4 @@
-//! Help, from the table of operations: for the terminal, and as a page of the documentation.
+//! Help generated from the table of operations, for the terminal and as a page of the documentation.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ Examples:
   horus picture.tif clean.tif sub @dark.tif median 3
   horus in/*.png luminance mean
 
-Operations (`horus help` tells of all, `horus help gauss` of one):
+Operations (`horus help` describes all, `horus help gauss` one):
 "
     .to_owned();
     for family in Family::ALL {
@@ -48,7 +48,7 @@ fn folded(title: &str, words: impl Iterator<Item = &'static str>, indent: usize)
     text + &format!("{line}\n")
 }
 
-/// The help that `words` ask for, if they do: `help`, `operations`, `help NAME...`.
+/// The help requested by `words`, if any: `help`, `operations`, `help NAME...`.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     let (first, names) = words.split_first()?;
     if first != "help" && first != "operations" {
@@ -71,7 +71,7 @@ fn all() -> String {
 horus INPUT... (OUTPUT | --out-dir DIR) OPERATION ARGUMENT... OPERATION ARGUMENT...
 
 Arguments in brackets may be left out; each can be given by name, as in `gauss sigma=2 border=wrap`. Where
-a number stands beside the picture (B, T), so may a number for each channel (1,0.5,1), a picture (@dark.tif),
+a number is an operand (B, T), so may be a number for each channel (1,0.5,1), a picture (@dark.tif),
 or the picture as it was read (@in).
 "
     .to_owned();
@@ -106,7 +106,7 @@ fn about(parameter: &Parameter) -> String {
         text = format!("{}: {text}", parameter.help);
     }
     if let Some(default) = parameter.default {
-        text += &format!(" ({default} if not given)");
+        text += &format!(" (default: {default})");
     }
     text
 }
@@ -142,31 +142,31 @@ Image operations without a line of code: pictures, then operations with their ar
     horus in/*.png luminance mean
     horus - - --format png rotate 30 < picture.png > turned.png
 
-All that is asked for is one program, optimised and run as one, on what there is: a GPU, the CPU, or many ranks under `mpirun`,
+The whole chain is one program, optimised and run as one, on a GPU, the CPU, or many ranks under `mpirun`,
 with the same bits. `horus --help` lists the options, which are those of the detectors; `horus help` the operations, `horus help gauss`
-tells all about one. This page is made from the same table.
+describes one. This page is generated from the same table.
 
-**Words.** The first word that is the name of an operation begins the chain; what stands before it are files. With `--out-dir`
+**Arguments.** The first word that is the name of an operation begins the chain; the words before it are files. With `--out-dir`
 all are pictures or folders of pictures, else the last is the file to write. A file that has the name of an operation is written
 `./NAME`, `-` is stdin or stdout. Words after the name of an operation are its arguments, up to the next name. Arguments in brackets may
 be left out, and each can be given by name: `gauss sigma=2 border=wrap`. Without any operation a picture is written in another format.
 
-**Beside the picture** (`B`, `T`, `C`) stands a number, a number for each channel (`1,0.5,1`), a picture (`@dark.tif`), or the picture as it was
-read (`@in`). Pictures of one channel, one row or one column are repeated to meet the other.
+**Other operands** (`B`, `T`, `C`) are a number, a number for each channel (`1,0.5,1`), a picture (`@dark.tif`), or the picture as it was
+read (`@in`). Pictures of one channel, one row or one column are broadcast.
 
 **Types and scales.** A picture has the type of its file, and operations keep it: integers saturate, and are rounded where a geometric operation
 interpolates. Linear filters yield `f32`, on the scale of the integers: of an 8-bit picture 255 is still white, and so it is saved.
-`to_unit` and `luminance` make floats of which 1 is white. Pictures beside floats are brought to their scale; beside integers they must have
-their type. A number that the type cannot hold (`mul 0.5` of bytes) is an error that says what to put before. npy files, and TIFF files of floats,
-hold the values as they are; in other files what lies beyond black and white is cut off, unless `--scaling range` stretches.
+`to_unit` and `luminance` make floats in which white is 1. Operands of floats are brought to their scale; those of integers must have
+their type. A number that the type cannot hold (`mul 0.5` of bytes) is an error that says what to put before it. npy files, and TIFF files of
+floats, hold the values as they are; in other files values beyond black and white are clipped, unless `--scaling range` stretches.
 
-**Masks** are what thresholds and comparisons yield. They are saved as 0 and white; morphology and geometry that moves whole pixels
-take them as they are, and `to_unit` makes numbers of them.
+**Masks** are the results of thresholds and comparisons. They are saved as 0 and white; morphology and geometry that moves whole pixels
+take them as they are, and `to_unit` converts them to numbers.
 
 **Numbers.** A chain that ends in a reduction writes no file: it prints `FILE<TAB>VALUE` for each picture, in
 their order (a line break in a name is written `\\n`).
 
 **Footprints** of morphology: `3` (3 x 3 pixels), `disc 2` (radius), `cross 1` (radius), `rectangle 3 5` (height, width).
-**Borders:** `reflect101` (dcb|abcd|cba), `reflect` (cba|abcd|dcb), `replicate`, `wrap`, or a number.
+**Edge modes:** `reflect101` (dcb|abcd|cba), `reflect` (cba|abcd|dcb), `replicate`, `wrap`, or a number.
 **Filters:** columns separated by commas, rows by slashes: `1,2,1/2,4,2/1,2,1`.
 ";

@@ -32,7 +32,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
     pub(super) scaling: Scale,
 
-    /// What all programs over pictures understand.
+    /// The options of all programs over pictures.
     #[command(flatten)]
     pub(super) options: Options,
 }
@@ -70,14 +70,14 @@ pub(super) fn command() -> clap::Command {
 /// What is done to which files.
 ///
 /// # Errors
-/// In words, what is missing, too much, or misspelt.
+/// A message about what is missing, superfluous or misspelt.
 pub(super) fn divided(args: &Args) -> Result<(Work, Chain), String> {
     let starts = |word: &OsString| word.to_str().is_some_and(table::is_name);
     let words: Vec<OsString> = args.words.iter().map(unmasked).collect();
     let begin = words.iter().position(starts).unwrap_or(words.len());
     let (files, operations) = words.split_at(begin);
     let words =
-        operations.iter().map(|word| word.to_str().ok_or_else(|| format!("{} is no Unicode text", word.display())));
+        operations.iter().map(|word| word.to_str().ok_or_else(|| format!("{} is not valid Unicode", word.display())));
     let chain = Chain::parse(&words.collect::<Result<Vec<&str>, String>>()?)?;
     let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let options = &args.options;
@@ -91,7 +91,7 @@ pub(super) fn divided(args: &Args) -> Result<(Work, Chain), String> {
         return Ok((Work::of(paths, options)?, chain));
     }
     if options.out_dir.is_some() || options.dry_run_ranks.is_some() || options.compare.is_some() {
-        let idle = "--out-dir, --dry-run-ranks and --compare have nothing to do";
+        let idle = "--out-dir, --dry-run-ranks and --compare do not apply";
         return Err(format!("the chain ends in numbers, which are printed: {idle}"));
     }
     if paths.is_empty() && options.files_from.is_none() {
@@ -200,17 +200,14 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told() {
-        fails(
-            &["a.png", "b.png", "gauss"],
-            "operation 1, `gauss`: SIGMA is missing, a number; it is written `gauss SIGMA",
-        );
-        fails(&["a.png", "b.png", "sobel", "gauss", "two"], "operation 2, `gauss two`: SIGMA: `two` is no number");
-        fails(&["a.png", "b.png", "sqrt", "2"], "it takes no arguments: `2` is left");
-        fails(&["a.png", "b.png", "gauss", "2", "wrap", "3"], "there are too many arguments: `3` is left");
+        fails(&["a.png", "b.png", "gauss"], "operation 1, `gauss`: SIGMA is missing (a number); usage: `gauss SIGMA");
+        fails(&["a.png", "b.png", "sobel", "gauss", "two"], "operation 2, `gauss two`: SIGMA: `two` is not a number");
+        fails(&["a.png", "b.png", "sqrt", "2"], "it takes no arguments: unexpected `2`");
+        fails(&["a.png", "b.png", "gauss", "2", "wrap", "3"], "too many arguments: unexpected `3`");
         fails(&["a.png", "b.png", "gauss", "2", "wrap", "sobl"], "did you mean `sobel`?");
-        fails(&["a.png", "b.png", "gauss", "sgma=2"], "it has no argument `sgma`; did you mean `sigma`?");
-        fails(&["a.png", "b.png", "gauss", "2", "sigma=2", "sigma=3"], "`sigma` is given twice");
-        fails(&["a.png", "b.png", "median", "4"], "SIZE: `4` is none of 3, 5");
+        fails(&["a.png", "b.png", "gauss", "sgma=2"], "unknown argument `sgma`; did you mean `sigma`?");
+        fails(&["a.png", "b.png", "gauss", "2", "sigma=2", "sigma=3"], "`sigma` is given more than once");
+        fails(&["a.png", "b.png", "median", "4"], "SIZE: `4` is not one of 3, 5");
         fails(&["a.png", "b.png", "guass", "2"], "`guass` is neither a file nor an operation; did you mean `gauss`?");
         fails(&["a.png", "b.png", "c.png", "gauss", "2"], "--out-dir");
         fails(&["a.png", "gauss", "2"], "OUTPUT is required");

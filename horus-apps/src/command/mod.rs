@@ -1,7 +1,7 @@
-//! The general command, for those who need no lines of Rust: `horus INPUT... OUTPUT OPERATION ARGUMENT...`.
+//! The general command, for use without writing Rust: `horus INPUT... OUTPUT OPERATION ARGUMENT...`.
 //!
-//! `table` has the operations, `parameter` says how words become their arguments, `chain` records them on a picture, `line`
-//! tells files from operations, and `help` prints the table. What surrounds them is [`crate::batch`].
+//! `table` has the operations, `parameter` parses their arguments, `chain` records them on a picture, `line` separates
+//! files from operations, and `help` prints the table. The frame is [`crate::batch`].
 
 mod chain;
 mod help;
@@ -68,6 +68,12 @@ fn told(text: Result<String, String>, status: u8) -> ExitCode {
             ExitCode::from(status)
         }
     }
+}
+
+/// The job of a command line.
+#[cfg(feature = "cuda")]
+pub(crate) fn job_of(words: Vec<std::ffi::OsString>) -> Result<Job, clap::Error> {
+    job(words).map(|(job, _)| job)
 }
 
 fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Error> {

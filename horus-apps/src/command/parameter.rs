@@ -1,4 +1,4 @@
-//! The arguments that operations take, and how words become arguments.
+//! The parameters of operations, and how arguments are parsed.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(crate) const fn optional(name: &'static str, kind: Kind, default: &'static s
     Parameter { name, kind, default: Some(default), help }
 }
 
-/// What words a parameter takes.
+/// The kinds of arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// A number.
@@ -42,9 +42,9 @@ pub(crate) enum Kind {
     File,
     /// One of some words.
     Choice(fn() -> Vec<String>),
-    /// What is beyond the edge.
+    /// An edge mode.
     Border,
-    /// What morphology looks at; one to three words.
+    /// A footprint; one to three words.
     Footprint,
     /// The taps of a filter.
     Taps,
@@ -97,7 +97,7 @@ const BORDERS: &[(&str, Border)] = &[
 ];
 
 impl Kind {
-    /// What it takes, in words.
+    /// A description of what it takes.
     pub(crate) fn describe(self) -> String {
         match self {
             Kind::Number => "a number".into(),
@@ -116,29 +116,32 @@ impl Kind {
         }
     }
 
-    /// The argument that `words` begin with, and how many words it takes; in words, why there is none.
+    /// Parses an argument from the start of `words`; returns it and the number of words it took, or a message.
     pub(crate) fn parse(self, words: &[&str]) -> Result<(Argument, usize), String> {
-        let word = *words.first().ok_or("nothing is given")?;
+        let word = *words.first().ok_or("a value is missing")?;
         let one = |argument| Ok((argument, 1));
         match self {
             Kind::Number => one(Argument::Number(number(word)?)),
-            Kind::Count => one(Argument::Count(word.parse().map_err(|_| format!("`{word}` is no whole number"))?)),
-            Kind::Offset => one(Argument::Offset(word.parse().map_err(|_| format!("`{word}` is no whole number"))?)),
+            Kind::Count => one(Argument::Count(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
+            Kind::Offset => one(Argument::Offset(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
             Kind::Numbers => one(Argument::Numbers(list(word)?)),
             Kind::Operand => one(Argument::Operand(operand(word)?)),
             Kind::File => match operand(word)? {
-                Operand::Number(_) | Operand::Channels(_) => Err(format!("`{word}` is no picture: @FILE is one")),
+                Operand::Number(_) | Operand::Channels(_) => {
+                    Err(format!("`{word}` is not a picture; pictures are written @FILE"))
+                }
                 picture => one(Argument::Operand(picture)),
             },
             Kind::Choice(names) => {
                 let names = names();
                 let found = names.iter().position(|name| name == word);
-                one(Argument::Choice(found.ok_or_else(|| format!("`{word}` is none of {}", names.join(", ")))?))
+                one(Argument::Choice(found.ok_or_else(|| format!("`{word}` is not one of {}", names.join(", ")))?))
             }
             Kind::Border => match BORDERS.iter().find(|(name, _)| *name == word) {
                 Some((_, border)) => one(Argument::Border(*border)),
                 None => {
-                    let value = number(word).map_err(|_| format!("`{word}` is no border ({})", self.describe()))?;
+                    let value =
+                        number(word).map_err(|_| format!("`{word}` is not a border mode ({})", self.describe()))?;
                     one(Argument::Border(Border::Constant(value)))
                 }
             },
@@ -149,8 +152,8 @@ impl Kind {
 }
 
 fn number(word: &str) -> Result<f64, String> {
-    let value: f64 = word.parse().map_err(|_| format!("`{word}` is no number"))?;
-    if value.is_nan() { Err(format!("`{word}` is no number")) } else { Ok(value) }
+    let value: f64 = word.parse().map_err(|_| format!("`{word}` is not a number"))?;
+    if value.is_nan() { Err(format!("`{word}` is not a number")) } else { Ok(value) }
 }
 
 fn list(word: &str) -> Result<Vec<f64>, String> {
@@ -158,7 +161,7 @@ fn list(word: &str) -> Result<Vec<f64>, String> {
 }
 
 fn operand(word: &str) -> Result<Operand, String> {
-    /// The most channels that have numbers of their own.
+    /// The largest number of values in an argument of one number per channel.
     const CHANNELS: usize = 4;
     if let Some(file) = word.strip_prefix('@') {
         return match file {
@@ -174,7 +177,7 @@ fn operand(word: &str) -> Result<Operand, String> {
     match numbers[..] {
         [value] => Ok(Operand::Number(value)),
         _ if numbers.len() <= CHANNELS => Ok(Operand::Channels(numbers)),
-        _ => Err(format!("`{word}` has more than {CHANNELS} numbers")),
+        _ => Err(format!("`{word}` has too many numbers; the limit is {CHANNELS}")),
     }
 }
 
@@ -183,16 +186,16 @@ const WIDEST: usize = 1 << 12;
 
 fn footprint(words: &[&str]) -> Result<(Argument, usize), String> {
     let size = |i: usize, what: &str| -> Result<usize, String> {
-        let word = words.get(i).ok_or_else(|| format!("`{}` lacks its {what}", words[0]))?;
-        let size: usize = word.parse().map_err(|_| format!("`{word}` is no {what} of a footprint"))?;
-        if size > WIDEST { Err(format!("a {what} of {size} is more than {WIDEST}")) } else { Ok(size) }
+        let word = words.get(i).ok_or_else(|| format!("`{}` is missing its {what}", words[0]))?;
+        let size: usize = word.parse().map_err(|_| format!("`{word}` is not a {what} of a footprint"))?;
+        if size > WIDEST { Err(format!("requested a {what} of {size}; the limit is {WIDEST}")) } else { Ok(size) }
     };
     let (made, taken) = match words[0] {
         "disc" => (Footprint::disc(size(1, "radius")?), 2),
         "cross" => (Footprint::cross(size(1, "radius")?), 2),
         "rectangle" => (Footprint::rectangle(size(1, "height")?, size(2, "width")?), 3),
         word if word.parse::<usize>().is_ok() => (Footprint::rectangle(size(0, "size")?, size(0, "size")?), 1),
-        word => return Err(format!("`{word}` is no footprint ({})", Kind::Footprint.describe())),
+        word => return Err(format!("`{word}` is not a footprint ({})", Kind::Footprint.describe())),
     };
     Ok((Argument::Footprint(made), taken))
 }
@@ -236,9 +239,9 @@ mod tests {
     fn footprints_take_as_many_words_as_they_need() {
         let taken = |words: &[&str]| Kind::Footprint.parse(words).map(|(_, taken)| taken);
         assert_eq!((taken(&["3"]), taken(&["disc", "2", "7"]), taken(&["rectangle", "3", "5"])), (Ok(1), Ok(2), Ok(3)));
-        assert!(fails(Kind::Footprint, &["disc"]).contains("`disc` lacks its radius"));
-        assert!(fails(Kind::Footprint, &["square", "3"]).contains("is no footprint (N (N x N pixels)"));
-        assert!(fails(Kind::Footprint, &["999999"]).contains("more than"));
+        assert!(fails(Kind::Footprint, &["disc"]).contains("`disc` is missing its radius"));
+        assert!(fails(Kind::Footprint, &["square", "3"]).contains("is not a footprint (N (N x N pixels)"));
+        assert!(fails(Kind::Footprint, &["999999"]).contains("the limit is"));
     }
 
     #[test]

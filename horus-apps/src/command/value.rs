@@ -1,4 +1,4 @@
-//! What goes from one operation to the next: a picture of any type, or a mask.
+//! The value passed from one operation to the next: a picture of any type, or a mask.
 
 use horus::core::dtype::Numeric;
 use horus::core::session::Session;
@@ -109,7 +109,7 @@ impl Current {
         if self.dtype().is_float() && self.scale != 1.0 { image / self.scale as f32 } else { image }
     }
 
-    /// The session that it lives in.
+    /// The session that it belongs to.
     pub(crate) fn session(&self) -> Result<Session> {
         pixels!(self, image => image.session().clone())
             .map_err(|_: Fault| Error::Config("pixels of an unknown type".into()))

@@ -1,4 +1,4 @@
-//! Ranks that disagree: before ranks communicate, they check that they are about to do the same.
+//! Agreement: before ranks communicate, they check that they are about to do the same.
 //!
 //! A program that branches on its rank may record other operations on one rank than on another. The ranks would then wait
 //! for messages that nobody sends. So every evaluation, every file and the end of the program begin with an exchange of
@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use crate::comm::{CommError, Communicator};
 use crate::error::Result;
 
-/// Characters of an operation that are told.
+/// Characters of an operation that are shown.
 const LONGEST: usize = 400;
 
 /// A hash that is the same in every process (FNV-1a over words).
@@ -55,13 +55,13 @@ pub(crate) struct Claim {
 /// Checks that every rank is about to do `what`.
 ///
 /// # Errors
-/// On every rank if they are not (other ranks than 0 may be ended by the communicator instead), naming what two ranks are
-/// about to do.
+/// [`Error::Communication`](crate::error::Error::Communication) on every rank if they are not, naming what two ranks are
+/// about to do (ranks other than 0 may be ended by the communicator instead).
 pub fn agree_on(comm: &dyn Communicator, what: &str) -> Result<()> {
     agree(comm, claim(what, &()).digest, || vec![claim(what, &())])
 }
 
-/// An item without an own text for its parameters.
+/// A claim whose text does not show its parameters.
 pub(crate) fn claim(text: &str, parameters: &impl Hash) -> Claim {
     let mut d = Digest::new();
     text.hash(&mut d);
@@ -78,7 +78,7 @@ pub(crate) fn agree(comm: &dyn Communicator, digest: u64, claims: impl FnOnce() 
             Some(other) => Err(tell(comm, other, &claims())),
         }
     };
-    met().map_err(|e| e.during(comm.rank(), "meeting the other ranks"))
+    met().map_err(|e| e.during(comm.rank(), "synchronizing with the other ranks"))
 }
 
 /// Rank 0 and the first rank that differs from it compare what they are about to do; rank 0 stops all ranks.
@@ -94,7 +94,7 @@ fn tell(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
             comm.abort(&difference);
             CommError(difference)
         }
-        // Rank 0 tells the difference and ends everybody: wait for it.
+        // Rank 0 reports the difference and stops everybody: wait for that.
         Ok(_) => match comm.broadcast(0, &mut message) {
             Ok(()) => CommError("the ranks run different programs".into()),
             Err(e) => e,
@@ -140,7 +140,7 @@ fn difference(ours: &[Claim], other: usize, theirs: &[Claim]) -> String {
     let text = |claims: &[Claim]| claims.get(same).map_or("nothing more".to_owned(), |i| format!("`{}`", i.text));
     let (a, b) = (text(ours), text(theirs));
     let hint = if a == b { ", which differ in their parameters" } else { "" };
-    format!("the ranks run different programs: rank 0 comes to {a} and rank {other} to {b}{hint}")
+    format!("the ranks run different programs: rank 0 reached {a}, rank {other} reached {b}{hint}")
 }
 
 #[cfg(test)]
@@ -162,14 +162,14 @@ mod tests {
         let unlike = ThreadComm::run(4, |c| agree_on(&c, if c.rank() == 2 { "a file" } else { "the end" }));
         for (rank, result) in unlike.into_iter().enumerate() {
             let message = result.unwrap_err().to_string();
-            assert!(message.contains("rank 0 comes to `the end` and rank 2 to `a file`"), "rank {rank}: {message}");
+            assert!(message.contains("rank 0 reached `the end`, rank 2 reached `a file`"), "rank {rank}: {message}");
         }
     }
 
     #[test]
     fn the_first_difference_is_named() {
         let ours = [claim("x", &0), claim("y", &0)];
-        assert!(difference(&ours, 1, &[claim("x", &0)]).contains("`y` and rank 1 to nothing more"));
+        assert!(difference(&ours, 1, &[claim("x", &0)]).contains("`y`, rank 1 reached nothing more"));
         assert!(difference(&ours, 1, &[claim("x", &1)]).contains("differ in their parameters"));
     }
 }

@@ -1,4 +1,4 @@
-//! Communication between ranks: what the planner's transfers are made of.
+//! Communication between ranks, by which the executor carries out the planner's transfers.
 
 pub mod agree;
 pub mod threads;
@@ -6,19 +6,20 @@ pub mod threads;
 pub use crate::error::CommError;
 use crate::host::buffer::HostBuffer;
 
-/// A message, and the rank that it goes to or comes from.
+/// A message and its peer: the rank that it is sent to or received from.
 pub type Parcel = (usize, HostBuffer);
 
-/// An exchange under way; see [`Communicator::begin`].
+/// An exchange in progress; see [`Communicator::begin`].
 pub trait Begun {
-    /// Waits until all messages are through; those received, in the order in which they were asked for.
+    /// Waits until all messages are sent and received; returns those received, in the order in which they were
+    /// requested.
     ///
     /// # Errors
     /// When another rank failed or went away.
     fn finish(self: Box<Self>) -> Result<Vec<Parcel>, CommError>;
 }
 
-/// An exchange that was over when it was begun.
+/// An exchange that was complete when it was started.
 struct Done(Vec<Parcel>);
 
 impl Begun for Done {
@@ -35,7 +36,8 @@ pub trait Communicator: Send + Sync {
     /// Number of ranks.
     fn size(&self) -> usize;
 
-    /// This rank among those of its node, `0..local_size`; which GPU it takes. By default all ranks are on one node.
+    /// The local rank: this rank's index among those of its node, `0..local_size`, by which it chooses a GPU. By
+    /// default all ranks are on one node.
     fn local_rank(&self) -> usize {
         self.rank()
     }
@@ -45,28 +47,29 @@ pub trait Communicator: Send + Sync {
         self.size()
     }
 
-    /// Number of this rank's node: nodes are counted in the order of their first ranks.
+    /// Index of this rank's node; nodes are numbered in the order of their first ranks.
     fn node(&self) -> usize {
         0
     }
 
-    /// Number of ranks that share this rank's cores, itself included: those of its node, unless the launcher bound each
-    /// to cores of its own.
+    /// Number of ranks that share this rank's cores, including itself: those of its node, unless the launcher bound
+    /// each to its own cores.
     fn sharers(&self) -> usize {
         self.local_size()
     }
 
-    /// Sends one message to each listed rank and receives one from each listed rank; returns when all are done. A rank
-    /// appears at most once in each list and never is this rank itself; a message may be empty only if absent on both
-    /// sides. The lengths of the receive buffers are the lengths sent.
+    /// Sends one message to each listed rank and receives one from each listed rank; returns when all are complete. A
+    /// rank appears at most once in each list, and never this rank itself. Messages are not empty, and a receive buffer
+    /// has exactly the length of the message sent.
     ///
     /// # Errors
     /// When another rank failed or went away.
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError>;
 
-    /// Begins an exchange that this rank need not wait for yet: as [`Communicator::exchange`], `receives` being buffers of
-    /// the lengths sent. Other calls may come before [`Begun::finish`]; messages between two ranks are matched in the order
-    /// in which their exchanges began, and a rank that begins meets one that waits at once. By default all is done here.
+    /// Starts a non-blocking exchange, otherwise as [`Communicator::exchange`]; `receives` are buffers of the lengths
+    /// sent. Other calls may come before [`Begun::finish`]. Messages between two ranks are matched in the order in
+    /// which their exchanges were started; a started exchange matches a blocking one. The default implementation is
+    /// blocking.
     ///
     /// # Errors
     /// When another rank failed or went away.
@@ -77,29 +80,29 @@ pub trait Communicator: Send + Sync {
         Ok(Box::new(Done(receives)))
     }
 
-    /// Copies the root's bytes to every rank; lengths may differ before the call, and agree after it.
+    /// Copies the root's bytes to every rank; the lengths may differ before the call and are equal after it.
     ///
     /// # Errors
     /// When another rank failed or went away.
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError>;
 
-    /// Replaces `values` on every rank by the sum over ranks, added in the order of ranks.
+    /// Replaces `values` on every rank by their sum over ranks, added in rank order (an allreduce of fixed order).
     ///
     /// # Errors
     /// When another rank failed or went away.
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
 
-    /// Every rank's value, in the order of ranks.
+    /// Every rank's value, in rank order, on every rank (an allgather of one word).
     ///
     /// # Errors
     /// When another rank failed or went away.
     fn gather(&self, value: u64) -> Result<Vec<u64>, CommError>;
 
-    /// Tells all ranks to stop: their pending and later calls fail with `message`, or their processes end.
+    /// Aborts all ranks: their pending and later calls fail with `message`, or their processes end.
     fn abort(&self, message: &str);
 }
 
-/// The communicator of a program that runs alone.
+/// The communicator of a single process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Alone;
 
@@ -126,7 +129,7 @@ impl Communicator for Alone {
     fn abort(&self, _message: &str) {}
 }
 
-/// Every rank's bytes, in the order of ranks: on rank 0, nothing elsewhere.
+/// Gathers every rank's bytes, in rank order, on rank 0; `None` on other ranks.
 ///
 /// # Errors
 /// When another rank failed or went away.
@@ -144,12 +147,12 @@ pub fn gather_bytes(comm: &dyn Communicator, mine: &[u8]) -> Result<Option<Vec<V
     Ok(Some(all))
 }
 
-/// Runs `work`, in which other ranks may wait for this one: they are told if it panics.
+/// Runs `work`, in which other ranks may wait for this one; if it panics, they are aborted.
 pub fn guarded<R>(comm: &dyn Communicator, what: &str, work: impl FnOnce() -> R) -> R {
     struct Guard<'a>(&'a dyn Communicator, &'a str);
     impl Drop for Guard<'_> {
         fn drop(&mut self) {
-            self.0.abort(&format!("a panic in {}", self.1));
+            self.0.abort(&format!("panic in {}", self.1));
         }
     }
     let guard = Guard(comm, what);

@@ -21,14 +21,14 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Meeting {
-    /// Messages on their way, by sender and receiver.
+    /// Messages in flight, by sender and receiver.
     mail: HashMap<(usize, usize), Mail>,
     /// Ranks that have returned.
     left: Vec<usize>,
     aborted: Option<String>,
 }
 
-/// Messages from one rank to another, numbered in the order sent, which is that in which they are asked for.
+/// Messages from one rank to another, numbered in the order sent, which is the order in which they are received.
 #[derive(Debug, Default)]
 struct Mail {
     messages: BTreeMap<u64, Vec<u8>>,
@@ -54,7 +54,7 @@ impl ThreadComm {
     /// Runs `program` on `ranks` ranks, each in a thread of its own, and returns their results in rank order.
     ///
     /// # Panics
-    /// If the program panics on a rank (the others fail with an error then, and do not hang).
+    /// If the program panics on a rank (the other ranks then fail with an error and do not hang).
     pub fn run<R: Send>(ranks: usize, program: impl Fn(ThreadComm) -> R + Sync) -> Vec<R> {
         let size = ranks.max(1);
         let shared = Arc::new(Shared { size, state: Mutex::default(), changed: Condvar::new() });
@@ -93,7 +93,7 @@ impl ThreadComm {
         self.take(from, self.ask(from))
     }
 
-    /// The number of the next message from rank `from`, which is then this caller's.
+    /// Takes the number of the next message from rank `from`.
     fn ask(&self, from: usize) -> u64 {
         let mut state = self.lock();
         let mail = state.mail.entry((from, self.rank)).or_default();
@@ -112,7 +112,7 @@ impl ThreadComm {
                 return Ok(message);
             }
             if state.left.contains(&from) {
-                return Err(CommError(format!("rank {from} ended while rank {} waits for it", self.rank)));
+                return Err(CommError(format!("rank {from} ended while rank {} was waiting for it", self.rank)));
             }
             state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -133,7 +133,7 @@ impl ThreadComm {
     }
 }
 
-/// Messages that were asked for.
+/// Messages that were requested.
 struct Waiting<'a> {
     comm: &'a ThreadComm,
     receives: Vec<Parcel>,

@@ -82,11 +82,11 @@ impl CpuDevice {
 }
 
 fn host(memory: &Memory) -> Result<&[u8], DeviceError> {
-    memory.host().map(|b| b.bytes()).ok_or_else(|| DeviceError::Driver("the memory is not the host's".into()))
+    memory.host().map(|b| b.bytes()).ok_or_else(|| DeviceError::Argument("the memory is not the host's".into()))
 }
 
 fn host_mut(memory: &mut Memory) -> Result<&mut [u8], DeviceError> {
-    memory.host_mut().map(|b| b.bytes_mut()).ok_or_else(|| DeviceError::Driver("the memory is not the host's".into()))
+    memory.host_mut().map(|b| b.bytes_mut()).ok_or_else(|| DeviceError::Argument("the memory is not the host's".into()))
 }
 
 impl Device for CpuDevice {
@@ -129,7 +129,9 @@ impl Device for CpuDevice {
         let (source, target) = (host(source)?, host_mut(target)?);
         if let Some(piece) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
             let (source, target) = (source.len(), target.len());
-            return Err(DeviceError::Driver(format!("{piece:?} reaches beyond blocks of {source} and {target} bytes")));
+            return Err(DeviceError::Argument(format!(
+                "{piece:?} reaches beyond blocks of {source} and {target} bytes"
+            )));
         }
         self.workers.copy_pieces(source, target, pieces);
         Ok(())
@@ -165,9 +167,9 @@ mod tests {
     #[test]
     fn a_device_tells_its_threads_and_needs_one() {
         let refused = |threads: usize| CpuDevice::new(Some(threads)).unwrap_err().to_string();
-        assert_eq!(refused(0), "a device needs at least one thread, not 0");
-        assert_eq!(refused(4097), "4097 threads asked for; a device has at most 4096");
-        assert!(refused(usize::MAX).contains("at most 4096"));
+        assert_eq!(refused(0), "requested 0 threads; a device needs at least 1");
+        assert_eq!(refused(4097), "requested 4097 threads; the limit is 4096");
+        assert!(refused(usize::MAX).contains("the limit is 4096"));
         let d = CpuDevice::new(Some(2)).unwrap().with_isa(Isa::Portable);
         assert_eq!(d.name(), "CPU (2 threads, portable)");
     }

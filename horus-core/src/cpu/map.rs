@@ -65,12 +65,12 @@ unsafe impl Sync for Job<'_> {}
 /// The launch is one that [`check`](crate::device::check::check) accepts.
 ///
 /// # Errors
-/// [`DeviceError::Driver`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] without room for scratch.
+/// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] without room for scratch.
 pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
     let Launch { kernel: Kernel::Map(kernel), inputs, output, geometry, rows } = launch else {
-        return Err(DeviceError::Driver(format!("{} is not a map", launch.kernel.name())));
+        return Err(DeviceError::Argument(format!("{} is not a map", launch.kernel.name())));
     };
-    let foreign = || DeviceError::Driver("a buffer is not in host memory".into());
+    let foreign = || DeviceError::Argument("a buffer is not in host memory".into());
     if rows.is_empty() || geometry.shape.is_empty() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! The entrance of a device: whether buffers, rows and types of a launch are what the kernel will take them for, and
+//! Validation of launches and copies: whether buffers, rows and types of a launch are what the kernel assumes, and
 //! whether bytes that are copied lie inside their block.
 //!
 //! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU alike. A [`Launch`] is
@@ -15,30 +15,30 @@ use crate::ops::geometric::Affine;
 use crate::ops::reduce::RowReduce;
 use crate::shape::{Shape, Window};
 
-/// No row, column or plane is further away than this: sums of a few such numbers do not overflow, and no memory holds as
+/// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and no memory holds as
 /// many.
 const FAR: usize = 1 << 40;
-/// A filter reaches no further than this; kernels count columns of a tile with 32 bits.
+/// The largest reach of a filter; kernels count columns of a tile with 32 bits.
 const REACH: usize = 1 << 30;
 
 /// Checks a launch.
 ///
 /// # Errors
-/// [`DeviceError::Driver`], saying what does not fit.
+/// [`DeviceError::Argument`], which says what does not fit.
 pub fn check(launch: &Launch<'_>) -> Result<(), DeviceError> {
     let Launch { kernel, inputs, output, geometry, rows } = launch;
     fits(kernel, inputs, output.len(), geometry, *rows)
-        .map_err(|what| DeviceError::Driver(format!("launch of {}: {what}", kernel.name())))
+        .map_err(|what| DeviceError::Argument(format!("launch of {}: {what}", kernel.name())))
 }
 
 /// The bytes `at..at + length` of a block of `size` bytes.
 ///
 /// # Errors
-/// [`DeviceError::Driver`] if they are not inside it.
+/// [`DeviceError::Argument`] if they are not inside it.
 pub fn part(at: usize, length: usize, size: usize) -> Result<Range<usize>, DeviceError> {
     match at.checked_add(length) {
         Some(end) if end <= size => Ok(at..end),
-        _ => Err(DeviceError::Driver(format!("{length} bytes at {at} are outside a buffer of {size}"))),
+        _ => Err(DeviceError::Argument(format!("{length} bytes at {at} are outside a buffer of {size}"))),
     }
 }
 
@@ -50,7 +50,7 @@ fn fits(kernel: &Kernel, inputs: &[Input<'_>], room: usize, output: &Geometry, r
     for (i, input) in inputs.iter().enumerate() {
         holds(input.memory.len(), &input.geometry).map_err(|e| format!("input {i}: {e}"))?;
     }
-    near(rows).map_err(|()| format!("there are no rows {rows}"))?;
+    near(rows).map_err(|()| format!("invalid rows {rows}"))?;
     match kernel {
         Kernel::Source(_) => {}
         Kernel::Map(map) => {
@@ -119,7 +119,7 @@ fn near(window: Window) -> Result<(), ()> {
     if near(window.start) && near(window.end) { Ok(()) } else { Err(()) }
 }
 
-/// Whether a buffer of `bytes` bytes has room for what it is said to hold.
+/// Whether a buffer of `bytes` bytes has room for its geometry.
 fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
     let Geometry { shape, dtype, window } = *geometry;
     let extents = [shape.height, shape.width, shape.channels];
@@ -129,7 +129,7 @@ fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
         planes.iter().try_fold(rows, |n, m| n.checked_mul(*m)).filter(|n| isize::try_from(*n).is_ok())
     };
     if extents.iter().any(|n| *n > FAR) || near(window).is_err() || size(shape.height.max(1)).is_none() {
-        return Err(format!("there is no image of {shape} {dtype} with rows {window}"));
+        return Err(format!("invalid image: {shape} {dtype} with rows {window}"));
     }
     let empty = shape.width == 0 || shape.channels == 0;
     match size(window.len()) {
@@ -139,11 +139,7 @@ fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
 }
 
 fn count(inputs: &[Input<'_>], wanted: usize) -> Result<(), String> {
-    if inputs.len() == wanted {
-        Ok(())
-    } else {
-        Err(format!("it reads {wanted} images, and {} are given", inputs.len()))
-    }
+    if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, got {}", inputs.len())) }
 }
 
 /// The images that a row reduction reads, of which there are `images`, before the mean if it takes one.
@@ -186,7 +182,7 @@ fn transpose(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
     Err(format!("{shape} {dtype} transposed is not {} {}", output.shape, output.dtype))
 }
 
-/// Whether the table has an entry for every pixel that there can be, so that none is looked up beyond it.
+/// Whether the table has an entry for every value of the index type, so that no look-up is out of bounds.
 fn lookup(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 2)?;
     let (image, table) = (inputs[0].geometry, inputs[1].geometry);
@@ -238,28 +234,28 @@ fn pixels(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), 
 fn types(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
     for chain in &k.chains {
         if !chain.is_pointwise() || !chain.chains.is_empty() {
-            return Err("a chain is more than pixel operations".into());
+            return Err("a chain has an operation that is not per pixel".into());
         }
         let geometry = Geometry { dtype: chain.result_type_checked()?, ..*output };
         types(chain, inputs, &geometry)?;
     }
     for stage in &k.stages {
         if !stage.filter.is_row() || stage.filter.taps().is_empty() || stage.filter.taps().len() > REACH {
-            return Err(format!("no row pass {}", stage.filter));
+            return Err(format!("{} is not a row pass", stage.filter));
         }
         if !image_type(k, stage.source, inputs)?.is_float() {
-            return Err("a row pass of integers".into());
+            return Err("a row pass reads integers".into());
         }
     }
     for leaf in &k.leaves {
         filter(k, leaf)?;
         let image = match leaf.source() {
-            Source::Stage(s) => k.stages.get(s).ok_or(format!("there is no stage {s}"))?.source,
+            Source::Stage(s) => k.stages.get(s).ok_or(format!("stage {s} does not exist"))?.source,
             image => image,
         };
         let dtype = image_type(k, image, inputs)?;
         if dtype != leaf.dtype {
-            return Err(format!("a leaf reads {} from {dtype}", leaf.dtype));
+            return Err(format!("a leaf expects {}, its source is {dtype}", leaf.dtype));
         }
     }
     match k.result_type_checked()? {
@@ -271,8 +267,8 @@ fn types(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), S
 /// The type of an input or a chain.
 fn image_type(k: &MapKernel, image: Source, inputs: &[Input<'_>]) -> Result<DType, String> {
     match image {
-        Source::Input(i) => Ok(inputs.get(i).ok_or(format!("there is no input {i}"))?.geometry.dtype),
-        Source::Chain(c) => k.chains.get(c).ok_or(format!("there is no chain {c}"))?.result_type_checked(),
+        Source::Input(i) => Ok(inputs.get(i).ok_or(format!("input {i} does not exist"))?.geometry.dtype),
+        Source::Chain(c) => k.chains.get(c).ok_or(format!("chain {c} does not exist"))?.result_type_checked(),
         Source::Stage(_) => Err("a stage reads a stage".into()),
     }
 }
@@ -291,7 +287,7 @@ fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
     let reach = filter.reach();
     let far = [reach.up, reach.down, reach.left, reach.right].into_iter().any(|r| r > REACH);
     if !shaped || far || (linear && !leaf.dtype.is_float()) || filter.taps().is_empty() {
-        return Err(format!("no filter {filter} of {}", leaf.dtype));
+        return Err(format!("filter {filter} cannot be applied to {}", leaf.dtype));
     }
     Ok(())
 }
@@ -301,8 +297,8 @@ impl MapKernel {
     fn result_type_checked(&self) -> Result<DType, String> {
         let mut results: Vec<DType> = Vec::with_capacity(self.code.len());
         let value = |v: Val, results: &[DType]| match v {
-            Val::Leaf(l) => self.leaves.get(l).map(|l| l.dtype).ok_or(format!("there is no leaf {l}")),
-            Val::Instr(i) => results.get(i).copied().ok_or(format!("instruction {i} comes too late")),
+            Val::Leaf(l) => self.leaves.get(l).map(|l| l.dtype).ok_or(format!("leaf {l} does not exist")),
+            Val::Instr(i) => results.get(i).copied().ok_or(format!("instruction {i} is read before it is computed")),
             Val::Const(c) => Ok(c.dtype()),
         };
         for instr in &self.code {
@@ -325,7 +321,7 @@ impl MapKernel {
             }
             results.push(instr.result);
         }
-        self.result.map(|r| value(r, &results)).transpose()?.ok_or_else(|| "there is no result".into())
+        self.result.map(|r| value(r, &results)).transpose()?.ok_or_else(|| "the kernel has no result".into())
     }
 }
 

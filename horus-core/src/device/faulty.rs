@@ -1,4 +1,4 @@
-//! A device that fails when it is told to: how it is tested what a failure leaves.
+//! A device that fails on request, to test what failures leave behind.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use crate::error::{DeviceError, MemoryBound};
 use crate::host::Piece;
 use crate::host::workers::Workers;
 
-/// A device that does as `inner` does but for one call, which fails.
+/// A device that behaves as `inner`, except for one call, which fails.
 #[derive(Debug)]
 pub struct Faulty<D> {
     inner: D,
@@ -23,24 +23,24 @@ struct Calls {
     fails: AtomicUsize,
 }
 
-/// Tells a [`Faulty`] device that belongs to a session when to fail.
+/// Controls when a [`Faulty`] device, which belongs to a session, fails.
 #[derive(Clone, Debug)]
 pub struct Fault(Arc<Calls>);
 
 impl Fault {
-    /// Lets the `n`th call from now on fail, counted from 0: an allocation, a copy or a launch.
+    /// Makes the `n`th call from now fail (0 is the next): an allocation, a copy or a launch.
     pub fn after(&self, n: usize) {
         self.0.fails.store(self.0.made.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
 
-    /// Lets no call fail any more. Whether one has.
+    /// Makes no further call fail; returns whether one has.
     pub fn stop(&self) -> bool {
         self.0.fails.swap(usize::MAX, Ordering::Relaxed) < self.0.made.load(Ordering::Relaxed)
     }
 }
 
 impl<D: Device> Faulty<D> {
-    /// A device on `inner`, and what tells it when to fail: not, until then.
+    /// A device on `inner`, and its control; no call fails until it says so.
     pub fn new(inner: D) -> (Faulty<D>, Fault) {
         let calls = Arc::new(Calls { made: AtomicUsize::new(0), fails: AtomicUsize::new(usize::MAX) });
         (Faulty { inner, calls: Arc::clone(&calls) }, Fault(calls))
@@ -49,7 +49,7 @@ impl<D: Device> Faulty<D> {
     fn call(&self, what: &str) -> Result<(), DeviceError> {
         let number = self.calls.made.fetch_add(1, Ordering::Relaxed);
         if number == self.calls.fails.load(Ordering::Relaxed) {
-            return Err(DeviceError::Driver(format!("{what} fails by intention")));
+            return Err(DeviceError::Driver(format!("{what} fails on purpose")));
         }
         Ok(())
     }
@@ -69,8 +69,8 @@ impl<D: Device> Device for Faulty<D> {
         self.inner.capacity()
     }
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        // As a driver would say it, so that what is done about a lack of memory is done.
-        let bound = MemoryBound::Setting { name: "a failure by intention", bytes: 0 };
+        // As a driver would report it, so that running out of memory is handled as such.
+        let bound = MemoryBound::Setting { name: "a failure on purpose", bytes: 0 };
         let lacking = |_| DeviceError::OutOfMemory { bytes, used: 0, bound };
         self.call("an allocation").map_err(lacking)?;
         self.inner.allocate(bytes)

@@ -32,7 +32,7 @@ pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
-/// A block of memory that a device can compute on.
+/// A block of memory that a device computes on.
 #[derive(Debug)]
 pub enum Memory {
     /// Host memory: what a device with unified memory computes on.
@@ -127,48 +127,48 @@ pub struct Input<'a> {
     pub geometry: Geometry,
 }
 
-/// One kernel launch: compute `rows` of the output from the inputs.
+/// One kernel launch: computes `rows` of the output from the inputs.
 ///
-/// Every row that the kernel reads for these rows is held by the inputs' windows (after border handling; for
+/// Every row that the kernel reads for these rows is held by the inputs' windows (after the edge mode is applied; for
 /// [`Border::Wrap`](crate::shape::Border::Wrap) possibly as a virtual row, which is preferred when held).
 #[derive(Debug)]
 pub struct Launch<'a> {
-    /// What to compute.
+    /// The kernel.
     pub kernel: &'a Kernel,
     /// From what.
     pub inputs: &'a [Input<'a>],
-    /// Where to: memory of this device.
+    /// The output: memory of this device.
     pub output: &'a mut Memory,
-    /// What the output is.
+    /// The geometry of the output.
     pub geometry: Geometry,
     /// The output rows to compute: inside the image and inside the output's window. For a
     /// kernel that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for [`Kernel::Fold`], `0..1`.
     pub rows: Window,
 }
 
-/// A launch that is to come, without its memory: all that its kernel is made from.
+/// A future launch without its memory: everything from which its kernel is built.
 #[derive(Clone, Debug)]
 pub struct Prepared<'a> {
-    /// What will be computed.
+    /// The kernel.
     pub kernel: &'a Kernel,
     /// From what.
     pub inputs: Vec<Geometry>,
-    /// What the output is.
+    /// The geometry of the output.
     pub output: Geometry,
     /// The rows, as in [`Launch::rows`].
     pub rows: Window,
 }
 
-/// Bytes on their way to the host; see [`Device::order_read`].
+/// A download in flight; see [`Device::order_read`].
 pub trait Landing: Send {
-    /// Waits for the bytes; on any thread.
+    /// Waits for the bytes, on any thread.
     ///
     /// # Errors
-    /// What the driver reports, including errors of launches before.
+    /// What the driver reports, including errors of earlier launches.
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError>;
 }
 
-/// Bytes that arrived at once.
+/// A download that was complete immediately.
 impl Landing for HostBuffer {
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         Ok(*self)
@@ -184,12 +184,13 @@ pub enum MemoryKind {
     Separate,
 }
 
-/// Bytes of a block of memory that go to another rank's device or come from there; see [`Device::exchange`].
+/// A message between the devices of two ranks: a range of bytes of a block of this device's memory, and the rank that it
+/// is sent to or received from; see [`Device::exchange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The other rank.
     pub rank: usize,
-    /// Which block: the blocks that are read come first, then those that are written.
+    /// Index of the block: `reads[block]`, or `writes[block - reads.len()]` if that is not negative.
     pub block: usize,
     /// The first byte.
     pub at: usize,
@@ -200,28 +201,28 @@ pub struct Message {
 /// Bytes to copy from one block to another; blocks are numbered as in [`Message`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockCopy {
-    /// Which block is read.
+    /// Index of the block that is read.
     pub from: usize,
-    /// Which block is written.
+    /// Index of the block that is written: one of `writes`.
     pub to: usize,
     /// What is copied; the pieces do not overlap in the target.
     pub pieces: Vec<Piece>,
 }
 
-/// What [`Device::exchange`] does, in this order.
+/// The work of [`Device::exchange`], in this order: copies, sends and receives (at once), copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
-    /// Copies that make up what is sent.
+    /// Copies that pack what is sent: complete before the first message leaves.
     pub before: Vec<BlockCopy>,
     /// Messages to other ranks, at most one for each.
     pub sends: Vec<Message>,
     /// Messages from other ranks, at most one from each.
     pub receives: Vec<Message>,
-    /// Copies of what has been received to where it belongs, and of what this rank has itself.
+    /// Copies that unpack what was received, and move what this rank has itself: begun when the last message is there.
     pub after: Vec<BlockCopy>,
 }
 
-/// An exchange under way; see [`Device::exchange`].
+/// An exchange in progress; see [`Device::exchange`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Ticket(pub u64);
 
@@ -232,21 +233,23 @@ pub fn distinct(addresses: &[u64]) -> bool {
     sorted.first() != Some(&0) && sorted.windows(2).all(|w| w[0] != w[1])
 }
 
-/// What making kernels has cost.
+/// What building kernels has cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compilation {
     /// Time spent generating, compiling and loading.
     pub time: Duration,
     /// Kernels compiled.
     pub compiled: usize,
-    /// Kernels found compiled on disk.
+    /// Kernels that an earlier run compiled, found on disk.
     pub from_disk: usize,
+    /// Kernels that came compiled with the program.
+    pub shipped: usize,
 }
 
 /// A compute device.
 ///
 /// Calls are ordered: a launch sees the effect of all calls before it. Launches and uploads may return before they are
-/// done; `download` and `read` return when the data is there.
+/// done; [`Device::read`] returns when the data is there.
 pub trait Device: Send + Sync {
     /// Name for the user, such as "CPU (2 threads, AVX-512)".
     fn name(&self) -> String;
@@ -254,26 +257,26 @@ pub trait Device: Send + Sync {
     /// Whether the device computes on host memory.
     fn memory(&self) -> MemoryKind;
 
-    /// The host's threads for the work around this device: its kernels if it is the CPU, copies of pixels.
+    /// The host's threads for work of this device: kernels if it is the CPU, copies of pixels otherwise.
     fn workers(&self) -> &Workers;
 
-    /// Bytes that images may take on a device with memory of its own; `None` if it need not be watched.
+    /// Bytes that images may take on a device with separate memory; `None` if there is no limit to observe.
     fn capacity(&self) -> Option<usize> {
         None
     }
 
-    /// Where memory comes from on a device that computes on the host's: a session takes host memory there too, so that a
-    /// bound holds for both.
+    /// The pool that a device with unified memory allocates from: the session allocates host memory from it too, so
+    /// that one limit holds for both.
     fn host_pool(&self) -> Option<&Arc<Pool>> {
         None
     }
 
-    /// What making kernels has cost so far, on a device that makes its own.
+    /// What building kernels has cost so far, on a device that compiles kernels.
     fn compilation(&self) -> Compilation {
         Compilation::default()
     }
 
-    /// New memory with unspecified contents. A device with unified memory returns [`Memory::Host`].
+    /// Allocates memory with unspecified contents. A device with unified memory returns [`Memory::Host`].
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
@@ -285,6 +288,24 @@ pub trait Device: Send + Sync {
     /// What the driver reports.
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError>;
 
+    /// Host memory from `pool` for pixels that the program gives, with unspecified contents: where the device fetches them
+    /// fastest, if there is room there. May be called on any thread.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
+    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+        pool.try_uncounted(bytes)
+    }
+
+    /// [`Device::write`] of a buffer that may still be read when this returns: the device holds a share of it until it has
+    /// been, so that whoever writes to it writes to a copy.
+    ///
+    /// # Errors
+    /// As [`Device::write`].
+    fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.write(source.bytes(), target, at)
+    }
+
     /// Copies device memory from byte `at` into host bytes, and waits for it. Never called on a device with unified
     /// memory.
     ///
@@ -292,9 +313,9 @@ pub trait Device: Send + Sync {
     /// What the driver reports, including errors of earlier launches.
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Begins to copy `bytes` bytes of device memory from byte `at` to host memory from `pool`, behind all launches so
-    /// far. Calls that follow, and dropping the memory, do not change what arrives. Never called on a device with unified
-    /// memory. By default all is done here.
+    /// Starts to copy `bytes` bytes of device memory from byte `at` to host memory from `pool`, ordered after all
+    /// launches so far. Later calls, and dropping the memory, do not change what arrives. Never called on a device with
+    /// unified memory. The default implementation is blocking.
     ///
     /// # Errors
     /// What the driver reports; [`DeviceError::OutOfMemory`] if the pool has no room.
@@ -310,8 +331,8 @@ pub trait Device: Send + Sync {
         Ok(Box::new(host))
     }
 
-    /// Makes the kernels of launches that are to come, all at once, on a device that makes its own: compiles those that
-    /// were never compiled, loads those that are not loaded. A launch that was not prepared makes its own.
+    /// Builds the kernels of future launches together, on a device that compiles kernels: compiles those that are in no
+    /// cache, loads those that are not loaded. A launch that was not prepared builds its own.
     ///
     /// # Errors
     /// What the compiler reports.
@@ -322,33 +343,53 @@ pub trait Device: Send + Sync {
     /// Copies bytes between two blocks of this device's memory. The pieces do not overlap in the target.
     ///
     /// # Errors
-    /// What the driver reports; if a piece reaches beyond its block.
+    /// What the driver reports; [`DeviceError::Argument`] if a piece reaches beyond its block.
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError>;
 
-    /// A number that tells this device from all others, if it can exchange memory with the devices of other ranks
-    /// without the host; 0 if it cannot.
+    /// An identifier of this device, unique among all ranks, if it can exchange memory with other devices peer to peer (not
+    /// through the host); 0 if it cannot.
     fn address(&self) -> u64 {
         0
     }
 
-    /// Opens a way between the devices of all ranks of `comm`, if there is one; whether [`Device::exchange`] works from
-    /// now on. `addresses` are the [`Device::address`]es of all ranks. Collective, and so is the answer: without an
-    /// address on some rank, or with one device twice, it is `false` at once and nothing is communicated.
+    /// Connects the devices of all ranks of `comm` peer to peer, if that is possible; returns whether [`Device::exchange`]
+    /// works from now on. `addresses` are the [`Device::address`]es of all ranks. Collective: all ranks call it and get the
+    /// same answer. If an address is 0 or occurs twice the answer is `false` without communication.
     ///
     /// # Errors
-    /// When a way was insisted on and there is none; when another rank failed or went away.
+    /// When peer-to-peer exchange was required (`HORUS_FABRIC=nccl`) and is not possible; when another rank failed or went
+    /// away.
     fn connect(&self, _comm: &dyn Communicator, _addresses: &[u64]) -> Result<bool, DeviceError> {
         Ok(false)
     }
 
-    /// Begins to send messages to the devices of other ranks and to receive others from there, with the copies that this
-    /// takes; what is sent and copied is as the calls before left it. It lies in `reads` or `writes`; what is received or
-    /// the target of a copy, in `writes`, and does not overlap. Until [`Device::arrive`], what is written is not there, and
-    /// what is read must not change, but launches may read it and all else in the blocks; those of `reads` may go away.
-    /// Collective among the ranks that have messages for each other, after [`Device::connect`] on the same communicator.
+    /// Starts a non-blocking exchange with the devices of other ranks, as `MPI_Isend` and `MPI_Irecv` do for host memory,
+    /// and returns a ticket with which [`Device::arrive`] completes it. Ranks whose `work` names each other must call this
+    /// in the same order (pairwise collective), after [`Device::connect`] returned `true` on the same communicator.
+    ///
+    /// `reads` and `writes` are blocks of this device, numbered through: [`Message::block`] and [`BlockCopy`] count `reads`
+    /// first, then `writes`.
+    ///
+    /// What an implementation guarantees:
+    /// - Order with earlier calls: what is sent or copied has the contents that all earlier calls (launches, writes, copies,
+    ///   exchanges that have arrived) leave.
+    /// - Order within: all of `work.before`, then `work.sends` and `work.receives` together in any order, then all of
+    ///   `work.after`. The k-th message from one rank to another matches the k-th that the other receives from it; both
+    ///   have the same number of bytes.
+    /// - Lifetime: it keeps the memory of `reads` and `writes` until the exchange is done, also if the blocks are dropped
+    ///   before, or the exchange never arrives.
+    /// - Progress: it may return before anything was sent, and may wait until the other ranks have started theirs, but not for
+    ///   anything that they do after that.
+    ///
+    /// What a caller guarantees:
+    /// - Targets of receives and of copies lie in `writes`. Within `work.receives`, and within each list of copies, targets
+    ///   do not overlap each other, nor what is sent; a copy of `after` may read what `before` or a message brought.
+    /// - Until [`Device::arrive`], nobody reads or writes the targets, and nobody writes the bytes that are sent or copied.
+    ///   Launches may read those, and read and write everything else in the blocks. Blocks of `reads` may be dropped.
     ///
     /// # Errors
-    /// What the driver reports; when another rank failed or went away; if a copy or a message reaches beyond its block.
+    /// [`DeviceError::Argument`] if a copy or a message reaches beyond its block, names no block, or the device is not
+    /// connected; what the driver reports; [`DeviceError::Communication`] when another rank failed or went away.
     fn exchange(
         &self,
         _comm: &dyn Communicator,
@@ -359,12 +400,12 @@ pub trait Device: Send + Sync {
         Err(CommError(format!("{} is not connected to other devices", self.name())).into())
     }
 
-    /// Ends an exchange: the calls that follow see what it brought to `writes`, the blocks it was begun with. Exchanges
-    /// end in any order. One that never ends does no harm: what it reads and writes stays its own until it is done, also
-    /// when the blocks are dropped.
+    /// Completes an exchange: calls that follow see what it wrote to `writes`, which are the blocks that it was started
+    /// with, in the same order. It need not block the host: an order between queues is enough. Exchanges are completed in
+    /// any order, each once. One that is never completed does no harm (see the lifetime of [`Device::exchange`]).
     ///
     /// # Errors
-    /// As [`Device::exchange`]; if `writes` are other blocks.
+    /// As [`Device::exchange`]; [`DeviceError::Argument`] if `writes` are other blocks.
     fn arrive(&self, _ticket: Ticket, _writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
         Ok(())
     }

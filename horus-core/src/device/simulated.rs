@@ -1,7 +1,7 @@
 //! A device with memory of its own, simulated on a device that computes on host memory.
 //!
-//! It counts what it is asked to do, and its memory is really separate: fresh memory is poisoned, so that a missing
-//! upload or a stale copy shows as wrong pixels. This is how the residency machine is tested without a GPU.
+//! It counts calls, and its memory is really separate: fresh memory is poisoned, so that a missing upload or a stale
+//! copy shows as wrong pixels. This is how the residency machine is tested without a GPU.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::shape::Window;
 /// Every byte of fresh memory: NaN in floats, the largest value in unsigned integers.
 const POISON: u8 = 0xff;
 
-/// What a [`Simulated`] device was asked to do.
+/// Counts of calls of a [`Simulated`] device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     /// Whole or partial copies from the host.
@@ -52,11 +52,10 @@ struct Counters {
 /// Bytes for a place in a written block.
 type Arrival = (usize, usize, Vec<u8>);
 
-/// What an exchange under way will bring. What it reads and sends it has copied; so it needs none of the blocks, and they
-/// may go away.
+/// What an exchange in progress will deliver. It has copied what it reads and sends, so the blocks may be dropped.
 #[derive(Debug, Default)]
 struct UnderWay {
-    /// Which blocks it was begun with.
+    /// The blocks it was started with.
     writes: Vec<Arc<()>>,
     arrivals: Vec<Arrival>,
     /// Copies between written blocks, by their numbers among those.
@@ -69,9 +68,9 @@ pub struct Simulated<D> {
     inner: D,
     capacity: usize,
     address: u64,
-    /// What exchanges under way will bring, by ticket.
+    /// Exchanges in progress, by ticket.
     arriving: Mutex<HashMap<u64, UnderWay>>,
-    /// Launches that were announced, if no others are to be made.
+    /// Launches that were prepared, if no others are allowed.
     announced: Option<Mutex<Vec<Announced>>>,
     counters: Arc<Counters>,
 }
@@ -132,14 +131,14 @@ impl<D: Device> Simulated<D> {
         Simulated { inner, capacity, address: 0, arriving, announced: None, counters }
     }
 
-    /// Makes launches that were not announced fail, from the first [`Device::prepare`] on.
+    /// Makes launches that were not prepared fail, from the first [`Device::prepare`] on.
     #[must_use]
     pub fn demanding(mut self) -> Simulated<D> {
         self.announced = Some(Mutex::default());
         self
     }
 
-    /// Lets the device exchange memory with the simulated devices of other ranks, if those can too.
+    /// Enables peer-to-peer exchange with the simulated devices of other ranks that have it enabled, too.
     #[must_use]
     pub fn with_fabric(mut self) -> Simulated<D> {
         // Apart for the ranks of one process by their number, and for others by the number of the process.
@@ -175,7 +174,7 @@ fn separate_mut(memory: &mut Memory) -> Result<&mut Memory, DeviceError> {
 }
 
 fn foreign() -> DeviceError {
-    DeviceError::Driver("memory of another device".into())
+    DeviceError::Argument("memory of another device".into())
 }
 
 fn bytes(memory: &Memory) -> Result<&[u8], DeviceError> {
@@ -206,11 +205,11 @@ fn runs(copy: &BlockCopy, from: &[u8]) -> Vec<(usize, Vec<u8>)> {
 fn fit(pieces: &[Piece], source: usize, target: usize) -> Result<(), DeviceError> {
     match pieces.iter().find(|p| !p.fits(source, target)) {
         None => Ok(()),
-        Some(p) => Err(DeviceError::Driver(format!("a copy reaches beyond its buffers: {p:?}"))),
+        Some(p) => Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}"))),
     }
 }
 
-/// Which block it is.
+/// The identity of a block.
 fn identity(memory: &Memory) -> Result<Arc<()>, DeviceError> {
     match memory {
         Memory::Device(m) => m.as_any().downcast_ref::<SeparateMemory>().map(|s| Arc::clone(&s.identity)),
@@ -317,7 +316,7 @@ impl<D: Device> Device for Simulated<D> {
         let outgoing =
             work.sends.iter().map(|m| Ok((m.rank, block(reads, writes, m.block)?[m.at..m.at + m.bytes].to_vec())));
         let outgoing = outgoing.collect::<Result<Vec<(usize, Vec<u8>)>, DeviceError>>()?;
-        // What is received is not there before somebody waits for it, and what was there is gone.
+        // What is received is not there before `arrive`, and the old contents are gone.
         for m in &work.receives {
             written(writes, to(m.block)?)?[m.at..m.at + m.bytes].fill(POISON);
         }
@@ -332,7 +331,7 @@ impl<D: Device> Device for Simulated<D> {
         }
         for copy in &work.after {
             match to(copy.from) {
-                // The block may have gone away by then.
+                // The block may have been dropped by then.
                 Err(_) => {
                     let target = to(copy.to)?;
                     let runs = runs(copy, block(reads, writes, copy.from)?);
@@ -351,7 +350,9 @@ impl<D: Device> Device for Simulated<D> {
         let given = writes.iter().map(|w| identity(w)).collect::<Result<Vec<_>, DeviceError>>()?;
         if given.len() != under_way.writes.len() || given.iter().zip(&under_way.writes).any(|(a, b)| !Arc::ptr_eq(a, b))
         {
-            return Err(DeviceError::Driver("an exchange ends with other blocks than it was begun with".into()));
+            return Err(DeviceError::Argument(
+                "an exchange was finished with other blocks than it was started with".into(),
+            ));
         }
         let UnderWay { arrivals, copies, .. } = arriving.remove(&ticket.0).unwrap_or_default();
         drop(arriving);
@@ -383,7 +384,7 @@ impl<D: Device> Device for Simulated<D> {
             let this = (launch.kernel.clone(), inputs, launch.geometry, launch.rows);
             let announced = announced.lock().unwrap_or_else(PoisonError::into_inner);
             if !announced.is_empty() && !announced.contains(&this) {
-                return Err(DeviceError::Driver(format!("a launch that was not announced: {this:?}")));
+                return Err(DeviceError::Argument(format!("a launch that was not prepared: {this:?}")));
             }
         }
         self.counters.launches.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The launches of a plan, told before it runs: what a device that makes its own kernels can make all at once.
+//! Announces the launches of a plan before it runs, so that a device that compiles kernels can build them together.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,15 @@ use crate::plan::movement::{rows_of, with_room};
 use crate::plan::{Action, Plan, Rows, Temp};
 use crate::shape::Window;
 
-/// Lets the device of rank `rank` make the kernels of a plan. `images` holds the sources, by node.
+/// Lets the device of rank `rank` build the kernels of a plan. `images` holds the sources, by node.
 ///
 /// # Errors
 /// What the device reports.
 pub fn prepare(plan: &Plan, images: &[Option<Stored>], device: &dyn Device, rank: usize) -> Result<()> {
     let windows = images.iter().map(|i| i.as_ref().map(|i| i.geometry.window)).collect();
     device.prepare(&launches(plan, windows, rank)).map_err(|source| match source {
-        DeviceError::Communication(e) => e.during(rank, "making kernels"),
-        source => Error::Device { op: "making kernels".into(), device: device.name(), source },
+        DeviceError::Communication(e) => e.during(rank, "building kernels"),
+        source => Error::Device { op: "building kernels".into(), device: device.name(), source },
     })
 }
 

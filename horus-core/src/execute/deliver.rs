@@ -1,4 +1,4 @@
-//! Results on their way to whoever asked for them.
+//! Results in flight to whoever requested them.
 
 use super::{Run, Stored, missing};
 use crate::device::Landing;
@@ -10,7 +10,7 @@ use crate::ir::graph::NodeId;
 pub enum Delivered {
     /// It is there.
     Here(HostBuffer),
-    /// It is on its way from the device.
+    /// It is in flight from the device.
     Coming(Box<dyn Landing>),
 }
 

@@ -1,4 +1,4 @@
-//! Border rows: exchanges begun and finished, and the room that the rows take.
+//! Halo exchanges, started and completed, and the memory that halos take.
 
 use super::{Run, Stored, missing};
 use super::{peers, transfer};
@@ -12,21 +12,22 @@ use crate::plan::movement::{Movement, Need, with_room};
 use crate::plan::state::{Halo, Placement};
 use crate::shape::Window;
 
-/// Border rows under way.
+/// A halo in flight.
 pub(super) enum Halos<'a> {
-    /// From device to device.
-    Direct(peers::Arriving),
+    /// Peer to peer.
+    Peers(peers::Arriving),
     /// Through the host.
     Host(transfer::Incoming<'a>),
 }
 
 impl Run<'_> {
-    /// Sends the border rows that others need. Those that this rank needs are there after [`Run::finish_exchange`].
+    /// Starts a halo exchange: sends the rows that others need. Those that this rank needs are valid after
+    /// [`Run::finish_exchange`].
     pub(super) fn begin_exchange(&mut self, action: Action, n: NodeId, halo: Halo, direct: bool) -> Result<()> {
         let height = self.plan.graph.node(n).shape.height;
         let strip = self.strip(self.rank(), height);
         if direct && let Some(image) = &mut self.images[n.0] {
-            image.host = None; // its borders will be stale
+            image.host = None; // its halo will be stale
         }
         self.make_room(n, strip, with_room(strip, halo, height))?;
         let movement = self.movement(action, n)?;
@@ -44,9 +45,9 @@ impl Run<'_> {
         let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
         let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
         let arriving = peers::order(device, comm, movement, None, (memory, image.geometry));
-        let arriving = arriving.map_err(self.failed(self.label("border exchange", n)))?;
+        let arriving = arriving.map_err(self.failed(self.label("halo exchange", n)))?;
         self.count(arriving.sent);
-        self.halos.insert(n, Halos::Direct(arriving));
+        self.halos.insert(n, Halos::Peers(arriving));
         Ok(())
     }
 
@@ -54,7 +55,7 @@ impl Run<'_> {
         let host = (self.cx.device.workers(), self.cx.pool);
         let (source, geometry) = self.source(n)?;
         let arriving = transfer::order(self.cx.comm, host, movement, source, geometry);
-        let arriving = arriving.map_err(self.failed(self.label("border exchange", n)))?;
+        let arriving = arriving.map_err(self.failed(self.label("halo exchange", n)))?;
         if cfg!(debug_assertions) {
             self.poison(n, &movement.needs[self.rank()]);
         }
@@ -63,7 +64,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes rows in host memory that are under way no numbers, where nobody may look.
+    /// Poisons rows in host memory that are in flight.
     fn poison(&mut self, n: NodeId, awaited: &[Need]) {
         let Some(Stored { geometry, device: Some(Memory::Host(host)), .. }) = &mut self.images[n.0] else { return };
         for need in awaited {
@@ -72,14 +73,14 @@ impl Run<'_> {
         }
     }
 
-    /// Waits for border rows, and stores them around the strip.
+    /// Completes a halo exchange: waits for the rows and stores them around the strip.
     pub(super) fn finish_exchange(&mut self, n: NodeId) -> Result<()> {
-        let failed = self.failed(self.label("border exchange", n));
+        let failed = self.failed(self.label("halo exchange", n));
         let (device, unified) = (self.cx.device, self.unified);
-        let borders = self.halos.remove(&n).ok_or_else(|| missing(n))?;
+        let halo = self.halos.remove(&n).ok_or_else(|| missing(n))?;
         let image = self.images[n.0].as_mut().ok_or_else(|| missing(n))?;
-        match borders {
-            Halos::Direct(arriving) => {
+        match halo {
+            Halos::Peers(arriving) => {
                 let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
                 arriving.finish(device, memory).map_err(failed)?;
             }
@@ -87,7 +88,7 @@ impl Run<'_> {
                 // Rows arrive on the side that computes next, if it was valid.
                 let target = match (&mut image.device, &mut image.host) {
                     (Some(memory), host) if !unified => {
-                        *host = None; // its borders are stale now
+                        *host = None; // its halo is stale now
                         Target::Device(device, memory)
                     }
                     (Some(Memory::Host(host)), _) | (_, Some(host)) => Target::Host(host.bytes_mut()),
@@ -99,7 +100,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Gives the local buffers of an image room for `window`.
+    /// Enlarges the local buffers of an image to hold `window`.
     fn make_room(&mut self, n: NodeId, strip: Window, window: Window) -> Result<()> {
         let old = self.geometry(n)?;
         if old.window.covers(window) {
@@ -109,16 +110,16 @@ impl Run<'_> {
         let rows =
             |c| Piece::run(old.row_bytes(c, strip).start, new.row_bytes(c, strip).start, old.row_bytes(c, strip).len());
         let pieces: Vec<Piece> = (0..old.shape.channels).map(rows).collect();
-        let label = self.label("enlarging the borders", n);
+        let label = self.label("enlarging the halo", n);
         let mut memory = None;
         if let Some(device) = &self.image(n)?.device {
-            let mut larger = self.allocate(&label, new.bytes())?;
+            let mut larger = self.allocate(label, new.bytes())?;
             self.cx.device.copy(device, &mut larger, &pieces).map_err(self.failed(&label))?;
             memory = Some(larger);
         }
         let mut copied = None;
         if let Some(host) = &self.image(n)?.host {
-            let mut larger = self.host_memory(&label, new.bytes())?;
+            let mut larger = self.host_memory(label, new.bytes())?;
             self.cx.device.workers().copy_pieces(host.bytes(), larger.bytes_mut(), &pieces);
             copied = Some(larger);
         }

@@ -11,7 +11,7 @@ use crate::plan::{Part, Rows, Temp};
 use crate::shape::Window;
 
 impl Run<'_> {
-    /// Computes the rows of one part of a launch. The interior leaves the image with its edges open.
+    /// Computes the rows of one part of a launch: the interior, or the edges after it.
     pub(super) fn launch(&mut self, n: NodeId, which: Rows, room: Halo, part: Part) -> Result<()> {
         let node = self.plan.graph.node(n);
         let height = node.shape.height;

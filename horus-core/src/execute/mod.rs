@@ -54,7 +54,7 @@ impl Stored {
     }
 }
 
-/// Told before each step: its index, the number of steps, and its text.
+/// Called before each step with its index, the number of steps, and its text.
 pub type Observer<'a> = &'a dyn Fn(usize, usize, &dyn Fn() -> String);
 
 /// What an execution runs on.
@@ -124,7 +124,7 @@ struct Run<'a> {
     unified: bool,
     images: Vec<Option<Stored>>,
     temps: HashMap<Temp, Fetched>,
-    /// Halos under way, by image.
+    /// Halo exchanges in flight, by image.
     halos: HashMap<NodeId, Halos<'a>>,
     delivered: HashMap<NodeId, Delivered>,
     moved: Load,
@@ -306,7 +306,7 @@ impl Run<'_> {
             _ => self.allocate(label, bytes)?,
         };
         if let Some(host) = self.images[n.0].as_ref().and_then(|i| i.host.as_ref()) {
-            self.cx.device.write(host.bytes(), &mut memory, 0).map_err(self.failed(label))?;
+            self.cx.device.upload(host, &mut memory, 0).map_err(self.failed(label))?;
         }
         if let Some(image) = &mut self.images[n.0] {
             image.device = Some(memory);

@@ -1,9 +1,9 @@
-//! Moving pixels between the devices of ranks, without the host: [`redistribute`](crate::execute::transfer::redistribute) for
-//! device memory.
+//! Moving pixels between the devices of ranks, peer to peer: [`redistribute`](crate::execute::transfer::redistribute)
+//! for device memory.
 //!
-//! There is one message per pair of ranks. A message whose pixels lie together in the image leaves from there or arrives
-//! there; any other is packed into a block of its own by one copy of many pieces, and unpacked by another. The copies are
-//! part of the exchange, so that launches go on beside them.
+//! There is one message per pair of ranks. A message whose pixels are contiguous in the image is sent from there or
+//! received there; any other is packed into a block of its own by one copy of many pieces, and unpacked by another. The
+//! copies are part of the exchange, so that launches run beside them.
 
 use crate::comm::Communicator;
 use crate::device::{BlockCopy, Device, Exchange, Geometry, Memory, Message, Ticket};
@@ -31,7 +31,7 @@ impl Staging {
     }
 }
 
-/// Pixels under way; nothing may read their target before [`Arriving::finish`].
+/// Pixels in flight; nothing may read their target before [`Arriving::finish`].
 #[derive(Debug)]
 pub struct Arriving {
     ticket: Ticket,

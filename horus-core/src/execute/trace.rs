@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use crate::plan::{Action, Plan};
 
-/// How long evaluations took, by what they were doing. On a device that works beside the host, `kernels` is the time
-/// until the host had launched them and had waited for them.
+/// How long evaluations took, by activity. On a device that works asynchronously, `kernels` is the time until the host
+/// had launched them and had waited for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Choosing and opening a device, where that was put off until the first evaluation.
+    /// Choosing and opening a device, where that was deferred until the first evaluation.
     pub start: Duration,
     /// Optimising and planning.
     pub planning: Duration,
@@ -22,7 +22,7 @@ pub struct Times {
     pub download: Duration,
     /// Transfers between ranks.
     pub communication: Duration,
-    /// Everything else: handing over results, giving back memory.
+    /// Everything else: returning results, freeing memory.
     pub rest: Duration,
 }
 
@@ -106,7 +106,7 @@ impl Trace {
     /// Adds the making of a plan's kernels, which began at `start` and ends now.
     pub fn prepared(&mut self, start: Instant) {
         self.times.kernels += start.elapsed();
-        self.span(start, "kernel", "making kernels");
+        self.span(start, "kernel", "building kernels");
     }
 
     /// Adds the wait for a device's kernels, which began at `start` and ends now.

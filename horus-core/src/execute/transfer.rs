@@ -1,8 +1,8 @@
 //! Moving pixels between ranks through the host: every scatter, gather, exchange and footprint is one redistribution.
 //!
-//! Who sends what to whom is told by a [`Movement`]; there is one message per pair of ranks. [`redistribute`] sends a message
-//! whose pixels lie together in host memory from there, and receives one there; any other is packed and unpacked, and so are
-//! all of an exchange that is only begun ([`order`]).
+//! A [`Movement`] says who sends what to whom; there is one message per pair of ranks. [`redistribute`] sends a message
+//! whose pixels are contiguous in host memory from there, and receives one there; any other is packed and unpacked, and
+//! so are all of a non-blocking exchange ([`order`]).
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Held<'_> {
                 }
             }
             Held::Nowhere if from.is_empty() => {}
-            Held::Nowhere => return Err(DeviceError::Driver("pixels that are read are not in memory".into())),
+            Held::Nowhere => return Err(DeviceError::Internal("pixels that are read are not in memory".into())),
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ fn parts(mut target: &mut [u8], mut ranges: Vec<(usize, usize, usize)>) -> Vec<(
     parts
 }
 
-/// Pixels under way from other ranks.
+/// Pixels in flight from other ranks.
 pub struct Incoming<'a> {
     begun: Box<dyn Begun + 'a>,
     /// What this rank needs of its own.

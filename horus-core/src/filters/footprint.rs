@@ -1,4 +1,4 @@
-//! The sets of pixels that morphological operations look at.
+//! Footprints (structuring elements) of morphological operations.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -7,10 +7,9 @@ use super::{MAX_DENSE_TAPS, check_size, check_taps};
 use crate::error::{Error, Result, Site};
 use crate::ops::neighbourhood::Filter;
 
-/// The pixels around a pixel that an erosion or a dilation looks at: scipy's footprint, OpenCV's structuring element.
+/// The pixels around a pixel that an erosion or a dilation reads: SciPy's footprint, OpenCV's structuring element.
 ///
-/// Making one never fails: of a size outside its domain comes a footprint that makes the image it is applied to carry the
-/// error.
+/// Creating one never fails: with an invalid size, the image that it is applied to carries the error.
 ///
 /// ```
 /// use horus_core::filters::Footprint;
@@ -71,8 +70,8 @@ impl Footprint {
         Footprint::square("Footprint::cross", radius, |y, x| y == 0 || x == 0)
     }
 
-    /// The pixels where `mask`, of `height x width` values in row-major order, holds. Both sizes must be odd, and one value
-    /// must hold.
+    /// The pixels where `mask`, `height x width` values in row-major order, is true. Both sizes must be odd, and at
+    /// least one value true.
     ///
     /// ```
     /// # use horus_core::filters::Footprint;
@@ -165,7 +164,7 @@ impl PartialEq for Footprint {
 fn check(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
     check_size(op, height, width, site)?;
     if height.is_multiple_of(2) || width.is_multiple_of(2) {
-        return Err(Error::parameter(op, format!("the footprint is {height}x{width}, both sizes must be odd"), site));
+        return Err(Error::parameter(op, format!("the footprint is {height}x{width}; both sizes must be odd"), site));
     }
     check_taps(op, height, width, site)
 }
@@ -189,7 +188,7 @@ mod tests {
     fn what_cannot_be_applied_says_why() {
         let cause = |f: Footprint| f.windows(false).expect_err("a fault").to_string();
         assert!(
-            cause(Footprint::rectangle(2, 3)).starts_with("Footprint::rectangle: the footprint is 2x3, both sizes")
+            cause(Footprint::rectangle(2, 3)).starts_with("Footprint::rectangle: the footprint is 2x3; both sizes")
         );
         assert!(cause(Footprint::rectangle(0, 3)).contains("has no pixels"));
         assert!(cause(Footprint::disc(usize::MAX)).starts_with("Footprint::disc: a radius"));

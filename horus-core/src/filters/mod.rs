@@ -1,9 +1,9 @@
 //! The taps of named linear filters: Gaussian derivatives along the axes or oriented, box, Sobel, Laplace.
 //!
-//! These are plain functions from parameters to [`Filter`]s, and but for [`gauss_1d`] never fail: of a parameter outside its domain comes a filter
-//! that makes the image it is applied to carry the error. The methods of [`Image`](crate::image::Image) of the same
-//! names apply them with [`Border::Reflect101`](crate::shape::Border); with another border, take the filter from here
-//! and hand it to `correlate` or `separable`.
+//! These are plain functions from parameters to [`Filter`]s that, except for [`gauss_1d`], never fail: with an invalid
+//! parameter, the image that the filter is applied to carries the error. The methods of [`Image`](crate::image::Image)
+//! of the same names apply them with [`Border::Reflect101`](crate::shape::Border); with another edge mode, pass the
+//! filter from here to `correlate` or `separable`.
 //!
 //! Gaussian taps are evaluated for `x` in `-r..=r` in `f64`, normalised so that the smoothing kernel sums to 1 over its
 //! support and multiplied by the factor of the derivative's order. Images of `f64` are filtered by these taps, all others by
@@ -168,14 +168,14 @@ fn check_taps(op: &'static str, height: usize, width: usize, site: Site) -> Resu
     if height * width <= MAX_DENSE_TAPS {
         return Ok(());
     }
-    Err(Error::parameter(op, format!("a kernel of {height}x{width} taps exceeds {MAX_DENSE_TAPS}"), site))
+    Err(Error::parameter(op, format!("a kernel of {height}x{width} taps exceeds the limit of {MAX_DENSE_TAPS}"), site))
 }
 
 fn check_radius(op: &'static str, radius: f64, site: Site) -> Result<()> {
     if radius <= MAX_RADIUS as f64 {
         return Ok(());
     }
-    Err(Error::parameter(op, format!("a radius of {radius} pixels exceeds {MAX_RADIUS}"), site))
+    Err(Error::parameter(op, format!("a radius of {radius} pixels exceeds the limit of {MAX_RADIUS}"), site))
 }
 
 /// Scale and order of differentiation along one axis.
@@ -190,7 +190,7 @@ impl Axis {
     fn check(&self, op: &'static str, site: Site) -> Result<()> {
         let Axis { name, sigma, order } = *self;
         if !(sigma > 0.0 && sigma.is_finite()) {
-            return Err(Error::parameter(op, format!("{name} is {sigma}, it must be positive and finite"), site));
+            return Err(Error::parameter(op, format!("{name} is {sigma}; it must be positive and finite"), site));
         }
         if order > 2 {
             return Err(Error::parameter(op, format!("derivative order {order} is not 0, 1 or 2"), site));

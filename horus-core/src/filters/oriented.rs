@@ -128,7 +128,7 @@ fn check_angle(op: &'static str, theta: f64, site: Site) -> Result<()> {
     if theta.is_finite() {
         return Ok(());
     }
-    Err(Error::parameter(op, format!("the angle is {theta}, it must be finite"), site))
+    Err(Error::parameter(op, format!("the angle is {theta}; it must be finite"), site))
 }
 
 /// The sparse filter that samples bilinearly at multiples of `(dy, dx)`, weighted by `taps`.

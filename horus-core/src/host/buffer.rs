@@ -1,5 +1,6 @@
 //! Host memory: aligned, typed by view, shared until written, and recycled.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,7 +33,7 @@ fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
 pub struct Pool {
     free: Mutex<Free>,
     limit: usize,
-    /// Bytes that may be in use at once, by those who ask with [`Pool::try_allocate`].
+    /// Limit of bytes in use by buffers of [`Pool::try_allocate`].
     most: AtomicUsize,
 }
 
@@ -40,7 +41,7 @@ pub struct Pool {
 struct Free {
     bytes: usize,
     blocks: Vec<Vec<u64>>,
-    /// Bytes of buffers in use that count.
+    /// Bytes in use that count against the limit.
     used: usize,
 }
 
@@ -50,12 +51,12 @@ impl Pool {
         Pool::bounded(limit, usize::MAX)
     }
 
-    /// A pool that keeps at most `limit` bytes of freed memory, and gives out at most `most`.
+    /// A pool that keeps at most `limit` bytes of freed memory and allocates at most `most`.
     pub fn bounded(limit: usize, most: usize) -> Arc<Pool> {
         Arc::new(Pool { free: Mutex::default(), limit: limit.min(most), most: AtomicUsize::new(most) })
     }
 
-    /// From now on gives out at most `most` bytes at once, too, beside the bound that it was made with.
+    /// Lowers the limit of bytes in use to `most`, in addition to the limit that the pool was created with.
     pub fn bound(&self, most: usize) {
         self.most.fetch_min(most, Ordering::Relaxed);
     }
@@ -99,16 +100,37 @@ impl Pool {
     /// pool's.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it; [`DeviceError::Driver`] if the memory is too
+    /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it; [`DeviceError::Argument`] if the memory is too
     /// short, or not aligned to [`ALIGN`] bytes.
     pub fn try_adopt(self: &Arc<Pool>, memory: Box<dyn HostMemory>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        self.adopt(memory, bytes, bytes)
+    }
+
+    /// [`Pool::try_adopt`] for pixels that a program gives: they do not count against the bound.
+    ///
+    /// # Errors
+    /// As [`Pool::try_adopt`], except for the limit.
+    pub fn try_adopt_uncounted(
+        self: &Arc<Pool>,
+        memory: Box<dyn HostMemory>,
+        bytes: usize,
+    ) -> Result<HostBuffer, DeviceError> {
+        self.adopt(memory, bytes, 0)
+    }
+
+    fn adopt(
+        self: &Arc<Pool>,
+        memory: Box<dyn HostMemory>,
+        bytes: usize,
+        counted: usize,
+    ) -> Result<HostBuffer, DeviceError> {
         let whole = memory.bytes();
         if whole.len() < bytes || whole.as_ptr().align_offset(ALIGN) != 0 {
             let text = format!("{} bytes at {:?} cannot hold a buffer of {bytes}", whole.len(), whole.as_ptr());
-            return Err(DeviceError::Driver(text));
+            return Err(DeviceError::Argument(text));
         }
-        drop(self.count(bytes, bytes)?);
-        let pool = Some((Arc::clone(self), bytes));
+        drop(self.count(counted, bytes)?);
+        let pool = Some((Arc::clone(self), counted));
         Ok(HostBuffer { block: Arc::new(Block { storage: Storage::Adopted(memory), pool }), bytes })
     }
 
@@ -161,12 +183,14 @@ impl Pool {
     }
 }
 
-/// Host memory of somebody else, whom dropping gives it back to: a device's, that it reads and writes by itself.
+/// Foreign host memory that returns to its owner when it is dropped: pinned memory of a device, for example.
 pub trait HostMemory: Send + Sync + fmt::Debug {
     /// The bytes, always the same number at the same place.
     fn bytes(&self) -> &[u8];
     /// The bytes, mutable.
     fn bytes_mut(&mut self) -> &mut [u8];
+    /// For downcasting by whoever gave it.
+    fn as_any(&self) -> &dyn Any;
 }
 
 #[derive(Debug)]
@@ -179,7 +203,7 @@ enum Storage {
 #[derive(Debug)]
 struct Block {
     storage: Storage,
-    /// Where it came from, and the bytes that were counted for it.
+    /// Its pool, and the bytes counted for it.
     pool: Option<(Arc<Pool>, usize)>,
 }
 
@@ -241,6 +265,14 @@ impl HostBuffer {
         self.bytes == 0
     }
 
+    /// The memory that it was made over, if that is somebody else's; see [`Pool::try_adopt`].
+    pub fn adopted(&self) -> Option<&dyn HostMemory> {
+        match &self.block.storage {
+            Storage::Adopted(memory) => Some(&**memory),
+            Storage::Own(..) => None,
+        }
+    }
+
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.block.storage {
@@ -253,7 +285,7 @@ impl HostBuffer {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if Arc::get_mut(&mut self.block).is_none() {
             let mut copy = match &self.block.pool {
-                // A bound is no reason to fail here.
+                // A limit is no reason to fail here.
                 Some((pool, _)) => pool.try_allocate(self.bytes).unwrap_or_else(|_| pool.uncounted(self.bytes)),
                 None => HostBuffer::zeroed(self.bytes),
             };
@@ -321,6 +353,10 @@ mod tests {
     struct Lent(Vec<u64>, Arc<AtomicUsize>);
 
     impl HostMemory for Lent {
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+
         fn bytes(&self) -> &[u8] {
             let at = self.0.as_ptr().align_offset(ALIGN);
             &bytemuck::cast_slice(&self.0)[at * WORD..]

@@ -2,7 +2,7 @@
 
 /// A block of less than two large pages has little to gain.
 const LARGE: usize = 4 << 20;
-/// What addresses of the call are multiples of, on every processor.
+/// Alignment of the call's addresses, on every processor.
 #[cfg(target_os = "linux")]
 const PAGE: usize = 64 << 10;
 

@@ -12,12 +12,13 @@ use super::Piece;
 use super::pages::prefer_large;
 use crate::error::{DeviceError, Error, MemoryBound};
 
-/// More threads than any machine has processors: what is asked for beyond is a mistake, and would exhaust the system.
+/// More threads than any machine has processors: a request beyond is a mistake and would exhaust the system.
 const MOST_THREADS: usize = 4096;
-/// Bytes that one thread copies at least: with 1 and 4 MiB, images took longer from host to GPU and back (16 threads).
+/// The fewest bytes that one thread copies: with 1 and 4 MiB, images took longer from host to GPU and back (16
+/// threads).
 const SHARE: usize = 256 << 10;
 
-/// A pool of threads of its own; one alone is the caller's.
+/// A pool of its own threads; a single thread is the caller's.
 #[derive(Debug, Default)]
 pub struct Workers(Option<ThreadPool>);
 
@@ -27,17 +28,15 @@ impl Workers {
         Workers(None)
     }
 
-    /// `threads` threads; by default one per logical processor.
+    /// Workers with `threads` threads, by default one per logical processor.
     ///
     /// # Errors
-    /// [`Error::Config`] for no threads, more than 4096, or if they cannot be started.
+    /// [`Error::Config`] for 0 or more than 4096 threads, or if they cannot be started.
     pub fn new(threads: Option<usize>) -> Result<Workers, Error> {
         let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         match threads {
-            0 => Err(Error::Config("a device needs at least one thread, not 0".into())),
-            n if n > MOST_THREADS => {
-                Err(Error::Config(format!("{n} threads asked for; a device has at most {MOST_THREADS}")))
-            }
+            0 => Err(Error::Config("requested 0 threads; a device needs at least 1".into())),
+            n if n > MOST_THREADS => Err(Error::Config(format!("requested {n} threads; the limit is {MOST_THREADS}"))),
             1 => Ok(Workers(None)),
             n => {
                 let builder = ThreadPoolBuilder::new().num_threads(n).thread_name(|i| format!("horus-{i}"));
@@ -52,7 +51,7 @@ impl Workers {
         self.0.as_ref().map_or(1, ThreadPool::current_num_threads)
     }
 
-    /// Runs `work`, which may divide itself among these threads with rayon if there are several, and waits for it.
+    /// Runs `work` in the pool, where it may use rayon, and waits for it.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match &self.0 {
             Some(pool) => run_on(pool, work),
@@ -88,10 +87,10 @@ impl Workers {
         Ok(to)
     }
 
-    /// Copies bytes. What other threads have these workers do comes first.
+    /// Copies bytes, after what other threads have submitted to these workers.
     ///
     /// # Panics
-    /// If there are not as many in both.
+    /// If the lengths differ.
     pub fn copy(&self, from: &[u8], to: &mut [u8]) {
         assert_eq!(from.len(), to.len(), "a copy is as long as what is copied");
         self.copy_pieces(from, to, &[Piece::run(0, 0, from.len())]);

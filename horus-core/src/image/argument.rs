@@ -1,4 +1,4 @@
-//! Operands of pixel operations: images, scalars, reductions, one value per channel; and how their extents meet.
+//! Operands of pixel operations: images, scalars, reductions, one value per channel; and broadcasting.
 
 use super::{Image, Value, record, record_as};
 use crate::dtype::{Element, Pixel, Scalar};
@@ -13,10 +13,10 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// What may stand beside an [`Image<T>`] in a pixel operation: an image of type `T`, owned or borrowed; a scalar; a
-/// reduction ([`Value`]) that need not be looked at before; or an array of one value per channel. Sealed.
+/// The second operand of a pixel operation on an [`Image<T>`]: an image of type `T`, owned or borrowed; a scalar; a
+/// reduction ([`Value`]), which need not be evaluated before; or an array of one value per channel. Sealed.
 ///
-/// An image's extent of 1 is repeated to meet another: one channel meets many, a row or a column meets an image.
+/// Extents of 1 broadcast: one channel combines with many, a row or a column with an image.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -162,7 +162,7 @@ pub(super) fn pixel<R: Element>(op: PixelOp, terms: Vec<Term>, site: Site) -> Im
     super::carry(&session, extent, met.map(|shape| combine(op, terms, &session, shape, site)))
 }
 
-/// The extent that all operands can be brought to.
+/// The shape that all operands broadcast to.
 fn common(op: &'static str, session: &Session, terms: &[Term], site: Site) -> Result<Shape> {
     if terms.iter().filter_map(Term::handle).any(|h| !session.same(&h.session)) {
         return Err(Error::ForeignImage { op, site });

@@ -1,4 +1,4 @@
-//! Channels of an image, apart and together.
+//! Splitting and merging channels.
 
 use std::borrow::Borrow;
 use std::panic::Location;
@@ -13,7 +13,7 @@ use crate::shape::Shape;
 /// Red, green and blue in the luminance of ITU-R BT.601.
 const LUMINANCE: [f32; 3] = [0.299, 0.587, 0.114];
 
-/// Channels, apart and together.
+/// Splitting and merging channels.
 impl<T: Element> Image<T> {
     /// Channel `i` as an image of one channel; an error if there is no such channel.
     #[track_caller]
@@ -22,7 +22,11 @@ impl<T: Element> Image<T> {
         let shape = Shape { channels: 1, ..self.shape() };
         self.attempt(shape, || {
             if i >= self.channels() {
-                return Err(Error::parameter("channel", format!("no channel {i} among {}", self.channels()), site));
+                return Err(Error::parameter(
+                    "channel",
+                    format!("channel {i} requested, but there are only {} (indices start at 0)", self.channels()),
+                    site,
+                ));
             }
             if self.channels() == 1 {
                 return Ok(self.clone());
@@ -98,7 +102,7 @@ fn stacked<T: Element>(session: &Session, images: &[&Image<T>], shape: Shape, si
 
 impl<T: Pixel> Image<T> {
     /// The luminance, `0.299 R + 0.587 G + 0.114 B` (ITU-R BT.601) in `f32`, on the scale of the pixels. One channel is
-    /// grey already; the last of two or four channels is taken for opacity and ignored. More than four are an error.
+    /// grey already; the last of two or four channels is taken as alpha and ignored. More than four are an error.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};

@@ -52,7 +52,7 @@ impl Image<f32> {
         })
     }
 
-    /// Red, green and blue of hue, saturation and value. Hues beyond `0..=1` turn round.
+    /// Red, green and blue of hue, saturation and value. Hues outside `0..=1` wrap around.
     #[track_caller]
     pub fn hsv_to_rgb(&self) -> Image<f32> {
         self.mixed("hsv_to_rgb", Location::caller(), |[h, s, v]| {
@@ -141,7 +141,7 @@ impl Image<f32> {
         self.attempt(self.shape(), || match <[Image<f32>; 3]>::try_from(self.unstack()) {
             Ok(channels) => Ok(Image::stack(self.session(), mix(channels))),
             Err(_) => {
-                Err(Error::parameter(op, format!("an image of {} channels, it must have 3", self.channels()), site))
+                Err(Error::parameter(op, format!("the image has {} channels; it must have 3", self.channels()), site))
             }
         })
     }

@@ -1,4 +1,4 @@
-//! Making images.
+//! Creating images.
 
 use std::panic::Location;
 
@@ -12,9 +12,9 @@ use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Making images. Every rank gives the same pixels; to read a picture once, see [`Session::open`]. An image without pixels,
-/// or of another number of pixels than its size says, carries an error. Images larger than the memory are errors when
-/// their pixels are given, or when they are evaluated.
+/// Creating images. Every rank passes the same pixels; to read a picture once, see [`Session::open`]. An image without
+/// pixels, or whose number of pixels differs from its size, carries an error. Images larger than memory are errors when
+/// their pixels are given or when they are evaluated.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};

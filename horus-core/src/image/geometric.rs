@@ -11,12 +11,12 @@ use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Border, Shape};
 
-/// What lies outside an image that is moved.
+/// The edge mode of rotations and translations.
 const OUTSIDE: Border = Border::Constant(0.0);
 
 /// Geometric operations that interpolate. They keep the pixel type; integers are rounded to nearest even.
 impl<T: Pixel> Image<T> {
-    /// Rotated about its centre by `degrees`, anti-clockwise as seen on the screen, into an image of the same size
+    /// Rotates about the centre by `degrees`, anti-clockwise as seen on the screen, into an image of the same size
     /// (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`). Bilinear; outside is 0 and takes part in
     /// the interpolation (scipy `grid-constant`). An angle that is not finite is an error.
     ///
@@ -32,7 +32,7 @@ impl<T: Pixel> Image<T> {
         self.rotate_with(degrees, Interpolation::Bilinear, OUTSIDE)
     }
 
-    /// [`Image::rotate`] with the given interpolation and border.
+    /// [`Image::rotate`] with the given interpolation and edge mode.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -47,15 +47,15 @@ impl<T: Pixel> Image<T> {
     pub fn rotate_with(&self, degrees: f64, interpolation: Interpolation, border: Border) -> Image<T> {
         let site = Location::caller();
         if !degrees.is_finite() {
-            let error = Error::parameter("rotate", format!("the angle is {degrees}, it must be finite"), site);
+            let error = Error::parameter("rotate", format!("the angle is {degrees}; it must be finite"), site);
             return self.attempt(self.shape(), || Err(error));
         }
         self.warp("rotate", rotation(degrees, self.shape()), self.shape(), interpolation, border, site)
     }
 
-    /// Scaled to `height x width` pixels, pixel centres aligned: `source = (target + 0.5) * scale - 0.5` on each axis,
-    /// edge pixels repeated outside. Downscaling samples and does not average: see [`Image::resize_antialiased`]. A size of
-    /// zero or too large is an error.
+    /// Resizes to `height x width` pixels, pixel centres aligned: `source = (target + 0.5) * scale - 0.5` on each axis,
+    /// edge pixels repeated outside. Downscaling samples and does not average: see [`Image::resize_antialiased`]. A
+    /// size of zero or too large is an error.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::geometric::Interpolation, session::Session};
@@ -73,8 +73,8 @@ impl<T: Pixel> Image<T> {
         self.warp("resize", map, shape, interpolation, Border::Replicate, Location::caller())
     }
 
-    /// Moved by `dy` pixels down and `dx` to the right, bilinearly where these are not whole; outside is 0. An offset that
-    /// is not finite, or larger than about 2^30, is an error.
+    /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole; outside is 0. An
+    /// offset that is not finite, or larger than about 2^30, is an error.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -134,7 +134,7 @@ impl<T: Element> Image<T> {
         self.node(Op::Flip(how), Location::caller())
     }
 
-    /// Rows and columns exchanged: an image of `width x height` pixels.
+    /// Transposes: an image of `width x height` pixels.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -174,7 +174,8 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// The image with as many rows and columns added on each side, continued by `border` (OpenCV's `copyMakeBorder`).
+    /// Pads each side by the given number of rows and columns, filled by the edge mode `border` (OpenCV's
+    /// `copyMakeBorder`).
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
@@ -196,8 +197,8 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// The image with `other` over it, `other`'s upper left in row `top` and column `left`; what hangs over the edge is
-    /// cut off. Both have as many channels, or `other` has one.
+    /// Pastes `other` over the image, its upper left pixel in row `top` and column `left`; parts beyond the edge are
+    /// cut off. Both have the same number of channels, or `other` has one.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};

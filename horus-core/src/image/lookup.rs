@@ -1,4 +1,4 @@
-//! Tables of what each pixel becomes.
+//! Look-up tables.
 
 use std::panic::Location;
 
@@ -52,7 +52,7 @@ impl<T: Element> Image<T> {
     fn entries<U: Pixel>(&self, table: &[U], entries: usize, site: Site) -> Image<U> {
         self.attempt(self.shape(), || {
             if table.len() != entries {
-                let message = format!("a table of {} entries, it must have {entries}", table.len());
+                let message = format!("the table has {} entries; it must have {entries}", table.len());
                 return Err(Error::parameter("lookup", message, site));
             }
             let table = Image::from_slice(self.session(), 1, entries, table);
@@ -67,7 +67,7 @@ impl<T: Element> Image<T> {
                 return Err(Error::ForeignImage { op: "lookup_in", site });
             }
             if table.shape() != Shape::new(1, entries, 1) {
-                let message = format!("a table of {} pixels, it must have 1x{entries}", table.shape());
+                let message = format!("the table has {} pixels; it must have 1x{entries}", table.shape());
                 return Err(Error::parameter("lookup_in", message, site));
             }
             Ok(record(self.session(), Op::Lookup, &[self.handle(), table.handle()], self.shape(), site))

@@ -8,8 +8,8 @@ use super::{Argument, Image, Value};
 use crate::dtype::{Pixel, Scalar};
 use crate::ops::pixel::PixelOp;
 
-/// Masks: what comparisons yield. They combine by `& | ^ !`, choose between images, and say which pixels a sum takes. A file
-/// of a mask holds 0 and 255.
+/// Masks: the results of comparisons. They combine by `& | ^ !`, select between images, and restrict sums. A file of a
+/// mask holds 0 and 255.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -23,13 +23,13 @@ use crate::ops::pixel::PixelOp;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl Image<bool> {
-    /// `a` where this mask holds, else `b`: each an [`Argument`], of one type.
+    /// `a` where this mask is true, else `b` (`np.where`): each an [`Argument`], of one type.
     #[track_caller]
     pub fn select<T: Pixel>(&self, a: impl Argument<T>, b: impl Argument<T>) -> Image<T> {
         pixel(PixelOp::Select, vec![Term::image(self), a.term(), b.term()], Location::caller())
     }
 
-    /// In how many pixels the mask holds, over all channels.
+    /// The number of true pixels, over all channels.
     #[track_caller]
     pub fn count(&self) -> Value<u64> {
         let total = self.convert::<u8>().total(Location::caller());
@@ -49,13 +49,13 @@ impl Image<bool> {
 }
 
 impl<T: Pixel> Image<T> {
-    /// The sum of the pixels where `mask` holds.
+    /// The sum of the pixels where `mask` is true.
     #[track_caller]
     pub fn sum_where(&self, mask: &Image<bool>) -> Value<f64> {
         Value::single(&mask.select(self, T::ZERO).total(Location::caller()))
     }
 
-    /// The mean of the pixels where `mask` holds; NaN if it holds nowhere. One channel of a mask stands for all.
+    /// The mean of the pixels where `mask` is true; NaN if it is true nowhere. A mask of one channel applies to all.
     #[track_caller]
     pub fn mean_where(&self, mask: &Image<bool>) -> Value<f64> {
         let site = Location::caller();
@@ -106,7 +106,7 @@ macro_rules! not {
     ($($mask:ty),*) => {$(
         impl Not for $mask {
             type Output = Image<bool>;
-            /// Where the mask does not hold.
+            /// The complement of the mask.
             #[track_caller]
             fn not(self) -> Image<bool> {
                 let terms = vec![Term::scalar(Scalar::U8(1)), Term::image(&self)];

@@ -4,13 +4,14 @@
 //! nothing is computed until a value is looked at ([`Image::to_vec`], [`Image::to_array`], [`Image::pixel`],
 //! [`Image::save`], [`Value::get`]).
 //!
-//! **Recording never fails.** Bad use (sizes that differ, a parameter outside its domain, an image without pixels) makes an
-//! image that carries its error: the operation, what is wrong, and the line of the program. Everything computed from it
-//! carries it on, and whoever looks at it is told; [`Image::check`] tells at any time. Nothing is executed for it and
-//! nothing else in the session is harmed. One that is dropped without a look is logged.
+//! **Recording never fails.** An invalid call (sizes that differ, a parameter outside its domain, an image without
+//! pixels) yields an image that carries its error: the operation, what is wrong, and the line of the program.
+//! Everything computed from it carries the error on, and looking at it returns the error, as does [`Image::check`] at
+//! any time. Nothing is executed for it, and other images are unaffected. An error that is dropped without a look is
+//! logged.
 //!
 //! Operations of two images take images owned or borrowed, scalars, reductions, and one value per channel (see
-//! [`Argument`]). Images of different extents meet if each extent is the same or 1: the extent of 1 is repeated.
+//! [`Argument`]). Images of different extents broadcast if each extent is the same or 1.
 //!
 //! ```
 //! # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -25,8 +26,8 @@
 //! # Ok::<(), horus_core::error::Error>(())
 //! ```
 //!
-//! Every rank runs the same program, so all methods that read values back are collective: each rank calls them alike and
-//! gets the same answer.
+//! Every rank runs the same program, so all methods that read values back are collective: every rank calls them and
+//! gets the same result.
 
 mod argument;
 mod channels;
@@ -109,16 +110,16 @@ impl<T: Element> Image<T> {
         &self.handle.session
     }
 
-    /// Whether the image could be recorded. Nothing is computed, and no other rank is asked.
+    /// Returns the error that the image carries, if any. Nothing is computed, and no other rank is involved.
     ///
     /// # Errors
-    /// The first error of the image, or of what it is made of.
+    /// The first error of the image or of its operands.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let blurred = Image::<f32>::zeros(&session, 4, 4).gauss(-1.0);
-    /// assert!(blurred.check().unwrap_err().to_string().contains("sigma is -1, it must be positive"));
+    /// assert!(blurred.check().unwrap_err().to_string().contains("sigma is -1; it must be positive"));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     pub fn check(&self) -> Result<()> {
@@ -149,7 +150,7 @@ impl<T: Element> fmt::Display for Image<T> {
     /// Extent and type, and whether it carries an error; not its pixels.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} image", self.shape(), T::TAG)?;
-        if self.handle.failed() { f.write_str(" that could not be made") } else { Ok(()) }
+        if self.handle.failed() { f.write_str(" that failed") } else { Ok(()) }
     }
 }
 

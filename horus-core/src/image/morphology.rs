@@ -1,4 +1,4 @@
-//! Morphology: the extremes under a footprint, and what is made of them.
+//! Morphology: extremes under a footprint, and operations composed of them.
 
 use std::panic::Location;
 
@@ -12,8 +12,8 @@ use crate::ops::neighbourhood::{Combine, Generalized, Reduce};
 use crate::ops::pixel::PixelOp;
 use crate::shape::Border;
 
-/// Morphology, of images and masks. Pixels mirrored at the border take part ([`Border::Reflect101`]), unlike OpenCV's; other
-/// borders are those of [`Image::erode_with`] and [`Image::dilate_with`]. A footprint that cannot be applied is an error.
+/// Morphology, of images and masks. The edge mode is [`Border::Reflect101`], unlike OpenCV's; [`Image::erode_with`] and
+/// [`Image::dilate_with`] take others. A footprint that cannot be applied is an error.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session};
@@ -25,13 +25,13 @@ use crate::shape::Border;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// Erosion: the smallest pixel under the footprint; of a mask, whether it holds under all of it.
+    /// Erosion: the smallest pixel under the footprint; of a mask, whether it is true under all of it.
     #[track_caller]
     pub fn erode(&self, footprint: &Footprint) -> Image<T> {
         self.extreme_under(footprint, Border::Reflect101, Reduce::Min, Location::caller())
     }
 
-    /// [`Image::erode`] with the given border.
+    /// [`Image::erode`] with the given edge mode.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session, shape::Border};
@@ -47,8 +47,8 @@ impl<T: Element> Image<T> {
         self.extreme_under(footprint, border, Reduce::Min, Location::caller())
     }
 
-    /// Dilation: the largest pixel under the footprint turned by 180 degrees (as `scipy.ndimage.grey_dilation`); of a mask,
-    /// whether it holds somewhere under it.
+    /// Dilation: the largest pixel under the footprint rotated by 180 degrees (as `scipy.ndimage.grey_dilation`); of a
+    /// mask, whether it is true somewhere under it.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session};
@@ -63,19 +63,19 @@ impl<T: Element> Image<T> {
         self.extreme_under(footprint, Border::Reflect101, Reduce::Max, Location::caller())
     }
 
-    /// [`Image::dilate`] with the given border.
+    /// [`Image::dilate`] with the given edge mode.
     #[track_caller]
     pub fn dilate_with(&self, footprint: &Footprint, border: Border) -> Image<T> {
         self.extreme_under(footprint, border, Reduce::Max, Location::caller())
     }
 
-    /// Opening: erosion, then dilation. Removes what is bright and smaller than the footprint.
+    /// Opening: erosion, then dilation. Removes bright details smaller than the footprint.
     #[track_caller]
     pub fn opening(&self, footprint: &Footprint) -> Image<T> {
         self.erode(footprint).dilate(footprint)
     }
 
-    /// Closing: dilation, then erosion. Removes what is dark and smaller than the footprint.
+    /// Closing: dilation, then erosion. Removes dark details smaller than the footprint.
     #[track_caller]
     pub fn closing(&self, footprint: &Footprint) -> Image<T> {
         self.dilate(footprint).erode(footprint)

@@ -10,7 +10,7 @@ use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Filter, Generalized, Layout, MedianSize};
 use crate::shape::{Border, Shape};
 
-/// Filters of any taps, with any border. Linear filters of integer images yield `f32`.
+/// Filters of any taps, with any edge mode. Linear filters of integer images yield `f32`.
 impl<T: Pixel> Image<T> {
     /// Correlation: `out(p) = sum over offsets o of tap(o) * in(p + o)`, the filter not flipped. A filter of even size
     /// anchors at half its size; it may be larger than the image.
@@ -65,7 +65,7 @@ impl<T: Pixel> Image<T> {
             check_filter(op, row, site)?;
             check_filter(op, column, site)?;
             if !row.is_row() || !column.is_column() {
-                return Err(Error::parameter(op, format!("{row} and {column} are not a row and a column"), site));
+                return Err(Error::parameter(op, format!("expected a row and a column, got {row} and {column}"), site));
             }
             let (row, column) = (row.clone(), column.clone());
             Ok(self.linear(site).node(Op::Separable { row, column, border }, site))
@@ -133,8 +133,8 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Named filters, with the border [`Border::Reflect101`]. For another border take the filter from [`filters`], as each
-/// method tells.
+/// Named filters, with the edge mode [`Border::Reflect101`]. For another edge mode take the filter from [`filters`], as
+/// each method shows.
 ///
 /// Gaussians of two scales have `sigma_u` and `order_u` along the line and `sigma_v` and `order_v` across it; sigmas are
 /// in pixels, derivative orders 0, 1 or 2. They *correlate* with the taps of [`filters::gauss_1d`], so that an odd order
@@ -142,7 +142,7 @@ impl<T: Pixel> Image<T> {
 impl<T: Pixel> Image<T> {
     /// Axis-aligned anisotropic Gaussian: u along x, v along y. Both supports are `ceil(3 max(sigma_u, sigma_v))`.
     ///
-    /// With another border: [`filters::gauss_xy`] and [`Image::separable`].
+    /// With another edge mode: [`filters::gauss_xy`] and [`Image::separable`].
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -160,10 +160,10 @@ impl<T: Pixel> Image<T> {
         self.separable(&row, &column, Border::Reflect101)
     }
 
-    /// Anisotropic Gaussian turned by `theta` degrees, as one dense kernel; at multiples of 90 degrees it is separable
+    /// Anisotropic Gaussian rotated by `theta` degrees, as one dense kernel; at multiples of 90 degrees it is separable
     /// and computed as such. `u = x cos t - y sin t` and `v = x sin t + y cos t`, y pointing down.
     ///
-    /// With another border: [`filters::gauss_2d`] and [`Image::correlate`].
+    /// With another edge mode: [`filters::gauss_2d`] and [`Image::correlate`].
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -187,10 +187,10 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// Anisotropic Gaussian turned by `theta` degrees, decomposed: first along u, then along v, sampling bilinearly. At
-    /// 0 degrees it is [`Image::gauss_xy`].
+    /// Anisotropic Gaussian rotated by `theta` degrees, decomposed: first along u, then along v, sampling bilinearly.
+    /// At 0 degrees it is [`Image::gauss_xy`].
     ///
-    /// With another border: [`filters::gauss_uv`] and [`Image::correlate`] twice.
+    /// With another edge mode: [`filters::gauss_uv`] and [`Image::correlate`] twice.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -212,7 +212,7 @@ impl<T: Pixel> Image<T> {
 
     /// Isotropic Gaussian smoothing of radius `ceil(3 sigma)`.
     ///
-    /// With another border: [`filters::gauss`]`(sigma, 0, 0)` and [`Image::separable`].
+    /// With another edge mode: [`filters::gauss`]`(sigma, 0, 0)` and [`Image::separable`].
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -231,7 +231,7 @@ impl<T: Pixel> Image<T> {
     /// The derivative, of order `order_y` along y and `order_x` along x, of the image smoothed by [`Image::gauss`]
     /// (`scipy.ndimage.gaussian_filter`, sign included).
     ///
-    /// With another border: [`filters::gauss`] and [`Image::separable`].
+    /// With another edge mode: [`filters::gauss`] and [`Image::separable`].
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -250,7 +250,7 @@ impl<T: Pixel> Image<T> {
 
     /// The mean over `size x size` pixels; an even size reads one pixel more above and to the left.
     ///
-    /// With another border: [`filters::box_filter`] and [`Image::separable`].
+    /// With another edge mode: [`filters::box_filter`] and [`Image::separable`].
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -267,7 +267,7 @@ impl<T: Pixel> Image<T> {
 
     /// OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: 8 times the slope along x.
     ///
-    /// With another border: [`filters::sobel_x`] and [`Image::separable`].
+    /// With another edge mode: [`filters::sobel_x`] and [`Image::separable`].
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -284,7 +284,7 @@ impl<T: Pixel> Image<T> {
     /// OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: 8 times the slope along y. See
     /// [`Image::sobel_x`] for an example.
     ///
-    /// With another border: [`filters::sobel_y`] and [`Image::separable`].
+    /// With another edge mode: [`filters::sobel_y`] and [`Image::separable`].
     #[track_caller]
     pub fn sobel_y(&self) -> Image<T::Linear> {
         self.sobel(filters::sobel_y(), Location::caller())
@@ -292,7 +292,7 @@ impl<T: Pixel> Image<T> {
 
     /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel.
     ///
-    /// With another border: [`filters::laplace`] and [`Image::correlate`].
+    /// With another edge mode: [`filters::laplace`] and [`Image::correlate`].
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -308,7 +308,7 @@ impl<T: Pixel> Image<T> {
 
     /// The median of 3x3 pixels.
     ///
-    /// With another border: [`Image::median`].
+    /// With another edge mode: [`Image::median`].
     #[track_caller]
     pub fn median3(&self) -> Image<T> {
         self.median(MedianSize::Three, Border::Reflect101)
@@ -316,7 +316,7 @@ impl<T: Pixel> Image<T> {
 
     /// The median of 5x5 pixels.
     ///
-    /// With another border: [`Image::median`].
+    /// With another edge mode: [`Image::median`].
     #[track_caller]
     pub fn median5(&self) -> Image<T> {
         self.median(MedianSize::Five, Border::Reflect101)
@@ -347,7 +347,11 @@ fn check_filter(op: &'static str, filter: &Filter, site: Site) -> Result<()> {
         }
     };
     if reach > MAX_RADIUS {
-        return Err(Error::parameter(op, format!("the filter reaches {reach} pixels, more than {MAX_RADIUS}"), site));
+        return Err(Error::parameter(
+            op,
+            format!("the filter reaches {reach} pixels; the limit is {MAX_RADIUS}"),
+            site,
+        ));
     }
     Ok(())
 }

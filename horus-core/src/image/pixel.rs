@@ -108,7 +108,7 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Comparisons: masks of where they hold. A comparison with NaN does not hold, except [`Image::ne`].
+/// Comparisons; they yield masks. A comparison with NaN is false, except [`Image::ne`].
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -135,7 +135,7 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Operations that a program chooses while it runs, from the [table of all](crate::ops::pixel::TABLE). An operation of
+/// Operations chosen at run time from the [table of pixel operations](crate::ops::pixel::TABLE). An operation of
 /// another [kind](PixelKind) than the method's is an error.
 ///
 /// ```
@@ -156,7 +156,7 @@ impl<T: Pixel> Image<T> {
     pub fn unary(&self, op: PixelOp) -> Image<T> {
         let site = Location::caller();
         if op.info().kind != PixelKind::Unary {
-            return self.attempt(self.shape(), || Err(unlike("unary", op, "no operation of one image", site)));
+            return self.attempt(self.shape(), || Err(unlike("unary", op, "not a unary operation", site)));
         }
         self.node(Op::Pixel(op, vec![Operand::Input(0)]), site)
     }
@@ -166,7 +166,7 @@ impl<T: Pixel> Image<T> {
     pub fn binary(&self, op: PixelOp, other: impl Argument<T>) -> Image<T> {
         let site = Location::caller();
         if op.info().kind != PixelKind::Binary {
-            return self.attempt(self.shape(), || Err(unlike("binary", op, "no operation of two images", site)));
+            return self.attempt(self.shape(), || Err(unlike("binary", op, "not a binary operation", site)));
         }
         self.with(op, other, site)
     }
@@ -176,7 +176,7 @@ impl<T: Pixel> Image<T> {
     pub fn compare(&self, op: PixelOp, other: impl Argument<T>) -> Image<bool> {
         let site = Location::caller();
         if op.info().kind != PixelKind::Compare {
-            return self.attempt(self.shape(), || Err(unlike("compare", op, "no comparison", site)));
+            return self.attempt(self.shape(), || Err(unlike("compare", op, "not a comparison", site)));
         }
         self.with(op, other, site)
     }
@@ -202,7 +202,7 @@ impl<T: Pixel> Image<T> {
     pub fn absdiv(&self, other: impl Argument<T>, eps: T) -> Image<T> {
         let site = Location::caller();
         if eps.is_nan() || eps < T::ZERO {
-            let error = Error::parameter("absdiv", format!("eps is {eps}, it must not be negative"), site);
+            let error = Error::parameter("absdiv", format!("eps is {eps}; it must not be negative"), site);
             return self.attempt(self.shape(), || Err(error));
         }
         pixel(PixelOp::AbsDiv, vec![Term::image(self), other.term(), Term::scalar(eps.scalar())], site)

@@ -14,7 +14,7 @@ use crate::plan::forecast::Forecast;
 use crate::plan::movement::Link;
 use crate::session::Handle;
 
-/// Reading pixels back. These, [`Value::get`](super::Value::get) and saving are what makes a program run.
+/// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger evaluation.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -30,8 +30,8 @@ impl<T: Element> Image<T> {
     /// All pixels, channels one after the other, each in row-major order.
     ///
     /// # Errors
-    /// The error that the image carries; else if the program up to here fails on its device or between its ranks, or there
-    /// is no memory.
+    /// The error that the image carries; also if the evaluation fails on the device or between ranks, or there is not
+    /// enough memory.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let fetched = fetch(self.handle())?;
         let copied = self.session().workers().copied(elements(&fetched));
@@ -46,7 +46,7 @@ impl<T: Element> Image<T> {
     pub fn to_array(&self) -> Result<Array2<T>> {
         self.look()?;
         if self.channels() != 1 {
-            let message = format!("the image has {} channels, see to_array3", self.channels());
+            let message = format!("the image has {} channels; use to_array3", self.channels());
             return Err(Error::parameter("to_array", message, Location::caller()));
         }
         let array = Array2::from_shape_vec((self.height(), self.width()), self.to_vec()?);
@@ -64,8 +64,8 @@ impl<T: Element> Image<T> {
         Ok(planes.permuted_axes([1, 2, 0]).as_standard_layout().into_owned())
     }
 
-    /// What `ranks` ranks would exchange to bring this image to rank 0, as a program that saves it does; nothing is
-    /// computed. Any number of ranks can be asked about, whatever the session runs on.
+    /// What `ranks` ranks would exchange to compute this image and gather it on rank 0, as a program that saves it
+    /// does; nothing is computed. The number of ranks is independent of the session's.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, movement::Link, session::Session};
@@ -89,7 +89,7 @@ impl<T: Element> Image<T> {
 
     /// The first channel's pixel in row `y` and column `x`.
     ///
-    /// Brings the whole image to the host each time: for many pixels take [`Image::to_vec`] once.
+    /// Copies the whole image to the host each time: for many pixels call [`Image::to_vec`] once.
     ///
     /// # Errors
     /// If it lies outside, or as [`Image::to_vec`].
@@ -100,7 +100,7 @@ impl<T: Element> Image<T> {
 
     /// The pixel in row `y` and column `x` of channel `channel`.
     ///
-    /// Brings the whole image to the host each time: for many pixels take [`Image::to_vec`] once.
+    /// Copies the whole image to the host each time: for many pixels call [`Image::to_vec`] once.
     ///
     /// # Errors
     /// If it lies outside, or as [`Image::to_vec`].
@@ -109,14 +109,14 @@ impl<T: Element> Image<T> {
         self.look()?;
         let shape = self.shape();
         if y >= shape.height || x >= shape.width || channel >= shape.channels {
-            let message = format!("row {y}, column {x}, channel {channel} lie outside {shape}");
+            let message = format!("row {y}, column {x}, channel {channel} is outside {shape}");
             return Err(Error::parameter("pixel", message, Location::caller()));
         }
         let pixels = fetch(self.handle())?;
         Ok(elements(&pixels)[channel * shape.area() + y * shape.width + x])
     }
 
-    /// The error that the image carries, if it does: what else there is to complain of follows from it.
+    /// The error that the image carries, which comes before any other.
     pub(crate) fn look(&self) -> Result<()> {
         if self.handle().failed() { fetch(self.handle()).map(drop) } else { Ok(()) }
     }

@@ -70,8 +70,8 @@ impl<T: Pixel> Image<T> {
         Value::single(&self.extreme(RowReduce::Max, Location::caller()))
     }
 
-    /// How many pixels fall into each of `bins` equal bins over `lo..=hi`; the last bin includes `hi`, and pixels
-    /// outside or NaN are not counted (as `numpy.histogram`). It is an error if `bins` is zero or larger than 2^24, or `lo` and
+    /// The number of pixels in each of `bins` equal bins over `lo..=hi`; the last bin includes `hi`, and pixels outside
+    /// or NaN are not counted (as `numpy.histogram`). It is an error if `bins` is zero or larger than 2^24, or `lo` and
     /// `hi` are not finite with `lo < hi`.
     ///
     /// ```
@@ -87,7 +87,11 @@ impl<T: Pixel> Image<T> {
         let shape = Shape::new(1, bins, 1);
         let counts = self.attempt::<f64>(shape, || {
             if bins == 0 || bins > MAX_BINS {
-                return Err(Error::parameter("histogram", format!("{bins} bins, not 1 to {MAX_BINS}"), site));
+                return Err(Error::parameter(
+                    "histogram",
+                    format!("requested {bins} bins; the range is 1 to {MAX_BINS}"),
+                    site,
+                ));
             }
             // The width must be finite too: bins are found by dividing by it.
             if !(lo < hi && (hi - lo).is_finite()) {

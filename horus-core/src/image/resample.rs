@@ -1,4 +1,4 @@
-//! Images of another size: resampled without aliasing, and pyramids.
+//! Resizing without aliasing, and pyramids.
 
 use std::panic::Location;
 
@@ -14,7 +14,7 @@ use crate::shape::{Border, Shape};
 /// The binomial filter of pyramids.
 const BINOMIAL: [f64; 5] = [0.0625, 0.25, 0.375, 0.25, 0.0625];
 
-/// Sizes that change without aliasing. The results are those of linear filters: `f32`, or `f64` of `f64`.
+/// Resizing without aliasing. The types of the results are those of linear filters: `f32`, or `f64` of `f64`.
 impl<T: Pixel> Image<T> {
     /// Scaled to `height x width` pixels as [`Image::resize`] does bilinearly, after a Gaussian along each axis that shrinks:
     /// of sigma `(scale - 1) / 2`, radius `4 sigma`, edges mirrored (scikit-image's `resize` with `anti_aliasing`). A size of
@@ -87,7 +87,7 @@ impl<T: Pixel> Image<T> {
         self.attempt(shape, || {
             check_shape("pyramid_up", shape, T::Linear::TAG, site)?;
             if (height.div_ceil(2), width.div_ceil(2)) != (self.height(), self.width()) {
-                let message = format!("{height}x{width} pixels are not twice {}, or one less", self.shape());
+                let message = format!("{height}x{width} pixels is neither twice {} nor one less", self.shape());
                 return Err(crate::error::Error::parameter("pyramid_up", message, site));
             }
             // One pixel in four, repeated over the image, holds.

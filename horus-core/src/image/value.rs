@@ -13,7 +13,7 @@ use crate::session::{Handle, Session};
 
 /// A recorded value that is not an image: a sum, an extreme, a histogram. [`Value::get`] computes it.
 ///
-/// A value of one number may be used without a look: beside an image in pixel operations (see
+/// A value of one number may be used without being evaluated first: as an operand of pixel operations (see
 /// [`Argument`](super::Argument)), and in `+ - * /` with values and scalars.
 ///
 /// ```
@@ -53,12 +53,12 @@ impl<V> Value<V> {
     /// ```
     ///
     /// # Errors
-    /// The error that the value carries; else if the program up to here fails on its device or between its ranks.
+    /// The error that the value carries; also if the evaluation fails on the device or between ranks.
     pub fn get(&self) -> Result<V> {
         Ok((self.read)(&*fetch(&self.handle)?))
     }
 
-    /// Whether the value could be recorded. Nothing is computed, and no other rank is asked.
+    /// Returns the error that the value carries, if any. Nothing is computed, and no other rank is involved.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -70,7 +70,7 @@ impl<V> Value<V> {
     /// ```
     ///
     /// # Errors
-    /// The first error of the value, or of what it is made of.
+    /// The first error of the value or of its operands.
     pub fn check(&self) -> Result<()> {
         self.handle.check()
     }
@@ -82,7 +82,7 @@ impl<T: Pixel> Value<T> {
         Value::of(image, |b| b.as_slice::<T>()[0])
     }
 
-    /// The value as an image of one pixel, which meets any image in a pixel operation.
+    /// The value as an image of one pixel, which broadcasts in pixel operations.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -99,7 +99,7 @@ impl<T: Pixel> Value<T> {
 }
 
 impl Value<Vec<u64>> {
-    /// The counts of a histogram as an image of one row, to compute with them without a look.
+    /// The counts of a histogram as an image of one row, for further computation on the device.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -118,7 +118,7 @@ impl<V> fmt::Display for Value<V> {
     /// Its type, and whether it carries an error; not the value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} value", self.handle.dtype)?;
-        if self.handle.failed() { f.write_str(" that could not be made") } else { Ok(()) }
+        if self.handle.failed() { f.write_str(" that failed") } else { Ok(()) }
     }
 }
 
@@ -142,7 +142,7 @@ pub trait Values {
     fn reader(&self) -> Reader<Self::Output>;
 }
 
-/// Makes what is returned for [`Values`] of what was computed for them.
+/// Assembles the result of [`Values`] from what was computed.
 #[doc(hidden)]
 pub type Reader<R> = Arc<dyn Fn(&mut dyn Iterator<Item = Arc<HostBuffer>>) -> R + Send + Sync>;
 

@@ -1,4 +1,4 @@
-//! Pictures of whichever type their files have.
+//! Pictures of the type that their files have.
 
 use std::panic::Location;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::image::Image;
 use crate::session::{Handle, Session};
 use crate::shape::Shape;
 
-/// A picture of whichever type its file has.
+/// A picture of the type that its file has.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::AnyImage, session::Session};
@@ -32,11 +32,11 @@ pub enum AnyImage {
     U8(Image<u8>),
     /// 16 bits per channel.
     U16(Image<u16>),
-    /// 32 bits with sign.
+    /// Signed, 32 bits.
     I32(Image<i32>),
     /// Floating point.
     F32(Image<f32>),
-    /// Floating point of double precision.
+    /// Double precision floating point.
     F64(Image<f64>),
 }
 
@@ -54,9 +54,10 @@ macro_rules! each {
 }
 
 impl AnyImage {
-    /// Reads a picture as it is: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, on rank 0. Palettes of PNG files
-    /// are resolved; an orientation noted in the file is applied ([`OpenOptions::orientation`](super::OpenOptions::orientation)). Of a TIFF file of several pages the first is read,
-    /// with a warning. Most programs go on with [`AnyImage::luminance`] or [`AnyImage::to_unit`].
+    /// Reads a picture as it is: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, on rank 0. Palettes of PNG
+    /// files are resolved; an orientation noted in the file is applied
+    /// ([`OpenOptions::orientation`](super::OpenOptions::orientation)). Of a TIFF file of several pages the first is
+    /// read, with a warning. Most programs continue with [`AnyImage::luminance`] or [`AnyImage::to_unit`].
     ///
     /// # The scale of floats
     /// There is one rule: integer pictures that become floats, by [`AnyImage::to_unit`], [`AnyImage::luminance`] or
@@ -76,17 +77,18 @@ impl AnyImage {
     /// ```
     ///
     /// # Errors
-    /// On every rank alike, if rank 0 cannot read or decode the file: what is no regular file is not read, and a file
-    /// that declares more pixels than its bytes can hold, or more than [`OpenOptions::max_pixels`], is refused at once.
+    /// On every rank, if rank 0 cannot read or decode the file: what is not a regular file is not read, and a file that
+    /// declares more pixels than its bytes can hold, or more than [`OpenOptions::max_pixels`], is rejected immediately.
     #[track_caller]
     pub fn open(session: &Session, path: impl AsRef<Path>) -> Result<AnyImage> {
         AnyImage::open_with(session, path, &OpenOptions::default())
     }
 
-    /// Reads page `page` of a TIFF file, the first being 0; see [`AnyImage::open`]. Files of other formats have page 0 only.
+    /// Reads page `page` of a TIFF file, counted from 0; see [`AnyImage::open`]. Files of other formats have page 0
+    /// only.
     ///
     /// # Errors
-    /// As [`AnyImage::open`], and if there is no such page.
+    /// As [`AnyImage::open`]; also if there is no such page.
     #[track_caller]
     pub fn open_page(session: &Session, path: impl AsRef<Path>, page: usize) -> Result<AnyImage> {
         AnyImage::open_with(session, path, &OpenOptions { page: Some(page), ..OpenOptions::default() })
@@ -116,10 +118,10 @@ impl AnyImage {
         AnyImage::decoded(session, decode, Location::caller())?.map_err(|cause| Error::read(path, cause))
     }
 
-    /// An image of the picture that `read` gives on rank 0, where alone it is called.
+    /// An image of the picture that `read` returns; it is called on rank 0 only.
     ///
     /// # Errors
-    /// On every rank alike, if there is none.
+    /// The same error on every rank, if there is none.
     #[track_caller]
     pub(crate) fn from_root(
         session: &Session,
@@ -129,7 +131,7 @@ impl AnyImage {
         AnyImage::decoded(session, |_| read(), Location::caller())?.map_err(|cause| Error::read(path, cause))
     }
 
-    /// What `decode` gives on rank 0, where alone it is called; or, on every rank alike, why it gives none.
+    /// What `decode` returns, which is called on rank 0 only, or its error, on every rank.
     pub(super) fn decoded(
         session: &Session,
         decode: impl FnOnce(Means<'_>) -> Result<Picture, String>,
@@ -199,9 +201,9 @@ impl AnyImage {
         }
     }
 
-    /// The luminance ([`Image::luminance`]) on the scale of [`AnyImage::to_unit`]. Of two or four channels the last is taken
-    /// for opacity and left out: what is transparent counts with the colours that the file stores for it, as on no
-    /// background. More than four channels are an error.
+    /// The luminance ([`Image::luminance`]) on the scale of [`AnyImage::to_unit`]. The last of two or four channels is
+    /// taken as alpha and ignored: transparent pixels count with their stored colours. More than four channels are an
+    /// error.
     #[track_caller]
     pub fn luminance(&self) -> Image<f32> {
         let image = each!(self, image => image.luminance());
@@ -211,7 +213,7 @@ impl AnyImage {
         }
     }
 
-    /// The picture as one of type `T`, by the rule of [`AnyImage::open`], or why it is none.
+    /// The picture as an image of type `T`, by the rule of [`AnyImage::open`], or why that is not possible.
     #[track_caller]
     pub(super) fn typed<T: Pixel>(&self) -> Result<Image<T>, String> {
         let (has, wanted) = (self.dtype(), T::DTYPE);
@@ -278,7 +280,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`AnyImage::open`], and if `T` is an integer type and the file has pixels of another type.
+    /// As [`AnyImage::open`]; also if `T` is an integer type and the file has pixels of another type.
     #[track_caller]
     pub fn open(session: &Session, path: impl AsRef<Path>) -> Result<Image<T>> {
         let path = path.as_ref();

@@ -1,4 +1,4 @@
-//! How many pixels a file can hold, by its bytes: what declares more is broken, or made to exhaust the memory.
+//! How many pixels a file of a given size can hold: one that declares more is corrupt, or made to exhaust memory.
 
 use super::OpenOptions;
 
@@ -14,18 +14,18 @@ pub(super) const DEFLATE: u64 = 1032;
 /// of 32767 blocks are one code.
 pub(super) const JPEG: u64 = 512;
 
-/// Refuses what is larger than a user allows.
+/// Rejects pictures larger than the user allows.
 pub(super) fn check_size(height: u64, width: u64, options: &OpenOptions) -> Result<(), String> {
     let most = options.max_pixels;
     if height.checked_mul(width).is_none_or(|pixels| pixels > most) {
         return Err(format!(
-            "{width}x{height} pixels are more than the {most} that may be read (OpenOptions::max_pixels, --max-pixels)"
+            "{width}x{height} pixels exceed the limit of {most} (OpenOptions::max_pixels, --max-pixels)"
         ));
     }
     Ok(())
 }
 
-/// Refuses what declares more than its bytes can hold; `most` pixels, `None` for more than can be counted.
+/// Rejects files that declare more than their bytes can hold: `most` pixels, `None` if there is no limit.
 pub(super) fn check_capacity(height: u64, width: u64, most: Option<u64>, bytes: &[u8]) -> Result<(), String> {
     let claimed = height.checked_mul(width);
     if most.is_some_and(|most| claimed.is_none_or(|pixels| pixels > most)) {
@@ -134,8 +134,7 @@ pub(super) fn markers(jpeg: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 
 const END_OF_IMAGE: u8 = 0xd9;
 
-/// Whether JPEG data have an end, after the pixels and before whatever else the file holds: the decoder fills what is
-/// missing with grey.
+/// Whether JPEG data has an end marker after the pixels: the decoder fills what is missing with grey.
 pub(super) fn jpeg_ends(jpeg: &[u8]) -> bool {
     const START_OF_SCAN: u8 = 0xda;
     let mut scanned = false;
@@ -183,7 +182,7 @@ mod tests {
     fn sizes_are_compared_without_overflow() {
         let options = OpenOptions { max_pixels: 100, ..OpenOptions::default() };
         assert!(check_size(10, 10, &options).is_ok());
-        assert!(check_size(10, 11, &options).unwrap_err().contains("11x10 pixels are more than the 100"));
+        assert!(check_size(10, 11, &options).unwrap_err().contains("11x10 pixels exceed the limit of 100"));
         assert!(check_size(u64::MAX, 2, &options).is_err());
         assert!(check_capacity(u64::MAX, 2, Some(u64::MAX), b"").is_err());
         assert!(check_capacity(u64::MAX, 2, None, b"").is_ok());

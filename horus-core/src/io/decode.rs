@@ -14,27 +14,27 @@ use crate::dtype::{DType, Pixel};
 use crate::host::buffer::HostBuffer;
 use crate::shape::Shape;
 
-/// Reads and decodes a file; the error is the cause alone.
+/// Reads and decodes a file; the error is the cause, without the path.
 pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
     let source = Source::open(path)?;
     let (picture, pages) = decode(&source, options, means)?;
     if pages > 1 {
         log::warn!(
-            "{} has {pages} pages: page 0 is read; AnyImage::open_page and --page read the others",
+            "{} has {pages} pages: page 0 is used; AnyImage::open_page and --page read the others",
             path.display()
         );
     }
     Ok(picture)
 }
 
-/// Decodes a picture; also, how many there are for somebody who asked for none of them.
+/// Decodes a picture; also returns the number of pages if no page was requested.
 pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<(Picture, usize), String> {
     let kind = source.kind();
     match options.page {
         Some(page) if page > 0 && kind != Kind::Tiff => return Err(no_page(page, 1)),
         _ => {}
     }
-    // Pixels that lie there as they are need not be read twice.
+    // Pixels that are stored uncompressed need not be read twice.
     if kind == Kind::Npy {
         return Ok((read_npy::read(source, options, means)?, 1));
     }
@@ -48,7 +48,7 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
         Kind::Image(format) => Ok((guarded(|| image(format, &bytes, options))?, 1)),
         _ => {
             let picture = guarded(|| read_tiff::read(&bytes, options))?;
-            // Only of a file that can be read, and only if nobody said which page is wanted.
+            // Only for a file that can be read, and only if no page was requested.
             let count = || guarded(|| Ok(read_tiff::pages(&bytes))).unwrap_or(1);
             Ok((picture, if options.page.is_none() { count() } else { 1 }))
         }
@@ -56,22 +56,22 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
 }
 
 pub(super) fn no_page(page: usize, pages: usize) -> String {
-    format!("there is no page {page}: it has {pages}, counted from 0")
+    format!("page {page} requested, but it has {pages} (pages start at 0)")
 }
 
-/// Decoders of others panic on some broken files (an index, an assertion). That is an error of the file, not of the
-/// program: nothing outlives the decoder but what it returns. (A program built to abort on panics ends, of course.)
+/// Third-party decoders panic on some corrupt files (an index, an assertion). That is an error of the file, not of the
+/// program: nothing outlives the decoder but its result. (A program built with `panic = "abort"` ends, of course.)
 fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,
-        Err(panic) => panic.downcast::<&str>().map_or_else(|_| "no reason".into(), |text| (*text).to_owned()),
+        Err(panic) => panic.downcast::<&str>().map_or_else(|_| "no reason given".into(), |text| (*text).to_owned()),
     };
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("its decoder gave up ({})", said(panic))))
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
 }
 
 fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
     if format == ImageFormat::Jpeg && !bounds::jpeg_ends(bytes) {
-        return Err("the JPEG data end too early".into());
+        return Err("the JPEG data is truncated".into());
     }
     let mut limits = Limits::default();
     limits.max_alloc = Some(MEMORY_LIMIT);
@@ -91,9 +91,9 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions) -> Result<Pic
     check_capacity(h, w, most, bytes)?;
     let size = decoder.total_bytes();
     if size > MEMORY_LIMIT {
-        return Err(format!("{w}x{h} pixels need {size} bytes; at most {MEMORY_LIMIT} are decoded"));
+        return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
     }
-    // Notes that cannot be read are none.
+    // Metadata that cannot be read is ignored.
     let noted = decoder.orientation().unwrap_or(image::metadata::Orientation::NoTransforms);
     if let Ok(Some(profile)) = decoder.icc_profile() {
         metadata::tell_profile(profile.len());
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_panic_of_a_decoder_is_an_error() {
         let said = |panic: fn() -> Result<(), String>| guarded(panic).err().unwrap();
-        assert_eq!(said(|| panic!("at {}", 7)), "its decoder gave up (at 7)");
-        assert_eq!(said(|| panic!("plainly")), "its decoder gave up (plainly)");
+        assert_eq!(said(|| panic!("at {}", 7)), "the decoder failed (at 7)");
+        assert_eq!(said(|| panic!("plainly")), "the decoder failed (plainly)");
     }
 }

@@ -20,7 +20,7 @@ use crate::shape::Shape;
 
 const KNOWN: &str = "png, jpg, tif, pgm, ppm, pnm, bmp or npy";
 
-/// JPEG is lossy anyway; this much loss cannot be seen.
+/// JPEG is lossy anyway; a loss this small is invisible.
 const JPEG_QUALITY: u8 = 95;
 
 /// A format to write.
@@ -46,11 +46,11 @@ pub enum Format {
 }
 
 impl Format {
-    /// Those that formats are proposed from.
+    /// Formats that error messages propose.
     const ALL: [Format; 7] =
         [Format::Png, Format::Tiff, Format::Pgm, Format::Ppm, Format::Bmp, Format::Jpeg, Format::Npy];
 
-    /// The format that a path's extension asks for; `pnm` follows the number of channels.
+    /// The format of a path's extension; `pnm` is PGM or PPM by the number of channels.
     ///
     /// ```
     /// # use horus_core::io::Format;
@@ -61,10 +61,10 @@ impl Format {
     /// ```
     ///
     /// # Errors
-    /// In words, if there is no extension or none that is known.
+    /// A message, if there is no extension or it is unknown.
     pub fn of(path: &Path, channels: usize) -> Result<Format, String> {
         match path.extension().and_then(|e| e.to_str()).unwrap_or_default() {
-            "" => Err("the name has no extension to choose a format by".into()),
+            "" => Err("the file name has no extension to choose a format from".into()),
             extension => match Format::known(extension) {
                 Some(format) => Ok(format.with_channels(channels)),
                 None => Err(format!("unknown extension .{}; use {KNOWN}", extension.to_ascii_lowercase())),
@@ -75,7 +75,7 @@ impl Format {
     /// The format of a name, which is that of its extension: `png`, `jpg`, `tif`, `pgm`, `ppm`, `pnm`, `bmp` or `npy`.
     ///
     /// # Errors
-    /// In words, if there is none of that name.
+    /// A message, if there is no such format.
     pub fn named(name: &str) -> Result<Format, String> {
         Format::known(name).ok_or_else(|| format!("unknown format {name}; use {KNOWN}"))
     }
@@ -126,7 +126,7 @@ impl Format {
 
     fn can(self, dtype: DType, shape: Shape) -> bool {
         let (_, types, channels, side) = self.holds();
-        // Sizes are told in 32 bits.
+        // Sizes have 32 bits.
         let fits = self != Format::Bmp || shape.len() < u32::MAX as usize - (1 << 20);
         let channels = channels.is_empty() || channels.contains(&shape.channels);
         types.contains(&dtype) && channels && shape.height.max(shape.width) <= side && fits
@@ -163,7 +163,7 @@ impl Format {
         let others: Vec<&str> = Format::ALL.iter().filter(|f| f.can(stored, shape)).map(|f| f.holds().0).collect();
         let others = format!("save as {}", others.join(", "));
         let Shape { height, width, channels } = shape;
-        // Without an npy file, there is always a way.
+        // Every format but npy has a depth that holds it.
         if types.contains(&stored) {
             let size = format!("{width}x{height} pixels of {channels} channels");
             return Err(format!("a {name} file cannot hold {size} and {what}; {others}"));
@@ -201,7 +201,7 @@ impl<'a> Samples<'a> {
     }
 }
 
-/// What a caller is told who did not ask [`Format::stored`].
+/// The error for callers that did not check [`Format::stored`].
 pub(super) fn unheld(format: Format) -> String {
     format!("a {} file holds 8 or 16 bits per sample", format.name())
 }
@@ -235,7 +235,7 @@ fn encode(
     shape: Shape,
     workers: &Workers,
 ) -> Result<(), String> {
-    let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels are too many for the format"));
+    let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels exceed the limit of the format"));
     let (w, h) = (extent(shape.width)?, extent(shape.height)?);
     match (format, samples) {
         (Format::Png, Samples::U8(v)) => return png::write(to, png::Samples::Eight(v), shape, workers),

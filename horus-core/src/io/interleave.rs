@@ -1,4 +1,4 @@
-//! Channels one after the other, and pixel by pixel.
+//! Planar and interleaved pixels.
 
 use rayon::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::Shape;
 
-/// Pixels that are worth another thread.
+/// The fewest pixels that are worth another thread.
 const GRAIN: usize = 1 << 16;
 
 /// Channels one after the other, interleaved.

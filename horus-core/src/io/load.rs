@@ -13,12 +13,12 @@ use crate::error::DeviceError;
 use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 
-/// What a file is, by its first bytes.
+/// The kind of a file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Tiff,
     Npy,
-    /// One that the `image` crate reads.
+    /// A format that the `image` crate reads.
     Image(ImageFormat),
 }
 
@@ -46,14 +46,14 @@ impl Kind {
     }
 }
 
-/// What decoders may use: threads, and memory for pixels, with unspecified contents.
+/// Resources of decoders: threads, and a pool for pixels.
 #[derive(Clone, Copy)]
 pub(super) struct Means<'a> {
     pub(super) workers: &'a Workers,
     pub(super) room: &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>,
 }
 
-/// The bytes of a picture file, wherever they are.
+/// The bytes of a picture file, in memory or in a file.
 pub(super) struct Source<'a> {
     kind: Kind,
     /// The first bytes, all if there are no more.
@@ -71,25 +71,25 @@ impl Source<'_> {
     /// Bytes that tell every format, and that hold the headers of the simple ones.
     const HEAD: usize = 4096;
 
-    /// A regular file that looks like a picture. Nothing else is read from, as it may have no end or never answer.
+    /// Opens a regular file that looks like a picture. Anything else may have no end or block, and is not read.
     pub(super) fn open(path: &Path) -> Result<Source<'static>, String> {
-        // Before it is opened, which alone can have effects on a device.
+        // Checked before it is opened, since opening a device can have side effects.
         regular(&fs::metadata(path).map_err(cause)?)?;
         let mut options = File::options();
         options.read(true);
-        // Should a pipe have taken its place, to open it does not wait for a writer.
+        // If a pipe has replaced it, opening does not wait for a writer.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
         let file = options.open(path).map_err(cause)?;
         let found = file.metadata().map_err(cause)?;
         regular(&found)?;
-        // A file that grows as it is read has an end, too.
+        // Bounds reading of a file that grows.
         let size = found.len();
         let mut head = Vec::new();
         (&file).take(size.min(Self::HEAD as u64)).read_to_end(&mut head).map_err(cause)?;
         let kind = Kind::of(&head)?;
         if size > MEMORY_LIMIT {
-            return Err(format!("the file has {size} bytes; at most {MEMORY_LIMIT} are read"));
+            return Err(format!("the file has {size} bytes; the limit is {MEMORY_LIMIT}"));
         }
         Ok(Source { kind, head: head.into(), size, rest: Rest::File(file) })
     }
@@ -115,12 +115,12 @@ impl Source<'_> {
     /// Fills `to` with the bytes from `at` on.
     ///
     /// # Errors
-    /// In words, if there are not as many (any more).
+    /// A message, if there are fewer bytes.
     pub(super) fn read_at(&self, at: u64, to: &mut [u8]) -> Result<(), String> {
         match &self.rest {
             Rest::Memory(bytes) => {
                 let from = usize::try_from(at).ok().and_then(|at| bytes.get(at..)?.get(..to.len()));
-                to.copy_from_slice(from.ok_or("the data end too early")?);
+                to.copy_from_slice(from.ok_or("the data is truncated")?);
                 Ok(())
             }
             #[cfg(unix)]
@@ -140,12 +140,12 @@ impl Source<'_> {
     /// All bytes.
     ///
     /// # Errors
-    /// In words, if they cannot be read or there is no memory for them.
+    /// A message, if they cannot be read or there is not enough memory.
     pub(super) fn all(&self) -> Result<Cow<'_, [u8]>, String> {
         if let Rest::Memory(bytes) = self.rest {
             return Ok(Cow::Borrowed(bytes));
         }
-        let no_memory = || format!("there is no memory for its {} bytes", self.size);
+        let no_memory = || format!("not enough memory for its {} bytes", self.size);
         let size = usize::try_from(self.size).map_err(|_| no_memory())?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(size).map_err(|_| no_memory())?;
@@ -184,6 +184,6 @@ mod tests {
         let refused = |path: &Path| Source::open(path).err().expect("it is not read");
         assert!(refused(file.path()).contains("not a PNG"));
         std::io::Write::write_all(&mut file.as_file(), b"\x93NUMPY\x01\0").unwrap();
-        assert!(refused(file.path()).contains("8589934593 bytes; at most"));
+        assert!(refused(file.path()).contains("8589934593 bytes; the limit is"));
     }
 }

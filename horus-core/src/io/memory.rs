@@ -1,4 +1,4 @@
-//! Picture files in memory, and on their way: bytes in, bytes out.
+//! Picture files in memory and in streams.
 
 use std::io::{Cursor, Read, Write};
 use std::panic::Location;
@@ -19,7 +19,7 @@ fn unreadable(cause: String) -> Error {
     Error::read(Path::new(IN_MEMORY), cause)
 }
 
-/// Pictures in memory. On several ranks the bytes of rank 0 count, and all get the picture.
+/// Pictures in memory. With several ranks the bytes of rank 0 are used, and all ranks get the picture.
 impl AnyImage {
     /// Decodes the bytes of a picture file, as [`AnyImage::open`] does those at a path.
     ///
@@ -60,7 +60,7 @@ impl AnyImage {
     /// ```
     ///
     /// # Errors
-    /// As [`AnyImage::open`]; if reading fails, or goes on beyond 8 GiB.
+    /// As [`AnyImage::open`]; also if reading fails or exceeds 8 GiB.
     #[track_caller]
     pub fn read_from(session: &Session, from: impl Read) -> Result<AnyImage> {
         AnyImage::read_from_with(session, from, &OpenOptions::default())
@@ -76,7 +76,7 @@ impl AnyImage {
             let mut bytes = Vec::new();
             from.take(MEMORY_LIMIT + 1).read_to_end(&mut bytes).map_err(cause)?;
             if bytes.len() as u64 > MEMORY_LIMIT {
-                return Err(format!("it has more than {MEMORY_LIMIT} bytes; at most so many are read"));
+                return Err(format!("it exceeds the limit of {MEMORY_LIMIT} bytes"));
             }
             Ok(decode::decode(&Source::of(&bytes)?, options, means)?.0)
         };
@@ -85,8 +85,8 @@ impl AnyImage {
 }
 
 impl<T: Pixel> Image<T> {
-    /// Decodes the bytes of a picture file as an image of type `T`, by the rules of [`Image::open`]. On several ranks the
-    /// bytes of rank 0 count.
+    /// Decodes the bytes of a picture file as an image of type `T`, by the rules of [`Image::open`]. With several ranks
+    /// the bytes of rank 0 are used.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -107,8 +107,8 @@ impl<T: Pixel> Image<T> {
 
 /// Files in memory.
 impl<T: Element> Image<T> {
-    /// Evaluates the image and returns the bytes of a file of it, those that [`Image::save_with`] writes, on every rank. The
-    /// scale is told by [`Image::write_to`].
+    /// Evaluates the image and returns the bytes of a file of it, those that [`Image::save_with`] writes, on every
+    /// rank. [`Image::write_to`] also returns the scale.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{Format, SaveOptions}, session::Session};

@@ -1,4 +1,4 @@
-//! What files say of their pixels beside the pixels.
+//! Metadata of picture files.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,11 +10,11 @@ use crate::dtype::Pixel;
 use crate::host::buffer::HostBuffer;
 use crate::shape::Shape;
 
-/// What becomes of an orientation that a file notes: how a camera was held (EXIF of JPEG and PNG files), or the first
-/// row's and column's sides (TIFF).
+/// Whether the orientation stored in a file is applied: how a camera was held (EXIF of JPEG and PNG files), or the
+/// sides of the first row and column (TIFF).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Orientation {
-    /// The picture is turned and mirrored as it is meant to be seen, as OpenCV's `imread` does. The default.
+    /// The picture is rotated and mirrored as it is meant to be seen, as OpenCV's `imread` does. The default.
     #[default]
     Apply,
     /// Rows and columns are those of the file, as scikit-image and Pillow read them.
@@ -22,7 +22,7 @@ pub enum Orientation {
 }
 
 impl Orientation {
-    /// The picture as it is asked for; `noted` is what its file says.
+    /// The picture in the requested orientation; `noted` is the file's.
     pub(super) fn of(self, picture: Picture, noted: Turned) -> Result<Picture, String> {
         match self {
             Orientation::Keep => Ok(picture),
@@ -36,7 +36,7 @@ impl Orientation {
     }
 }
 
-/// Every plane turned, and the new shape.
+/// Every plane reoriented, and the new shape.
 fn turned<T: Pixel>(from: &HostBuffer, shape: Shape, how: Turned) -> Result<(HostBuffer, Shape), String> {
     use Turned::{FlipHorizontal, FlipVertical, Rotate90, Rotate90FlipH, Rotate180, Rotate270, Rotate270FlipH};
     let mut to = HostBuffer::try_zeroed(from.len()).map_err(|e| e.to_string())?;
@@ -80,11 +80,11 @@ fn turned<T: Pixel>(from: &HostBuffer, shape: Shape, how: Turned) -> Result<(Hos
     Ok((to, shape))
 }
 
-/// Says that a file's profile changes nothing: of the first in a process to everybody, as many pictures may have the same.
+/// Warns that a colour profile is not applied, once per process, as many pictures may have the same.
 pub(super) fn tell_profile(bytes: usize) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let level = if TOLD.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Info };
-    log::log!(level, "a colour profile of {bytes} bytes is not applied: samples are taken as they are stored");
+    log::log!(level, "a colour profile of {bytes} bytes is not applied; samples are used as stored");
 }
 
 #[cfg(test)]

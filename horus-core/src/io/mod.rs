@@ -1,7 +1,7 @@
 //! Reading and writing picture files.
 //!
-//! Files are read and written by rank 0 alone; the other ranks learn whether it went well, and all return the same
-//! error if it did not. Formats are recognised by content when reading, and chosen by extension when writing.
+//! Files are read and written by rank 0 alone; all ranks return the same result or the same error. Formats are
+//! recognised by content when reading, and chosen by extension when writing.
 //!
 //! | format | read | write |
 //! | --- | --- | --- |
@@ -22,13 +22,14 @@
 //! | one copy to rank 0: 8 or 16 bits per sample, and the scale with it | one evaluation |
 //! | channels interleaved, byte order, compression | rank 0's threads ([`Encoder`]) |
 //!
-//! PNM and NumPy files are read straight to where their pixels belong and written from there. Pictures in memory
-//! ([`AnyImage::read`], [`Image::encode`]) and streams ([`AnyImage::read_from`], [`Image::write_to`]) hold the same bytes.
+//! PNM and NumPy files are read straight into the image's memory and written from there. Pictures in memory
+//! ([`AnyImage::read`], [`Image::encode`]) and streams ([`AnyImage::read_from`], [`Image::write_to`]) hold the same
+//! bytes.
 //!
 //! [`Image::encode`]: crate::image::Image::encode
 //! [`Image::write_to`]: crate::image::Image::write_to
 //!
-//! What files say of their pixels beside the pixels:
+//! Metadata:
 //!
 //! | | read | written |
 //! | --- | --- | --- |
@@ -40,8 +41,8 @@
 //!
 //! PNG files are written by all threads in bands of rows, with bytes that depend on the picture alone.
 //!
-//! Files that are read may come from anywhere. Whatever they hold, reading ends with a picture or an error, in time and
-//! memory that their size and [`OpenOptions::max_pixels`] bound.
+//! Input files are not trusted: whatever they contain, reading ends with a picture or an error, in time and memory
+//! bounded by their size and [`OpenOptions::max_pixels`].
 
 mod any;
 mod bounds;
@@ -71,6 +72,7 @@ pub use any::AnyImage;
 pub use encode::Format;
 pub use metadata::Orientation;
 pub use picture::Picture;
+pub(crate) use picture::Room;
 pub use save::{Depth, SaveOptions, Scale, Scaling};
 pub(crate) use saving::Detached;
 pub use saving::{Encoder, Saving};

@@ -5,15 +5,15 @@ use std::path::Path;
 use super::load::{Means, Source};
 use super::{OpenOptions, decode};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{DeviceError, Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::Shape;
 
-/// What messages call a picture that has no path.
+/// The name in messages of a picture that has no path.
 pub(super) const IN_MEMORY: &str = "a picture in memory";
 
-/// A decoded picture that belongs to no session yet: it may be made on any thread, and handed to the one that records.
+/// A decoded picture that belongs to no session yet: it may be made on any thread and passed to the one that records.
 ///
 /// Its pixels have the type that the file has, channels one after the other. [`AnyImage::from_picture`] makes an image
 /// of it, and [`AnyImage::open`] does both on rank 0.
@@ -39,20 +39,26 @@ pub struct Picture {
     pub(super) pixels: HostBuffer,
 }
 
-/// With the calling thread, and memory of nobody's.
-fn alone<R>(work: impl FnOnce(Means<'_>) -> R) -> R {
-    work(Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed })
-}
+/// Memory for pixels, with unspecified contents.
+pub(crate) type Room<'a> = &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>;
+
+/// Unpooled memory.
+const UNPOOLED: Room<'static> = &HostBuffer::try_zeroed;
 
 impl Picture {
-    /// Reads and decodes a file, as [`AnyImage::open_with`](super::AnyImage::open_with) does. Asks no other rank.
+    /// Reads and decodes a file on this rank only, as [`AnyImage::open_with`](super::AnyImage::open_with) does.
     ///
     /// # Errors
     /// [`Error::File`] if the file cannot be read or decoded, or declares more pixels than its bytes can hold or the
     /// options allow.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Picture> {
-        let path = path.as_ref();
-        alone(|means| decode::read(path, options, means)).map_err(|cause| Error::read(path, cause))
+        Picture::open_in(path.as_ref(), options, UNPOOLED)
+    }
+
+    /// [`Picture::open`] into memory from `room`, with the calling thread.
+    pub(crate) fn open_in(path: &Path, options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
+        let means = Means { workers: &Workers::default(), room };
+        decode::read(path, options, means).map_err(|cause| Error::read(path, cause))
     }
 
     /// Decodes the bytes of a file.
@@ -60,7 +66,13 @@ impl Picture {
     /// # Errors
     /// As [`Picture::open`].
     pub fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture> {
-        let decoded = alone(|means| decode::decode(&Source::of(bytes)?, options, means));
+        Picture::read_in(bytes, options, UNPOOLED)
+    }
+
+    /// [`Picture::read`] into memory from `room`, with the calling thread.
+    pub(crate) fn read_in(bytes: &[u8], options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
+        let means = Means { workers: &Workers::default(), room };
+        let decoded = Source::of(bytes).and_then(|source| decode::decode(&source, options, means));
         decoded.map(|(picture, _)| picture).map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
     }
 

@@ -1,4 +1,4 @@
-//! PNM files whose samples need nothing but their byte order: binary, grey or colour, of 8 or 16 whole bits.
+//! PNM files whose samples need at most their bytes swapped: binary, grey or colour, of 8 or 16 bits.
 
 use super::bounds::check_size;
 use super::encode::unheld;
@@ -15,7 +15,7 @@ use crate::shape::Shape;
 /// largest values, and with broken headers.
 ///
 /// # Errors
-/// In words, if the picture is larger than the options allow or than the file.
+/// A message, if the picture is larger than the options allow or than the file.
 pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
     let Some(Header { shape, dtype, length }) = Header::parse(source.head()) else { return Ok(None) };
     let Shape { height, width, channels } = shape;

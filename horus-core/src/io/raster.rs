@@ -1,4 +1,4 @@
-//! Pixels that lie in a file as they are: read straight to where they belong, and written from there.
+//! Uncompressed pixels in a file: read straight into the image's memory, and written from there.
 
 use rayon::prelude::*;
 
@@ -11,10 +11,10 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::Shape;
 
-/// Bytes that are read at a time: they stay in the cache until they are where they belong.
+/// Bytes that are read at a time: they stay in the cache until they are in place.
 const CHUNK: usize = 256 << 10;
 
-/// What becomes of each sample.
+/// How each sample is converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// It stays as it is.
@@ -54,7 +54,7 @@ impl Raster {
     /// Reads the pixels.
     ///
     /// # Errors
-    /// In words, if they are not all there or there is no memory.
+    /// A message, if pixels are missing or there is not enough memory.
     pub(super) fn read(self, source: &Source<'_>, means: Means<'_>) -> Result<Picture, String> {
         let Raster { at, shape, dtype, order } = self;
         let (size, channels) = (dtype.size(), shape.channels);
@@ -104,7 +104,7 @@ impl Raster {
 /// Writes pixels row by row, the samples of a pixel together; they come channel by channel. Where they cannot go as they
 /// are, `workers` make ready a part at a time, which stays in their caches.
 ///
-/// (One thread writes: a file system lets in no more than one, and two took longer.)
+/// (One thread writes: file systems serialise writes to a file, and two threads took longer.)
 pub(super) fn write(
     to: &mut dyn Sink,
     pixels: &HostBuffer,

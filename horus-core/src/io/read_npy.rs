@@ -1,7 +1,7 @@
 //! NumPy arrays as pictures.
 //!
-//! The header is a Python literal. Ours is a small reader of what NumPy writes: the crate that writes arrays parses any
-//! literal, by recursion, and brackets in a broken file would take the whole stack.
+//! The header is a Python literal. This is a small parser of what NumPy writes: crates that parse any literal do so by
+//! recursion, and nested brackets in a corrupt file would overflow the stack.
 
 use super::bounds::check_size;
 use super::load::{Means, Source};
@@ -40,7 +40,7 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
         _ => return Err(unsupported()),
     };
     check_size(height, width, options)?;
-    // No memory is asked for before it is known that the file fills it.
+    // No memory is allocated before it is known that the file fills it.
     let needed = [width, channels, dtype.size() as u64].iter().try_fold(height, |n, m| n.checked_mul(*m));
     if needed.is_none_or(|needed| needed > source.size() - at) {
         return Err(format!("the file is too short for a NumPy array of shape {} and type {descr}", Tuple(&shape)));
@@ -85,13 +85,16 @@ fn transposed(columns: &Picture, shape: Shape, means: Means<'_>) -> Result<Pictu
 }
 
 fn dimensions(shape: &[u64]) -> String {
-    format!("a NumPy array of shape {} is no picture: (height, width) or (height, width, channels) is", Tuple(shape))
+    format!(
+        "a NumPy array of shape {} is not a picture: expected (height, width) or (height, width, channels)",
+        Tuple(shape)
+    )
 }
 
 /// The text of the header, and where the array begins.
 fn header(source: &Source<'_>) -> Result<(Vec<u8>, u64), String> {
     const MAGIC: usize = 6;
-    let too_early = || "the header of the NumPy array ends too early".to_owned();
+    let too_early = || "the header of the NumPy array is truncated".to_owned();
     let head = source.head();
     let (major, rest) = head.get(MAGIC).zip(head.get(MAGIC + 2..)).ok_or_else(too_early)?;
     // Two bytes tell the length, and in later versions four.
@@ -104,10 +107,10 @@ fn header(source: &Source<'_>) -> Result<(Vec<u8>, u64), String> {
     if length > source.size() - at {
         return Err(too_early());
     }
-    // No NumPy writes as much, and none reads it.
+    // Longer than what NumPy writes or reads.
     const LONGEST: u64 = 1 << 20;
     if length > LONGEST {
-        return Err(format!("the header of the NumPy array has {length} bytes; at most {LONGEST} are read"));
+        return Err(format!("the header of the NumPy array has {length} bytes; the limit is {LONGEST}"));
     }
     let mut header = vec![0; length as usize];
     source.read_at(at, &mut header)?;
@@ -123,11 +126,11 @@ struct Header {
 
 impl Header {
     fn parse(text: &[u8]) -> Result<Header, String> {
-        let text = str::from_utf8(text).map_err(|_| "the header of the NumPy array is no text")?;
+        let text = str::from_utf8(text).map_err(|_| "the header of the NumPy array is not text")?;
         let mut rest = Rest(text);
         Header::dictionary(&mut rest).ok_or_else(|| {
             let shown: String = text.trim_end().chars().take(80).collect();
-            format!("NumPy arrays that are described as {shown} are not supported")
+            format!("a NumPy array with the header {shown} is not supported")
         })
     }
 
@@ -183,7 +186,7 @@ impl<'a> Rest<'a> {
     }
 
     fn tuple(&mut self) -> Option<Vec<u64>> {
-        // As many as NumPy allows.
+        // The limit of NumPy.
         const DIMENSIONS: usize = 64;
         let mut values = Vec::new();
         self.symbol('(')?;
@@ -296,7 +299,7 @@ mod tests {
         assert!(refused("<i8", "(2, 2)", &[0; 32]).contains("of type <i8 are not supported; use bool, uint8"));
         assert!(refused("<f2", "(2, 2)", &[0; 8]).contains("<f2"));
         assert!(refused("<c8", "(2, 2)", &[0; 32]).contains("<c8"));
-        assert!(refused("|u1", "(4,)", &[0; 4]).contains("of shape (4,) is no picture"));
+        assert!(refused("|u1", "(4,)", &[0; 4]).contains("of shape (4,) is not a picture"));
         assert!(refused("|u1", "(1, 1, 1, 1)", &[0]).contains("(1, 1, 1, 1)"));
         assert!(refused("|u1", "()", &[0]).contains("()"));
         assert!(refused("|u1", "(0, 5)", &[]).contains("(0, 5) has no pixels"));
@@ -305,7 +308,7 @@ mod tests {
         );
         let structured = "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1, 1)}";
         let e = read(&npy(structured, &[0; 4]), &OpenOptions::default()).err().unwrap();
-        assert!(e.contains("described as {'descr': [('a', '<f4')]"), "{e}");
+        assert!(e.contains("the header {'descr': [('a', '<f4')]"), "{e}");
     }
 
     #[test]
@@ -314,7 +317,7 @@ mod tests {
         for shape in huge {
             assert!(refused("<f8", shape, &[0; 8]).contains("too short"), "{shape}");
         }
-        assert!(refused("|u1", "(65536, 65537)", &[]).contains("more than the 4294967296"));
+        assert!(refused("|u1", "(65536, 65537)", &[]).contains("the limit of 4294967296"));
         for text in ["((((((((", "{'shape': (99999999999999999999999,)}", "{", "{'descr': '"] {
             assert!(read(&npy(text, &[]), &OpenOptions::default()).is_err(), "{text}");
         }

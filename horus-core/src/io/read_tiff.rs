@@ -1,4 +1,4 @@
-//! TIFF files: of their pages one, chunky or planar, of integers or floats.
+//! TIFF files: one of their pages, chunky or planar, of integers or floats.
 
 use std::io::Cursor;
 
@@ -15,19 +15,19 @@ use crate::shape::Shape;
 
 type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
 
-/// Decodes the page that the options ask for.
+/// Decodes the requested page.
 pub(super) fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
     let mut decoder = at_page(bytes, options.page.unwrap_or(0))?;
     let noted = noted(&mut decoder);
     options.orientation.of(pixels(decoder, bytes, options)?, noted)
 }
 
-/// The orientation that a page notes; says what else it notes and is not heeded. What cannot be read is no note.
+/// The orientation stored in a page; warns of other metadata that is ignored. What cannot be read counts as absent.
 fn noted(decoder: &mut Reader<'_>) -> Orientation {
     const MULTIPLIED: u16 = 1;
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).ok().flatten().unwrap_or_default();
     if extra.contains(&MULTIPLIED) {
-        log::warn!("its colours are multiplied by its opacity (TIFF ExtraSamples 1), and are taken as they are");
+        log::warn!("its colours are premultiplied by alpha (TIFF ExtraSamples 1) and are used as stored");
     }
     if let Ok(Some(profile)) = decoder.find_tag(Tag::IccProfile).map(|v| v.and_then(|v| v.into_u8_vec().ok())) {
         metadata::tell_profile(profile.len());
@@ -89,9 +89,9 @@ fn pixels(mut decoder: Reader<'_>, bytes: &[u8], options: &OpenOptions) -> Resul
         DecodingResult::I16(v) => page.exact(v.into_iter().map(i32::from).collect()),
         DecodingResult::F16(v) => page.exact(v.into_iter().map(f32::from).collect()),
         DecodingResult::U32(_) | DecodingResult::U64(_) | DecodingResult::I64(_) => Err(format!(
-            "TIFF integers of {} bits{} are not supported; use 8 or 16 bits, 32 bits with sign, or floats",
-            color.bit_depth(),
-            if matches!(read, DecodingResult::I64(_)) { "" } else { " without sign" }
+            "{}TIFF integers of {} bits are not supported; use 8 or 16 bits, 32 bits with sign, or floats",
+            if matches!(read, DecodingResult::I64(_)) { "" } else { "unsigned " },
+            color.bit_depth()
         )),
     }
 }
@@ -100,7 +100,7 @@ fn pixels(mut decoder: Reader<'_>, bytes: &[u8], options: &OpenOptions) -> Resul
 pub(super) fn pages(bytes: &[u8]) -> usize {
     let Ok(mut decoder) = Decoder::new(Cursor::new(bytes)) else { return 1 };
     let mut pages = 1;
-    // What the decoder cannot read is a page all the same, but there is no way beyond it.
+    // A page that the decoder cannot read counts, but the pages after it cannot be reached.
     while decoder.more_images() {
         pages += 1;
         if decoder.next_image().is_err() {
@@ -121,7 +121,7 @@ fn at_page(bytes: &[u8], page: usize) -> Result<Reader<'_>, String> {
     Ok(decoder)
 }
 
-/// Refuses JPEG data that declare more than the strips or tiles that they are for: their decoder believes them.
+/// Rejects JPEG data that declares more pixels than its strip or tile has: the decoder trusts it.
 fn check_jpegs(decoder: &mut Reader<'_>, bytes: &[u8]) -> Result<(), String> {
     let mut tag = |tag| Ok::<_, String>(decoder.find_tag_unsigned_vec::<u64>(tag).map_err(text)?.unwrap_or_default());
     let (offsets, counts) = (
@@ -155,7 +155,7 @@ fn check_jpegs(decoder: &mut Reader<'_>, bytes: &[u8]) -> Result<(), String> {
         }
     };
     if offsets.iter().zip(&counts).map(frame).any(|pixels| pixels > most) {
-        return Err("its JPEG data declare more pixels than the strip or tile that they are for".into());
+        return Err("its JPEG data declares more pixels than its strip or tile holds".into());
     }
     Ok(())
 }
@@ -234,7 +234,7 @@ struct Page {
 impl Page {
     fn exact<T: Pixel>(&self, samples: Vec<T>) -> Result<Picture, String> {
         if self.cmyk {
-            return Err(format!("TIFF pixels of cyan, magenta, yellow and black as {} are not supported", T::DTYPE));
+            return Err(format!("CMYK TIFF pixels as {} are not supported", T::DTYPE));
         }
         self.ordered(samples, self.shape)
     }
@@ -269,7 +269,7 @@ impl Page {
             return Err(format!("TIFF pixels of {channels} channels of {bits} bits are not supported"));
         }
         let DecodingResult::U8(packed) = decoder.read_image().map_err(text)? else {
-            return Err(format!("TIFF pixels of {bits} bits that are no integers are not supported"));
+            return Err(format!("non-integer TIFF pixels of {bits} bits are not supported"));
         };
         let (per_byte, full) = (8 / usize::from(bits), (1u16 << bits) as u8 - 1);
         let row = |row: &[u8]| -> Vec<u8> {

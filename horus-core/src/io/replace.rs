@@ -1,4 +1,4 @@
-//! New files in the place of old ones: all of them or nothing.
+//! Atomic replacement of files: a file is complete or not there.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -8,13 +8,13 @@ use tempfile::NamedTempFile;
 
 use super::target::{Sink, cause, folder};
 
-/// What temporary names begin with.
+/// Prefix of temporary names.
 const PREFIX: &str = ".horus-";
 
-/// Writes a file in the folder of `path` and puts it in its place.
+/// Writes a file in the directory of `path` and moves it into place.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<(), String>) -> Result<(), String> {
     let folder = folder(path);
-    let failed = |e| format!("no file can be made in {}: {}", folder.display(), cause(e));
+    let failed = |e| format!("cannot create a file in {}: {}", folder.display(), cause(e));
     let new = match nameless::file(folder) {
         Some(file) => New::Nameless(file),
         None => New::Named(named(folder).map_err(failed)?),
@@ -26,7 +26,7 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<(
     new.put(path).map_err(cause)
 }
 
-/// A file that is not in its place yet.
+/// A file that is not in place yet.
 enum New {
     /// Gone with the process, however that ends.
     Nameless(File),
@@ -56,7 +56,7 @@ impl New {
 fn named(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX);
-    // Temporary files are private by default; a picture has the mode any new file would have.
+    // Temporary files are private by default; a picture gets the mode of any new file.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     builder.tempfile_in(folder)
@@ -74,36 +74,36 @@ mod nameless {
 
     use super::{PREFIX, inherit, named};
 
-    /// A new file in a folder, where its file system has such files, and they can get a name.
+    /// A new file in a directory, if its file system supports `O_TMPFILE` and linking it later.
     pub(super) fn file(folder: &Path) -> Option<File> {
-        // As any new file: what the user's mask leaves.
+        // The mode of any new file: what the umask leaves.
         let mode = Mode::from_raw_mode(0o666);
         let file = File::from(open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode).ok()?);
         fs::symlink_metadata(of(&file)).ok()?;
         Some(file)
     }
 
-    /// What the system calls an open file.
+    /// The path of an open file descriptor.
     fn of(file: &File) -> String {
         format!("/proc/self/fd/{}", file.as_raw_fd())
     }
 
     pub(super) fn put(file: File, path: &Path) -> io::Result<()> {
         let link = |to: &Path| Ok(linkat(CWD, of(&file), CWD, to, AtFlags::SYMLINK_FOLLOW)?);
-        // Where there is nothing, nothing has to give way.
+        // If nothing exists at the path, a link suffices.
         if fs::symlink_metadata(path).is_err() && link(path).is_ok() {
             return Ok(());
         }
         match tempfile::Builder::new().prefix(PREFIX).make_in(super::folder(path), link) {
             Ok(linked) => linked.into_temp_path().persist(path).map_err(|e| e.error),
             Err(e) => {
-                log::debug!("{}: {e}: the file is copied", path.display());
+                log::debug!("{}: {e}; copying the file instead", path.display());
                 copied(file, path)
             }
         }
     }
 
-    /// For file systems that give no name to what had none.
+    /// For file systems that cannot link an unnamed file.
     fn copied(mut file: File, path: &Path) -> io::Result<()> {
         let mut named = named(super::folder(path))?;
         file.rewind()?;
@@ -169,7 +169,7 @@ mod nameless {
     }
 }
 
-/// Gives a new file the owner, as far as the system permits, and the mode of the one that it replaces.
+/// Gives a new file the owner (as far as permitted) and the mode of the one that it replaces.
 #[cfg(unix)]
 fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -177,9 +177,9 @@ fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
     let mine = new.metadata()?;
     let kept = (mine.uid(), mine.gid()) == (old.uid(), old.gid())
         || fchown(new, Some(old.uid()), Some(old.gid())).is_ok()
-        // Only root gives files away; members of the group may keep at least that.
+        // Only root can change the owner; the group can be kept by its members.
         || (fchown(new, None, Some(old.gid())).is_ok() && mine.uid() == old.uid());
-    // A program that ran as its owner must not run as another one.
+    // A setuid program must not run as another user.
     let mode = if kept { old.mode() } else { old.mode() & PERMISSIONS };
     // Last, as a change of owner takes bits of the mode away.
     new.set_permissions(fs::Permissions::from_mode(mode))

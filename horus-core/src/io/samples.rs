@@ -11,7 +11,7 @@ use crate::session::Handle;
 pub(super) struct Recorded {
     pub(super) pixels: Handle,
     pub(super) scale: Scaled,
-    /// How many values lie outside of the range that is stored, where that is worth a warning.
+    /// How many values lie outside the range that is stored, where that is worth a warning.
     pub(super) outside: Option<Handle>,
 }
 
@@ -32,7 +32,7 @@ impl Scaled {
 }
 
 impl Recorded {
-    /// Records the samples of type `stored` of an image; `mask` says that its pixels are truth values.
+    /// Records the samples of type `stored` of an image; `mask` says that it is a mask.
     #[track_caller]
     pub(super) fn of<T: Pixel>(image: &Image<T>, mask: bool, stored: DType, scaling: Scaling) -> Recorded {
         match stored {
@@ -56,7 +56,7 @@ fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) ->
     let samples = |image: Image<S>, scale| Recorded { pixels: image.handle().clone(), scale, outside: None };
     let by = |high: f64| Scaled::By(Scale { low: 0.0, high, full: full as u16 });
     match scaling {
-        // What holds is white.
+        // True is white.
         Scaling::Auto | Scaling::Unit if mask => samples(image.convert::<S>() * S::HIGHEST, by(1.0)),
         Scaling::Auto | Scaling::Unit if T::DTYPE.is_float() => {
             let pixels = (image.convert::<f64>() * full).convert::<S>();

@@ -11,13 +11,13 @@ use crate::image::Image;
 use crate::plan::Want;
 use crate::session::Session;
 
-/// What a file stores for each sample. NumPy files keep the image's own type, whatever is asked for.
+/// The type of a file's samples. NumPy files keep the image's own type, whatever is requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Depth {
-    /// As the image's type: `u8` in 8 bits, `u16` in 16, `i32` in 32 (TIFF only). Floats are stored as they are in TIFF,
-    /// in 8 bits elsewhere. Where [`Scaling::Unit`] or [`Scaling::Range`] is asked for, `i32` and floats take 8 bits in
-    /// every format. The default.
+    /// As the image's type: `u8` in 8 bits, `u16` in 16, `i32` in 32 (TIFF only). Floats are stored as they are in
+    /// TIFF, in 8 bits elsewhere. Where [`Scaling::Unit`] or [`Scaling::Range`] is requested, `i32` and floats take 8
+    /// bits in every format. The default.
     #[default]
     Auto,
     /// 8-bit integers.
@@ -94,13 +94,14 @@ impl<T: Element> Image<T> {
         self.save_with(path, &SaveOptions::default())
     }
 
-    /// Evaluates the image and saves it in the format of the path's extension: png, jpg, tif, pgm, ppm, pnm, bmp, or npy
-    /// for the exact values. Returns the scale, where values were scaled. In integer formats NaN becomes 0; a warning is
-    /// logged if floats were to lie in `0..=1` and many do not.
+    /// Evaluates the image and saves it in the format of the path's extension: png, jpg, tif, pgm, ppm, pnm, bmp, or
+    /// npy for the exact values. Returns the scale, where values were scaled. In integer formats NaN becomes 0; a
+    /// warning is logged if floats should lie in `0..=1` and many do not.
     ///
-    /// Rank 0 writes a file without a name beside the target when all is computed and then puts it in its place, so that
-    /// neither a failure nor a kill leaves anything half-written, and the file that a picture was read from can be written; of a link, the target is the file
-    /// it leads to. Devices and pipes are written into; see [`Target`]. All ranks return the same.
+    /// When all is computed, rank 0 writes an unnamed file in the target's directory and then links it into place, so
+    /// that neither a failure nor a kill leaves a partial file, and the file that a picture was read from can be
+    /// overwritten. Symbolic links are followed. Devices and pipes are written into; see [`Target`]. All ranks return
+    /// the same.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{SaveOptions, Scaling}, session::Session};
@@ -116,9 +117,9 @@ impl<T: Element> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the image carries; before anything is computed, if the extension is unknown, the format cannot hold the channels, the size or the
-    /// depth (the message says which formats can), or no file can be made in the folder; later, if the program fails or
-    /// the file cannot be written.
+    /// The error that the image carries; before anything is computed, if the extension is unknown, the format cannot
+    /// hold the channels, the size or the depth (the message says which formats can), or no file can be created in the
+    /// directory; later, if the program fails or the file cannot be written.
     #[track_caller]
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Option<Scale>> {
         self.look()?;
@@ -127,7 +128,7 @@ impl<T: Element> Image<T> {
         let format = Format::of(path, self.channels()).map_err(failed)?;
         let saving = Saving::record(self, format, options).map_err(failed)?;
         let mut target = None;
-        let answer = on_root(self.session(), "making a file for a picture", || {
+        let answer = on_root(self.session(), "creating a file for a picture", || {
             target = Some(Target::new(path)?);
             Ok(Vec::new())
         })?;
@@ -148,7 +149,7 @@ impl<T: Element> Image<T> {
     }
 }
 
-/// Evaluates what a file holds, and has rank 0 `write` it; every rank gets its answer, or the reason why there is none.
+/// Evaluates the samples and calls `write` on rank 0; every rank gets its result or its error.
 pub(super) fn encoded(
     session: &Session,
     saving: Saving,

@@ -1,4 +1,4 @@
-//! Images made ready for files.
+//! Images prepared for files.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::image::Image;
 use crate::session::Handle;
 use crate::shape::Shape;
 
-/// An image made ready for a file: its samples, and what is told about them, as recorded values. When these are
-/// evaluated, an [`Encoder`] writes them, on any thread.
+/// An image prepared for a file: its samples, and the scale and warnings, as recorded values. When these are evaluated,
+/// an [`Encoder`] writes them, on any thread.
 ///
 /// [`Image::save_with`] does all of it.
 pub struct Saving {
@@ -41,7 +41,7 @@ impl Saving {
         Saving::record(image, format, options).map_err(|cause| unwritable(format, cause))
     }
 
-    /// [`Saving::of`] of an image that carries no error; else the cause alone.
+    /// [`Saving::of`]; the error is the cause, without the path.
     #[track_caller]
     pub(crate) fn record<T: Element>(
         image: &Image<T>,
@@ -62,7 +62,7 @@ impl Saving {
         Ok(Saving { format, shape, dtype, stored, samples })
     }
 
-    /// What must be on the host of whoever encodes.
+    /// The values that the encoder needs on the host.
     pub(crate) fn handles(&self) -> Vec<&Handle> {
         let mut handles = vec![&self.samples.pixels];
         if let Scaled::Range(low, high, _) = &self.samples.scale {
@@ -93,7 +93,7 @@ impl Saving {
     }
 }
 
-/// What is known of a file before its samples are.
+/// What is known of a file before its samples.
 #[derive(Clone, Debug)]
 pub(crate) struct Detached {
     format: Format,
@@ -124,20 +124,20 @@ impl Detached {
     }
 }
 
-/// What to tell a user whose floats are not in `0..=1`, where nothing was said of their scale. The odd pixel, as filters
-/// leave it at an edge, is nothing to tell.
+/// A warning for floats outside `0..=1` where no scaling was requested. A few pixels, as filters leave them at an edge,
+/// do not count.
 fn outside_warning(outside: f64, shape: Shape) -> Option<String> {
     const ODD: usize = 100;
     (outside > (shape.len() / ODD) as f64).then(|| {
         let percent = 100.0 * outside / shape.len() as f64;
         format!(
-            "{percent:.0} % of the values are outside of 0..=1, the range that is stored, and were saturated; \
+            "{percent:.0} % of the values lie outside 0..=1, the range that is stored, and were saturated; \
              Scaling::Range stretches, Scaling::None keeps, tif and npy files hold every value"
         )
     })
 }
 
-/// The samples of a file on the host, ready to be encoded. It knows no session, and may go to any thread.
+/// The samples of a file on the host, ready to be encoded on any thread. Belongs to no session.
 #[derive(Debug)]
 pub struct Encoder {
     format: Format,
@@ -160,7 +160,7 @@ impl Encoder {
         self.scale
     }
 
-    /// What the user should be told about the values, if anything.
+    /// A warning about the values, if any.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
@@ -169,7 +169,7 @@ impl Encoder {
     /// scale.
     ///
     /// # Errors
-    /// In words, if the file cannot be written or there is no memory.
+    /// A message, if the file cannot be written or there is not enough memory.
     pub fn write(self, to: &mut dyn Sink, workers: &Workers) -> Result<Option<Scale>, String> {
         write(to, self.format, &self.pixels, self.stored, self.shape, workers)?;
         Ok(self.scale)

@@ -1,4 +1,4 @@
-//! Where a file is written: never half, never in place of a device.
+//! The target of a save: never a partial file, never in place of a device.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Cursor, Seek, Write};
@@ -8,7 +8,7 @@ use super::replace::replace;
 
 /// What an encoder writes to.
 pub trait Sink: Write + Seek {
-    /// Tells that so many bytes will be written from here on: for what can make room for them. They need not come.
+    /// Announces that so many bytes will be written, so that room can be reserved. Fewer may follow.
     fn expect(&mut self, bytes: u64) {
         let _ = bytes;
     }
@@ -33,8 +33,8 @@ impl Sink for Cursor<Vec<u8>> {
     }
 }
 
-/// Reserves blocks of a new file: without, writing a large one takes twice as long. Where that cannot be done, or there is
-/// no space, writing will tell.
+/// Reserves blocks of a new file: without, writing a large one takes twice as long. If there is no space, writing will
+/// fail.
 fn reserve(file: &File, bytes: u64) {
     #[cfg(target_os = "linux")]
     {
@@ -50,15 +50,16 @@ fn reserve(file: &File, bytes: u64) {
 
 /// A file to be written.
 ///
-/// A regular file, or one that is not there yet, is written without a name in its folder, and gets its own when it is
-/// complete: neither a failure nor the end of the process, however sudden, leaves a half-written file, and a program may
-/// write the file that it read. (File systems that have no files without names have it under a temporary one, `.horus-*`,
-/// which only a process that is killed leaves.) The new file keeps the mode of the old one and, where the system permits, its owner and group. Being a new file, it has one name: other hard
-/// links to the old file keep the old contents. Of a symbolic link, the target is the file it leads to.
+/// A regular file, or one that does not exist yet, is written as an unnamed file in its directory and linked into place
+/// when it is complete: neither a failure nor a sudden end of the process leaves a partial file, and a program may
+/// overwrite the file that it read. (File systems that have no files without names have it under a temporary one,
+/// `.horus-*`, which only a process that is killed leaves.) The new file keeps the mode of the old one and, where the
+/// system permits, its owner and group. Being a new file, it has one name: other hard links to the old file keep the
+/// old contents. Of a symbolic link, the target is the file it leads to.
 ///
-/// What exists and is no regular file is never replaced: into a character device or a pipe (`/dev/null`, `/dev/stdout`,
-/// a FIFO, which waits for a reader) the bytes are written when they are complete; folders, sockets and block devices are
-/// refused.
+/// What exists and is not a regular file is never replaced: into a character device or a pipe (`/dev/null`,
+/// `/dev/stdout`, a FIFO, which waits for a reader) the bytes are written when they are complete; directories, sockets
+/// and block devices are errors.
 #[derive(Debug)]
 pub struct Target {
     path: PathBuf,
@@ -84,22 +85,22 @@ enum Standard {
 }
 
 impl Target {
-    /// Checks that the file can be written, as far as that can be known; makes none.
+    /// Checks that the file can be written, as far as that can be known, without creating it.
     ///
     /// # Errors
-    /// In words, why there can be no such file.
+    /// A message, if the file cannot be written.
     pub fn new(path: &Path) -> Result<Target, String> {
         let (path, kind) = resolve(path)?;
         if kind == Kind::Regular {
             // A file without a name, so that a run that is killed leaves nothing behind.
             let folder = folder(&path);
             let made = tempfile::tempfile_in(folder);
-            made.map_err(|e| format!("no file can be made in {}: {}", folder.display(), cause(e)))?;
+            made.map_err(|e| format!("cannot create a file in {}: {}", folder.display(), cause(e)))?;
         }
         Ok(Target { path, kind })
     }
 
-    /// Whether what is written goes to this process's standard output, by whatever name (`/dev/stdout`).
+    /// Whether the target is this process's standard output, by any name (`/dev/stdout`).
     pub fn is_stdout(&self) -> bool {
         #[cfg(unix)]
         return self.kind == Kind::Standard(Standard::Output);
@@ -107,10 +108,10 @@ impl Target {
         false
     }
 
-    /// Writes the file and, if it is a regular one, gives it its name.
+    /// Writes the file and, if it is a regular one, moves it into place.
     ///
     /// # Errors
-    /// In words, what could not be written.
+    /// A message, if the file could not be written.
     pub fn fill(self, write: impl FnOnce(&mut dyn Sink) -> Result<(), String>) -> Result<(), String> {
         if self.kind == Kind::Regular {
             return replace(&self.path, write);
@@ -119,7 +120,7 @@ impl Target {
         let mut bytes = Cursor::new(Vec::new());
         write(&mut bytes)?;
         let mut stream = match self.kind {
-            // Through the descriptor that is open, so that what is printed comes before or after, but not on top.
+            // Through the open descriptor, so that the bytes are in order with what is printed, not on top of it.
             #[cfg(unix)]
             Kind::Standard(stream) => stream.file(),
             _ => File::options().append(true).open(&self.path),
@@ -134,9 +135,9 @@ pub(super) fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where a path leads when links are followed, to a file that need not exist, and what is there.
+/// Follows symbolic links to a file that need not exist; returns its path and metadata.
 fn resolve(path: &Path) -> Result<(PathBuf, Kind), String> {
-    // As many as systems follow.
+    // The limit of systems.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -194,7 +195,7 @@ impl Standard {
     }
 }
 
-/// What is no regular file.
+/// Files that are not regular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(unix), allow(dead_code))] // only Unix tells the kinds apart
 pub(super) enum Special {
@@ -214,7 +215,7 @@ impl std::fmt::Display for Special {
             Special::Socket => "a socket",
             Special::CharacterDevice => "a character device",
             Special::BlockDevice => "a block device",
-            Special::Other => "no regular file",
+            Special::Other => "a special file",
         })
     }
 }
@@ -257,7 +258,7 @@ pub fn same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// The path of a file, free of links as far as it exists.
+/// The path of a file with symbolic links resolved as far as it exists.
 fn located(path: &Path) -> PathBuf {
     let path = resolve(path).map_or_else(|_| path.to_owned(), |(path, _)| path);
     match (fs::canonicalize(folder(&path)), path.file_name()) {
@@ -266,7 +267,7 @@ fn located(path: &Path) -> PathBuf {
     }
 }
 
-/// What went wrong, without the name of a temporary file, which would tell the user nothing.
+/// The cause of an error, without the name of a temporary file, which means nothing to the user.
 pub(super) fn cause(e: io::Error) -> String {
     if e.raw_os_error().is_some() { e.to_string() } else { e.kind().to_string() }
 }
@@ -303,7 +304,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let none = folder.path().join("none");
         let error = Target::new(&none.join("a.png")).err().unwrap();
-        let reason = error.strip_prefix(&format!("no file can be made in {}: ", none.display()));
+        let reason = error.strip_prefix(&format!("cannot create a file in {}: ", none.display()));
         assert!(reason.is_some_and(|reason| !reason.contains("none")), "{error}");
         assert_eq!(Target::new(folder.path()).err().unwrap(), "it is a folder");
     }

@@ -49,7 +49,7 @@ fn sample<T: Pixel>(
         DType::U8 | DType::Bool => u16::from(u8::MAX),
     };
     let scale = match scaling {
-        // What holds is white.
+        // True is white.
         Scaling::Auto | Scaling::Unit if dtype == DType::Bool => Some(Scale { low: 0.0, high: 1.0, full }),
         Scaling::Auto if T::DTYPE.is_float() => Some(Scale { low: 0.0, high: 1.0, full }),
         Scaling::Auto | Scaling::None => None,

@@ -1,4 +1,4 @@
-//! TIFF files, uncompressed, of the types of samples that others refuse.
+//! Uncompressed TIFF files, for sample types that other encoders do not support.
 
 use std::io::{Seek, Write};
 use std::marker::PhantomData;

@@ -1,48 +1,112 @@
 //! Graph passes: what turns a recorded program into kernels.
 //!
-//! A readable list of named passes, each a function from graph to graph. [`PASSES`] run on recorded operations,
-//! [`lower`](lower::lower) turns operations into kernels, [`fuse`](fuse::fuse) merges kernels, [`absorb`](prologue::absorb)
-//! moves pixel operations into the kernels whose filters read them.
+//! [`PASSES`] is the list: named passes, each a function from graph to graph, in the order in which they run. After each, the
+//! graph can be dumped, and is checked ([`check`]): a pass that breaks what must hold is named.
 
+pub mod check;
 pub mod cse;
 pub mod fuse;
 pub mod lower;
 pub mod prologue;
+pub mod reductions;
 pub mod separable;
 
+use std::fmt;
+
+use crate::error::{Error, Result};
 use crate::ir::graph::{Graph, Op};
 use crate::ir::kernel::Kernel;
 
-/// A pass over recorded operations.
+/// A pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// Its name in dumps.
+    /// Its name in dumps and errors.
     pub name: &'static str,
+    /// Whether it is left out where operations run one by one, as recorded.
+    pub fusing: bool,
     /// What it does.
-    pub run: fn(Graph<Op>) -> Graph<Op>,
+    pub run: Run,
 }
 
-/// The passes over recorded operations, in order.
+/// What a pass does, and to what.
+#[derive(Clone, Copy, Debug)]
+pub enum Run {
+    /// Changes recorded operations.
+    Recorded(fn(Graph<Op>) -> Graph<Op>),
+    /// Turns operations into kernels.
+    Lower(fn(Graph<Op>) -> Graph<Kernel>),
+    /// Changes kernels.
+    Kernels(fn(Graph<Kernel>) -> Graph<Kernel>),
+}
+
+/// The passes, in order.
 pub const PASSES: &[Pass] = &[
-    Pass { name: "split separable filters", run: separable::split },
-    Pass { name: "common subexpressions", run: cse::merge },
-    Pass { name: "dead code", run: Graph::without_dead },
+    Pass { name: "split separable filters", fusing: true, run: Run::Recorded(separable::split) },
+    Pass { name: "common subexpressions", fusing: true, run: Run::Recorded(cse::merge) },
+    Pass { name: "dead code", fusing: false, run: Run::Recorded(Graph::without_dead) },
+    Pass { name: "lower", fusing: false, run: Run::Lower(lower::lower) },
+    Pass { name: "fuse", fusing: true, run: Run::Kernels(fuse::fuse) },
+    Pass { name: "feed reductions", fusing: true, run: Run::Kernels(reductions::feed) },
+    Pass { name: "what was fused is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
+    Pass { name: "prologues", fusing: true, run: Run::Kernels(prologue::absorb) },
+    Pass { name: "what was absorbed is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
 ];
 
-/// Runs all passes and lowers; without `fuse`, operations are lowered one by one as recorded. `dump` is given the name
-/// and the text of the graph after each pass.
-pub fn optimize(mut graph: Graph<Op>, fuse: bool, dump: &mut dyn FnMut(&str, &dyn std::fmt::Display)) -> Graph<Kernel> {
-    dump("recorded", &graph);
-    if !fuse {
-        return lower::lower(graph.without_dead());
-    }
-    for pass in PASSES {
-        graph = (pass.run)(graph);
-        dump(pass.name, &graph);
-    }
-    let fused = fuse::fuse(&lower::lower(graph)).without_dead();
-    dump("fused", &fused);
-    let absorbed = prologue::absorb(fused).without_dead();
-    dump("prologues", &absorbed);
-    absorbed
+/// A graph on its way through the passes.
+#[derive(Clone, Debug)]
+enum Program {
+    Recorded(Graph<Op>),
+    Lowered(Graph<Kernel>),
 }
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Program::Recorded(graph) => graph.fmt(f),
+            Program::Lowered(graph) => graph.fmt(f),
+        }
+    }
+}
+
+/// Runs the passes; without `fuse`, operations are lowered one by one as recorded. `dump` is given the name and the text of
+/// the graph after each pass.
+///
+/// # Errors
+/// [`Error::Pass`] naming the pass after which something does not hold that must: a defect of Horus.
+pub fn optimize(graph: Graph<Op>, fuse: bool, dump: &mut dyn FnMut(&str, &dyn fmt::Display)) -> Result<Graph<Kernel>> {
+    run(PASSES, graph, fuse, dump)
+}
+
+fn run(
+    passes: &[Pass],
+    graph: Graph<Op>,
+    fuse: bool,
+    dump: &mut dyn FnMut(&str, &dyn fmt::Display),
+) -> Result<Graph<Kernel>> {
+    dump("recorded", &graph);
+    let failed = |pass: &'static str| move |cause: String| Error::Pass { pass, cause };
+    let wanted = check::Wanted::of(&graph);
+    check::recorded(&graph, &wanted).map_err(failed("record"))?;
+    let mut program = Program::Recorded(graph);
+    for pass in passes.iter().filter(|p| fuse || !p.fusing) {
+        program = match (program, pass.run) {
+            (Program::Recorded(graph), Run::Recorded(run)) => Program::Recorded(run(graph)),
+            (Program::Recorded(graph), Run::Lower(run)) => Program::Lowered(run(graph)),
+            (Program::Lowered(graph), Run::Kernels(run)) => Program::Lowered(run(graph)),
+            _ => return Err(failed(pass.name)("it does not run on what the pass before it makes".into())),
+        };
+        dump(pass.name, &program);
+        match &program {
+            Program::Recorded(graph) => check::recorded(graph, &wanted),
+            Program::Lowered(graph) => check::lowered(graph, &wanted),
+        }
+        .map_err(failed(pass.name))?;
+    }
+    match program {
+        Program::Lowered(graph) => Ok(graph),
+        Program::Recorded(_) => Err(failed("lower")("it did not run".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,10 @@
 //! Footprints: when the rows that a launch reads elsewhere leave for it.
 
 use super::planner::Planner;
-use super::{Action, Rows, Temp};
+use super::state::{Halo, Placement};
+use super::step::{Action, Rows, Temp};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Kernel, LeafOp};
-use crate::plan::state::{Halo, Placement};
 
 /// Whether a kernel has linear filters.
 pub(super) fn is_filter(kernel: &Kernel) -> bool {

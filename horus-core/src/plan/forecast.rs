@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use crate::plan::movement::{BLOCK, Link, Load, Traffic, movement};
-use crate::plan::state::Placement;
-use crate::plan::{Action, Plan};
+use super::finished::Plan;
+use super::movement::{BLOCK, Link, Load, Traffic, movement};
+use super::state::Placement;
+use super::step::Action;
 
 /// The communication of one plan. Computing, and copies between host and device, are not in it.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! Borders of what a launch reads: which are not deep enough, and what the launch computes while they travel.
 
 use super::planner::Planner;
-use super::{Action, Part, Rows};
+use super::state::{Event, Halo, Placement};
+use super::step::{Action, Part, Rows};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Access;
-use crate::plan::state::{Event, Halo, Placement};
 
 /// Seconds that borders must be predicted to travel for a launch to be divided. Measured between two H200s: two more
 /// launches, which read the rows around the edges once more, took about 30 microseconds.

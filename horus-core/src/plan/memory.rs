@@ -5,9 +5,9 @@
 //! an ordinary upload when it is read again.
 
 use super::planner::Planner;
-use super::{Action, Rows};
+use super::state::{Event, Halo, Placement};
+use super::step::{Action, Rows};
 use crate::ir::graph::NodeId;
-use crate::plan::state::{Event, Halo, Placement};
 
 /// What is in the device's memory.
 pub(super) struct Ledger {

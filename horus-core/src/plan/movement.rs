@@ -3,11 +3,11 @@
 //! Each rank *has* a range of rows and *needs* others. Both follow from the step on every rank alike, so messages carry
 //! nothing but pixels; and what a plan moves on any number of ranks can be told without running it.
 
+use super::partition::Partition;
+use super::state::Halo;
+use super::step::{Action, Rows};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{Distribution, Kernel};
-use crate::plan::partition::Partition;
-use crate::plan::state::Halo;
-use crate::plan::{Action, Rows};
 use crate::shape::Window;
 
 /// Rows that share one range of columns in a footprint: more would fetch pixels that nobody reads, fewer make more copies.

@@ -1,26 +1,13 @@
 //! Launches in two parts: what needs no row of other ranks is computed while border rows travel, the edges after that.
 
-use super::Rows;
-use crate::plan::partition::Partition;
-use crate::plan::state::Halo;
+use super::partition::Partition;
+use super::state::Halo;
+use super::step::{Part, Rows};
 use crate::shape::Window;
 
 /// A strip is computed in parts if it has this many times the rows that its edges wait for: a guess, no strip so thin has
 /// been measured. In a thinner one, the rows around the edges, which are read once more, weigh more against the wait.
 const TALL: usize = 8;
-
-/// Which of its rows a launch computes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Part {
-    /// All of them.
-    #[default]
-    Whole,
-    /// Those of the strip that no row around it reaches: further from its edges than the depth given. The image's own
-    /// edges count only if the depth is wrapped. A strip that is too thin to gain has no such rows.
-    Interior(Halo),
-    /// The others.
-    Edges(Halo),
-}
 
 impl Part {
     /// The rows that rank `rank` computes now, of a result of `height` rows. Edges are two windows, and any may be empty.

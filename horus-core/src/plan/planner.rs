@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use super::finished::Plan;
 use super::footprints::is_filter;
 use super::halos::needed;
 use super::memory::Ledger;
-use super::{Action, Mode, Part, Plan, Rows, Setting, Step, Temp, Want};
+use super::setting::{Mode, Setting, Want};
+use super::state::{Event, Halo, Machine, Placement, Residency, State};
+use super::step::{Action, Part, Rows, Step, Temp};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{AllReduce, Kernel};
-use crate::plan::state::{Event, Halo, Machine, Placement, Residency, State};
 
 /// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the state of each source
 /// node, `disposable` tells which sources nobody needs once this plan has read them.
@@ -47,7 +49,7 @@ pub fn plan(
     let fits = p.ledger.as_ref().is_none_or(|l| !l.overflown);
     let lacking = p.ledger.as_ref().and_then(|l| l.lacking);
     let (steps, states) = (p.steps, p.states);
-    Plan { graph, steps, setting: setting.clone(), initial, states, fits, lacking }
+    Plan { graph, wants: wants.to_vec(), steps, setting: setting.clone(), initial, states, fits, lacking }
 }
 
 pub(super) struct Planner<'a> {

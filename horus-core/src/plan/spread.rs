@@ -2,12 +2,12 @@
 //! rank, by predicted time.
 
 use super::halos::needed;
+use super::movement::{BLOCK, Link, Traffic, movement, rows_of};
 use super::planner::Planner;
-use super::{Action, Rows, Temp};
+use super::state::{Event, Halo, Placement};
+use super::step::{Action, Rows, Temp};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Access;
-use crate::plan::movement::{BLOCK, Link, Traffic, movement, rows_of};
-use crate::plan::state::{Event, Halo, Placement};
 
 /// How an image gets to launches that read it across strips.
 pub(super) struct Choice {

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use super::{Action, Part, Plan, Rows};
+use super::finished::Plan;
+use super::movement::{BLOCK, Link, movement, with_room};
+use super::setting::Want;
+use super::state::Placement;
+use super::step::{Action, Part, Rows};
 use crate::ir::graph::NodeId;
-use crate::plan::movement::{BLOCK, Link, movement, with_room};
-use crate::plan::state::Placement;
 use crate::shape::Window;
 
 /// What the words of a plan mean; those that it uses end its text.
@@ -243,6 +245,16 @@ impl fmt::Display for Plan {
             c.launches, c.uploads, c.downloads, c.scatters, c.gathers, c.exchanges, c.replications, c.footprints
         )?;
         let several = self.setting.partition.ranks() > 1;
+        for (root, want) in self.graph.roots.iter().zip(&self.wants) {
+            let place = match want {
+                Want::Keep => continue,
+                Want::Root if several => "on the host of rank 0",
+                Want::Everyone if several => "on the host of every rank",
+                Want::Root | Want::Everyone => "on the host",
+                Want::Handed => "by somebody who waits for it",
+            };
+            writeln!(f, "      {root} is wanted {place}")?;
+        }
         let whose = if several { " of rank 0" } else { "" };
         writeln!(f, "      {} of images at most at once in the memory of the device{whose}", size(replay.most))?;
         let between = if several { "; between ranks, what all of them send together" } else { "" };

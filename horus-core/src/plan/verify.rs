@@ -1,15 +1,19 @@
 //! Checks a plan before it runs: every step finds what it reads, on every rank.
 //!
 //! The check shares nothing with the planner but the steps. It follows, rank by rank, which rows of which copy are up to
-//! date, where the planner reasons in states that are the same on all ranks.
+//! date, where the planner reasons in states that are the same on all ranks. In the end, what was wanted has been handed
+//! over, and everything is where the plan says that it is ([`ends`]).
+
+mod ends;
 
 use std::collections::HashMap;
 
+use super::finished::Plan;
+use super::state::{Halo, Placement};
+use super::step::{Action, Part, Rows, Temp};
 use crate::error::{Error, Result};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Access, Kernel};
-use crate::plan::state::{Halo, Placement};
-use crate::plan::{Action, Part, Plan, Rows, Temp};
 use crate::shape::Window;
 
 /// The up-to-date rows of an image on one rank.
@@ -22,7 +26,8 @@ struct Copies {
 /// Checks every step of `plan`.
 ///
 /// # Errors
-/// [`Error::Plan`] naming the first step that would read what is not there.
+/// [`Error::Plan`] naming the first step that would read what is not there, or copy what is there already; or what is
+/// missing in the end.
 pub fn verify(plan: &Plan) -> Result<()> {
     for rank in 0..plan.setting.partition.ranks() {
         let mut check = Check::new(plan, rank);
@@ -33,10 +38,10 @@ pub fn verify(plan: &Plan) -> Result<()> {
                 cause: format!("{cause} on rank {rank}"),
             })?;
         }
-        check.nothing_is_left().map_err(|(n, cause)| Error::Plan {
+        check.ends().map_err(|cause| Error::Plan {
             step: plan.steps.len(),
             text: "the end".into(),
-            cause: format!("{cause} of {n} on rank {rank}"),
+            cause: format!("{cause} on rank {rank}"),
         })?;
     }
     Ok(())
@@ -53,6 +58,10 @@ struct Check<'a> {
     arriving: HashMap<NodeId, Window>,
     /// Images of which only the interior was computed, and how far it stays away from the edges.
     begun: HashMap<NodeId, (Rows, Halo)>,
+    /// Whether this rank counted its own rows alone, so that the image is nobody's until all have added up.
+    partial: Vec<bool>,
+    /// The rows that were handed over as the result.
+    delivered: Vec<Option<Window>>,
 }
 
 impl<'a> Check<'a> {
@@ -66,6 +75,8 @@ impl<'a> Check<'a> {
             temps: HashMap::new(),
             arriving: HashMap::new(),
             begun: HashMap::new(),
+            partial: vec![false; n],
+            delivered: vec![None; n],
         };
         for (i, state) in plan.initial.iter().enumerate() {
             let Some(state) = state else { continue };
@@ -133,17 +144,14 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn gives(&self, n: NodeId, rows: Window) -> Result<(), String> {
-        let need = self.must_give(n);
-        if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, must give {need}")) }
+    fn added_up(&self, n: NodeId) -> Result<(), String> {
+        if self.partial[n.0] { Err(format!("the parts of {n} were not added up")) } else { Ok(()) }
     }
 
-    /// Fails if an exchange or a launch was begun and never finished, or a footprint never read.
-    fn nothing_is_left(&self) -> Result<(), (NodeId, &'static str)> {
-        let exchange = self.arriving.keys().next().map(|n| (*n, "an unfinished exchange"));
-        let launch = self.begun.keys().next().map(|n| (*n, "an unfinished launch"));
-        let footprint = self.temps.keys().next().map(|t| (t.consumer, "a footprint for a launch that was over"));
-        exchange.or(launch).or(footprint).map_or(Ok(()), Err)
+    fn gives(&self, n: NodeId, rows: Window) -> Result<(), String> {
+        self.added_up(n)?;
+        let need = self.must_give(n);
+        if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, must give {need}")) }
     }
 
     /// The image that `action` changes or takes away as a whole, which it must not while the image's borders arrive.
@@ -172,6 +180,9 @@ impl<'a> Check<'a> {
         match action {
             Action::Upload(n) => {
                 let rows = self.host(n)?;
+                if self.images[n.0].device.is_some() {
+                    return Err(format!("{n} is on the device already"));
+                }
                 self.set(n, Some(rows), Some(rows));
             }
             Action::UploadStrip { node, halo } => {
@@ -183,6 +194,9 @@ impl<'a> Check<'a> {
             }
             Action::Download(n) => {
                 let rows = self.device(n)?;
+                if self.images[n.0].host.is_some() {
+                    return Err(format!("{n} is on the host already"));
+                }
                 self.set(n, Some(rows), Some(rows));
             }
             Action::Evict(n) => {
@@ -199,7 +213,12 @@ impl<'a> Check<'a> {
                 self.on_root[node.0] = false;
                 self.arrives(node, direct, Window::whole(self.height(node)));
             }
-            Action::Gather(n) => self.gives(n, self.host(n)?)?,
+            Action::Gather(n) => {
+                self.gives(n, self.host(n)?)?;
+                if self.rank == 0 {
+                    self.delivered[n.0] = Some(Window::whole(self.height(n)));
+                }
+            }
             Action::Collect(n) => {
                 self.gives(n, self.host(n)?)?;
                 self.on_root[n.0] = true;
@@ -207,10 +226,12 @@ impl<'a> Check<'a> {
                 self.set(n, Some(rows), None);
             }
             Action::Deliver(n) => {
-                self.host(n)?;
+                self.added_up(n)?;
+                self.delivered[n.0] = Some(self.host(n)?);
             }
             Action::Send(n) => {
-                self.device(n)?;
+                self.added_up(n)?;
+                self.delivered[n.0] = Some(self.device(n)?);
             }
             Action::Exchange { node, halo, direct } => {
                 let on_device = self.gives_borders(node, direct)?;
@@ -243,6 +264,9 @@ impl<'a> Check<'a> {
             Action::Launch { node, rows, part, .. } => self.launch(node, rows, part)?,
             Action::Sum(n) => {
                 let rows = self.host(n)?;
+                if !std::mem::take(&mut self.partial[n.0]) {
+                    return Err(format!("{n} has no parts to add up"));
+                }
                 self.set(n, Some(rows), None);
             }
             Action::Free(n) => self.images[n.0] = Copies::default(),
@@ -286,6 +310,8 @@ impl<'a> Check<'a> {
             Rows::Strip(_) => self.rows(node, rows),
         };
         self.set(node, None, Some(held));
+        let several = self.plan.setting.partition.ranks() > 1;
+        self.partial[node.0] = several && matches!(self.plan.graph.node(node).op, Kernel::Histogram { .. });
         self.temps.retain(|t, _| t.consumer != node);
         Ok(())
     }
@@ -316,6 +342,7 @@ impl<'a> Check<'a> {
             };
         }
         let held = self.device(source)?;
+        self.added_up(source)?;
         let wrapped = match node.op.access(input) {
             Access::Rows { reach, wrap: true } => held.covers(rows.grown(reach.up, reach.down)),
             _ => false,

@@ -1,9 +1,10 @@
-//! Which operations an evaluation takes, and which of their values it keeps.
+//! Which operations an evaluation includes, and which of their values it keeps.
 //!
-//! An evaluation takes what its targets need, and keeps every value on the way that the user holds: it would otherwise be
-//! computed again later. So would a value that nobody holds but that operations recorded and not taken still read, and a
-//! running state (`state = f(state, frame)`, a value of it looked at now and then) would be computed from its beginning
-//! each time, as each state is read by the next. Such a value *escapes*, and one of three things happens:
+//! An evaluation includes what its targets need, and keeps every value on the way that the user holds: it would
+//! otherwise be computed again later. So would a value that nobody holds but that operations recorded and not taken
+//! still read, and a running state (`state = f(state, frame)`, a value of it looked at now and then) would be computed
+//! from its beginning each time, as each state is read by the next. Such a value *escapes*, and one of three things
+//! happens:
 //!
 //! - Where everything that reads it ends in small values that the user holds (`counts.push(mask.sum())`), these are computed
 //!   along with the targets, and the value is needed no longer. Values collected and looked at in the end, even the last one

@@ -44,7 +44,7 @@ pub struct Recording {
     pinned_bytes: usize,
 }
 
-/// Gives records and values their numbers, which others need not wait for.
+/// Numbers records and values without a lock.
 #[derive(Debug, Default)]
 pub struct Numbers {
     records: AtomicU64,
@@ -97,14 +97,14 @@ impl Recording {
         }
     }
 
-    /// Another handle to a record.
+    /// Adds a handle to a record.
     pub fn retain(&mut self, id: RecordId) {
         if let Some(r) = self.records.get_mut(&id) {
             r.handles += 1;
         }
     }
 
-    /// One handle less. Returns the values that nothing refers to any more.
+    /// Drops a handle. Returns the values that nothing refers to any more.
     pub fn release(&mut self, id: RecordId) -> Vec<ValueId> {
         if let Some(r) = self.records.get_mut(&id) {
             r.handles -= 1;
@@ -143,7 +143,7 @@ impl Recording {
         }
     }
 
-    /// One record less is this value; the value, if it was the last.
+    /// Removes a record of this value; returns the value if it was the last.
     fn refer_no_longer(&mut self, value: ValueId) -> Option<ValueId> {
         let count = self.values.get_mut(&value)?;
         *count -= 1;

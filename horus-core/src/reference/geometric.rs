@@ -10,12 +10,17 @@ pub fn warp(image: &Image, shape: Shape, map: &Affine, interpolation: Interpolat
     let shape = Shape { channels: image.shape.channels, ..shape };
     crate::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
         let (y, x) = map.at(y as i64, x as i64);
-        match interpolation {
-            Interpolation::Nearest => nearest::<T>(image, c, y, x, border),
-            Interpolation::Bilinear => bilinear::<T>(image, c, y, x, border),
-            Interpolation::Bicubic => bicubic::<T>(image, c, y, x, border),
-        }
+        sample::<T>(interpolation, y, x, |y, x| image.read(c, y, x, border))
     }))
+}
+
+/// What `read` gives, interpolated at a fixed-point position.
+pub(super) fn sample<T: Pixel>(how: Interpolation, y: i64, x: i64, read: impl Fn(isize, isize) -> T) -> T {
+    match how {
+        Interpolation::Nearest => nearest(y, x, read),
+        Interpolation::Bilinear => bilinear(y, x, read),
+        Interpolation::Bicubic => bicubic(y, x, read),
+    }
 }
 
 /// A fixed-point position as the pixel at or before it, and the weight of the way to the next.
@@ -24,24 +29,24 @@ fn split<F: Float>(position: i64) -> (isize, F) {
 }
 
 /// The nearest pixel; halves go to the next.
-fn nearest<T: Pixel>(image: &Image, c: usize, y: i64, x: i64, border: Border) -> T {
+fn nearest<T: Pixel>(y: i64, x: i64, read: impl Fn(isize, isize) -> T) -> T {
     let round = |position: i64| ((position + (1 << 31)) >> 32) as isize;
-    image.read(c, round(y), round(x), border)
+    read(round(y), round(x))
 }
 
 /// Linear in x, then in y.
-fn bilinear<T: Pixel>(image: &Image, c: usize, y: i64, x: i64, border: Border) -> T {
+fn bilinear<T: Pixel>(y: i64, x: i64, read: impl Fn(isize, isize) -> T) -> T {
     let (y, down) = split::<T::Interp>(y);
     let (x, right) = split::<T::Interp>(x);
     let lerp = |a: T::Interp, b: T::Interp, t: T::Interp| t.fma(b.sub(a), a);
-    let pixel = |y: isize, x: isize| image.read::<T>(c, y, x, border).to_interp();
+    let pixel = |y: isize, x: isize| read(y, x).to_interp();
     let above = lerp(pixel(y, x), pixel(y, x + 1), right);
     let below = lerp(pixel(y + 1, x), pixel(y + 1, x + 1), right);
     T::from_interp(lerp(above, below, down))
 }
 
 /// Cubic in x along four rows, then in y.
-fn bicubic<T: Pixel>(image: &Image, c: usize, y: i64, x: i64, border: Border) -> T {
+fn bicubic<T: Pixel>(y: i64, x: i64, read: impl Fn(isize, isize) -> T) -> T {
     let (y, down) = split::<T::Interp>(y);
     let (x, right) = split::<T::Interp>(x);
     let blend = |v: [T::Interp; 4], w: [T::Interp; 4]| {
@@ -52,7 +57,7 @@ fn bicubic<T: Pixel>(image: &Image, c: usize, y: i64, x: i64, border: Border) ->
         accumulator
     };
     let rows = [-1, 0, 1, 2].map(|dy| {
-        let pixels = [-1, 0, 1, 2].map(|dx| image.read::<T>(c, y + dy, x + dx, border).to_interp());
+        let pixels = [-1, 0, 1, 2].map(|dx| read(y + dy, x + dx).to_interp());
         blend(pixels, cubic_weights(right))
     });
     T::from_interp(blend(rows, cubic_weights(down)))

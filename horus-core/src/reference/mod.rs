@@ -12,6 +12,7 @@ use crate::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use crate::shape::Shape;
 
 pub mod geometric;
+pub mod kernel;
 pub mod neighbourhood;
 pub mod pixel;
 pub mod reduce;

@@ -16,18 +16,19 @@ fn neighbour<T: Pixel>(image: &Image, c: usize, y: usize, x: usize, (dy, dx): (i
 /// # Panics
 /// If the image is not of a float type: linear filters of integers are recorded as a conversion and a filter.
 pub fn correlate(image: &Image, filter: &Filter, border: Border) -> Image {
-    fn of<T: Float>(image: &Image, filter: &Filter, border: Border) -> Image {
-        Image::from_fn(image.shape, |c, y, x| {
-            let mut accumulator = T::ZERO;
-            for (&tap, offset) in filter.taps().iter().zip(filter.offsets()) {
-                let pixel: T = neighbour(image, c, y, x, offset, border);
-                accumulator = T::from_f64(tap).fma(pixel, accumulator);
-            }
-            accumulator
-        })
-    }
     assert!(image.dtype().is_float(), "a linear filter of {} pixels", image.dtype());
-    crate::dispatch_float!(image.dtype(), T => of::<T>(image, filter, border))
+    crate::dispatch_float!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
+        correlate_at::<T>(filter, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
+    }))
+}
+
+/// The response of a linear filter to what `read` gives at its offsets.
+pub(super) fn correlate_at<T: Float>(filter: &Filter, read: impl Fn(isize, isize) -> T) -> T {
+    let mut accumulator = T::ZERO;
+    for (&tap, (dy, dx)) in filter.taps().iter().zip(filter.offsets()) {
+        accumulator = T::from_f64(tap).fma(read(dy, dx), accumulator);
+    }
+    accumulator
 }
 
 /// Correlation with `row`, then with `column`. The result of the first is rounded to the image's type, and the second
@@ -39,6 +40,13 @@ pub fn separable(image: &Image, row: &Filter, column: &Filter, border: Border) -
 
 /// Generalized convolution, in the order of the window's offsets, from the identity of the reduction.
 pub fn generalized(image: &Image, g: &Generalized, border: Border) -> Image {
+    crate::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
+        generalized_at::<T>(g, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
+    }))
+}
+
+/// The generalized convolution of what `read` gives at the window's offsets.
+pub(super) fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isize) -> T) -> T {
     fn combine<T: Pixel>(how: Combine, pixel: T, weight: T) -> T {
         match how {
             Combine::Pixel => pixel,
@@ -65,36 +73,28 @@ pub fn generalized(image: &Image, g: &Generalized, border: Border) -> Image {
             Reduce::Max => accumulator.max(value),
         }
     }
-    crate::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
-        let mut accumulator = identity::<T>(g.reduce);
-        for (&weight, offset) in g.window.taps().iter().zip(g.window.offsets()) {
-            let pixel: T = neighbour(image, c, y, x, offset, border);
-            accumulator = reduce(g.reduce, accumulator, combine(g.combine, pixel, T::from_f64(weight)));
-        }
-        accumulator
-    }))
+    let mut accumulator = identity::<T>(g.reduce);
+    for (&weight, (dy, dx)) in g.window.taps().iter().zip(g.window.offsets()) {
+        accumulator = reduce(g.reduce, accumulator, combine(g.combine, read(dy, dx), T::from_f64(weight)));
+    }
+    accumulator
 }
 
 /// Median of the square around each pixel, by the network of [`median_network`] on its values in row-major order.
 pub fn median(image: &Image, size: MedianSize, border: Border) -> Image {
-    /// Generic, for on a concrete float `v.min(w)` would be the one of the standard library.
-    fn select<T: Pixel>(network: &[(usize, usize)], mut v: Vec<T>) -> T {
-        for &(i, j) in network {
-            (v[i], v[j]) = (v[i].min(v[j]), v[j].max(v[i]));
-        }
-        v[v.len() / 2]
-    }
-    let r = size.radius().cast_signed();
-    let network = median_network((2 * size.radius() + 1).pow(2));
     crate::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
-        let mut v: Vec<T> = Vec::new();
-        for dy in -r..=r {
-            for dx in -r..=r {
-                v.push(neighbour(image, c, y, x, (dy, dx), border));
-            }
-        }
-        select(&network, v)
+        median_at::<T>(size, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
     }))
+}
+
+/// The median of what `read` gives in the square.
+pub(super) fn median_at<T: Pixel>(size: MedianSize, read: impl Fn(isize, isize) -> T) -> T {
+    let r = size.radius().cast_signed();
+    let mut v: Vec<T> = (-r..=r).flat_map(|dy| (-r..=r).map(move |dx| (dy, dx))).map(|(dy, dx)| read(dy, dx)).collect();
+    for (i, j) in median_network(v.len()) {
+        (v[i], v[j]) = (v[i].min(v[j]), v[j].max(v[i]));
+    }
+    v[v.len() / 2]
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ macro_rules! bodies {
      ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $tcu:literal, $td:literal;)* }
      select { $($s:ident $sn:literal $sc:literal, $sd:literal;)* }) => {
         /// The body of a unary, binary or ternary operation on its first operands `v`.
-        fn body<T: Pixel>(op: PixelOp, v: &[T]) -> T {
+        pub(super) fn body<T: Pixel>(op: PixelOp, v: &[T]) -> T {
             match op {
                 $(PixelOp::$u => { let $ua = v[0]; $ub })*
                 $(PixelOp::$b => { let ($ba, $bb) = (v[0], v[1]); $bx })*
@@ -38,7 +38,7 @@ macro_rules! bodies {
         }
 
         /// The body of a comparison.
-        fn holds<T: Pixel>(op: PixelOp, v: &[T]) -> bool {
+        pub(super) fn holds<T: Pixel>(op: PixelOp, v: &[T]) -> bool {
             match op {
                 $(PixelOp::$c => { let ($ca, $cb) = (v[0], v[1]); $cx })*
                 _ => unreachable!("{op} is not a comparison"),

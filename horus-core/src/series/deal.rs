@@ -1,4 +1,4 @@
-//! Pictures dealt to ranks: who takes which, and how all learn what became of them.
+//! Pictures distributed to ranks: who takes which, and how all ranks learn the outcome.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,23 +12,24 @@ use super::save::Saved;
 use crate::comm::gather_bytes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::host::buffer::HostBuffer;
 use crate::io::{OpenOptions, Picture, Scale, on_root};
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Pictures of fewer pixels are dealt to the ranks of a series, larger ones are divided among them.
+/// Pictures of fewer pixels are distributed whole to the ranks of a series; larger ones are divided among them.
 pub const DEALT: usize = 1 << 22;
 
 /// Inputs and their places in the series: all, or those that one of several ranks takes.
 #[derive(Debug)]
 pub(super) struct Numbered<I> {
     inputs: I,
-    /// Inputs that were taken early, to be given out first.
+    /// Inputs that were taken early and are returned first.
     peeked: VecDeque<Input>,
     next: usize,
-    /// This rank, of how many that take turns.
+    /// This rank and the number of ranks that take turns.
     turn: (usize, usize),
-    /// What the inputs so far were called, where ranks take turns.
+    /// The paths of the inputs so far, where ranks take turns.
     paths: Vec<Option<PathBuf>>,
 }
 
@@ -37,12 +38,12 @@ impl<I> Numbered<I> {
         Numbered { inputs, peeked: VecDeque::new(), next: 0, turn: (0, 1), paths: Vec::new() }
     }
 
-    /// The inputs of one rank, which must not have begun.
+    /// The inputs of one rank; none may have been taken yet.
     pub(super) fn dealt(self, rank: usize, ranks: usize) -> Numbered<I> {
         Numbered { turn: (rank, ranks), ..self }
     }
 
-    /// What the inputs of all ranks were called.
+    /// The paths of the inputs of all ranks.
     pub(super) fn into_paths(self) -> Vec<Option<PathBuf>> {
         self.paths
     }
@@ -79,9 +80,8 @@ where
     }
 }
 
-/// Whether the pictures are to be dealt: rank 0 looks at the first that it can read, which is small, and with which `free`
-/// has no objection; and all ranks find the same files, that picture's and the folder of its result `to`, which ranks on
-/// several hosts need not.
+/// Whether to distribute whole pictures: the first one that rank 0 can read is small and accepted by `free`, and all
+/// ranks see the same files, that picture and the folder of its result `to`, which ranks on several hosts may not.
 ///
 /// # Errors
 /// When another rank failed or went away.
@@ -96,7 +96,7 @@ where
     I: Iterator,
     I::Item: Into<Input>,
 {
-    let told = on_root(session, "dealing the pictures of a series", || {
+    let told = on_root(session, "distributing the pictures of a series", || {
         let (dealt, path) = match first(inputs, options) {
             Some((picture, path)) => (picture.shape().area() < DEALT && free(picture.clone()), path),
             None => (true, None),
@@ -111,7 +111,7 @@ where
     let folder = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let word = identity(&[&path, folder]);
     let words =
-        session.comm().gather(word).map_err(|e| e.during(session.rank(), "dealing the pictures of a series"))?;
+        session.comm().gather(word).map_err(|e| e.during(session.rank(), "distributing the pictures of a series"))?;
     let alike = words.iter().all(|other| *other == word);
     if !alike {
         log::info!("the ranks do not see the same files: rank 0 reads and writes all pictures");
@@ -119,8 +119,8 @@ where
     Ok(alike)
 }
 
-/// A word that is equal where these paths lead to the same files and folders, on whichever host that is found out; what is not
-/// there is equal, too.
+/// A hash that is equal on all hosts where these paths lead to the same files and folders; what does not exist counts
+/// as equal.
 fn identity(paths: &[&Path]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for path in paths {
@@ -129,7 +129,7 @@ fn identity(paths: &[&Path]) -> u64 {
             .ok()
             .map(|found| {
                 use std::os::unix::fs::MetadataExt;
-                // The number of a device is another one on each host.
+                // Device numbers differ between hosts.
                 (found.ino(), found.len(), found.mtime(), found.mtime_nsec())
             })
             .hash(&mut hasher);
@@ -139,7 +139,7 @@ fn identity(paths: &[&Path]) -> u64 {
     hasher.finish()
 }
 
-/// The first picture that can be read, and what it is called; it stays among the inputs.
+/// The first picture that can be read, and its path; it stays among the inputs.
 fn first<'a, I>(inputs: &'a mut Numbered<I>, options: &OpenOptions) -> Option<(&'a Picture, Option<&'a Path>)>
 where
     I: Iterator,
@@ -148,9 +148,9 @@ where
     loop {
         let Input { path, content } = inputs.inputs.next()?.into();
         let everywhere = matches!(content, Content::Picture(_));
-        let picture = Input::open(content, path.as_deref(), options);
+        let picture = Input::open(content, path.as_deref(), options, &HostBuffer::try_zeroed);
         let found = picture.is_ok();
-        // What rank 0 alone has read it tells the others.
+        // Rank 0 sends the others what it alone has read.
         let content = if everywhere { Content::Picture(picture) } else { Content::Read(picture) };
         inputs.peeked.push_back(Input { path, content });
         if found {
@@ -164,7 +164,7 @@ where
     }
 }
 
-/// What became of a picture, for other ranks.
+/// The outcome of a picture, for other ranks.
 #[derive(Serialize, Deserialize)]
 struct Told {
     number: usize,
@@ -179,12 +179,12 @@ enum Failed {
     Other(String),
 }
 
-/// Tells all ranks what became of the pictures of each, and returns all in order. `paths` are what the inputs are called.
+/// Exchanges the outcomes of all ranks and returns them in the order of the inputs, whose paths are `paths`.
 ///
 /// # Errors
 /// When another rank failed or went away.
 pub(super) fn tell(session: &Session, own: Vec<Item<Saved>>, paths: &[Option<PathBuf>]) -> Result<Vec<Item<Saved>>> {
-    let (rank, op) = (session.rank(), "telling what became of a series");
+    let (rank, op) = (session.rank(), "reporting the outcome of a series");
     let told: Vec<Told> = own.iter().map(pack).collect();
     let bytes = serde_json::to_vec(&told).map_err(|e| Error::Config(e.to_string()))?;
     crate::comm::agree::agree_on(session.comm(), op)?;
@@ -222,7 +222,7 @@ fn unpack(told: Told, paths: &[Option<PathBuf>]) -> Item<Saved> {
             Ok((path, scale)) => Ok(Saved { path: bytes_path(&path), scale: unpack_scale(&scale) }),
             Err(Failed::Read(path, cause)) => Err(Error::read(&bytes_path(&path), cause)),
             Err(Failed::Write(path, cause)) => Err(Error::write(&bytes_path(&path), cause)),
-            // Only its words are left.
+            // Only its text was sent.
             Err(Failed::Other(message)) => Err(Error::Config(message)),
         },
     }

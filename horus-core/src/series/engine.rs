@@ -1,4 +1,4 @@
-//! The pictures of a series under way: read ahead, evaluated in order, finished by other threads.
+//! The pictures of a series in progress: read ahead, evaluated in order, finished by other threads.
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
@@ -20,7 +20,7 @@ use crate::plan::Want;
 use crate::session::{Handle, Pending, Refused, Replay, Session};
 use crate::shape::Shape;
 
-/// Evaluations whose results are still on the device: one that computes, one whose result travels, one that waits.
+/// Evaluations whose results are still on the device: one that is computed, one that is downloaded, one that waits.
 const IN_FLIGHT: usize = 3;
 /// On several ranks, pictures whose results are awaited: as many on every rank, at every moment.
 const IN_STEP: usize = 4;
@@ -30,9 +30,9 @@ const UNKNOWN: usize = 2;
 /// Bounds of a series.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Pictures under way.
+    /// Pictures in progress.
     pub(super) pictures: Option<usize>,
-    /// Bytes of pictures and results under way, beyond those of one.
+    /// Bytes of pictures and results in progress, beyond those of one.
     pub(super) bytes: usize,
     /// Whether the operation is recorded once for pictures of one kind.
     pub(super) once: bool,
@@ -48,17 +48,17 @@ pub(super) trait Make {
     /// Whether a result holds pixels.
     const HELD: bool;
 
-    /// What of a picture's name decides what is recorded.
+    /// What in a picture's path decides what is recorded.
     fn kind(&self, name: &Path) -> OsString;
 
-    /// Records what is to be done with a picture: what must come to the host of it, and the rest.
+    /// Records the operation on a picture; returns the values to download, and the rest.
     fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Self::Ready)>;
 
-    /// Makes the result of what came to the host, on another thread. On several ranks, all prepare it together.
+    /// Makes the result from what was downloaded, on another thread. On several ranks, all prepare it together.
     fn finish(&self, session: &Session, ready: Self::Ready, name: &Path) -> Result<Finish<Self::Output>>;
 
-    /// On several ranks, what became of a picture that all evaluated, for all of them. `own` is what this rank knows, where it
-    /// has the pixels; elsewhere an error that nobody reads.
+    /// On several ranks, shares the outcome of a picture that all evaluated. `own` is the outcome on the rank that has
+    /// the pixels; elsewhere it is ignored.
     fn tell(&self, session: &Session, own: Result<Self::Output>, name: &Path) -> Result<Self::Output>;
 }
 
@@ -73,7 +73,7 @@ enum Event<R> {
     Done(usize, Caught<Result<R>>),
 }
 
-/// A picture that is read, or was.
+/// A picture that is being read, or was.
 struct Reading {
     number: usize,
     path: Option<PathBuf>,
@@ -82,7 +82,7 @@ struct Reading {
     everywhere: bool,
 }
 
-/// A picture that is evaluated, or was.
+/// A picture that is being evaluated, or was.
 struct Begun<R> {
     number: usize,
     path: Option<PathBuf>,
@@ -90,7 +90,7 @@ struct Begun<R> {
     bytes: usize,
     landed: bool,
     result: Option<Result<R>>,
-    /// On several ranks: whether the result is to be told to all.
+    /// On several ranks: whether all must learn the outcome.
     to_tell: bool,
 }
 
@@ -105,7 +105,7 @@ struct Known<T> {
     bytes: usize,
 }
 
-/// A series under way.
+/// A series in progress.
 pub(super) struct Pipeline<I, M, R, T> {
     session: Session,
     inputs: I,
@@ -122,9 +122,9 @@ pub(super) struct Pipeline<I, M, R, T> {
     begun: VecDeque<Begun<R>>,
     /// The most bytes that a picture of this series took.
     largest: Option<usize>,
-    /// What need not be recorded again.
+    /// Programs that need not be recorded again.
     recorded: HashMap<Kind, Known<T>>,
-    /// After an error that the session does not survive.
+    /// After an error that makes the session unusable.
     ended: bool,
 }
 
@@ -162,7 +162,7 @@ where
         self.session.workers().threads()
     }
 
-    /// The most pictures under way.
+    /// The largest number of pictures in progress.
     fn most(&self) -> usize {
         self.bounds.pictures.unwrap_or(2 * self.threads() + IN_FLIGHT).max(1)
     }
@@ -192,7 +192,7 @@ where
         self.reading.iter().map(size).sum::<usize>() + self.begun.iter().map(|b| b.bytes).sum::<usize>()
     }
 
-    /// Has pictures read while there is room for them.
+    /// Starts to read pictures while there is room for them.
     fn read_ahead(&mut self) {
         while !self.ended && !self.all_taken && self.may_read() {
             let Some((number, Input { path, content })) = self.inputs.next() else {
@@ -205,14 +205,16 @@ where
             }
             let picture = match content {
                 Content::Picture(picture) | Content::Read(picture) => Some(picture),
-                // Rank 0 tells the others what it read.
+                // Rank 0 sends the others what it read.
                 _ if !self.reads() => None,
                 content => {
                     let (events, file, options) = (self.events.0.clone(), path.clone(), self.options);
+                    let session = self.session.clone();
                     self.hands().read(move || {
-                        let read = || Input::open(content, file.as_deref(), &options);
+                        let room = |bytes| session.room_ahead(bytes);
+                        let read = || Input::open(content, file.as_deref(), &options, &room);
                         let picture = catch_unwind(AssertUnwindSafe(read));
-                        // Nobody listens any more when the series was dropped.
+                        // Nobody receives any more when the series was dropped.
                         let _ = events.send(Event::Read(number, picture));
                     });
                     None
@@ -222,7 +224,7 @@ where
         }
     }
 
-    /// Tells the session what is to come, so that a device is chosen for all of it.
+    /// Tells the session what to expect, so that a device is chosen for the whole series.
     fn expect(&self, first: &Content, path: Option<&Path>) {
         self.session.expect_pictures(1 + self.inputs.size_hint().0);
         if let (Content::File, Some(path)) = (first, path) {
@@ -235,7 +237,7 @@ where
         if under_way == 0 {
             return true;
         }
-        // What a rank may begin does not depend on what it has read.
+        // What a rank may start must not depend on what it has read.
         if self.session.ranks() > 1 && self.reading.is_empty() && self.begun.len() < IN_STEP {
             return true;
         }
@@ -333,7 +335,7 @@ where
             Some(picture) if everywhere || self.session.ranks() == 1 => self.compute(name, picture?, begun)?,
             picture => {
                 let image = AnyImage::from_root(&self.session, name, || {
-                    picture.ok_or("rank 0 has not read it")?.map_err(|e| match e {
+                    picture.ok_or("rank 0 did not read it")?.map_err(|e| match e {
                         Error::File { cause, .. } => cause,
                         other => other.to_string(),
                     })
@@ -357,7 +359,7 @@ where
                     Ok(Ok(Some(result))) => Ok(Ok(result)),
                     Ok(Err(e)) => Ok(Err(e)),
                     Err(panic) => Err(panic),
-                    // Another rank has the pixels, and tells.
+                    // Another rank has the pixels and shares the outcome.
                     Ok(Ok(None)) => return,
                 };
                 let _ = events.send(Event::Done(number, done));
@@ -366,7 +368,7 @@ where
         Ok(())
     }
 
-    /// Begins to compute a picture that every rank has: as another of its kind before, or as it is recorded now.
+    /// Starts to compute a picture that every rank has, by replay or as it is recorded now.
     fn compute(&mut self, name: &Path, picture: Picture, begun: &mut Begun<R>) -> Result<(Pending, T)> {
         let (shape, dtype) = (picture.shape(), picture.dtype());
         let kind = self.bounds.once.then(|| (shape, dtype, self.make.kind(name)));
@@ -384,13 +386,15 @@ where
                         let picture = Picture::from_pixels(shape, dtype, pixels);
                         self.record(name, AnyImage::from_picture(&self.session, picture), begun, kind)
                     }
-                    (error, _) => Err(error.unwrap_or_else(|| Error::Lost("the pixels of a picture are gone".into()))),
+                    (error, _) => {
+                        Err(error.unwrap_or_else(|| Error::Lost("the pixels of a picture were already taken".into())))
+                    }
                 }
             }
         }
     }
 
-    /// Records what is to be done with a picture and begins to compute it.
+    /// Records the operation on a picture and starts to compute it.
     fn record(
         &mut self,
         name: &Path,
@@ -401,7 +405,7 @@ where
         begun.picture = Some((image.shape(), image.dtype()));
         let evaluations = self.session.stats().evaluations;
         let (handles, ready) = self.make.record(&image, name)?;
-        // What it looked at is part of what it does, and belongs to this picture.
+        // An operation that looked at a value depends on this picture and cannot be replayed.
         let kind = kind.filter(|_| self.session.stats().evaluations == evaluations);
         let wanted: Vec<&Handle> = handles.iter().collect();
         let begin = |session: &Session| match &kind {
@@ -416,11 +420,11 @@ where
         if let (Some(kind), Some(replay)) = (kind, replay) {
             self.recorded.insert(kind, Known { replay, ready: ready.clone(), bytes: begun.bytes });
         }
-        // The session may forget the picture and what was made of it; what is on its way is not theirs any more.
+        // The session may drop the picture and its results; what is in flight does not belong to them any more.
         Ok((pending, ready))
     }
 
-    /// Waits until nothing is on its way and nothing is to be finished; whether there was anything.
+    /// Waits until nothing is in flight and nothing is left to finish; returns whether there was anything.
     fn wait_for_all(&mut self) -> bool {
         if self.session.ranks() > 1 {
             return false;
@@ -433,7 +437,7 @@ where
         waited
     }
 
-    /// What became of the picture that is next to be told, if that is known here.
+    /// The outcome of the next picture to yield, if it is known here.
     fn take_done(&mut self) -> Option<Item<R>> {
         let front = self.begun.front()?;
         let known = front.result.is_some() || (front.to_tell && !self.reads() && M::WANT == Want::Root);
@@ -463,8 +467,8 @@ where
     type Item = Item<R>;
 
     fn next(&mut self) -> Option<Item<R>> {
-        // Ranks evaluate and tell in one order, whatever is ready. A device that computes on its own is given work before
-        // the program gets the result that it may work on.
+        // Ranks evaluate and yield in one order, whatever is ready. A device that computes asynchronously gets its next
+        // work before the program gets a result.
         let eager = self.session.ranks() > 1 || (!self.begun.is_empty() && !self.unified());
         loop {
             self.note_all();
@@ -495,7 +499,7 @@ where
     }
 }
 
-/// What a picture is called: by its path, or by its number.
+/// The name of a picture: its path, or its number.
 pub(super) fn name(path: Option<&Path>, number: usize) -> PathBuf {
     path.map_or_else(|| PathBuf::from(format!("{number:06}")), Path::to_owned)
 }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
 
 type Job = Box<dyn FnOnce() + Send>;
-/// Waits for something that takes no work, and says what is to be done then.
+/// Waits for something that costs no work, and returns the job that follows.
 type Wait = Box<dyn FnOnce() -> Job + Send>;
 
-/// A few threads that do what they are given, each job by one of them; one more waits for results that are on their way.
+/// A few threads that run jobs, each on one of them; one more waits for results in flight.
 ///
-/// Dropping them waits for the jobs that have begun, and forgets the others.
+/// Dropping them waits for the jobs that have started and discards the others.
 pub(super) struct Hands {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -25,9 +25,9 @@ struct Shared {
 
 #[derive(Default)]
 struct Queues {
-    /// What lets go of memory: done first.
+    /// Jobs that free memory: done first.
     finish: VecDeque<Job>,
-    /// What takes memory.
+    /// Jobs that need memory.
     read: VecDeque<Job>,
     closed: bool,
 }
@@ -63,7 +63,8 @@ impl Shared {
 }
 
 impl Hands {
-    /// `threads` threads. Those that the system does not give are missing: without any, the caller does all when it asks.
+    /// Starts up to `threads` threads, as many as the system grants. Without any, the caller does all the work when it
+    /// asks for a result.
     pub(super) fn new(threads: usize) -> Hands {
         let shared = Arc::new(Shared::default());
         let started = (0..threads).map_while(|i| {
@@ -74,7 +75,7 @@ impl Hands {
         Hands { shared, threads, waiting: None }
     }
 
-    /// The thread that waits, where the system gives one.
+    /// The waiting thread, if the system grants one.
     fn waiting(&mut self) -> Option<&mpsc::Sender<Wait>> {
         if self.waiting.is_none() && !self.threads.is_empty() {
             let (sender, waits) = mpsc::channel::<Wait>();
@@ -94,7 +95,7 @@ impl Hands {
         self.waiting.as_ref().map(|(sender, _)| sender)
     }
 
-    /// Reads when nothing is to be finished.
+    /// Reads when there is nothing to finish.
     pub(super) fn read(&self, job: impl FnOnce() + Send + 'static) {
         if self.threads.is_empty() {
             return job();
@@ -102,14 +103,15 @@ impl Hands {
         self.shared.add(|queues| queues.read.push_back(Box::new(job)));
     }
 
-    /// Waits, and then does what that says, before anything is read. `at_once` says that there is nothing to wait for.
+    /// Waits, and then runs the job that follows, before anything is read. `at_once` says that there is nothing to wait
+    /// for.
     pub(super) fn land<J: FnOnce() + Send + 'static>(
         &mut self,
         at_once: bool,
         wait: impl FnOnce() -> J + Send + 'static,
     ) {
         if !at_once && let Some(sender) = self.waiting() {
-            // The other end is there as long as this is.
+            // The other end lives as long as this one.
             let _ = sender.send(Box::new(move || Box::new(wait())));
             return;
         }
@@ -134,7 +136,7 @@ impl Drop for Hands {
             thread
         });
         for thread in std::mem::take(&mut self.threads).into_iter().chain(waiting) {
-            // Jobs catch their panics and hand them on.
+            // Jobs catch their panics and pass them on.
             let _ = thread.join();
         }
     }

@@ -1,11 +1,11 @@
-//! What a series is made of.
+//! The inputs of a series.
 
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::io::{OpenOptions, Picture};
+use crate::io::{OpenOptions, Picture, Room};
 
-/// A picture of a series: a file that is yet to be read, or a picture that the program made or read itself.
+/// An input of a series: a file to read, or a picture that the program made or read itself.
 ///
 /// Paths and pictures become inputs where [`Session::series`](crate::session::Session::series) takes them.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) enum Content {
 }
 
 impl Input {
-    /// A picture called `name`, by which its result is named.
+    /// A picture with a name, from which the name of its result is derived.
     #[must_use]
     pub fn named(mut self, name: impl Into<PathBuf>) -> Input {
         if matches!(self.content, Content::File) {
@@ -37,11 +37,16 @@ impl Input {
         self
     }
 
-    /// Reads and decodes it, on whichever thread.
-    pub(super) fn open(content: Content, path: Option<&Path>, options: &OpenOptions) -> Result<Picture> {
+    /// Reads and decodes it, on any thread, into memory from `room`.
+    pub(super) fn open(
+        content: Content,
+        path: Option<&Path>,
+        options: &OpenOptions,
+        room: Room<'_>,
+    ) -> Result<Picture> {
         match content {
-            Content::File => Picture::open(path.unwrap_or(Path::new("")), options),
-            Content::Bytes(bytes) => Picture::read(&bytes, options),
+            Content::File => Picture::open_in(path.unwrap_or(Path::new("")), options, room),
+            Content::Bytes(bytes) => Picture::read_in(&bytes, options, room),
             Content::Picture(picture) | Content::Read(picture) => picture,
         }
     }
@@ -71,7 +76,7 @@ impl From<Picture> for Input {
     }
 }
 
-/// A picture, or why there is none: an error of its place in the series.
+/// A picture, or an error that is yielded in its place.
 impl From<Result<Picture>> for Input {
     fn from(picture: Result<Picture>) -> Input {
         Input { path: None, content: Content::Picture(picture) }

@@ -1,13 +1,14 @@
 //! Many pictures, one after the other, on one session: what is read, computed and written of different pictures overlaps.
 //!
-//! While the program's thread records and evaluates, other threads read and decode the pictures that come next, and encode
-//! and write the results of those before; on a GPU, a result travels to the host while the next picture is computed. Each
-//! picture is decoded and encoded by one thread, as many at a time as the session has threads. Pictures of equal kind share
-//! a plan. What is under way is bounded in number and in bytes ([`Series::ahead`], [`Series::memory`]).
+//! While the program's thread records and evaluates, other threads read and decode the pictures that come next, and
+//! encode and write the results of those before; on a GPU, a result travels to the host while the next picture is
+//! computed. Each picture is decoded and encoded by one thread, as many at a time as the session has threads. Pictures
+//! of equal kind share a plan. What is in progress is bounded in number and in bytes ([`Series::ahead`],
+//! [`Series::memory`]).
 //!
 //! Results come in the order of the pictures, each with its own error: a file that cannot be read, a picture that the
-//! operation does not fit, a lack of memory, a full disk; the others go on. Only what no session survives, and
-//! [`Canceller::cancel`](crate::session::Canceller::cancel), ends a series: its error is the last item.
+//! operation does not fit, a lack of memory, a full disk; the others continue. Only what makes the session unusable,
+//! and [`Canceller::cancel`](crate::session::Canceller::cancel), ends a series: its error is the last item.
 //!
 //! ```
 //! # use horus_core::{cpu::device::CpuDevice, error::Result, io::SaveOptions, session::Session};
@@ -30,9 +31,10 @@
 //! ```
 //!
 //! # On several ranks
-//! Every rank runs the same series. Rank 0 reads, and each picture is divided in strips, as any image is. Where pictures
-//! are small, that is slower than one rank alone: [`Series::save`] deals pictures of fewer than [`DEALT`] pixels to the ranks,
-//! each of which reads, computes and writes its own, and all are told what became of them at the end.
+//! Every rank runs the same series. Rank 0 reads, and each picture is divided in strips, as any image is. Where
+//! pictures are small, that is slower than one rank alone: [`Series::save`] distributes pictures of fewer than
+//! [`DEALT`] pixels to the ranks, each of which reads, computes and writes its own, and all learn the outcomes at the
+//! end.
 
 mod deal;
 mod engine;
@@ -61,23 +63,24 @@ pub use pixels::{Frames, Pixels};
 pub use save::{Savable, Saved, Saves};
 pub use values::{Computable, Computed};
 
-/// Bytes of pictures and results that are under way, if nothing else is said.
+/// Default limit of bytes of pictures and results in progress.
 const MEMORY: usize = 2 << 30;
 
-/// What became of a picture.
+/// The outcome of a picture.
 #[derive(Clone, Debug)]
 pub struct Item<R> {
     /// Its place in the series, from 0.
     pub number: usize,
-    /// The file that it was read from, or the name that it was given.
+    /// The file that it was read from, or its name.
     pub path: Option<PathBuf>,
     /// Size and type of the picture, if it could be read.
     pub picture: Option<(Shape, DType)>,
-    /// What was made of it.
+    /// The result.
     pub result: Result<R>,
 }
 
-/// A series of pictures, and what is to be done with each; see [`Session::series`]. Nothing is read before it is iterated.
+/// A series of pictures and the operation to apply to each; see [`Session::series`]. Nothing is read before it is
+/// iterated.
 #[must_use = "a series does nothing until it is iterated"]
 #[derive(Clone, Debug)]
 pub struct Series<I, F> {
@@ -89,9 +92,9 @@ pub struct Series<I, F> {
 }
 
 impl Session {
-    /// What `operation` makes of each of `inputs`: paths of files, or pictures that the program makes as they are asked for
-    /// (see [`Input`]). The operation records, as any program does, and is called by the thread that iterates, once for each
-    /// picture, in order; what it is to remember of one picture for the next goes into a `RefCell`.
+    /// Applies `operation` to each of `inputs`: paths of files, or pictures that the program makes on demand (see
+    /// [`Input`]). The operation records, as any program does, and is called by the thread that iterates, once for each
+    /// picture, in order; state that it keeps from one picture to the next goes into a `RefCell`.
     ///
     /// Iterating yields the pixels of each result. [`Series::save`] writes a file for each instead, [`Series::values`] yields
     /// numbers.
@@ -137,24 +140,25 @@ where
         self
     }
 
-    /// The most pictures under way, from being taken of the inputs until their results are yielded (default: two for each
-    /// thread of the session, and three). Each is one at least.
+    /// Limits the number of pictures in progress, from being taken from the inputs until their results are yielded
+    /// (default: two for each thread of the session, plus three; at least one).
     pub fn ahead(mut self, pictures: usize) -> Self {
         self.bounds.pictures = Some(pictures);
         self
     }
 
-    /// Bytes of decoded pictures and results under way (default: 2 GiB). One picture is worked on, however large it is.
+    /// Limits the bytes of decoded pictures and results in progress (default: 2 GiB). One picture is processed however
+    /// large it is.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.bounds.bytes = bytes;
         self
     }
 
-    /// Promises that the operation does the same to all pictures of one shape and type: it depends on nothing else that
-    /// changes, and need not be called for each. It is recorded once for each kind and run on the others as it is, which
-    /// spares the program's thread most of its work: a series of small pictures is up to several times as fast on a GPU. An
-    /// operation that looks at a value (`picture.luminance().mean().get()`) is called each time all the same, and so is
-    /// one whose picture is divided in strips.
+    /// Declares that the operation does the same to all pictures of one shape and type: it depends on nothing else that
+    /// changes. It is then recorded once for each shape and type and replayed for the other pictures, which saves the
+    /// program's thread most of its work: a series of small pictures can be several times as fast on a GPU. An
+    /// operation that looks at a value (`picture.luminance().mean().get()`) is still called each time, and so is one
+    /// whose picture is divided in strips.
     ///
     /// ```
     /// # use std::cell::Cell;
@@ -177,10 +181,9 @@ where
         self
     }
 
-    /// Writes each result to the file that `name` makes of the picture's path, as
-    /// [`Image::save_with`] does, when the series is iterated. Pictures without a path are called by their number,
-    /// `000007`. What is made of one picture must not depend on others, or on images of the session: on several ranks,
-    /// each may have pictures of its own.
+    /// Writes each result to the file that `name` makes of the picture's path, as [`Image::save_with`] does, when the
+    /// series is iterated. Pictures without a path are named by their number, `000007`. The result of one picture must
+    /// not depend on others, or on images of the session: on several ranks, each may process pictures of its own.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, error::Result, io::{OpenOptions, Picture, SaveOptions}, session::Session};

@@ -1,4 +1,4 @@
-//! Series whose results the program looks at.
+//! Series whose results are arrays of pixels.
 
 use std::ffi::OsString;
 use std::marker::PhantomData;
@@ -65,7 +65,7 @@ impl<T: Element> Deref for Pixels<T> {
     }
 }
 
-/// Brings the pixels to every rank.
+/// Copies the pixels to every rank.
 pub(super) struct Look<F>(pub(super) F);
 
 impl<F, T> Make for Look<F>

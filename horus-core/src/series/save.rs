@@ -15,12 +15,12 @@ use crate::io::{AnyImage, Detached, Format, OpenOptions, SaveOptions, Saving, Sc
 use crate::plan::Want;
 use crate::session::{Handle, Session};
 
-/// What an operation may make of a picture for [`Series::save`]: an image of any type, or an error.
+/// What an operation may return for [`Series::save`]: an image of any type, or an error.
 pub trait Savable {
     /// Records what a file at `path` stores.
     ///
     /// # Errors
-    /// The error that the image carries; or [`Error::File`] if the file cannot hold it.
+    /// The error that the image carries; [`Error::File`] if the file cannot hold it.
     fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving>;
 }
 
@@ -59,7 +59,7 @@ pub struct Saved {
     pub scale: Option<Scale>,
 }
 
-/// Writes what an operation makes of pictures.
+/// Writes the results of an operation.
 struct SaveAs<F, N> {
     operation: F,
     name: N,
@@ -92,11 +92,11 @@ where
 
     fn finish(&self, session: &Session, ready: Detached, name: &Path) -> Result<Finish<Saved>> {
         let path: PathBuf = (self.name)(name).into();
-        // Alone, whether the file can be made is found out by the thread that writes it.
+        // On one rank, the thread that writes the file finds out whether it can be created.
         let alone = session.ranks() == 1;
         let mut target = None;
         if !alone {
-            let made = on_root(session, "making a file for a picture", || {
+            let made = on_root(session, "creating a file for a picture", || {
                 target = Some(Target::new(&path)?);
                 Ok(Vec::new())
             })?;
@@ -141,21 +141,21 @@ pub struct Saves<I, F, N> {
     observer: Observer,
 }
 
-/// Told of pictures dealt to this rank that it is done with.
+/// Called for each picture distributed to this rank when it is finished.
 type Observer = Option<Box<dyn FnMut(&Item<Saved>)>>;
 
 type Files<I, F, N> = Pipeline<Numbered<I>, SaveAs<F, N>, Saved, Detached>;
 
 enum State<I, F, N> {
-    /// Nothing has begun.
+    /// Nothing has started.
     New(Box<Setup<I, F, N>>),
-    /// Each picture is worked on by all ranks.
+    /// Each picture is processed by all ranks.
     Together(Box<Files<I, F, N>>),
-    /// All is done, and told to all ranks.
+    /// All is done, and all ranks know the outcomes.
     Dealt(VecDeque<Item<Saved>>),
 }
 
-/// What a series is begun with.
+/// What a series is started with.
 struct Setup<I, F, N> {
     session: Session,
     inputs: Numbered<I>,
@@ -176,8 +176,8 @@ impl<I, F, N> Saves<I, F, N> {
         Saves { state: State::New(Box::new(Setup { session, inputs, make, open, bounds })), observer: None }
     }
 
-    /// Pictures that are dealt to ranks are yielded when all ranks are done: has `observer` told of each that is this rank's
-    /// as soon as it is done with it. Of other pictures it is told nothing.
+    /// Pictures that are distributed to ranks are yielded when all ranks are done; `observer` is called for each
+    /// picture of this rank as soon as it is finished. For other pictures it is not called.
     pub fn observe(mut self, observer: impl FnMut(&Item<Saved>) + 'static) -> Saves<I, F, N> {
         self.observer = Some(Box::new(observer));
         self
@@ -196,7 +196,7 @@ where
     /// Writes all files.
     ///
     /// # Errors
-    /// The first error of a picture, when all others are written.
+    /// The first error of a picture, after all others are written.
     pub fn all(self) -> Result<Vec<Saved>> {
         let (mut saved, mut failed) = (Vec::new(), None);
         for item in self {
@@ -208,7 +208,7 @@ where
         failed.map_or(Ok(saved), Err)
     }
 
-    /// Decides who does what, and does it if each rank has pictures of its own.
+    /// Decides how pictures are divided, and processes them if each rank has its own.
     fn begin(setup: Setup<I, F, N>, observer: &mut Observer) -> Result<State<I, F, N>> {
         let Setup { session, mut inputs, make, open, bounds } = setup;
         if session.ranks() == 1 {
@@ -218,7 +218,7 @@ where
         let free = |picture| {
             let path = (make.name)(Path::new("000000")).into();
             let made = (make.operation)(&AnyImage::from_picture(&alone, picture));
-            // What belongs to the session of all ranks cannot be had by one alone.
+            // Images of the session of all ranks cannot be used by one rank alone.
             !matches!(made.saving(&path, &make.options), Err(Error::ForeignImage { .. }))
         };
         if !deal::decide(&session, &mut inputs, &open, |path| (make.name)(path).into(), free)? {

@@ -1,4 +1,4 @@
-//! Series of which the program wants to know something.
+//! Series whose results are numbers.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::io::AnyImage;
 use crate::plan::Want;
 use crate::session::{Handle, Session};
 
-/// What an operation may make of a picture for [`Series::values`]: a [`Value`](crate::image::Value) or several
-/// ([`Values`]), or an error.
+/// What an operation may return for [`Series::values`]: a [`Value`](crate::image::Value) or several ([`Values`]), or an
+/// error.
 pub trait Computable {
     /// What is yielded.
     type Output: Send + 'static;
@@ -51,7 +51,7 @@ impl<C: Computable> Computable for Result<C> {
     }
 }
 
-/// Brings values to every rank.
+/// Copies values to every rank.
 struct Compute<F>(F);
 
 impl<F, C> Make for Compute<F>
@@ -113,8 +113,8 @@ where
     I: Iterator,
     I::Item: Into<Input>,
 {
-    /// Yields, of each picture, the values that the operation makes of it, on every rank: those of a picture are computed
-    /// together, while the next pictures are read.
+    /// Yields the values of each picture, on every rank: those of one picture are computed together, while the next
+    /// pictures are read.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, error::Result, session::Session};

@@ -18,16 +18,16 @@ use crate::plan::Mode;
 use crate::plan::partition::Partition;
 use crate::record::{Numbers, Recording};
 
-/// Operations recorded before the program is evaluated without being asked.
+/// Pending operations at which the program is evaluated automatically.
 const MAX_PENDING: usize = 4096;
-/// Bytes of images kept alive by recorded operations alone before the program is evaluated without being asked.
+/// Bytes of images kept alive by pending operations alone at which the program is evaluated automatically.
 const MAX_PINNED: usize = 512 << 20;
 
 /// Where the device of a session comes from.
 pub(super) enum Origin {
     /// It is given.
     Device(Arc<dyn Device>),
-    /// It is chosen later; host memory until then.
+    /// It is chosen at the first evaluation; images stay in host memory until then.
     Later(Deferred, Arc<Pool>),
 }
 
@@ -87,7 +87,7 @@ impl SessionBuilder {
         self
     }
 
-    /// How much of the machinery is used (default: fused).
+    /// Sets how much is optimised (default: fused).
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
@@ -106,13 +106,13 @@ impl SessionBuilder {
         self
     }
 
-    /// Gives the text of each plan to `sink`, which may use the session as an observer may.
+    /// Passes the text of each plan to `sink`, which may use the session as an observer may.
     pub fn explain(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.explain = Some(Arc::new(sink));
         self
     }
 
-    /// Also gives the text of the recorded graph, and of the graph after each pass, to the sink of
+    /// Also passes the text of the recorded graph, and of the graph after each pass, to the sink of
     /// [`SessionBuilder::explain`].
     pub fn explain_passes(mut self, on: bool) -> Self {
         self.explain_passes = on;
@@ -131,43 +131,43 @@ impl SessionBuilder {
         self
     }
 
-    /// Bytes of host memory that images may take: on a device that computes on the host's memory all of them, else copies
-    /// of the device's images (default: no bound but the machine's).
+    /// Limits the bytes of host memory that images may take: all images on a device that computes on host memory, else
+    /// the host's copies (default: no limit but the machine's).
     pub fn host_memory(mut self, bytes: usize) -> Self {
         self.host_memory = bytes;
         self
     }
 
-    /// Computes the rows of a strip that need no others while its borders travel wherever the strip is tall enough
-    /// (default: only between devices, and where the borders are predicted to travel long; all ranks must ask for it, or
-    /// none does). Results and messages do not depend on it.
+    /// Overlaps halo exchanges with the rows of a strip that do not need the halo, wherever the strip is tall enough
+    /// (default: only peer to peer, and where the exchange is predicted to take long; used only if all ranks request
+    /// it). Results and messages do not depend on it.
     pub fn overlap(mut self, on: bool) -> Self {
         self.overlap = on;
         self
     }
 
-    /// Evaluates without being asked once so many operations are recorded, or so many bytes of images are alive only
-    /// because recorded operations read them.
+    /// Evaluates automatically once so many operations are pending, or so many bytes of images are alive only because
+    /// pending operations read them.
     pub fn flush_limits(mut self, operations: usize, bytes: usize) -> Self {
         (self.max_pending, self.max_pinned) = (operations.max(1), bytes);
         self
     }
 
-    /// The session. All ranks open one together: their devices look for a way to each other.
+    /// Opens the session. Collective: all ranks open one together, and their devices are connected.
     ///
     /// # Errors
     /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them;
-    /// [`Error::Communication`] when another rank failed, went away or is about to do something else;
-    /// [`Error::Device`] when devices were to be connected and could not be.
+    /// [`Error::Communication`] when another rank failed, went away or is about to do something else; [`Error::Device`]
+    /// when devices had to be connected (`HORUS_FABRIC=nccl`) and could not be.
     pub fn build(self) -> Result<Session> {
         let ranks = self.comm.size();
         let partition = match self.weights {
             None => Partition::equal(ranks),
             Some(w) if w.len() == ranks => Partition::weighted(&w).map_err(Error::Config)?,
-            Some(w) => return Err(Error::Config(format!("{} weights given for {ranks} ranks", w.len()))),
+            Some(w) => return Err(Error::Config(format!("got {} weights for {ranks} ranks", w.len()))),
         };
         if ranks > 1 {
-            // Before anything else is exchanged: another rank may be about to do something else, such as to end.
+            // Before anything else is exchanged: another rank may be about to do something else, such as exiting.
             guarded(&*self.comm, "opening a session", || agree_on(&*self.comm, "opening a session"))?;
         }
         let overlap = agreed_overlap(&*self.comm, self.overlap)?;
@@ -222,7 +222,7 @@ impl SessionBuilder {
     }
 }
 
-/// Whether all ranks are to compute while borders travel: ranks must make the same plan.
+/// Whether all ranks request overlap: ranks must make the same plan.
 fn agreed_overlap(comm: &dyn Communicator, mine: bool) -> Result<bool> {
     let all = comm.gather(u64::from(mine)).map_err(|e| e.during(comm.rank(), "opening a session"))?;
     Ok(all.into_iter().all(|wanted| wanted == 1))

@@ -1,4 +1,4 @@
-//! Ending an evaluation before it is over.
+//! Cancelling evaluations.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::Session;
 use crate::error::{Cause, Error, Result};
 
-/// Ends the evaluations of a session; see [`Session::canceller`]. Cheap to clone, and may go to any thread.
+/// Cancels the evaluations of a session; see [`Session::canceller`]. Cheap to clone, and usable from any thread.
 #[derive(Clone, Debug, Default)]
 pub struct Canceller(Arc<Flags>);
 
@@ -18,29 +18,30 @@ struct Flags {
 }
 
 impl Canceller {
-    /// Ends the evaluation under way between two of its steps, and all that follow at once, with [`Error::Cancelled`]:
+    /// Ends the current evaluation between two of its steps, and later ones immediately, with [`Error::Cancelled`],
     /// until [`Canceller::clear`].
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Lets evaluations run again.
+    /// Allows evaluations again.
     pub fn clear(&self) {
         self.0.cancelled.store(false, Ordering::Relaxed);
     }
 
-    /// Whether evaluations are to end.
+    /// Whether evaluations are cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.check().is_err()
     }
 
-    /// Ends evaluations that are under way at this time, or begin later; `None` lets them take as long as they do.
+    /// Sets a deadline: evaluations that are running at this time, or start later, end with [`Error::Cancelled`].
+    /// `None` removes it.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
     /// # Errors
-    /// [`Error::Cancelled`] if evaluations are to end.
+    /// [`Error::Cancelled`] if evaluations are cancelled or the deadline has passed.
     pub fn check(&self) -> Result<()> {
         if self.0.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled(Cause::Asked));
@@ -54,11 +55,11 @@ impl Canceller {
 }
 
 impl Session {
-    /// A handle that ends evaluations from elsewhere: another thread, an observer, a handler of signals.
+    /// A handle that cancels evaluations from elsewhere: another thread, an observer, a signal handler.
     ///
-    /// A cancelled evaluation ends between two steps. On one rank the session lives on: images that were given or computed
-    /// are kept as after any failure, and once the handle is cleared they can be looked at. Of several ranks none can
-    /// end alone, as others wait for it: the evaluation fails on all, and so does what follows.
+    /// A cancelled evaluation ends between two steps. On one rank the session remains usable: images that were given or
+    /// computed are kept as after any failure, and can be looked at once the handle is cleared. With several ranks the
+    /// evaluation fails on all of them, as the others would wait, and the session is unusable.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, error::Error, image::Image, session::Session};
@@ -75,7 +76,7 @@ impl Session {
         self.0.canceller.clone()
     }
 
-    /// Ends evaluations that are under way at this time, or begin later, as [`Session::canceller`] does.
+    /// Ends evaluations that are running at this time, or start later, as [`Session::canceller`] does.
     ///
     /// ```
     /// # use std::time::{Duration, Instant};

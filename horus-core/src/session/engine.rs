@@ -1,4 +1,4 @@
-//! What computes for a session: a device that it is opened on, or one that is chosen when there is something to compute.
+//! The device of a session: one that it is opened on, or one that is chosen at the first evaluation.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,23 +15,23 @@ use crate::ir::graph::{Graph, Op};
 use crate::plan::state::Residency;
 use crate::plan::work::Work;
 
-/// Finds a device for a session once it is known what is to be computed.
+/// Chooses a device for a session once it is known what has to be computed.
 pub trait Chooser: Send + Sync {
-    /// The device for a program that does `work`, which is kept. The ranks of `comm` ask together, and all get a device
-    /// or none does.
+    /// Returns the device for a program that does `work`; it is kept for later programs. Collective among the ranks of
+    /// `comm`: all get a device or none does.
     ///
     /// # Errors
-    /// If there is no device of the kind asked for.
+    /// If there is no device of the requested kind.
     fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>>;
 
-    /// Told that a file of so many bytes is about to be read: what takes long to start may begin.
+    /// Called when a file of so many bytes is about to be read: a device that takes long to start may start now.
     fn expect(&self, _bytes: u64) {}
 }
 
 /// A device that a session computes on.
 pub(super) struct Engine {
     pub(super) device: Arc<dyn Device>,
-    /// Whether the devices of the ranks exchange memory without the host.
+    /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
     pub(super) direct: bool,
     /// Bytes of device memory that plans count on.
     pub(super) capacity: Option<usize>,
@@ -90,8 +90,8 @@ impl Session {
         self.0.engine.get()
     }
 
-    /// A session of this rank alone, on the same device: what it evaluates, the other ranks neither see nor wait for. Images
-    /// do not pass between the two, and the plans of one do not count on memory that the images of the other take.
+    /// Opens a session of this rank alone, on the same device: other ranks neither see nor wait for what it evaluates.
+    /// The two sessions share no images, and neither knows how much device memory the other's images take.
     ///
     /// # Errors
     /// As [`SessionBuilder::build`](super::SessionBuilder::build).
@@ -109,13 +109,13 @@ impl Session {
         builder.watched(observer.clone(), explain.clone(), canceller.clone()).build()
     }
 
-    /// Counts what a session of [`Session::alone`] has done as done by this one, times and trace included.
+    /// Adds the statistics, times and trace of a session opened by [`Session::alone`] to this one's.
     ///
     /// # Errors
     /// [`Error::Reentry`] while one of them evaluates on this thread.
     pub(crate) fn absorb(&self, alone: &Session) -> Result<()> {
-        let mut theirs = alone.lock("taking over what was done")?;
-        let mut ours = self.lock("taking over what was done")?;
+        let mut theirs = alone.lock("adopting earlier results")?;
+        let mut ours = self.lock("adopting earlier results")?;
         ours.stats.add(&std::mem::take(&mut theirs.stats));
         ours.trace.absorb(&mut theirs.trace);
         self.publish(&ours);
@@ -123,12 +123,12 @@ impl Session {
         Ok(())
     }
 
-    /// Tells that the next program will run for so many pictures: a device that takes long to start may pay then.
+    /// Hints that the next program will run for so many pictures: a device that takes long to start may pay off.
     pub(crate) fn expect_pictures(&self, pictures: usize) {
         self.0.pictures.store(pictures.max(1), Ordering::Relaxed);
     }
 
-    /// Tells that a file of so many bytes is about to be read.
+    /// Hints that a file of so many bytes is about to be read.
     pub(crate) fn expect_file(&self, bytes: u64) {
         if let (None, Some(deferred)) = (self.engine(), &self.0.deferred) {
             deferred.chooser.expect(bytes);
@@ -136,7 +136,7 @@ impl Session {
     }
 }
 
-/// The memory of the smallest device: ranks must make the same plan, so all count on that much.
+/// The memory of the smallest device: ranks must make the same plan, so all assume that much.
 fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Option<usize>> {
     const UNLIMITED: u64 = u64::MAX;
     let all = comm.gather(mine.map_or(UNLIMITED, |bytes| bytes as u64));
@@ -145,7 +145,7 @@ fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Optio
     Ok(least.map(|bytes| bytes as usize))
 }
 
-/// Connects the devices of all ranks; whether that worked.
+/// Connects the devices of all ranks; returns whether that worked.
 fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
     if comm.size() == 1 {
         return Ok(false);

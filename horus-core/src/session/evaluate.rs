@@ -1,4 +1,4 @@
-//! Evaluations: the recorded program is optimised, planned, verified and executed.
+//! Evaluation: the recorded program is optimised, planned, verified and executed.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -38,8 +38,8 @@ impl Session {
         let disposable = state.program.disposable(&graph, &records);
         let setting = self.setting(engine, Partition::equal(ranks));
         let residency = if setting.unified { Residency::Both } else { Residency::Host };
-        let with = |fuse: bool| {
-            let kernels = optimize(graph.clone(), fuse, &mut |_, _| ());
+        let with = |fuse: bool| -> Result<Plan> {
+            let kernels = optimize(graph.clone(), fuse, &mut |_, _| ())?;
             let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
             let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
                 _ if ranks == 1 => Placement::Replicated,
@@ -47,12 +47,12 @@ impl Session {
                 None => Placement::Strips(Halo::NONE),
             };
             let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
-            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone)
+            Ok(plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone))
         };
         let fuse = self.0.mode == Mode::Fused;
-        let mut plan = with(fuse);
+        let mut plan = with(fuse)?;
         if fuse && !plan.fits {
-            plan = with(false);
+            plan = with(false)?;
         }
         verify(&plan)?;
         Ok(forecast(&plan, link))
@@ -286,21 +286,21 @@ impl Session {
                 sink(&format!("{title}:\n{text}"));
             }
         };
-        let with = |fuse: bool| {
+        let with = |fuse: bool| -> Result<Plan> {
             let mut kernels = optimize(graph.clone(), fuse, &mut |pass, graph| {
                 if self.0.explain_passes {
                     explain(pass, graph);
                 }
-            });
+            })?;
             add_bystanders(&mut kernels, others);
-            make(kernels, &setting)
+            Ok(make(kernels, &setting))
         };
         let fuse = self.0.mode == Mode::Fused;
-        let mut plan = with(fuse);
+        let mut plan = with(fuse)?;
         if fuse && !plan.fits {
             // A fused kernel may read more images at once than the device holds; one operation reads three at most.
-            log::info!("fused kernels need more memory than the device has: going on without fusion");
-            plan = with(false);
+            log::info!("fused kernels need more memory than the device has; continuing without fusion");
+            plan = with(false)?;
         }
         explain("plan", &plan);
         verify(&plan)?;
@@ -325,7 +325,7 @@ pub(super) struct Results {
     pub(super) delivered: HashMap<NodeId, Delivered>,
 }
 
-/// An evaluation that came to nothing.
+/// An evaluation that failed.
 pub(super) enum Unevaluated {
     /// Before it began, on all ranks alike.
     Foreseen(Error),

@@ -1,4 +1,4 @@
-//! Values that could not be recorded: they carry why to whoever looks at them.
+//! Failed values: they carry their error to whoever looks at them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,7 +32,7 @@ impl Failure {
 impl Drop for Failure {
     fn drop(&mut self) {
         if !*self.seen.get_mut() && !std::thread::panicking() {
-            log::warn!("an image that nobody looked at was never made: {}", self.error);
+            log::warn!("an error was discarded with its image: {}", self.error);
         }
     }
 }

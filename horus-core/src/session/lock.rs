@@ -1,8 +1,8 @@
-//! Who may change a session, and when.
+//! The lock of a session's state.
 //!
-//! An evaluation holds the session's state from its beginning to its end, and calls observers and explain sinks in between.
-//! These run on the same thread and would wait for themselves. What they may do all the same (drop, copy and record images)
-//! is put off until the state is free again; all else is an error.
+//! An evaluation holds the session's state from its beginning to its end, and calls observers and explain sinks in
+//! between. These run on the same thread and would deadlock. What they may do (drop, copy and record images) is
+//! deferred until the state is free; everything else is an error.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -68,7 +68,7 @@ impl fmt::Debug for Progress<'_> {
 type Observer = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
 type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What a session has done so far.
+/// Statistics of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Evaluations.
@@ -77,7 +77,7 @@ pub struct Stats {
     pub planned: usize,
     /// Transfers and launches made.
     pub made: Counts,
-    /// Transfers and launches that naive mode would have made (counted if asked for, see
+    /// Transfers and launches that naive mode would have made (counted on request, see
     /// [`SessionBuilder::compare_naive`]).
     pub naive: Counts,
     /// What this rank sent to others.
@@ -101,14 +101,14 @@ impl Stats {
 pub struct Session(Arc<Inner>);
 
 struct Inner {
-    /// Set when it was chosen.
+    /// Set once the device is chosen.
     engine: OnceLock<Engine>,
-    /// Where it is chosen, if that was put off.
+    /// What chooses it, if that was deferred.
     deferred: Option<Deferred>,
     /// How often the first program is expected to run.
     pictures: AtomicUsize,
     comm: Arc<dyn Communicator>,
-    /// Whether launches compute what they can while border rows travel.
+    /// Whether launches overlap with halo exchanges.
     overlap: bool,
     mode: Mode,
     partition: Partition,
@@ -125,7 +125,7 @@ struct Inner {
     numbers: Numbers,
     /// What it has done, as of the last evaluation: for those who look while another is under way.
     done: Mutex<(Stats, Times)>,
-    /// Values that could not be recorded and may still be there.
+    /// Failed values that may still be alive.
     failures: Mutex<Vec<Weak<Failure>>>,
 }
 
@@ -134,7 +134,7 @@ struct Mutable {
     unified: bool,
     program: Recording,
     images: HashMap<ValueId, Stored>,
-    /// Images that are no longer needed: their memory is given back without the lock.
+    /// Images that are no longer needed: their memory is freed without the lock.
     freed: Vec<Stored>,
     /// Where images that were given to the session were then.
     given: HashMap<ValueId, Placement>,
@@ -144,11 +144,11 @@ struct Mutable {
     trace: Trace,
     /// Images that operations still read and that went with an evaluation that failed, and what that met.
     gone: HashMap<ValueId, String>,
-    /// An error that nobody has been told of yet.
+    /// An error that has not been reported yet.
     error: Option<Error>,
-    /// Operations and pinned bytes below which the program is not evaluated unasked, after that failed.
+    /// Operations and pinned bytes below which the program is not evaluated automatically, after that failed.
     patience: (usize, usize),
-    /// Why nothing can be evaluated any more.
+    /// Why the session is unusable.
     lost: Option<String>,
 }
 
@@ -180,10 +180,10 @@ impl Mutable {
 #[doc(hidden)]
 pub struct Handle {
     pub(crate) session: Session,
-    /// As far as it is known, of a value that could not be recorded.
+    /// Shape and type as far as they are known of a failed value.
     pub(crate) shape: Shape,
     pub(crate) dtype: DType,
-    /// What was recorded, or why nothing could be.
+    /// The record, or the failure.
     record: std::result::Result<RecordId, Arc<Failure>>,
 }
 
@@ -193,12 +193,12 @@ impl Handle {
         self.record.as_ref().copied().map_err(|failure| failure.look())
     }
 
-    /// Whether nothing could be recorded.
+    /// Whether this is a failure.
     pub(crate) fn failed(&self) -> bool {
         self.record.is_err()
     }
 
-    /// Whether both carry the very same error.
+    /// Whether both carry the same error.
     pub(crate) fn same_failure(&self, other: &Handle) -> bool {
         matches!((&self.record, &other.record), (Err(a), Err(b)) if Arc::ptr_eq(a, b))
     }
@@ -247,23 +247,23 @@ impl Session {
         Session::sharing(device.into())
     }
 
-    /// Settings for a session on a device that others use, too.
+    /// Settings for a session on a shared device.
     pub fn sharing(device: Arc<dyn Device>) -> SessionBuilder {
         SessionBuilder::new(Origin::Device(device))
     }
 
-    /// Settings for a session that gets its device when there is something to compute. Until then, `workers` copy pixels
-    /// to memory from `pool`.
+    /// Settings for a session that chooses its device at the first evaluation. Until then, `workers` copy pixels to
+    /// memory from `pool`.
     pub fn deferred(chooser: Arc<dyn Chooser>, workers: Arc<Workers>, pool: Arc<Pool>) -> SessionBuilder {
         SessionBuilder::new(Origin::Later(Deferred { chooser, workers }, pool))
     }
 
-    /// The device's name, or that none has been chosen yet.
+    /// The device's name, or a text that says that none has been chosen yet.
     pub fn device_name(&self) -> String {
-        self.device().map_or_else(|| "a device that is yet to be chosen".into(), Device::name)
+        self.device().map_or_else(|| "a device not yet chosen".into(), Device::name)
     }
 
-    /// The device. There is none before the first evaluation if it is chosen for that.
+    /// The device; `None` before the first evaluation if it is chosen then.
     pub fn device(&self) -> Option<&dyn Device> {
         self.engine().map(|e| &*e.device)
     }
@@ -278,12 +278,12 @@ impl Session {
         self.0.comm.size()
     }
 
-    /// Whether the devices of the ranks exchange memory without the host.
-    pub fn direct(&self) -> bool {
+    /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
+    pub fn peer_to_peer(&self) -> bool {
         self.engine().is_some_and(|e| e.direct)
     }
 
-    /// The host's threads for copies of pixels.
+    /// The host's threads that copy pixels.
     pub(crate) fn workers(&self) -> &Workers {
         static CALLER: Workers = Workers::alone();
         match (self.engine(), &self.0.deferred) {
@@ -293,34 +293,42 @@ impl Session {
         }
     }
 
-    /// Host memory for pixels that the program gives, with unspecified contents.
+    /// Allocates host memory for pixels of the program, with unspecified contents.
     pub(crate) fn room(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
-        if let Some(engine) = self.engine()
-            && engine.unified()
+        let Some(engine) = self.engine() else { return self.0.pool.try_uncounted(bytes) };
+        if engine.unified()
             && let Memory::Host(room) = engine.device.allocate(bytes)?
         {
             return Ok(room); // where results can take it over
         }
-        self.0.pool.try_uncounted(bytes)
+        engine.device.room(bytes, &self.0.pool)
     }
 
-    /// How much of the machinery is used.
+    /// Host memory for pixels that are read ahead, with unspecified contents, which count against no bound. On any thread.
+    pub(crate) fn room_ahead(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
+        match self.engine() {
+            Some(engine) => engine.device.room(bytes, &self.0.pool),
+            None => self.0.pool.try_uncounted(bytes),
+        }
+    }
+
+    /// How much is optimised.
     pub fn mode(&self) -> Mode {
         self.0.mode
     }
 
-    /// What the session has done so far; an evaluation under way is not in it.
+    /// Statistics of the session so far, without an evaluation in progress.
     pub fn stats(&self) -> Stats {
         self.0.done.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// How long evaluations took so far; one under way is not in it.
+    /// How long evaluations took so far, without one in progress.
     pub fn times(&self) -> Times {
         self.0.done.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// When each step ran on each rank, as JSON for Chrome's trace viewer or Perfetto; on rank 0, nothing elsewhere. All
-    /// ranks must ask.
+    /// When each step ran on each rank, as JSON for Chrome's trace viewer or Perfetto, on rank 0; `None` on other
+    /// ranks. Collective.
     ///
     /// # Errors
     /// When another rank failed or went away.
@@ -332,8 +340,9 @@ impl Session {
         Ok(all.map(|parts| crate::execute::trace::json(&parts)))
     }
 
-    /// Evaluates everything that is recorded and can be observed, and waits until the device is done. Looking at a value
-    /// evaluates what it needs; this is for loops that carry images on and look at nothing, and for measuring.
+    /// Evaluates everything that is recorded and can be observed, and waits until the device is done. Looking at a
+    /// value evaluates what it needs; this is for loops that carry images from one iteration to the next and look at
+    /// nothing, and for measuring.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -348,7 +357,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// The first error of an image or value that is still there and could not be made; else whatever the evaluation meets.
+    /// The first error of a failed image or value that is still alive; else the error of the evaluation.
     pub fn evaluate(&self) -> Result<()> {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
@@ -394,24 +403,24 @@ impl Session {
         Handle { session: self.clone(), shape, dtype, record: Err(failure) }
     }
 
-    /// Values that could not be recorded and may still be there.
+    /// Failed values that may still be alive.
     fn failures(&self) -> MutexGuard<'_, Vec<Weak<Failure>>> {
         self.0.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The error of a value that somebody looks at, once all ranks have met: they look at the same value, and if it failed
-    /// on some of them only, all are told and end.
+    /// The error of a value that is looked at, after all ranks have synchronized: they look at the same value, and if
+    /// it failed on some ranks only, all end with an error.
     fn fail<T>(&self, failure: &Failure) -> Result<T> {
         let error = failure.look();
         if self.ranks() > 1 {
-            agree_on(self.comm(), &format!("a value that could not be made: {error}"))?;
+            agree_on(self.comm(), &format!("a value that failed: {error}"))?;
         }
         Err(error)
     }
 
-    /// Appends an operation to the program. Inputs must belong to this session; if one could not be recorded, neither can
-    /// this operation, and its value carries the first such error. Evaluates only when the flush limits
-    /// ask for it; an error met then is reported by the next call that can.
+    /// Appends an operation to the program. Inputs must belong to this session; if one could not be recorded, neither
+    /// can this operation, and its value carries the first such error. Evaluates only when the flush limits are
+    /// exceeded; an error of that evaluation is reported by the next call that can.
     pub(crate) fn record(&self, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
         let ids: std::result::Result<Vec<RecordId>, _> = inputs.iter().map(|h| h.record.clone()).collect();
         let inputs = match ids {
@@ -434,7 +443,7 @@ impl Session {
         Handle { session: self.clone(), shape, dtype, record: Ok(id) }
     }
 
-    /// Evaluates if the limits ask for it.
+    /// Evaluates if the flush limits are exceeded.
     fn flush(&self, state: &mut Mutable) {
         let (pending, pinned) = (state.program.pending(), state.program.pinned_bytes());
         let full =
@@ -451,12 +460,12 @@ impl Session {
         }
     }
 
-    /// An image whose pixels every rank has (planes one after the other, row-major).
+    /// Creates an image whose pixels every rank has (planes one after the other, row-major).
     pub(crate) fn source(&self, shape: Shape, dtype: DType, pixels: HostBuffer, site: Site) -> Handle {
         self.keep(shape, dtype, Some(pixels), Placement::Replicated, site)
     }
 
-    /// An image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
+    /// Creates an image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
     pub(crate) fn source_on_root(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, site: Site) -> Handle {
         self.keep(shape, dtype, pixels, Placement::Root, site)
     }

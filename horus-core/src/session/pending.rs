@@ -45,7 +45,7 @@ impl Pending {
 
 impl fmt::Debug for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} results on their way from {}", self.nodes.len(), self.device)
+        write!(f, "{} results in flight from {}", self.nodes.len(), self.device)
     }
 }
 

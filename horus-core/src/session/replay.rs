@@ -1,4 +1,5 @@
-//! Programs that are recorded once and run again on other pixels: nothing is recorded, extracted or planned anew.
+//! Replay: programs that are recorded once and run again on other pixels, without recording, extracting or planning
+//! anew.
 
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
@@ -29,9 +30,9 @@ pub(crate) struct Replay {
     results: Vec<NodeId>,
 }
 
-/// Why a program was not run again, and the pixels, if they are there still.
+/// Why a program was not replayed, and the pixels, if they are still available.
 pub(crate) struct Refused {
-    /// What the run met; `None` if it was not begun because other images are not where they were.
+    /// The error of the run; `None` if it was not started because other images are not where they were.
     pub(crate) error: Option<Error>,
     /// For whoever records the program.
     pub(crate) pixels: Option<HostBuffer>,

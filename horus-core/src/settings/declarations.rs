@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{BYTES, Declared, PATH, Values, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
-pub static VARIABLES: [&dyn Declared; 13] = [
+pub static VARIABLES: [&dyn Declared; 14] = [
     &DEVICE,
     &THREADS,
     &MODE,
@@ -13,6 +13,7 @@ pub static VARIABLES: [&dyn Declared; 13] = [
     &NVRTC,
     &NCCL,
     &CACHE,
+    &KERNELS,
     &TUNING,
     &GPU_MEMORY,
     &HOST_MEMORY,
@@ -120,12 +121,12 @@ pub static THREADS: Variable<usize> = Variable {
     values: Values::Form { expected: "a number", shown: "", parse: |text| text.parse().map_err(|_| String::new()) },
 };
 
-/// How much of the machinery is used.
+/// How much is optimised.
 pub static MODE: Variable<Mode> = Variable {
     name: "HORUS_MODE",
     help: "how much is optimised",
     values: Values::Words(&[
-        word("naive", Mode::Naive, "every transfer around every operation"),
+        word("naive", Mode::Naive, "all transfers around each operation"),
         word("lazy", Mode::Lazy, "only needed transfers"),
         word("fused", Mode::Fused, "default"),
     ]),
@@ -134,7 +135,7 @@ pub static MODE: Variable<Mode> = Variable {
 /// The most that the CPU device uses.
 pub static ISA: Variable<InstructionSet> = Variable {
     name: "HORUS_ISA",
-    help: "the most that the CPU device uses",
+    help: "the widest instruction set that the CPU device uses",
     values: Values::Words(&[
         word("portable", InstructionSet::Portable, ""),
         word("avx2", InstructionSet::Avx2, ""),
@@ -164,6 +165,14 @@ pub static CACHE: Variable<PathBuf> = Variable {
     values: PATH,
 };
 
+/// The package of compiled kernels; the path `off` is none.
+pub static KERNELS: Variable<PathBuf> = Variable {
+    name: "HORUS_KERNELS",
+    help: "the package of compiled kernels that `horus-kernels` writes (default: `horus-kernels.bin` beside the program or in `../lib/horus` \
+           from there), or `off`",
+    values: PATH,
+};
+
 /// The table of launch shapes.
 pub static TUNING: Variable<PathBuf> = Variable {
     name: "HORUS_TUNING",
@@ -173,19 +182,19 @@ pub static TUNING: Variable<PathBuf> = Variable {
 
 /// Most memory of a GPU for images.
 pub static GPU_MEMORY: Variable<usize> =
-    Variable { name: "HORUS_GPU_MEMORY", help: "most memory for images on a GPU", values: BYTES };
+    Variable { name: "HORUS_GPU_MEMORY", help: "memory limit for images on a GPU", values: BYTES };
 
 /// Most memory of the host for images.
 pub static HOST_MEMORY: Variable<usize> = Variable {
     name: "HORUS_HOST_MEMORY",
-    help: "most memory for images on the host (all of the CPU device's, copies of a GPU's)",
+    help: "memory limit for images on the host (all of the CPU device's, copies of a GPU's)",
     values: BYTES,
 };
 
 /// How rows are divided among ranks.
 pub static WEIGHTS: Variable<Weights> = Variable {
     name: "HORUS_WEIGHTS",
-    help: "who gets how many rows",
+    help: "how rows are divided among ranks",
     values: Values::Form {
         expected: "1,2,1 (ranks), node:2,1 (nodes), node:2(1,3),1 (nodes and their ranks) or measure",
         shown: "`1,2,1` (ranks), `node:2,1` (nodes), `node:2(1,3),1` (nodes, and the ranks within one), `measure` (each rank's speed in a \
@@ -208,9 +217,9 @@ pub static FABRIC: Variable<Fabric> = Variable {
 /// When rows that need no halo are computed while the halo travels.
 pub static OVERLAP: Variable<Overlap> = Variable {
     name: "HORUS_OVERLAP",
-    help: "when rows that need no halo are computed while it travels",
+    help: "when a halo exchange overlaps with the rows that do not need it",
     values: Values::Words(&[
-        word("auto", Overlap::Auto, "default: between devices, where it travels long"),
-        word("always", Overlap::Always, "however short, on any device"),
+        word("auto", Overlap::Auto, "default: between devices, for long transfers"),
+        word("always", Overlap::Always, "for any transfer, on any device"),
     ]),
 };

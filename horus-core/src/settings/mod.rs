@@ -1,9 +1,9 @@
-//! The environment variables that Horus reads, each declared once: its name, its values, what they mean, how they are parsed.
+//! The environment variables that Horus reads, each declared once: name, values, meaning, parser.
 //!
-//! [`VARIABLES`] lists all. The README's table ([`table`]), checks and error messages are made from it; whoever needs a value
-//! asks the declaration ([`Variable::get`]), so that no other code reads or parses a variable. Opening a session checks all of
-//! them ([`check`]), whatever device it then runs on: a value that nobody can use is an error at once, and not on the machine
-//! where it first matters.
+//! [`VARIABLES`] lists all. The README's table ([`table`]), checks and error messages are made from it; whoever needs a
+//! value asks the declaration ([`Variable::get`]), so that no other code reads or parses a variable. Opening a session
+//! checks all of them ([`check`]), whatever device it then runs on: an invalid value is an error immediately, not on
+//! the machine where it first matters.
 //!
 //! This module depends on errors alone.
 
@@ -18,18 +18,18 @@ pub use weights::{NodeWeights, Weights};
 
 use crate::error::{Error, Result};
 
-/// An environment variable whose value is a `T`. An empty value counts as none.
+/// An environment variable whose value is a `T`. An empty value counts as unset.
 #[derive(Debug)]
 pub struct Variable<T: 'static> {
     /// Its name.
     pub name: &'static str,
     /// What it sets: one line of Markdown.
     pub help: &'static str,
-    /// What it takes.
+    /// The values that it takes.
     pub values: Values<T>,
 }
 
-/// What a variable takes.
+/// The values that a variable takes.
 #[derive(Debug)]
 pub enum Values<T: 'static> {
     /// One of these words.
@@ -40,7 +40,7 @@ pub enum Values<T: 'static> {
         expected: &'static str,
         /// The same in Markdown, for the README; empty where the help says it.
         shown: &'static str,
-        /// The value; or what is wrong, empty if nothing better can be said than what is expected.
+        /// Parses a value. The error says what is wrong; it is empty if there is nothing to add to what is expected.
         parse: fn(&str) -> Result<T, String>,
     },
 }
@@ -85,7 +85,7 @@ fn one_of<T>(words: &[Word<T>]) -> String {
 }
 
 impl<T: Clone> Variable<T> {
-    /// The value that the environment gives, if it gives one.
+    /// The value set in the environment, if any.
     ///
     /// # Errors
     /// [`Error::Config`] for a value that is not Unicode or cannot be used.
@@ -93,7 +93,7 @@ impl<T: Clone> Variable<T> {
         self.parse(std::env::var_os(self.name))
     }
 
-    /// The value of a text, such as what the environment gives.
+    /// Parses a value, such as the environment's.
     fn parse(&self, found: Option<OsString>) -> Result<Option<T>> {
         let Some(found) = found.filter(|v| !v.is_empty()) else { return Ok(None) };
         let text = found.into_string().map_err(|raw| {
@@ -102,14 +102,14 @@ impl<T: Clone> Variable<T> {
         self.values.parse(&text).map(Some).map_err(|why| self.refused(&text, &why))
     }
 
-    /// The error that `text` cannot be used.
+    /// The error for an invalid `text`.
     pub fn refused(&self, text: &str, why: &str) -> Error {
         Error::Config(format!("{}={text}: {why}", self.name))
     }
 }
 
 impl Variable<PathBuf> {
-    /// The path that the environment gives. Any text is one, so that this cannot fail.
+    /// The path set in the environment. Any text is a path, so this cannot fail.
     pub fn path(&self) -> Option<PathBuf> {
         std::env::var_os(self.name).filter(|v| !v.is_empty()).map(PathBuf::from)
     }
@@ -120,7 +120,7 @@ pub trait Declared: Sync {
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// Checks a value, such as what the environment gives.
+    /// Checks a value, such as the environment's.
     ///
     /// # Errors
     /// [`Error::Config`] for one that is not Unicode or cannot be used.
@@ -163,7 +163,7 @@ pub fn check() -> Result<()> {
     VARIABLES.iter().try_for_each(|v| v.check(std::env::var_os(v.name())))
 }
 
-/// The table of all variables, in Markdown, without its head.
+/// The table of all variables, in Markdown, without its header.
 pub fn table() -> String {
     VARIABLES.iter().map(|v| v.row() + "\n").collect()
 }

@@ -14,7 +14,7 @@ fn values_are_taken_or_refused_with_what_is_expected() {
         ("HORUS_ISA", "avx2", "sse9", "expected portable, avx2 or avx512"),
         ("HORUS_GPU_MEMORY", "3G", "zz", "expected bytes, or a number with K, M or G"),
         ("HORUS_HOST_MEMORY", "4096", "-1", "expected bytes, or a number with K, M or G"),
-        ("HORUS_WEIGHTS", "node:2(1,3),1", "1,x", "\"x\" is no number"),
+        ("HORUS_WEIGHTS", "node:2(1,3),1", "1,x", "\"x\" is not a number"),
         ("HORUS_WEIGHTS", "measure", "0", "all weights are zero"),
         ("HORUS_FABRIC", "host", "overlap", "expected auto, nccl or host"),
         ("HORUS_OVERLAP", "always", "nccl", "expected auto or always"),
@@ -90,7 +90,7 @@ fn names_and_words_are_told_apart() {
 fn a_row_names_every_word_with_its_meaning() {
     assert_eq!(
         MODE.row(),
-        "| `HORUS_MODE` | how much is optimised: `naive` (every transfer around every operation), `lazy` (only needed transfers), \
+        "| `HORUS_MODE` | how much is optimised: `naive` (all transfers around each operation), `lazy` (only needed transfers), \
          `fused` (default) |"
     );
     assert_eq!(table().lines().count(), VARIABLES.len());

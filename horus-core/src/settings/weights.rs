@@ -78,15 +78,15 @@ fn list(text: &str) -> Result<Vec<f64>, String> {
 fn number(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(w) if w.is_finite() && w >= 0.0 => Ok(w),
-        Ok(w) => Err(format!("{w} is no weight: weights are finite and not negative")),
-        Err(_) => Err(format!("{text:?} is no number (write `1,2,1`, `node:2,1`, `node:2(1,3),1` or `measure`)")),
+        Ok(w) => Err(format!("{w} is not a weight: weights are finite and not negative")),
+        Err(_) => Err(format!("{text:?} is not a number (write `1,2,1`, `node:2,1`, `node:2(1,3),1` or `measure`)")),
     }
 }
 
 fn some_work(mut weights: impl Iterator<Item = f64>) -> Result<(), String> {
     match weights.any(|w| w > 0.0) {
         true => Ok(()),
-        false => Err("all weights are zero: somebody must do the work".into()),
+        false => Err("all weights are zero; at least one must be positive".into()),
     }
 }
 
@@ -98,9 +98,9 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
             ('(', false) => open = true,
             (')', true) => open = false,
             ('(', true) => {
-                return Err("a parenthesis within a parenthesis: nodes have ranks, and no more levels".into());
+                return Err("nested parentheses; there are two levels, nodes and their ranks".into());
             }
-            (')', false) => return Err("a parenthesis is closed that was not opened".into()),
+            (')', false) => return Err("unmatched closing parenthesis".into()),
             (',', false) => {
                 parts.push(&text[start..at]);
                 start = at + 1;
@@ -109,7 +109,7 @@ fn split(text: &str) -> Result<Vec<&str>, String> {
         }
     }
     if open {
-        return Err("a parenthesis is not closed".into());
+        return Err("unmatched opening parenthesis".into());
     }
     parts.push(&text[start..]);
     Ok(parts)

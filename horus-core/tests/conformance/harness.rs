@@ -174,7 +174,7 @@ pub(crate) fn planned(program: &Program, place: Place, partition: Partition) -> 
 pub(crate) fn planned_within(program: &Program, place: Place, partition: Partition, capacity: Option<usize>) -> Plan {
     let Place { ranks, mode, separate, direct, overlap, from_root } = place;
     let setting = Setting { partition, unified: !separate, direct: direct && ranks > 1, overlap, mode, capacity };
-    let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &mut |_, _| ());
+    let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &mut |_, _| ()).unwrap();
     let state = State {
         residency: if separate { Residency::Host } else { Residency::Both },
         placement: if from_root && ranks > 1 { Placement::Root } else { Placement::Replicated },

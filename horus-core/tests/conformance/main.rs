@@ -3,6 +3,7 @@
 //!
 //! The GPU's conformance test (`horus-cuda/tests/gpu/`) runs the same programs: it differs in this file only.
 
+mod draw;
 mod harness;
 mod hostile;
 mod ops;

@@ -1,8 +1,9 @@
-//! Random programs of every type, shape and border: planes that part and meet, transposes and other sizes, sparse filters
-//! that read one side only, reductions and what is computed from them; on 1 to 5 ranks of unequal shares.
+//! Random programs of up to 60 operations of every type, shape and border: planes that part and meet, transposes and other
+//! sizes, sparse filters that read one side only, masks, tables, reductions and what is computed from them, repeated over an
+//! image again; on 1 to 5 ranks of unequal shares.
 
 use horus_core::dtype::{DType, Scalar};
-use horus_core::ir::graph::{NodeId, Op};
+use horus_core::ir::graph::{NodeId, Op, Operand};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
@@ -12,63 +13,12 @@ use horus_core::reference;
 use horus_core::shape::{Border, Shape};
 use proptest::prelude::*;
 
+use crate::draw::{self, Draw};
 use crate::harness::{Place, Program, image, run_divided};
 
 const TYPES: [DType; 5] = [DType::U8, DType::U16, DType::I32, DType::F32, DType::F64];
 /// A program keeps its images below so many pixels.
 const PIXELS: usize = 4000;
-
-/// How many cases a test of random programs tries: `HORUS_CASES`, or `default`.
-pub(crate) fn cases(default: u32) -> u32 {
-    match std::env::var_os("HORUS_CASES").filter(|v| !v.is_empty()) {
-        None => default,
-        Some(v) => v.to_str().and_then(|v| v.parse().ok()).unwrap_or_else(|| panic!("HORUS_CASES={v:?}: not a number")),
-    }
-}
-
-/// Numbers from which a step is made, used up one by one.
-struct Draw<'a>(std::slice::Iter<'a, u8>);
-
-impl Draw<'_> {
-    /// Less than `n`.
-    fn below(&mut self, n: usize) -> usize {
-        usize::from(self.0.next().copied().unwrap_or(0)) % n.max(1)
-    }
-
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
-
-    fn border(&mut self, _dtype: DType) -> Border {
-        let value = self.below(4) as f64 * 1.25;
-        let constant = Border::Constant(value);
-        self.one(&[Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, constant])
-    }
-
-    fn taps(&mut self, n: usize) -> Vec<f64> {
-        let seed = self.below(256);
-        (0..n).map(|i| (((i * 31 + seed * 7) % 23) as f64 - 9.0) / 16.0).collect()
-    }
-
-    /// Offsets on one side, on both, or far away.
-    fn sparse(&mut self) -> Filter {
-        let (far, side) = (self.one(&[1, 2, 6, 11]), self.below(4));
-        let n = 1 + self.below(5);
-        let offsets: Vec<(i32, i32)> = (0..n)
-            .map(|_| {
-                let (y, x) = (self.below(far + 1) as i32, self.below(far + 1) as i32);
-                match side {
-                    0 => (y, x - far as i32 / 2),
-                    1 => (-y, x),
-                    2 => (y, -x),
-                    _ => (y - far as i32 / 2, x - far as i32 / 2),
-                }
-            })
-            .collect();
-        let taps = self.taps(n);
-        Filter::sparse(offsets, taps)
-    }
-}
 
 struct Builder {
     p: Program,
@@ -114,9 +64,8 @@ impl Builder {
         let row = d.one(&rows);
         match row.kind {
             PixelKind::Unary => self.p.pixel(row.op, &[a]),
-            PixelKind::Binary if d.below(3) == 0 => {
-                let constant = d.below(40) as f64 - 8.0;
-                self.p.pixel_const(row.op, a, &[constant])
+            PixelKind::Binary | PixelKind::Ternary | PixelKind::Select if d.below(3) == 0 => {
+                self.with_constants(row.op, a, d)
             }
             PixelKind::Binary => {
                 let b = self.peer(shape, dtype, d);
@@ -127,21 +76,65 @@ impl Builder {
                 self.p.pixel(row.op, &[a, b, c])
             }
             PixelKind::Compare => {
-                let b = self.peer(shape, dtype, d);
-                let mask = self.p.pixel(row.op, &[a, b]);
+                let mask = self.mask(a, d);
                 self.typed(mask, dtype)
             }
             PixelKind::Select => {
                 let (b, c) = (self.peer(shape, dtype, d), self.peer(shape, dtype, d));
-                let mask = self.p.pixel(PixelOp::Lt, &[a, b]);
+                let mask = self.mask(a, d);
                 self.p.pixel(row.op, &[mask, b, c])
             }
         }
     }
 
+    /// An operation of which some operands are constants, but for one at least and the mask of a `select`.
+    fn with_constants(&mut self, op: PixelOp, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        let (shape, dtype) = self.of(a);
+        let masked = op.info().kind == PixelKind::Select;
+        let image = usize::from(masked) + d.below(op.arity() - usize::from(masked));
+        let mut inputs = Vec::new();
+        let mut operands = Vec::new();
+        for i in 0..op.arity() {
+            let input = match i {
+                0 if masked => Some(self.mask(a, d)),
+                _ if i == image => Some(a),
+                _ if d.below(3) == 0 => Some(self.peer(shape, dtype, d)),
+                _ => None,
+            };
+            operands.push(match input {
+                Some(n) => {
+                    inputs.push(n);
+                    Operand::Input(inputs.len() - 1)
+                }
+                None => Operand::Const(Scalar::from_f64(dtype, d.below(40) as f64 * 0.75 - 8.0)),
+            });
+        }
+        self.p.op(Op::Pixel(op, operands), &inputs, shape, dtype)
+    }
+
+    /// A comparison of `a`, or two of them together.
+    fn mask(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        let (shape, dtype) = self.of(a);
+        let comparisons: Vec<PixelOp> = TABLE.iter().filter(|r| r.kind == PixelKind::Compare).map(|r| r.op).collect();
+        let compared = |b: &mut Builder, d: &mut Draw<'_>| {
+            let other = b.peer(shape, dtype, d);
+            let operands = vec![Operand::Input(0), Operand::Input(1)];
+            b.p.op(Op::Pixel(d.one(&comparisons), operands), &[a, other], shape, DType::Bool)
+        };
+        let first = compared(self, d);
+        if d.below(2) == 0 {
+            return first;
+        }
+        let second = compared(self, d);
+        // Conjunction, disjunction and difference.
+        let op = d.one(&[PixelOp::Min, PixelOp::Max, PixelOp::AbsDiff]);
+        let operands = vec![Operand::Input(0), Operand::Input(1)];
+        self.p.op(Op::Pixel(op, operands), &[first, second], shape, DType::Bool)
+    }
+
     fn filter(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let a = self.float(a, d);
-        let border = d.border(self.of(a).1);
+        let border = d.border();
         match d.below(4) {
             0 => {
                 let (h, w) = (1 + d.below(6), 1 + d.below(6));
@@ -161,7 +154,7 @@ impl Builder {
     }
 
     fn order(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
-        let border = d.border(self.of(a).1);
+        let border = d.border();
         if d.below(3) == 0 {
             let size = d.one(&[MedianSize::Three, MedianSize::Five]);
             return self.p.like(Op::Median(size, border), a);
@@ -179,16 +172,17 @@ impl Builder {
 
     fn geometry(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
-        match d.below(4) {
+        match d.below(5) {
             0 => self.p.op(Op::Transpose, &[a], Shape { height: shape.width, width: shape.height, ..shape }, dtype),
             1 => {
                 let flip = d.one(&[Flip::Horizontal, Flip::Vertical, Flip::Both]);
                 self.p.like(Op::Flip(flip), a)
             }
+            2 => self.repeated(a, d),
             kind => {
                 let how = d.one(&Interpolation::ALL);
-                let border = d.border(dtype);
-                let (matrix, out) = if kind == 2 {
+                let border = d.border();
+                let (matrix, out) = if kind == 3 {
                     (rotation(d.below(256) as f64 * 1.7, shape), shape)
                 } else {
                     // Larger or smaller, and moved.
@@ -207,17 +201,53 @@ impl Builder {
         }
     }
 
+    /// A row, a column or a pixel repeated to the size of another value, as broadcasting does; other images as they are.
+    fn repeated(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        let (shape, dtype) = self.of(a);
+        let other = self.value(d);
+        let (like, _) = self.of(other);
+        let extent = |own: usize, other: usize| if own == 1 { other } else { own };
+        let out = Shape { height: extent(shape.height, like.height), width: extent(shape.width, like.width), ..shape };
+        if out == shape || out.len() > PIXELS {
+            return a;
+        }
+        let step = |own: usize| if own == 1 { 0.0 } else { 1.0 };
+        let matrix = [[step(shape.width), 0.0, 0.0], [0.0, step(shape.height), 0.0]];
+        match Affine::new(matrix, out) {
+            Some(map) => self.p.op(Op::Warp(map, Interpolation::Nearest, Border::Replicate), &[a], out, dtype),
+            None => a,
+        }
+    }
+
+    /// An image filled with a constant, or the entries of a table at bytes.
+    fn made(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
+        let (shape, dtype) = self.of(a);
+        if d.below(2) == 0 {
+            let to = d.one(&TYPES);
+            return self.p.op(Op::Fill(Scalar::from_f64(to, d.below(30) as f64 - 6.5)), &[], shape, to);
+        }
+        let bytes = if dtype == DType::U8 { a } else { self.p.convert(a, DType::U8) };
+        let to = d.one(&TYPES);
+        let table = self.p.source(image(Shape::new(1, 256, 1), to, d.below(256) as u64));
+        self.p.op(Op::Lookup, &[bytes, table], shape, to)
+    }
+
     fn planes(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
         let plane = Shape { channels: 1, ..shape };
         let channel = d.below(shape.channels);
         let one = if shape.channels == 1 { a } else { self.p.op(Op::Channel(channel), &[a], plane, dtype) };
-        if d.below(2) == 0 || plane.len() * 3 > PIXELS {
+        let kind = d.below(4);
+        if kind <= 1 || plane.len() * 4 > PIXELS {
             return one;
+        }
+        if kind == 2 {
+            let planes = Shape { channels: 2 + d.below(3), ..shape };
+            return self.p.op(Op::Channel(channel), &[a], planes, dtype);
         }
         let alike: Vec<NodeId> = self.values.iter().copied().filter(|v| self.of(*v).0 == plane).collect();
         let mut parts = vec![one];
-        for _ in 0..1 + d.below(2) {
+        for _ in 0..1 + d.below(3) {
             let next = if alike.is_empty() { one } else { d.one(&alike) };
             parts.push(self.typed(next, dtype));
         }
@@ -247,8 +277,8 @@ impl Builder {
     }
 
     fn step(&mut self, numbers: &[u8]) {
-        let mut d = Draw(numbers.iter());
-        let kind = d.below(16);
+        let mut d = Draw::new(numbers);
+        let kind = d.below(17);
         let a = self.value(&mut d);
         let v = match kind {
             0..=4 => self.pixel(a, &mut d),
@@ -260,6 +290,7 @@ impl Builder {
             9 | 10 => self.order(a, &mut d),
             11 | 12 => self.geometry(a, &mut d),
             13 | 14 => self.planes(a, &mut d),
+            15 => self.made(a, &mut d),
             _ => self.reduction(a, &mut d),
         };
         self.values.push(v);
@@ -301,9 +332,14 @@ fn holds(program: &Program, places: &[usize], weights: &[u8]) {
     }
 }
 
+/// Some steps, each of the numbers that it draws from.
+fn steps(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Vec<u8>>> {
+    prop::collection::vec(prop::collection::vec(any::<u8>(), 28), count)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: cases(crate::RANDOM_PROGRAMS), failure_persistence: None, ..ProptestConfig::default()
+        cases: draw::cases(crate::RANDOM_PROGRAMS), failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]
@@ -312,7 +348,7 @@ proptest! {
         width in 1usize..30,
         channels in prop_oneof![3 => Just(1usize), 1 => 2usize..4],
         dtypes in any::<[u8; 2]>(),
-        steps in prop::collection::vec(prop::collection::vec(any::<u8>(), 24), 1..16),
+        steps in prop_oneof![3 => steps(1..16), 1 => steps(16..61)],
         seed in any::<u64>(),
         places in any::<[u8; 3]>(),
         weights in any::<[u8; 5]>(),

@@ -59,11 +59,11 @@ fn what_bytes_cannot_hold_is_refused_at_once() {
     // A strip of few pixels whose own JPEG data declare many.
     let strip = Page { compression: 7, chunks: vec![jpeg(16000, 16000)], ..Page::grey(16, 16, &[]) };
     let strip = tiffs::file(&[strip], false);
-    is_refused("b.tif", &strip, "JPEG data declare more pixels than the strip");
+    is_refused("b.tif", &strip, "JPEG data declares more pixels than its strip");
     // The same, said to be longer than the file. (Tag 279, one value of 32 bits.)
     let count = strip.windows(8).position(|w| w == [23, 1, 4, 0, 1, 0, 0, 0]).expect("a count") + 8;
     let longer = [&strip[..count], &[255, 255, 0, 0], &strip[count + 4..]].concat();
-    is_refused("c.tif", &longer, "JPEG data declare more pixels than the strip");
+    is_refused("c.tif", &longer, "JPEG data declares more pixels than its strip");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_user_bounds_the_pixels() -> Result<()> {
         let path = folder.put(name, &encoded(16, format));
         assert_eq!(AnyImage::open_with(&s, &path, &options(256))?.shape().area(), 256);
         let told = refused(AnyImage::open_with(&s, &path, &options(255)));
-        assert!(told.contains("16x16 pixels are more than the 255 that may be read"), "{told}");
+        assert!(told.contains("16x16 pixels exceed the limit of 255"), "{told}");
     }
     s.open(folder.at("a.png"))?.to_unit().save(folder.at("a.npy"))?;
     assert!(AnyImage::open_with(&s, folder.at("a.npy"), &options(255)).is_err());

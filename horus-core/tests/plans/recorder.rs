@@ -158,7 +158,7 @@ pub(crate) fn make_of(graph: Graph<Op>, setting: Setting, placement: Placement) 
     let residency = if unified { Residency::Both } else { Residency::Host };
     let mut wants = vec![Want::Root];
     wants.resize(graph.roots.len(), Want::Keep);
-    let kernels = optimize(graph, mode == Mode::Fused, &mut |_, _| ());
+    let kernels = optimize(graph, mode == Mode::Fused, &mut |_, _| ()).unwrap();
     let p = plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true);
     verify(&p).unwrap_or_else(|e| panic!("{e}\n{p}"));
     p

@@ -14,13 +14,14 @@ use horus_core::error::{DeviceError, Error};
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::reference::kernel::HostImage;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
-use horus_cuda::conformance::{
-    HostImage, conv2d, convrot_default, correlate, over, pixel_chain, product, rotate, separable, turned_back,
-};
 use horus_cuda::measure::{Bench, SHAPE, Work, context, whole};
 use horus_cuda::tuning::{Entry, Family, Tuning};
+use horus_cuda::workloads::{
+    conv2d, convrot_default, correlate, over, pixel_chain, product, rotate, separable, turned_back,
+};
 
 struct Row {
     name: &'static str,

@@ -121,7 +121,7 @@ fn body(
     }
     let lazy = vec![false; chain.leaves.len()];
     code.advance(&mut out, params, rows, cols, &lazy, |l, _, _| {
-        Err(DeviceError::Driver(format!("leaf {l} of a chain is read late")))
+        Err(DeviceError::Internal(format!("leaf {l} of a chain is read late")))
     })?;
     let result = code.result(&mut out, params, chain.result_type(), rows, cols);
     Ok((out, result))

@@ -59,7 +59,7 @@ pub(super) fn read(map: &mut Map<'_>, l: usize) -> Result<String, DeviceError> {
         }
         LeafOp::Correlate(..) | LeafOp::Generalized(..) => direct(map, l, &array),
         LeafOp::Median(..) => {
-            return Err(DeviceError::Driver("a tile of a median does not fit into shared memory".into()));
+            return Err(DeviceError::Internal("a tile of a median does not fit into shared memory".into()));
         }
     }
     Ok(array)

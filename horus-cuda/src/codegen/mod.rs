@@ -121,7 +121,7 @@ enum Repeats {
 ///
 /// # Errors
 /// [`DeviceError::Unsupported`] for a kernel no device runs: a linear filter of an integer image, a source.
-/// [`DeviceError::Driver`] if an extent is beyond 2^30.
+/// [`DeviceError::Limit`] if an extent is beyond 2^30.
 pub fn generate(kernel: &Kernel, shapes: &Shapes<'_>, tuning: &Tuning, limits: Limits) -> Result<Program, DeviceError> {
     generate_with(kernel, shapes, tuning, limits, Repeats::Inlined)
 }
@@ -186,7 +186,7 @@ fn check_extents(shapes: &Shapes<'_>) -> Result<(), DeviceError> {
     for g in shapes.inputs.iter().chain([&shapes.output]) {
         let far = |y: isize| y.unsigned_abs() > 2 * MOST - 1;
         if g.shape.height > MOST || g.shape.width > MOST || g.window.len() > MOST || far(g.window.start) {
-            return Err(DeviceError::Driver(format!("an image of {} exceeds 2^30 pixels in one direction", g.shape)));
+            return Err(DeviceError::Limit(format!("an image of {} exceeds 2^30 pixels in one direction", g.shape)));
         }
     }
     Ok(())
@@ -196,7 +196,7 @@ fn check_extents(shapes: &Shapes<'_>) -> Result<(), DeviceError> {
 fn blocks(n: usize, kernel: &str) -> Result<u32, DeviceError> {
     i32::try_from(n)
         .map(i32::cast_unsigned)
-        .map_err(|_| DeviceError::Driver(format!("{kernel} needs {n} blocks, more than a launch may have")))
+        .map_err(|_| DeviceError::Limit(format!("{kernel} needs {n} blocks, more than a launch may have")))
 }
 
 /// Whether rows of the buffer all begin at a multiple of 16 bytes.

@@ -72,7 +72,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
             _ => "plane".into(),
         };
         let Source::Input(i) = leaf.source() else {
-            return Err(DeviceError::Driver("a pixel operation reads pixels".into()));
+            return Err(DeviceError::Internal("a pixel operation reads pixels".into()));
         };
         let _ = writeln!(
             s,

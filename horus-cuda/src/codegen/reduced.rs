@@ -81,7 +81,7 @@ pub(super) fn generate(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) 
     );
     let lazy = vec![false; kernel.leaves.len()];
     code.advance(&mut s, &mut p, 1, ahead, &lazy, |l, _, _| {
-        Err(DeviceError::Driver(format!("leaf {l} of a reduction is read late")))
+        Err(DeviceError::Internal(format!("leaf {l} of a reduction is read late")))
     })?;
     let result = code.result(&mut s, &mut p, kernel.result_type(), 1, ahead);
     // Beyond the segment nothing is accumulated; within it, in order.

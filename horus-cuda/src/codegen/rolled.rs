@@ -228,8 +228,8 @@ mod tests {
     use horus_core::shape::{Shape, Window};
 
     use crate::codegen::{Limits, Shapes, generate};
-    use crate::conformance::{conv2d, convrot};
     use crate::tuning::lookup;
+    use crate::workloads::{conv2d, convrot};
 
     /// How often each loop of the kernel runs, and how many divisions there are.
     fn loops(kernel: Kernel) -> (Vec<usize>, usize) {

@@ -47,7 +47,7 @@ impl CudaDevice {
         let (from, to) = (self.own(source)?, self.own(target)?);
         let pieces: Vec<Piece> = pieces.iter().copied().filter(|p| p.bytes > 0 && p.rows > 0).collect();
         if let Some(p) = pieces.iter().find(|p| !p.fits(from.len(), to.len())) {
-            return Err(DeviceError::Driver(format!("a copy reaches beyond its buffers: {p:?}")));
+            return Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}")));
         }
         let whole = |p: &Piece| p.rows == 1 || (p.bytes == p.from_stride && p.bytes == p.to_stride);
         if pieces.len() <= FEW && pieces.iter().all(whole) {
@@ -98,7 +98,7 @@ impl CudaDevice {
         work: &Exchange,
     ) -> Result<Ticket, DeviceError> {
         let Some(others) = self.others() else {
-            return Err(DeviceError::Driver(format!("{} is not connected to other GPUs", self.name)));
+            return Err(DeviceError::Argument(format!("{} is not connected to other GPUs", self.name)));
         };
         let Exchange { before, sends, receives, after } = work;
         let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +109,7 @@ impl CudaDevice {
         let blocks: Vec<&Memory> = reads.iter().copied().chain(writes.iter().map(|w| &**w)).collect();
         let block = |number: usize, is_written: bool| {
             let found = blocks.get(number).copied().filter(|_| !is_written || number >= reads.len());
-            found.ok_or_else(|| DeviceError::Driver(format!("an exchange has no such block: {number}")))
+            found.ok_or_else(|| DeviceError::Argument(format!("an exchange has no such block: {number}")))
         };
         let part = |m: &Message, is_received: bool| {
             let block = block(m.block, is_received)?;
@@ -164,7 +164,9 @@ impl CudaDevice {
         let Some(i) = flights.iter().position(|f| f.ticket == ticket.0) else { return Ok(()) };
         let given = writes.iter().map(|w| Ok(self.own(w)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;
         if given != flights[i].writes {
-            return Err(DeviceError::Driver("an exchange ends with other blocks than it was begun with".into()));
+            return Err(DeviceError::Argument(
+                "an exchange was finished with other blocks than it was started with".into(),
+            ));
         }
         self.core.context.bind()?;
         self.core.stream.after(&flights[i].done)?;

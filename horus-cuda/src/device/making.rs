@@ -1,4 +1,4 @@
-//! Kernels of one device: generated, found on disk or compiled, loaded; all kernels of a plan at once.
+//! Kernels of one device: generated, found on disk, in the package of the release, or compiled, loaded; all kernels of a plan at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,6 +17,8 @@ use crate::codegen::{ENTRY, Program, Shapes, generate, generate_bounded};
 use crate::driver::Function;
 use crate::memo::{MOST as MOST_REMEMBERED, Made};
 use crate::nvrtc::{CompileError, OPTIONS};
+use crate::origin::{Origin, Request, find};
+use crate::shipped::Package;
 use crate::tuning::{Tuning, lookup};
 
 /// Bytes of the stack of a thread that compiles: as much as the first thread of a program has.
@@ -87,30 +89,52 @@ impl CudaDevice {
 
     /// Loads a kernel that is not loaded.
     fn make(&self, wanted: &Wanted<'_>) -> Result<Arc<Function>, DeviceError> {
-        let Wanted { source, name, shared, .. } = wanted;
+        let Wanted { source, shared, .. } = wanted;
+        let (code, origin) = self.code(wanted, self.shipped.as_ref())?;
+        let (function, origin) = match self.load(wanted, &code) {
+            Err(e) if origin == Origin::Package => {
+                // What this driver does not take of a package, it takes of the compiler at hand.
+                log::debug!("not taken from the package of kernels: {e}");
+                let (code, origin) = self.code(wanted, None)?;
+                (self.load(wanted, &code)?, origin)
+            }
+            loaded => (loaded?, origin),
+        };
+        let mut state = self.lock();
+        match origin {
+            Origin::Compiler => state.statistics.compiled += 1,
+            Origin::Cache => state.statistics.from_disk += 1,
+            Origin::Package => state.statistics.shipped += 1,
+        }
+        let function = Arc::clone(state.kernels.entry(key(source)).or_insert_with(|| Arc::new(function)));
+        drop(state);
+        // Another thread may have been faster, for a launch that needs less.
+        function.reserve(*shared).map(|()| function)
+    }
+
+    /// Finds the machine code of a kernel, or compiles it.
+    fn code(&self, wanted: &Wanted<'_>, package: Option<&Package>) -> Result<(Vec<u8>, Origin), DeviceError> {
+        let Wanted { source, name, .. } = wanted;
         let build = || {
             let start = Instant::now();
             let cubin = self.nvrtc()?.compile(source, self.arch);
             log::debug!("compiled {name} in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
             cubin
         };
-        let failed = |e: CompileError| DeviceError::Driver(format!("compiling {name}: {e}"));
-        let version = self.compiler.version().map_err(failed)?;
-        let (cubin, built) = self.cache.get(source, OPTIONS, self.arch, version, build).map_err(failed)?;
+        let request = Request { source, options: OPTIONS, arch: self.arch };
+        let (known, version) = (self.compiler.known_version(), || self.compiler.version());
+        find(request, &self.cache, package, known, version, build)
+            .map_err(|e: CompileError| DeviceError::Driver(format!("compiling {name}: {e}")))
+    }
+
+    fn load(&self, wanted: &Wanted<'_>, code: &[u8]) -> Result<Function, DeviceError> {
         let start = Instant::now();
-        let function = Function::load(&cubin, ENTRY, *shared)
-            .map_err(|e| DeviceError::Driver(format!("{name}, compiled by NVRTC {version:?}: {e}")))?;
-        log::debug!("loaded {name} in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
-        let mut state = self.lock();
-        if built {
-            state.statistics.compiled += 1;
-        } else {
-            state.statistics.from_disk += 1;
-        }
-        let function = Arc::clone(state.kernels.entry(key(source)).or_insert_with(|| Arc::new(function)));
-        drop(state);
-        // Another thread may have been faster, for a launch that needs less.
-        function.reserve(*shared).map(|()| function)
+        let function = Function::load(code, ENTRY, wanted.shared).map_err(|e| {
+            let by = self.compiler.known_version().map_or(String::new(), |v| format!(", compiled by NVRTC {v:?}"));
+            DeviceError::Driver(format!("{}{by}: {e}", wanted.name))
+        })?;
+        log::debug!("loaded {} in {:.1} ms", wanted.name, start.elapsed().as_secs_f64() * 1e3);
+        Ok(function)
     }
 
     /// Makes what launches that are to come need and is not there: each kernel once, those that take longest to compile

@@ -16,6 +16,7 @@ use horus_core::device::check::{check as check_launch, part};
 use horus_core::device::{Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
+use horus_core::host::buffer::HostBuffer;
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
 use horus_core::ir::kernel::Kernel;
@@ -29,6 +30,7 @@ use crate::fabric;
 use crate::memo::{Made, Memo};
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
+use crate::shipped::Package;
 use crate::transfers::Transfers;
 use crate::tuning::Tuning;
 
@@ -46,6 +48,8 @@ pub struct Statistics {
     pub compiled: usize,
     /// Kernels read from the disk cache.
     pub from_disk: usize,
+    /// Kernels read from the package that ships with a release.
+    pub shipped: usize,
     /// Launches.
     pub launches: usize,
 }
@@ -72,6 +76,7 @@ pub struct CudaDevice {
     compiler: Compiler,
     core: Arc<Core>,
     cache: DiskCache,
+    shipped: Option<Package>,
     name: String,
     arch: u32,
     limits: Limits,
@@ -219,7 +224,7 @@ impl CudaDevice {
             Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(&self.core)),
             Memory::Host(_) => None,
         }
-        .ok_or_else(|| DeviceError::Driver(format!("memory of another device was given to {}", self.name)))
+        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
     }
 
     fn own_mut<'a>(&self, memory: &'a mut Memory) -> Result<&'a mut CudaMemory, DeviceError> {
@@ -228,7 +233,7 @@ impl CudaDevice {
             Memory::Device(m) => m.as_any_mut().downcast_mut::<CudaMemory>(),
             Memory::Host(_) => None,
         }
-        .ok_or_else(|| DeviceError::Driver(format!("memory of another device was given to {}", self.name)))
+        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
     }
 
     /// Planes of an output copied from one-channel inputs.
@@ -281,8 +286,8 @@ impl Device for CudaDevice {
 
     fn compilation(&self) -> Compilation {
         let state = self.lock();
-        let Statistics { compiled, from_disk, .. } = state.statistics;
-        Compilation { time: state.making, compiled, from_disk }
+        let Statistics { compiled, from_disk, shipped, .. } = state.statistics;
+        Compilation { time: state.making, compiled, from_disk, shipped }
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
@@ -301,6 +306,16 @@ impl Device for CudaDevice {
         self.core.context.bind()?;
         part(at, source.len(), target.len())?;
         self.transfers.write(source, self.own_mut(target)?, at)
+    }
+
+    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+        self.transfers.room(bytes, pool)
+    }
+
+    fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        part(at, source.len(), target.len())?;
+        self.transfers.give(source, self.own_mut(target)?, at)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
@@ -344,7 +359,7 @@ impl Device for CudaDevice {
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
             Err(why) if self.choice == Fabric::Nccl => {
-                return Err(DeviceError::Driver(format!("{} asks for NCCL, which cannot be used: {why}", FABRIC.name)));
+                return Err(DeviceError::Driver(format!("{} requests NCCL, which is not usable: {why}", FABRIC.name)));
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
         }

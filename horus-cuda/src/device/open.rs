@@ -16,6 +16,7 @@ use crate::compiler::Compiler;
 use crate::driver::{self, Context};
 use crate::memory::Core;
 use crate::nvml::Nvml;
+use crate::shipped::Package;
 use crate::transfers::Transfers;
 
 /// Threads that copy pixels: 16 reach 45 GB/s on a host of 32 cores, one 6.
@@ -90,12 +91,14 @@ impl CudaDevice {
         let (newest, _) = CudaDevice::driver()?;
         // Any kernel that is not in the cache needs a compiler: that there is none is said at the start, not in the middle.
         let cache = DiskCache::from_environment();
-        let compiler = Compiler::begin(newest, &cache);
+        let shipped = Package::from_environment(newest);
+        let compiler = Compiler::begin(newest, &cache, shipped.is_none());
         let count = CudaDevice::count()?;
         let counted = start.elapsed();
         if ordinal >= count {
-            let gpus = if count == 1 { "there is 1".into() } else { format!("there are {count}") };
-            return Err(unusable(format!("GPU {ordinal} was asked for, and {gpus} (numbers begin at 0)")));
+            let available = if count == 1 { "1 is".into() } else { format!("{count} are") };
+            let why = format!("GPU {ordinal} requested, but only {available} available (indices start at 0)");
+            return Err(unusable(why));
         }
         let context = Context::new(ordinal);
         let opened = start.elapsed();
@@ -130,6 +133,7 @@ impl CudaDevice {
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
                 core,
                 cache,
+                shipped,
                 state: Mutex::default(),
                 transfers,
                 pinning,
@@ -151,13 +155,13 @@ impl CudaDevice {
     /// As [`CudaDevice::count`]; what the driver reports.
     pub fn devices() -> Result<Vec<Gpu>, Error> {
         let count = CudaDevice::count()?;
-        let nvml = Nvml::load().inspect_err(|e| log::debug!("free memory of GPUs is not known: {e}")).ok();
+        let nvml = Nvml::load().inspect_err(|e| log::debug!("cannot query free memory of GPUs: {e}")).ok();
         let gpu = |ordinal| {
             let device = driver::device(ordinal)?;
             let free = || {
                 let nvml = nvml.as_ref()?;
                 let free = driver::bus(device).map_err(|e| e.to_string()).and_then(|bus| nvml.free(&bus));
-                free.inspect_err(|e| log::debug!("free memory of GPU {ordinal} is not known: {e}")).ok()
+                free.inspect_err(|e| log::debug!("cannot query free memory of GPU {ordinal}: {e}")).ok()
             };
             let free = free();
             Ok(Gpu { ordinal, name: driver::name(device), total: driver::total(device)?, free })

@@ -3,6 +3,8 @@
 //!
 //! Needs a GPU and fails without one, so it is run by `scripts/gpu.sh` only and not by `cargo test`.
 
+#[path = "../../../horus-core/tests/conformance/draw.rs"]
+mod draw;
 #[path = "../../../horus-core/tests/conformance/harness.rs"]
 mod harness;
 #[path = "../../../horus-core/tests/conformance/hostile.rs"]

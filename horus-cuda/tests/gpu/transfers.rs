@@ -10,7 +10,7 @@ use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
-use horus_cuda::conformance::correlate;
+use horus_cuda::workloads::correlate;
 
 const K: usize = 1 << 10;
 const M: usize = 1 << 20;
@@ -216,6 +216,66 @@ fn uploads_beside_kernels_are_there_when_something_reads_them() {
             assert!(got[bytes - bytes / 2..] == want[..bytes / 2], "{bytes} bytes, turn {turn}");
         }
     }
+}
+
+#[test]
+fn buffers_that_are_given_are_read_as_they_were() {
+    let (device, pool) = (gpu(), Pool::new(64 * M));
+    let mut delay = Delay::new(&device);
+    for turn in 0..10 {
+        delay.run(&device);
+        for bytes in [1, 64 * K, M - 1, 5 * M + 3, 20 * M] {
+            let want = pattern(turn, bytes);
+            let mut room = device.room(bytes, &pool).unwrap();
+            room.bytes_mut().copy_from_slice(&want);
+            let mut memory = device.allocate(bytes).unwrap();
+            device.upload(&room, &mut memory, 0).unwrap();
+            // Whoever writes to it writes to a copy, and whoever takes memory gets other memory.
+            room.bytes_mut().fill(0xee);
+            drop(room);
+            device.room(bytes, &pool).unwrap().bytes_mut().fill(0xdd);
+            // Not fresh any more, and in part.
+            let mut part = device.room(bytes.div_ceil(2), &pool).unwrap();
+            part.bytes_mut().copy_from_slice(&want[..bytes.div_ceil(2)]);
+            device.upload(&part, &mut memory, bytes / 2).unwrap();
+            drop(part);
+            let mut got = vec![0; bytes];
+            device.read(&memory, 0, &mut got).unwrap();
+            assert!(got[..bytes / 2] == want[..bytes / 2], "{bytes} bytes, turn {turn}");
+            assert!(got[bytes / 2..] == want[..bytes.div_ceil(2)], "{bytes} bytes, turn {turn}");
+        }
+    }
+    // Memory of nobody's goes as it did.
+    let want = pattern(7, 3 * M);
+    let mut memory = device.allocate(3 * M).unwrap();
+    device.upload(&HostBuffer::from_slice(&want), &mut memory, 0).unwrap();
+    let mut got = vec![0; 3 * M];
+    device.read(&memory, 0, &mut got).unwrap();
+    assert!(got == want);
+    assert!(device.upload(&HostBuffer::from_slice(&want), &mut memory, 1).is_err(), "beyond the block");
+}
+
+#[test]
+fn many_given_buffers_are_in_flight_and_outlive_the_device() {
+    let (device, pool) = (gpu(), Pool::new(64 * M));
+    let mut delay = Delay::new(&device);
+    let mut there = Vec::new();
+    for i in 0..100 {
+        delay.run(&device);
+        let mut room = device.room(2 * M + i, &pool).unwrap();
+        room.bytes_mut().copy_from_slice(&pattern(i, 2 * M + i));
+        let mut memory = device.allocate(2 * M + i).unwrap();
+        device.upload(&room, &mut memory, 0).unwrap();
+        there.push(memory);
+    }
+    for (i, memory) in there.iter().enumerate() {
+        let mut got = vec![0; 2 * M + i];
+        device.read(memory, 0, &mut got).unwrap();
+        assert!(got == pattern(i, 2 * M + i), "picture {i}");
+    }
+    let kept = device.room(M, &pool).unwrap();
+    drop((there, delay, device));
+    assert_eq!(kept.len(), M);
 }
 
 #[test]

@@ -287,7 +287,7 @@ pub(crate) fn opens_a_file(comm: MpiComm) -> Outcome {
 pub(crate) fn panics(comm: MpiComm) -> Outcome {
     let panics = comm.rank() == 1;
     let session = session(comm);
-    assert!(!panics, "by intention");
+    assert!(!panics, "on purpose");
     evaluate(&session)
 }
 
@@ -296,7 +296,7 @@ pub(crate) fn panics_in_a_step(comm: MpiComm) -> Outcome {
     let panics = comm.rank() == 2;
     let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap()))
         .communicator(Arc::new(comm))
-        .observer(move |p| assert!(!panics || p.step < 1, "by intention"))
+        .observer(move |p| assert!(!panics || p.step < 1, "on purpose"))
         .build()
         .map_err(text)?;
     evaluate(&session)

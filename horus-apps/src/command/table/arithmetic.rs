@@ -46,7 +46,7 @@ const OWN: &[Operation] = &[
         aliases: &["negate"],
         family: Family::Arithmetic,
         parameters: &[],
-        help: "White less `a`, a negative; of a mask, where it does not hold",
+        help: "The negative, white minus `a`; of a mask, its complement",
         example: "invert",
         record: Record::Picture(|v, _| match &v.pixels {
             Response::Mask(mask) => Ok(v.becomes(!mask)),

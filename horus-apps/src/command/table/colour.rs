@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &["grey", "gray"],
         family: Family::Types,
         parameters: &[],
-        help: "One channel of `f32` in which white is 1, of colours 0.299 R + 0.587 G + 0.114 B, without opacity",
+        help: "One channel of `f32` in which white is 1, of colours 0.299 R + 0.587 G + 0.114 B, ignoring alpha",
         example: "luminance",
         record: Record::Picture(|v, _| Ok(Current::unit(v.luminance()))),
     },
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &["stretch"],
         family: Family::Types,
         parameters: &[optional("lo", Kind::Number, "0", ""), optional("hi", Kind::Number, "1", "")],
-        help: "The smallest pixel becomes `lo` and the largest `hi`, in `f32` in which white is 1",
+        help: "Stretches the smallest pixel to `lo` and the largest to `hi`, in `f32` in which white is 1",
         example: "normalize 0.1 0.9",
         record: Record::Picture(|v, a| {
             let image = v.to_unit();
@@ -81,7 +81,7 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &[],
         family: Family::Types,
         parameters: &[],
-        help: "Each pixel becomes the share of those not brighter, by a histogram of 256 levels over the range",
+        help: "Histogram equalization: each pixel becomes the fraction of pixels not brighter, by 256 levels over the range",
         example: "luminance equalize",
         record: Record::Picture(|v, _| {
             let image = v.to_unit();

@@ -29,7 +29,7 @@ macro_rules! detector {
 
 pub(super) const ROWS: &[Operation] = &[
     detector!(convrot, "Lines, by rotating the luminance and filtering along its axes"),
-    detector!(conv2d, "Lines, by filtering the luminance with turned two-dimensional kernels"),
+    detector!(conv2d, "Lines, by filtering the luminance with rotated two-dimensional kernels"),
     detector!(convuv, "Lines, by filtering the luminance along and across each orientation"),
 ];
 

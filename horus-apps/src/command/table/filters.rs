@@ -7,7 +7,7 @@ use crate::command::chain::{Arguments, Fault};
 use crate::command::parameter::{Kind, Parameter, names, optional, required};
 use crate::command::value::{Current, numbers};
 
-const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "what is beyond the edge");
+const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "edge mode");
 const THETA: Parameter = required("theta", Kind::Number, "degrees, anti-clockwise");
 const SIGMA_U: Parameter = required("sigma_u", Kind::Number, "along the line, in pixels");
 const SIGMA_V: Parameter = required("sigma_v", Kind::Number, "across the line, in pixels");
@@ -53,7 +53,7 @@ pub(super) const ROWS: &[Operation] = &[
         "gauss_xy",
         &[],
         &[SIGMA_U, SIGMA_V, ORDER_U, ORDER_V, BORDER],
-        "Gaussian of two scales, u along x and v along y",
+        "Anisotropic Gaussian, u along x and v along y",
         "gauss_xy 3 1 0 2",
         |v, a| {
             let (u, v_) = (a.number("sigma_u"), a.number("sigma_v"));
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[Operation] = &[
         "gauss_2d",
         &[],
         &[THETA, SIGMA_U, SIGMA_V, ORDER_U, ORDER_V],
-        "Gaussian of two scales, turned, as one kernel; the border is mirrored",
+        "Anisotropic Gaussian, rotated, as one kernel; the edge mode is reflect101",
         "gauss_2d 30 3 1 0 2",
         |v, a| {
             let (t, su, sv) = (a.number("theta"), a.number("sigma_u"), a.number("sigma_v"));
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Operation] = &[
         "gauss_uv",
         &[],
         &[THETA, SIGMA_U, SIGMA_V, ORDER_U, ORDER_V],
-        "Gaussian of two scales, turned, first along u and then along v; the border is mirrored",
+        "Anisotropic Gaussian, rotated, first along u and then along v; the edge mode is reflect101",
         "gauss_uv 30 3 1 0 2",
         |v, a| {
             let (t, su, sv) = (a.number("theta"), a.number("sigma_u"), a.number("sigma_v"));
@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Operation] = &[
         "laplace",
         &[],
         &[BORDER],
-        "The four neighbours less four times the pixel",
+        "The four neighbours minus four times the pixel",
         "laplace",
         |v, a| numbers!(v, image => v.becomes(image.correlate(&filters::laplace(), a.border("border")))),
     ),
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[Operation] = &[
         &["sharpen"],
         &[
             optional("sigma", Kind::Number, "2", "of the Gaussian, in pixels"),
-            optional("amount", Kind::Number, "1", "how much of what it takes away is added"),
+            optional("amount", Kind::Number, "1", "weight of the detail that is added"),
         ],
         "Unsharp masking, limited to black and white; yields `f32` in which white is 1",
         "unsharp 2 1.5",
@@ -150,7 +150,7 @@ pub(super) const ROWS: &[Operation] = &[
         "convolve",
         &[],
         &[required("taps", Kind::Taps, "anchored at the centre"), BORDER],
-        "Convolution: correlation with the filter turned by 180 degrees",
+        "Convolution: correlation with the filter rotated by 180 degrees",
         "convolve 1,2,3",
         |v, a| numbers!(v, image => v.becomes(image.convolve(&a.taps("taps"), a.border("border")))),
     ),
@@ -160,7 +160,7 @@ pub(super) const ROWS: &[Operation] = &[
         &[
             required("weights", Kind::Taps, "anchored at the centre"),
             optional("combine", Kind::Choice(combinations), "mul", "each pixel with its weight; written combine=..."),
-            optional("reduce", Kind::Choice(reductions), "sum", "of what was combined; written reduce=..."),
+            optional("reduce", Kind::Choice(reductions), "sum", "of the combined values; written reduce=..."),
             BORDER,
         ],
         "Generalized convolution, in the type of the picture",

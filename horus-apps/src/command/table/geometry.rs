@@ -12,7 +12,7 @@ const WIDTH: Parameter = required("width", Kind::Count, "");
 const TOP: Parameter = required("top", Kind::Count, "rows");
 const LEFT: Parameter = required("left", Kind::Count, "columns");
 const INTERPOLATION: Parameter = optional("interpolation", Kind::Choice(interpolations), "bilinear", "");
-const OUTSIDE: Parameter = optional("border", Kind::Border, "0", "what is beyond the edge");
+const OUTSIDE: Parameter = optional("border", Kind::Border, "0", "edge mode");
 
 /// A row whose function takes the picture and the arguments.
 const fn row(
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "rotate",
         &[required("degrees", Kind::Number, "anti-clockwise"), INTERPOLATION, OUTSIDE],
-        "Turned about the centre, of the same size",
+        "Rotation about the centre; the size is kept",
         "rotate 30",
         |v, a| {
             let (degrees, how) = (a.number("degrees"), interpolation(a));
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "translate",
         &[required("dy", Kind::Number, "pixels down"), required("dx", Kind::Number, "pixels to the right")],
-        "Moved, bilinearly where the offsets are not whole; outside is 0",
+        "Translation, bilinear where the offsets are not whole; outside is 0",
         "translate -1.5 4",
         |v, a| numbers!(v, image => v.becomes(image.translate(a.number("dy"), a.number("dx")))),
     ),
@@ -51,7 +51,7 @@ pub(super) const ROWS: &[Operation] = &[
             INTERPOLATION,
             OUTSIDE,
         ],
-        "A general affine map, of the same size",
+        "A general affine map; the size is kept",
         "affine 1,0.2,0,0,1,0",
         |v, a| {
             let [xx, xy, x0, yx, yy, y0] = a.numbers("matrix")[..] else {
@@ -63,7 +63,7 @@ pub(super) const ROWS: &[Operation] = &[
     ),
     row(
         "flip",
-        &[required("how", Kind::Choice(flips), "horizontal exchanges left and right")],
+        &[required("how", Kind::Choice(flips), "horizontal swaps left and right")],
         "Mirrored",
         "flip horizontal",
         |v, a| pixels!(v, image => v.becomes(image.flip(FLIPS[a.choice("how")].1))),
@@ -71,14 +71,14 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "transpose",
         &[],
-        "Rows and columns exchanged",
+        "Transposition: rows and columns are swapped",
         "transpose",
         |v, _| pixels!(v, image => v.becomes(image.transpose())),
     ),
     row(
         "crop",
         &[TOP, LEFT, HEIGHT, WIDTH],
-        "The pixels from row `top` and column `left` on",
+        "The rectangle from row `top` and column `left` on",
         "crop 2 3 8 9",
         |v, a| {
             let (top, left, height, width) = (a.count("top"), a.count("left"), a.count("height"), a.count("width"));
@@ -92,9 +92,9 @@ pub(super) const ROWS: &[Operation] = &[
             required("bottom", Kind::Count, "rows"),
             LEFT,
             required("right", Kind::Count, "columns"),
-            optional("border", Kind::Border, "reflect101", "what is there"),
+            optional("border", Kind::Border, "reflect101", "edge mode"),
         ],
-        "Rows and columns added on each side",
+        "Adds rows and columns on each side",
         "pad 1 2 3 4 wrap",
         |v, a| {
             let [top, bottom, left, right] = ["top", "bottom", "left", "right"].map(|name| a.count(name));
@@ -105,10 +105,10 @@ pub(super) const ROWS: &[Operation] = &[
         "paste",
         &[
             required("other", Kind::File, ""),
-            required("top", Kind::Offset, "row of its upper left"),
-            required("left", Kind::Offset, "column of its upper left"),
+            required("top", Kind::Offset, "row of its upper left pixel"),
+            required("left", Kind::Offset, "column of its upper left pixel"),
         ],
-        "The other picture over this one; what hangs over the edge is cut off",
+        "Pastes the other picture over this one; parts beyond the edge are cut off",
         "paste @in 4 -3",
         |v, a| {
             numbers!(v, image => {
@@ -120,7 +120,7 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "resize",
         &[HEIGHT, WIDTH, INTERPOLATION],
-        "Of another size; sampled, so that what shrinks may alias",
+        "Resizing by sampling; shrinking may alias",
         "resize 20 30 bicubic",
         |v, a| {
             let (height, width) = (a.count("height"), a.count("width"));
@@ -130,7 +130,7 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "resize_antialiased",
         &[HEIGHT, WIDTH],
-        "Of another size, smoothed along each axis that shrinks; yields floats",
+        "Resizing, smoothed along each axis that shrinks; yields floats",
         "resize_antialiased 20 30",
         |v, a| numbers!(v, image => v.becomes(image.resize_antialiased(a.count("height"), a.count("width")))),
     ),
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[Operation] = &[
         |v, a| {
             let factor = a.number("factor");
             if !(factor > 0.0 && factor.is_finite()) {
-                return Err(Fault::Said(format!("the factor is {factor}, it must be positive and finite")));
+                return Err(Fault::Said(format!("the factor is {factor}; it must be positive and finite")));
             }
             let scaled = |n: usize| ((n as f64 * factor).round() as usize).max(1);
             let (height, width) = (scaled(v.shape().height), scaled(v.shape().width));
@@ -152,11 +152,11 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "pyramid_down",
         &[],
-        "Half as high and wide, smoothed by 1 4 6 4 1; yields floats",
+        "Half the height and width, smoothed by 1 4 6 4 1; yields floats",
         "pyramid_down",
         |v, _| numbers!(v, image => v.becomes(image.pyramid_down())),
     ),
-    row("pyramid_up", &[], "Twice as high and wide, smoothed by 1 4 6 4 1; yields floats", "pyramid_up", |v, _| {
+    row("pyramid_up", &[], "Twice the height and width, smoothed by 1 4 6 4 1; yields floats", "pyramid_up", |v, _| {
         let (height, width) = (v.shape().height.saturating_mul(2), v.shape().width.saturating_mul(2));
         numbers!(v, image => v.becomes(image.pyramid_up(height, width)))
     }),

@@ -1,4 +1,4 @@
-//! The table of operations: each a row with its name, arguments, help and what records it.
+//! The table of operations: a row each, with name, arguments, help and the function that records it.
 //!
 //! Operations of pixels come from the library's own table ([`horus::core::ops::pixel::TABLE`]); a new row there is an operation
 //! here. The other families are one file each.
@@ -155,7 +155,7 @@ pub(crate) fn find(name: &str, words: usize) -> Option<&'static Operation> {
     named(name).find(|row| ends(row) == (words == 0)).or_else(|| named(name).next())
 }
 
-/// Says that there is no such operation, and which may have been meant.
+/// The message for an unknown operation, with a suggestion.
 pub(crate) fn no_such(name: &str) -> String {
     format!("there is no operation `{name}`{}; `horus help` lists them", meant(nearest(name, names())))
 }

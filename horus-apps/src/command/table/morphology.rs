@@ -5,7 +5,7 @@ use crate::command::parameter::{Kind, Parameter, optional};
 use crate::command::value::pixels;
 
 const FOOTPRINT: Parameter = optional("footprint", Kind::Footprint, "3", "");
-const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "what is beyond the edge");
+const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "edge mode");
 
 /// An operation of a footprint alone: a method of the library.
 macro_rules! under {
@@ -46,9 +46,9 @@ macro_rules! extreme {
 pub(super) const ROWS: &[Operation] = &[
     extreme!("erode", erode_with, "The smallest pixel under the footprint", "erode disc 2"),
     extreme!("dilate", dilate_with, "The largest pixel under the footprint", "dilate cross 1"),
-    under!(opening, &["open"], "Removes what is bright and smaller than the footprint", "opening 3"),
-    under!(closing, &["close"], "Removes what is dark and smaller than the footprint", "closing rectangle 3 5"),
+    under!(opening, &["open"], "Removes bright details smaller than the footprint", "opening 3"),
+    under!(closing, &["close"], "Removes dark details smaller than the footprint", "closing rectangle 3 5"),
     under!(top_hat, &["tophat"], "What an opening removes", "top_hat disc 3"),
     under!(black_hat, &["blackhat"], "What a closing adds", "black_hat disc 3"),
-    under!(morphological_gradient, &["gradient"], "Dilation less erosion", "morphological_gradient 3"),
+    under!(morphological_gradient, &["gradient"], "Dilation minus erosion", "morphological_gradient 3"),
 ];

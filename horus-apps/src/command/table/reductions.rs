@@ -26,18 +26,18 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "mean",
         &[],
-        "The mean of all pixels; of a mask, the share that holds",
+        "The mean of all pixels; of a mask, the fraction that is true",
         "luminance mean",
         |v, _| numbers!(counted(v), image => one(image.mean())),
     ),
     row(
         "variance",
         &[],
-        "The mean of the squared deviation from the mean",
+        "The population variance: the mean of the squared deviation from the mean",
         "variance",
         |v, _| numbers!(counted(v), image => one(image.variance())),
     ),
-    row("count", &[], "In how many pixels a mask holds", "otsu count", |v, _| match &v.pixels {
+    row("count", &[], "The number of true pixels of a mask", "otsu count", |v, _| match &v.pixels {
         Response::Mask(mask) => Ok(one(mask.count())),
         Response::Picture(_) => Err(Fault::of_numbers()),
     }),
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Operation] = &[
             optional("lo", Kind::Number, "0", ""),
             optional("hi", Kind::Number, "1", ""),
         ],
-        "How many pixels are in each of equal bins over `lo..=hi`, a column each",
+        "The number of pixels in each of equal bins over `lo..=hi`, a column each",
         "luminance histogram 4 0 1",
         |v, a| {
             let (bins, lo, hi) = (a.count("bins"), a.number("lo"), a.number("hi"));

@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &[],
         family: Family::Thresholds,
         parameters: &[required("t", Kind::Operand, "")],
-        help: "A mask of where `a > t`",
+        help: "A mask, true where `a > t`",
         example: "luminance threshold 0.5",
         record: Record::Picture(
             |v, a| numbers!(v, image => with_term!(a.term(image, "t", v.white())?, t => v.becomes(image.gt(t)))),
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &[],
         family: Family::Thresholds,
         parameters: &[],
-        help: "A mask of what is above Otsu's threshold, from a histogram of 256 levels over the range",
+        help: "A mask, true above Otsu's threshold, from a histogram of 256 levels over the range",
         example: "luminance gauss 1 otsu",
         record: Record::Picture(|v, _| {
             numbers!(v, image => {
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Operation] = &[
             optional("k", Kind::Number, "0.2", "weight of the deviation"),
             optional("r", Kind::Number, "0.5", "range of the deviation where white is 1"),
         ],
-        help: "A mask of what is above `m (1 + k (s / r - 1))`, mean and deviation of the square around each pixel",
+        help: "A mask, true above `m (1 + k (s / r - 1))`, mean and deviation of the square around each pixel",
         example: "luminance sauvola 15",
         record: Record::Picture(|v, a| {
             // The mean of squares less the square of the mean needs the digits of f64.
@@ -57,15 +57,21 @@ pub(super) const ROWS: &[Operation] = &[
             Ok(v.becomes(image.gt(threshold.convert::<f32>())))
         }),
     },
-    combined("and", "Where the mask and that of the other picture (not 0) hold", "luminance otsu and @in", |v, a| {
-        masks(v, a, |a, b| a & b)
-    }),
-    combined("or", "Where the mask or that of the other picture (not 0) holds", "luminance otsu or @in", |v, a| {
-        masks(v, a, |a, b| a | b)
-    }),
+    combined(
+        "and",
+        "Conjunction with the mask of the other picture (where it is not 0)",
+        "luminance otsu and @in",
+        |v, a| masks(v, a, |a, b| a & b),
+    ),
+    combined(
+        "or",
+        "Disjunction with the mask of the other picture (where it is not 0)",
+        "luminance otsu or @in",
+        |v, a| masks(v, a, |a, b| a | b),
+    ),
     combined(
         "xor",
-        "Where the mask or that of the other picture (not 0) holds, and not both",
+        "Exclusive or with the mask of the other picture (where it is not 0)",
         "luminance otsu xor @in",
         |v, a| masks(v, a, |a, b| a ^ b),
     ),
@@ -74,7 +80,7 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &[],
         family: Family::Thresholds,
         parameters: &[],
-        help: "Where the mask does not hold",
+        help: "The complement of the mask",
         example: "otsu not",
         record: Record::Picture(|v, _| mask(v).map(|mask| v.becomes(!mask))),
     },
@@ -83,10 +89,10 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &[],
         family: Family::Thresholds,
         parameters: &[
-            required("b", Kind::Operand, "where the mask holds"),
-            required("c", Kind::Operand, "where it does not"),
+            required("b", Kind::Operand, "where the mask is true"),
+            required("c", Kind::Operand, "where it is false"),
         ],
-        help: "`b` where the mask holds, else `c`; numbers alone are `f32` of which 1 is white",
+        help: "`b` where the mask is true, else `c`; numbers alone are `f32` in which white is 1",
         example: "luminance otsu select @in 0",
         record: Record::Picture(|v, a| {
             let mask = mask(v)?;

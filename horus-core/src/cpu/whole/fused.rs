@@ -21,7 +21,7 @@ const BLOCK: usize = 1 << 15;
 /// Runs a [`Kernel::MapReduce`] on the current thread pool (`threads` of it).
 ///
 /// # Errors
-/// [`DeviceError::Driver`] for memory that is not the host's.
+/// [`DeviceError::Argument`] for memory that is not the host's.
 pub(crate) fn launch(
     launch: Launch<'_>,
     (expression, how): (&MapKernel, RowReduce),
@@ -32,7 +32,7 @@ pub(crate) fn launch(
     let Launch { inputs, output, geometry, rows, .. } = launch;
     let (images, scalars) = inputs.split_at(expression.inputs.min(inputs.len()));
     let Some(width) = images.first().map(|i| i.geometry.shape.width) else {
-        return Err(DeviceError::Driver("a reduction of no image".into()));
+        return Err(DeviceError::Argument("a reduction of no image".into()));
     };
     let mean = match how {
         RowReduce::SquaredDeviation => view::<f64>(scalars, 0)?.data.first().copied().unwrap_or(0.0),

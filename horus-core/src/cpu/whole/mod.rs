@@ -24,7 +24,7 @@ const GRAIN: usize = 1 << 15;
 /// host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///
 /// # Errors
-/// [`DeviceError::Unsupported`] for any other kernel, [`DeviceError::Driver`] for memory that is not the host's.
+/// [`DeviceError::Unsupported`] for any other kernel, [`DeviceError::Argument`] for memory that is not the host's.
 pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
     let Launch { kernel, inputs, output, geometry, rows } = launch;
     let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
@@ -78,7 +78,7 @@ impl<'a, T: Pixel> View<'a, T> {
 }
 
 fn view<'a, T: Pixel>(inputs: &[Input<'a>], i: usize) -> Result<View<'a, T>, DeviceError> {
-    let input = inputs.get(i).ok_or_else(|| DeviceError::Driver(format!("the launch has no input {i}")))?;
+    let input = inputs.get(i).ok_or_else(|| DeviceError::Argument(format!("the launch has no input {i}")))?;
     let data = input.memory.host().ok_or_else(foreign)?.as_slice::<T>();
     Ok(View { data, geometry: input.geometry })
 }
@@ -92,7 +92,7 @@ fn out<T: Pixel>(memory: &mut Memory) -> Result<&mut [T], DeviceError> {
 }
 
 fn foreign() -> DeviceError {
-    DeviceError::Driver("a host kernel was given memory of another device".into())
+    DeviceError::Argument("a host kernel was given memory of another device".into())
 }
 
 /// Rows that one task should have at least.

@@ -4,15 +4,19 @@
 //! commas; with N tuning candidates each.
 //! Exits with 1 if anything differs.
 
+mod cases;
+
 use std::process::ExitCode;
 
 use horus_core::device::{Device, Input, Launch, Memory};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
+use horus_core::reference::kernel::{HostImage, evaluate};
 use horus_core::shape::{Shape, Window};
 use horus_cuda::CudaDevice;
-use horus_cuda::conformance::{Case, HostImage, cases, evaluate};
 use horus_cuda::tuning::candidates;
+
+use cases::{Case, cases};
 
 fn upload(device: &CudaDevice, image: &HostImage) -> Result<Memory, DeviceError> {
     let mut memory = device.allocate(image.bytes.len())?;

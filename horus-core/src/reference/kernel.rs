@@ -1,14 +1,16 @@
-//! Kernels evaluated on the host pixel by pixel, straight from their definitions. Slow; the oracle of the checks.
+//! Kernels evaluated pixel by pixel, straight from their definitions: what devices are tested against, launch by launch.
 
-use horus_core::device::Geometry;
-use horus_core::dtype::{Arithmetic, DType, Float, Numeric, Pixel, Scalar};
-use horus_core::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
-use horus_core::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce, median_network};
-use horus_core::ops::pixel::{PixelKind, PixelOp};
-use horus_core::ops::reduce::{Fold, RowReduce, bin_of, fold, fold_planes};
-use horus_core::shape::{Border, Window};
-use horus_core::{dispatch, pixel_ops};
+use super::geometric::sample;
+use super::neighbourhood::{correlate_at, generalized_at, median_at};
+use super::pixel::{body, holds};
+use crate::device::Geometry;
+use crate::dispatch;
+use crate::dtype::{DType, Numeric, Pixel, Scalar, convert_pixel};
+use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::geometric::Flip;
+use crate::ops::pixel::PixelKind;
+use crate::ops::reduce::{Fold, RowReduce, bin_of, fold, fold_planes};
+use crate::shape::{Border, Shape, Window};
 
 /// An image on the host: the rows of its window.
 #[derive(Clone, Debug)]
@@ -23,6 +25,53 @@ impl HostImage {
     /// An image of zeros.
     pub fn zeroed(geometry: Geometry) -> HostImage {
         HostImage { geometry, bytes: vec![0; geometry.bytes()] }
+    }
+
+    /// Repeatable data of every kind: small and large values, zeros of both signs, and for floats no
+    /// infinities.
+    pub fn random(geometry: Geometry, seed: u64) -> HostImage {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        let count = geometry.plane() * geometry.shape.channels;
+        let bytes = (0..count)
+            .flat_map(|_| {
+                let n = next();
+                let v = match n % 23 {
+                    0 => 0.0,
+                    1 => -0.0,
+                    2 => 1e6,
+                    _ => (n as f64 / (1u64 << 31) as f64 - 0.3) * if geometry.dtype.is_float() { 2.0 } else { 300.0 },
+                };
+                bytes_of(Scalar::from_f64(geometry.dtype, v))
+            })
+            .collect();
+        HostImage { geometry, bytes }
+    }
+
+    /// The first pixel in which two images of one geometry differ: index, ours, theirs. NaNs are equal, since the
+    /// payload of a computed NaN is the processor's.
+    pub fn difference(&self, other: &HostImage) -> Option<(usize, String, String)> {
+        let size = self.geometry.dtype.size();
+        let show = |b: &[u8]| match self.geometry.dtype {
+            DType::F32 => {
+                let v = f32::from_ne_bytes(b.try_into().unwrap_or_default());
+                (v.is_nan(), format!("{v:e} ({:#x})", v.to_bits()))
+            }
+            DType::F64 => {
+                let v = f64::from_ne_bytes(b.try_into().unwrap_or_default());
+                (v.is_nan(), format!("{v:e} ({:#x})", v.to_bits()))
+            }
+            _ => (false, format!("{b:?}")),
+        };
+        self.bytes.chunks(size).zip(other.bytes.chunks(size)).enumerate().filter(|(_, (a, b))| a != b).find_map(
+            |(i, (a, b))| {
+                let ((nan_a, a), (nan_b, b)) = (show(a), show(b));
+                (!(nan_a && nan_b)).then_some((i, a, b))
+            },
+        )
     }
 
     /// The image in the rows of `window`: those held, wrapped copies of them, else zeros.
@@ -45,7 +94,8 @@ impl HostImage {
         (self.geometry.row(c, y) + x) * self.geometry.dtype.size()
     }
 
-    fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
+    /// The pixel of row `y`, which is held, and column `x` of plane `c`.
+    pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
         let at = self.at(c, y, x);
         element(&self.bytes[at..at + size_of::<T>()])
     }
@@ -56,12 +106,10 @@ impl HostImage {
     }
 
     /// The pixel read at (`y`, `x`) with a border.
-    fn sample<T: Pixel>(&self, c: usize, y: isize, x: isize, by: Border, bx: Border) -> T {
-        let constant = |b: Border| b.constant().map_or(T::ZERO, T::from_f64);
-        let Some(x) = bx.map(x, self.geometry.shape.width) else { return constant(bx) };
-        match self.resolve(y, by) {
-            Some(y) => self.get(c, y, x),
-            None => constant(by),
+    fn sample<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
+        match (self.resolve(y, border), border.map(x, self.geometry.shape.width)) {
+            (Some(y), Some(x)) => self.get(c, y, x),
+            _ => border.constant().map_or(T::ZERO, T::from_f64),
         }
     }
 
@@ -74,8 +122,7 @@ impl HostImage {
     }
 }
 
-/// The bytes of a constant.
-pub fn bytes_of(s: Scalar) -> Vec<u8> {
+fn bytes_of(s: Scalar) -> Vec<u8> {
     s.bits().to_ne_bytes()[..s.dtype().size()].to_vec()
 }
 
@@ -91,30 +138,6 @@ fn element<T: Pixel>(bytes: &[u8]) -> T {
         Numeric::F64 => Scalar::F64(f64::from_bits(bits)),
     })
 }
-
-macro_rules! interpreter {
-    (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $uc:literal, $ud:literal;)* }
-     binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bc:literal, $bd:literal;)* }
-     compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $cc:literal, $cd:literal;)* }
-     ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $tcu:literal, $td:literal;)* }
-     select { $($s:ident $sn:literal $sc:literal, $sd:literal;)* }) => {
-        fn apply<T: Pixel>(op: PixelOp, a: T, b: T, c: T) -> T {
-            match op {
-                $(PixelOp::$u => { let $ua = a; $ub })*
-                $(PixelOp::$b => { let ($ba, $bb) = (a, b); $bx })*
-                $(PixelOp::$t => { let ($ta, $tb, $tc) = (a, b, c); $tx })*
-                _ => T::ZERO,
-            }
-        }
-        fn compare<T: Pixel>(op: PixelOp, a: T, b: T) -> bool {
-            match op {
-                $(PixelOp::$c => { let ($ca, $cb) = (a, b); $cx })*
-                _ => false,
-            }
-        }
-    };
-}
-pixel_ops!(interpreter);
 
 /// Evaluates a launch.
 pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
@@ -180,7 +203,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             }
         }),
         Kernel::MapReduce(map, how) => {
-            let shape = horus_core::shape::Shape { width: inputs[0].geometry.shape.width, ..out.shape };
+            let shape = Shape { width: inputs[0].geometry.shape.width, ..out.shape };
             let geometry = Geometry { shape, dtype: map.result_type(), window: rows };
             let mut values = HostImage::zeroed(geometry);
             evaluate(&Kernel::Map(map.clone()), &inputs[..map.inputs], &mut values, rows);
@@ -190,8 +213,8 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
         Kernel::Fold(how) => dispatch!(out.dtype, T => {
             let g = inputs[0].geometry;
             let plane = |c| (0..g.shape.height).flat_map(move |y| (0..g.shape.width).map(move |x| (c, y, x)));
-            let planes = (0..g.shape.channels).map(|c| plane(c).map(move |(c, y, x)| inputs[0].get::<T>(c, y.cast_signed(), x)));
-            let v = fold_planes(*how, planes);
+            let value = |(c, y, x): (usize, usize, usize)| inputs[0].get::<T>(c, y.cast_signed(), x);
+            let v = fold_planes(*how, (0..g.shape.channels).map(|c| plane(c).map(value)));
             output.put::<T>(0, 0, 0, v);
         }),
         &Kernel::Histogram { bins, lo, hi } => dispatch!(inputs[0].geometry.dtype, T => {
@@ -253,13 +276,14 @@ fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: DType, c: usize, y: isize
     for i in &m.code {
         let args: Vec<Scalar> = i.args.iter().map(|&a| value(a, &results)).collect();
         let v = match i.op {
-            InstrOp::Convert => Scalar::from_f64(i.result, args[0].to_f64()),
-            InstrOp::Pixel(op) => dispatch!(i.operand, T => {
-                let arg = |k: usize| args.get(k).map_or(T::ZERO, |&s| T::from_scalar(s));
-                match op.info().kind {
-                    PixelKind::Compare => Scalar::U8(compare(op, arg(0), arg(1)) as u8),
-                    PixelKind::Select => if args[0].to_f64() != 0.0 { args[1] } else { args[2] },
-                    _ => apply(op, arg(0), arg(1), arg(2)).scalar(),
+            InstrOp::Convert => dispatch!(i.operand, S => dispatch!(i.result, D => {
+                convert_pixel::<S, D>(S::from_scalar(args[0])).scalar()
+            })),
+            InstrOp::Pixel(op) => dispatch!(i.operand, T => match op.info().kind {
+                PixelKind::Select => if args[0].to_f64() != 0.0 { args[1] } else { args[2] },
+                kind => {
+                    let args: Vec<T> = args.iter().map(|&a| T::from_scalar(a)).collect();
+                    if kind == PixelKind::Compare { Scalar::U8(holds(op, &args).into()) } else { body(op, &args).scalar() }
                 }
             }),
         };
@@ -273,38 +297,28 @@ fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], c: usize, y: is
         LeafOp::Load(i) => inputs[*i].get(c, y, x.cast_unsigned()),
         LeafOp::LoadChannel(i, k) => inputs[*i].get(*k, y, x.cast_unsigned()),
         LeafOp::Correlate(Source::Input(i), f, b) => {
-            let at = |y, x| inputs[*i].sample::<T>(c, y, x, *b, *b);
-            T::from_f64(correlate::<T::Linear>(f, y, x, |y, x| at(y, x).to_linear()).to_f64())
+            let at = |dy, dx| inputs[*i].sample::<T>(c, y + dy, x + dx, *b).to_linear();
+            T::from_f64(correlate_at::<T::Linear>(f, at).to_f64())
         }
         LeafOp::Correlate(Source::Chain(_), ..) => unreachable!("chains are evaluated before"),
         LeafOp::Correlate(Source::Stage(s), f, b) => {
             let stage = &m.stages[*s];
             let Source::Input(i) = stage.source else { unreachable!("chains are evaluated before") };
             let image = &inputs[i];
-            let row = |y: isize, x: isize| -> T::Linear {
+            let row = |dy: isize, _| -> T::Linear {
                 // A column filter reads row-pass results; beyond the image those of the mapped row, or the constant.
-                let Some(y) = image.resolve(y, *b) else {
+                let Some(y) = image.resolve(y + dy, *b) else {
                     return b.constant().map_or(T::Linear::ZERO, T::Linear::from_f64);
                 };
-                correlate(&stage.filter, y, x, |y, x| {
-                    image.sample::<T>(c, y, x, stage.border, stage.border).to_linear()
-                })
+                correlate_at(&stage.filter, |dy, dx| image.sample::<T>(c, y + dy, x + dx, stage.border).to_linear())
             };
-            T::from_f64(correlate::<T::Linear>(f, y, x, row).to_f64())
+            T::from_f64(correlate_at::<T::Linear>(f, row).to_f64())
         }
-        LeafOp::Generalized(i, g, b) => generalized(g, y, x, |y, x| inputs[*i].sample(c, y, x, *b, *b)),
-        LeafOp::Median(i, size, b) => {
-            let r = size.radius().cast_signed();
-            let offsets = (-r..=r).flat_map(|dy| (-r..=r).map(move |dx| (dy, dx)));
-            let mut v: Vec<T> = offsets.map(|(dy, dx)| inputs[*i].sample(c, y + dy, x + dx, *b, *b)).collect();
-            for (i, j) in median_network(v.len()) {
-                (v[i], v[j]) = (v[i].min(v[j]), v[j].max(v[i]));
-            }
-            v[v.len() / 2]
-        }
+        LeafOp::Generalized(i, g, b) => generalized_at(g, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
+        LeafOp::Median(i, size, b) => median_at(*size, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
         LeafOp::Warp(i, map, how, b) => {
             let (py, px) = map.at(y as i64, x as i64);
-            warp(*how, py, px, |y, x| inputs[*i].sample::<T>(c, y, x, *b, *b))
+            sample(*how, py, px, |y, x| inputs[*i].sample::<T>(c, y, x, *b))
         }
         LeafOp::Flip(i, flip) => {
             let s = inputs[*i].geometry.shape;
@@ -313,62 +327,4 @@ fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], c: usize, y: is
             inputs[*i].get(c, y, x.cast_unsigned())
         }
     }
-}
-
-fn correlate<F: Float>(f: &Filter, y: isize, x: isize, at: impl Fn(isize, isize) -> F) -> F {
-    let taps = f.taps().iter().zip(f.offsets());
-    taps.fold(F::ZERO, |acc, (&t, (dy, dx))| F::from_f64(t).fma(at(y + dy, x + dx), acc))
-}
-
-fn generalized<T: Pixel>(g: &Generalized, y: isize, x: isize, at: impl Fn(isize, isize) -> T) -> T {
-    let start = match g.reduce {
-        Reduce::Sum => T::ZERO,
-        Reduce::Product => T::ONE,
-        Reduce::Min => T::HIGHEST,
-        Reduce::Max => T::LOWEST,
-    };
-    g.window.taps().iter().zip(g.window.offsets()).fold(start, |acc, (&t, (dy, dx))| {
-        let (v, w) = (at(y + dy, x + dx), T::from_f64(t));
-        let v = match g.combine {
-            Combine::Pixel => v,
-            Combine::Add => v.add(w),
-            Combine::Sub => v.sub(w),
-            Combine::Mul => v.mul(w),
-            Combine::Min => v.min(w),
-            Combine::Max => v.max(w),
-        };
-        match g.reduce {
-            Reduce::Sum => acc.add(v),
-            Reduce::Product => acc.mul(v),
-            Reduce::Min => acc.min(v),
-            Reduce::Max => acc.max(v),
-        }
-    })
-}
-
-fn warp<T: Pixel>(how: Interpolation, py: i64, px: i64, at: impl Fn(isize, isize) -> T) -> T {
-    let whole = |p: i64| (p >> 32) as isize;
-    let (y, x) = (whole(py), whole(px));
-    let (ty, tx) = (T::Interp::from_fraction(py as u32), T::Interp::from_fraction(px as u32));
-    match how {
-        Interpolation::Nearest => at(whole(py + (1 << 31)), whole(px + (1 << 31))),
-        Interpolation::Bilinear => {
-            let lerp = |a: T::Interp, b: T::Interp, t: T::Interp| t.fma(b.sub(a), a);
-            let line = |y| lerp(at(y, x).to_interp(), at(y, x + 1).to_interp(), tx);
-            T::from_interp(lerp(line(y), line(y + 1), ty))
-        }
-        Interpolation::Bicubic => {
-            let (wx, wy) = (cubic_weights(tx), cubic_weights(ty));
-            let line = |y: isize| {
-                (0..4).fold(T::Interp::ZERO, |acc, i| wx[i].fma(at(y, x - 1 + i.cast_signed()).to_interp(), acc))
-            };
-            T::from_interp((0..4).fold(T::Interp::ZERO, |acc, j| wy[j].fma(line(y - 1 + j.cast_signed()), acc)))
-        }
-        other => unreachable!("cases have no {}", other.name()),
-    }
-}
-
-/// The affine map of a rotation, for cases.
-pub(super) fn turned(degrees: f64, shape: horus_core::shape::Shape) -> Affine {
-    Affine::new(horus_core::ops::geometric::rotation(degrees, shape), shape).unwrap_or(Affine::IDENTITY)
 }

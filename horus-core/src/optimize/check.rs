@@ -1,0 +1,205 @@
+//! What holds between passes: inputs come first, results are kept, and shapes and types fit each other.
+
+use crate::dtype::DType;
+use crate::ir::graph::{Graph, Node, Op, Operand};
+use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::reduce::RowReduce;
+use crate::shape::Shape;
+
+/// The results of a program, which no pass may change: their shapes and stored types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted(Vec<(Shape, DType)>);
+
+impl Wanted {
+    /// The results of `graph`.
+    pub fn of<O>(graph: &Graph<O>) -> Wanted {
+        let known = graph.roots.iter().filter_map(|r| graph.nodes.get(r.0));
+        Wanted(known.map(|n| (n.shape, n.dtype.stored())).collect())
+    }
+}
+
+/// Fails unless `condition`; the text is made only then.
+fn hold(condition: bool, text: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(text()) }
+}
+
+/// What holds in every graph.
+fn graph<O>(graph: &Graph<O>, wanted: &Wanted) -> Result<(), String> {
+    for (id, node) in graph.iter() {
+        hold(node.inputs.iter().all(|i| *i < id), || format!("{id} reads what comes after it"))?;
+    }
+    hold(graph.roots.iter().all(|r| r.0 < graph.nodes.len()), || "a result is no node".into())?;
+    hold(Wanted::of(graph) == *wanted, || "the results have changed, their number, shapes or types".into())
+}
+
+/// Checks recorded operations.
+///
+/// # Errors
+/// What does not hold.
+pub fn recorded(program: &Graph<Op>, wanted: &Wanted) -> Result<(), String> {
+    graph(program, wanted)?;
+    for (id, node) in program.iter() {
+        operation(program, node).map_err(|cause| format!("{id} = {}: {cause}", node.op.name()))?;
+    }
+    Ok(())
+}
+
+/// Checks kernels.
+///
+/// # Errors
+/// What does not hold.
+pub fn lowered(program: &Graph<Kernel>, wanted: &Wanted) -> Result<(), String> {
+    graph(program, wanted)?;
+    for (id, node) in program.iter() {
+        kernel(program, node).map_err(|cause| format!("{id} = {}: {cause}", node.op.name()))?;
+    }
+    Ok(())
+}
+
+fn has_inputs<O>(node: &Node<O>, count: usize) -> Result<(), String> {
+    hold(node.inputs.len() == count, || format!("it has {} inputs instead of {count}", node.inputs.len()))
+}
+
+/// How many images a reduction along rows reads: a deviation is one from the mean.
+fn operands_of(how: RowReduce) -> usize {
+    match how {
+        RowReduce::SquaredDeviation => 2,
+        RowReduce::Sum | RowReduce::Min | RowReduce::Max => 1,
+    }
+}
+
+fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
+    let input = |i: usize| program.node(node.inputs[i]);
+    let count = match &node.op {
+        Op::Source(_) | Op::Fill(_) => 0,
+        Op::Pixel(op, operands) => {
+            hold(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
+            let known = |o: &Operand| {
+                matches!(o, Operand::Const(_)) || matches!(o, Operand::Input(i) if *i < node.inputs.len())
+            };
+            hold(operands.iter().all(known), || "an operand is no input".into())?;
+            node.inputs.len()
+        }
+        Op::Merge => node.shape.channels,
+        Op::Lookup => 2,
+        Op::RowReduce(how) => operands_of(*how),
+        _ => 1,
+    };
+    has_inputs(node, count)?;
+    let same_shape = match node.op {
+        Op::Pixel(..)
+        | Op::Convert
+        | Op::Correlate(..)
+        | Op::Separable { .. }
+        | Op::Generalized(..)
+        | Op::Median(..)
+        | Op::Flip(_) => node.inputs.len(),
+        _ => 0,
+    };
+    (0..same_shape).try_for_each(|i| fits(input(i).shape, node.shape))?;
+    let keeps_type = matches!(
+        node.op,
+        Op::Channel(_)
+            | Op::Merge
+            | Op::Correlate(..)
+            | Op::Separable { .. }
+            | Op::Generalized(..)
+            | Op::Median(..)
+            | Op::Warp(..)
+            | Op::Flip(_)
+            | Op::Transpose
+    );
+    let types = (0..node.inputs.len()).filter(|_| keeps_type).map(|i| input(i).dtype.stored());
+    types.map(|t| typed(t, node.dtype.stored())).collect()
+}
+
+fn fits(input: Shape, result: Shape) -> Result<(), String> {
+    hold(input == result, || format!("it reads {input} pixel by pixel and is {result}"))
+}
+
+fn typed(is: DType, wanted: DType) -> Result<(), String> {
+    hold(is == wanted, || format!("it makes {is}, wanted is {wanted}"))
+}
+
+fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
+    match &node.op {
+        Kernel::Source(_) => has_inputs(node, 0),
+        Kernel::Map(m) => {
+            has_inputs(node, m.inputs)?;
+            expression(m, program, node)?;
+            read_in_place(m, program, node, node.shape)?;
+            typed(m.result_type(), node.dtype)
+        }
+        Kernel::MapReduce(m, how) => {
+            has_inputs(node, m.inputs + operands_of(*how) - 1)?;
+            expression(m, program, node)?;
+            hold(m.is_pointwise(), || "it reduces what it must store".into())
+        }
+        Kernel::Merge => has_inputs(node, node.shape.channels),
+        Kernel::Lookup => has_inputs(node, 2),
+        Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
+        Kernel::Transpose | Kernel::Fold(_) | Kernel::Histogram { .. } => has_inputs(node, 1),
+    }
+}
+
+/// Fails unless what reads in place, or around it, reads images of the result's extent.
+fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, shape: Shape) -> Result<(), String> {
+    for leaf in &m.leaves {
+        let plane = |s: Shape| (s.height, s.width);
+        match (&leaf.op, m.image(leaf)) {
+            (LeafOp::Warp(..), _) | (_, Source::Chain(_) | Source::Stage(_)) => {}
+            (LeafOp::LoadChannel(_, c), Source::Input(i)) => {
+                let read = program.node(node.inputs[i]).shape;
+                hold(plane(read) == plane(shape) && *c < read.channels, || {
+                    format!("it reads plane {c} of {read} and is {shape}")
+                })?;
+            }
+            (_, Source::Input(i)) => fits(program.node(node.inputs[i]).shape, shape)?,
+        }
+    }
+    m.chains.iter().try_for_each(|c| read_in_place(c, program, node, shape))
+}
+
+/// Fails unless every value of an expression is there before it is used, and is of the type that it is used as.
+fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
+    for chain in &m.chains {
+        hold(chain.chains.is_empty() && chain.is_pointwise(), || "a chain is no pixel operation".into())?;
+        expression(chain, program, node)?;
+    }
+    let read = |source: Source| match source {
+        Source::Input(i) if i < m.inputs => Ok(program.node(node.inputs[i]).dtype),
+        Source::Chain(c) if c < m.chains.len() => Ok(m.chains[c].result_type()),
+        _ => Err(format!("{source:?} does not exist")),
+    };
+    for stage in &m.stages {
+        read(stage.source)?;
+    }
+    for Leaf { op, dtype } in &m.leaves {
+        let source = Leaf { op: op.clone(), dtype: *dtype }.source();
+        let is = match source {
+            Source::Stage(s) => read(m.stages.get(s).ok_or_else(|| format!("row pass {s} does not exist"))?.source)?,
+            other => read(other)?,
+        };
+        typed(is, *dtype)?;
+    }
+    for (at, instr) in m.code.iter().enumerate() {
+        let of = |v: &Val| value(m, *v, at);
+        let last = instr.args.last().ok_or("an instruction without operands")?;
+        instr.args.iter().try_for_each(|v| of(v).map(drop))?;
+        typed(of(last)?, instr.operand)?;
+        if let InstrOp::Pixel(op) = instr.op {
+            hold(instr.args.len() == op.arity(), || format!("{op} of {} operands", instr.args.len()))?;
+        }
+    }
+    value(m, m.result.ok_or("it has no result")?, m.code.len()).map(drop)
+}
+
+/// The type of a value that is read by instruction `at`.
+fn value(m: &MapKernel, v: Val, at: usize) -> Result<DType, String> {
+    match v {
+        Val::Leaf(i) => m.leaves.get(i).map(|l| l.dtype).ok_or_else(|| format!("leaf {i} does not exist")),
+        Val::Instr(i) if i < at => Ok(m.code[i].result),
+        Val::Instr(i) => Err(format!("instruction {at} reads the result of {i}")),
+        Val::Const(c) => Ok(c.dtype()),
+    }
+}

@@ -1,0 +1,220 @@
+//! Regions: what becomes one kernel, and what bounds it.
+
+use super::{Facts, MAX_INPUTS, distinct, map};
+use crate::ir::graph::{Graph, NodeId};
+use crate::ir::kernel::{Kernel, LeafOp, Source};
+use crate::ops::neighbourhood::Layout;
+
+/// Most nodes of one region, which bounds the time of planning.
+const MAX_MEMBERS: usize = 192;
+/// Most filter leaves of one kernel.
+const MAX_FILTERS: usize = 64;
+/// Most row passes of one kernel: each is code of its own, and what the next kernel reads again is one image.
+const MAX_STAGES: usize = 4;
+/// Most computed (not user-given) images that fusion makes a kernel read.
+const MAX_COMPUTED: usize = 3;
+/// 2-D filters up to this many taps may meet others of a different geometry.
+const SMALL_FILTER: usize = 25;
+
+/// A region that grows, with its cost kept up to date as members come and go. One serves all regions of a graph in turn.
+pub(super) struct Region<'a> {
+    pub(super) graph: &'a Graph<Kernel>,
+    pub(super) facts: &'a Facts,
+    pub(super) root: NodeId,
+    pub(super) members: Vec<NodeId>,
+    member: Vec<bool>,
+    /// For each node, how many of its readers are members.
+    inside: Vec<usize>,
+    /// For each image, how many values that members read are it, or wait for it as its row pass.
+    reads: Vec<usize>,
+    cost: Cost,
+    bank: Bank<'a>,
+}
+
+/// What the filters of the members have in common.
+#[derive(Clone, Copy, Default)]
+struct Bank<'a> {
+    family: Option<Family>,
+    geometry: Option<&'a Layout>,
+    filters: usize,
+    stages: usize,
+}
+
+/// Kinds of leaves that are evaluated together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Family {
+    Columns,
+    Filters,
+    Order,
+    Geometric,
+}
+
+/// What a region leaves to others.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    /// Values that must be stored only because the region refused them.
+    stored: usize,
+    /// Computed images that are read.
+    computed: usize,
+    /// Images that are read.
+    inputs: usize,
+}
+
+impl<'a> Region<'a> {
+    pub(super) fn new(graph: &'a Graph<Kernel>, facts: &'a Facts) -> Region<'a> {
+        let n = graph.nodes.len();
+        Region {
+            graph,
+            facts,
+            root: NodeId(0),
+            members: Vec::new(),
+            member: vec![false; n],
+            inside: vec![0; n],
+            reads: vec![0; n],
+            cost: Cost::default(),
+            bank: Bank::default(),
+        }
+    }
+
+    /// The region of `root`, instead of what it was.
+    pub(super) fn grow_from(&mut self, root: NodeId) {
+        self.truncate(0);
+        self.root = root;
+        self.bank = Bank::default();
+        self.push(root);
+        if let Some(bank) = self.joined(root) {
+            self.bank = bank;
+            self.grow_inputs_of(root);
+        }
+    }
+
+    fn push(&mut self, id: NodeId) {
+        if self.inside[id.0] > 0 {
+            self.account(id, false);
+        }
+        self.members.push(id);
+        self.member[id.0] = true;
+        for p in distinct(&self.graph.node(id).inputs) {
+            if self.inside[p.0] > 0 {
+                self.account(p, false);
+            }
+            self.inside[p.0] += 1;
+            self.account(p, true);
+        }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        while self.members.len() > len
+            && let Some(id) = self.members.pop()
+        {
+            for p in distinct(&self.graph.node(id).inputs) {
+                self.account(p, false);
+                self.inside[p.0] -= 1;
+                if self.inside[p.0] > 0 {
+                    self.account(p, true);
+                }
+            }
+            self.member[id.0] = false;
+            if self.inside[id.0] > 0 {
+                self.account(id, true);
+            }
+        }
+    }
+
+    /// Adds what it costs that members read `p` from outside, or takes it back.
+    fn account(&mut self, p: NodeId, add: bool) {
+        if self.facts.fill[p.0] {
+            return;
+        }
+        let change = |n: &mut usize| *n = if add { *n + 1 } else { *n - 1 };
+        if self.can_absorb(p) {
+            change(&mut self.cost.stored);
+        }
+        // A row pass waits for its other readers: count the image it reads.
+        let image = if self.facts.row_pass[p.0] { self.graph.node(p).inputs[0] } else { p };
+        let before = self.reads[image.0];
+        change(&mut self.reads[image.0]);
+        if before == 0 || self.reads[image.0] == 0 {
+            change(&mut self.cost.inputs);
+            if !matches!(self.graph.node(image).op, Kernel::Source(_)) {
+                change(&mut self.cost.computed);
+            }
+        }
+    }
+
+    /// Whether `p` could be a member: it is computed by a map, nobody outside needs it, and members read it in a way
+    /// that can be substituted.
+    fn can_absorb(&self, p: NodeId) -> bool {
+        let node = self.graph.node(p);
+        map(node).is_some()
+            && !self.facts.wanted[p.0]
+            && self.inside[p.0] == self.facts.readers[p.0].len()
+            && (self.facts.read_by_pixel[p.0] || self.facts.stage[p.0])
+            && node.shape == self.graph.node(self.root).shape
+    }
+
+    /// Takes in producers of `id`, the most recently recorded first: along a chain `acc = max(acc, new)` the region then
+    /// meets the filters of `new` before those of older terms, and ends where the filter size changes.
+    fn grow_inputs_of(&mut self, id: NodeId) {
+        let mut inputs = self.graph.node(id).inputs.clone();
+        inputs.sort_unstable();
+        for p in inputs.into_iter().rev() {
+            if !self.member[p.0] {
+                self.absorb(p);
+            }
+        }
+    }
+
+    /// Takes in `p` and what of its producers can follow, or nothing.
+    fn absorb(&mut self, p: NodeId) {
+        if self.members.len() >= MAX_MEMBERS || !self.can_absorb(p) {
+            return;
+        }
+        let Some(bank) = self.joined(p) else { return };
+        let (before, bank) = (self.cost, std::mem::replace(&mut self.bank, bank));
+        let checkpoint = self.members.len();
+        self.push(p);
+        self.grow_inputs_of(p);
+        let after = self.cost;
+        if after.stored > before.stored
+            || after.computed > before.computed.max(MAX_COMPUTED)
+            || after.inputs > before.inputs.max(MAX_INPUTS)
+        {
+            self.truncate(checkpoint);
+            self.bank = bank;
+        }
+    }
+
+    /// The bank with the filters of `id`, if they can be evaluated together.
+    fn joined(&self, id: NodeId) -> Option<Bank<'a>> {
+        let mut bank = self.bank;
+        let node = self.graph.node(id);
+        bank.stages += usize::from(self.facts.stage[id.0] && id != self.root);
+        for leaf in map(node).into_iter().flat_map(|m| &m.leaves) {
+            let this = match &leaf.op {
+                LeafOp::Load(_) | LeafOp::LoadChannel(..) => continue,
+                LeafOp::Correlate(Source::Stage(_), ..) => Family::Columns,
+                LeafOp::Correlate(_, f, _) => {
+                    let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];
+                    if of_stage || (self.facts.row_pass[id.0] && id != self.root) {
+                        Family::Columns
+                    } else {
+                        let large = f.taps().len() > SMALL_FILTER;
+                        if bank.geometry.is_some_and(|g| large && g != f.layout()) {
+                            return None;
+                        }
+                        bank.geometry = bank.geometry.or(large.then_some(f.layout()));
+                        Family::Filters
+                    }
+                }
+                LeafOp::Generalized(..) | LeafOp::Median(..) => Family::Order,
+                LeafOp::Warp(..) | LeafOp::Flip(..) => Family::Geometric,
+            };
+            if *bank.family.get_or_insert(this) != this {
+                return None;
+            }
+            bank.filters += 1;
+        }
+        (bank.filters <= MAX_FILTERS && bank.stages <= MAX_STAGES).then_some(bank)
+    }
+}

@@ -1,0 +1,99 @@
+//! A plan that is made.
+
+use super::setting::{Mode, Setting, Want};
+use super::state::State;
+use super::step::{Action, Part, Step};
+use crate::ir::graph::{Graph, NodeId};
+use crate::ir::kernel::Kernel;
+
+/// How often each kind of transfer happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Copies from host to device.
+    pub uploads: usize,
+    /// Copies from device to host.
+    pub downloads: usize,
+    /// Kernels launched; one that is launched in parts counts once.
+    pub launches: usize,
+    /// Images scattered from rank 0.
+    pub scatters: usize,
+    /// Images gathered to rank 0.
+    pub gathers: usize,
+    /// Border exchanges.
+    pub exchanges: usize,
+    /// Images given to every rank.
+    pub replications: usize,
+    /// Footprints fetched.
+    pub footprints: usize,
+}
+
+impl Counts {
+    /// Copies between host and device.
+    pub fn copies(&self) -> usize {
+        self.uploads + self.downloads
+    }
+
+    /// Transfers between ranks.
+    pub fn exchanges_between_ranks(&self) -> usize {
+        self.scatters + self.gathers + self.exchanges + self.replications + self.footprints
+    }
+
+    /// Adds `other` to these counts.
+    pub fn add(&mut self, other: &Counts) {
+        self.uploads += other.uploads;
+        self.downloads += other.downloads;
+        self.launches += other.launches;
+        self.scatters += other.scatters;
+        self.gathers += other.gathers;
+        self.exchanges += other.exchanges;
+        self.replications += other.replications;
+        self.footprints += other.footprints;
+    }
+}
+
+/// What to do, in order. The same on every rank.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The kernels.
+    pub graph: Graph<Kernel>,
+    /// What is wanted of the graph's roots, one for each.
+    pub wants: Vec<Want>,
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// What the plan was made for.
+    pub setting: Setting,
+    /// The states that the plan starts from: of the sources, in graph order.
+    pub initial: Vec<Option<State>>,
+    /// The states that the plan ends in.
+    pub states: Vec<Option<State>>,
+    /// Whether what each launch reads and writes fits in the device's memory, as far as it is estimated.
+    pub fits: bool,
+    /// The first node that does not fit beyond doubt, and the bytes that it takes at least, with all that it reads.
+    pub lacking: Option<(NodeId, usize)>,
+}
+
+impl Plan {
+    /// How often each kind of transfer happens.
+    pub fn counts(&self) -> Counts {
+        let mut c = Counts::default();
+        for s in &self.steps {
+            match s.action {
+                Action::Upload(_) | Action::UploadStrip { .. } => c.uploads += 1,
+                Action::Download(_) | Action::Send(_) => c.downloads += 1,
+                Action::Launch { part, .. } => c.launches += usize::from(!matches!(part, Part::Edges(_))),
+                Action::Scatter { .. } => c.scatters += 1,
+                Action::Gather(_) | Action::Collect(_) => c.gathers += 1,
+                Action::Exchange { .. } | Action::Begin { .. } => c.exchanges += 1,
+                Action::Replicate { .. } => c.replications += 1,
+                // Naive mode scatters an input, and uploads it, for every launch anew.
+                Action::Fetch { .. } if self.setting.mode == Mode::Naive => {
+                    c.scatters += 1;
+                    c.uploads += usize::from(!self.setting.unified);
+                }
+                Action::Fetch { .. } => c.footprints += 1,
+                Action::Finish(_) | Action::Evict(_) | Action::Sum(_) | Action::Deliver(_) | Action::Free(_) => {}
+            }
+        }
+        c
+    }
+}

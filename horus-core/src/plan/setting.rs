@@ -1,0 +1,35 @@
+//! What a plan is made for.
+
+use super::partition::Partition;
+pub use crate::settings::Mode;
+
+/// What is wanted of a root once it is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Nothing more: it stays where it is.
+    Keep,
+    /// The pixels on rank 0's host.
+    Root,
+    /// The pixels on every rank's host.
+    Everyone,
+    /// Of the only rank: the pixels for whoever asked, who waits for them. No copy of a device's image stays on the host.
+    Handed,
+}
+
+/// What a plan is made for.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// How rows are divided, and among how many ranks.
+    pub partition: Partition,
+    /// Whether the device has memory of its own.
+    pub unified: bool,
+    /// Whether the devices of the ranks exchange memory without the host.
+    pub direct: bool,
+    /// Whether launches compute what they can while border rows travel in every case, not only where that is predicted to
+    /// gain.
+    pub overlap: bool,
+    /// How much of the machinery is used.
+    pub mode: Mode,
+    /// Bytes that a device with memory of its own can hold; `None` if it need not be watched.
+    pub capacity: Option<usize>,
+}

@@ -1,0 +1,60 @@
+//! What random programs are drawn from: numbers that proptest makes and shrinks.
+
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::shape::Border;
+
+/// How many cases a test of random programs tries: `HORUS_CASES`, or `default`.
+pub(crate) fn cases(default: u32) -> u32 {
+    match std::env::var_os("HORUS_CASES").filter(|v| !v.is_empty()) {
+        None => default,
+        Some(v) => v.to_str().and_then(|v| v.parse().ok()).unwrap_or_else(|| panic!("HORUS_CASES={v:?}: not a number")),
+    }
+}
+
+/// Numbers from which a step is made, used up one by one.
+pub(crate) struct Draw<'a>(std::slice::Iter<'a, u8>);
+
+impl<'a> Draw<'a> {
+    pub(crate) fn new(numbers: &'a [u8]) -> Draw<'a> {
+        Draw(numbers.iter())
+    }
+
+    /// Less than `n`.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        usize::from(self.0.next().copied().unwrap_or(0)) % n.max(1)
+    }
+
+    pub(crate) fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+
+    pub(crate) fn border(&mut self) -> Border {
+        let value = self.below(4) as f64 * 1.25;
+        let constant = Border::Constant(value);
+        self.one(&[Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, constant])
+    }
+
+    pub(crate) fn taps(&mut self, n: usize) -> Vec<f64> {
+        let seed = self.below(256);
+        (0..n).map(|i| (((i * 31 + seed * 7) % 23) as f64 - 9.0) / 16.0).collect()
+    }
+
+    /// Offsets on one side, on both, or far away.
+    pub(crate) fn sparse(&mut self) -> Filter {
+        let (far, side) = (self.one(&[1, 2, 6, 11]), self.below(4));
+        let n = 1 + self.below(5);
+        let offsets: Vec<(i32, i32)> = (0..n)
+            .map(|_| {
+                let (y, x) = (self.below(far + 1) as i32, self.below(far + 1) as i32);
+                match side {
+                    0 => (y, x - far as i32 / 2),
+                    1 => (-y, x),
+                    2 => (y, -x),
+                    _ => (y - far as i32 / 2, x - far as i32 / 2),
+                }
+            })
+            .collect();
+        let taps = self.taps(n);
+        Filter::sparse(offsets, taps)
+    }
+}

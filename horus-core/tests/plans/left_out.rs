@@ -1,0 +1,112 @@
+//! No step of a plan can be left out, or be repeated, without the check noticing it.
+
+use horus_core::dtype::{DType, Scalar};
+use horus_core::ir::graph::{Graph, NodeId, Op};
+use horus_core::ops::pixel::PixelOp;
+use horus_core::optimize::optimize;
+use horus_core::plan::partition::Partition;
+use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::verify::verify;
+use horus_core::plan::{Action, Mode, Plan, Setting, Want, plan};
+use horus_core::shape::Shape;
+
+use crate::recorder::{Recorder, conv_2d, conv_rot, make, make_direct, make_given, make_within};
+
+/// A histogram, and an image that is kept.
+fn counted() -> Graph<Op> {
+    let mut p = Recorder::new(90, 50);
+    let a = p.source(DType::F32);
+    let b = p.constant(PixelOp::Mul, a, 2.0);
+    p.shape = Shape::new(1, 16, 1);
+    let op = Op::Histogram { bins: 16, lo: Scalar::F64(0.0), hi: Scalar::F64(1.0) };
+    let bins = p.op(op, &[b], DType::F64);
+    p.graph.roots = vec![bins, b];
+    p.graph
+}
+
+/// Images that are computed from one, all read again in the end.
+fn many_images() -> Graph<Op> {
+    let mut p = Recorder::new(100, 100);
+    let a = p.source(DType::F32);
+    let parts: Vec<NodeId> = (0..8).map(|i| p.rotate(a, 10.0 * f64::from(i))).collect();
+    let sum = parts.into_iter().reduce(|x, y| p.binary(PixelOp::Add, x, y)).unwrap();
+    let again = p.rotate(sum, 5.0);
+    p.graph.roots = vec![again, sum];
+    p.graph
+}
+
+/// A plan that brings the first result to whoever wants it.
+fn wanted(graph: Graph<Op>, want: Want, ranks: usize, unified: bool) -> Plan {
+    let partition = Partition::equal(ranks);
+    let setting = Setting { partition, unified, direct: false, overlap: false, mode: Mode::Fused, capacity: None };
+    let kernels = optimize(graph, true, &mut |_, _| ()).unwrap();
+    let mut wants = vec![Want::Keep; kernels.roots.len()];
+    wants[0] = want;
+    let residency = if unified { Residency::Both } else { Residency::Host };
+    let placement = if ranks == 1 { Placement::Replicated } else { Placement::Root };
+    plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true)
+}
+
+fn plans() -> Vec<Plan> {
+    let mut plans = vec![
+        make(conv_2d(256, 1), 4, false, Mode::Fused),
+        make_direct(conv_2d(256, 1), 4, None),
+        make_direct(conv_rot(256, 2), 4, None),
+        make(conv_rot(64, 1), 1, false, Mode::Fused),
+        make_given(conv_2d(256, 1), 3, None),
+        make_within(many_images(), 1, false, Mode::Lazy, Some(4 * 100 * 100 * 4)),
+        make_within(many_images(), 2, false, Mode::Lazy, Some(4 * 100 * 100 * 4)),
+    ];
+    for unified in [false, true] {
+        plans.push(wanted(conv_2d(64, 1), Want::Handed, 1, unified));
+        for want in [Want::Root, Want::Everyone, Want::Keep] {
+            plans.push(wanted(counted(), want, 3, unified));
+            plans.push(wanted(conv_2d(64, 1), want, 3, unified));
+        }
+    }
+    plans
+}
+
+#[test]
+fn a_step_left_out_is_caught() {
+    let mut kinds = std::collections::HashSet::new();
+    for whole in plans() {
+        verify(&whole).unwrap_or_else(|e| panic!("{e}\n{whole}"));
+        for (i, step) in whole.steps.iter().enumerate() {
+            kinds.insert(std::mem::discriminant(&step.action));
+            let mut broken = whole.clone();
+            broken.steps.remove(i);
+            assert!(verify(&broken).is_err(), "leaving out step {i}, {:?}, goes unnoticed\n{whole}", step.action);
+        }
+    }
+    // Begin and finish are left out in `overlap.rs`; collect is a step of naive mode, which transfers what nobody needs.
+    let all = 17;
+    assert_eq!(kinds.len(), all - 3, "some kind of step is not left out");
+}
+
+#[test]
+fn what_is_wanted_and_not_brought_is_named() {
+    let plan = wanted(conv_2d(64, 1), Want::Root, 3, false);
+    let mut broken = plan.clone();
+    broken.steps.retain(|s| !matches!(s.action, Action::Gather(_)));
+    let root = plan.graph.roots[0];
+    let caught = verify(&broken).unwrap_err().to_string();
+    assert!(caught.contains(&format!("{root} is wanted and not delivered on rank 0")), "{caught}");
+    // The same steps are enough where nobody wants more than that the image stays; it need not come to the host then.
+    broken.wants[0] = Want::Keep;
+    verify(&broken).unwrap();
+    // Rows of one rank are not what every rank wants.
+    let mut plan = wanted(conv_2d(64, 1), Want::Everyone, 3, true);
+    plan.steps.retain(|s| !matches!(s.action, Action::Replicate { node, .. } if node == root));
+    let caught = verify(&plan).unwrap_err().to_string();
+    assert!(caught.contains("are delivered, wanted are"), "{caught}");
+}
+
+#[test]
+fn states_that_are_not_so_are_caught() {
+    let mut plan = wanted(conv_2d(64, 1), Want::Root, 3, false);
+    let root = plan.graph.roots[0];
+    plan.states[root.0] = Some(State { residency: Residency::Both, placement: Placement::Replicated });
+    let caught = verify(&plan).unwrap_err().to_string();
+    assert!(caught.contains("told are"), "{caught}");
+}

@@ -1,0 +1,233 @@
+//! The rules that keep the layers apart, checked on the source text.
+
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use source::{Module, modules, occurs, tokens};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All Rust files at or under `path`.
+fn files(path: &Path) -> Vec<PathBuf> {
+    if path.is_file() {
+        return vec![path.to_owned()];
+    }
+    let entries = fs::read_dir(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let mut out: Vec<PathBuf> = entries.flat_map(|e| files(&e.unwrap().path())).collect();
+    out.retain(|p| p.extension().is_some_and(|e| e == "rs"));
+    out
+}
+
+fn core() -> Vec<Module> {
+    let all = modules(&root().join("horus-core/src/lib.rs"));
+    assert!(all.len() > 100, "{} modules", all.len());
+    all
+}
+
+/// The modules at and under `places`, paths from the root of the core.
+fn layer(places: &[&str]) -> Vec<Module> {
+    let mut all = core();
+    for place in places {
+        let place: Vec<&str> = place.split("::").collect();
+        assert!(all.iter().any(|m| m.path == place), "there is no {place:?}");
+    }
+    let inside = |m: &Module| places.iter().any(|p| m.path.join("::").strip_prefix(p).is_some_and(at_a_name));
+    all.retain(inside);
+    all
+}
+
+/// Whether what follows a module's path is nothing, or the name of one below.
+fn at_a_name(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with("::")
+}
+
+fn forbid(places: &[&str], names: &[&str]) {
+    for module in layer(places) {
+        for name in names {
+            if let Some(path) = module.names(name) {
+                panic!("{} must not know `{name}`: it names `{path}`", module.file.display());
+            }
+        }
+    }
+}
+
+const PLANNING: &[&str] = &["record", "ops", "ir", "optimize", "plan"];
+
+#[test]
+fn planning_touches_no_device_file_clock_or_thread() {
+    let world = ["std::fs", "std::io", "std::time", "std::thread", "std::sync::Mutex", "rayon", "std::env"];
+    let layers = ["crate::device", "crate::comm", "crate::execute", "crate::session", "crate::cpu", "crate::image"];
+    forbid(PLANNING, &world);
+    forbid(PLANNING, &layers);
+}
+
+#[test]
+fn kernels_know_neither_images_nor_graphs_nor_states_nor_ranks() {
+    forbid(&["cpu"], &["crate::image", "crate::ir::graph", "crate::plan", "crate::session", "crate::comm"]);
+}
+
+#[test]
+fn devices_and_communicators_decide_no_transfer() {
+    forbid(&["device", "comm", "host"], &["crate::plan"]);
+    let decisions = ["crate::plan::state", "crate::plan::partition", "crate::plan::plan", "crate::plan::Plan"];
+    forbid(&["execute::transfer", "execute::peers", "execute::routes"], &decisions);
+}
+
+#[test]
+fn only_planning_execution_and_the_session_ask_where_an_image_is() {
+    for module in core() {
+        let room = module.path.first().map_or("", String::as_str);
+        let may = ["plan", "execute", "session"].contains(&room);
+        let asks = module.says("Residency") || module.says("Placement");
+        assert!(may || !asks, "{} asks where an image is", module.file.display());
+    }
+}
+
+/// What each room knows, with the files in which it names it.
+fn knowledge(modules: &[Module]) -> BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>> {
+    let room = |m: &Module| m.path.first().cloned();
+    let mut rooms: BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>> =
+        modules.iter().filter_map(room).map(|r| (r, BTreeMap::new())).collect();
+    // Macros live at the root of the crate wherever they are defined.
+    let macros: BTreeMap<String, String> =
+        modules.iter().flat_map(|m| m.exported_macros().into_iter().map(move |n| (n, m.path[0].clone()))).collect();
+    for module in modules {
+        let Some(own) = room(module) else { continue };
+        for path in module.paths() {
+            let Some(name) = path.strip_prefix("crate::").and_then(|p| p.split("::").next()) else { continue };
+            let known = macros.get(name).map_or(name, String::as_str);
+            let file = module.file.display();
+            assert!(rooms.contains_key(known), "{file} names `{path}`, which is in no room");
+            if known != own {
+                let files = rooms.entry(own.clone()).or_default().entry(known.to_owned()).or_default();
+                files.insert(module.file.clone());
+            }
+        }
+    }
+    rooms
+}
+
+/// A way from `from` back to it, if there is one: the rooms on it, `from` first.
+fn circle(from: &str, knows: &BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>>) -> Option<Vec<String>> {
+    let mut ways = vec![vec![from.to_owned()]];
+    let mut seen = BTreeSet::new();
+    while !ways.is_empty() {
+        let mut longer = Vec::new();
+        for way in ways {
+            let last = way.last().expect("a way begins");
+            for next in knows[last].keys() {
+                if next == from {
+                    return Some(way);
+                }
+                if seen.insert(next.clone()) {
+                    longer.push([way.clone(), vec![next.clone()]].concat());
+                }
+            }
+        }
+        ways = longer;
+    }
+    None
+}
+
+#[test]
+fn no_circle_leads_through_two_rooms() {
+    let knows = knowledge(&core());
+    assert!(knows["plan"].contains_key("ir") && knows["cpu"].contains_key("device"), "nothing is read: {knows:#?}");
+    assert!(knows["reference"].contains_key("dtype"), "macros count: {knows:#?}");
+    for room in knows.keys() {
+        let Some(way) = circle(room, &knows) else { continue };
+        let steps = way.iter().zip(way.iter().cycle().skip(1));
+        let told: Vec<String> = steps.map(|(a, b)| format!("{a} knows {b} in {:?}", knows[a][b])).collect();
+        panic!("rooms know each other in a circle:\n{}", told.join("\n"));
+    }
+}
+
+#[test]
+fn a_circle_over_three_rooms_is_found() {
+    let knows = |pairs: &[(&str, &str)]| {
+        let mut all: BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>> = BTreeMap::new();
+        for (a, b) in pairs {
+            all.entry(b.to_string()).or_default();
+            all.entry(a.to_string()).or_default().insert(b.to_string(), BTreeSet::new());
+        }
+        all
+    };
+    let open = knows(&[("a", "b"), ("b", "c"), ("a", "c")]);
+    assert!(open.keys().all(|room| circle(room, &open).is_none()));
+    let closed = knows(&[("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")]);
+    assert_eq!(circle("a", &closed), Some(["a", "b", "c"].map(str::to_owned).to_vec()));
+    assert_eq!(circle("d", &closed), None);
+}
+
+#[test]
+fn the_core_names_no_backend() {
+    let manifest = fs::read_to_string(root().join("horus-core/Cargo.toml")).unwrap();
+    for word in ["horus-cuda", "horus-mpi", "cudarc", "\nmpi"] {
+        assert!(!manifest.contains(word), "horus-core depends on {word}");
+    }
+    for module in core() {
+        assert!(!module.says("cudarc"), "{} names cudarc", module.file.display());
+    }
+}
+
+#[test]
+fn backends_know_the_core_alone() {
+    for backend in ["horus-cuda", "horus-mpi"] {
+        let manifest = fs::read_to_string(root().join(backend).join("Cargo.toml")).unwrap();
+        let names = manifest.lines().filter_map(|l| l.split(['.', ' ', '=']).next());
+        let others: Vec<&str> = names.filter(|n| n.starts_with("horus") && *n != "horus-core").collect();
+        assert!(others.is_empty(), "{backend} depends on {others:?}");
+    }
+}
+
+/// Folders of the workspace with Rust in them.
+fn folders() -> Vec<PathBuf> {
+    let crates = ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps"];
+    let all = crates.iter().flat_map(|c| ["src", "tests", "examples", "benches"].map(|f| root().join(c).join(f)));
+    all.filter(|f| f.exists()).collect()
+}
+
+#[test]
+fn unsafe_code_stays_where_it_may_be() {
+    // The compiler denies it (`unsafe_code` in Cargo.toml); here is where it is allowed.
+    let places = ["horus-core/src/cpu", "horus-core/src/host", "horus-cuda", "horus-mpi"].map(|p| root().join(p));
+    let mut seen = 0;
+    for file in folders().iter().flat_map(|f| files(f)) {
+        let code = tokens(&file);
+        let allowed = file == root().join("horus-core/src/lib.rs") || places.iter().any(|p| file.starts_with(p));
+        let (uses, allows) = (occurs(code.clone(), "unsafe"), occurs(code, "unsafe_code"));
+        assert!(allowed || !(uses || allows), "unsafe code in {}", file.display());
+        seen += usize::from(uses);
+    }
+    assert!(seen > 10, "unsafe code is found in {seen} files");
+    assert!(!occurs(tokens(&root().join("horus-core/src/lib.rs")), "unsafe"));
+}
+
+/// Files longer than this say why at their top.
+const LINES: usize = 400;
+
+/// Files that are longer without a reason, until they are divided.
+const OVERDUE: &[&str] = &[];
+
+#[test]
+fn long_files_say_why() {
+    let mut undivided = Vec::new();
+    for file in folders().iter().flat_map(|f| files(f)) {
+        let text = fs::read_to_string(&file).unwrap();
+        let head = text.lines().take_while(|l| l.starts_with("//") || l.starts_with("#!") || l.is_empty());
+        let reason = head.into_iter().any(|l| l.starts_with("// Long because "));
+        let name = file.strip_prefix(root()).unwrap().display().to_string();
+        let (long, overdue) = (text.lines().count() > LINES, OVERDUE.contains(&name.as_str()));
+        assert!(long || !reason, "{name} is not long: it needs no reason");
+        if long && !reason && !overdue {
+            undivided.push(name);
+        }
+    }
+    assert!(undivided.is_empty(), "over {LINES} lines without `// Long because ...` at the top: {undivided:#?}");
+    assert!(OVERDUE.iter().all(|f| root().join(f).exists()), "a file of the list is gone");
+}

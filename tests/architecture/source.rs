@@ -1,0 +1,313 @@
+//! Modules of a crate as the compiler finds them, without their unit tests, and the paths that they name.
+//!
+//! Files are parsed, so that comments and strings do not count and no way to write a `use` slips through; paths are read
+//! from tokens, so that those in macros count.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::visit_mut::{self, VisitMut};
+use syn::{Attribute, File, ImplItem, Item, Meta};
+
+/// A file of a crate.
+pub(crate) struct Module {
+    pub(crate) file: PathBuf,
+    /// Where it is in the crate: empty for `lib.rs`.
+    pub(crate) path: Vec<String>,
+    /// Its code without what is compiled for tests alone.
+    pub(crate) code: TokenStream,
+}
+
+impl Module {
+    /// Every path that the module names, from the root of its crate (`crate::plan::state`) or as it stands (`std::fs`). What a
+    /// `use` takes from a group is a path each; one that takes everything ends in `*`.
+    pub(crate) fn paths(&self) -> BTreeSet<String> {
+        let mut out = BTreeSet::new();
+        walk(self.code.clone(), &self.path, &mut |path| {
+            out.insert(path.join("::"));
+        });
+        out
+    }
+
+    /// The first of its paths that is, is in, or takes all of what `forbidden` names, or is a module on the way there.
+    pub(crate) fn names(&self, forbidden: &str) -> Option<String> {
+        let forbidden: Vec<&str> = forbidden.split("::").collect();
+        self.paths().into_iter().find(|path| {
+            let mut path: Vec<&str> = path.split("::").collect();
+            let glob = path.last() == Some(&"*");
+            if glob {
+                path.pop();
+            }
+            let whole = path.starts_with(&forbidden);
+            // `use std::sync;` or `use std::sync::*;` for `std::sync::Mutex`; `crate` alone is in each `pub(crate)`.
+            whole || (forbidden.starts_with(&path) && (glob || path != ["crate"]))
+        })
+    }
+
+    /// The names of the macros that the module exports, which are at the root of its crate.
+    pub(crate) fn exported_macros(&self) -> Vec<String> {
+        let file: File = syn::parse2(self.code.clone()).expect("it was parsed before");
+        let macros = file.items.into_iter().filter_map(|i| if let Item::Macro(m) = i { Some(m) } else { None });
+        let exported = macros.filter(|m| m.attrs.iter().any(|a| a.path().is_ident("macro_export")));
+        exported.filter_map(|m| m.ident.map(|i| i.to_string())).collect()
+    }
+
+    /// Whether `word` occurs as a token.
+    pub(crate) fn says(&self, word: &str) -> bool {
+        occurs(self.code.clone(), word)
+    }
+}
+
+/// Whether `word` is a token of `code`.
+pub(crate) fn occurs(code: TokenStream, word: &str) -> bool {
+    code.into_iter().any(|token| match token {
+        TokenTree::Group(g) => occurs(g.stream(), word),
+        TokenTree::Ident(i) => i == word,
+        _ => false,
+    })
+}
+
+/// The tokens of a whole file.
+pub(crate) fn tokens(file: &Path) -> TokenStream {
+    parse(file).into_token_stream()
+}
+
+fn parse(file: &Path) -> File {
+    let text = fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+}
+
+/// The modules of the crate of which `root` is the `lib.rs`.
+pub(crate) fn modules(root: &Path) -> Vec<Module> {
+    let mut out = Vec::new();
+    load(root, Vec::new(), root.parent().expect("a file in a folder"), &mut out);
+    out
+}
+
+fn load(file: &Path, path: Vec<String>, folder: &Path, to: &mut Vec<Module>) {
+    let mut parsed = parse(file);
+    WithoutTests.visit_file_mut(&mut parsed);
+    for item in &parsed.items {
+        let Item::Mod(child) = item else { continue };
+        if child.content.is_some() {
+            continue;
+        }
+        let name = child.ident.to_string();
+        assert!(!child.attrs.iter().any(|a| a.path().is_ident("path")), "{}: {name} has a path", file.display());
+        let (flat, deep) = (folder.join(format!("{name}.rs")), folder.join(&name).join("mod.rs"));
+        let below = [path.clone(), vec![name.clone()]].concat();
+        load(if flat.exists() { &flat } else { &deep }, below, &folder.join(&name), to);
+    }
+    to.push(Module { file: file.to_owned(), path, code: parsed.into_token_stream() });
+}
+
+/// Whether what has these attributes is compiled for tests alone.
+fn for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|a| match &a.meta {
+        Meta::List(l) if l.path.is_ident("cfg") => {
+            let condition = l.tokens.to_string();
+            condition == "test" || (condition.starts_with("all") && occurs(l.tokens.clone(), "test"))
+        }
+        _ => false,
+    })
+}
+
+struct WithoutTests;
+
+impl VisitMut for WithoutTests {
+    fn visit_file_mut(&mut self, file: &mut File) {
+        file.items.retain(kept);
+        visit_mut::visit_file_mut(self, file);
+    }
+
+    fn visit_item_mod_mut(&mut self, module: &mut syn::ItemMod) {
+        if let Some((_, items)) = &mut module.content {
+            items.retain(kept);
+        }
+        visit_mut::visit_item_mod_mut(self, module);
+    }
+
+    fn visit_item_impl_mut(&mut self, item: &mut syn::ItemImpl) {
+        item.items.retain(|i| match i {
+            ImplItem::Fn(f) => !for_tests(&f.attrs),
+            ImplItem::Const(c) => !for_tests(&c.attrs),
+            _ => true,
+        });
+    }
+}
+
+fn kept(item: &Item) -> bool {
+    let attributes = match item {
+        Item::Mod(i) => &i.attrs,
+        Item::Use(i) => &i.attrs,
+        Item::Fn(i) => &i.attrs,
+        Item::Impl(i) => &i.attrs,
+        Item::Struct(i) => &i.attrs,
+        Item::Enum(i) => &i.attrs,
+        Item::Const(i) => &i.attrs,
+        Item::Static(i) => &i.attrs,
+        Item::Trait(i) => &i.attrs,
+        Item::Macro(i) => &i.attrs,
+        Item::Type(i) => &i.attrs,
+        _ => return true,
+    };
+    !for_tests(attributes)
+}
+
+/// Tells `found` each path in `tokens`, which stand in the module `here`.
+fn walk(tokens: TokenStream, here: &[String], found: &mut impl FnMut(&[String])) {
+    let mut rest: &[TokenTree] = &tokens.into_iter().collect::<Vec<_>>();
+    while let Some(token) = rest.first() {
+        match (token, rest) {
+            // Within an inline module, `super` is the one around.
+            (TokenTree::Ident(word), [_, TokenTree::Ident(name), TokenTree::Group(body), ..]) if word == "mod" => {
+                walk(body.stream(), &[here, &[name.to_string()]].concat(), found);
+                rest = &rest[3..];
+            }
+            (TokenTree::Ident(_), _) => rest = path(rest, &[], here, found),
+            (TokenTree::Group(group), _) => {
+                walk(group.stream(), here, found);
+                rest = &rest[1..];
+            }
+            _ => rest = &rest[1..],
+        }
+    }
+}
+
+/// The path, or the paths of the group, with which `rest` begins, after `prefix`; and what comes after it.
+fn path<'a>(
+    mut rest: &'a [TokenTree],
+    prefix: &[String],
+    here: &[String],
+    found: &mut impl FnMut(&[String]),
+) -> &'a [TokenTree] {
+    let mut names = prefix.to_vec();
+    loop {
+        match rest.first() {
+            Some(TokenTree::Ident(name)) => names.push(name.to_string().trim_start_matches("r#").to_owned()),
+            Some(TokenTree::Punct(p)) if p.as_char() == '*' && !names.is_empty() => names.push("*".into()),
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace && !names.is_empty() => {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                for one in inner.split(|t| matches!(t, TokenTree::Punct(p) if p.as_char() == ',')) {
+                    path(one, &names, here, found);
+                }
+                return &rest[1..];
+            }
+            _ => break,
+        }
+        rest = &rest[1..];
+        match rest {
+            [TokenTree::Punct(a), TokenTree::Punct(b), next, ..]
+                if a.as_char() == ':' && b.as_char() == ':' && goes_on(next) =>
+            {
+                rest = &rest[2..];
+            }
+            _ => break,
+        }
+    }
+    // `use crate as all;`
+    if names == ["crate"] && matches!(rest.first(), Some(TokenTree::Ident(i)) if i == "as") {
+        names.push("*".into());
+    }
+    if names.len() > prefix.len() {
+        found(&absolute(names, here));
+    }
+    rest
+}
+
+fn goes_on(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Ident(_) => true,
+        TokenTree::Punct(p) => p.as_char() == '*',
+        TokenTree::Group(g) => g.delimiter() == Delimiter::Brace,
+        TokenTree::Literal(_) => false,
+    }
+}
+
+/// The path from the root of the crate where it begins with `self` or `super`.
+fn absolute(mut names: Vec<String>, here: &[String]) -> Vec<String> {
+    if names.len() > 1 && names.last().is_some_and(|n| n == "self") {
+        names.pop();
+    }
+    let ups = names.iter().take_while(|n| *n == "super" || *n == "self").filter(|n| *n == "super").count();
+    let relative = names.first().is_some_and(|n| n == "super" || (n == "self" && names.len() > 1));
+    if !relative {
+        return names;
+    }
+    let base = &here[..here.len().saturating_sub(ups)];
+    let tail = names.into_iter().skip_while(|n| n == "super" || n == "self");
+    ["crate".to_owned()].into_iter().chain(base.iter().cloned()).chain(tail).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(text: &str) -> Module {
+        let mut parsed = syn::parse_file(text).expect("Rust");
+        WithoutTests.visit_file_mut(&mut parsed);
+        let path = ["plan", "state"].map(str::to_owned).to_vec();
+        Module { file: PathBuf::from("test"), path, code: parsed.into_token_stream() }
+    }
+
+    #[test]
+    fn every_way_to_name_a_module_is_seen() {
+        let ways = [
+            "use crate::device::Device;",
+            "use crate::{device::{self, Device}, shape::Shape};",
+            "use crate::{shape, device as machine};",
+            "use crate::device as machine;",
+            "use crate::*;",
+            "use crate as all;",
+            "use super::super::device::Device;",
+            "use self::super::super::{device};",
+            "mod inner { use super::super::super::device; }",
+            "fn f(d: &dyn crate::device::Device) {}",
+            "fn f() { dispatch!(t, T => crate::device::open::<T>()) }",
+            "macro_rules! m { () => { $crate::device::open() } }",
+            "impl X { fn f() { let x = Vec::<crate::device::Device>::new(); } }",
+            "pub(in crate::device) struct X;",
+            "pub use crate::device::*;",
+            "use crate::r#device::Device;",
+        ];
+        for way in ways {
+            assert!(module(way).names("crate::device").is_some(), "{way}");
+        }
+        for way in
+            ["use std::sync::{Arc, Mutex};", "use std::sync;", "use std::{sync::*};", "use ::std::sync::Mutex as M;"]
+        {
+            assert!(module(way).names("std::sync::Mutex").is_some(), "{way}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_use_of_a_module_is_none() {
+        let others = [
+            "pub(crate) struct X { device: u8 }",
+            "// crate::device\nfn f() {}",
+            "/// [`crate::device`]\nfn f() -> &'static str { \"crate::device\" }",
+            "use crate::devices::Device;",
+            "use super::device;",
+            "#[cfg(test)] mod tests { use crate::device::Device; }",
+            "#[cfg(test)] use crate::device::Device;",
+            "impl X { #[cfg(all(test, unix))] fn f() { crate::device::open() } }",
+        ];
+        for other in others {
+            assert_eq!(module(other).names("crate::device"), None, "{other}");
+        }
+        assert_eq!(module("use std::sync::Arc;").names("std::sync::Mutex"), None);
+    }
+
+    #[test]
+    fn unsafe_code_is_seen_in_every_form() {
+        for code in
+            ["unsafe impl Send for X {}", "unsafe fn f() {}", "fn f() { unsafe{ g() } }", "m! { unsafe { g() } }"]
+        {
+            assert!(module(code).says("unsafe"), "{code}");
+        }
+        assert!(!module("#![deny(unsafe_code)] // unsafe\nconst A: &str = \"unsafe\";").says("unsafe"));
+    }
+}
