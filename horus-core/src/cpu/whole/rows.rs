@@ -83,7 +83,12 @@ pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>) -> T {
 }
 
 /// The segments of a row or column from its beginning, each reduced by `reduce`, combined in order.
+#[inline(always)]
 fn segments<T, A: Pixel>(how: Fold, values: &[T], reduce: impl Fn(&[T]) -> A) -> A {
+    if values.len() <= SEGMENT {
+        // Its lanes began with the identity: to combine it with that once more changes no bit.
+        return reduce(values);
+    }
     values.chunks(SEGMENT).fold(how.identity(), |all, segment| how.combine(all, reduce(segment)))
 }
 
