@@ -30,21 +30,21 @@ pub(super) fn reduce<T: Pixel>(
     let How { reduce, isa, threads } = how;
     let fold = reduce.fold();
     match reduce {
-        RowReduce::Sum => each_row(threads, input, out(output)?, geometry, rows, |row| {
-            segments(fold, row, |segment| sum(isa, segment))
-        }),
+        RowReduce::Sum => {
+            each_row(threads, input, out(output)?, geometry, rows, |row| pixels(fold, row, |part| sum(isa, part)));
+        }
         RowReduce::SquaredDeviation => {
             let mean = mean()?;
             each_row(threads, input, out(output)?, geometry, rows, |row| {
                 segments(fold, row, |segment| squared_deviation(isa, segment, mean))
             });
         }
-        RowReduce::Min => each_row(threads, input, out(output)?, geometry, rows, |row| {
-            segments(fold, row, |segment| smallest(isa, segment))
-        }),
-        RowReduce::Max => each_row(threads, input, out(output)?, geometry, rows, |row| {
-            segments(fold, row, |segment| largest(isa, segment))
-        }),
+        RowReduce::Min => {
+            each_row(threads, input, out(output)?, geometry, rows, |row| pixels(fold, row, |part| smallest(isa, part)));
+        }
+        RowReduce::Max => {
+            each_row(threads, input, out(output)?, geometry, rows, |row| pixels(fold, row, |part| largest(isa, part)));
+        }
     }
     Ok(())
 }
@@ -80,6 +80,14 @@ pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>) -> T {
     };
     let planes = input.data.chunks(input.geometry.plane().max(1));
     planes.fold(how.identity(), |all, plane| how.combine(all, segments(how, plane, one)))
+}
+
+/// A row of pixels: by its [`segments`], or at once where every order gives the same bits. So it is with extremes of integers,
+/// and with sums of integers of 16 bits, of which all partial sums are exact in `f64` (a row has less than 2^37 pixels).
+#[inline(always)]
+fn pixels<T: Pixel, A: Pixel>(how: Fold, row: &[T], reduce: impl Fn(&[T]) -> A) -> A {
+    let exact = !T::DTYPE.is_float() && (how != Fold::Sum || T::DTYPE.size() <= 2);
+    if exact { reduce(row) } else { segments(how, row, reduce) }
 }
 
 /// The segments of a row or column from its beginning, each reduced by `reduce`, combined in order.
