@@ -10,6 +10,7 @@ mod kernels;
 mod ops;
 mod programs;
 mod random;
+mod segments;
 mod wide;
 
 use harness::Place;

@@ -4,13 +4,19 @@ use std::fmt::Write as _;
 
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::ops::reduce::{Fold, LANES, RowReduce};
+use horus_core::ops::reduce::{Fold, LANES, RowReduce, SEGMENT};
 
 use super::params::KernelParams as Params;
 use super::{Generated as Program, PRELUDE, Pointer, REDUCE, Shapes, assemble, blocks};
 
-/// Rows that one block reduces.
+/// Rows that one block reduces: one for each warp.
 pub(super) const LINES: usize = 4;
+/// Threads that reduce a row, of two lanes each.
+pub(super) const WARP: usize = LANES / 2;
+/// Segments of a column that a fold reduces at once: one for each warp.
+const COLUMN: usize = 8;
+// `reduce.cuh` counts on them.
+const _: () = assert!(WARP == 32 && SEGMENT == 1024);
 /// Bins counted in shared memory; more go straight to global memory.
 const SHARED_BINS: usize = 8192;
 
@@ -72,24 +78,21 @@ pub(super) fn row_reduce(how: RowReduce, shapes: &Shapes<'_>) -> Result<Program,
     p.int("out_start", out.window.start);
     p.int("row0", shapes.rows.start);
     p.int("row1", shapes.rows.end);
-    let threads = LANES * LINES;
+    let threads = WARP * LINES;
     let mut s = head(threads);
     let _ = writeln!(
         s,
-        "    const int lane = threadIdx.x & {m}, line = threadIdx.x / {LANES}, plane = blockIdx.y;\n    \
+        "    const int lane = threadIdx.x % {WARP}, line = threadIdx.x / {WARP}, plane = blockIdx.y;\n    \
          const int y = p.row0 + (int)blockIdx.x * {LINES} + line;\n    \
-         {a}* lanes = reinterpret_cast<{a}*>(hs_smem) + line * {LANES};\n    \
          const {t}* row = p.in + plane * p.in_plane + (i64)(y - p.start) * p.width;\n    \
          const {a} mean = {mean};\n    \
          hs_let_next_begin();\n    \
-         lanes[lane] = hs_lane<{code}, {a}>(row, y < p.row1 ? p.width : 0, lane, mean);\n    \
-         hs_halves<{code}>(lanes, lane);\n    \
-         if (lane == 0 && y < p.row1) p.out[plane * p.out_plane + y - p.out_start] = lanes[0];\n}}",
-        m = LANES - 1,
+         const {a} result = hs_row<{code}, {a}>(row, y < p.row1 ? p.width : 0, lane, mean);\n    \
+         if (lane == 0 && y < p.row1) p.out[plane * p.out_plane + y - p.out_start] = result;\n}}",
         mean = if mean { "*p.mean" } else { "0" },
     );
     let grid = [blocks(shapes.rows.len().div_ceil(LINES), "a reduction")?, blocks(out.shape.channels, "planes")?];
-    Ok(program(&[PRELUDE, REDUCE], &s, p, grid, threads, threads * out.dtype.size()))
+    Ok(program(&[PRELUDE, REDUCE], &s, p, grid, threads, 0))
 }
 
 pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
@@ -103,17 +106,18 @@ pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Program, DeviceErro
     let mut p = Params::default();
     p.pointer(a, "out", Pointer::Output { offset: 0 });
     p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
-    p.long("count", input.shape.len() as i64);
-    let mut s = head(LANES);
+    p.long("count", input.shape.area() as i64);
+    p.int("planes", input.shape.channels.cast_signed());
+    let threads = WARP * COLUMN;
+    let mut s = head(threads);
     let _ = writeln!(
         s,
-        "    const int lane = threadIdx.x;\n    {a}* lanes = reinterpret_cast<{a}*>(hs_smem);\n    \
-         hs_wait_for_previous();\n    \
-         lanes[lane] = hs_lane<{code}, {a}, 64>(p.in, p.count, lane, ({a})0);\n    hs_halves<{code}>(lanes, lane);\n    \
-         if (lane == 0) *p.out = lanes[0];\n}}"
+        "    hs_wait_for_previous();\n    \
+         const {a} result = hs_columns<{code}, {a}, {COLUMN}>(p.in, p.count, p.planes, reinterpret_cast<{a}*>(hs_smem));\n    \
+         if (threadIdx.x == 0) *p.out = result;\n}}"
     );
     // It reads what the reduction along rows has just written, and is over sooner than it could be launched.
-    Ok(Program { early: true, ..program(&[PRELUDE, REDUCE], &s, p, [1, 1], LANES, LANES * out.dtype.size()) })
+    Ok(Program { early: true, ..program(&[PRELUDE, REDUCE], &s, p, [1, 1], threads, COLUMN * out.dtype.size()) })
 }
 
 pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {

@@ -15,6 +15,8 @@ mod ops;
 mod programs;
 #[path = "../../../horus-core/tests/conformance/random.rs"]
 mod random;
+#[path = "../../../horus-core/tests/conformance/segments.rs"]
+mod segments;
 #[path = "../../../horus-core/tests/conformance/wide.rs"]
 mod wide;
 // Of this crate.
