@@ -290,7 +290,9 @@ impl<'d, 'a> Board<'d, 'a> {
 
     /// Most bytes on the device at once, beside what is there from before.
     fn peak(&self, actions: impl Iterator<Item = Action>) -> usize {
-        let (mut held, mut most): (HashMap<NodeId, usize>, usize) = (HashMap::new(), 0);
+        let made = |n: &NodeId| self.uploads.iter().any(|(u, _)| u == n) || self.jobs.iter().any(|job| job.node == *n);
+        let given = self.frees.iter().filter(|n| !made(n)).map(|n| (*n, self.draft.bytes_as(*n, Rows::All)));
+        let (mut held, mut most): (HashMap<NodeId, usize>, usize) = (given.collect(), 0);
         for action in actions {
             let _before = match action {
                 Action::Upload { node, .. } => held.insert(node, self.draft.bytes_as(node, Rows::All)),

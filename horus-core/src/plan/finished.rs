@@ -73,6 +73,19 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The plan without one of its steps: what waited for it waits for nothing in its place. Such a plan is for tests, which
+    /// show that no step can be left out.
+    #[must_use]
+    pub fn without(&self, step: usize) -> Plan {
+        let mut plan = self.clone();
+        plan.steps.remove(step);
+        for waits in plan.steps.iter_mut().map(|s| &mut s.waits) {
+            waits.retain(|w| *w != step);
+            waits.iter_mut().filter(|w| **w > step).for_each(|w| *w -= 1);
+        }
+        plan
+    }
+
     /// How often each kind of transfer happens.
     pub fn counts(&self) -> Counts {
         let mut c = Counts::default();

@@ -1,6 +1,8 @@
 //! When each step of a plan is predicted to begin and to end, on rank 0: queues work at the same time, steps wait for what the
 //! plan says.
 
+use std::fmt;
+
 use super::finished::Plan;
 use super::movement::{BLOCK, movement, rows_of};
 use super::queue::Queue;
@@ -46,8 +48,38 @@ pub struct Timing {
     pub bounded: Bounded,
 }
 
+/// The predicted run of a plan, step by step.
+#[derive(Clone, Debug)]
+pub struct Prediction<'a> {
+    plan: &'a Plan,
+    /// When each step runs.
+    pub steps: Vec<Timing>,
+    /// Seconds until the last is over.
+    pub seconds: f64,
+}
+
+impl fmt::Display for Prediction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "step  queue         from ms     to ms  bound by    waits for")?;
+        for (i, (step, timing)) in self.plan.steps.iter().zip(&self.steps).enumerate() {
+            let (queue, bound) = (step.action.queue().to_string(), timing.bounded.name());
+            let (start, end) = (timing.start * 1e3, timing.end * 1e3);
+            let waits: Vec<String> = step.waits.iter().map(usize::to_string).collect();
+            let line = format!("{i:4}  {queue:10} {start:10.3} {end:9.3}  {bound:10}  {}", waits.join(", "));
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        writeln!(
+            f,
+            "      {:.3} ms in all, by what is {} of {}",
+            self.seconds * 1e3,
+            self.plan.setting.profile.origin,
+            self.plan.setting.profile.hardware
+        )
+    }
+}
+
 /// Predicts when each step of `plan` runs, and when the last is over.
-pub fn predict(plan: &Plan) -> (Vec<Timing>, f64) {
+pub fn predict(plan: &Plan) -> Prediction<'_> {
     let mut clock = Clock { plan, profile: &plan.setting.profile, host: 0.0, free: [0.0; 5], timings: Vec::new() };
     let mut follower = Follower::new(plan);
     for (i, step) in plan.steps.iter().enumerate() {
@@ -57,7 +89,7 @@ pub fn predict(plan: &Plan) -> (Vec<Timing>, f64) {
         clock.step(i, seconds, bounded);
     }
     let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
-    (clock.timings, end)
+    Prediction { plan, steps: clock.timings, seconds: end }
 }
 
 struct Clock<'a> {

@@ -19,6 +19,7 @@ use crate::optimize::{lower::lower, optimize};
 use crate::plan::forecast::{Forecast, forecast};
 use crate::plan::movement::Link;
 use crate::plan::partition::Partition;
+use crate::plan::predict::predict;
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::plan::verify::verify;
 use crate::plan::{Mode, Plan, Setting, Want, plan};
@@ -308,6 +309,7 @@ impl Session {
             plan = with(false)?;
         }
         explain("plan", &plan);
+        explain("predicted", &predict(&plan));
         verify(&plan)?;
         match (plan.lacking, engine.capacity) {
             (Some((node, bytes)), Some(capacity)) => Err(self.too_large(plan.graph.node(node), bytes, capacity)),

@@ -74,8 +74,7 @@ fn a_step_left_out_is_caught() {
         verify(&whole).unwrap_or_else(|e| panic!("{e}\n{whole}"));
         for (i, step) in whole.steps.iter().enumerate() {
             kinds.insert(std::mem::discriminant(&step.action));
-            let mut broken = whole.clone();
-            broken.steps.remove(i);
+            let broken = whole.without(i);
             assert!(verify(&broken).is_err(), "leaving out step {i}, {:?}, goes unnoticed\n{whole}", step.action);
         }
     }
