@@ -107,3 +107,28 @@ HS_FN int hs_bin(f64 v, f64 lo, f64 hi, int bins) {
     const int i = at >= (f64)bins ? bins - 1 : at > 0.0 ? (int)at : 0;
     return min(i, bins - 1);
 }
+
+// Counts `count` pixels in bins, of which a block of THREADS threads takes THREADS * EACH: with SHARED in shared memory
+// first. Counts are whole numbers below 2^53: the order of these additions does not matter.
+template <int THREADS, int EACH, bool SHARED, class T>
+HS_FN void hs_histogram(const T* in, i64 count, f64 lo, f64 hi, int bins, f64* out) {
+    const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
+    u32* counts = reinterpret_cast<u32*>(hs_smem);
+    if (SHARED) {
+        for (int b = threadIdx.x; b < bins; b += THREADS) counts[b] = 0;
+        __syncthreads();
+    }
+    for (i64 i = first + threadIdx.x; i < last; i += THREADS) {
+        const int b = hs_bin(hs_to<f64>(in[i]), lo, hi, bins);
+        if (b < 0) continue;
+        if (SHARED)
+            atomicAdd(counts + b, 1u);
+        else
+            atomicAdd(out + b, 1.0);
+    }
+    if (SHARED) {
+        __syncthreads();
+        for (int b = threadIdx.x; b < bins; b += THREADS)
+            if (counts[b]) atomicAdd(out + b, (f64)counts[b]);
+    }
+}

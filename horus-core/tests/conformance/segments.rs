@@ -125,7 +125,7 @@ fn the_reference_sums_segments_then_rows_then_planes() {
 #[test]
 fn the_reference_finds_the_extremes_of_all_segments() {
     for dtype in DType::ALL {
-        for shape in SHAPES.into_iter().filter(|s| s.len() > 0) {
+        for shape in SHAPES.into_iter().filter(|s| !s.is_empty()) {
             let (program, picture) = totals(shape, dtype);
             let values = reference::evaluate(&program.graph, &|_| picture.clone());
             let all: Vec<f64> = dispatch!(dtype, T => picture.as_slice::<T>().iter().map(|v| v.to_f64()).collect());
