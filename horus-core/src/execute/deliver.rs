@@ -14,6 +14,15 @@ pub enum Delivered {
     Coming(Box<dyn Landing>),
 }
 
+/// When the copy of a result begins that is sent to somebody who waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Behind the launches before it, into memory of the session's pool.
+    AtOnce,
+    /// When somebody says where it goes.
+    WhenLanded,
+}
+
 impl Run<'_> {
     pub(super) fn download(&mut self, n: NodeId) -> Result<()> {
         let label = self.label("download", n);
@@ -32,7 +41,11 @@ impl Run<'_> {
     pub(super) fn send(&mut self, n: NodeId) -> Result<()> {
         let label = self.label("download", n);
         let Some(memory) = &self.images.get(n)?.device else { return Err(missing(n)) };
-        let ordered = self.images.with_memory(|| self.cx.device.order_read(memory, 0, memory.len(), self.cx.pool));
+        let (device, pool, bytes) = (self.cx.device, self.cx.pool, memory.len());
+        let ordered = self.images.with_memory(|| match self.cx.sending {
+            Sending::AtOnce => device.order_read(memory, 0, bytes, pool),
+            Sending::WhenLanded => device.hold(memory, 0, bytes, pool),
+        });
         self.delivered.insert(n, Delivered::Coming(ordered.map_err(self.failed(label))?));
         Ok(())
     }

@@ -35,7 +35,7 @@ use self::trace::Trace;
 use self::transfer::Held;
 
 pub use ahead::prepare;
-pub use deliver::Delivered;
+pub use deliver::{Delivered, Sending};
 pub use images::Stored;
 
 /// Called before each step with its index, the number of steps, and its text.
@@ -58,6 +58,8 @@ pub struct Context<'a> {
     /// Bytes of given images that a plan lets go of and that are kept all the same until it is over, as long as there is
     /// memory: they are given back should the execution fail.
     pub keep: usize,
+    /// When copies begin of results that are sent.
+    pub sending: Sending,
 }
 
 /// An execution that failed.

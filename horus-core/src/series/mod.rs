@@ -48,7 +48,7 @@ use std::path::PathBuf;
 
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::image::Image;
+use crate::image::{Image, Pixels};
 use crate::io::{AnyImage, OpenOptions, SaveOptions};
 use crate::session::Session;
 use crate::shape::Shape;
@@ -59,7 +59,7 @@ use self::pixels::Look;
 
 pub use deal::DEALT;
 pub use input::Input;
-pub use pixels::{Frames, Pixels};
+pub use pixels::Frames;
 pub use save::{Savable, Saved, Saves};
 pub use values::{Computable, Computed};
 

@@ -10,7 +10,7 @@ use horus_core::device::{Device, Geometry, Memory, MemoryKind};
 use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, DType, Pixel, Scalar};
 use horus_core::execute::trace::Trace;
-use horus_core::execute::{Context, Delivered, Stored, execute, prepare};
+use horus_core::execute::{Context, Delivered, Sending, Stored, execute, prepare};
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ir::kernel::Kernel;
@@ -212,6 +212,7 @@ pub(crate) fn carry_out(
         check: &|| Ok(()),
         trace: &mut Trace::new(comm.rank(), false),
         keep: 0,
+        sending: Sending::AtOnce,
     };
     let outcome = execute(plan, images, context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error));
     let here = |(n, d)| if let Delivered::Here(host) = d { Some((n, host)) } else { None };

@@ -17,8 +17,7 @@ use horus_core::device::check::{check as check_launch, part};
 use horus_core::device::{Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
-use horus_core::host::buffer::HostBuffer;
-use horus_core::host::buffer::Pool;
+use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
 use horus_core::host::workers::Workers;
 use horus_core::ir::kernel::Kernel;
 use horus_core::settings::{FABRIC, Fabric};
@@ -255,6 +254,15 @@ impl Device for CudaDevice {
         self.transfers.room(bytes, pool)
     }
 
+    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        self.transfers.page_locked(bytes).map(Some)
+    }
+
+    fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+        let taken = self.transfers.take(parts, self.capacity.load(Ordering::Relaxed))?;
+        Ok(taken.map(|memory| Memory::Device(Box::new(memory))))
+    }
+
     fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         part(at, source.len(), target.len())?;
@@ -277,6 +285,18 @@ impl Device for CudaDevice {
         self.core.context.bind()?;
         part(at, bytes, source.len())?;
         self.transfers.order(self.own(source)?, at, bytes, pool)
+    }
+
+    fn hold(
+        &self,
+        source: &Memory,
+        at: usize,
+        bytes: usize,
+        pool: &Arc<Pool>,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        self.core.context.bind()?;
+        part(at, bytes, source.len())?;
+        self.transfers.hold(self.own(source)?, at, bytes, pool)
     }
 
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
@@ -382,7 +402,8 @@ impl Device for CudaDevice {
         match self.others() {
             Some(others) => others.group.wait(&[&self.core.stream, &others.stream], None),
             None => self.core.stream.synchronize(),
-        }
+        }?;
+        self.transfers.let_go()
     }
 }
 
