@@ -228,7 +228,7 @@ pub mod types {
     #[doc(inline)]
     pub use horus_core::dtype::{Arithmetic, Element};
     #[doc(inline)]
-    pub use horus_core::image::{Argument, Destination, Values};
+    pub use horus_core::image::{Argument, ReadTarget, Values};
     #[doc(inline)]
     pub use horus_core::session::{Canceller, Pending, SessionBuilder};
 }

@@ -14,6 +14,7 @@ use crate::devices::{Devices, Origin, open};
 use crate::{ranks, weights};
 
 /// An open session: it owns images and runs programs on its device. Cheap to clone.
+// Called as the core's, which it is with a choice among this machine's devices; users see only this one.
 #[derive(Clone, Debug)]
 pub struct Session(CoreSession);
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use horus_apps::kernels::{Counted, DETECTORS, Failure, Run, distinct};
+use horus_apps::kernels::{Counted, DETECTORS, Failure, FileRun, distinct};
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::shipped::limits;
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Failure> {
     println!("NVRTC {:?} loaded in {:.0?}", nvrtc.version(), start.elapsed());
     for (name, _) in DETECTORS.into_iter().filter(|d| d.0.contains(&only)) {
         let start = Instant::now();
-        let launches = Run::of(name, (size, size)).launches()?;
+        let launches = FileRun::of(name, (size, size)).launches()?;
         let planned = start.elapsed();
         let start = Instant::now();
         let programs: Vec<Counted> = distinct(&launches, arch, limits)?.into_values().collect();

@@ -68,7 +68,7 @@ impl Samples {
 
 /// A run of a program, from file to file.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct FileRun {
     /// The name of a detector, or `horus`.
     pub program: &'static str,
     /// The chain of operations of `horus`.
@@ -83,10 +83,10 @@ pub struct Run {
     pub depth: &'static str,
 }
 
-impl Run {
+impl FileRun {
     /// A detector's default run from an 8-bit picture to a PNG.
-    pub fn of(program: &'static str, size: (usize, usize)) -> Run {
-        Run { program, chain: String::new(), samples: Samples::Grey8, size, output: "png", depth: "8" }
+    pub fn of(program: &'static str, size: (usize, usize)) -> FileRun {
+        FileRun { program, chain: String::new(), samples: Samples::Grey8, size, output: "png", depth: "8" }
     }
 
     /// What it launches.
@@ -115,7 +115,7 @@ impl Run {
     fn run(&self, job: &Job, session: &Session, input: &Path, output: &Path) -> Result<()> {
         let picture = AnyImage::open_with(session, input, &job.options.open_options())?;
         match job.work {
-            crate::batch::Work::Numbers { .. } => session.get_all((job.numbers)(&picture)?).map(drop),
+            crate::batch::RunFiles::Numbers { .. } => session.get_all((job.numbers)(&picture)?).map(drop),
             _ => (job.operation)(&picture)?.save(output, None, &job.save_options()).map(drop),
         }
     }
@@ -126,13 +126,13 @@ const SIZES: [(usize, usize); 5] = [(256, 256), (312, 200), (300, 200), (301, 20
 
 /// What machine code is shipped for: the detectors' default runs on pictures of any type and size to files of any type, and
 /// the examples of the operations of `horus` on 8-bit pictures.
-pub fn shipped() -> Vec<Run> {
+pub fn shipped() -> Vec<FileRun> {
     let mut runs = Vec::new();
     for (program, _) in DETECTORS {
         for samples in Samples::ALL {
             for size in SIZES {
                 for (output, depth) in [("png", "8"), ("png", "16"), ("npy", "8"), ("tif", "32")] {
-                    runs.push(Run { samples, output, depth, ..Run::of(program, size) });
+                    runs.push(FileRun { samples, output, depth, ..FileRun::of(program, size) });
                 }
             }
         }
@@ -142,7 +142,7 @@ pub fn shipped() -> Vec<Run> {
     for (_, chain) in examples.chain(detectors) {
         for samples in [Samples::Grey8, Samples::Colour8] {
             for size in [SIZES[0], SIZES[3]] {
-                runs.push(Run { chain: chain.clone(), samples, depth: "auto", ..Run::of("horus", size) });
+                runs.push(FileRun { chain: chain.clone(), samples, depth: "auto", ..FileRun::of("horus", size) });
             }
         }
     }
@@ -153,7 +153,7 @@ pub fn shipped() -> Vec<Run> {
 ///
 /// # Errors
 /// If a detector fails, or a chain of operations with every picture.
-pub fn recorded(runs: &[Run]) -> Result<Vec<Vec<Launched>>, Failure> {
+pub fn recorded(runs: &[FileRun]) -> Result<Vec<Vec<Launched>>, Failure> {
     let (mut launches, mut taken, mut refused) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
     for run in runs {
         match run.launches() {

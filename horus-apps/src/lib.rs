@@ -13,4 +13,4 @@ mod progress;
 mod report;
 mod run;
 
-pub use run::run;
+pub use run::{exit_code, run};

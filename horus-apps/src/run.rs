@@ -1,18 +1,30 @@
-//! The programs around the detectors.
+//! The programs around the detectors, and how programs end.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 use horus::prelude::*;
 
-use crate::batch::{self, Job, Work};
+use crate::batch::{self, Job, RunFiles};
 use crate::cli::Args;
 use crate::detectors::Detector;
 
 /// The program `name` around `detector`; see [`batch::run`].
 pub fn run(name: &'static str, about: &'static str, detector: Detector) -> ExitCode {
     batch::run(job(name, about, detector, std::env::args_os()))
+}
+
+/// The exit code of a program that ended so; an error is printed.
+pub fn exit_code(ended: std::result::Result<(), impl Display>) -> ExitCode {
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 pub(crate) fn job(
@@ -25,7 +37,7 @@ pub(crate) fn job(
     let args = Args::from_arg_matches(&command.try_get_matches_from_mut(words)?)?;
     let (params, what) = (args.params(), args.about());
     let steps_per_pixel = params.steps_per_pixel();
-    let work = Work::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
+    let work = RunFiles::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
     let operation = move |picture: &AnyImage| Ok(detector(&picture.luminance(), &params).into());
     Ok(Job { scaling: Scaling::Range, about: what, steps_per_pixel, ..Job::new(name, args.options, work, operation) })
 }

@@ -1,8 +1,12 @@
 //! The detectors as a user meets them: the command line.
 
+mod files;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+
+use files::{SMALL, entries, text};
 
 fn run(program: &str, args: &[&str]) -> Output {
     let path = match program {
@@ -11,21 +15,6 @@ fn run(program: &str, args: &[&str]) -> Output {
         _ => env!("CARGO_BIN_EXE_convuv"),
     };
     Command::new(path).args(args).env_remove("HORUS_MODE").env_remove("HORUS_DEVICE").output().unwrap()
-}
-
-fn picture() -> String {
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png").to_owned()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn entries(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
 }
 
 /// The run fails with status 1 and one line that contains `cause`, and leaves `dir` as it was.
@@ -44,7 +33,7 @@ fn a_run_writes_the_picture_and_a_summary() {
     let dir = tempfile::tempdir().unwrap();
     for program in ["convrot", "conv2d", "convuv"] {
         let out_file = dir.path().join(format!("{program}.png"));
-        let args = [&picture(), out_file.to_str().unwrap(), "--theta-step", "60", "--sigma-u", "2"];
+        let args = [SMALL, out_file.to_str().unwrap(), "--theta-step", "60", "--sigma-u", "2"];
         let out = run(program, &args);
         assert!(out.status.success(), "{}", text(&out.stderr));
         let summary = text(&out.stdout);
@@ -61,7 +50,7 @@ fn every_mode_and_thread_count_writes_the_same_values() {
     let mut files = Vec::new();
     for options in [&["--mode", "naive"][..], &["--mode", "lazy", "--threads", "1"], &["--threads", "3"], &[]] {
         let out_file = dir.path().join("out.npy");
-        let mut args = vec![picture(), out_file.to_str().unwrap().to_owned()];
+        let mut args = vec![SMALL.to_owned(), out_file.to_str().unwrap().to_owned()];
         args.extend(["--quiet", "--theta-step", "45", "--sigma-u", "3"].map(str::to_owned));
         args.extend(options.iter().map(|o| (*o).to_owned()));
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -77,7 +66,7 @@ fn explain_and_trace_tell_what_happened() {
     let dir = tempfile::tempdir().unwrap();
     let (out_file, trace) = (dir.path().join("o.tif"), dir.path().join("trace.json"));
     let (out_path, trace_path) = (out_file.to_str().unwrap(), trace.to_str().unwrap());
-    let args = [&picture(), out_path, "--theta-step", "90", "--explain", "--trace", trace_path];
+    let args = [SMALL, out_path, "--theta-step", "90", "--explain", "--trace", trace_path];
     let out = run("conv2d", &args);
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("launch") && !text(&out.stdout).contains("recorded:"), "{}", text(&out.stdout));
@@ -91,7 +80,7 @@ fn explain_and_trace_tell_what_happened() {
 fn bad_input_fails_with_one_line_and_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let (good, out) = (picture(), at("out.png"));
+    let (good, out) = (SMALL.to_owned(), at("out.png"));
     let bytes = fs::read(&good).unwrap();
     fs::write(at("truncated.png"), &bytes[..bytes.len() / 2]).unwrap();
     fs::write(at("text.png"), "not a picture").unwrap();
@@ -110,7 +99,7 @@ fn bad_input_fails_with_one_line_and_leaves_nothing_behind() {
 #[test]
 fn a_gpu_that_cannot_be_used_is_an_error_when_asked_for_and_a_line_when_not() {
     let dir = tempfile::tempdir().unwrap();
-    let (good, out) = (picture(), dir.path().join("out.png").to_str().unwrap().to_owned());
+    let (good, out) = (SMALL.to_owned(), dir.path().join("out.png").to_str().unwrap().to_owned());
     // Whatever the machine has, it has no GPU of this number.
     fails(&[&good, &out, "--device", "cuda:999"], dir.path(), "no CUDA device: ");
     fails(&[&good, &out, "--device", "cuda:first"], dir.path(), "cuda:N");
@@ -136,7 +125,7 @@ fn a_dry_run_tells_what_ranks_would_exchange_and_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let out_file = dir.path().join("lines.png");
     for ranks in ["4", "20", "1024"] {
-        let out = run("conv2d", &[&picture(), out_file.to_str().unwrap(), "--dry-run-ranks", ranks]);
+        let out = run("conv2d", &[SMALL, out_file.to_str().unwrap(), "--dry-run-ranks", ranks]);
         let said = text(&out.stdout);
         assert!(out.status.success(), "{}", text(&out.stderr));
         assert!(said.starts_with(&format!("on {ranks} ranks, at 5 us per message and 20 GB/s")), "{said}");
@@ -158,7 +147,7 @@ fn brief(input: &Path, output: &Path, options: &[&str]) -> Output {
 fn a_trace_overwrites_neither_result_nor_input_by_whatever_name() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    fs::copy(picture(), at("in.png")).unwrap();
+    fs::copy(SMALL, at("in.png")).unwrap();
     fs::create_dir(at("sub")).unwrap();
     fs::write(at("o.png"), "old").unwrap();
     fs::hard_link(at("in.png"), at("hard.png")).unwrap();
@@ -191,7 +180,7 @@ fn a_trace_overwrites_neither_result_nor_input_by_whatever_name() {
 fn the_result_may_replace_the_input() {
     let dir = tempfile::tempdir().unwrap();
     let (lines, both) = (dir.path().join("lines.png"), dir.path().join("both.png"));
-    fs::copy(picture(), &both).unwrap();
+    fs::copy(SMALL, &both).unwrap();
     assert!(brief(&both, &lines, &[]).status.success());
     assert!(brief(&both, &both, &[]).status.success());
     assert_eq!(fs::read(&both).unwrap(), fs::read(&lines).unwrap());
@@ -208,7 +197,7 @@ fn results_and_traces_go_into_pipes_and_devices() {
         assert!(Command::new("mkfifo").arg(at(pipe)).status().unwrap().success());
     }
     let readers = ["result.png", "trace"].map(at).map(|pipe| std::thread::spawn(move || fs::read(pipe).unwrap()));
-    let out = brief(Path::new(&picture()), &at("result.png"), &["--trace", at("trace").to_str().unwrap()]);
+    let out = brief(Path::new(SMALL), &at("result.png"), &["--trace", at("trace").to_str().unwrap()]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let [result, trace] = readers.map(|reader| reader.join().unwrap());
     assert!(result.starts_with(b"\x89PNG") && trace.starts_with(b"{"));
@@ -216,11 +205,11 @@ fn results_and_traces_go_into_pipes_and_devices() {
         assert!(fs::symlink_metadata(at(pipe)).unwrap().file_type().is_fifo(), "{pipe} was replaced");
     }
     // Among what is printed, in its turn.
-    let out = brief(Path::new(&picture()), &at("o.png"), &["--quiet", "--trace", "/dev/stdout"]);
+    let out = brief(Path::new(SMALL), &at("o.png"), &["--quiet", "--trace", "/dev/stdout"]);
     assert!(out.status.success() && out.stdout.starts_with(b"{"), "{}", text(&out.stderr));
     let file = fs::File::create(at("log")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_convrot"));
-    command.args([picture().as_str(), at("o.png").to_str().unwrap(), "--sigma-u", "2", "--trace", "/dev/stdout"]);
+    command.args([SMALL, at("o.png").to_str().unwrap(), "--sigma-u", "2", "--trace", "/dev/stdout"]);
     assert!(command.stdout(file).status().unwrap().success());
     let log = fs::read_to_string(at("log")).unwrap();
     assert!(log.starts_with('{') && log.contains("}convrot: ") && log.trim_end().ends_with("0..255"), "{log}");
@@ -233,7 +222,7 @@ fn a_plan_that_cannot_be_printed_is_a_failure_and_a_closed_pipe_is_none() {
     let out_file = dir.path().join("o.png");
     let command = |options: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_convrot"));
-        command.args([picture().as_str(), out_file.to_str().unwrap(), "--theta-step", "90", "--sigma-u", "2"]);
+        command.args([SMALL, out_file.to_str().unwrap(), "--theta-step", "90", "--sigma-u", "2"]);
         command.args(options);
         command
     };
@@ -254,9 +243,9 @@ fn a_plan_that_cannot_be_printed_is_a_failure_and_a_closed_pipe_is_none() {
 fn pages_and_sizes_can_be_chosen() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("o.png").to_str().unwrap().to_owned();
-    fails(&[&picture(), &out, "--page", "1"], dir.path(), "page 1 requested, but it has 1 (pages start at 0)");
-    fails(&[&picture(), &out, "--max-pixels", "7679"], dir.path(), "96x80 pixels exceed the limit of 7679");
-    assert!(brief(Path::new(&picture()), Path::new(&out), &["--page", "0", "--max-pixels", "7680"]).status.success());
+    fails(&[SMALL, &out, "--page", "1"], dir.path(), "page 1 requested, but it has 1 (pages start at 0)");
+    fails(&[SMALL, &out, "--max-pixels", "7679"], dir.path(), "96x80 pixels exceed the limit of 7679");
+    assert!(brief(Path::new(SMALL), Path::new(&out), &["--page", "0", "--max-pixels", "7680"]).status.success());
 }
 
 #[cfg(unix)]

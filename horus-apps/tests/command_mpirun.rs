@@ -1,29 +1,27 @@
 //! The command `horus` under `mpirun`: the same bytes, and each error once.
 #![cfg(feature = "mpi")]
 
+mod files;
 mod launcher;
 
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
+use files::{SMALL, text};
+
 const HORUS: &str = env!("CARGO_BIN_EXE_horus");
-const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
 
 /// `mpirun -n ranks horus words`, one thread per rank. `MPIRUN` names another launcher.
 fn mpirun(dir: &Path, ranks: usize, words: &[&str]) -> Output {
     launcher::mpirun().args(["-n", &ranks.to_string(), HORUS]).args(words).current_dir(dir).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 #[test]
 fn every_number_of_ranks_does_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    fs::copy(PICTURE, dir.join("in.png")).unwrap();
+    fs::copy(SMALL, dir.join("in.png")).unwrap();
     let chain = ["luminance", "gauss", "2", "sub", "@in.png", "rotate", "30", "sobel", "add", "@in"];
     let mask = ["equalize", "otsu", "opening", "disc", "1"];
     let mut written = Vec::new();
@@ -46,7 +44,7 @@ fn every_number_of_ranks_does_the_same() {
 fn what_is_wrong_is_told_once() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    fs::copy(PICTURE, dir.join("in.png")).unwrap();
+    fs::copy(SMALL, dir.join("in.png")).unwrap();
     for (words, cause) in [
         (&["gauss", "-1"][..], "operation 1, `gauss -1`: sigma is -1"),
         (&["sub", "@none.png"], "operation 1, `sub @none.png`: cannot read none.png"),

@@ -1,6 +1,8 @@
 //! Ends of runs that come from outside, and inputs and outputs that are not what they seem.
 #![cfg(target_os = "linux")]
 
+mod files;
+
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
@@ -9,26 +11,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use files::{entries, text};
+
 fn horus() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_horus"));
     command.env_remove("HORUS_MODE").env("HORUS_DEVICE", "cpu");
     command
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn entries(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-fn picture(path: &Path, (height, width): (usize, usize)) {
-    let pixels: Vec<u8> = (0..height * width).map(|p| (p % 251) as u8).collect();
-    fs::write(path, [format!("P5\n{width} {height}\n255\n").as_bytes(), &pixels].concat()).unwrap();
+fn picture(path: &Path, size: (usize, usize)) {
+    files::picture(path, size, 0);
 }
 
 /// Waits until the process catches SIGINT.

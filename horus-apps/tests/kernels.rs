@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use horus_apps::kernels::{DETECTORS, Run, distinct};
+use horus_apps::kernels::{DETECTORS, FileRun, distinct};
 use horus_cuda::codegen::{Generated, MOST_COST};
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::shipped::limits;
@@ -12,7 +12,7 @@ const ARCH: u32 = 90;
 
 /// The programs of a detector's run on a picture of this size, from file to file, each once by its source.
 fn programs(detector: &'static str, size: usize) -> BTreeMap<String, Generated> {
-    let launches = Run::of(detector, (size, size)).launches().unwrap();
+    let launches = FileRun::of(detector, (size, size)).launches().unwrap();
     let kernels = distinct(&launches, ARCH, limits(ARCH).unwrap()).unwrap();
     kernels.into_iter().map(|(source, counted)| (source, counted.program)).collect()
 }

@@ -1,6 +1,7 @@
 //! The detectors under `mpirun`, with 1 to 5 ranks.
 #![cfg(feature = "mpi")]
 
+mod files;
 mod launcher;
 
 use std::fs;
@@ -9,8 +10,9 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use files::{SMALL, text};
+
 const CONVROT: &str = env!("CARGO_BIN_EXE_convrot");
-const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
 
 /// One job at a time: they have more ranks than most machines have cores.
 static TURN: Mutex<()> = Mutex::new(());
@@ -19,10 +21,6 @@ static TURN: Mutex<()> = Mutex::new(());
 fn mpirun(words: &[&str], variables: &[(&str, &str)]) -> Output {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     launcher::mpirun().args(words).envs(variables.iter().copied()).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The one line about an error, of a job that fails and ends soon.
@@ -49,7 +47,7 @@ fn every_number_of_ranks_writes_the_same_values() {
     {
         let run = |ranks: &str, variables: &[(&str, &str)]| {
             let out = at(dir.path(), &format!("{program}-{ranks}.npy"));
-            let result = mpirun(&["-n", ranks, path, PICTURE, &out, "--theta-step", "45"], variables);
+            let result = mpirun(&["-n", ranks, path, SMALL, &out, "--theta-step", "45"], variables);
             assert!(result.status.success(), "{}", text(&result.stderr));
             let said = text(&result.stdout);
             assert_eq!(said.lines().count(), 4, "rank 0 alone sums up: {said}");
@@ -70,21 +68,21 @@ fn every_number_of_ranks_writes_the_same_values() {
 #[test]
 fn without_mpirun_the_same_program_is_one_rank() {
     let dir = tempfile::tempdir().unwrap();
-    let out = Command::new(CONVROT).args([PICTURE, &at(dir.path(), "lines.png")]).output().unwrap();
+    let out = Command::new(CONVROT).args([SMALL, &at(dir.path(), "lines.png")]).output().unwrap();
     assert!(out.status.success() && text(&out.stdout).contains("1 rank,"), "{}", text(&out.stderr));
 }
 
 #[test]
 fn a_bad_file_ends_all_ranks_with_one_message() {
     let dir = tempfile::tempdir().unwrap();
-    let bytes = fs::read(PICTURE).unwrap();
+    let bytes = fs::read(SMALL).unwrap();
     let (truncated, out) = (at(dir.path(), "truncated.png"), at(dir.path(), "out.png"));
     fs::write(&truncated, &bytes[..bytes.len() / 2]).unwrap();
     assert!(error(&["-n", "3", CONVROT, "missing.png", &out], &[]).contains("cannot read missing.png"));
     assert!(error(&["-n", "3", CONVROT, &truncated, &out], &[]).contains("truncated.png"));
     let nowhere = at(dir.path(), "no/such/folder/out.png");
-    assert!(error(&["-n", "3", CONVROT, PICTURE, &nowhere], &[]).contains("cannot write"));
-    assert!(error(&["-n", "2", CONVROT, PICTURE], &[]).contains("required"));
+    assert!(error(&["-n", "3", CONVROT, SMALL, &nowhere], &[]).contains("cannot write"));
+    assert!(error(&["-n", "2", CONVROT, SMALL], &[]).contains("required"));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left behind");
 }
 
@@ -92,11 +90,11 @@ fn a_bad_file_ends_all_ranks_with_one_message() {
 fn ranks_that_disagree_are_told_where() {
     let dir = tempfile::tempdir().unwrap();
     let out = at(dir.path(), "out.png");
-    let other = ["-n", "1", CONVROT, PICTURE, &out, ":", "-n", "2", CONVROT, PICTURE, &out, "--theta-step", "30"];
+    let other = ["-n", "1", CONVROT, SMALL, &out, ":", "-n", "2", CONVROT, SMALL, &out, "--theta-step", "30"];
     let message = error(&other, &[]);
     assert!(message.contains("the ranks run different programs: rank 0 reached `%"), "{message}");
     assert!(message.contains("rank 1") && message.contains("detectors.rs"), "{message}");
-    let device = ["-n", "2", CONVROT, PICTURE, &out, ":", "-n", "1", CONVROT, PICTURE, &out, "--device", "tpu"];
+    let device = ["-n", "2", CONVROT, SMALL, &out, ":", "-n", "1", CONVROT, SMALL, &out, "--device", "tpu"];
     assert!(error(&device, &[]).contains("tpu"));
 }
 
@@ -109,7 +107,7 @@ fn weights_that_make_no_sense_are_refused() {
         ("node:2(1,3)", "2 weights for the 3 ranks of node 0"),
         ("node:2(1,3", "unmatched opening parenthesis"),
     ] {
-        let message = error(&["-n", "3", CONVROT, PICTURE, "out.png"], &[("HORUS_WEIGHTS", weights)]);
+        let message = error(&["-n", "3", CONVROT, SMALL, "out.png"], &[("HORUS_WEIGHTS", weights)]);
         assert!(message.contains(cause), "{message}");
     }
 }
@@ -118,7 +116,7 @@ fn weights_that_make_no_sense_are_refused() {
 fn rank_0_alone_explains_and_traces() {
     let dir = tempfile::tempdir().unwrap();
     let (out, trace) = (at(dir.path(), "out.npy"), at(dir.path(), "trace.json"));
-    let words = ["-n", "3", CONVROT, PICTURE, &out, "--theta-step", "90", "--explain", "--trace", &trace];
+    let words = ["-n", "3", CONVROT, SMALL, &out, "--theta-step", "90", "--explain", "--trace", &trace];
     let result = mpirun(&words, &[]);
     let said = text(&result.stdout);
     assert_eq!(said.lines().filter(|line| *line == "plan:").count(), 1, "{said}");

@@ -1,10 +1,14 @@
 //! Series of pictures as a user meets them: the command line.
 
+mod files;
+
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use files::{SMALL, entries, picture, text};
 
 const CONVROT: &str = env!("CARGO_BIN_EXE_convrot");
 const QUICK: [&str; 6] = ["--theta-step", "90", "--sigma-u", "2", "--sigma-v", "1"];
@@ -19,27 +23,10 @@ fn run(words: &[&str]) -> Output {
     command(words).output().unwrap()
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn entries(dir: &Path) -> Vec<String> {
-    let mut names: Vec<_> =
-        fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-fn picture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/small.png")
-}
-
 /// Pictures `0.pgm`, `1.pgm`, ..., none like another.
 fn pictures(dir: &Path, sizes: &[(usize, usize)]) {
-    for (i, (h, w)) in sizes.iter().enumerate() {
-        let mut file = format!("P5\n{w} {h}\n255\n").into_bytes();
-        file.extend((0..h * w).map(|p| ((p / w * 31 + p % w * 17 + i * 71) * (p % w + 3 * (p / w) + 1) % 251) as u8));
-        fs::write(dir.join(format!("{i}.pgm")), file).unwrap();
+    for (i, size) in sizes.iter().enumerate() {
+        picture(&dir.join(format!("{i}.pgm")), *size, i);
     }
 }
 
@@ -156,7 +143,7 @@ fn what_is_there_is_skipped_if_asked() {
 #[test]
 fn names_that_collide_and_wrong_usage_are_told_before_anything_is_done() {
     let (dir, input, output) = folders(&[(20, 20); 2]);
-    fs::copy(picture(), input.join("1.png")).unwrap();
+    fs::copy(SMALL, input.join("1.png")).unwrap();
     let (one, out_dir, at) = (input.join("0.pgm"), str(&output), str(&input));
     let empty = dir.path().join("empty");
     fs::create_dir(&empty).unwrap();
@@ -194,14 +181,14 @@ fn names_that_collide_and_wrong_usage_are_told_before_anything_is_done() {
 fn one_picture_goes_from_stdin_to_stdout() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("o.png");
-    assert!(run(&[str(&picture()), str(&file)]).status.success());
-    let out = command(&["-", "-", "--format", "png"]).stdin(fs::File::open(picture()).unwrap()).output().unwrap();
+    assert!(run(&[SMALL, str(&file)]).status.success());
+    let out = command(&["-", "-", "--format", "png"]).stdin(fs::File::open(SMALL).unwrap()).output().unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(out.stdout == fs::read(&file).unwrap(), "the same bytes");
     assert!(text(&out.stderr).contains("wrote -"), "the summary goes elsewhere: {}", text(&out.stderr));
     // A name whose extension says something else.
     let odd = dir.path().join("o.tmp");
-    assert!(run(&[str(&picture()), str(&odd), "--format", "png"]).status.success());
+    assert!(run(&[SMALL, str(&odd), "--format", "png"]).status.success());
     assert_eq!(fs::read(odd).unwrap(), fs::read(&file).unwrap());
     let out = command(&["-", "-", "--format", "png"]).stdin(Stdio::null()).output().unwrap();
     assert_eq!(out.status.code(), Some(1));
@@ -213,7 +200,7 @@ fn a_comparison_tells_the_user_perceived_speedup() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("o.png");
     for (what, second) in [("cpu", "CPU"), ("1", "CPU (1 thread"), ("naive", ", naive")] {
-        let out = run(&[str(&picture()), str(&file), "--compare", what]);
+        let out = run(&[SMALL, str(&file), "--compare", what]);
         let said = text(&out.stdout);
         assert!(out.status.success(), "{}", text(&out.stderr));
         assert!(said.contains(second), "{said}");
@@ -239,10 +226,10 @@ fn a_deadline_ends_a_run_with_an_error() {
     assert_eq!(said, "error: the deadline has passed: 3 of 3 pictures remain; --skip-existing resumes\n");
     assert!(entries(&output).is_empty());
     let single = dir.path().join("o.png");
-    let out = run(&[str(&picture()), str(&single), "--deadline", "0"]);
+    let out = run(&[SMALL, str(&single), "--deadline", "0"]);
     assert_eq!((out.status.code(), text(&out.stderr)), (Some(1), "error: the deadline has passed\n".to_owned()));
     assert!(!single.exists());
-    assert!(run(&[str(&picture()), str(&single), "--deadline", "1e9"]).status.success());
+    assert!(run(&[SMALL, str(&single), "--deadline", "1e9"]).status.success());
 }
 
 /// A run that takes long, and the folder that it writes to.

@@ -1,12 +1,15 @@
 //! Series of pictures under `mpirun`, with 1 to 5 ranks: dealt, and in strips.
 #![cfg(feature = "mpi")]
 
+mod files;
 mod launcher;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::{Mutex, PoisonError};
+
+use files::{picture, text};
 
 /// One job at a time: they have more ranks than most machines have cores.
 static TURN: Mutex<()> = Mutex::new(());
@@ -17,16 +20,6 @@ fn mpirun(ranks: usize, words: &[&str]) -> Output {
     let mut command = launcher::mpirun();
     command.args(["-n", &ranks.to_string(), env!("CARGO_BIN_EXE_convrot")]).args(words);
     command.args(["--theta-step", "90", "--sigma-u", "2", "--sigma-v", "1"]).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn picture(path: &Path, (h, w): (usize, usize), seed: usize) {
-    let mut file = format!("P5\n{w} {h}\n255\n").into_bytes();
-    file.extend((0..h * w).map(|p| ((p / w * 31 + p % w * 17 + seed * 71) * (p % w + 3 * (p / w) + 1) % 251) as u8));
-    fs::write(path, file).unwrap();
 }
 
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use horus_apps::kernels::{DETECTORS, Run, Samples, distinct, recorded, shipped, sources};
+use horus_apps::kernels::{DETECTORS, FileRun, Samples, distinct, recorded, shipped, sources};
 use horus_cuda::nvrtc::{Nvrtc, OPTIONS};
 use horus_cuda::recorder::Launched;
 use horus_cuda::shipped::{Package, Packing, limits};
@@ -29,7 +29,7 @@ fn every_size_and_type_finds_its_kernels_among_the_shipped_ones() {
                 ((2051, 1025), Samples::Float, "npy"),
                 ((4096, 4096), Samples::Grey8, "pgm"),
             ] {
-                let run = Run { samples, output, ..Run::of(program, size) };
+                let run = FileRun { samples, output, ..FileRun::of(program, size) };
                 let made = distinct(&run.launches().unwrap(), arch, limits).unwrap();
                 assert!(made.len() >= 3, "{run:?} launches {} kernels", made.len());
                 let missing: Vec<&String> =
@@ -59,7 +59,7 @@ fn a_package_has_the_code_that_the_compiler_makes() {
         Ok(nvrtc) => nvrtc,
         Err(e) => panic!("{e}"),
     };
-    let run = Run::of("convrot", (256, 256));
+    let run = FileRun::of("convrot", (256, 256));
     let kernels = distinct(&run.launches().unwrap(), 90, limits(90).unwrap()).unwrap();
     let make = || {
         let mut packing = Packing::new(nvrtc.version());

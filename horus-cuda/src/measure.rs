@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use horus_core::device::{Device, Geometry, Input, Launch, Memory};
+use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
 use horus_core::host::Piece;
@@ -21,7 +21,7 @@ const SETS: usize = 4;
 
 /// A kernel over images of [`SHAPE`].
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct TimedKernel {
     /// What to time.
     pub kernel: Kernel,
     /// Number of inputs, at most 3.
@@ -107,10 +107,11 @@ impl Bench {
         &self.device
     }
 
-    fn launch(&mut self, work: &Work, set: usize) -> Result<(), DeviceError> {
+    fn launch(&mut self, work: &TimedKernel, set: usize) -> Result<(), DeviceError> {
         let geometry = self.geometry;
         let (inputs, output) = self.sets[set % SETS].split_at_mut(3);
-        let inputs: Vec<Input<'_>> = inputs.iter().take(work.inputs).map(|memory| Input { memory, geometry }).collect();
+        let inputs: Vec<LaunchInput<'_>> =
+            inputs.iter().take(work.inputs).map(|memory| LaunchInput { memory, geometry }).collect();
         let rows = Window::whole(work.output.shape.height);
         let (kernel, output) = (&work.kernel, &mut output[0]);
         self.device.launch(Launch { kernel, inputs: &inputs, output, geometry: work.output, rows })
@@ -120,7 +121,7 @@ impl Bench {
     ///
     /// # Errors
     /// If the kernel cannot be generated, compiled or run.
-    pub fn time(&mut self, work: &Work, repeats: usize) -> Result<f32, DeviceError> {
+    pub fn time(&mut self, work: &TimedKernel, repeats: usize) -> Result<f32, DeviceError> {
         let warm = 2.min(repeats);
         self.device.start_timing();
         for i in 0..repeats + warm {
@@ -132,7 +133,7 @@ impl Bench {
     }
 
     /// The output of a launch.
-    fn output(&mut self, work: &Work) -> Result<Vec<u8>, DeviceError> {
+    fn output(&mut self, work: &TimedKernel) -> Result<Vec<u8>, DeviceError> {
         self.launch(work, 0)?;
         let mut bytes = vec![0; work.output.bytes()];
         self.device.read(&self.sets[0][3], 0, &mut bytes)?;
@@ -147,7 +148,7 @@ impl Bench {
     /// If the present tuning cannot be run, or with `check` as said.
     pub fn search(
         &mut self,
-        work: &Work,
+        work: &TimedKernel,
         others: &[Tuning],
         limit: Duration,
         check: bool,
@@ -179,12 +180,12 @@ impl Bench {
     }
 
     /// The tuning that a program would use.
-    pub fn present(&self, work: &Work) -> Tuning {
+    pub fn present(&self, work: &TimedKernel) -> Tuning {
         lookup(&work.kernel, self.geometry.dtype, self.device.arch())
     }
 
     /// The tunings worth measuring beside the present one: the likeliest, then others spread over the whole space.
-    pub fn candidates(&self, work: &Work) -> Vec<Tuning> {
+    pub fn candidates(&self, work: &TimedKernel) -> Vec<Tuning> {
         let mut likely = candidates(&work.kernel, self.geometry.dtype, self.device.arch()).split_off(1);
         let others = likely.split_off(likely.len().min(crate::tuning::LIKELY));
         likely.extend((0..others.len()).map(|i| others[(i * 7919) % others.len()]));
@@ -192,7 +193,7 @@ impl Bench {
     }
 
     /// Compiles candidates side by side. Those that fail are compiled again, and passed over, when they are measured.
-    fn compile(&self, work: &Work, tunings: &[Tuning]) {
+    fn compile(&self, work: &TimedKernel, tunings: &[Tuning]) {
         let inputs = vec![self.geometry; work.inputs];
         let rows = Window::whole(work.output.shape.height);
         let shapes = &Shapes { inputs: &inputs, output: work.output, rows };
@@ -203,7 +204,7 @@ impl Bench {
         });
     }
 
-    fn measure(&mut self, work: &Work, tuning: Tuning) -> Result<Measured, DeviceError> {
+    fn measure(&mut self, work: &TimedKernel, tuning: Tuning) -> Result<Measured, DeviceError> {
         self.device.set_tuning(Some(tuning));
         let inputs = vec![self.geometry; work.inputs];
         let rows = Window::whole(work.output.shape.height);

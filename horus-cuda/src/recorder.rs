@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use horus_core::device::{Device, DeviceMemory, Geometry, Input, Launch, Memory, MemoryKind};
+use horus_core::device::{Device, DeviceMemory, Geometry, Launch, LaunchInput, Memory, MemoryKind};
 use horus_core::error::{DeviceError, Error};
 use horus_core::host::Piece;
 use horus_core::host::workers::Workers;
@@ -127,7 +127,7 @@ impl Device for Recorder {
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
-        let inputs = launch.inputs.iter().map(|i: &Input<'_>| i.geometry).collect();
+        let inputs = launch.inputs.iter().map(|i: &LaunchInput<'_>| i.geometry).collect();
         let Launch { kernel, geometry: output, rows, .. } = launch;
         let launched = Launched { kernel: kernel.clone(), inputs, output, rows };
         self.launches.0.lock().unwrap_or_else(PoisonError::into_inner).push(launched);

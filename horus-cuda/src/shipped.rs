@@ -18,14 +18,14 @@
 //!
 //! Opening reads up to the end of the table; code is read and checked when it is wanted.
 
+mod installed;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-use horus_core::settings::KERNELS;
 
 use crate::cache::hash;
 use crate::codegen::Limits;
@@ -135,39 +135,6 @@ pub struct Package {
 }
 
 impl Package {
-    /// The package that the environment names or that lies beside the executable, if a driver of the CUDA version `newest`
-    /// runs its code; a warning, once in a process, if there is one that cannot be used.
-    pub(crate) fn from_environment(newest: i32) -> Option<Package> {
-        let (path, opened) = match KERNELS.path() {
-            Some(path) if path.as_os_str() == "off" => return None,
-            Some(path) => {
-                let opened = Package::open(&path);
-                (path, opened)
-            }
-            None => {
-                let executable = std::env::current_exe().ok()?;
-                let path = beside(&executable).into_iter().find(|p| p.exists())?;
-                let opened = trusted(&path, &executable).and_then(|()| Package::open(&path));
-                (path, opened)
-            }
-        };
-        match opened {
-            Ok(package) if package.compiler.0 <= newest => Some(package),
-            Ok(package) => {
-                let (path, major) = (path.display(), package.compiler.0);
-                log::debug!("{path} is of CUDA {major}, and the driver runs at most CUDA {newest}");
-                None
-            }
-            Err(e) => {
-                static WARNED: AtomicBool = AtomicBool::new(false);
-                if !WARNED.swap(true, Ordering::Relaxed) {
-                    log::warn!("the compiled kernels of {} are not used: {e}", path.display());
-                }
-                None
-            }
-        }
-    }
-
     /// Opens a package; reads no code.
     ///
     /// # Errors
@@ -261,36 +228,6 @@ fn entry(bytes: &[u8]) -> Entry {
     let number = |from: usize, len: usize| bytes[from..from + len].iter().rev().fold(0, |n, b| n << 8 | u128::from(*b));
     let (arch, sum) = (word(&bytes[16..20]), word(&bytes[20..24]));
     Entry { key: number(0, 16), arch, sum, offset: number(24, 8) as u64, length: number(32, 8) as u64 }
-}
-
-/// Where a package lies that is installed with an executable.
-fn beside(executable: &Path) -> Vec<PathBuf> {
-    let Some(folder) = executable.parent() else { return Vec::new() };
-    let library = folder.parent().map(|above| above.join("lib").join("horus").join(NAME));
-    std::iter::once(folder.join(NAME)).chain(library).collect()
-}
-
-/// Fails if somebody may write to a package that nobody named who may not write to the executable: what it holds is run.
-#[cfg(unix)]
-fn trusted(path: &Path, executable: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::MetadataExt as _;
-    let (data, program) = (std::fs::metadata(path)?, std::fs::metadata(executable)?);
-    // SAFETY: asks for a number, and always succeeds.
-    let user = unsafe { libc::geteuid() };
-    let refused = |why: String| Err(Error::new(ErrorKind::PermissionDenied, why));
-    if ![0, user, program.uid()].contains(&data.uid()) {
-        return refused(format!("the file belongs to user {}, not to this one ({user}) or the program's", data.uid()));
-    }
-    let group = if data.gid() == program.gid() { program.mode() & 0o020 } else { 0 };
-    if data.mode() & 0o022 & !group != 0 {
-        return refused(format!("others may write to it (mode {:o}; `chmod go-w` helps)", data.mode() & 0o7777));
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn trusted(_: &Path, _: &Path) -> std::io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]
@@ -404,31 +341,5 @@ mod tests {
         assert!(Package::open(folder.path()).is_err(), "a folder");
         let missing = Package::open(&folder.path().join("none")).unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
-    }
-
-    #[test]
-    fn packages_lie_beside_the_program_or_in_its_library_folder() {
-        let places = beside(Path::new("/opt/horus/bin/convrot"));
-        let expected = ["/opt/horus/bin/horus-kernels.bin", "/opt/horus/lib/horus/horus-kernels.bin"];
-        assert_eq!(places, expected.map(PathBuf::from));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn who_may_not_write_the_program_may_not_write_its_package() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let folder = tempfile::tempdir().unwrap();
-        let (program, path) = (folder.path().join("program"), folder.path().join(NAME));
-        for file in [&program, &path] {
-            std::fs::write(file, "").unwrap();
-        }
-        let modes = |of_program: u32, of_package: u32| {
-            for (file, mode) in [(&program, of_program), (&path, of_package)] {
-                std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
-            }
-            trusted(&path, &program).is_ok()
-        };
-        assert!(modes(0o755, 0o644) && modes(0o755, 0o600) && modes(0o775, 0o664));
-        assert!(!modes(0o755, 0o664) && !modes(0o755, 0o646) && !modes(0o777, 0o666));
     }
 }

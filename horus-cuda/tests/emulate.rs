@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use horus_core::device::{Geometry, Input, Launch, Memory};
+use horus_core::device::{Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::DType;
 use horus_core::host::Piece;
 use horus_core::host::buffer::HostBuffer;
@@ -141,8 +141,8 @@ fn every_case_is_a_launch_that_devices_take() {
     for case in cases() {
         let memory = |g: &Geometry| Memory::Host(HostBuffer::zeroed(g.bytes()));
         let memories: Vec<Memory> = case.inputs.iter().map(memory).collect();
-        let inputs: Vec<Input<'_>> =
-            memories.iter().zip(&case.inputs).map(|(memory, &geometry)| Input { memory, geometry }).collect();
+        let inputs: Vec<LaunchInput<'_>> =
+            memories.iter().zip(&case.inputs).map(|(memory, &geometry)| LaunchInput { memory, geometry }).collect();
         let (kernel, geometry, rows) = (&case.kernel, case.output, case.rows);
         let launch = Launch { kernel, inputs: &inputs, output: &mut memory(&geometry), geometry, rows };
         horus_core::device::check::check(&launch).unwrap_or_else(|e| panic!("{}: {e}", case.name));

@@ -177,23 +177,23 @@ impl<'a> Requests<'a> {
 }
 
 /// An exchange under way, and its buffers.
-struct Exchange {
+struct InFlight {
     /// Their buffers are those below.
     requests: Requests<'static>,
     sends: Vec<Parcel>,
     receives: Vec<Parcel>,
 }
 
-impl Exchange {
+impl InFlight {
     fn begin(
         world: &'static World,
         piece: usize,
         sends: Vec<Parcel>,
         receives: Vec<Parcel>,
-    ) -> Result<Exchange, CommError> {
+    ) -> Result<InFlight, CommError> {
         let _turn = world.turn()?;
-        let mut exchange = Exchange { requests: Requests::new(world), sends, receives };
-        let Exchange { requests, sends, receives } = &mut exchange;
+        let mut exchange = InFlight { requests: Requests::new(world), sends, receives };
+        let InFlight { requests, sends, receives } = &mut exchange;
         for (from, buffer) in receives {
             let buffer = buffer.bytes_mut();
             // SAFETY: nobody looks at the buffer, and it stays where it is, until the requests are complete: `finish`
@@ -211,7 +211,7 @@ impl Exchange {
     }
 }
 
-impl Begun for Exchange {
+impl Begun for InFlight {
     fn finish(mut self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
         let _turn = self.requests.world.turn()?;
         self.requests.wait()?;
@@ -219,7 +219,7 @@ impl Begun for Exchange {
     }
 }
 
-impl Drop for Exchange {
+impl Drop for InFlight {
     /// MPI may still read and write the buffers of messages under way: they stay for good. Whoever leaves an exchange
     /// unfinished has failed, and ends the job.
     fn drop(&mut self) {
@@ -279,7 +279,7 @@ impl Communicator for MpiComm {
     }
 
     fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
-        Ok(Box::new(Exchange::begin(self.world, self.piece, sends, receives)?))
+        Ok(Box::new(InFlight::begin(self.world, self.piece, sends, receives)?))
     }
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {

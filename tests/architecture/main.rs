@@ -211,22 +211,6 @@ fn unsafe_code_stays_where_it_may_be() {
 /// Files longer than this say why at their top.
 const LINES: usize = 400;
 
-/// Files that are longer without a reason, until they are divided.
-const OVERDUE: &[&str] = &[
-    "horus-apps/src/command/chain.rs",
-    "horus-apps/tests/command.rs",
-    "horus-core/src/cpu/schedule.rs",
-    "horus-core/src/device/simulated.rs",
-    "horus-core/src/execute/mod.rs",
-    "horus-core/src/io/png/deflate.rs",
-    "horus-core/src/series/engine.rs",
-    "horus-core/src/session/mod.rs",
-    "horus-core/tests/api.rs",
-    "horus-cuda/src/device/mod.rs",
-    "horus-cuda/src/shipped.rs",
-    "horus-cuda/src/tuning.rs",
-];
-
 #[test]
 fn long_files_say_why() {
     let mut undivided = Vec::new();
@@ -235,12 +219,36 @@ fn long_files_say_why() {
         let mut head = text.lines().take_while(|l| l.starts_with("//") || l.starts_with("#!") || l.is_empty());
         let reason = head.any(|l| l.starts_with("// Long because "));
         let name = file.strip_prefix(root()).unwrap().display().to_string();
-        let (long, overdue) = (text.lines().count() > LINES, OVERDUE.contains(&name.as_str()));
+        let long = text.lines().count() > LINES;
         assert!(long || !reason, "{name} is not long: it needs no reason");
-        assert!(!overdue || (long && !reason), "{name} need not be on the list any more");
-        if long && !reason && !overdue {
+        if long && !reason {
             undivided.push(name);
         }
     }
     assert!(undivided.is_empty(), "over {LINES} lines without `// Long because ...` at the top: {undivided:#?}");
+}
+
+/// Names that two published types have, and why.
+const SHARED: &[(&str, &str)] = &[
+    ("Image", "the oracle's images are what the engine's compute; both are called what they are"),
+    ("Session", "the user's session is the core's with a choice among this machine's devices"),
+];
+
+#[test]
+fn no_two_published_types_share_a_name() {
+    let mut types: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for library in ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps"] {
+        for module in modules(&root().join(library).join("src/lib.rs")) {
+            for name in module.published_types() {
+                types.entry(name).or_default().push(module.file.clone());
+            }
+        }
+    }
+    assert!(types.len() > 150, "{} types", types.len());
+    let excepted = |name: &str| SHARED.iter().any(|(shared, _)| *shared == name);
+    let found: Vec<_> = types.iter().filter(|(name, files)| files.len() > 1 && !excepted(name)).collect();
+    assert!(found.is_empty(), "give each a name of its own, or a reason: {found:#?}");
+    for (name, _) in SHARED {
+        assert!(types.get(*name).is_some_and(|files| files.len() > 1), "{name} is one type, and needs no reason");
+    }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Attribute, File, ImplItem, Item, Meta};
+use syn::{Attribute, File, ImplItem, Item, Meta, Visibility};
 
 /// A file of a crate.
 pub(crate) struct Module {
@@ -55,9 +55,39 @@ impl Module {
         exported.filter_map(|m| m.ident.map(|i| i.to_string())).collect()
     }
 
+    /// The names of the types and traits that the module publishes, those in its public inline modules included.
+    pub(crate) fn published_types(&self) -> Vec<String> {
+        let file: File = syn::parse2(self.code.clone()).expect("it was parsed before");
+        let mut names = Vec::new();
+        published(&file.items, &mut names);
+        names
+    }
+
     /// Whether `word` occurs as a token.
     pub(crate) fn says(&self, word: &str) -> bool {
         occurs(self.code.clone(), word)
+    }
+}
+
+fn published(items: &[Item], names: &mut Vec<String>) {
+    for item in items {
+        let (visibility, name) = match item {
+            Item::Struct(i) => (&i.vis, &i.ident),
+            Item::Enum(i) => (&i.vis, &i.ident),
+            Item::Union(i) => (&i.vis, &i.ident),
+            Item::Trait(i) => (&i.vis, &i.ident),
+            Item::Type(i) => (&i.vis, &i.ident),
+            Item::Mod(i) => {
+                if let (Visibility::Public(_), Some((_, items))) = (&i.vis, &i.content) {
+                    published(items, names);
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        if matches!(visibility, Visibility::Public(_)) {
+            names.push(name.to_string());
+        }
     }
 }
 
@@ -305,6 +335,13 @@ mod tests {
             assert_eq!(module(other).names("crate::device"), None, "{other}");
         }
         assert_eq!(module("use std::sync::Arc;").names("std::sync::Mutex"), None);
+    }
+
+    #[test]
+    fn published_types_are_those_that_others_can_name() {
+        let own = "pub struct A; pub(crate) struct B; enum C {} pub enum D {} pub trait E {} pub type F = A; fn f() {}";
+        let inner = "pub mod open { pub struct G; struct H; } mod sealed { pub trait I {} } #[cfg(test)] pub struct J;";
+        assert_eq!(module(&[own, inner].concat()).published_types(), ["A", "D", "E", "F", "G"]);
     }
 
     #[test]

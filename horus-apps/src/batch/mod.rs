@@ -4,7 +4,7 @@
 //!
 //! ```no_run
 //! use clap::{CommandFactory, FromArgMatches, Parser};
-//! use horus_apps::batch::{self, Job, Options, Work};
+//! use horus_apps::batch::{self, Job, Options, RunFiles};
 //!
 //! /// Smooths pictures.
 //! #[derive(Parser)]
@@ -18,7 +18,7 @@
 //! fn job() -> Result<Job, clap::Error> {
 //!     let mut command = Args::command();
 //!     let args = Args::from_arg_matches(&command.try_get_matches_from_mut(std::env::args_os())?)?;
-//!     let work = Work::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
+//!     let work = RunFiles::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
 //!     let operation = |picture: &horus::prelude::AnyImage| Ok(picture.luminance().gauss(2.0).into());
 //!     Ok(Job::new("smooth", args.options, work, operation))
 //! }
@@ -64,7 +64,7 @@ pub type Numbers = Box<dyn Fn(&AnyImage) -> Result<Box<dyn Values<Output = Vec<S
 
 /// The files of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum RunFiles {
     /// One picture to one file; `-` is stdin and stdout.
     Single {
         /// The picture.
@@ -86,17 +86,17 @@ pub enum Work {
     },
 }
 
-impl Work {
+impl RunFiles {
     /// The files named by a command line: INPUT OUTPUT, or any number with `--out-dir`. Does not access them.
     ///
     /// # Errors
     /// A message about what is missing or superfluous; see [`usage`].
-    pub fn of(paths: Vec<PathBuf>, options: &Options) -> Result<Work, String> {
+    pub fn of(paths: Vec<PathBuf>, options: &Options) -> Result<RunFiles, String> {
         if let Some(out_dir) = &options.out_dir {
             if paths.is_empty() && options.files_from.is_none() {
                 return Err("pictures are required: name some, a folder, or a list (--files-from LIST)".into());
             }
-            return Ok(Work::Series { inputs: paths, out_dir: out_dir.clone() });
+            return Ok(RunFiles::Series { inputs: paths, out_dir: out_dir.clone() });
         }
         let count = paths.len();
         let Ok([input, output]) = <[PathBuf; 2]>::try_from(paths) else {
@@ -112,7 +112,7 @@ impl Work {
         if input.as_os_str() == STANDARD && options.compare.is_some() {
             return Err("--compare reads the picture twice, which stdin does not allow".into());
         }
-        Ok(Work::Single { input, output })
+        Ok(RunFiles::Single { input, output })
     }
 }
 
@@ -123,7 +123,7 @@ pub struct Job {
     /// The options of the command line.
     pub options: Options,
     /// The files.
-    pub work: Work,
+    pub work: RunFiles,
     /// How values become integers.
     pub scaling: Scaling,
     /// The operation in a few words, for the summary.
@@ -132,7 +132,7 @@ pub struct Job {
     pub steps_per_pixel: f64,
     /// The operation.
     pub operation: Operation,
-    /// The numbers, for [`Work::Numbers`].
+    /// The numbers, for [`RunFiles::Numbers`].
     pub numbers: Numbers,
 }
 
@@ -141,7 +141,7 @@ impl Job {
     pub fn new(
         name: &'static str,
         options: Options,
-        work: Work,
+        work: RunFiles,
         operation: impl Fn(&AnyImage) -> Result<Response> + 'static,
     ) -> Job {
         let (operation, numbers) = (Box::new(operation), Box::new(|_: &AnyImage| Ok(nothing())));
@@ -203,9 +203,9 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
     let listening = ends::listen(first, comm.size() == 1);
     let end = match &job.work {
         _ if listening.is_err() => listening.map(|()| End::Done),
-        Work::Single { input, output } => single::run(&job, input, output, &comm).map(|()| End::Done),
-        Work::Series { inputs, out_dir } => series::run(&job, inputs, out_dir, &comm),
-        Work::Numbers { inputs } => numbers::run(&job, inputs, &comm),
+        RunFiles::Single { input, output } => single::run(&job, input, output, &comm).map(|()| End::Done),
+        RunFiles::Series { inputs, out_dir } => series::run(&job, inputs, out_dir, &comm),
+        RunFiles::Numbers { inputs } => numbers::run(&job, inputs, &comm),
     };
     match end {
         Ok(End::Done) => ExitCode::SUCCESS,
@@ -314,9 +314,9 @@ mod tests {
         options: Options,
     }
 
-    fn work(words: &[&str]) -> Result<Work, String> {
+    fn work(words: &[&str]) -> Result<RunFiles, String> {
         let program = Program::try_parse_from(std::iter::once(&"program").chain(words)).unwrap();
-        Work::of(program.paths, &program.options)
+        RunFiles::of(program.paths, &program.options)
     }
 
     #[test]
@@ -326,9 +326,11 @@ mod tests {
 
     #[test]
     fn two_paths_are_one_picture_and_a_folder_makes_a_series() {
-        assert_eq!(work(&["a", "b"]).unwrap(), Work::Single { input: "a".into(), output: "b".into() });
-        let series =
-            |inputs: &[&str]| Work::Series { inputs: inputs.iter().map(PathBuf::from).collect(), out_dir: "d".into() };
+        assert_eq!(work(&["a", "b"]).unwrap(), RunFiles::Single { input: "a".into(), output: "b".into() });
+        let series = |inputs: &[&str]| RunFiles::Series {
+            inputs: inputs.iter().map(PathBuf::from).collect(),
+            out_dir: "d".into(),
+        };
         assert_eq!(work(&["a", "b", "--out-dir", "d"]).unwrap(), series(&["a", "b"]));
         assert_eq!(work(&["--out-dir", "d", "--files-from", "-"]).unwrap(), series(&[]));
         assert!(work(&["-", "-", "--format", "png"]).is_ok());

@@ -28,13 +28,7 @@ struct Options {
 
 fn main() -> ExitCode {
     env_logger::init();
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("error: {e}");
-            ExitCode::FAILURE
-        }
-    }
+    horus_apps::exit_code(run(&Options::parse()))
 }
 
 fn run(options: &Options) -> Result<(), Failure> {

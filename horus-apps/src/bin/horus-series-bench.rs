@@ -46,13 +46,7 @@ const SAMPLE: usize = 4;
 
 fn main() -> ExitCode {
     env_logger::init();
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("error: {e}");
-            ExitCode::FAILURE
-        }
-    }
+    horus_apps::exit_code(run(&Args::parse()))
 }
 
 fn run(args: &Args) -> Result<()> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Parser;
 use horus::core::ir::kernel::Kernel;
 use horus::prelude::*;
-use horus_cuda::measure::{Bench, SHAPE, Work, whole};
+use horus_cuda::measure::{Bench, SHAPE, TimedKernel, whole};
 use horus_cuda::tuning::{Entry, Family, user_rows, user_table};
 use horus_cuda::workloads::{conv2d, convrot, correlate, pixel_chain, rotate, separable};
 
@@ -68,7 +68,7 @@ fn search(options: &Options, dtype: DType) -> Result<Vec<Entry>> {
     for (name, kernel, inputs) in kernels(dtype).into_iter().filter(|k| k.0.contains(&options.filter)) {
         let Kernel::Map(map) = &kernel else { continue };
         let family = Family::of(map, dtype);
-        let work = Work { kernel: kernel.clone(), inputs, output: whole(SHAPE, dtype) };
+        let work = TimedKernel { kernel: kernel.clone(), inputs, output: whole(SHAPE, dtype) };
         let (present, measured) = bench
             .search(&work, &bench.candidates(&work), Duration::from_secs_f64(options.seconds), true)
             .map_err(|source| Error::Device {
@@ -117,11 +117,5 @@ fn run(options: &Options) -> Result<()> {
 
 fn main() -> ExitCode {
     env_logger::init();
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("error: {e}");
-            ExitCode::FAILURE
-        }
-    }
+    horus_apps::exit_code(run(&Options::parse()))
 }

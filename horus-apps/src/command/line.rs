@@ -8,7 +8,7 @@ use horus::prelude::*;
 
 use super::chain::Chain;
 use super::{help, table};
-use crate::batch::{Options, Work};
+use crate::batch::{Options, RunFiles};
 
 /// Applies image operations to pictures: `horus in.png out.png luminance gauss 2 sobel`.
 #[derive(Parser, Debug)]
@@ -71,7 +71,7 @@ pub(super) fn command() -> clap::Command {
 ///
 /// # Errors
 /// A message about what is missing, superfluous or misspelt.
-pub(super) fn divided(args: &Args) -> Result<(Work, Chain), String> {
+pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
     let starts = |word: &OsString| word.to_str().is_some_and(table::is_name);
     let words: Vec<OsString> = args.words.iter().map(unmasked).collect();
     let begin = words.iter().position(starts).unwrap_or(words.len());
@@ -88,7 +88,7 @@ pub(super) fn divided(args: &Args) -> Result<(Work, Chain), String> {
         if options.files_from.is_some() && options.out_dir.is_none() {
             return Err("--files-from requires --out-dir DIR".into());
         }
-        return Ok((Work::of(paths, options)?, chain));
+        return Ok((RunFiles::of(paths, options)?, chain));
     }
     if options.out_dir.is_some() || options.dry_run_ranks.is_some() || options.compare.is_some() {
         let idle = "--out-dir, --dry-run-ranks and --compare do not apply";
@@ -97,7 +97,7 @@ pub(super) fn divided(args: &Args) -> Result<(Work, Chain), String> {
     if paths.is_empty() && options.files_from.is_none() {
         return Err("pictures are required".into());
     }
-    Ok((Work::Numbers { inputs: paths }, chain))
+    Ok((RunFiles::Numbers { inputs: paths }, chain))
 }
 
 /// A word before the chain that is no file and nearly the name of an operation.
@@ -133,10 +133,10 @@ fn unmasked(word: &OsString) -> OsString {
 }
 
 /// Whether files hold the exact values of floats: npy, and TIFF unless other depths or scales are asked for.
-pub(super) fn exact(work: &Work, options: &Options, save: &SaveOptions) -> bool {
+pub(super) fn exact(work: &RunFiles, options: &Options, save: &SaveOptions) -> bool {
     let extension = match (&options.format, work) {
         (Some(format), _) => format.clone(),
-        (None, Work::Single { output, .. }) => {
+        (None, RunFiles::Single { output, .. }) => {
             output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
         }
         (None, _) => String::new(),
@@ -155,7 +155,7 @@ pub(super) fn exact(work: &Work, options: &Options, save: &SaveOptions) -> bool 
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Result<(Work, Chain), String> {
+    fn parse(words: &[&str]) -> Result<(RunFiles, Chain), String> {
         let words = masked(std::iter::once(&"horus").chain(words).map(OsString::from));
         let matches = command().try_get_matches_from(words).map_err(|e| e.to_string())?;
         divided(&clap::FromArgMatches::from_arg_matches(&matches).map_err(|e: clap::Error| e.to_string())?)
@@ -178,14 +178,14 @@ mod tests {
     #[test]
     fn files_come_before_operations_and_options_anywhere() {
         let (work, chain) = parse(&["a.png", "--quiet", "b.png", "gauss", "2", "--threads", "1", "sobel"]).unwrap();
-        assert_eq!(work, Work::Single { input: "a.png".into(), output: "b.png".into() });
+        assert_eq!(work, RunFiles::Single { input: "a.png".into(), output: "b.png".into() });
         assert_eq!(chain.calls.len(), 2);
         let (work, _) = parse(&["a.tif", "./gauss", "--out-dir", "d", "gauss", "2", "otsu"]).unwrap();
-        assert_eq!(work, Work::Series { inputs: vec!["a.tif".into(), "./gauss".into()], out_dir: "d".into() });
+        assert_eq!(work, RunFiles::Series { inputs: vec!["a.tif".into(), "./gauss".into()], out_dir: "d".into() });
         assert!(parse(&["a.png", "b.npy"]).unwrap().1.calls.is_empty());
         assert_eq!(
             parse(&["a.png", "b.png", "luminance", "mean"]).unwrap().0,
-            Work::Numbers { inputs: vec!["a.png".into(), "b.png".into()] }
+            RunFiles::Numbers { inputs: vec!["a.png".into(), "b.png".into()] }
         );
         assert!(parse(&["--files-from", "list", "mean"]).is_ok());
     }

@@ -3,6 +3,7 @@
 //! `table` has the operations, `parameter` parses their arguments, `chain` records them on a picture, `line` separates
 //! files from operations, and `help` prints the table. The frame is [`crate::batch`].
 
+mod arguments;
 mod chain;
 mod help;
 mod histogram;

@@ -7,7 +7,7 @@ use super::pixels::{self, Lanes};
 use super::plane::Rows;
 use super::schedule::{Place, Schedule, Task};
 use super::simd::Isa;
-use crate::device::{Geometry, Input};
+use crate::device::{Geometry, LaunchInput};
 use crate::dtype::{DType, Pixel};
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::InstrOp;
@@ -33,7 +33,7 @@ pub(super) struct Spot {
 #[derive(Clone, Copy)]
 pub(super) struct Expression<'a> {
     pub(super) schedule: &'a Schedule,
-    pub(super) inputs: &'a [Input<'a>],
+    pub(super) inputs: &'a [LaunchInput<'a>],
     pub(super) slot_bytes: usize,
     pub(super) isa: Isa,
 }
@@ -50,7 +50,7 @@ impl Expression<'_> {
             Place::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
             Place::Constant(c) => (self.schedule.constants[c].bytes().as_ptr().cast_mut(), None),
             Place::Plane(i, c) => {
-                let Input { memory, geometry } = &self.inputs[i];
+                let LaunchInput { memory, geometry } = &self.inputs[i];
                 let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
                 // Of the inputs of a chain, some may hold a wrapped row beyond the image, others the row that it is.
                 let y = at.rows.start;
@@ -124,7 +124,7 @@ impl<'a> ChainRows<'a> {
     /// window does not matter); `scratch` has room as told by [`ChainRows::scratch`].
     pub(super) fn new(
         schedule: &'a Schedule,
-        inputs: &'a [Input<'a>],
+        inputs: &'a [LaunchInput<'a>],
         geometry: Geometry,
         channel: usize,
         scratch: *mut u8,

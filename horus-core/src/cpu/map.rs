@@ -17,7 +17,7 @@ use super::plane::{Plane, Tile};
 use super::schedule::{FeedSpec, Place, Schedule, Step, Task};
 use super::simd::Isa;
 use super::{uniform, warp};
-use crate::device::{Geometry, Input, Launch};
+use crate::device::{Geometry, Launch, LaunchInput};
 use crate::dtype::{DType, Pixel};
 use crate::error::DeviceError;
 use crate::host::buffer::HostBuffer;
@@ -44,7 +44,7 @@ struct Tiling {
 struct Job<'a> {
     kernel: &'a MapKernel,
     schedule: Schedule,
-    inputs: &'a [Input<'a>],
+    inputs: &'a [LaunchInput<'a>],
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
     geometry: Geometry,
@@ -161,7 +161,7 @@ struct Scratch<'a> {
 
 impl Job<'_> {
     fn plane<T: Pixel>(&self, input: usize, channel: usize) -> Plane<'_, T> {
-        let Input { memory, geometry } = &self.inputs[input];
+        let LaunchInput { memory, geometry } = &self.inputs[input];
         let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
         let n = geometry.plane();
         Plane::new(&all[channel * n..(channel + 1) * n], geometry.shape.height, geometry.shape.width, geometry.window)

@@ -1,16 +1,17 @@
 //! From an expression to a linear schedule: which filters are evaluated together, in which order steps run, and in which
 //! scratch slot every intermediate lives.
 
-use super::correlate::group_size;
+mod groups;
+
 use super::pixels::RUN;
-use super::rows;
 use crate::dispatch;
-use crate::dispatch_float;
 use crate::dtype::{DType, Pixel, Scalar};
 use crate::host::buffer::HostBuffer;
-use crate::ir::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
-use crate::ops::neighbourhood::{Filter, Layout, Reach};
-use crate::shape::Border;
+use crate::ir::kernel::{InstrOp, LeafOp, MapKernel, Val};
+
+use self::groups::{Groups, source_type, weights};
+
+pub(super) use self::groups::{FeedSpec, Group};
 
 /// Where a value lives while a tile is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,37 +44,6 @@ pub(super) struct Step {
     pub(super) targets: Vec<Place>,
 }
 
-/// Rows that filters read: of an input, or of up to [`rows::MOST`] row passes over one, continued by a border.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct FeedSpec {
-    /// An input or a chain.
-    pub(super) source: Source,
-    /// The row passes, all with border `pass_border`; none if the input itself is read.
-    pub(super) stages: Vec<usize>,
-    pub(super) pass_border: Border,
-    pub(super) border: Border,
-    pub(super) dtype: DType,
-    pub(super) reach: Reach,
-    /// Whether rows are kept in a ring even where no border is needed: those of a chain have to be. A tall sparse filter reads many rows per
-    /// output row, and those of an image whose row length is a power of two compete for the same lines of the cache.
-    pub(super) copied: bool,
-}
-
-/// Filters of one geometry over one feed.
-#[derive(Debug)]
-pub(super) struct Group {
-    pub(super) feed: usize,
-    /// Which of the feed's row passes.
-    pub(super) part: usize,
-    pub(super) reach: Reach,
-    pub(super) layout: Layout,
-    /// Offsets of a sparse layout from the upper left corner of its reach.
-    pub(super) offsets: Vec<(usize, usize)>,
-    /// Weights of all filters, tap by tap.
-    pub(super) weights: HostBuffer,
-    pub(super) leaves: Vec<usize>,
-}
-
 /// A compiled kernel.
 #[derive(Debug)]
 pub(super) struct Schedule {
@@ -90,39 +60,8 @@ pub(super) struct Schedule {
     pub(super) chains: Vec<Schedule>,
 }
 
-/// The taps of `filters`, which have one geometry, rounded to `dtype` and interleaved.
-fn weights(filters: &[&Filter], dtype: DType) -> HostBuffer {
-    dispatch_float!(dtype, T => {
-        let taps = filters.first().map_or(0, |f| f.taps().len());
-        let all: Vec<T> =
-            (0..taps).flat_map(|i| filters.iter().map(move |f| T::from_f64(f.taps()[i]))).collect();
-        HostBuffer::from_slice(&all)
-    })
-}
-
-/// The type in which filters over an input or a chain compute.
-fn source_type(kernel: &MapKernel, dtypes: &[DType], source: Source) -> DType {
-    match source {
-        Source::Input(i) => dtypes[i].linear(),
-        Source::Chain(c) => kernel.chains[c].result_type(),
-        Source::Stage(s) => source_type(kernel, dtypes, kernel.stages[s].source),
-    }
-}
-
-/// The offsets of a sparse filter from the upper left corner of its reach.
-fn corner_offsets(filter: &Filter) -> Vec<(usize, usize)> {
-    let reach = filter.reach();
-    let (up, left) = (reach.up.cast_signed(), reach.left.cast_signed());
-    let moved = |&(y, x): &(isize, isize)| ((y + up).cast_unsigned(), (x + left).cast_unsigned());
-    match filter.layout() {
-        Layout::Dense { .. } => Vec::new(),
-        Layout::Sparse(_) => filter.offsets().iter().map(moved).collect(),
-    }
-}
-
 struct Compiler<'a> {
     kernel: &'a MapKernel,
-    dtypes: &'a [DType],
     schedule: Schedule,
     /// For each leaf, its group.
     group_of: Vec<Option<usize>>,
@@ -140,7 +79,6 @@ impl Schedule {
     pub(super) fn new(kernel: &MapKernel, dtypes: &[DType]) -> Schedule {
         let mut c = Compiler {
             kernel,
-            dtypes,
             schedule: Schedule {
                 steps: Vec::new(),
                 slots: 0,
@@ -155,7 +93,7 @@ impl Schedule {
                     .collect(),
                 chains: kernel.chains.iter().map(|c| Schedule::new(c, dtypes)).collect(),
             },
-            group_of: vec![None; kernel.leaves.len()],
+            group_of: Vec::new(),
             leaves: vec![None; kernel.leaves.len()],
             results: vec![None; kernel.code.len()],
             leaf_uses: vec![0; kernel.leaves.len()],
@@ -163,7 +101,8 @@ impl Schedule {
             free: Vec::new(),
         };
         c.count_uses();
-        c.form_groups();
+        let Groups { feeds, groups, of_leaf, .. } = Groups::new(kernel, dtypes, c.filters_in_order());
+        (c.schedule.feeds, c.schedule.groups, c.group_of) = (feeds, groups, of_leaf);
         c.emit();
         c.schedule
     }
@@ -208,83 +147,6 @@ impl Compiler<'_> {
             }
         }
         order
-    }
-
-    /// Puts filters of one geometry over one feed together, then cuts these banks into groups.
-    fn form_groups(&mut self) {
-        let mut banks: Vec<((usize, usize), Vec<usize>)> = Vec::new();
-        for l in self.filters_in_order() {
-            let LeafOp::Correlate(source, filter, border) = &self.kernel.leaves[l].op else { continue };
-            let feed = self.feed(*source, *border, filter);
-            let same = |other: usize| match &self.kernel.leaves[other].op {
-                LeafOp::Correlate(_, f, _) => f.layout() == filter.layout(),
-                _ => false,
-            };
-            match banks.iter_mut().find(|(f, members)| *f == feed && same(members[0])) {
-                Some((_, members)) => members.push(l),
-                None => banks.push((feed, vec![l])),
-            }
-        }
-        for ((feed, part), members) in banks {
-            let mut rest = &members[..];
-            while !rest.is_empty() {
-                let (group, tail) = rest.split_at(group_size(rest.len()));
-                rest = tail;
-                let filters: Vec<&Filter> = group
-                    .iter()
-                    .filter_map(|&l| match &self.kernel.leaves[l].op {
-                        LeafOp::Correlate(_, f, _) => Some(f),
-                        _ => None,
-                    })
-                    .collect();
-                group.iter().for_each(|&l| self.group_of[l] = Some(self.schedule.groups.len()));
-                self.schedule.groups.push(Group {
-                    feed,
-                    part,
-                    reach: filters[0].reach(),
-                    layout: filters[0].layout().clone(),
-                    offsets: corner_offsets(filters[0]),
-                    weights: weights(&filters, self.schedule.feeds[feed].dtype),
-                    leaves: group.to_vec(),
-                });
-            }
-        }
-    }
-
-    /// The feed for a filter, widened to its reach, and which of the feed's row passes is meant.
-    fn feed(&mut self, source: Source, border: Border, filter: &Filter) -> (usize, usize) {
-        let reach = filter.reach();
-        let scattered = matches!(filter.layout(), Layout::Sparse(_)) && reach.up + reach.down >= 8;
-        let stages = &self.kernel.stages;
-        let (image, stage) = match source {
-            Source::Stage(s) => (stages[s].source, Some(s)),
-            image => (image, None),
-        };
-        let pass_border = stage.map_or(border, |s| stages[s].border);
-        let fits = |f: &FeedSpec| {
-            let room = match stage {
-                None => f.stages.is_empty(),
-                Some(s) => f.stages.contains(&s) || (!f.stages.is_empty() && f.stages.len() < rows::MOST),
-            };
-            room && f.source == image && f.border == border && f.pass_border == pass_border
-        };
-        let feeds = &mut self.schedule.feeds;
-        let at = feeds.iter().position(fits).unwrap_or_else(|| {
-            let dtype = source_type(self.kernel, self.dtypes, image);
-            let stages = stage.into_iter().collect();
-            let copied = matches!(image, Source::Chain(_));
-            feeds.push(FeedSpec { source: image, stages, pass_border, border, dtype, reach, copied });
-            feeds.len() - 1
-        });
-        let feed = &mut feeds[at];
-        feed.reach = feed.reach.max(reach);
-        feed.copied |= scattered;
-        let Some(s) = stage else { return (at, 0) };
-        let part = feed.stages.iter().position(|&t| t == s).unwrap_or_else(|| {
-            feed.stages.push(s);
-            feed.stages.len() - 1
-        });
-        (at, part)
     }
 
     /// Runs every instruction as soon as its operands are there, and evaluates leaves only when no instruction can run:
@@ -412,8 +274,10 @@ impl Compiler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::kernel::{Instr, Leaf};
+    use crate::ir::kernel::{Instr, Leaf, Source};
+    use crate::ops::neighbourhood::Filter;
     use crate::ops::pixel::PixelOp;
+    use crate::shape::Border;
 
     #[test]
     fn a_bank_is_used_up_before_the_next_is_evaluated() {

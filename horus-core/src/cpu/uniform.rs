@@ -1,6 +1,6 @@
 //! Values that meet an image: one pixel, repeated everywhere, is a constant of the kernel once it is known.
 
-use crate::device::Input;
+use crate::device::LaunchInput;
 use crate::dispatch;
 use crate::dtype::{Pixel, Scalar};
 use crate::ir::kernel::{LeafOp, MapKernel, Val};
@@ -8,7 +8,7 @@ use crate::ops::geometric::Interpolation;
 use crate::shape::Border;
 
 /// The kernel with what it samples of images of one value written into it; `None` if there is no such sample.
-pub(super) fn with_constants(kernel: &MapKernel, inputs: &[Input<'_>]) -> Option<MapKernel> {
+pub(super) fn with_constants(kernel: &MapKernel, inputs: &[LaunchInput<'_>]) -> Option<MapKernel> {
     let known: Vec<Option<Val>> = kernel.leaves.iter().map(|leaf| constant(&leaf.op, inputs).map(Val::Const)).collect();
     if known.iter().all(Option::is_none) {
         return None;
@@ -26,9 +26,9 @@ pub(super) fn with_constants(kernel: &MapKernel, inputs: &[Input<'_>]) -> Option
 }
 
 /// What a leaf yields everywhere, if it samples an image of one pixel, alike in all channels, that goes on outside.
-fn constant(leaf: &LeafOp, inputs: &[Input<'_>]) -> Option<Scalar> {
+fn constant(leaf: &LeafOp, inputs: &[LaunchInput<'_>]) -> Option<Scalar> {
     let LeafOp::Warp(i, map, Interpolation::Nearest, border) = leaf else { return None };
-    let Input { memory, geometry } = inputs.get(*i)?;
+    let LaunchInput { memory, geometry } = inputs.get(*i)?;
     let one = (geometry.shape.height, geometry.shape.width) == (1, 1) && !geometry.window.is_empty();
     let still = (map.xx, map.xy, map.x0, map.yx, map.yy, map.y0) == (0, 0, 0, 0, 0, 0);
     if !one || !still || matches!(border, Border::Constant(_)) {

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::device::{Geometry, Input, Launch};
+use crate::device::{Geometry, Launch, LaunchInput};
 use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::ir::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
@@ -42,7 +42,13 @@ pub fn part(at: usize, length: usize, size: usize) -> Result<Range<usize>, Devic
     }
 }
 
-fn fits(kernel: &Kernel, inputs: &[Input<'_>], room: usize, output: &Geometry, rows: Window) -> Result<(), String> {
+fn fits(
+    kernel: &Kernel,
+    inputs: &[LaunchInput<'_>],
+    room: usize,
+    output: &Geometry,
+    rows: Window,
+) -> Result<(), String> {
     if matches!(kernel, Kernel::Source(_)) {
         return Ok(()); // nothing is launched
     }
@@ -138,12 +144,16 @@ fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
     }
 }
 
-fn count(inputs: &[Input<'_>], wanted: usize) -> Result<(), String> {
+fn count(inputs: &[LaunchInput<'_>], wanted: usize) -> Result<(), String> {
     if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, got {}", inputs.len())) }
 }
 
 /// The images that a row reduction reads, of which there are `images`, before the mean if it takes one.
-fn reduced<'a, 'b>(how: RowReduce, inputs: &'b [Input<'a>], images: usize) -> Result<&'b [Input<'a>], String> {
+fn reduced<'a, 'b>(
+    how: RowReduce,
+    inputs: &'b [LaunchInput<'a>],
+    images: usize,
+) -> Result<&'b [LaunchInput<'a>], String> {
     let mean = usize::from(how == RowReduce::SquaredDeviation);
     count(inputs, images.saturating_add(mean))?;
     if let [mean] = &inputs[images..]
@@ -163,7 +173,7 @@ fn column(how: RowReduce, image: Shape, dtype: DType, output: &Geometry) -> Resu
     Err(format!("{image} {dtype} has row results of {} {}, not {} {}", wanted.0, wanted.1, output.shape, output.dtype))
 }
 
-fn merge(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+fn merge(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, output.shape.channels)?;
     let plane = (Shape { channels: 1, ..output.shape }, output.dtype);
     match inputs.iter().map(|i| (i.geometry.shape, i.geometry.dtype)).find(|i| *i != plane) {
@@ -172,7 +182,7 @@ fn merge(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
     }
 }
 
-fn transpose(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+fn transpose(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 1)?;
     let Geometry { shape, dtype, .. } = inputs[0].geometry;
     let turned = Shape { height: shape.width, width: shape.height, ..shape };
@@ -183,7 +193,7 @@ fn transpose(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
 }
 
 /// Whether the table has an entry for every value of the index type, so that no look-up is out of bounds.
-fn lookup(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 2)?;
     let (image, table) = (inputs[0].geometry, inputs[1].geometry);
     let entries = match image.dtype {
@@ -202,7 +212,7 @@ fn lookup(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
     Ok(())
 }
 
-fn fold(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+fn fold(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 1)?;
     let Geometry { shape, dtype, window } = inputs[0].geometry;
     if (output.shape, output.dtype) != (Shape::new(1, 1, 1), dtype) {
@@ -215,7 +225,7 @@ fn fold(inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
     Ok(())
 }
 
-fn histogram(bins: usize, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+fn histogram(bins: usize, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 1)?;
     let wanted = (Shape::new(1, bins, 1), DType::F64, Window::whole(1));
     if bins == 0 || wanted != (output.shape, output.dtype, output.window) {
@@ -225,13 +235,13 @@ fn histogram(bins: usize, inputs: &[Input<'_>], output: &Geometry) -> Result<(),
 }
 
 /// Whether an expression per pixel has the types and extents that it is made of.
-fn pixels(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+fn pixels(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     types(k, inputs, output)?;
     extents(k, inputs, output)
 }
 
 /// Whether every value of the kernel has the type that it is read as.
-fn types(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     for chain in &k.chains {
         if !chain.is_pointwise() || !chain.chains.is_empty() {
             return Err("a chain has an operation that is not per pixel".into());
@@ -265,7 +275,7 @@ fn types(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), S
 }
 
 /// The type of an input or a chain.
-fn image_type(k: &MapKernel, image: Source, inputs: &[Input<'_>]) -> Result<DType, String> {
+fn image_type(k: &MapKernel, image: Source, inputs: &[LaunchInput<'_>]) -> Result<DType, String> {
     match image {
         Source::Input(i) => Ok(inputs.get(i).ok_or(format!("input {i} does not exist"))?.geometry.dtype),
         Source::Chain(c) => k.chains.get(c).ok_or(format!("chain {c} does not exist"))?.result_type_checked(),
@@ -326,7 +336,7 @@ impl MapKernel {
 }
 
 /// Whether the inputs have the extent of the output, as far as the kernel relies on it.
-fn extents(k: &MapKernel, inputs: &[Input<'_>], output: &Geometry) -> Result<(), String> {
+fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     k.chains.iter().try_for_each(|c| extents(c, inputs, output))?;
     let read = k.stages.iter().map(|s| (s.source, None)).chain(k.leaves.iter().map(|l| (k.image(l), Some(&l.op))));
     for (source, op) in read {

@@ -123,7 +123,7 @@ impl Geometry {
 
 /// An input of a launch.
 #[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
+pub struct LaunchInput<'a> {
     /// Its memory.
     pub memory: &'a Memory,
     /// What is in it.
@@ -139,7 +139,7 @@ pub struct Launch<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
     /// From what.
-    pub inputs: &'a [Input<'a>],
+    pub inputs: &'a [LaunchInput<'a>],
     /// The output: memory of this device.
     pub output: &'a mut Memory,
     /// The geometry of the output.

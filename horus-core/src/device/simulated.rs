@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::comm::{CommError, Communicator};
 use crate::device::check::part;
-use crate::device::{Device, Exchange, Geometry, Input, Launch, Memory, MemoryKind, Prepared, Ticket, distinct};
+use crate::device::{Device, Exchange, Geometry, Launch, LaunchInput, Memory, MemoryKind, Prepared, Ticket, distinct};
 use crate::error::{DeviceError, MemoryBound};
 use crate::host::Piece;
 use crate::host::workers::Workers;
@@ -185,10 +185,10 @@ impl<D: Device> Device for Simulated<D> {
             }
         }
         self.counters.launches.fetch_add(1, Ordering::Relaxed);
-        let inputs: Vec<Input<'_>> = launch
+        let inputs: Vec<LaunchInput<'_>> = launch
             .inputs
             .iter()
-            .map(|i| Ok(Input { memory: separate(i.memory)?, geometry: i.geometry }))
+            .map(|i| Ok(LaunchInput { memory: separate(i.memory)?, geometry: i.geometry }))
             .collect::<Result<_, DeviceError>>()?;
         self.inner.launch(Launch { inputs: &inputs, output: separate_mut(launch.output)?, ..launch })
     }

@@ -4,7 +4,7 @@ use super::{Run, Stored, missing};
 use super::{peers, transfer};
 use crate::device::{Geometry, Memory};
 use crate::error::Result;
-use crate::execute::transfer::Target;
+use crate::execute::transfer::Destination;
 use crate::host::Piece;
 use crate::ir::graph::NodeId;
 use crate::plan::Action;
@@ -89,9 +89,9 @@ impl Run<'_> {
                 let target = match (&mut image.device, &mut image.host) {
                     (Some(memory), host) if !unified => {
                         *host = None; // its halo is stale now
-                        Target::Device(device, memory)
+                        Destination::Device(device, memory)
                     }
-                    (Some(Memory::Host(host)), _) | (_, Some(host)) => Target::Host(host.bytes_mut()),
+                    (Some(Memory::Host(host)), _) | (_, Some(host)) => Destination::Host(host.bytes_mut()),
                     _ => return Err(missing(n)),
                 };
                 arriving.finish(device.workers(), target).map_err(failed)?;

@@ -1,7 +1,7 @@
 //! Launches, whole and in parts.
 
 use super::{Run, Stored, missing};
-use crate::device::{Geometry, Input, Launch, Memory};
+use crate::device::{Geometry, Launch, LaunchInput, Memory};
 use crate::error::{Error, Result};
 use crate::ir::graph::{Node, NodeId};
 use crate::ir::kernel::Kernel;
@@ -51,11 +51,11 @@ impl Run<'_> {
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for (i, source) in node.inputs.iter().enumerate() {
             let input = match self.temps.get(&Temp { consumer: n, input: i }) {
-                Some(fetched) => Input { memory: &fetched.memory, geometry: fetched.geometry },
+                Some(fetched) => LaunchInput { memory: &fetched.memory, geometry: fetched.geometry },
                 None => {
                     let image = self.images.get(*source)?;
                     let memory = image.device.as_ref().ok_or_else(|| missing(*source))?;
-                    Input { memory, geometry: image.geometry }
+                    LaunchInput { memory, geometry: image.geometry }
                 }
             };
             inputs.push(input);

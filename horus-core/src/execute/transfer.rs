@@ -65,19 +65,19 @@ impl Held<'_> {
 }
 
 /// Where pixels from other ranks are stored.
-pub enum Target<'a> {
+pub enum Destination<'a> {
     /// Host memory.
     Host(&'a mut [u8]),
     /// A device's own memory.
     Device(&'a dyn Device, &'a mut Memory),
 }
 
-impl Target<'_> {
+impl Destination<'_> {
     fn unpack(&mut self, workers: &Workers, message: &[u8], runs: &[Runs]) -> Result<(), DeviceError> {
         let pieces = unpacked(runs, 0);
         match self {
-            Target::Host(bytes) => workers.copy_pieces(message, bytes, &pieces),
-            Target::Device(device, memory) => {
+            Destination::Host(bytes) => workers.copy_pieces(message, bytes, &pieces),
+            Destination::Device(device, memory) => {
                 for (piece, runs) in pieces.iter().zip(runs) {
                     if runs.together() {
                         device.write(&message[piece.from..piece.from + runs.total()], memory, runs.at)?;
@@ -213,7 +213,7 @@ impl Incoming<'_> {
     ///
     /// # Errors
     /// When communication fails, or the device.
-    pub fn finish(self, workers: &Workers, mut target: Target<'_>) -> Result<Load, DeviceError> {
+    pub fn finish(self, workers: &Workers, mut target: Destination<'_>) -> Result<Load, DeviceError> {
         for (rank, message) in self.begun.finish()?.into_iter().chain(self.own) {
             target.unpack(workers, message.bytes(), &self.into[rank])?;
         }
@@ -278,8 +278,8 @@ mod tests {
                 let (first, second) = (Held::Host(&held), Held::Device(&device, &memory));
                 let first = order(&comm, (workers, &pool), &m, first, geometry).unwrap();
                 let second = order(&comm, (workers, &pool), &m, second, geometry).unwrap();
-                first.finish(workers, Target::Host(&mut held)).unwrap();
-                second.finish(workers, Target::Device(&device, &mut memory)).unwrap();
+                first.finish(workers, Destination::Host(&mut held)).unwrap();
+                second.finish(workers, Destination::Device(&device, &mut memory)).unwrap();
                 let want = pixels(geometry, |_, _| true);
                 assert!(held == want, "host, rank {} of {ranks}", comm.rank());
                 device.read(&memory, 0, &mut held).unwrap();

@@ -52,7 +52,7 @@ use std::marker::PhantomData;
 
 pub use argument::Argument;
 pub use pixels::Pixels;
-pub use read::Destination;
+pub use read::ReadTarget;
 #[doc(hidden)]
 pub use read::Place;
 #[doc(hidden)]

@@ -141,7 +141,7 @@ impl<T: Element> Image<T> {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]
-    pub fn read_into(&self, target: &mut (impl Destination<T> + ?Sized)) -> Result<()> {
+    pub fn read_into(&self, target: &mut (impl ReadTarget<T> + ?Sized)) -> Result<()> {
         let call = ("read_into", Location::caller());
         self.look()?;
         everyone(self.put(false, call, Some(self.fitting(call, target.place())?)))
@@ -162,7 +162,7 @@ impl<T: Element> Image<T> {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]
-    pub fn gather_into(&self, target: &mut (impl Destination<T> + ?Sized)) -> Result<bool> {
+    pub fn gather_into(&self, target: &mut (impl ReadTarget<T> + ?Sized)) -> Result<bool> {
         let call = ("gather_into", Location::caller());
         self.look()?;
         let mine = self.session().rank() == 0;
@@ -323,7 +323,7 @@ fn put_values<T: Element>(coming: Coming<'_>, values: &mut [T]) -> Result<(), De
 }
 
 /// What [`Image::read_into`] writes to: [`Pixels`], slices and vectors.
-pub trait Destination<T: Element> {
+pub trait ReadTarget<T: Element> {
     #[doc(hidden)]
     fn place(&mut self) -> Place<'_, T>;
 }
@@ -338,25 +338,25 @@ pub enum Place<'a, T: Element> {
     Values(&'a mut [T]),
 }
 
-impl<T: Element> Destination<T> for Pixels<T> {
+impl<T: Element> ReadTarget<T> for Pixels<T> {
     fn place(&mut self) -> Place<'_, T> {
         Place::Pixels(self)
     }
 }
 
-impl<T: Element> Destination<T> for [T] {
+impl<T: Element> ReadTarget<T> for [T] {
     fn place(&mut self) -> Place<'_, T> {
         Place::Values(self)
     }
 }
 
-impl<T: Element> Destination<T> for Vec<T> {
+impl<T: Element> ReadTarget<T> for Vec<T> {
     fn place(&mut self) -> Place<'_, T> {
         Place::Values(self)
     }
 }
 
-impl<T: Element, const N: usize> Destination<T> for [T; N] {
+impl<T: Element, const N: usize> ReadTarget<T> for [T; N] {
     fn place(&mut self) -> Place<'_, T> {
         Place::Values(self)
     }

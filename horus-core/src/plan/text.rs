@@ -93,7 +93,7 @@ impl Plan {
 }
 
 /// Follows a plan: which rows of each image rank 0 has, and what lies in its device's memory.
-struct Replay<'a> {
+struct Follower<'a> {
     plan: &'a Plan,
     rows: Vec<usize>,
     on_device: Vec<bool>,
@@ -104,9 +104,9 @@ struct Replay<'a> {
     most: usize,
 }
 
-impl<'a> Replay<'a> {
-    fn new(plan: &'a Plan) -> Replay<'a> {
-        let mut replay = Replay {
+impl<'a> Follower<'a> {
+    fn new(plan: &'a Plan) -> Follower<'a> {
+        let mut replay = Follower {
             plan,
             rows: vec![0; plan.graph.nodes.len()],
             on_device: vec![false; plan.graph.nodes.len()],
@@ -223,7 +223,7 @@ impl<'a> Replay<'a> {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut replay = Replay::new(self);
+        let mut replay = Follower::new(self);
         let mut used = vec!["[...]"];
         for (i, s) in self.steps.iter().enumerate() {
             let text = self.describe(&s.action);

@@ -46,12 +46,12 @@ pub struct Recording {
 
 /// Numbers records and values without a lock.
 #[derive(Debug, Default)]
-pub struct Numbers {
+pub struct Numbering {
     records: AtomicU64,
     values: AtomicU64,
 }
 
-impl Numbers {
+impl Numbering {
     /// A number for a record.
     pub fn record(&self) -> RecordId {
         RecordId(self.records.fetch_add(1, Ordering::Relaxed))

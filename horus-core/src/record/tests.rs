@@ -12,7 +12,7 @@ const ROOM: usize = 1 << 20;
 #[derive(Default)]
 struct Numbered {
     program: Recording,
-    numbers: Numbers,
+    numbers: Numbering,
 }
 
 impl Numbered {

@@ -5,7 +5,7 @@ use crate::shape::Border;
 
 /// Pixels of one of the five element types.
 #[derive(Clone, Debug)]
-pub enum Pixels {
+pub enum TypedPixels {
     /// Unsigned 8-bit integers.
     U8(Vec<u8>),
     /// Unsigned 16-bit integers.
@@ -22,12 +22,13 @@ pub enum Pixels {
 ///
 /// Images are equal if shape, type and all bits are, so that +0 does not equal -0; but any NaN equals any other, for
 /// sign and payload of a NaN that arithmetic made are the processor's choice.
+// Called as what it models: the two never meet in one file but where one is checked against the other.
 #[derive(Clone, Debug)]
 pub struct Image {
     /// Its extent.
     pub shape: Shape,
     /// Its `shape.len()` pixels.
-    pub pixels: Pixels,
+    pub pixels: TypedPixels,
 }
 
 impl Image {
@@ -38,11 +39,11 @@ impl Image {
     pub fn new<T: Pixel>(shape: Shape, pixels: Vec<T>) -> Image {
         assert_eq!(pixels.len(), shape.len(), "an image of {shape} has {} pixels", shape.len());
         let pixels = match T::DTYPE {
-            DType::U8 | DType::Bool => Pixels::U8(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::U16 => Pixels::U16(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::I32 => Pixels::I32(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::F32 => Pixels::F32(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::F64 => Pixels::F64(bytemuck::cast_slice(&pixels).to_vec()),
+            DType::U8 | DType::Bool => TypedPixels::U8(bytemuck::cast_slice(&pixels).to_vec()),
+            DType::U16 => TypedPixels::U16(bytemuck::cast_slice(&pixels).to_vec()),
+            DType::I32 => TypedPixels::I32(bytemuck::cast_slice(&pixels).to_vec()),
+            DType::F32 => TypedPixels::F32(bytemuck::cast_slice(&pixels).to_vec()),
+            DType::F64 => TypedPixels::F64(bytemuck::cast_slice(&pixels).to_vec()),
         };
         Image { shape, pixels }
     }
@@ -63,22 +64,22 @@ impl Image {
     /// The element type.
     pub fn dtype(&self) -> DType {
         match self.pixels {
-            Pixels::U8(_) => DType::U8,
-            Pixels::U16(_) => DType::U16,
-            Pixels::I32(_) => DType::I32,
-            Pixels::F32(_) => DType::F32,
-            Pixels::F64(_) => DType::F64,
+            TypedPixels::U8(_) => DType::U8,
+            TypedPixels::U16(_) => DType::U16,
+            TypedPixels::I32(_) => DType::I32,
+            TypedPixels::F32(_) => DType::F32,
+            TypedPixels::F64(_) => DType::F64,
         }
     }
 
     /// The pixels as bytes, for bitwise comparison and for filling buffers.
     pub fn bytes(&self) -> &[u8] {
         match &self.pixels {
-            Pixels::U8(v) => v,
-            Pixels::U16(v) => bytemuck::cast_slice(v),
-            Pixels::I32(v) => bytemuck::cast_slice(v),
-            Pixels::F32(v) => bytemuck::cast_slice(v),
-            Pixels::F64(v) => bytemuck::cast_slice(v),
+            TypedPixels::U8(v) => v,
+            TypedPixels::U16(v) => bytemuck::cast_slice(v),
+            TypedPixels::I32(v) => bytemuck::cast_slice(v),
+            TypedPixels::F32(v) => bytemuck::cast_slice(v),
+            TypedPixels::F64(v) => bytemuck::cast_slice(v),
         }
     }
 

@@ -18,7 +18,7 @@ pub mod pixel;
 pub mod reduce;
 
 mod image;
-pub use image::{Image, Pixels};
+pub use image::{Image, TypedPixels};
 
 /// The values of the graph's roots, in their order. `source` gives the values that exist.
 ///
@@ -48,11 +48,11 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::Source(id) => source(*id),
         Op::Fill(value) => fill(node.shape, node.dtype.stored(), *value),
         Op::Pixel(op, operands) => {
-            let operands: Vec<pixel::Value<'_>> = operands
+            let operands: Vec<pixel::ImageOrScalar<'_>> = operands
                 .iter()
                 .map(|operand| match operand {
-                    Operand::Input(i) => pixel::Value::Image(inputs[*i]),
-                    Operand::Const(c) => pixel::Value::Const(*c),
+                    Operand::Input(i) => pixel::ImageOrScalar::Image(inputs[*i]),
+                    Operand::Const(c) => pixel::ImageOrScalar::Const(*c),
                 })
                 .collect();
             pixel::apply(*op, &operands)

@@ -5,18 +5,18 @@ use crate::ops::pixel::{PixelKind, PixelOp};
 
 /// An operand: an image, or one value for all pixels.
 #[derive(Clone, Copy, Debug)]
-pub enum Value<'a> {
+pub enum ImageOrScalar<'a> {
     /// An image.
     Image(&'a Image),
     /// A constant, converted to the type of the other operands.
     Const(Scalar),
 }
 
-impl Value<'_> {
+impl ImageOrScalar<'_> {
     fn at<T: Pixel>(self, c: usize, y: usize, x: usize) -> T {
         match self {
-            Value::Image(image) => image.at(c, y, x),
-            Value::Const(v) => T::from_scalar(v),
+            ImageOrScalar::Image(image) => image.at(c, y, x),
+            ImageOrScalar::Const(v) => T::from_scalar(v),
         }
     }
 }
@@ -53,15 +53,15 @@ crate::pixel_ops!(bodies);
 /// # Panics
 /// If there are not as many operands as the operation has, if none is an image, or if images differ in size or type
 /// (the mask of `Select` is of type `u8`).
-pub fn apply(op: PixelOp, operands: &[Value<'_>]) -> Image {
+pub fn apply(op: PixelOp, operands: &[ImageOrScalar<'_>]) -> Image {
     assert_eq!(operands.len(), op.arity(), "{op} has another number of operands");
     let shape = images(operands).next().expect("an operand is an image").shape;
     assert!(images(operands).all(|i| i.shape == shape), "operands of {op} differ in size");
     // The type of the operands: of an image among them, or, for a `Select` between two constants, of these.
     let (mask, values) = operands.split_at(usize::from(op.info().kind == PixelKind::Select));
     let dtype = images(values).next().map(Image::dtype).unwrap_or_else(|| match values[0] {
-        Value::Const(c) => c.dtype(),
-        Value::Image(_) => unreachable!("there is no image among the values"),
+        ImageOrScalar::Const(c) => c.dtype(),
+        ImageOrScalar::Image(_) => unreachable!("there is no image among the values"),
     });
     crate::dispatch!(dtype, T => match op.info().kind {
         PixelKind::Unary | PixelKind::Binary | PixelKind::Ternary => Image::from_fn(shape, |c, y, x| {
@@ -79,10 +79,10 @@ pub fn apply(op: PixelOp, operands: &[Value<'_>]) -> Image {
     })
 }
 
-fn images<'a>(operands: &[Value<'a>]) -> impl Iterator<Item = &'a Image> {
+fn images<'a>(operands: &[ImageOrScalar<'a>]) -> impl Iterator<Item = &'a Image> {
     operands.iter().filter_map(|o| match o {
-        Value::Image(image) => Some(*image),
-        Value::Const(_) => None,
+        ImageOrScalar::Image(image) => Some(*image),
+        ImageOrScalar::Const(_) => None,
     })
 }
 
@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn binary<T: Pixel>(op: PixelOp, a: &[T], b: &[T]) -> Image {
-        apply(op, &[Value::Image(&row(a)), Value::Image(&row(b))])
+        apply(op, &[ImageOrScalar::Image(&row(a)), ImageOrScalar::Image(&row(b))])
     }
 
     #[test]
@@ -107,8 +107,8 @@ mod tests {
             for dtype in DType::ALL {
                 let input = super::super::fill(Shape::new(1, 2, 2), dtype, Scalar::U8(1));
                 let mask = super::super::fill(Shape::new(1, 2, 2), DType::U8, Scalar::U8(1));
-                let operands: Vec<Value<'_>> = (0..info.op.arity())
-                    .map(|i| Value::Image(if info.op.operand(i, dtype) == dtype { &input } else { &mask }))
+                let operands: Vec<ImageOrScalar<'_>> = (0..info.op.arity())
+                    .map(|i| ImageOrScalar::Image(if info.op.operand(i, dtype) == dtype { &input } else { &mask }))
                     .collect();
                 let out = apply(info.op, &operands);
                 assert_eq!((out.shape, out.dtype()), (input.shape, info.op.result(dtype)), "{} {dtype}", info.name);
@@ -149,32 +149,44 @@ mod tests {
 
     #[test]
     fn signs_roots_and_negative_zero() {
-        let unary = |op, v: &[f32]| apply(op, &[Value::Image(&row(v))]);
+        let unary = |op, v: &[f32]| apply(op, &[ImageOrScalar::Image(&row(v))]);
         assert_eq!(unary(PixelOp::Neg, &[0.0, -2.0]), row(&[-0.0f32, 2.0]));
         assert_eq!(unary(PixelOp::Abs, &[-0.0, -2.0]), row(&[0.0f32, 2.0]));
         assert_eq!(unary(PixelOp::Sign, &[-0.0, -2.0, 0.5]), row(&[-0.0f32, -1.0, 1.0]));
         assert_eq!(unary(PixelOp::Sqrt, &[-0.0, 4.0]), row(&[-0.0f32, 2.0]));
-        assert_eq!(apply(PixelOp::Sqrt, &[Value::Image(&row(&[-9, 7, 6]))]), row(&[0, 3, 2]));
+        assert_eq!(apply(PixelOp::Sqrt, &[ImageOrScalar::Image(&row(&[-9, 7, 6]))]), row(&[0, 3, 2]));
     }
 
     #[test]
     fn absdiv_and_clamp_take_constants() {
         let image = row(&[6.0f32, -6.0, 1.0]);
         let by = row(&[2.0f32, -0.5, 1e-4]);
-        let out = apply(PixelOp::AbsDiv, &[Value::Image(&image), Value::Image(&by), Value::Const(Scalar::F32(1e-3))]);
+        let out = apply(
+            PixelOp::AbsDiv,
+            &[ImageOrScalar::Image(&image), ImageOrScalar::Image(&by), ImageOrScalar::Const(Scalar::F32(1e-3))],
+        );
         assert_eq!(out, row(&[3.0f32, 12.0, 0.0]));
-        let limits = [Value::Const(Scalar::F32(0.0)), Value::Const(Scalar::F32(5.0))];
+        let limits = [ImageOrScalar::Const(Scalar::F32(0.0)), ImageOrScalar::Const(Scalar::F32(5.0))];
         let noisy = row(&[6.0f32, -6.0, f32::NAN, 2.0]);
-        assert_eq!(apply(PixelOp::Clamp, &[Value::Image(&noisy), limits[0], limits[1]]), row(&[5.0f32, 0.0, 0.0, 2.0]));
+        assert_eq!(
+            apply(PixelOp::Clamp, &[ImageOrScalar::Image(&noisy), limits[0], limits[1]]),
+            row(&[5.0f32, 0.0, 0.0, 2.0])
+        );
     }
 
     #[test]
     fn select_takes_the_first_where_the_mask_is_not_zero() {
         let mask = row(&[0u8, 1, 255]);
         let image = row(&[1i32, 2, 3]);
-        let out = apply(PixelOp::Select, &[Value::Image(&mask), Value::Image(&image), Value::Const(Scalar::I32(-1))]);
+        let out = apply(
+            PixelOp::Select,
+            &[ImageOrScalar::Image(&mask), ImageOrScalar::Image(&image), ImageOrScalar::Const(Scalar::I32(-1))],
+        );
         assert_eq!(out, row(&[-1, 2, 3]));
-        let constants = [Value::Const(Scalar::F64(1.0)), Value::Const(Scalar::F64(0.0))];
-        assert_eq!(apply(PixelOp::Select, &[Value::Image(&mask), constants[0], constants[1]]), row(&[0.0, 1.0, 1.0]));
+        let constants = [ImageOrScalar::Const(Scalar::F64(1.0)), ImageOrScalar::Const(Scalar::F64(0.0))];
+        assert_eq!(
+            apply(PixelOp::Select, &[ImageOrScalar::Image(&mask), constants[0], constants[1]]),
+            row(&[0.0, 1.0, 1.0])
+        );
     }
 }

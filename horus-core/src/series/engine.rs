@@ -1,9 +1,8 @@
 //! The pictures of a series in progress: read ahead, evaluated in order, finished by other threads.
 
-use std::any::Any;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ffi::OsString;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -11,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use super::Item;
 use super::hands::Hands;
 use super::input::{Content, Input};
+use super::queue::{Begun, Bounds, Event, Queue, Reading, size};
 use crate::device::MemoryKind;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
@@ -19,24 +19,6 @@ use crate::io::{AnyImage, OpenOptions, Picture};
 use crate::plan::Want;
 use crate::session::{Handle, Pending, Refused, Replay, Session};
 use crate::shape::Shape;
-
-/// Evaluations whose results are still on the device: one that is computed, one that is downloaded, one that waits.
-const IN_FLIGHT: usize = 3;
-/// On several ranks, pictures whose results are awaited: as many on every rank, at every moment.
-const IN_STEP: usize = 4;
-/// Pictures read at once before the size of the first is known.
-const UNKNOWN: usize = 2;
-
-/// Bounds of a series.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    /// Pictures in progress.
-    pub(super) pictures: Option<usize>,
-    /// Bytes of pictures and results in progress, beyond those of one.
-    pub(super) bytes: usize,
-    /// Whether the operation is recorded once for pictures of one kind.
-    pub(super) once: bool,
-}
 
 /// What is made of each picture.
 pub(super) trait Make {
@@ -64,36 +46,6 @@ pub(super) trait Make {
 
 pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + Send>;
 
-type Caught<R> = std::result::Result<R, Box<dyn Any + Send>>;
-
-enum Event<R> {
-    Read(usize, Caught<Result<Picture>>),
-    /// The pixels are on the host.
-    Landed(usize),
-    Done(usize, Caught<Result<R>>),
-}
-
-/// A picture that is being read, or was.
-struct Reading {
-    number: usize,
-    path: Option<PathBuf>,
-    picture: Option<Result<Picture>>,
-    /// Whether every rank has it.
-    everywhere: bool,
-}
-
-/// A picture that is being evaluated, or was.
-struct Begun<R> {
-    number: usize,
-    path: Option<PathBuf>,
-    picture: Option<(Shape, DType)>,
-    bytes: usize,
-    landed: bool,
-    result: Option<Result<R>>,
-    /// On several ranks: whether all must learn the outcome.
-    to_tell: bool,
-}
-
 /// Pictures that the same is recorded for: shape, type, and what of the name counts.
 type Kind = (Shape, DType, OsString);
 
@@ -113,15 +65,11 @@ pub(super) struct Pipeline<I, M, R, T> {
     all_taken: bool,
     make: M,
     options: OpenOptions,
-    bounds: Bounds,
+    /// Whether the operation is recorded once for pictures of one kind.
+    once: bool,
     hands: Option<Hands>,
     events: (Sender<Event<R>>, Receiver<Event<R>>),
-    /// In order, before `begun`.
-    reading: VecDeque<Reading>,
-    /// In order.
-    begun: VecDeque<Begun<R>>,
-    /// The most bytes that a picture of this series took.
-    largest: Option<usize>,
+    queue: Queue<R>,
     /// Programs that need not be recorded again.
     recorded: HashMap<Kind, Known<T>>,
     /// After an error that makes the session unusable.
@@ -142,12 +90,10 @@ where
             all_taken: false,
             make,
             options,
-            bounds,
+            once: bounds.once,
             hands: None,
             events: mpsc::channel(),
-            reading: VecDeque::new(),
-            begun: VecDeque::new(),
-            largest: None,
+            queue: Queue::new(bounds, M::HELD),
             recorded: HashMap::new(),
             ended: false,
         }
@@ -160,11 +106,6 @@ where
 
     fn threads(&self) -> usize {
         self.session.workers().threads()
-    }
-
-    /// The largest number of pictures in progress.
-    fn most(&self) -> usize {
-        self.bounds.pictures.unwrap_or(2 * self.threads() + IN_FLIGHT).max(1)
     }
 
     fn hands(&mut self) -> &mut Hands {
@@ -182,25 +123,15 @@ where
         self.session.rank() == 0
     }
 
-    /// Bytes of pictures and results on the host; those of pictures that are being read as far as can be guessed.
-    fn bytes(&self) -> usize {
-        let size = |r: &Reading| match &r.picture {
-            Some(Ok(picture)) => size(picture.shape(), picture.dtype()),
-            Some(Err(_)) => 0,
-            None => self.largest.unwrap_or(0),
-        };
-        self.reading.iter().map(size).sum::<usize>() + self.begun.iter().map(|b| b.bytes).sum::<usize>()
-    }
-
     /// Starts to read pictures while there is room for them.
     fn read_ahead(&mut self) {
-        while !self.ended && !self.all_taken && self.may_read() {
+        while !self.ended && !self.all_taken && self.queue.may_read(&self.session) {
             let Some((number, Input { path, content })) = self.inputs.next() else {
                 self.all_taken = true;
                 return;
             };
             let everywhere = matches!(content, Content::Picture(_));
-            if self.largest.is_none() && self.reading.is_empty() && self.begun.is_empty() {
+            if self.queue.is_new() {
                 self.expect(&content, path.as_deref());
             }
             let picture = match content {
@@ -220,7 +151,7 @@ where
                     None
                 }
             };
-            self.reading.push_back(Reading { number, path, picture, everywhere });
+            self.queue.reading.push_back(Reading { number, path, picture, everywhere });
         }
     }
 
@@ -232,51 +163,15 @@ where
         }
     }
 
-    fn may_read(&self) -> bool {
-        let under_way = self.reading.len() + self.begun.len();
-        if under_way == 0 {
-            return true;
-        }
-        // What a rank may start must not depend on what it has read.
-        if self.session.ranks() > 1 && self.reading.is_empty() && self.begun.len() < IN_STEP {
-            return true;
-        }
-        let unknown = self.largest.is_none() && self.reading.iter().filter(|r| r.picture.is_none()).count() >= UNKNOWN;
-        under_way < self.most() && !unknown && self.bytes() + self.largest.unwrap_or(0) <= self.bounds.bytes
-    }
-
-    /// Takes note of what other threads have done.
-    fn note(&mut self, event: Event<R>) {
-        match event {
-            Event::Read(number, picture) => {
-                let picture = picture.unwrap_or_else(|panic| resume_unwind(panic));
-                if let Ok(picture) = &picture {
-                    let bytes = size(picture.shape(), picture.dtype());
-                    self.largest = Some(self.largest.unwrap_or(0).max(bytes));
-                }
-                if let Some(reading) = self.reading.iter_mut().find(|r| r.number == number) {
-                    reading.picture = Some(picture);
-                }
-            }
-            Event::Landed(number) => {
-                if let Some(begun) = self.begun.iter_mut().find(|b| b.number == number) {
-                    begun.landed = true;
-                }
-            }
-            Event::Done(number, result) => {
-                let result = result.unwrap_or_else(|panic| resume_unwind(panic));
-                if let Some(begun) = self.begun.iter_mut().find(|b| b.number == number) {
-                    begun.landed = true;
-                    begun.bytes *= usize::from(M::HELD);
-                    begun.result = Some(result);
-                }
-            }
-        }
+    /// Whether the next picture is there.
+    fn is_read(&self) -> bool {
+        // Other ranks than the one that reads are told.
+        self.queue.reading.front().is_some_and(|r| r.picture.is_some() || !self.reads())
     }
 
     fn note_all(&mut self) {
         while let Ok(event) = self.events.1.try_recv() {
-            self.note(event);
+            self.queue.note(event);
         }
     }
 
@@ -284,25 +179,9 @@ where
     fn wait(&mut self) {
         // There is always a sender: this one.
         if let Ok(event) = self.events.1.recv() {
-            self.note(event);
+            self.queue.note(event);
         }
         self.note_all();
-    }
-
-    /// Whether the next picture may be evaluated, if it is there.
-    fn may_begin(&self) -> bool {
-        if self.session.ranks() > 1 {
-            return self.begun.len() < IN_STEP;
-        }
-        let in_flight = self.begun.iter().filter(|b| !b.landed).count();
-        let room = self.begun.is_empty() || self.bytes() <= self.bounds.bytes;
-        in_flight < IN_FLIGHT && self.begun.len() < self.most() && room
-    }
-
-    /// Whether the next picture is there.
-    fn is_read(&self) -> bool {
-        // Other ranks than the one that reads are told.
-        self.reading.front().is_some_and(|r| r.picture.is_some() || !self.reads())
     }
 
     /// Evaluates the picture that is next, which is there.
@@ -317,9 +196,9 @@ where
                 begun.result = Some(Err(e));
             }
         }
-        self.begun.push_back(begun);
+        self.queue.begun.push_back(begun);
         if self.ended {
-            self.reading.clear();
+            self.queue.reading.clear();
         }
     }
 
@@ -371,7 +250,7 @@ where
     /// Starts to compute a picture that every rank has, by replay or as it is recorded now.
     fn compute(&mut self, name: &Path, picture: Picture, begun: &mut Begun<R>) -> Result<(Pending, T)> {
         let (shape, dtype) = (picture.shape(), picture.dtype());
-        let kind = self.bounds.once.then(|| (shape, dtype, self.make.kind(name)));
+        let kind = self.once.then(|| (shape, dtype, self.make.kind(name)));
         let Some(known) = kind.as_ref().and_then(|kind| self.recorded.get_mut(kind)) else {
             return self.record(name, AnyImage::from_picture(&self.session, picture), begun, kind);
         };
@@ -430,7 +309,7 @@ where
             return false;
         }
         let mut waited = false;
-        while self.begun.iter().any(|b| b.result.is_none()) {
+        while self.queue.begun.iter().any(|b| b.result.is_none()) {
             self.wait();
             waited = true;
         }
@@ -439,12 +318,12 @@ where
 
     /// The outcome of the next picture to yield, if it is known here.
     fn take_done(&mut self) -> Option<Item<R>> {
-        let front = self.begun.front()?;
+        let front = self.queue.begun.front()?;
         let known = front.result.is_some() || (front.to_tell && !self.reads() && M::WANT == Want::Root);
         if !known {
             return None;
         }
-        let Begun { number, path, picture, result, to_tell, .. } = self.begun.pop_front()?;
+        let Begun { number, path, picture, result, to_tell, .. } = self.queue.begun.pop_front()?;
         let name = name(path.as_deref(), number);
         let result = match result {
             result if to_tell => {
@@ -469,21 +348,21 @@ where
     fn next(&mut self) -> Option<Item<R>> {
         // Ranks evaluate and yield in one order, whatever is ready. A device that computes asynchronously gets its next
         // work before the program gets a result.
-        let eager = self.session.ranks() > 1 || (!self.begun.is_empty() && !self.unified());
+        let eager = self.session.ranks() > 1 || (!self.queue.begun.is_empty() && !self.unified());
         loop {
             self.note_all();
             self.read_ahead();
             if !eager && let Some(item) = self.take_done() {
                 return Some(item);
             }
-            if !self.ended && self.may_begin() {
+            if !self.ended && self.queue.may_begin(&self.session) {
                 if self.is_read() {
-                    if let Some(reading) = self.reading.pop_front() {
+                    if let Some(reading) = self.queue.reading.pop_front() {
                         self.begin(reading);
                     }
                     continue;
                 }
-                if self.session.ranks() > 1 && !self.reading.is_empty() {
+                if self.session.ranks() > 1 && !self.queue.reading.is_empty() {
                     self.wait();
                     continue;
                 }
@@ -491,7 +370,7 @@ where
             if let Some(item) = self.take_done() {
                 return Some(item);
             }
-            if self.begun.is_empty() && self.reading.is_empty() {
+            if self.queue.is_empty() {
                 return None;
             }
             self.wait();
@@ -502,11 +381,6 @@ where
 /// The name of a picture: its path, or its number.
 pub(super) fn name(path: Option<&Path>, number: usize) -> PathBuf {
     path.map_or_else(|| PathBuf::from(format!("{number:06}")), Path::to_owned)
-}
-
-/// Bytes of an image.
-fn size(shape: Shape, dtype: DType) -> usize {
-    shape.len() * dtype.size()
 }
 
 /// Whether no further picture can be evaluated.

@@ -41,6 +41,7 @@ mod engine;
 mod hands;
 mod input;
 mod pixels;
+mod queue;
 mod save;
 mod values;
 
@@ -54,8 +55,9 @@ use crate::session::Session;
 use crate::shape::Shape;
 
 use self::deal::Numbered;
-use self::engine::{Bounds, Pipeline};
+use self::engine::Pipeline;
 use self::pixels::Look;
+use self::queue::Bounds;
 
 pub use deal::DEALT;
 pub use input::Input;

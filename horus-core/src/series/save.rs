@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::deal::{self, Numbered};
-use super::engine::{Bounds, Finish, Make, Pipeline};
+use super::engine::{Finish, Make, Pipeline};
+use super::queue::Bounds;
 use super::{Input, Item, Series};
 use crate::dtype::Element;
 use crate::error::{Error, Result};

@@ -16,7 +16,7 @@ use crate::execute::trace::Trace;
 use crate::host::buffer::Pool;
 use crate::plan::Mode;
 use crate::plan::partition::Partition;
-use crate::record::{Numbers, Recording};
+use crate::record::{Numbering, Recording};
 
 /// Pending operations at which the program is evaluated automatically.
 const MAX_PENDING: usize = 4096;
@@ -215,7 +215,7 @@ impl SessionBuilder {
             max_pinned: self.max_pinned,
             state: Owned::new(state),
             canceller: self.canceller,
-            numbers: Numbers::default(),
+            numbers: Numbering::default(),
             done: Mutex::default(),
             failures: Mutex::default(),
         })))

@@ -33,7 +33,7 @@ use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::workers::Workers;
 use crate::plan::partition::Partition;
 use crate::plan::{Mode, Want};
-use crate::record::Numbers;
+use crate::record::Numbering;
 
 use self::builder::Origin;
 use self::engine::{Deferred, Engine};
@@ -79,7 +79,7 @@ struct Inner {
     state: Owned,
     canceller: Canceller,
     /// Counts records and values.
-    numbers: Numbers,
+    numbers: Numbering,
     /// What it has done, as of the last evaluation: for those who look while another is under way.
     done: Mutex<(Stats, Times)>,
     /// Failed values that may still be alive.

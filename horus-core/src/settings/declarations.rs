@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{BYTES, Declared, PATH, Values, Variable, Weights, word};
+use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
 pub static VARIABLES: [&dyn Declared; 14] = [
@@ -99,7 +99,7 @@ pub enum Overlap {
 pub static DEVICE: Variable<DeviceChoice> = Variable {
     name: "HORUS_DEVICE",
     help: "the device",
-    values: Values::Form {
+    values: Accepted::Form {
         expected: "auto, cpu, cuda or cuda:N (N the index of a GPU)",
         shown: "`auto` (default: the one predicted to finish sooner), `cpu`, `cuda`, `cuda:N`",
         parse: |text| match text {
@@ -118,14 +118,14 @@ pub static DEVICE: Variable<DeviceChoice> = Variable {
 pub static THREADS: Variable<usize> = Variable {
     name: "HORUS_THREADS",
     help: "threads of the CPU device, or (up to 16) of copies to and from a GPU",
-    values: Values::Form { expected: "a number", shown: "", parse: |text| text.parse().map_err(|_| String::new()) },
+    values: Accepted::Form { expected: "a number", shown: "", parse: |text| text.parse().map_err(|_| String::new()) },
 };
 
 /// How much is optimised.
 pub static MODE: Variable<Mode> = Variable {
     name: "HORUS_MODE",
     help: "how much is optimised",
-    values: Values::Words(&[
+    values: Accepted::Words(&[
         word("naive", Mode::Naive, "all transfers around each operation"),
         word("lazy", Mode::Lazy, "only needed transfers"),
         word("fused", Mode::Fused, "default"),
@@ -136,7 +136,7 @@ pub static MODE: Variable<Mode> = Variable {
 pub static ISA: Variable<InstructionSet> = Variable {
     name: "HORUS_ISA",
     help: "the widest instruction set that the CPU device uses",
-    values: Values::Words(&[
+    values: Accepted::Words(&[
         word("portable", InstructionSet::Portable, ""),
         word("avx2", InstructionSet::Avx2, ""),
         word("avx512", InstructionSet::Avx512, "default"),
@@ -195,7 +195,7 @@ pub static HOST_MEMORY: Variable<usize> = Variable {
 pub static WEIGHTS: Variable<Weights> = Variable {
     name: "HORUS_WEIGHTS",
     help: "how rows are divided among ranks",
-    values: Values::Form {
+    values: Accepted::Form {
         expected: "1,2,1 (ranks), node:2,1 (nodes), node:2(1,3),1 (nodes and their ranks) or measure",
         shown: "`1,2,1` (ranks), `node:2,1` (nodes), `node:2(1,3),1` (nodes, and the ranks within one), `measure` (each rank's speed in a \
                 fixed filter)",
@@ -207,7 +207,7 @@ pub static WEIGHTS: Variable<Weights> = Variable {
 pub static FABRIC: Variable<Fabric> = Variable {
     name: "HORUS_FABRIC",
     help: "how GPUs of several ranks exchange memory",
-    values: Values::Words(&[
+    values: Accepted::Words(&[
         word("auto", Fabric::Auto, "default: `nccl` where it works, else `host`"),
         word("nccl", Fabric::Nccl, "an error where it does not work"),
         word("host", Fabric::Host, "through the host"),
@@ -218,7 +218,7 @@ pub static FABRIC: Variable<Fabric> = Variable {
 pub static OVERLAP: Variable<Overlap> = Variable {
     name: "HORUS_OVERLAP",
     help: "when a halo exchange overlaps with the rows that do not need it",
-    values: Values::Words(&[
+    values: Accepted::Words(&[
         word("auto", Overlap::Auto, "default: between devices, for long transfers"),
         word("always", Overlap::Always, "for any transfer, on any device"),
     ]),

@@ -26,12 +26,12 @@ pub struct Variable<T: 'static> {
     /// What it sets: one line of Markdown.
     pub help: &'static str,
     /// The values that it takes.
-    pub values: Values<T>,
+    pub values: Accepted<T>,
 }
 
 /// The values that a variable takes.
 #[derive(Debug)]
-pub enum Values<T: 'static> {
+pub enum Accepted<T: 'static> {
     /// One of these words.
     Words(&'static [Word<T>]),
     /// Text of a form.
@@ -56,18 +56,18 @@ pub struct Word<T: 'static> {
     pub help: &'static str,
 }
 
-impl<T: Clone> Values<T> {
+impl<T: Clone> Accepted<T> {
     /// The value that `text` stands for.
     ///
     /// # Errors
     /// What is expected instead.
     pub fn parse(&self, text: &str) -> Result<T, String> {
         match self {
-            Values::Words(words) => {
+            Accepted::Words(words) => {
                 let found = words.iter().find(|w| w.text == text);
                 found.map(|w| w.value.clone()).ok_or_else(|| format!("expected {}", one_of(words)))
             }
-            Values::Form { expected, parse, .. } => {
+            Accepted::Form { expected, parse, .. } => {
                 let said = |why: String| if why.is_empty() { format!("expected {expected}") } else { why };
                 parse(text).map_err(said)
             }
@@ -141,8 +141,8 @@ impl<T: Clone + Sync> Declared for Variable<T> {
 
     fn row(&self) -> String {
         let values = match &self.values {
-            Values::Form { shown, .. } => (*shown).to_owned(),
-            Values::Words(words) => {
+            Accepted::Form { shown, .. } => (*shown).to_owned(),
+            Accepted::Words(words) => {
                 let word = |w: &Word<T>| match w.help {
                     "" => format!("`{}`", w.text),
                     help => format!("`{}` ({help})", w.text),
@@ -184,14 +184,14 @@ const fn word<T>(text: &'static str, value: T, help: &'static str) -> Word<T> {
     Word { text, value, help }
 }
 
-const BYTES: Values<usize> = Values::Form {
+const BYTES: Accepted<usize> = Accepted::Form {
     expected: "bytes, or a number with K, M or G",
     shown: "bytes, or a number with K, M or G",
     parse: |text| parse_bytes(text).ok_or_else(String::new),
 };
 
 /// A file or a directory: any text.
-const PATH: Values<PathBuf> = Values::Form { expected: "a path", shown: "", parse: |text| Ok(PathBuf::from(text)) };
+const PATH: Accepted<PathBuf> = Accepted::Form { expected: "a path", shown: "", parse: |text| Ok(PathBuf::from(text)) };
 
 #[cfg(test)]
 mod tests;

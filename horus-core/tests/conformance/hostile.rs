@@ -3,7 +3,7 @@
 //! Each begins with a launch that is right, and changes one thing. Whatever comes of it, the bytes around stay as they
 //! were, and the launch that is right still works.
 
-use horus_core::device::{Device, Geometry, Input, Launch, Memory};
+use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
@@ -62,8 +62,11 @@ impl Case {
     fn launch(&self, device: &dyn Device) -> Result<(), DeviceError> {
         let memory: Vec<Memory> = self.bytes.iter().map(|n| device.allocate(*n)).collect::<Result<_, _>>()?;
         let mut output = device.allocate(self.room)?;
-        let inputs: Vec<Input<'_>> =
-            memory.iter().zip(&self.inputs).map(|(memory, geometry)| Input { memory, geometry: *geometry }).collect();
+        let inputs: Vec<LaunchInput<'_>> = memory
+            .iter()
+            .zip(&self.inputs)
+            .map(|(memory, geometry)| LaunchInput { memory, geometry: *geometry })
+            .collect();
         let (kernel, geometry, rows) = (&self.kernel, self.output, self.rows);
         device.launch(Launch { kernel, inputs: &inputs, output: &mut output, geometry, rows })?;
         device.synchronize()

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use horus_core::device::{Device, Input, Launch};
+use horus_core::device::{Device, Launch, LaunchInput};
 use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
 use horus_core::ir::kernel::Kernel;
@@ -17,7 +17,7 @@ use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::reference::kernel::HostImage;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
-use horus_cuda::measure::{Bench, SHAPE, Work, context, whole};
+use horus_cuda::measure::{Bench, SHAPE, TimedKernel, context, whole};
 use horus_cuda::tuning::{Entry, Family, Tuning};
 use horus_cuda::workloads::{
     conv2d, convrot_default, correlate, over, pixel_chain, product, rotate, separable, turned_back,
@@ -25,7 +25,7 @@ use horus_cuda::workloads::{
 
 struct Row {
     name: &'static str,
-    work: Work,
+    work: TimedKernel,
     /// Milliseconds to reach, if there is such a goal.
     reach: Option<f32>,
 }
@@ -34,7 +34,7 @@ fn rows() -> Result<Vec<Row>, Error> {
     let b = Border::Reflect101;
     let f = whole(SHAPE, DType::F32);
     let zero = Border::Constant(0.0);
-    let row = |name, kernel, reach| Row { name, work: Work { kernel, inputs: 1, output: f }, reach };
+    let row = |name, kernel, reach| Row { name, work: TimedKernel { kernel, inputs: 1, output: f }, reach };
     let turn = |degrees| rotate(degrees, SHAPE, Interpolation::Bilinear, DType::F32, zero);
     let mut rows = vec![
         row("correlate 3", correlate(3, 3, DType::F32, b), Some(0.055)),
@@ -139,11 +139,11 @@ fn sum(device: &CudaDevice) -> Result<(), DeviceError> {
     let mut totals = Vec::new();
     for i in 0..41 {
         totals.push(device.timed(|| {
-            let input = [Input { memory: &images[i % 4], geometry: image }];
+            let input = [LaunchInput { memory: &images[i % 4], geometry: image }];
             let rows = Window::whole(SHAPE.height);
             let kernel = &Kernel::RowReduce(RowReduce::Sum);
             device.launch(Launch { kernel, inputs: &input, output: &mut partial, geometry: column, rows })?;
-            let input = [Input { memory: &partial, geometry: column }];
+            let input = [LaunchInput { memory: &partial, geometry: column }];
             let (kernel, rows) = (&Kernel::Fold(Fold::Sum), Window::new(0, 1));
             device.launch(Launch { kernel, inputs: &input, output: &mut result, geometry: one, rows })
         })?);

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use cudarc::driver::sys;
 use horus_core::device::check::part as inside;
-use horus_core::device::{BlockCopy, DeviceMemory as _, Exchange, Geometry, Input, Memory, Message, Ticket};
+use horus_core::device::{BlockCopy, DeviceMemory as _, Exchange, Geometry, LaunchInput, Memory, Message, Ticket};
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
@@ -57,9 +57,9 @@ impl CudaDevice {
         let mut program = pieces::program(&pieces);
         let function = self.function(&program, "copies")?;
         program.source = String::new();
-        let table = self.table(&mut self.lock(), &program.table)?;
+        let table = self.lock().tables.get(&program.table, &self.core, &self.transfers)?;
         let geometry = Geometry { shape: Shape::new(0, 0, 0), dtype: DType::U8, window: Window::new(0, 0) };
-        let params = self.arguments(&program, &[Input { memory: source, geometry }], to, table.as_deref())?;
+        let params = self.arguments(&program, &[LaunchInput { memory: source, geometry }], to, table.as_deref())?;
         Ok(Prepared::Kernel { program, function, params, table })
     }
 

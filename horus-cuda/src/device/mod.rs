@@ -1,33 +1,33 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
 mod exchange;
+mod launch;
 mod making;
 mod open;
+mod tables;
 mod timing;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cudarc::driver::sys;
 use horus_core::comm::Communicator;
-use horus_core::device::check::{check as check_launch, part};
-use horus_core::device::{Compilation, Device, Exchange, Input, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
+use horus_core::device::check::part;
+use horus_core::device::{Compilation, Device, Exchange, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
 use horus_core::host::workers::Workers;
-use horus_core::ir::kernel::Kernel;
 use horus_core::settings::{FABRIC, Fabric};
 
-use crate::cache::{DiskCache, hash};
-use crate::codegen::{Generated, Limits, Pointer, Shapes};
+use crate::cache::DiskCache;
+use crate::codegen::Limits;
 use crate::compiler::Compiler;
-use crate::driver::{self, Event, Function, Stream, check};
+use crate::driver::{Event, Function, Stream};
 use crate::fabric;
-use crate::memo::{Made, Memo};
+use crate::memo::Memo;
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
 use crate::shipped::Package;
@@ -35,18 +35,16 @@ use crate::transfers::Transfers;
 use crate::tuning::Tuning;
 
 use self::exchange::Others;
+use self::tables::Tables;
 
 pub use self::open::Gpu;
 pub use self::timing::Statistics;
-
-/// Tables of taps that stay on the device; when there are more, all are let go.
-const TABLES: usize = 512;
 
 #[derive(Debug, Default)]
 struct Cached {
     kernels: HashMap<u128, Arc<Function>>,
     memo: Memo,
-    tables: HashMap<u128, Arc<CudaMemory>>,
+    tables: Tables,
     /// Time spent generating, compiling and loading.
     making: Duration,
     statistics: Statistics,
@@ -78,9 +76,6 @@ pub struct CudaDevice {
     /// Exchanges so far.
     exchanges: AtomicU64,
 }
-
-/// The compute capability from which kernels may begin while others end.
-const EARLY_FROM: u32 = 90;
 
 impl CudaDevice {
     /// Plans for a share of the memory: `processes` use this GPU at once. A bound set by the user stays.
@@ -129,38 +124,6 @@ impl CudaDevice {
         self.compiler.for_gpu(&self.name, self.arch)
     }
 
-    /// How a program is launched.
-    fn work(&self, program: &Generated) -> driver::Work {
-        let &Generated { grid, block, shared, early, .. } = program;
-        driver::Work { grid, block, shared, early: early && self.arch >= EARLY_FROM }
-    }
-
-    /// The device copy of a program's table.
-    fn table(&self, state: &mut Cached, bytes: &[u8]) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
-        if bytes.is_empty() {
-            return Ok(None);
-        }
-        let key = hash(&[bytes]);
-        if let Some(t) = state.tables.get(&key) {
-            return Ok(Some(Arc::clone(t)));
-        }
-        if state.tables.len() >= TABLES {
-            state.tables.clear();
-        }
-        let memory = match self.core.allocate(bytes.len()) {
-            Err(DeviceError::OutOfMemory { .. }) => {
-                state.tables.clear();
-                self.core.allocate(bytes.len())?
-            }
-            other => other?,
-        };
-        // SAFETY: the new block has as many bytes, and is freed in the order of the stream.
-        unsafe { self.transfers.upload(bytes, memory.address()) }?;
-        let memory = Arc::new(memory);
-        state.tables.insert(key, Arc::clone(&memory));
-        Ok(Some(memory))
-    }
-
     fn own<'a>(&self, memory: &'a Memory) -> Result<&'a CudaMemory, DeviceError> {
         match memory {
             Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(&self.core)),
@@ -176,36 +139,6 @@ impl CudaDevice {
             Memory::Host(_) => None,
         }
         .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
-    }
-
-    /// Planes of an output copied from one-channel inputs.
-    fn merge(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        for (c, input) in launch.inputs.iter().enumerate() {
-            let from = input.geometry.row_bytes(0, launch.rows);
-            let to = launch.geometry.row_bytes(c, launch.rows).start;
-            self.copy_pieces(input.memory, launch.output, &[Piece::run(from.start, to, from.len())])?;
-        }
-        Ok(())
-    }
-
-    /// Fills in the addresses of a program.
-    fn arguments(
-        &self,
-        program: &Generated,
-        inputs: &[Input<'_>],
-        output: &CudaMemory,
-        table: Option<&CudaMemory>,
-    ) -> Result<Vec<u8>, DeviceError> {
-        let mut params = program.params.clone();
-        for &(at, what) in &program.pointers {
-            let address = match what {
-                Pointer::Output { offset } => output.address() + offset as u64,
-                Pointer::Input { index, offset } => self.own(inputs[index].memory)?.address() + offset as u64,
-                Pointer::Table => table.map_or(0, CudaMemory::address),
-            };
-            params[at..at + 8].copy_from_slice(&address.to_ne_bytes());
-        }
-        Ok(params)
     }
 }
 
@@ -348,53 +281,7 @@ impl Device for CudaDevice {
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
-        check_launch(&launch)?;
-        self.core.context.bind()?;
-        let name = || launch.kernel.name();
-        if matches!(launch.kernel, Kernel::Source(_)) {
-            return Ok(());
-        }
-        let nothing = launch.rows.is_empty() || launch.geometry.shape.is_empty();
-        if matches!(launch.kernel, Kernel::Merge) {
-            return self.merge(&launch);
-        }
-        let output = self.own(launch.output)?;
-        self.core.settle(output)?;
-        if launch.kernel.launches_without_rows() {
-            // SAFETY: the block holds at least the output's bytes, as checked.
-            let code =
-                unsafe { sys::cuMemsetD8Async(output.address(), 0, launch.geometry.bytes(), self.core.stream.0) };
-            check(code, || format!("clearing the output of {}", name()))?;
-        }
-        if nothing {
-            return Ok(());
-        }
-        let geometries: Vec<_> = launch.inputs.iter().map(|i| i.geometry).collect();
-        let shapes = Shapes { inputs: &geometries, output: launch.geometry, rows: launch.rows };
-        let start = Instant::now();
-        let made = self.made(launch.kernel, &shapes)?;
-        let Made { program, function } = &*made;
-        let mut state = self.lock();
-        state.making += start.elapsed();
-        let table = self.table(&mut state, &program.table)?;
-        let params = self.arguments(program, launch.inputs, output, table.as_deref())?;
-        let stream = &self.core.stream;
-        let events = match state.timings {
-            Some(_) => Some((Event::new(true)?, Event::new(true)?)),
-            None => None,
-        };
-        if let Some((start, _)) = &events {
-            start.record(stream)?;
-        }
-        // SAFETY: the parameters were generated with the kernel; every buffer holds what its geometry says, and is
-        // freed in stream order, after the launch.
-        unsafe { function.launch(self.work(program), stream, &params, name) }?;
-        if let Some((start, end)) = events {
-            end.record(stream)?;
-            state.timings.get_or_insert_default().push((start, end));
-        }
-        state.statistics.launches += 1;
-        Ok(())
+        self.start(&launch)
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {

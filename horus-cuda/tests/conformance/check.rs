@@ -8,7 +8,7 @@ mod cases;
 
 use std::process::ExitCode;
 
-use horus_core::device::{Device, Input, Launch, Memory};
+use horus_core::device::{Device, LaunchInput, Launch, Memory};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::reference::kernel::{HostImage, evaluate};
@@ -29,8 +29,8 @@ fn run(device: &CudaDevice, case: &Case, inputs: &[HostImage]) -> Result<HostIma
     // What a kernel does not write stays as it was: zero, as in the host's evaluation.
     let mut out = HostImage::zeroed(case.output);
     let mut output = upload(device, &out)?;
-    let inputs: Vec<Input<'_>> =
-        memories.iter().zip(&case.inputs).map(|(memory, &geometry)| Input { memory, geometry }).collect();
+    let inputs: Vec<LaunchInput<'_>> =
+        memories.iter().zip(&case.inputs).map(|(memory, &geometry)| LaunchInput { memory, geometry }).collect();
     let (kernel, geometry, rows) = (&case.kernel, case.output, case.rows);
     device.launch(Launch { kernel, inputs: &inputs, output: &mut output, geometry, rows })?;
     device.read(&output, 0, &mut out.bytes)?;

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, mpsc};
 
-use horus_core::device::{Device, Geometry, Input, Landing, Launch, Memory};
+use horus_core::device::{Device, Geometry, Landing, Launch, LaunchInput, Memory};
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
@@ -54,7 +54,7 @@ impl Delay {
     fn run(&mut self, device: &CudaDevice) {
         let kernel = correlate(43, 43, DType::F32, Border::Reflect101);
         for _ in 0..4 {
-            let inputs = [Input { memory: &self.input, geometry: self.geometry }];
+            let inputs = [LaunchInput { memory: &self.input, geometry: self.geometry }];
             let (geometry, rows) = (self.geometry, self.geometry.window);
             device
                 .launch(Launch { kernel: &kernel, inputs: &inputs, output: &mut self.output, geometry, rows })

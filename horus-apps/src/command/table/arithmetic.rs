@@ -5,7 +5,8 @@ use horus::prelude::*;
 
 use super::{Family, Operation, Record};
 use crate::batch::Response;
-use crate::command::chain::{Arguments, Fault, exact, with_term};
+use crate::command::arguments::{Arguments, exact, with_term};
+use crate::command::chain::Fault;
 use crate::command::parameter::{Kind, Parameter, required};
 use crate::command::value::{Current, numbers};
 

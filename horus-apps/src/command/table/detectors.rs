@@ -2,7 +2,8 @@
 
 use super::{Family, Operation, Record};
 use crate::cli::{parse_sigma, parse_step};
-use crate::command::chain::{Arguments, Fault};
+use crate::command::arguments::Arguments;
+use crate::command::chain::Fault;
 use crate::command::parameter::{Kind, Parameter, optional};
 use crate::command::value::Current;
 use crate::detectors::{self, Detector, Params};

@@ -3,7 +3,8 @@
 use horus::prelude::*;
 
 use super::{Family, Operation, Record};
-use crate::command::chain::{Arguments, Fault};
+use crate::command::arguments::Arguments;
+use crate::command::chain::Fault;
 use crate::command::parameter::{Kind, Parameter, interpolations, optional, required};
 use crate::command::value::{Current, numbers, pixels};
 

@@ -16,7 +16,8 @@ use std::sync::LazyLock;
 
 use horus::core::ops::pixel::PixelOp;
 
-use super::chain::{Answer, Arguments, Fault};
+use super::arguments::Arguments;
+use super::chain::{Answer, Fault};
 use super::parameter::Parameter;
 use super::value::Current;
 

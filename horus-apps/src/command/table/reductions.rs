@@ -4,7 +4,8 @@ use horus::prelude::*;
 
 use super::{Family, Operation, Record};
 use crate::batch::Response;
-use crate::command::chain::{Answer, Arguments, Fault, answer};
+use crate::command::arguments::Arguments;
+use crate::command::chain::{Answer, Fault, answer};
 use crate::command::parameter::{Kind, Parameter, optional, required};
 use crate::command::value::{Current, numbers};
 

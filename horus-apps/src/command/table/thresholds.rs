@@ -4,7 +4,8 @@ use horus::prelude::*;
 
 use super::{Family, Operation, Record};
 use crate::batch::Response;
-use crate::command::chain::{Arguments, Fault, with_term};
+use crate::command::arguments::{Arguments, with_term};
+use crate::command::chain::Fault;
 use crate::command::histogram::otsu;
 use crate::command::parameter::{Kind, Parameter, optional, required};
 use crate::command::value::{Current, numbers};

@@ -4,7 +4,7 @@ mod filters;
 
 use super::device::CpuDevice;
 use super::simd::Isa;
-use crate::device::{Device, Geometry, Input, Launch, Memory};
+use crate::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use crate::dtype::{Arithmetic, DType, Pixel, Scalar};
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
@@ -79,7 +79,8 @@ impl Picture {
 fn run(d: &CpuDevice, k: &Kernel, inputs: &[Picture], shape: Shape, dtype: DType, rows: Window) -> Picture {
     let geometry = Geometry { shape, dtype, window: rows };
     let mut output = Memory::Host(HostBuffer::zeroed(geometry.bytes()));
-    let inputs: Vec<Input<'_>> = inputs.iter().map(|p| Input { memory: &p.memory, geometry: p.geometry }).collect();
+    let inputs: Vec<LaunchInput<'_>> =
+        inputs.iter().map(|p| LaunchInput { memory: &p.memory, geometry: p.geometry }).collect();
     d.launch(Launch { kernel: k, inputs: &inputs, output: &mut output, geometry, rows }).unwrap();
     Picture { memory: output, geometry }
 }
@@ -260,7 +261,7 @@ fn launches_that_do_not_fit_are_refused() {
     };
     let d = CpuDevice::new(Some(1)).unwrap();
     let launch = |kernel: &Kernel, input: Geometry, memory: &Memory, output: Geometry, bytes: usize, rows: Window| {
-        let inputs = [Input { memory, geometry: input }];
+        let inputs = [LaunchInput { memory, geometry: input }];
         let mut output_memory = Memory::Host(HostBuffer::zeroed(bytes));
         let launch = Launch { kernel, inputs: &inputs, output: &mut output_memory, geometry: output, rows };
         d.launch(launch).map_err(|e| e.to_string())

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::plane::Plane;
 use super::simd::Isa;
-use crate::device::{Geometry, Input, Launch, Memory};
+use crate::device::{Geometry, Launch, LaunchInput, Memory};
 use crate::dispatch;
 use crate::dtype::{DType, Pixel};
 use crate::error::DeviceError;
@@ -77,13 +77,13 @@ impl<'a, T: Pixel> View<'a, T> {
     }
 }
 
-fn view<'a, T: Pixel>(inputs: &[Input<'a>], i: usize) -> Result<View<'a, T>, DeviceError> {
+fn view<'a, T: Pixel>(inputs: &[LaunchInput<'a>], i: usize) -> Result<View<'a, T>, DeviceError> {
     let input = inputs.get(i).ok_or_else(|| DeviceError::Argument(format!("the launch has no input {i}")))?;
     let data = input.memory.host().ok_or_else(foreign)?.as_slice::<T>();
     Ok(View { data, geometry: input.geometry })
 }
 
-fn views<'a, T: Pixel>(inputs: &[Input<'a>]) -> Result<Vec<View<'a, T>>, DeviceError> {
+fn views<'a, T: Pixel>(inputs: &[LaunchInput<'a>]) -> Result<Vec<View<'a, T>>, DeviceError> {
     (0..inputs.len()).map(|i| view(inputs, i)).collect()
 }
 

@@ -26,8 +26,8 @@ fn run<T: Pixel, R: Pixel>(
         let g = geometry(1, 1, 1, DType::F64, Window::whole(1));
         memory.push((Memory::Host(HostBuffer::from_slice(&[m])), g));
     }
-    let inputs: Vec<Input<'_>> =
-        memory.iter().map(|(memory, geometry)| Input { memory, geometry: *geometry }).collect();
+    let inputs: Vec<LaunchInput<'_>> =
+        memory.iter().map(|(memory, geometry)| LaunchInput { memory, geometry: *geometry }).collect();
     let ones = vec![R::ONE; output.bytes() / R::DTYPE.size()];
     let mut out = Memory::Host(HostBuffer::from_slice(&ones));
     launch(Launch { kernel, inputs: &inputs, output: &mut out, geometry: output, rows }, isa, 1).unwrap();

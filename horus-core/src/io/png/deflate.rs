@@ -4,6 +4,10 @@
 //! As the `fdeflate` crate, but the codes follow the data (it has one set for all pictures), blocks can be joined, and it
 //! takes less time.
 
+mod codes;
+
+use codes::{Bits, Code, Codes, LIMIT};
+
 /// Literals, the end of the block, and lengths.
 const SYMBOLS: usize = 286;
 const END: usize = 256;
@@ -11,8 +15,6 @@ const END: usize = 256;
 const LENGTHS: usize = 257;
 const LONGEST_RUN: usize = 258;
 const SHORTEST_RUN: usize = 3;
-/// Bits of a code at most: four of them, behind less than a byte, fit 64 bits.
-const LIMIT: usize = 14;
 /// Of longer data, one chunk of `SAMPLE` bytes in `SAMPLED` is counted.
 const SAMPLE: usize = 512;
 const SAMPLED: usize = 4;
@@ -36,7 +38,7 @@ pub(super) fn deflate(data: &[u8], scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     if scratch.len() < room {
         scratch.resize(room, 0);
     }
-    let mut bits = Bits { pending: 0, count: 0, at: 0, to: scratch };
+    let mut bits = Bits::new(scratch);
     codes.describe(&mut bits);
     let mut bits = if counts.runs { with_runs(data, &codes, bits) } else { literally(data, &codes, bits) };
     bits.put(codes.literals[END]);
@@ -251,160 +253,6 @@ impl Counter {
             symbols[0] += self.repeated as u32;
         }
         Counts { symbols, bytes: self.bytes as u64, runs }
-    }
-}
-
-/// A code, its first bit lowest.
-#[derive(Clone, Copy, Default)]
-struct Code {
-    code: u16,
-    bits: u16,
-}
-
-struct Codes {
-    literals: [Code; SYMBOLS],
-}
-
-impl Codes {
-    fn new(counts: &[u32; SYMBOLS]) -> Codes {
-        let lengths = code_lengths(counts);
-        let mut literals = [Code::default(); SYMBOLS];
-        let mut next = 0u16;
-        for bits in 1..=LIMIT as u16 {
-            for (code, _) in literals.iter_mut().zip(lengths).filter(|(_, l)| u16::from(*l) == bits) {
-                *code = Code { code: next.reverse_bits() >> (16 - bits), bits };
-                next += 1;
-            }
-            next <<= 1;
-        }
-        Codes { literals }
-    }
-
-    /// The head of the block: lengths of codes, in codes of their own, which are always the same.
-    fn describe(&self, to: &mut Bits<'_>) {
-        // In the order of the format; all but the last four, 16 and 17 have 4 bits.
-        const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
-        const BITS: [u16; 19] = [4, 5, 5, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 0, 5, 5, 4];
-        const REPEAT: usize = 16;
-        const ZEROS: usize = 17;
-        const MANY_ZEROS: usize = 18;
-        let code = |symbol: usize| {
-            let before = BITS.iter().enumerate().filter(|(s, b)| **b == BITS[symbol] && *s < symbol).count() as u16;
-            let fours = BITS.iter().filter(|b| **b == 4).count() as u16;
-            let code = if BITS[symbol] == 4 { before } else { fours * 2 + before };
-            Code { code: code.reverse_bits() >> (16 - BITS[symbol]), bits: BITS[symbol] }
-        };
-        to.put_bits(0b100, 3); // not the last block, codes of its own
-        to.put_bits(SYMBOLS as u64 - 257, 5);
-        to.put_bits(1, 5); // two distances
-        to.put_bits(ORDER.len() as u64 - 4, 4);
-        ORDER.iter().for_each(|symbol| to.put_bits(u64::from(BITS[*symbol]), 3));
-        // Of the distances only the first is used; a set of one code is not every decoder's.
-        let lengths: Vec<u16> = self.literals.iter().map(|c| c.bits).chain([1, 1]).collect();
-        for same in lengths.chunk_by(|a, b| a == b) {
-            let (length, mut left) = (usize::from(same[0]), same.len());
-            if length > 0 {
-                to.put(code(length));
-                left -= 1;
-            }
-            while left > 0 {
-                let (symbol, least, most, bits) = match length {
-                    0 if left > 10 => (MANY_ZEROS, 11, 138, 7),
-                    0 => (ZEROS, 3, 10, 3),
-                    _ => (REPEAT, 3, 6, 2),
-                };
-                if left < least {
-                    to.put(code(length));
-                    left -= 1;
-                    continue;
-                }
-                let times = left.min(most);
-                to.put(code(symbol));
-                to.put_bits((times - least) as u64, bits);
-                left -= times;
-            }
-        }
-    }
-}
-
-/// Lengths of a Huffman code, none above [`LIMIT`] nor, of a symbol that occurs, 0. At least two symbols occur.
-fn code_lengths(counts: &[u32; SYMBOLS]) -> [u8; SYMBOLS] {
-    // By falling counts, so that the rest follows from how many codes each length has.
-    let mut used: Vec<(u32, u16)> = (0..).zip(counts).filter(|(_, n)| **n > 0).map(|(s, n)| (*n, s)).collect();
-    used.sort_unstable();
-    let n = used.len();
-    // The lightest two trees become one, until one is left. Trees are made by rising weights: two queues are enough.
-    let mut weights: Vec<u64> = used.iter().map(|(count, _)| u64::from(*count)).collect();
-    let mut parents = vec![0; 2 * n];
-    let (mut leaf, mut tree) = (0, n);
-    for made in n..2 * n - 1 {
-        let mut lightest = || {
-            let take_leaf = leaf < n && (tree == made || weights[leaf] <= weights[tree]);
-            let next = if take_leaf { &mut leaf } else { &mut tree };
-            *next += 1;
-            parents[*next - 1] = made;
-            weights[*next - 1]
-        };
-        let weight = lightest() + lightest();
-        weights.push(weight);
-    }
-    let mut depths = vec![0usize; 2 * n];
-    let mut of_length = [0u32; LIMIT + 1];
-    for node in (0..(2 * n).saturating_sub(2)).rev() {
-        depths[node] = depths[parents[node]] + 1;
-        if node < n {
-            of_length[depths[node].min(LIMIT)] += 1;
-        }
-    }
-    // Codes that were cut take room of others: a shorter one grows by a bit and leaves half of its room to one of them.
-    let mut room: u32 = (1..=LIMIT).map(|l| of_length[l] << (LIMIT - l)).sum();
-    while room > 1 << LIMIT {
-        let Some(shorter) = (1..LIMIT).rev().find(|l| of_length[*l] > 0) else { break };
-        of_length[LIMIT] -= 1;
-        of_length[shorter] -= 1;
-        of_length[shorter + 1] += 2;
-        room -= 1;
-    }
-    let mut lengths = [0; SYMBOLS];
-    let all = (1..=LIMIT).flat_map(|l| std::iter::repeat_n(l as u8, of_length[l] as usize));
-    all.zip(used.iter().rev()).for_each(|(length, (_, symbol))| lengths[usize::from(*symbol)] = length);
-    lengths
-}
-
-/// Bits on their way to bytes, the lowest first.
-struct Bits<'a> {
-    pending: u64,
-    count: u32,
-    at: usize,
-    to: &'a mut [u8],
-}
-
-impl Bits<'_> {
-    /// Whole bytes leave; less than one stays.
-    #[inline(always)]
-    fn flush(&mut self) {
-        self.to[self.at..self.at + 8].copy_from_slice(&self.pending.to_le_bytes());
-        self.at += (self.count / 8) as usize;
-        self.pending >>= self.count & !7;
-        self.count &= 7;
-    }
-
-    /// At most 56 bits.
-    #[inline(always)]
-    fn put_bits(&mut self, bits: u64, count: u32) {
-        self.pending |= bits << self.count;
-        self.count += count;
-        self.flush();
-    }
-
-    #[inline(always)]
-    fn put(&mut self, code: Code) {
-        self.put_bits(u64::from(code.code), u32::from(code.bits));
-    }
-
-    /// How many bytes there are, the last one filled up.
-    fn finish(self) -> usize {
-        self.at + usize::from(self.count > 0)
     }
 }
 

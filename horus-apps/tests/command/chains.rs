@@ -1,80 +1,12 @@
-//! The command `horus` as a user meets it, against the same operations recorded here.
+//! Chains compute what the library computes.
 
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
 
 use horus::prelude::*;
 
-const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
-
-fn command(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_horus"));
-    command.args(words);
-    for name in ["HORUS_MODE", "HORUS_WEIGHTS", "HORUS_DEVICE", "RUST_LOG"] {
-        command.env_remove(name);
-    }
-    command
-}
-
-/// Runs it in the folder.
-fn run(dir: &Path, words: &[&str]) -> Output {
-    command(words).current_dir(dir).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Runs it, without a summary.
-fn quiet(dir: &Path, words: &[&str]) -> Output {
-    run(dir, &[words, &["--quiet"]].concat())
-}
-
-#[track_caller]
-fn succeeds(dir: &Path, words: &[&str]) -> String {
-    let out = quiet(dir, words);
-    assert!(out.status.success(), "{words:?}: {}", text(&out.stderr));
-    assert!(out.stderr.is_empty(), "{words:?}: {}", text(&out.stderr));
-    text(&out.stdout)
-}
-
-/// It fails with this status and one line of an error that has all causes.
-#[track_caller]
-fn fails(dir: &Path, words: &[&str], status: i32, causes: &[&str]) {
-    let out = run(dir, words);
-    let message = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(status), "{words:?}: {message}");
-    let errors: Vec<&str> = message.lines().filter(|l| l.starts_with("error: ")).collect();
-    assert_eq!(errors.len(), 1, "{words:?}: {message}");
-    assert!(!message.contains(".rs:"), "{words:?} names a line of ours: {message}");
-    for cause in causes {
-        assert!(errors[0].contains(cause), "{words:?}: {message} does not say {cause}");
-    }
-}
-
-fn session() -> Session {
-    Session::builder().device("cpu").threads(1).build().unwrap()
-}
-
-/// A folder with a picture in colour, one in grey, and others to stand beside them.
-fn pictures() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    let session = session();
-    let at = |name: &str| dir.path().join(name);
-    let plane = |a: usize| Image::from_fn(&session, 33, 41, move |y, x| ((y * y + a * x + x * y / 3) % 251) as u8);
-    Image::stack(&session, [plane(3), plane(7), plane(11)]).save(at("colour.png")).unwrap();
-    plane(5).save(at("grey.png")).unwrap();
-    Image::from_fn(&session, 33, 41, |y, x| ((y + 2 * x) % 20) as u8).save(at("dark.png")).unwrap();
-    Image::from_fn(&session, 33, 41, |y, x| (y * 41 + x) as u16 * 40).save(at("wide.tif")).unwrap();
-    Image::from_fn(&session, 33, 41, |y, x| (y as f32 - x as f32) / 20.0).save(at("float.npy")).unwrap();
-    dir
-}
-
-fn bits<T: Pixel>(image: &Image<T>) -> Vec<u64> {
-    image.to_vec().unwrap().into_iter().map(|v| v.to_f64().to_bits()).collect()
-}
+use super::files::{SMALL, text};
+use super::{bits, bytes, fails, pictures, quiet, run, session, succeeds};
 
 /// The chain writes `expected`, to the bit.
 #[track_caller]
@@ -87,13 +19,6 @@ fn writes<T: Pixel>(dir: &Path, input: &str, chain: &str, expected: impl FnOnce(
     let got = session.open(dir.join("out.npy")).unwrap();
     assert_eq!((got.dtype(), got.shape()), (T::DTYPE, expected.shape()), "{chain}");
     assert!(bits(&got.convert::<T>()) == bits(&expected), "{chain} has other pixels");
-}
-
-fn bytes(any: AnyImage) -> Image<u8> {
-    match any {
-        AnyImage::U8(image) => image,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
@@ -295,145 +220,6 @@ fn every_operation_runs_on_grey_and_on_colour() {
 
 fn succeeds_or(dir: &Path, words: &[&str]) -> bool {
     quiet(dir, words).status.success()
-}
-
-#[test]
-fn numbers_are_printed_a_line_a_picture() {
-    let dir = pictures();
-    let dir = dir.path();
-    let session = session();
-    let grey = bytes(session.open(dir.join("grey.png")).unwrap());
-    let colour = bytes(session.open(dir.join("colour.png")).unwrap());
-    let mean = |image: &Image<u8>| image.mean().get().unwrap();
-    let lines = succeeds(dir, &["grey.png", "colour.png", "mean"]);
-    assert_eq!(lines, format!("grey.png\t{}\ncolour.png\t{}\n", mean(&grey), mean(&colour)));
-    let above = grey.gt(100).count().get().unwrap();
-    assert_eq!(succeeds(dir, &["grey.png", "threshold", "100", "count"]), format!("grey.png\t{above}\n"));
-    assert_eq!(succeeds(dir, &["grey.png", "min", "50", "max"]), "grey.png\t50\n");
-    let told = succeeds(dir, &["colour.png", "stats"]);
-    assert_eq!(told.lines().count(), 3);
-    for (i, line) in told.lines().enumerate() {
-        let channel = colour.channel(i);
-        let (low, high, sum) = session.get_all((channel.min_value(), channel.max_value(), channel.sum())).unwrap();
-        let (mean, deviation) = (mean(&channel), channel.variance().get().unwrap().sqrt());
-        assert_eq!(line, format!("colour.png\t{i}\t{low}\t{high}\t{mean}\t{deviation}\t{sum}"));
-    }
-    let counts = grey.histogram(4, 0.0, 256.0).get().unwrap().iter().map(u64::to_string).collect::<Vec<_>>().join("\t");
-    assert_eq!(succeeds(dir, &["grey.png", "histogram", "4", "0", "256"]), format!("grey.png\t{counts}\n"));
-    // One that fails is named, and the others are told.
-    let out = quiet(dir, &["grey.png", "none.png", "colour.png", "count"]);
-    assert_eq!(out.status.code(), Some(1));
-    assert!(text(&out.stderr).ends_with("error: 3 of 3 pictures failed\n"), "{}", text(&out.stderr));
-    assert!(text(&out.stderr).contains("error: grey.png: operation 1, `count`: it takes a mask"));
-    assert!(text(&out.stderr).contains("error: cannot read none.png: "));
-    fs::write(dir.join("list"), "grey.png\ncolour.png\n").unwrap();
-    assert_eq!(succeeds(dir, &["--files-from", "list", "max"]).lines().count(), 2);
-}
-
-#[test]
-fn a_folder_of_results_is_written() {
-    let dir = pictures();
-    let dir = dir.path();
-    let out = run(
-        dir,
-        &["grey.png", "colour.png", "--out-dir", "out", "luminance", "gauss", "1", "sub", "@dark.png", "otsu"],
-    );
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    for name in ["grey.png", "colour.png"] {
-        succeeds(dir, &[name, "one.png", "luminance", "gauss", "1", "sub", "@dark.png", "otsu"]);
-        assert_eq!(fs::read(dir.join("one.png")).unwrap(), fs::read(dir.join("out").join(name)).unwrap());
-    }
-    succeeds(dir, &[".", "--out-dir", "npy", "--format", "npy", "luminance"]);
-    assert!(dir.join("npy/wide.npy").is_file() && dir.join("npy/dark.npy").is_file());
-    let out = run(dir, &["grey.png", "none.png", "colour.png", "--out-dir", "part", "sobel", "div", "8"]);
-    assert_eq!(out.status.code(), Some(1));
-    assert!(text(&out.stderr).starts_with("error: cannot read none.png: "), "{}", text(&out.stderr));
-    assert!(dir.join("part/colour.png").is_file() && dir.join("part/grey.png").is_file());
-}
-
-#[test]
-fn a_picture_goes_through_pipes() {
-    let dir = pictures();
-    let dir = dir.path();
-    let piped = |words: &[&str]| {
-        let mut child = command(words).stdin(Stdio::piped()).stdout(Stdio::piped()).current_dir(dir).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(&fs::read(dir.join("grey.png")).unwrap()).unwrap();
-        let out = child.wait_with_output().unwrap();
-        assert!(out.status.success(), "{words:?}");
-        out.stdout
-    };
-    succeeds(dir, &["grey.png", "o.png", "gauss", "2", "sobel"]);
-    let got = piped(&["-", "-", "--format", "png", "gauss", "2", "sobel", "--quiet"]);
-    assert!(got == fs::read(dir.join("o.png")).unwrap());
-    assert_eq!(text(&piped(&["-", "max", "7", "min"])), "-\t7\n");
-}
-
-#[test]
-fn what_is_wrong_is_told_with_its_place() {
-    let dir = pictures();
-    let dir = dir.path();
-    let ok = ["grey.png", "o.png"];
-    let chain = |words: &[&'static str]| [&ok[..], words].concat();
-    fails(dir, &chain(&["guass", "2"]), 2, &["`guass` is neither a file nor an operation; did you mean `gauss`?"]);
-    fails(
-        dir,
-        &chain(&["sobel", "gauss"]),
-        2,
-        &["operation 2, `gauss`: SIGMA is missing (a number)", "gauss SIGMA [border=reflect101]"],
-    );
-    fails(dir, &chain(&["median", "0"]), 2, &["operation 1, `median 0`: SIZE: `0` is not one of 3, 5"]);
-    fails(dir, &chain(&["gauss", "2", "wrap", "much"]), 2, &["too many arguments: unexpected `much`"]);
-    fails(
-        dir,
-        &chain(&["luminance", "gauss", "-1"]),
-        1,
-        &["operation 2, `gauss -1`: sigma is -1; it must be positive"],
-    );
-    fails(
-        dir,
-        &chain(&["mul", "0.5"]),
-        1,
-        &["operation 1, `mul 0.5`: pixels are u8, which cannot hold 0.5; put `to_unit`"],
-    );
-    fails(dir, &chain(&["add", "-300"]), 1, &["cannot hold -300"]);
-    fails(dir, &chain(&["otsu", "gauss", "2"]), 1, &["operation 2, `gauss 2`: it takes numbers, not a mask"]);
-    fails(dir, &chain(&["not"]), 1, &["operation 1, `not`: it takes a mask, not numbers"]);
-    fails(dir, &chain(&["channel", "1"]), 1, &["operation 1, `channel 1`: channel 1 requested, but there are only 1"]);
-    fails(dir, &chain(&["crop", "0", "0", "99", "1"]), 1, &["operation 1, `crop 0 0 99 1`: 99x1 pixels from row 0"]);
-    fails(dir, &chain(&["transpose", "sub", "@dark.png"]), 1, &["`sub @dark.png`: pictures differ in size"]);
-    fails(dir, &chain(&["sub", "@none.png"]), 1, &["operation 1, `sub @none.png`: cannot read none.png"]);
-    fails(dir, &["grey.png", "colour.png", "--out-dir", "d", "sub", "@none.png"], 1, &["cannot read none.png"]);
-    fails(dir, &["none.png", "o.png", "sobel"], 1, &["none.png"]);
-    fails(dir, &["grey.png", "no/o.png", "sobel"], 1, &["no/o.png"]);
-    fails(dir, &["grey.png", "o.xyz", "sobel"], 1, &["xyz"]);
-    fails(dir, &["help", "guass"], 2, &["there is no operation `guass`; did you mean `gauss`?"]);
-    assert!(!dir.join("o.png").exists());
-}
-
-#[test]
-fn help_lists_every_operation_and_tells_of_each() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    let (all, short) = (text(&run(dir, &["help"]).stdout), text(&run(dir, &["--help"]).stdout));
-    assert_eq!(all, text(&run(dir, &["operations"]).stdout));
-    assert!(
-        short.contains("--out-dir") && short.contains("--threads") && short.contains("horus in/*.tif --out-dir out")
-    );
-    for (name, example) in horus_apps::command::examples() {
-        assert!(all.lines().any(|l| l.trim_start().split(' ').next() == Some(name)), "{name}");
-        assert!(short.split_whitespace().any(|word| word == name), "{name}");
-        let one = run(dir, &["help", name]);
-        assert!(one.status.success() && text(&one.stdout).contains(&example), "{name}");
-    }
-    assert!(text(&run(dir, &["help", "gauss"]).stdout).contains("border=reflect101"));
-}
-
-#[test]
-fn the_page_of_the_documentation_is_that_of_the_table() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/command.md");
-    let page = horus_apps::command::page();
-    let there_is = fs::read_to_string(&path).unwrap_or_default();
-    assert!(there_is == page, "docs/command.md should be:\n{page}");
 }
 
 /// The whole chain is one program.

@@ -1,0 +1,165 @@
+//! The arguments of a call, as its operation asks for them: numbers, choices, and pictures in the operation's type.
+
+use horus::prelude::*;
+
+use super::chain::{Call, Fault, Files};
+use super::parameter::{Argument, Operand};
+use super::value::Current;
+use crate::batch::Response;
+
+/// The arguments of a call, and what they refer to.
+pub(crate) struct Arguments<'a> {
+    call: &'a Call,
+    files: &'a Files,
+    input: &'a Current,
+}
+
+impl<'a> Arguments<'a> {
+    /// Those of `call`, in a chain on `input`, whose pictures are `files`.
+    pub(super) fn new(call: &'a Call, files: &'a Files, input: &'a Current) -> Arguments<'a> {
+        Arguments { call, files, input }
+    }
+}
+
+/// An operand beside an image of type `T`.
+pub(crate) enum Term<T: Pixel> {
+    Scalar(T),
+    Two([T; 2]),
+    Three([T; 3]),
+    Four([T; 4]),
+    Image(Image<T>),
+}
+
+/// Evaluates `$body` with `$term` bound to whatever the [`Term`] is.
+macro_rules! with_term {
+    ($from:expr, $term:ident => $body:expr) => {
+        match $from {
+            $crate::command::arguments::Term::Scalar($term) => $body,
+            $crate::command::arguments::Term::Two($term) => $body,
+            $crate::command::arguments::Term::Three($term) => $body,
+            $crate::command::arguments::Term::Four($term) => $body,
+            $crate::command::arguments::Term::Image($term) => $body,
+        }
+    };
+}
+pub(crate) use with_term;
+
+macro_rules! accessors {
+    ($($(#[$doc:meta])* $name:ident $variant:ident $t:ty;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name(&self, name: &str) -> $t {
+            match self.argument(name) {
+                Argument::$variant(value) => value.clone(),
+                other => unreachable!("{name} is {other:?}"),
+            }
+        }
+    )*};
+}
+
+impl Arguments<'_> {
+    accessors! {
+        /// A number.
+        number Number f64;
+        /// A whole number from 0 on.
+        count Count usize;
+        /// A whole number.
+        offset Offset isize;
+        /// Numbers.
+        numbers Numbers Vec<f64>;
+        /// Which of the words of a choice.
+        choice Choice usize;
+        /// An edge mode.
+        border Border Border;
+        /// A footprint.
+        footprint Footprint Footprint;
+        /// The taps of a filter.
+        taps Taps Filter;
+    }
+
+    /// The order of a derivative.
+    pub(crate) fn order(&self, name: &str) -> u32 {
+        u32::try_from(self.count(name)).unwrap_or(u32::MAX)
+    }
+
+    /// The argument of a parameter; that rows ask for parameters of theirs is tested by running each.
+    fn argument(&self, name: &str) -> &Argument {
+        let at = self.call.operation.parameters.iter().position(|p| p.name == name);
+        &self.call.arguments[at.expect("a row asks for its own parameters")]
+    }
+
+    fn as_operand(&self, name: &str) -> &Operand {
+        match self.argument(name) {
+            Argument::Operand(operand) => operand,
+            other => unreachable!("{name} is {other:?}"),
+        }
+    }
+
+    /// The picture that an argument names, if it is one.
+    pub(crate) fn picture(&self, name: &str) -> Option<Current> {
+        match self.as_operand(name) {
+            Operand::Input => Some(self.input.clone()),
+            Operand::File(path) => self.files.get(path).cloned().map(Current::read),
+            Operand::Number(_) | Operand::Channels(_) => None,
+        }
+    }
+
+    /// The mask of a picture that an argument names: where it is not 0.
+    pub(crate) fn mask(&self, name: &str) -> Result<Image<bool>, Fault> {
+        let picture = self.picture(name).ok_or_else(|| Fault::Said("it takes a picture".into()))?;
+        match &picture.pixels {
+            Response::Mask(mask) => Ok(mask.clone()),
+            Response::Picture(image) => Ok(image.convert::<f32>().ne(0.0)),
+        }
+    }
+
+    /// The operand beside `image`, on the scale on which `white` is white.
+    pub(crate) fn term<T: Pixel>(&self, _image: &Image<T>, name: &str, white: f64) -> Result<Term<T>, Fault> {
+        match self.as_operand(name) {
+            Operand::Number(value) => Ok(Term::Scalar(pixel(*value)?)),
+            Operand::Channels(values) => {
+                let values = values.iter().map(|v| pixel(*v)).collect::<Result<Vec<T>, _>>()?;
+                Ok(match values[..] {
+                    [a, b] => Term::Two([a, b]),
+                    [a, b, c] => Term::Three([a, b, c]),
+                    [a, b, c, d] => Term::Four([a, b, c, d]),
+                    _ => unreachable!("{name} has 2 to 4 numbers"),
+                })
+            }
+            Operand::File(_) | Operand::Input => self.image(name, white).map(Term::Image),
+        }
+    }
+
+    /// The picture that an argument names, in type `T`. Beside floats, integers are brought to the scale on which `white` is white;
+    /// floats are taken as they are.
+    pub(crate) fn image<T: Pixel>(&self, name: &str, white: f64) -> Result<Image<T>, Fault> {
+        let picture = self.picture(name).ok_or_else(|| Fault::Said("it takes a picture".into()))?;
+        let (has, wanted) = (picture.dtype(), T::DTYPE);
+        let Response::Picture(image) = &picture.pixels else { return Err(Fault::of_mask()) };
+        if has == wanted {
+            return Ok(image.convert());
+        }
+        if !wanted.is_float() {
+            let message = format!(
+                "pixels are {wanted} and those of its argument {has}; put `to_unit` or `convert {has}` before it"
+            );
+            return Err(Fault::Said(message));
+        }
+        let image = image.convert::<T>();
+        let factor = white / picture.white();
+        Ok(if has.is_float() || factor == 1.0 { image } else { image * T::from_f64(factor) })
+    }
+}
+
+/// The number as a pixel of `image`, if there is such a one.
+pub(crate) fn exact<T: Pixel>(_image: &Image<T>, value: f64) -> Result<T, Fault> {
+    pixel(value)
+}
+
+fn pixel<T: Pixel>(value: f64) -> Result<T, Fault> {
+    let pixel = T::from_f64(value);
+    if T::DTYPE.is_float() || pixel.to_f64() == value {
+        return Ok(pixel);
+    }
+    let name = T::DTYPE;
+    Err(Fault::Said(format!("pixels are {name}, which cannot hold {value}; put `to_unit` or `convert f32` before it")))
+}

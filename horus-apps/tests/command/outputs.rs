@@ -1,0 +1,81 @@
+//! What the command prints, writes to folders, and sends through pipes.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use horus::prelude::*;
+
+use super::files::text;
+use super::{bytes, command, pictures, quiet, run, session, succeeds};
+
+#[test]
+fn numbers_are_printed_a_line_a_picture() {
+    let dir = pictures();
+    let dir = dir.path();
+    let session = session();
+    let grey = bytes(session.open(dir.join("grey.png")).unwrap());
+    let colour = bytes(session.open(dir.join("colour.png")).unwrap());
+    let mean = |image: &Image<u8>| image.mean().get().unwrap();
+    let lines = succeeds(dir, &["grey.png", "colour.png", "mean"]);
+    assert_eq!(lines, format!("grey.png\t{}\ncolour.png\t{}\n", mean(&grey), mean(&colour)));
+    let above = grey.gt(100).count().get().unwrap();
+    assert_eq!(succeeds(dir, &["grey.png", "threshold", "100", "count"]), format!("grey.png\t{above}\n"));
+    assert_eq!(succeeds(dir, &["grey.png", "min", "50", "max"]), "grey.png\t50\n");
+    let told = succeeds(dir, &["colour.png", "stats"]);
+    assert_eq!(told.lines().count(), 3);
+    for (i, line) in told.lines().enumerate() {
+        let channel = colour.channel(i);
+        let (low, high, sum) = session.get_all((channel.min_value(), channel.max_value(), channel.sum())).unwrap();
+        let (mean, deviation) = (mean(&channel), channel.variance().get().unwrap().sqrt());
+        assert_eq!(line, format!("colour.png\t{i}\t{low}\t{high}\t{mean}\t{deviation}\t{sum}"));
+    }
+    let counts = grey.histogram(4, 0.0, 256.0).get().unwrap().iter().map(u64::to_string).collect::<Vec<_>>().join("\t");
+    assert_eq!(succeeds(dir, &["grey.png", "histogram", "4", "0", "256"]), format!("grey.png\t{counts}\n"));
+    // One that fails is named, and the others are told.
+    let out = quiet(dir, &["grey.png", "none.png", "colour.png", "count"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).ends_with("error: 3 of 3 pictures failed\n"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("error: grey.png: operation 1, `count`: it takes a mask"));
+    assert!(text(&out.stderr).contains("error: cannot read none.png: "));
+    fs::write(dir.join("list"), "grey.png\ncolour.png\n").unwrap();
+    assert_eq!(succeeds(dir, &["--files-from", "list", "max"]).lines().count(), 2);
+}
+
+#[test]
+fn a_folder_of_results_is_written() {
+    let dir = pictures();
+    let dir = dir.path();
+    let out = run(
+        dir,
+        &["grey.png", "colour.png", "--out-dir", "out", "luminance", "gauss", "1", "sub", "@dark.png", "otsu"],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    for name in ["grey.png", "colour.png"] {
+        succeeds(dir, &[name, "one.png", "luminance", "gauss", "1", "sub", "@dark.png", "otsu"]);
+        assert_eq!(fs::read(dir.join("one.png")).unwrap(), fs::read(dir.join("out").join(name)).unwrap());
+    }
+    succeeds(dir, &[".", "--out-dir", "npy", "--format", "npy", "luminance"]);
+    assert!(dir.join("npy/wide.npy").is_file() && dir.join("npy/dark.npy").is_file());
+    let out = run(dir, &["grey.png", "none.png", "colour.png", "--out-dir", "part", "sobel", "div", "8"]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).starts_with("error: cannot read none.png: "), "{}", text(&out.stderr));
+    assert!(dir.join("part/colour.png").is_file() && dir.join("part/grey.png").is_file());
+}
+
+#[test]
+fn a_picture_goes_through_pipes() {
+    let dir = pictures();
+    let dir = dir.path();
+    let piped = |words: &[&str]| {
+        let mut child = command(words).stdin(Stdio::piped()).stdout(Stdio::piped()).current_dir(dir).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&fs::read(dir.join("grey.png")).unwrap()).unwrap();
+        let out = child.wait_with_output().unwrap();
+        assert!(out.status.success(), "{words:?}");
+        out.stdout
+    };
+    succeeds(dir, &["grey.png", "o.png", "gauss", "2", "sobel"]);
+    let got = piped(&["-", "-", "--format", "png", "gauss", "2", "sobel", "--quiet"]);
+    assert!(got == fs::read(dir.join("o.png")).unwrap());
+    assert_eq!(text(&piped(&["-", "max", "7", "min"])), "-\t7\n");
+}

@@ -1,0 +1,103 @@
+//! What a session keeps for programs that run again, and for images that turn out to be one.
+
+use std::sync::Arc;
+
+use horus_core::comm::threads::ThreadComm;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::simulated::Simulated;
+use horus_core::error::Result;
+use horus_core::image::Image;
+use horus_core::session::Session;
+
+fn session() -> Session {
+    let device = CpuDevice::new(Some(2)).expect("a CPU");
+    Session::on(Box::new(device)).build().expect("a session on the CPU")
+}
+
+fn ramp(s: &Session, height: usize, width: usize) -> Image<f32> {
+    Image::from_fn(s, height, width, |y, x| (y * width + x) as f32)
+}
+
+/// A program of filters, rotations and a reduction.
+fn lines(image: &Image<f32>, degrees: f64) -> Result<(Image<f32>, f64)> {
+    let turned = image.rotate(degrees);
+    let contrast = turned.gauss_xy(1.0, 2.0, 0, 2).absdiv(turned.gauss_xy(1.0, 2.0, 0, 0), 1e-3);
+    let back = contrast.rotate(-degrees);
+    let mean = (&back * &back).mean().get()?;
+    Ok((back.max(image), mean))
+}
+
+#[test]
+fn a_program_that_runs_again_is_not_planned_again() {
+    let frame = |s: &Session, n: usize| {
+        Image::<f32>::from_fn(s, 29, 23, move |y, x| ((y * 31 + x * 17 + n * 13) % 97) as f32 / 97.0)
+    };
+    let fresh = |n: usize, degrees: f64| {
+        let s = session();
+        let (image, mean) = lines(&frame(&s, n), degrees).unwrap();
+        (image.to_vec().unwrap(), mean)
+    };
+    for (ranks, room) in [(1, 1 << 20), (1, 14_000), (3, 1 << 20)] {
+        ThreadComm::run(ranks, |comm| {
+            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room).with_fabric();
+            let s = Session::on(Box::new(device)).communicator(Arc::new(comm)).build().unwrap();
+            let mut kept = Vec::new();
+            let mut planned = Vec::new();
+            for n in 0..6 {
+                // Two programs in turns, which differ in a number.
+                for degrees in [30.0, 45.0] {
+                    let (image, mean) = lines(&frame(&s, n), degrees).unwrap();
+                    let (want, sum) = fresh(n, degrees);
+                    assert_eq!(mean.to_bits(), sum.to_bits(), "frame {n}, {degrees} degrees");
+                    let same = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
+                    assert!(same(&image.to_vec().unwrap(), &want), "frame {n}, {degrees} degrees");
+                    if n == 3 {
+                        kept.push(image); // from here on, other images are on the device
+                    }
+                }
+                planned.push(s.stats().planned);
+            }
+            assert_eq!(s.stats().evaluations, 24);
+            assert_eq!(planned[0], 3, "two programs of two evaluations, of which the second is the same");
+            assert_eq!((planned[1], planned[2]), (planned[0], planned[0]), "{planned:?}");
+            assert_eq!(planned[5], planned[4], "{planned:?}");
+        });
+    }
+}
+
+#[test]
+fn a_plan_is_for_the_same_images_in_the_same_places() {
+    let s = session();
+    let (a, b, c) = (ramp(&s, 4, 4), ramp(&s, 4, 4), ramp(&s, 4, 4));
+    let planned = |f: &dyn Fn() -> Result<Image<f32>>| {
+        let before = s.stats().planned;
+        let values = f().unwrap().to_vec().unwrap();
+        (s.stats().planned - before, values)
+    };
+    let add = |x: &Image<f32>, y: &Image<f32>, k: f32| Ok((x + y) * k);
+    assert_eq!(planned(&|| add(&a, &b, 2.0)).0, 1);
+    assert_eq!(planned(&|| add(&b, &c, 2.0)).0, 0, "other images");
+    let (new, values) = planned(&|| add(&a, &a, 2.0));
+    assert_eq!((new, values[3]), (1, 12.0), "one image twice is another program");
+    assert_eq!(planned(&|| add(&a, &b, 3.0)), (1, (0..16).map(|v| (6 * v) as f32).collect()), "another number");
+}
+
+#[test]
+fn images_that_became_one_stay_while_either_is_held() {
+    let s = session();
+    let image = ramp(&s, 9, 7);
+    let blurred = || image.gauss_xy(1.0, 1.0, 0, 0);
+    let want = blurred().to_vec().unwrap();
+    let (a, b, c) = (blurred(), blurred(), blurred());
+    let sum = (&a + &b) + &c;
+    let twice: Vec<f32> = want.iter().map(|v| v + v + v).collect();
+    assert_eq!(sum.to_vec().unwrap(), twice);
+    drop(a);
+    assert_eq!(b.to_vec().unwrap(), want);
+    let turned = c.transpose();
+    drop(c);
+    let back = turned.transpose();
+    assert_eq!(back.to_vec().unwrap(), want);
+    drop((turned, back));
+    assert_eq!(b.to_vec().unwrap(), want);
+}

@@ -1,0 +1,108 @@
+//! Launches: the arguments of a kernel, the tables it reads, and its place in the stream.
+
+use std::time::Instant;
+
+use cudarc::driver::sys;
+use horus_core::device::check::check as check_launch;
+use horus_core::device::{Launch, LaunchInput};
+use horus_core::error::DeviceError;
+use horus_core::host::Piece;
+use horus_core::ir::kernel::Kernel;
+
+use super::CudaDevice;
+use crate::codegen::{Generated, Pointer, Shapes};
+use crate::driver::{self, Event, check};
+use crate::memo::Made;
+use crate::memory::CudaMemory;
+
+/// The compute capability from which kernels may begin while others end.
+const EARLY_FROM: u32 = 90;
+
+impl CudaDevice {
+    /// Starts a launch, in the order of the stream.
+    pub(super) fn start(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        check_launch(launch)?;
+        self.core.context.bind()?;
+        let name = || launch.kernel.name();
+        if matches!(launch.kernel, Kernel::Source(_)) {
+            return Ok(());
+        }
+        let nothing = launch.rows.is_empty() || launch.geometry.shape.is_empty();
+        if matches!(launch.kernel, Kernel::Merge) {
+            return self.merge(launch);
+        }
+        let output = self.own(launch.output)?;
+        self.core.settle(output)?;
+        if launch.kernel.launches_without_rows() {
+            // SAFETY: the block holds at least the output's bytes, as checked.
+            let code =
+                unsafe { sys::cuMemsetD8Async(output.address(), 0, launch.geometry.bytes(), self.core.stream.0) };
+            check(code, || format!("clearing the output of {}", name()))?;
+        }
+        if nothing {
+            return Ok(());
+        }
+        let geometries: Vec<_> = launch.inputs.iter().map(|i| i.geometry).collect();
+        let shapes = Shapes { inputs: &geometries, output: launch.geometry, rows: launch.rows };
+        let start = Instant::now();
+        let made = self.made(launch.kernel, &shapes)?;
+        let Made { program, function } = &*made;
+        let mut state = self.lock();
+        state.making += start.elapsed();
+        let table = state.tables.get(&program.table, &self.core, &self.transfers)?;
+        let params = self.arguments(program, launch.inputs, output, table.as_deref())?;
+        let stream = &self.core.stream;
+        let events = match state.timings {
+            Some(_) => Some((Event::new(true)?, Event::new(true)?)),
+            None => None,
+        };
+        if let Some((start, _)) = &events {
+            start.record(stream)?;
+        }
+        // SAFETY: the parameters were generated with the kernel; every buffer holds what its geometry says, and is
+        // freed in stream order, after the launch.
+        unsafe { function.launch(self.work(program), stream, &params, name) }?;
+        if let Some((start, end)) = events {
+            end.record(stream)?;
+            state.timings.get_or_insert_default().push((start, end));
+        }
+        state.statistics.launches += 1;
+        Ok(())
+    }
+
+    /// How a program is launched.
+    pub(super) fn work(&self, program: &Generated) -> driver::Work {
+        let &Generated { grid, block, shared, early, .. } = program;
+        driver::Work { grid, block, shared, early: early && self.arch >= EARLY_FROM }
+    }
+
+    /// Planes of an output copied from one-channel inputs.
+    fn merge(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
+        for (c, input) in launch.inputs.iter().enumerate() {
+            let from = input.geometry.row_bytes(0, launch.rows);
+            let to = launch.geometry.row_bytes(c, launch.rows).start;
+            self.copy_pieces(input.memory, launch.output, &[Piece::run(from.start, to, from.len())])?;
+        }
+        Ok(())
+    }
+
+    /// Fills in the addresses of a program.
+    pub(super) fn arguments(
+        &self,
+        program: &Generated,
+        inputs: &[LaunchInput<'_>],
+        output: &CudaMemory,
+        table: Option<&CudaMemory>,
+    ) -> Result<Vec<u8>, DeviceError> {
+        let mut params = program.params.clone();
+        for &(at, what) in &program.pointers {
+            let address = match what {
+                Pointer::Output { offset } => output.address() + offset as u64,
+                Pointer::Input { index, offset } => self.own(inputs[index].memory)?.address() + offset as u64,
+                Pointer::Table => table.map_or(0, CudaMemory::address),
+            };
+            params[at..at + 8].copy_from_slice(&address.to_ne_bytes());
+        }
+        Ok(params)
+    }
+}

@@ -1,0 +1,60 @@
+//! Tables that kernels read, taps for example, by their contents.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use horus_core::error::DeviceError;
+
+use crate::cache::hash;
+use crate::memory::{Core, CudaMemory};
+use crate::transfers::Transfers;
+
+/// Tables that stay on the device; when there are more, or memory is short, all are let go.
+const MOST: usize = 512;
+
+/// The tables that are on the device.
+#[derive(Debug, Default)]
+pub(super) struct Tables(HashMap<u128, Arc<CudaMemory>>);
+
+impl Tables {
+    /// The device copy of a program's table, if it has one.
+    pub(super) fn get(
+        &mut self,
+        bytes: &[u8],
+        core: &Arc<Core>,
+        transfers: &Transfers,
+    ) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let key = hash(&[bytes]);
+        if let Some(t) = self.0.get(&key) {
+            return Ok(Some(Arc::clone(t)));
+        }
+        if self.0.len() >= MOST {
+            self.clear();
+        }
+        let memory = match core.allocate(bytes.len()) {
+            Err(DeviceError::OutOfMemory { .. }) => {
+                self.clear();
+                core.allocate(bytes.len())?
+            }
+            other => other?,
+        };
+        // SAFETY: the new block has as many bytes, and is freed in the order of the stream.
+        unsafe { transfers.upload(bytes, memory.address()) }?;
+        let memory = Arc::new(memory);
+        self.0.insert(key, Arc::clone(&memory));
+        Ok(Some(memory))
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Lets all go.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
