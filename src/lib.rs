@@ -204,7 +204,9 @@ pub mod io {
 /// Many pictures, one after the other: what [`Session::series`](horus_core::session::Session::series) takes and yields.
 pub mod series {
     #[doc(inline)]
-    pub use horus_core::series::{Frames, Input, Item, Pixels, Savable, Saved, Saves, Series};
+    pub use horus_core::image::Pixels;
+    #[doc(inline)]
+    pub use horus_core::series::{Frames, Input, Item, Savable, Saved, Saves, Series};
 }
 
 /// Operations on pixels by name, for [`Image::unary`](prelude::Image::unary), `binary` and `compare`.
@@ -226,7 +228,7 @@ pub mod types {
     #[doc(inline)]
     pub use horus_core::dtype::{Arithmetic, Element};
     #[doc(inline)]
-    pub use horus_core::image::{Argument, Values};
+    pub use horus_core::image::{Argument, ReadTarget, Values};
     #[doc(inline)]
     pub use horus_core::session::{Canceller, Pending, SessionBuilder};
 }
@@ -244,7 +246,7 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::filters::{self, Footprint};
     #[doc(inline)]
-    pub use horus_core::image::{Image, Value};
+    pub use horus_core::image::{Image, Pixels, Value};
     #[doc(inline)]
     pub use horus_core::io::{AnyImage, Depth, OpenOptions, SaveOptions, Scale, Scaling};
     #[doc(inline)]

@@ -183,6 +183,11 @@ impl Core {
         Ok(DeviceError::OutOfMemory { bytes, used, bound: MemoryBound::Gpu { free, total } })
     }
 
+    /// Bytes allocated now.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// Exchanges under way.
     pub(crate) fn flights(&self) -> MutexGuard<'_, Vec<Flight>> {
         self.flights.lock().unwrap_or_else(PoisonError::into_inner)

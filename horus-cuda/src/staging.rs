@@ -11,6 +11,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::{self, CUdeviceptr, CUstream};
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::HostMemory as _;
+use horus_core::host::spare::Spare;
 use horus_core::host::workers::Workers;
 
 use crate::driver::{Event, Stream, check};
@@ -160,7 +161,7 @@ impl Downloads {
         Downloads { source, small: Vec::new(), buffers: Vec::new() }
     }
 
-    /// Copies from the device into `target`; returns when it is there.
+    /// Copies from the device as many bytes as `target` has room for; returns when they are there.
     ///
     /// # Safety
     /// `source` holds as many bytes until this returns, and what writes them is in the stream, or done.
@@ -169,9 +170,9 @@ impl Downloads {
         workers: &Workers,
         stream: &Stream,
         source: CUdeviceptr,
-        target: &mut [u8],
+        target: &mut Spare<'_>,
     ) -> Result<(), DeviceError> {
-        let total = target.len();
+        let total = target.left();
         let what = || format!("downloading {total} bytes");
         let (buffers, size, most) =
             if total <= SMALL { (&mut self.small, SMALL, 1) } else { (&mut self.buffers, CHUNK, BUFFERS) };
@@ -184,35 +185,38 @@ impl Downloads {
         let there = buffers.len().min(useful);
         if there == 0 && total > 0 {
             // SAFETY: pageable memory, which the driver has written when the stream is done; the caller's promise.
-            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), source, total, stream.0) };
-            let waited = stream.synchronize();
-            return check(code, what).and(waited);
+            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target.next().cast(), source, total, stream.0) };
+            stream.synchronize()?;
+            check(code, what)?;
+            // SAFETY: there is room for so many, and the stream is past the copy.
+            unsafe { target.wrote(total) };
+            return Ok(());
         }
-        let land = |buffers: &[Buffer], (i, chunk): (usize, &mut [u8])| {
+        let mut land = |buffers: &[Buffer], (i, bytes): (usize, usize)| {
             buffers[i].free.wait_for(what)?;
-            workers.copy(&buffers[i].memory.bytes()[..chunk.len()], chunk);
+            target.append(workers, &buffers[i].memory.bytes()[..bytes]);
             Ok::<(), DeviceError>(())
         };
-        let mut flying: VecDeque<(usize, &mut [u8])> = VecDeque::new();
-        for (k, chunk) in target.chunks_mut(size).enumerate() {
+        let mut flying: VecDeque<(usize, usize)> = VecDeque::new();
+        for (k, at) in (0..total).step_by(size).enumerate() {
             if flying.len() == there
                 && let Some(oldest) = flying.pop_front()
             {
                 land(buffers, oldest)?;
             }
-            let i = k % there;
+            let (i, bytes) = (k % there, size.min(total - at));
             let buffer = &mut buffers[i];
             // After a failure a copy may still be under way.
             buffer.free.wait()?;
-            let from = source + (k * size) as u64;
+            let from = source + at as u64;
             // SAFETY: the buffer is not read before its event has passed; the caller's promise.
-            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(buffer.memory.address(), from, chunk.len(), stream.0) };
+            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(buffer.memory.address(), from, bytes, stream.0) };
             if let Err(e) = buffer.free.record(stream) {
                 buffers.remove(i).memory.abandon();
                 return Err(e);
             }
             check(code, what)?;
-            flying.push_back((i, chunk));
+            flying.push_back((i, bytes));
         }
         flying.into_iter().try_for_each(|arrived| land(buffers, arrived))
     }

@@ -18,23 +18,27 @@
 //! and the device has a share of the buffer until it has ([`Transfers::give`]). Whoever writes to the buffer meanwhile
 //! writes to a copy, as with any buffer that is shared.
 //!
-//! Where there is no pinned block for what is read ([`Blocks::take`]), the copy is made when it lands, in chunks: until
-//! then it owns its share of the block, and whatever writes to the block, or needs memory, makes it land first.
+//! Where there is no pinned block for what is read ([`Blocks::take`]), or somebody will say where it goes
+//! ([`Transfers::hold`]), the copy is made when it lands: until then it owns its share of the block, and whatever writes to
+//! the block, or needs memory, makes it land first. To pinned memory the GPU copies by itself, to any other in chunks.
 
 mod bands;
+mod later;
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
 use horus_core::device::{DeviceMemory as _, Landing};
-use horus_core::error::DeviceError;
-use horus_core::host::buffer::{HostBuffer, Pool};
+use horus_core::error::{DeviceError, MemoryBound};
+use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
+use horus_core::host::spare::Spare;
 use horus_core::host::workers::Workers;
 
+use self::later::Room;
 use crate::driver::{Event, Stream, check};
-use crate::memory::{Block, Core, CudaMemory, Deferred};
-use crate::pinned::{Blocks, Loan, MOST, Pinned};
+use crate::memory::{Core, CudaMemory};
+use crate::pinned::{Blocks, KEPT, Loan, MOST, Pinned, Rules};
 use crate::staging::{CHUNK, Downloads, HostBytes, SMALL, Uploads};
 
 /// Fewer bytes go up in the device's stream: they take less time than the order of two streams.
@@ -55,6 +59,8 @@ pub(crate) struct Transfers {
     /// Pinned buffers that copies to the device read, and when those are done.
     given: Mutex<Vec<(Event, HostBuffer)>>,
     source: HostBytes,
+    /// What the program has asked for.
+    program: Arc<Blocks<Pinned>>,
     pub(crate) workers: Workers,
     core: Arc<Core>,
 }
@@ -68,9 +74,15 @@ fn stream(cell: &OnceLock<Stream>) -> Result<&Stream, DeviceError> {
     Ok(cell.get_or_init(|| made))
 }
 
+/// Where a buffer begins that the GPU reads and writes by itself.
+fn pinned(buffer: &HostBuffer) -> Option<*mut c_void> {
+    let loan = buffer.adopted()?.as_any().downcast_ref::<Loan<Pinned>>()?;
+    Some(loan.address()).filter(|_| !buffer.is_empty())
+}
+
 impl Transfers {
     pub(crate) fn new(core: &Arc<Core>, workers: Workers) -> Arc<Transfers> {
-        let source = HostBytes { core: Arc::clone(core), blocks: Blocks::new(MOST) };
+        let source = HostBytes { core: Arc::clone(core), blocks: Blocks::new(Rules::of_copies(MOST)) };
         Arc::new(Transfers {
             uploads: Mutex::new(Uploads::new(source.clone())),
             downloads: Mutex::new(Downloads::new(source.clone())),
@@ -78,6 +90,7 @@ impl Transfers {
             down: OnceLock::new(),
             given: Mutex::default(),
             source,
+            program: Blocks::new(Rules::of_program(KEPT)),
             workers,
             core: Arc::clone(core),
         })
@@ -118,8 +131,18 @@ impl Transfers {
         }
     }
 
+    /// Pinned memory for the program, as much as the machine allows.
+    pub(crate) fn page_locked(&self, bytes: usize) -> Result<Box<dyn HostMemory>, DeviceError> {
+        self.let_go()?;
+        let pin = |size| Pinned::touched_by(&self.workers, &self.core, size);
+        match self.program.try_take(bytes, pin)? {
+            Some(loan) => Ok(Box::new(loan)),
+            None => Err(DeviceError::OutOfMemory { bytes, used: 0, bound: MemoryBound::Machine }),
+        }
+    }
+
     /// Lets go of the buffers that the GPU has read.
-    fn let_go(&self) -> Result<(), DeviceError> {
+    pub(crate) fn let_go(&self) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         // Where the driver cannot tell, they stay.
@@ -132,12 +155,8 @@ impl Transfers {
     /// Copies a buffer into a block from byte `at`, where it fits. If the buffer is pinned the GPU reads it as it is, and
     /// this does not wait for that: the device has a share of the buffer until then.
     pub(crate) fn give(&self, source: &HostBuffer, target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
-        let pinned = source.adopted().and_then(|memory| memory.as_any().downcast_ref::<Loan<Pinned>>());
-        let Some(loan) = pinned.filter(|loan| loan.belongs_to(&self.core) && !source.is_empty()) else {
-            return self.write(source.bytes(), target, at);
-        };
+        let Some(from) = pinned(source) else { return self.write(source.bytes(), target, at) };
         self.let_go()?;
-        let from = loan.address();
         if self.pays_beside(source.len(), target, at)? {
             let direct = |to, stream: &Stream| self.read_by_gpu(source, from, to, stream);
             if self.beside(source.len(), target, direct)? {
@@ -173,16 +192,41 @@ impl Transfers {
 
     /// Copies bytes into a block from byte `at`, where they fit; returns when `source` may change.
     pub(crate) fn write(&self, source: &[u8], target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
-        if self.pays_beside(source.len(), target, at)? {
-            // SAFETY: the block has room, and the device's stream waits for the copy.
-            let staged = |to, up: &Stream| unsafe { self.uploads().upload(&self.workers, up, source, to) };
-            if self.beside(source.len(), target, staged)? {
-                return Ok(());
-            }
+        self.write_parts(&[source], target, at)
+    }
+
+    /// [`Transfers::write`] of parts that follow each other in the block.
+    fn write_parts(&self, parts: &[&[u8]], target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        let staged = |mut to: CUdeviceptr, stream: &Stream| {
+            let mut uploads = self.uploads();
+            parts.iter().try_for_each(|part| {
+                // SAFETY: the block has room, and the device's stream does or waits for the copy, after which it is freed.
+                unsafe { uploads.upload(&self.workers, stream, part, to) }?;
+                to += part.len() as u64;
+                Ok(())
+            })
+        };
+        if self.pays_beside(bytes, target, at)? && self.beside(bytes, target, staged)? {
+            return Ok(());
         }
         self.core.settle(target)?;
-        // SAFETY: inside the block, which is freed in the order of the stream.
-        unsafe { self.upload(source, target.address() + at as u64) }
+        staged(target.address() + at as u64, &self.core.stream)
+    }
+
+    /// A new block with a copy of parts that follow each other, unless there are few bytes or images need the room: more
+    /// than half of the `capacity` for images would be in use.
+    pub(crate) fn take(&self, parts: &[&[u8]], capacity: usize) -> Result<Option<CudaMemory>, DeviceError> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if bytes < BESIDE || self.core.used().saturating_add(bytes) > capacity / 2 {
+            return Ok(None);
+        }
+        let mut block = match self.core.allocate(bytes) {
+            Err(DeviceError::OutOfMemory { .. }) => return Ok(None),
+            block => block?,
+        };
+        self.write_parts(parts, &mut block, 0)?;
+        Ok(Some(block))
     }
 
     /// Whether a copy is made beside the kernels under way.
@@ -216,8 +260,17 @@ impl Transfers {
 
     /// Copies bytes to the host, and waits for them. The device holds as many there.
     pub(crate) fn read(&self, source: CUdeviceptr, target: &mut [u8]) -> Result<(), DeviceError> {
-        // SAFETY: the caller holds the memory until this returns, and it is written in the order of the stream.
-        unsafe { self.downloads().download(&self.workers, &self.core.stream, source, target) }
+        let device = &self.core.stream;
+        let stream = if target.len() > SMALL {
+            let (down, ready) = (stream(&self.down)?, Event::new(false)?);
+            ready.record(device)?;
+            down.after(&ready)?;
+            down
+        } else {
+            device // where the order of two streams takes longer than the copy
+        };
+        // SAFETY: the caller holds the memory until this returns, and the stream is behind what writes it.
+        unsafe { self.downloads().download(&self.workers, stream, source, &mut Spare::over(target)) }
     }
 
     /// See [`horus_core::device::Device::order_read`]; the block holds as many bytes there.
@@ -235,7 +288,9 @@ impl Transfers {
         let from = source.address() + at as u64;
         let Some(loan) = self.source.take(bytes) else {
             log::debug!("{bytes} bytes go to the host in chunks: no pinned memory is kept for so many");
-            return self.defer(source.block(), from, pool.try_allocate(bytes)?);
+            let host = Room::There(pool.try_allocate(bytes)?);
+            let piece = later::Piece::now(self, 0..bytes)?;
+            return later::landing(self, source.block(), from, bytes, host, vec![piece]);
         };
         let to = loan.address();
         let host = pool.try_adopt(Box::new(loan), bytes)?;
@@ -258,20 +313,16 @@ impl Transfers {
         Ok(Box::new(landing))
     }
 
-    /// Copies what begins at address `from` of a block when somebody needs it.
-    fn defer(
+    /// See [`horus_core::device::Device::hold`]; the block holds as many bytes there.
+    pub(crate) fn hold(
         self: &Arc<Transfers>,
-        block: Arc<Block>,
-        from: CUdeviceptr,
-        host: HostBuffer,
+        source: &CudaMemory,
+        at: usize,
+        bytes: usize,
+        pool: &Arc<Pool>,
     ) -> Result<Box<dyn Landing>, DeviceError> {
-        let ready = Event::to_sleep_for()?;
-        ready.record(&self.core.stream)?;
-        let state = Mutex::new(State::Waits(block, host));
-        let waiting = Arc::new(Waiting { state, from, ready, transfers: Arc::clone(self) });
-        let deferred: Arc<dyn Deferred> = Arc::clone(&waiting) as _;
-        self.core.defer(Arc::downgrade(&deferred));
-        Ok(Box::new(Landed(waiting)))
+        let (from, piece) = (source.address() + at as u64, later::Piece::now(self, 0..bytes)?);
+        later::landing(self, source.block(), from, bytes, Room::Of(Arc::clone(pool)), vec![piece])
     }
 }
 
@@ -305,77 +356,6 @@ impl Drop for Flying {
         if self.host.is_some() && self.wait().is_err() {
             // The GPU may write to it for ever.
             std::mem::forget(self.host.take());
-        }
-    }
-}
-
-/// A copy that is made when somebody needs it.
-#[derive(Debug)]
-struct Waiting {
-    state: Mutex<State>,
-    from: CUdeviceptr,
-    /// Passes when the pixels are on the device.
-    ready: Event,
-    transfers: Arc<Transfers>,
-}
-
-#[derive(Debug)]
-enum State {
-    /// The block that is read, and where its bytes will go.
-    Waits(Arc<Block>, HostBuffer),
-    Done(Result<HostBuffer, DeviceError>),
-    Taken,
-}
-
-impl Waiting {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes the copy if it was not made yet.
-    fn copied(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state();
-        match std::mem::replace(&mut *state, State::Taken) {
-            State::Waits(block, mut host) => {
-                let copied = self.copy(&mut host);
-                drop(block);
-                *state = State::Done(copied.map(|()| host));
-            }
-            other => *state = other,
-        }
-        state
-    }
-
-    fn copy(&self, host: &mut HostBuffer) -> Result<(), DeviceError> {
-        let transfers = &*self.transfers;
-        transfers.core.context.bind()?;
-        // Others may use the buffers while the kernels run.
-        self.ready.wait_for(|| format!("downloading {} bytes", host.len()))?;
-        let down = stream(&transfers.down)?;
-        // SAFETY: the caller holds the block, and what wrote to it is done.
-        unsafe { transfers.downloads().download(&transfers.workers, down, self.from, host.bytes_mut()) }
-    }
-}
-
-impl Deferred for Waiting {
-    fn reads(&self, block: &Arc<Block>) -> bool {
-        matches!(&*self.state(), State::Waits(b, _) if Arc::ptr_eq(b, block))
-    }
-
-    fn bring(&self) {
-        drop(self.copied());
-    }
-}
-
-/// Whoever waits for a copy that is made when somebody needs it.
-#[derive(Debug)]
-struct Landed(Arc<Waiting>);
-
-impl Landing for Landed {
-    fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
-        match std::mem::replace(&mut *self.0.copied(), State::Taken) {
-            State::Done(result) => result,
-            State::Waits(..) | State::Taken => Err(DeviceError::Internal("a download was not finished".into())),
         }
     }
 }

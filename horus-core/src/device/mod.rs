@@ -16,7 +16,8 @@ use crate::comm::{CommError, Communicator};
 use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::host::Piece;
-use crate::host::buffer::{HostBuffer, Pool};
+use crate::host::buffer::{HostBuffer, HostMemory, Pool};
+use crate::host::spare::Spare;
 use crate::host::workers::Workers;
 use crate::ir::kernel::{Distribution, Kernel};
 use crate::shape::{Shape, Window};
@@ -178,6 +179,33 @@ pub trait Landing: Send {
     /// # Errors
     /// What the driver reports, including errors of earlier launches.
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError>;
+
+    /// Waits for the bytes, on any thread, and appends them to `target`, which has room for them.
+    ///
+    /// # Errors
+    /// As [`Landing::land`].
+    fn land_on(self: Box<Self>, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
+        target.append(workers, self.land()?.bytes());
+        Ok(())
+    }
+
+    /// Waits for the bytes, on any thread, and puts them into `target`, a buffer of as many; its contents are unspecified
+    /// after an error.
+    ///
+    /// # Errors
+    /// As [`Landing::land`].
+    fn land_in(self: Box<Self>, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
+        self.land_on(&mut Spare::over(target.overwritten()), workers)
+    }
+}
+
+/// When the copy of a result begins that is sent to somebody who waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Behind the launches before it, into memory of the session's pool.
+    AtOnce,
+    /// When somebody says where it goes: by [`Landing::land_on`] or [`Landing::land_in`].
+    WhenLanded,
 }
 
 /// A download that is begun piece by piece; see [`Device::begin_download`].
@@ -349,6 +377,24 @@ pub trait Device: Send + Sync {
         pool.try_uncounted(bytes)
     }
 
+    /// Host memory of this size that the device reads and writes by itself, with unspecified contents, as much as the
+    /// machine allows; `None` where that is of no use. May be called on any thread.
+    ///
+    /// # Errors
+    /// What the driver reports where pages cannot be locked.
+    fn page_locked(&self, _bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        Ok(None)
+    }
+
+    /// New device memory with a copy of the pixels that the program gives, its parts one after the other; returns when they
+    /// may change. `None` where they had better wait in host memory until a plan needs them. May be called on any thread.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    fn take(&self, _parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+        Ok(None)
+    }
+
     /// [`Device::write`] of a buffer that may still be read when this returns: the device holds a share of it until it has
     /// been, so that whoever writes to it writes to a copy.
     ///
@@ -389,12 +435,17 @@ pub trait Device: Send + Sync {
         Ok(Ticket::OVER)
     }
 
-    /// Begins to copy a block to host memory from `pool`, piece by piece. Never called on a device with unified memory. The
+    /// Begins to copy a block to the host, piece by piece: to memory from `pool`, if nobody says where it goes. Never called on a device with unified memory. The
     /// default implementation is blocking.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the pool has no room.
-    fn begin_download<'a>(&'a self, bytes: usize, pool: &Arc<Pool>) -> Result<Box<dyn Download + 'a>, DeviceError> {
+    fn begin_download<'a>(
+        &'a self,
+        bytes: usize,
+        pool: &Arc<Pool>,
+        _when: Sending,
+    ) -> Result<Box<dyn Download + 'a>, DeviceError> {
         Ok(Box::new(Blocking { device: self, host: pool.try_allocate(bytes)? }))
     }
 
@@ -421,6 +472,21 @@ pub trait Device: Send + Sync {
         let mut host = pool.try_allocate(bytes)?;
         self.read(source, at, host.bytes_mut())?;
         Ok(Box::new(host))
+    }
+
+    /// [`Device::order_read`] for somebody who will have the bytes in memory of their own, by [`Landing::land_on`] or
+    /// [`Landing::land_in`]: nothing need be copied before.
+    ///
+    /// # Errors
+    /// As [`Device::order_read`].
+    fn hold(
+        &self,
+        source: &Memory,
+        at: usize,
+        bytes: usize,
+        pool: &Arc<Pool>,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        self.order_read(source, at, bytes, pool)
     }
 
     /// Builds the kernels of future launches together, on a device that compiles kernels: compiles those that are in no

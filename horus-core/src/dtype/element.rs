@@ -19,22 +19,52 @@ pub trait Element:
     /// The tag of this type.
     const TAG: DType;
 
+    /// The type that memory holds: `u8` for `bool`.
+    #[doc(hidden)]
+    type Stored: Pixel;
+
     /// As a constant of the type that memory holds: `u8` 0 or 1 for `bool`.
     fn stored(self) -> Scalar;
+
+    /// What is in memory as values of this type.
+    #[doc(hidden)]
+    fn from_stored(stored: Vec<Self::Stored>) -> Vec<Self>;
+
+    /// The memory of values, if whatever bytes are written there are values again.
+    #[doc(hidden)]
+    fn bytes_mut(values: &mut [Self]) -> Option<&mut [u8]>;
 }
 
 impl<T: Pixel> Element for T {
     const TAG: DType = T::DTYPE;
+    type Stored = T;
 
     fn stored(self) -> Scalar {
         self.scalar()
+    }
+
+    fn from_stored(stored: Vec<T>) -> Vec<T> {
+        stored
+    }
+
+    fn bytes_mut(values: &mut [T]) -> Option<&mut [u8]> {
+        Some(bytemuck::cast_slice_mut(values))
     }
 }
 
 impl Element for bool {
     const TAG: DType = DType::Bool;
+    type Stored = u8;
 
     fn stored(self) -> Scalar {
         Scalar::U8(self.into())
+    }
+
+    fn from_stored(stored: Vec<u8>) -> Vec<bool> {
+        stored.into_iter().map(|v| v != 0).collect()
+    }
+
+    fn bytes_mut(_: &mut [bool]) -> Option<&mut [u8]> {
+        None
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Memory, MemoryKind};
+use crate::device::{Device, Geometry, Memory, MemoryKind, Sending};
 use crate::error::{DeviceError, Error, Result};
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::graph::NodeId;
@@ -31,7 +31,7 @@ use crate::shape::Window;
 use self::footprints::Fetched;
 use self::halos::Halos;
 use self::images::Images;
-use self::queues::{Sending, Uploads};
+use self::queues::{Leaving, Uploads};
 use self::routes::rows;
 use self::trace::Trace;
 use self::transfer::Held;
@@ -60,6 +60,8 @@ pub struct Context<'a> {
     /// Bytes of given images that a plan lets go of and that are kept all the same until it is over, as long as there is
     /// memory: they are given back should the execution fail.
     pub keep: usize,
+    /// When copies begin of results that are sent.
+    pub sending: Sending,
 }
 
 /// An execution that failed.
@@ -97,7 +99,7 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         halos: HashMap::new(),
         delivered: HashMap::new(),
         uploads: Uploads::default(),
-        sending: Sending::new(),
+        leaving: Leaving::new(),
         incomplete: HashSet::new(),
         moved: Load::default(),
     };
@@ -123,7 +125,7 @@ struct Run<'a> {
     halos: HashMap<NodeId, Halos<'a>>,
     delivered: HashMap<NodeId, Delivered>,
     uploads: Uploads,
-    sending: Sending<'a>,
+    leaving: Leaving<'a>,
     /// Images of which only the first rows were computed.
     incomplete: HashSet<NodeId>,
     moved: Load,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::deliver::Delivered;
 use super::{Run, Stored, missing};
-use crate::device::{Download, Geometry, Ticket};
+use crate::device::{Download, Geometry, Sending, Ticket};
 use crate::error::{Error, Result};
 use crate::ir::graph::NodeId;
 use crate::plan::Band;
@@ -82,21 +82,31 @@ impl<'a> Run<'a> {
         let Some(Stored { geometry, device: Some(memory), .. }) = self.images.find(n) else { return Err(missing(n)) };
         let bytes = bytes(*geometry, band);
         let failed = |source| Error::Device { op: label(), device: self.cx.device.name(), source };
-        let mut download = match self.sending.remove(&n) {
+        let (device, pool, total) = (self.cx.device, self.cx.pool, memory.len());
+        if band.is_whole() {
+            let ordered = self.images.with_memory(|| match self.cx.sending {
+                Sending::AtOnce => device.order_read(memory, 0, total, pool),
+                Sending::WhenLanded => device.hold(memory, 0, total, pool),
+            });
+            self.delivered.insert(n, Delivered::Coming(ordered.map_err(failed)?));
+            return Ok(());
+        }
+        let mut download = match self.leaving.remove(&n) {
             Some(begun) => begun,
             None => {
-                self.images.with_memory(|| self.cx.device.begin_download(memory.len(), self.cx.pool)).map_err(failed)?
+                let begun = self.images.with_memory(|| device.begin_download(total, pool, self.cx.sending));
+                begun.map_err(failed)?
             }
         };
         download.add(memory, &bytes).map_err(failed)?;
         if band.ends() {
             self.delivered.insert(n, Delivered::Coming(download.finish().map_err(failed)?));
         } else {
-            self.sending.insert(n, download);
+            self.leaving.insert(n, download);
         }
         Ok(())
     }
 }
 
 /// Results of which the first bands were sent, by image.
-pub(super) type Sending<'a> = std::collections::HashMap<NodeId, Box<dyn Download + 'a>>;
+pub(super) type Leaving<'a> = std::collections::HashMap<NodeId, Box<dyn Download + 'a>>;

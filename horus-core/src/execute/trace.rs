@@ -117,6 +117,18 @@ impl Trace {
         self.span(start, "kernel", "waiting for the device");
     }
 
+    /// Adds the copy of a result to the program's memory, which began at `start` and ends now.
+    pub fn brought(&mut self, start: Instant) {
+        self.times.download += start.elapsed();
+        self.span(start, "copy", "bring a result");
+    }
+
+    /// Adds a copy of the program's pixels to the device, which began at `start` and took so long.
+    pub fn taken(&mut self, start: Instant, took: Duration) {
+        self.times.upload += took;
+        self.until(start, start + took, "copy", "take pixels");
+    }
+
     /// How long everything took so far.
     pub fn times(&self) -> Times {
         self.times
@@ -124,8 +136,12 @@ impl Trace {
 
     /// Adds a span that began at `start` and ends now.
     fn span(&mut self, start: Instant, category: &'static str, name: impl Into<String>) {
+        self.until(start, Instant::now(), category, name);
+    }
+
+    fn until(&mut self, start: Instant, end: Instant, category: &'static str, name: impl Into<String>) {
         let micros = |t: Instant| t.duration_since(self.epoch).as_secs_f64() * 1e6;
-        let (ts, end) = (micros(start), micros(Instant::now()));
+        let (ts, end) = (micros(start), micros(end));
         if let Some(events) = &mut self.events {
             let event = Event { name: name.into(), cat: category, ph: "X", ts, dur: end - ts, pid: self.rank, tid: 0 };
             events.push(event);

@@ -38,6 +38,10 @@ pub trait HostMemory: Send + Sync + fmt::Debug {
     fn bytes_mut(&mut self) -> &mut [u8];
     /// For downcasting by whoever gave it.
     fn as_any(&self) -> &dyn Any;
+    /// Other memory of the same kind and size, with unspecified contents, if there is any.
+    fn alike(&self) -> Option<Box<dyn HostMemory>> {
+        None
+    }
 }
 
 #[derive(Debug)]
@@ -131,11 +135,7 @@ impl HostBuffer {
     /// The bytes, mutable; a shared block is copied first.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if Arc::get_mut(&mut self.block).is_none() {
-            let mut copy = match &self.block.pool {
-                // A limit is no reason to fail here.
-                Some((pool, _)) => pool.try_allocate(self.bytes).unwrap_or_else(|_| pool.uncounted(self.bytes)),
-                None => HostBuffer::zeroed(self.bytes),
-            };
+            let mut copy = self.another();
             copy.bytes_mut().copy_from_slice(self.bytes());
             *self = copy;
         }
@@ -143,6 +143,29 @@ impl HostBuffer {
         match &mut block.storage {
             Storage::Own(words, offset) => &mut bytemuck::cast_slice_mut(&mut words[*offset..])[..self.bytes],
             Storage::Adopted(memory) => &mut memory.bytes_mut()[..self.bytes],
+        }
+    }
+
+    /// The bytes, for somebody who writes all of them: instead of a shared block there is another, whose contents are
+    /// unspecified.
+    pub fn overwritten(&mut self) -> &mut [u8] {
+        if Arc::get_mut(&mut self.block).is_none() {
+            *self = self.another();
+        }
+        self.bytes_mut()
+    }
+
+    /// A buffer of the same size, of the same kind of memory if there is any.
+    fn another(&self) -> HostBuffer {
+        let alike = self.adopted().and_then(HostMemory::alike);
+        match (alike.filter(|memory| memory.bytes().len() >= self.bytes), &self.block.pool) {
+            (Some(memory), pool) => {
+                let pool = pool.as_ref().map(|(pool, _)| (Arc::clone(pool), 0));
+                HostBuffer { block: Arc::new(Block { storage: Storage::Adopted(memory), pool }), bytes: self.bytes }
+            }
+            // A limit is no reason to fail here.
+            (None, Some((pool, _))) => pool.try_allocate(self.bytes).unwrap_or_else(|_| pool.uncounted(self.bytes)),
+            (None, None) => HostBuffer::zeroed(self.bytes),
         }
     }
 

@@ -1,7 +1,5 @@
 //! Threads for the work of one device on the host, and copies that they share.
 
-use std::collections::TryReserveError;
-use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc;
 
@@ -9,14 +7,13 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::Piece;
-use super::pages::prefer_large;
-use crate::error::{DeviceError, Error, MemoryBound};
+use crate::error::Error;
 
 /// More threads than any machine has processors: a request beyond is a mistake and would exhaust the system.
 const MOST_THREADS: usize = 4096;
 /// The fewest bytes that one thread copies: with 1 and 4 MiB, images took longer from host to GPU and back (16
 /// threads).
-const SHARE: usize = 256 << 10;
+pub(super) const SHARE: usize = 256 << 10;
 
 /// A pool of its own threads; a single thread is the caller's.
 #[derive(Debug, Default)]
@@ -59,32 +56,14 @@ impl Workers {
         }
     }
 
-    /// A vector of the same values.
-    ///
-    /// # Errors
-    /// [`DeviceError::OutOfMemory`].
-    pub fn copied<T: Copy + Send + Sync>(&self, from: &[T]) -> Result<Vec<T>, DeviceError> {
-        let (n, bytes) = (from.len(), size_of_val(from));
-        let mut to: Vec<T> = Vec::new();
-        let lacking = |_: TryReserveError| DeviceError::OutOfMemory { bytes, used: 0, bound: MemoryBound::Machine };
-        to.try_reserve_exact(n).map_err(lacking)?;
-        prefer_large(to.as_ptr().cast(), bytes);
-        let copy = |(to, from): (&mut [MaybeUninit<T>], &[T])| {
-            to.iter_mut().zip(from).for_each(|(t, f)| {
-                t.write(*f);
-            });
-        };
-        let room = &mut to.spare_capacity_mut()[..n];
-        if self.threads() > 1 && bytes >= 2 * SHARE {
-            // The threads that copy also meet the page faults.
-            let share = (n / self.threads()).max(SHARE / size_of::<T>().max(1));
-            self.run(|| room.par_chunks_mut(share).zip(from.par_chunks(share)).for_each(copy));
+    /// Sets all bytes to 0, by all threads: of fresh memory, each meets page faults.
+    pub fn clear(&self, bytes: &mut [u8]) {
+        let share = (bytes.len() / self.threads()).max(SHARE);
+        if self.threads() > 1 && bytes.len() >= 2 * SHARE {
+            self.run(|| bytes.par_chunks_mut(share).for_each(|part| part.fill(0)));
         } else {
-            copy((room, from));
+            bytes.fill(0);
         }
-        // SAFETY: the first `n` elements have just been written: both slices have `n`, and chunks of equal size.
-        unsafe { to.set_len(n) };
-        Ok(to)
     }
 
     /// Copies bytes, after what other threads have submitted to these workers.
@@ -209,12 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_is_copied_by_any_number_of_threads() {
-        for n in [0, 1, 1000, 700_001] {
-            let from: Vec<u16> = (0..n).map(|i| i as u16).collect();
-            for threads in [1, 2, 5] {
-                assert!(Workers::new(Some(threads)).unwrap().copied(&from).unwrap() == from, "{n}, {threads} threads");
-            }
+    fn all_bytes_are_cleared() {
+        for (n, threads) in [(0, 2), (1, 5), (1_000_003, 1), (1_000_003, 3)] {
+            let mut bytes = vec![7; n];
+            Workers::new(Some(threads)).unwrap().clear(&mut bytes);
+            assert!(bytes.iter().all(|b| *b == 0), "{n} bytes, {threads} threads");
         }
     }
 

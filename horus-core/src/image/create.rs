@@ -1,11 +1,12 @@
 //! Creating images.
 
 use std::panic::Location;
+use std::time::Instant;
 
 use bytemuck::{bytes_of, cast_slice};
 use ndarray::{ArrayView2, ArrayView3, Axis};
 
-use super::{Image, carry, check_shape, record};
+use super::{Image, Pixels, carry, check_shape, record};
 use crate::dtype::Element;
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
@@ -36,6 +37,25 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn from_planes(session: &Session, height: usize, width: usize, channels: &[&[T]]) -> Image<T> {
         planes("from_planes", session, height, width, channels, Location::caller())
+    }
+
+    /// An image from pixels in memory of their own, which is not copied: the device reads it where it is. Pixels that the
+    /// program keeps a clone of, and writes to before they have been read, are copied then.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let mut pixels = session.pixels::<i32>(2, 2, 1)?;
+    /// pixels.copy_from_slice(&[1, 2, 3, 4]);
+    /// let image = Image::from_pixels(&session, pixels.clone());
+    /// pixels[0] = 100; // of the image's next pixels
+    /// assert_eq!(image.to_vec()?, [1, 2, 3, 4]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn from_pixels(session: &Session, pixels: Pixels<T>) -> Image<T> {
+        let shape = pixels.shape();
+        Image::from_handle(session.source(shape, T::TAG, pixels.into_buffer(), Location::caller()))
     }
 
     /// An image of one channel from an array of shape `(height, width)`.
@@ -108,16 +128,37 @@ fn planes<T: Element>(
             None => Ok(()),
         }
     };
+    carry(session, shape, fits().and_then(|()| copied(op, session, shape, channels, site)))
+}
+
+/// An image of planes of as many pixels as they should have: on the device, if it takes them now.
+fn copied<T: Element>(
+    op: &'static str,
+    session: &Session,
+    shape: Shape,
+    planes: &[&[T]],
+    site: Site,
+) -> Result<Image<T>> {
+    check_shape(op, shape, T::TAG, site)?;
+    let (start, parts) = (Instant::now(), planes.iter().map(|plane| cast_slice(plane)).collect::<Vec<&[u8]>>());
+    let taken = session.taken(&parts).map_err(|source| session.at_host((op, site), source))?;
+    if let Some(memory) = taken {
+        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, memory, (start, site))));
+    }
     let fill = |buffer: &mut [u8]| {
-        let planes = buffer.chunks_exact_mut(shape.area() * size_of::<T>()).zip(channels);
-        planes.for_each(|(to, from)| session.workers().copy(cast_slice(from), to));
+        let planes = buffer.chunks_exact_mut(shape.area() * size_of::<T>()).zip(&parts);
+        planes.for_each(|(to, from)| session.workers().copy(from, to));
     };
-    carry(session, shape, fits().and_then(|()| source(op, session, shape, fill, site)))
+    source(op, session, shape, fill, site)
 }
 
 fn array<T: Element>(op: &'static str, session: &Session, a: ArrayView3<'_, T>, site: Site) -> Image<T> {
     let (height, width, channels) = a.dim();
     let shape = Shape::new(height, width, channels);
+    let planes: Option<Vec<&[T]>> = a.axis_iter(Axis(2)).map(|plane| plane.to_slice()).collect();
+    if let Some(planes) = planes {
+        return carry(session, shape, copied(op, session, shape, &planes, site));
+    }
     let fill = |buffer: &mut [u8]| {
         let planes = a.axis_iter(Axis(2));
         for (to, from) in buffer.chunks_exact_mut(shape.area() * size_of::<T>()).zip(planes) {

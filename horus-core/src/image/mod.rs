@@ -40,6 +40,7 @@ mod morphology;
 mod neighbourhood;
 mod operators;
 mod pixel;
+mod pixels;
 mod read;
 mod reduce;
 mod resample;
@@ -50,6 +51,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 pub use argument::Argument;
+pub use pixels::Pixels;
+#[doc(hidden)]
+pub use read::Place;
+pub use read::ReadTarget;
 #[doc(hidden)]
 pub use value::Reader;
 pub use value::{Value, Values};

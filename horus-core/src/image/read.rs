@@ -5,16 +5,24 @@ use std::sync::Arc;
 
 use ndarray::{Array2, Array3, ArrayView3};
 
-use super::Image;
+use super::{Image, Pixels};
 use crate::dtype::Element;
-use crate::error::{Error, Result};
+use crate::error::{DeviceError, Error, Result, Site};
 use crate::host::buffer::HostBuffer;
+use crate::host::spare::{Spare, Unwritten};
 use crate::plan::Want;
 use crate::plan::forecast::Forecast;
 use crate::plan::movement::Link;
-use crate::session::Handle;
+use crate::session::{Coming, Handle};
 
 /// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger evaluation.
+///
+/// | | new memory | kept memory |
+/// | --- | --- | --- |
+/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_pixels` | `read_into` |
+/// | on rank 0 alone | `gather`, `gather_pixels` | `gather_into` |
+///
+/// Kept memory is fastest, if it is [`Pixels`] above all: new memory has its pages mapped by the system first.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -32,10 +40,154 @@ impl<T: Element> Image<T> {
     /// # Errors
     /// The error that the image carries; also if the evaluation fails on the device or between ranks, or there is not
     /// enough memory.
+    #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let fetched = fetch(self.handle())?;
-        let copied = self.session().workers().copied(elements(&fetched));
-        copied.map_err(|source| Error::Device { op: "to_vec".into(), device: "the host".into(), source })
+        everyone(self.vec(false, ("to_vec", Location::caller())))
+    }
+
+    /// [`Image::to_vec`] on rank 0 alone: `None` on other ranks, to which nothing is copied. All ranks call it.
+    ///
+    /// # Errors
+    /// As [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
+    /// if let Some(pixels) = blurred.gather()? {
+    ///     assert_eq!((session.rank(), pixels.len()), (0, 40 * 60));
+    /// }
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gather(&self) -> Result<Option<Vec<T>>> {
+        self.vec(true, ("gather", Location::caller()))
+    }
+
+    fn vec(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Vec<T>>> {
+        let len = self.shape().len();
+        self.session().read_back(self.handle(), root, call, |coming| {
+            let mut room = Unwritten::<T::Stored>::new(len)?;
+            if !coming.is_here() {
+                room.fault(coming.workers()); // while the kernels run
+            }
+            room.written(|spare| coming.append_to(spare)).map(T::from_stored)
+        })
+    }
+
+    /// All pixels in memory that the device writes by itself, if it can; see [`Pixels`]. On the CPU, pixels that the image
+    /// shares until somebody writes to them.
+    ///
+    /// # Errors
+    /// As [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_fn(&session, 2, 3, |y, x| (y * 3 + x) as u16);
+    /// let mut pixels = (&image + 1).to_pixels()?;
+    /// assert_eq!(pixels[..], [1, 2, 3, 4, 5, 6]);
+    /// pixels.view_mut()[[1, 0, 0]] = 0;
+    /// let next = Image::from_pixels(&session, pixels);
+    /// assert_eq!(next.sum().get()?, 17.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn to_pixels(&self) -> Result<Pixels<T>> {
+        everyone(self.new_pixels(false, ("to_pixels", Location::caller())))
+    }
+
+    /// [`Image::to_pixels`] on rank 0 alone: `None` on other ranks, to which nothing is copied. All ranks call it.
+    ///
+    /// # Errors
+    /// As [`Image::to_vec`].
+    #[track_caller]
+    pub fn gather_pixels(&self) -> Result<Option<Pixels<T>>> {
+        self.new_pixels(true, ("gather_pixels", Location::caller()))
+    }
+
+    fn new_pixels(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Pixels<T>>> {
+        let (shape, session) = (self.shape(), self.session());
+        session.read_back(self.handle(), root, call, |coming| {
+            let buffer = if coming.is_here() {
+                coming.shared()?
+            } else {
+                let mut room = session.locked_room(shape.len() * size_of::<T>())?;
+                coming.put_into(&mut room)?;
+                room
+            };
+            Ok(Pixels::over(shape, buffer))
+        })
+    }
+
+    /// Brings all pixels into memory that the program keeps: [`Pixels`] of the image's shape, or a slice or vector of as
+    /// many values. No memory is allocated for them. After an error the contents are unspecified.
+    ///
+    /// # Errors
+    /// If the image does not fit exactly, or as [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 2, 2, &[1.0f32, 2.0, 3.0, 4.0]);
+    /// let (mut kept, mut pixels) = (vec![0.0; 4], session.pixels(2, 2, 1)?);
+    /// for i in 1..4 {
+    ///     (&image * i as f32).read_into(&mut kept)?;
+    ///     (&image * i as f32).read_into(&mut pixels)?;
+    ///     assert_eq!((kept[3], pixels[3]), (4.0 * i as f32, 4.0 * i as f32));
+    /// }
+    /// let wrong = image.read_into(&mut kept[..3]).unwrap_err().to_string();
+    /// assert!(wrong.contains("the image has 2x2 pixels, and there is room for 3 values"), "{wrong}");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn read_into(&self, target: &mut (impl ReadTarget<T> + ?Sized)) -> Result<()> {
+        let call = ("read_into", Location::caller());
+        self.look()?;
+        everyone(self.put(false, call, Some(self.fitting(call, target.place())?)))
+    }
+
+    /// [`Image::read_into`] on rank 0 alone; returns whether this is rank 0. On other ranks the target is not looked at, and
+    /// may be an empty slice. All ranks call it.
+    ///
+    /// # Errors
+    /// As [`Image::read_into`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
+    /// let mut kept = vec![0.0; if session.rank() == 0 { 40 * 60 } else { 0 }];
+    /// assert_eq!(blurred.gather_into(&mut kept)?, session.rank() == 0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn gather_into(&self, target: &mut (impl ReadTarget<T> + ?Sized)) -> Result<bool> {
+        let call = ("gather_into", Location::caller());
+        self.look()?;
+        let mine = self.session().rank() == 0;
+        let place = if mine { Some(self.fitting(call, target.place())?) } else { None };
+        self.put(true, call, place).map(|put| put.is_some())
+    }
+
+    /// The place, if it is as large as the image.
+    fn fitting<'a>(&self, (op, site): (&'static str, Site), place: Place<'a, T>) -> Result<Place<'a, T>> {
+        let shape = self.shape();
+        let room = match &place {
+            Place::Pixels(pixels) if pixels.shape() != shape => format!("{} pixels", pixels.shape()),
+            Place::Values(values) if values.len() != shape.len() => format!("{} values", values.len()),
+            _ => return Ok(place),
+        };
+        let message = format!("the image has {shape} pixels, and there is room for {room}");
+        self.session().refused(Error::parameter(op, message, site))
+    }
+
+    fn put(&self, root: bool, call: (&'static str, Site), place: Option<Place<'_, T>>) -> Result<Option<()>> {
+        self.session().read_back(self.handle(), root, call, |coming| match place {
+            Some(Place::Pixels(pixels)) => put_pixels(coming, pixels),
+            Some(Place::Values(values)) => put_values(coming, values),
+            None => Err(DeviceError::Internal("a result came to a rank that has no place for it".into())),
+        })
     }
 
     /// The pixels of an image of one channel, of shape `(height, width)`.
@@ -44,23 +196,31 @@ impl<T: Element> Image<T> {
     /// If there are several channels, or as [`Image::to_vec`].
     #[track_caller]
     pub fn to_array(&self) -> Result<Array2<T>> {
+        let site = Location::caller();
         self.look()?;
         if self.channels() != 1 {
             let message = format!("the image has {} channels; use to_array3", self.channels());
-            return Err(Error::parameter("to_array", message, Location::caller()));
+            return Err(Error::parameter("to_array", message, site));
         }
-        let array = Array2::from_shape_vec((self.height(), self.width()), self.to_vec()?);
-        Ok(array.expect("a fetched image fills its shape"))
+        let pixels = everyone(self.vec(false, ("to_array", site)))?;
+        Ok(Array2::from_shape_vec((self.height(), self.width()), pixels).expect("a fetched image fills its shape"))
     }
 
     /// The pixels, of shape `(height, width, channels)`.
     ///
     /// # Errors
     /// As [`Image::to_vec`].
+    #[track_caller]
     pub fn to_array3(&self) -> Result<Array3<T>> {
+        let (shape, call) = (self.shape(), ("to_array3", Location::caller()));
+        if shape.channels == 1 {
+            let pixels = everyone(self.vec(false, call))?;
+            let array = Array3::from_shape_vec((shape.height, shape.width, 1), pixels);
+            return Ok(array.expect("a fetched image fills its shape"));
+        }
         let pixels = fetch(self.handle())?;
-        let shape = (self.channels(), self.height(), self.width());
-        let planes = ArrayView3::from_shape(shape, elements(&pixels)).expect("a fetched image fills its shape");
+        let planes = ArrayView3::from_shape((shape.channels, shape.height, shape.width), elements(&pixels));
+        let planes = planes.expect("a fetched image fills its shape");
         Ok(planes.permuted_axes([1, 2, 0]).as_standard_layout().into_owned())
     }
 
@@ -131,4 +291,73 @@ fn elements<T: Element>(buffer: &HostBuffer) -> &[T] {
 pub(super) fn fetch(handle: &Handle) -> Result<Arc<HostBuffer>> {
     let pixels = handle.session.fetch(handle, Want::Everyone)?;
     Ok(pixels.expect("a value fetched for everyone is everywhere"))
+}
+
+/// What every rank reads.
+fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
+    Ok(read?.expect("a value read by everyone is everywhere"))
+}
+
+fn put_pixels<T: Element>(coming: Coming<'_>, pixels: &mut Pixels<T>) -> Result<(), DeviceError> {
+    let locked = pixels.is_page_locked();
+    let buffer = pixels.buffer_mut();
+    if coming.is_here() && !locked {
+        *buffer = coming.shared()?;
+        return Ok(());
+    }
+    coming.put_into(buffer).inspect_err(|_| {
+        // Whatever is there now may be no pixels of this type.
+        if T::bytes_mut(&mut []).is_none() {
+            buffer.overwritten().fill(0);
+        }
+    })
+}
+
+fn put_values<T: Element>(coming: Coming<'_>, values: &mut [T]) -> Result<(), DeviceError> {
+    if let Some(bytes) = T::bytes_mut(values) {
+        return coming.append_to(&mut Spare::over(bytes));
+    }
+    let landed = coming.shared()?;
+    values.copy_from_slice(elements(&landed));
+    Ok(())
+}
+
+/// What [`Image::read_into`] writes to: [`Pixels`], slices and vectors.
+pub trait ReadTarget<T: Element> {
+    #[doc(hidden)]
+    fn place(&mut self) -> Place<'_, T>;
+}
+
+/// Where pixels are put.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Place<'a, T: Element> {
+    /// Memory that the device may write by itself.
+    Pixels(&'a mut Pixels<T>),
+    /// Any other.
+    Values(&'a mut [T]),
+}
+
+impl<T: Element> ReadTarget<T> for Pixels<T> {
+    fn place(&mut self) -> Place<'_, T> {
+        Place::Pixels(self)
+    }
+}
+
+impl<T: Element> ReadTarget<T> for [T] {
+    fn place(&mut self) -> Place<'_, T> {
+        Place::Values(self)
+    }
+}
+
+impl<T: Element> ReadTarget<T> for Vec<T> {
+    fn place(&mut self) -> Place<'_, T> {
+        Place::Values(self)
+    }
+}
+
+impl<T: Element, const N: usize> ReadTarget<T> for [T; N] {
+    fn place(&mut self) -> Place<'_, T> {
+        Place::Values(self)
+    }
 }

@@ -49,7 +49,7 @@ use std::path::PathBuf;
 
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::image::Image;
+use crate::image::{Image, Pixels};
 use crate::io::{AnyImage, OpenOptions, SaveOptions};
 use crate::session::Session;
 use crate::shape::Shape;
@@ -61,7 +61,7 @@ use self::queue::Bounds;
 
 pub use deal::DEALT;
 pub use input::Input;
-pub use pixels::{Frames, Pixels};
+pub use pixels::Frames;
 pub use save::{Savable, Saved, Saves};
 pub use values::{Computable, Computed};
 

@@ -9,6 +9,7 @@ use super::engine::Engine;
 use super::plans::Request;
 use super::{Handle, Inner, Mutable, Progress, Session, debug};
 use crate::comm::guarded;
+use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
 use crate::execute::agree::agree_on_plan;
@@ -61,8 +62,14 @@ impl Session {
     }
 
     /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
-    pub(super) fn run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Results> {
-        self.guard(state, |state| self.try_run(state, targets, wants))
+    pub(super) fn run(
+        &self,
+        state: &mut Mutable,
+        targets: &[RecordId],
+        wants: &[Want],
+        sending: Sending,
+    ) -> Result<Results> {
+        self.guard(state, |state| self.try_run(state, targets, wants, sending))
     }
 
     /// Evaluates, unless the session is lost; it is if that fails and other ranks may have gone on.
@@ -93,7 +100,13 @@ impl Session {
         })
     }
 
-    fn try_run(&self, state: &mut Mutable, targets: &[RecordId], wants: &[Want]) -> Result<Results, Unevaluated> {
+    fn try_run(
+        &self,
+        state: &mut Mutable,
+        targets: &[RecordId],
+        wants: &[Want],
+        sending: Sending,
+    ) -> Result<Results, Unevaluated> {
         debug::warn_of_slow_build();
         let Extract { graph, records } = state.program.extract(targets, self.room_to_keep(state));
         let mut wants = wants.to_vec();
@@ -118,7 +131,7 @@ impl Session {
         };
         state.trace.planned(start);
         let Request { graph, .. } = &request;
-        match self.carry_out(state, engine, &request, &plan, new) {
+        match self.carry_out(state, engine, &request, &plan, (new, sending)) {
             Ok(Outcome { images, delivered, .. }) => {
                 self.adopt(state, &plan, (&graph.roots, &records), images);
                 state.forget(disposable);
@@ -140,7 +153,7 @@ impl Session {
         }
     }
 
-    /// Runs a plan, whose kernels were made before unless it is new. Takes the images that it reads out of the session; what
+    /// Runs a plan, whose kernels were made before unless it is new, and says when copies begin of what it sends. Takes the images that it reads out of the session; what
     /// is left of them comes back either way.
     pub(super) fn carry_out(
         &self,
@@ -148,7 +161,7 @@ impl Session {
         engine: &Engine,
         request: &Request,
         plan: &Plan,
-        new: bool,
+        (new, sending): (bool, Sending),
     ) -> Result<Outcome, Failed> {
         agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan)
             .map_err(|error| Failed { error, images: Vec::new() })?;
@@ -175,6 +188,7 @@ impl Session {
             check: &|| self.0.canceller.check(),
             trace: &mut state.trace,
             keep: if self.ranks() == 1 { self.0.max_pinned } else { 0 },
+            sending,
         };
         let outcome = execute(plan, images, context)?;
         state.stats.evaluations += 1;

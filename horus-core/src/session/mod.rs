@@ -1,5 +1,6 @@
 //! Sessions: where images live, programs are recorded, and the stages are wired together.
 
+mod arrays;
 mod builder;
 mod cancel;
 mod debug;
@@ -24,6 +25,7 @@ use std::time::Instant;
 
 use crate::comm::agree::agree_on;
 use crate::comm::{Communicator, gather_bytes};
+use crate::device::Sending;
 use crate::device::{Device, Memory};
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::trace::Times;
@@ -39,6 +41,7 @@ use self::failure::Failure;
 use self::lock::Owned;
 use self::state::Mutable;
 
+pub(crate) use arrays::Coming;
 pub use builder::SessionBuilder;
 pub use cancel::Canceller;
 pub use engine::Chooser;
@@ -214,7 +217,7 @@ impl Session {
         }
         let targets = state.program.observable();
         let wants = vec![Want::Keep; targets.len()];
-        self.run(state, &targets, &wants)?;
+        self.run(state, &targets, &wants, Sending::AtOnce)?;
         let start = Instant::now();
         let done = self.device().map_or(Ok(()), Device::synchronize);
         state.trace.waited(start);

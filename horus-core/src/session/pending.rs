@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::evaluate::Results;
 use super::{Handle, Mutable, Replay, Session};
+use crate::device::Sending;
 use crate::error::{Error, Result};
 use crate::execute::Delivered;
 use crate::host::buffer::HostBuffer;
@@ -58,7 +59,7 @@ impl Session {
 
     /// [`Session::fetch`] for several values, in one evaluation. They must belong to this session; one may come twice.
     pub(crate) fn fetch_all(&self, values: &[&Handle], want: Want) -> Result<Vec<Option<Arc<HostBuffer>>>> {
-        self.look_at(&mut *self.lock("evaluating")?, values, want)?.wait()
+        self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)?.wait()
     }
 
     /// [`Session::fetch_all`] that does not wait for the last copies to the host: while they travel, and while the kernels
@@ -66,7 +67,8 @@ impl Session {
     #[doc(hidden)]
     pub fn begin_all(&self, values: &[&Handle], want: Want) -> Result<Pending> {
         // Several ranks meet for their results.
-        self.look_at(&mut *self.lock("evaluating")?, values, if self.ranks() == 1 { Want::Handed } else { want })
+        let want = if self.ranks() == 1 { Want::Handed } else { want };
+        self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)
     }
 
     /// [`Session::begin_all`], and what runs the same program on other pixels in the place of `input`, unless there is more to
@@ -82,12 +84,18 @@ impl Session {
         }
         let mut state = self.lock("evaluating")?;
         let input = input.look().ok().and_then(|id| state.program.value(id));
-        let pending = self.look_at(&mut state, values, Want::Handed)?;
+        let pending = self.look_at(&mut state, values, Want::Handed, Sending::AtOnce)?;
         let replay = input.and_then(|input| Replay::of_last(self, &mut state, input, &pending));
         Ok((pending, replay))
     }
 
-    fn look_at(&self, state: &mut Mutable, values: &[&Handle], want: Want) -> Result<Pending> {
+    pub(super) fn look_at(
+        &self,
+        state: &mut Mutable,
+        values: &[&Handle],
+        want: Want,
+        sending: Sending,
+    ) -> Result<Pending> {
         if let Some(e) = state.error.take() {
             return Err(e);
         }
@@ -99,7 +107,7 @@ impl Session {
         let mut targets = ids.clone();
         targets.sort_unstable();
         targets.dedup();
-        let Results { of_targets, delivered } = self.run(state, &targets, &vec![want; targets.len()])?;
+        let Results { of_targets, delivered } = self.run(state, &targets, &vec![want; targets.len()], sending)?;
         let node: HashMap<RecordId, NodeId> = targets.into_iter().zip(of_targets).collect();
         Ok(Pending { nodes: ids.iter().map(|id| node[id]).collect(), delivered, device: self.device_name() })
     }

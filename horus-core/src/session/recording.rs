@@ -1,9 +1,12 @@
 //! How a program grows: operations and given images, and the evaluation when there are too many.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::state::Mutable;
 use super::{Handle, Session};
+use crate::device::Memory;
+use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::Site;
 use crate::host::buffer::HostBuffer;
@@ -48,7 +51,7 @@ impl Session {
             let targets = state.program.observable();
             let wants = vec![Want::Keep; targets.len()];
             state.patience = (0, 0);
-            if let Err(e) = self.run(state, &targets, &wants) {
+            if let Err(e) = self.run(state, &targets, &wants, Sending::AtOnce) {
                 state.error = Some(e);
                 // What cannot be evaluated now is not tried again at each operation.
                 state.patience = (2 * pending, 2 * pinned);
@@ -59,6 +62,26 @@ impl Session {
     /// Creates an image whose pixels every rank has (planes one after the other, row-major).
     pub(crate) fn source(&self, shape: Shape, dtype: DType, pixels: HostBuffer, site: Site) -> Handle {
         self.keep(shape, dtype, Some(pixels), Placement::Replicated, site)
+    }
+
+    /// Creates an image whose pixels the only rank has on its device, where they were copied from `start` to now.
+    pub(crate) fn source_on_device(
+        &self,
+        shape: Shape,
+        dtype: DType,
+        pixels: Memory,
+        (start, site): (Instant, Site),
+    ) -> Handle {
+        let (id, value) = (self.0.numbers.record(), self.0.numbers.value());
+        let took = start.elapsed();
+        self.change(move |state| {
+            state.give_device(value, shape, dtype, pixels);
+            state.given.insert(value, Placement::Replicated);
+            state.stats.made.uploads += 1;
+            state.trace.taken(start, took);
+            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+        });
+        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
     }
 
     /// Creates an image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.

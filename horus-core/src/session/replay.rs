@@ -6,6 +6,7 @@ use super::evaluate::{Unevaluated, source_of};
 use super::pending::Pending;
 use super::plans::Request;
 use super::{Mutable, Session};
+use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::execute::{Failed, Outcome, Stored};
@@ -116,8 +117,8 @@ impl Session {
         state.give(input, replay.shape, replay.dtype, Some(pixels), Placement::Replicated);
         replay.rename(input);
         let mut left = None;
-        let ran =
-            self.guard(state, |state| match self.carry_out(state, engine, &replay.request, &replay.plan, false) {
+        let ran = self.guard(state, |state| {
+            match self.carry_out(state, engine, &replay.request, &replay.plan, (false, Sending::AtOnce)) {
                 Ok(Outcome { images, delivered, .. }) => {
                     replay.give_back(state, images);
                     Ok(delivered)
@@ -126,7 +127,8 @@ impl Session {
                     left = replay.give_back(state, images);
                     Err(Unevaluated::Met(error))
                 }
-            });
+            }
+        });
         match ran {
             Ok(delivered) => Ok(Pending { nodes: replay.results.clone(), delivered, device: engine.device.name() }),
             Err(error) => Err(refused(Some(error), left)),

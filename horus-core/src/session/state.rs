@@ -57,6 +57,13 @@ impl Mutable {
         self.images.insert(value, Stored { geometry, state, host, device });
     }
 
+    /// Takes the pixels of an image that are on the device of the only rank.
+    pub(super) fn give_device(&mut self, value: ValueId, shape: Shape, dtype: DType, pixels: Memory) {
+        let geometry = Geometry { shape, dtype: dtype.stored(), window: Window::whole(shape.height) };
+        let state = State { residency: Residency::Device, placement: Placement::Replicated };
+        self.images.insert(value, Stored { geometry, state, host: None, device: Some(pixels) });
+    }
+
     /// Where an image is that was just given.
     pub(super) fn given(&self, placement: Placement) -> State {
         State { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }

@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
-use horus_core::device::{Device, Geometry, Memory, MemoryKind};
+use horus_core::device::{Device, Geometry, Memory, MemoryKind, Sending};
 use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, DType, Pixel, Scalar};
 use horus_core::execute::trace::Trace;
@@ -226,6 +226,7 @@ pub(crate) fn carry_out(
         check: &|| Ok(()),
         trace: &mut Trace::new(comm.rank(), false),
         keep: 0,
+        sending: Sending::AtOnce,
     };
     let outcome = execute(plan, images, context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error));
     let landed = |(n, d)| match d {

@@ -102,11 +102,7 @@ fn large_images_are_cut_where_that_is_predicted_to_gain() {
 fn what_does_not_fit_beside_the_rest_is_not_kept_longer() {
     let (image, graph) = (256 * 256 * 4, conv_rot(256, 12));
     let made = |capacity, transfer| {
-        let setting = Setting {
-            transfer,
-            capacity: Some(capacity),
-            ..Setting::on(Partition::equal(1))
-        };
+        let setting = Setting { transfer, capacity: Some(capacity), ..Setting::on(Partition::equal(1)) };
         let kernels = optimize(graph.clone(), true, &mut |_, _| ()).unwrap();
         let mut wants = vec![Want::Keep; kernels.roots.len()];
         wants[0] = Want::Handed;
@@ -124,7 +120,11 @@ fn what_does_not_fit_beside_the_rest_is_not_kept_longer() {
         let whole = held(&made(capacity, Transfer::Explicit));
         // Told to a tenth of a million.
         let most = whole.max(capacity as f64) + 1e5;
-        assert!(plan.fits && held(&plan) <= most, "{} bytes, of {capacity}; {whole} without bands\n{plan}", held(&plan));
+        assert!(
+            plan.fits && held(&plan) <= most,
+            "{} bytes, of {capacity}; {whole} without bands\n{plan}",
+            held(&plan)
+        );
     }
 }
 

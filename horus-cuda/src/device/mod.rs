@@ -17,11 +17,11 @@ use std::time::Duration;
 use horus_core::comm::Communicator;
 use horus_core::device::check::part;
 use horus_core::device::{
-    Compilation, Device, Download, Exchange, Landing, Launch, Memory, MemoryKind, Prepared, Ticket,
+    Compilation, Device, Download, Exchange, Landing, Launch, Memory, MemoryKind, Prepared, Sending, Ticket,
 };
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
-use horus_core::host::buffer::{HostBuffer, Pool};
+use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
 use horus_core::host::workers::Workers;
 use horus_core::settings::{FABRIC, Fabric};
 
@@ -190,6 +190,15 @@ impl Device for CudaDevice {
         self.transfers.room(bytes, pool)
     }
 
+    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        self.transfers.page_locked(bytes).map(Some)
+    }
+
+    fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+        let taken = self.transfers.take(parts, self.capacity.load(Ordering::Relaxed))?;
+        Ok(taken.map(|memory| Memory::Device(Box::new(memory))))
+    }
+
     fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         part(at, source.len(), target.len())?;
@@ -211,8 +220,13 @@ impl Device for CudaDevice {
         self.transfers.begin(ticket, source, self.own_mut(target)?, bytes)
     }
 
-    fn begin_download<'a>(&'a self, bytes: usize, pool: &Arc<Pool>) -> Result<Box<dyn Download + 'a>, DeviceError> {
-        Ok(self.transfers.begin_download(bytes, pool)?)
+    fn begin_download<'a>(
+        &'a self,
+        bytes: usize,
+        pool: &Arc<Pool>,
+        when: Sending,
+    ) -> Result<Box<dyn Download + 'a>, DeviceError> {
+        Ok(self.transfers.begin_download(bytes, pool, when)?)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
@@ -231,6 +245,18 @@ impl Device for CudaDevice {
         self.core.context.bind()?;
         part(at, bytes, source.len())?;
         self.transfers.order(self.own(source)?, at, bytes, pool)
+    }
+
+    fn hold(
+        &self,
+        source: &Memory,
+        at: usize,
+        bytes: usize,
+        pool: &Arc<Pool>,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        self.core.context.bind()?;
+        part(at, bytes, source.len())?;
+        self.transfers.hold(self.own(source)?, at, bytes, pool)
     }
 
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
@@ -290,7 +316,8 @@ impl Device for CudaDevice {
         match self.others() {
             Some(others) => others.group.wait(&[&self.core.stream, &others.stream], None),
             None => self.core.stream.synchronize(),
-        }
+        }?;
+        self.transfers.let_go()
     }
 }
 

@@ -10,7 +10,6 @@ use horus_core::error::DeviceError;
 use horus_core::host::buffer::HostMemory;
 
 use super::{Pinned, SMALLEST};
-use crate::memory::Core;
 
 /// Pinning a block takes longer than copying through smaller ones. Up to this size it hides behind kernels.
 const AT_ONCE: usize = 32 << 20;
@@ -21,10 +20,42 @@ fn class(bytes: usize) -> Option<usize> {
     bytes.max(1).checked_next_multiple_of(step.max(SMALLEST))
 }
 
+/// Bytes of the block for so many pixels of the program, which may be much memory: whole pages, large ones if it is large.
+fn pages(bytes: usize) -> Option<usize> {
+    const LARGE: usize = 2 << 20;
+    let page = if bytes < LARGE { SMALLEST } else { LARGE };
+    bytes.max(1).checked_next_multiple_of(page).filter(|size| isize::try_from(*size).is_ok())
+}
+
+/// How much memory blocks take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// Bytes that all have together, at most.
+    most: usize,
+    /// Bytes that those have together that nobody uses, at most.
+    kept: usize,
+    /// A larger size must come twice.
+    at_once: usize,
+    /// Bytes of the block for so many.
+    size: fn(usize) -> Option<usize>,
+}
+
+impl Rules {
+    /// For copies: at most `most` bytes. What is read once does not pay for a large block of its own.
+    pub(crate) fn of_copies(most: usize) -> Rules {
+        Rules { most, kept: most, at_once: AT_ONCE, size: class }
+    }
+
+    /// For memory that the program asks for: as much as there is, of which `kept` bytes stay when it lets go of them.
+    pub(crate) fn of_program(kept: usize) -> Rules {
+        Rules { most: usize::MAX, kept, at_once: usize::MAX, size: pages }
+    }
+}
+
 /// Blocks of a device: those that nobody uses are kept for the next who asks for their size.
 #[derive(Debug)]
 pub(crate) struct Blocks<M> {
-    most: usize,
+    rules: Rules,
     state: Mutex<State<M>>,
 }
 
@@ -39,10 +70,9 @@ struct State<M> {
 }
 
 impl<M> Blocks<M> {
-    /// Blocks of at most `most` bytes together.
-    pub(crate) fn new(most: usize) -> Arc<Blocks<M>> {
+    pub(crate) fn new(rules: Rules) -> Arc<Blocks<M>> {
         let state = State { free: Vec::new(), held: 0, wanted: HashSet::new() };
-        Arc::new(Blocks { most, state: Mutex::new(state) })
+        Arc::new(Blocks { rules, state: Mutex::new(state) })
     }
 
     fn state(&self) -> MutexGuard<'_, State<M>> {
@@ -50,44 +80,73 @@ impl<M> Blocks<M> {
     }
 
     /// A block of at least `bytes` bytes, one that is free or a new one of `allocate`. None if there would be too many
-    /// bytes, if the system has none, and for a large block when its size is asked for the first time: what is read once
-    /// does not pay for a block of its own.
+    /// bytes, if the system has none, and for a large block when its size is asked for the first time.
     pub(crate) fn take(
         self: &Arc<Blocks<M>>,
         bytes: usize,
-        allocate: impl FnOnce(usize) -> Result<M, DeviceError>,
+        allocate: impl Fn(usize) -> Result<M, DeviceError>,
     ) -> Option<Loan<M>> {
-        let size = class(bytes).filter(|size| *size <= self.most)?;
-        let loan = |memory| Loan { memory: Some(memory), size, blocks: Arc::clone(self) };
+        let taken = self.try_take(bytes, allocate);
+        taken.inspect_err(|e| log::debug!("{e}: pixels go through other memory")).ok().flatten()
+    }
+
+    /// [`Blocks::take`] that tells why the system has none.
+    pub(crate) fn try_take(
+        self: &Arc<Blocks<M>>,
+        bytes: usize,
+        allocate: impl Fn(usize) -> Result<M, DeviceError>,
+    ) -> Result<Option<Loan<M>>, DeviceError> {
+        let Rules { most, at_once, size, .. } = self.rules;
+        let Some(size) = size(bytes).filter(|size| *size <= most) else { return Ok(None) };
+        let loan = |memory| Some(Loan { memory: Some(memory), size, blocks: Arc::clone(self) });
         let mut given_up = Vec::new();
         {
             let mut state = self.state();
             if let Some(i) = state.free.iter().rposition(|(s, _)| *s == size) {
-                return Some(loan(state.free.remove(i).1));
+                return Ok(loan(state.free.remove(i).1));
             }
-            if size > AT_ONCE && state.wanted.insert(size) {
-                return None;
+            if size > at_once && state.wanted.insert(size) {
+                return Ok(None);
             }
-            let lent: usize = state.held - state.free.iter().map(|(s, _)| s).sum::<usize>();
-            if lent + size > self.most {
-                return None;
+            if (state.held - state.unused()).saturating_add(size) > most {
+                return Ok(None);
             }
-            while state.held + size > self.most {
-                let (s, memory) = state.free.remove(0);
-                state.held -= s;
-                given_up.push(memory);
+            while state.held.saturating_add(size) > most {
+                given_up.push(state.give_up());
             }
             state.held += size;
         }
         drop(given_up);
-        match allocate(size) {
-            Ok(memory) => Some(loan(memory)),
-            Err(e) => {
-                log::debug!("{e}: pixels go through other memory");
-                self.state().held -= size;
-                None
+        let mut made = allocate(size);
+        if made.is_err() {
+            // What nobody uses may be what is lacking.
+            let mut unused = Vec::new();
+            {
+                let mut state = self.state();
+                while !state.free.is_empty() {
+                    unused.push(state.give_up());
+                }
+            }
+            if !unused.is_empty() {
+                drop(unused);
+                made = allocate(size);
             }
         }
+        made.map(loan).inspect_err(|_| self.state().held -= size)
+    }
+}
+
+impl<M> State<M> {
+    /// Bytes that nobody uses.
+    fn unused(&self) -> usize {
+        self.free.iter().map(|(size, _)| size).sum()
+    }
+
+    /// Takes the block out that has not been used for longest, to be dropped without the lock.
+    fn give_up(&mut self) -> M {
+        let (size, memory) = self.free.remove(0);
+        self.held -= size;
+        memory
     }
 }
 
@@ -116,32 +175,44 @@ impl Loan<Pinned> {
     pub(crate) fn address(&self) -> *mut c_void {
         self.memory.as_ref().map_or(std::ptr::null_mut(), Pinned::address)
     }
-
-    /// Whether it was pinned for this device.
-    pub(crate) fn belongs_to(&self, core: &Arc<Core>) -> bool {
-        self.memory.as_ref().is_some_and(|memory| Arc::ptr_eq(&memory.core, core))
-    }
 }
 
-impl<M: HostMemory + 'static> HostMemory for Loan<M> {
+impl HostMemory for Loan<Pinned> {
     fn bytes(&self) -> &[u8] {
-        self.memory.as_ref().map_or(&[], M::bytes)
+        self.memory.as_ref().map_or(&[], Pinned::bytes)
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        self.memory.as_mut().map_or(&mut [], M::bytes_mut)
+        self.memory.as_mut().map_or(&mut [], Pinned::bytes_mut)
     }
 
     fn as_any(&self) -> &dyn Any {
         self
     }
+
+    fn alike(&self) -> Option<Box<dyn HostMemory>> {
+        let core = &self.memory.as_ref()?.core;
+        Some(Box::new(self.blocks.take(self.size, |size| Pinned::new(core, size))?))
+    }
 }
 
 impl<M> Drop for Loan<M> {
     fn drop(&mut self) {
-        if let Some(memory) = self.memory.take() {
-            self.blocks.state().free.push((self.size, memory));
+        let Some(memory) = self.memory.take() else { return };
+        let mut given_up = Vec::new();
+        let mut state = self.blocks.state();
+        let kept = self.blocks.rules.kept;
+        if self.size > kept {
+            state.held -= self.size;
+            given_up.push(memory);
+        } else {
+            state.free.push((self.size, memory));
+            while state.unused() > kept {
+                given_up.push(state.give_up());
+            }
         }
+        drop(state);
+        drop(given_up);
     }
 }
 
@@ -183,7 +254,7 @@ mod tests {
 
     impl Fakes {
         fn new(most: usize) -> Fakes {
-            Fakes(Blocks::new(most), Arc::default())
+            Fakes(Blocks::new(Rules::of_copies(most)), Arc::default())
         }
 
         fn take(&self, bytes: usize) -> Option<Loan<Fake>> {
@@ -230,6 +301,43 @@ mod tests {
         assert_eq!(fakes.there(), 128 * M);
         drop(first);
         assert!(fakes.take(AT_ONCE).is_some());
+    }
+
+    #[test]
+    fn the_program_has_as_much_as_it_asks_for_and_some_of_it_is_kept() {
+        let fakes = Fakes(Blocks::new(Rules::of_program(100 * M)), Arc::default());
+        let first = fakes.take(64 * M).expect("the first time, too");
+        let others = [fakes.take(64 * M - 5).unwrap(), fakes.take(300 * M + 1).unwrap(), fakes.take(3).unwrap()];
+        assert_eq!(fakes.there(), 2 * 64 * M + 302 * M + 64 * K);
+        drop(others);
+        assert_eq!(fakes.there(), 2 * 64 * M + 64 * K, "what is too large to be kept is not");
+        drop(first);
+        assert_eq!(fakes.there(), 64 * M + 64 * K);
+        let again = fakes.take(63 * M + 1).unwrap();
+        assert_eq!(fakes.there(), 64 * M + 64 * K, "the same block");
+        assert!(fakes.take(usize::MAX).is_none());
+        drop(again);
+    }
+
+    #[test]
+    fn what_is_kept_makes_room_where_there_is_no_other() {
+        let there = Arc::new(AtomicUsize::new(0));
+        let blocks = Blocks::new(Rules::of_program(100 * M));
+        let allocate = |size: usize| {
+            if there.load(Ordering::Relaxed) + size > 70 * M {
+                return Err(DeviceError::Driver("no more pages can be locked".into()));
+            }
+            there.fetch_add(size, Ordering::Relaxed);
+            Ok(Fake(size, Arc::clone(&there)))
+        };
+        drop([blocks.try_take(20 * M, allocate).unwrap(), blocks.try_take(30 * M, allocate).unwrap()]);
+        assert_eq!(there.load(Ordering::Relaxed), 50 * M, "both are kept");
+        let large = blocks.try_take(60 * M, allocate).unwrap().unwrap();
+        assert_eq!(there.load(Ordering::Relaxed), 60 * M, "both made room");
+        let error = blocks.try_take(20 * M, allocate).unwrap_err().to_string();
+        assert!(error.contains("no more pages can be locked"), "{error}");
+        drop(large);
+        assert_eq!(blocks.state().held, 60 * M, "what failed does not count");
     }
 
     #[test]

@@ -10,18 +10,22 @@ use std::sync::Arc;
 use cudarc::driver::sys;
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::HostMemory;
+use horus_core::host::spare::Spare;
+use horus_core::host::workers::Workers;
 
 use crate::driver::check;
 use crate::memory::Core;
 
-pub(crate) use blocks::{Blocks, Loan};
+pub(crate) use blocks::{Blocks, Loan, Rules};
 
 /// Blocks are multiples of this many bytes: of every system's pages.
 const SMALLEST: usize = 64 << 10;
-/// Bytes that the blocks of a device have together.
+/// Bytes that the blocks of a device have together that carry copies.
 pub(crate) const MOST: usize = 256 << 20;
+/// Bytes that the program has let go of and that stay pinned for the next pixels of the same size.
+pub(crate) const KEPT: usize = 2 << 30;
 
-/// Pinned memory. It must not be dropped while the GPU reads or writes it.
+/// Memory that is pinned for all GPUs of the process. It must not be dropped while one reads or writes it.
 pub(crate) struct Pinned {
     at: *mut u8,
     len: usize,
@@ -47,25 +51,34 @@ impl Pinned {
     /// Pages that the system maps are zero, and large ones are pinned faster than those of the driver. Where that is not
     /// possible the driver allocates.
     pub(crate) fn new(core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
+        Pinned::touched_by(&Workers::alone(), core, len)
+    }
+
+    /// [`Pinned::new`], where `workers` meet the page faults of a large block, which the driver would by itself, one after
+    /// the other.
+    pub(crate) fn touched_by(workers: &Workers, core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
         core.context.bind()?;
-        Pinned::registered(core, len).map_or_else(|| Pinned::allocated(core, len), Ok)
+        Pinned::registered(workers, core, len).map_or_else(|| Pinned::allocated(core, len), Ok)
     }
 
     /// A block of the driver's.
     pub(crate) fn allocated(core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
         let mut at: *mut c_void = std::ptr::null_mut();
         // SAFETY: a pointer to a live pointer; a context is current.
-        check(unsafe { sys::cuMemHostAlloc(&mut at, len, 0) }, || format!("allocating {len} bytes of pinned memory"))?;
+        let code = unsafe { sys::cuMemHostAlloc(&mut at, len, sys::CU_MEMHOSTALLOC_PORTABLE) };
+        check(code, || format!("allocating {len} bytes of pinned memory"))?;
         // SAFETY: the block is `len` bytes; zeroing makes all of them initialised.
         unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, len) };
         Ok(Pinned { at: at.cast(), len, mapped: false, core: Arc::clone(core) })
     }
 
     /// A block of the system's, if the driver takes it.
-    pub(crate) fn registered(core: &Arc<Core>, len: usize) -> Option<Pinned> {
+    pub(crate) fn registered(workers: &Workers, core: &Arc<Core>, len: usize) -> Option<Pinned> {
         let at = pages::map(len)?;
+        // SAFETY: mapped above, `len` zeroed bytes that nobody else knows of.
+        Spare::over(unsafe { std::slice::from_raw_parts_mut(at, len) }).fault(workers);
         // SAFETY: the range is mapped, and stays so until it is unregistered; a context is current.
-        let code = unsafe { sys::cuMemHostRegister_v2(at.cast(), len, 0) };
+        let code = unsafe { sys::cuMemHostRegister_v2(at.cast(), len, sys::CU_MEMHOSTREGISTER_PORTABLE) };
         if let Err(e) = check(code, || format!("pinning {len} bytes")) {
             log::debug!("{e}");
             // SAFETY: mapped above, and nobody else has the address.
@@ -94,6 +107,12 @@ impl HostMemory for Pinned {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+
+    fn alike(&self) -> Option<Box<dyn HostMemory>> {
+        let another =
+            Pinned::new(&self.core, self.len).inspect_err(|e| log::debug!("{e}: pixels are copied elsewhere"));
+        Some(Box::new(another.ok()?))
     }
 }
 

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 use horus_core::device::check::part;
-use horus_core::device::{DeviceMemory as _, Download, Landing, Memory, Ticket};
+use horus_core::device::{DeviceMemory as _, Download, Landing, Memory, Sending, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::{HostBuffer, Pool};
 
-use super::{BESIDE, Flying, Transfers, stream};
+use super::later::{self, Piece, Room};
+use super::{BESIDE, Flying, Transfers, pinned, stream};
 use crate::driver::{Event, check};
 use crate::memory::{Block, CudaMemory, Flight};
-use crate::pinned::{Loan, Pinned};
 
 impl Transfers {
     /// Memory that the stream of copies to the device may fill without waiting for kernels, if there is any.
@@ -60,8 +60,7 @@ impl Transfers {
             tables: Vec::new(),
             done: Event::new(false)?,
         };
-        let pinned = source.adopted().and_then(|memory| memory.as_any().downcast_ref::<Loan<Pinned>>());
-        let pinned = pinned.filter(|loan| loan.belongs_to(&self.core)).map(Loan::address);
+        let pinned = pinned(source);
         let begun = bytes.iter().filter(|b| !b.is_empty()).try_for_each(|b| {
             let to = target.address() + b.start as u64;
             match pinned {
@@ -78,7 +77,7 @@ impl Transfers {
         });
         let held = pinned.map(|_| source.clone());
         // Also what was begun before a failure reads and writes.
-        if let Err(e) = flight.done.record(up).and_then(|()| held.map_or(Ok(()), |share| self.hold(share))) {
+        if let Err(e) = flight.done.record(up).and_then(|()| held.map_or(Ok(()), |share| self.share(share))) {
             // Nobody can tell when they are free: they stay for good.
             std::mem::forget((flight, source.clone()));
             return Err(e);
@@ -89,7 +88,7 @@ impl Transfers {
     }
 
     /// Holds a buffer until the copies so far have read it.
-    fn hold(&self, share: HostBuffer) -> Result<(), DeviceError> {
+    fn share(&self, share: HostBuffer) -> Result<(), DeviceError> {
         let done = Event::new(false)?;
         done.record(stream(&self.up)?)?;
         self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((done, share));
@@ -101,9 +100,10 @@ impl Transfers {
         self: &Arc<Transfers>,
         bytes: usize,
         pool: &Arc<Pool>,
+        when: Sending,
     ) -> Result<Box<dyn Download>, DeviceError> {
         self.core.context.bind()?;
-        let loan = if bytes > 0 { self.source.take(bytes) } else { None };
+        let loan = if bytes > 0 && when == Sending::AtOnce { self.source.take(bytes) } else { None };
         let way = match loan {
             Some(loan) => {
                 let to = loan.address() as u64;
@@ -112,7 +112,7 @@ impl Transfers {
                 done.record(stream(&self.down)?)?;
                 Way::Pinned { to, flying: Flying { host, done, transfers: Arc::clone(self) } }
             }
-            None => Way::Later { source: None, host: pool.try_allocate(bytes)? },
+            None => Way::Later { source: None, pieces: Vec::new(), pool: Arc::clone(pool) },
         };
         Ok(Box::new(Bands { bytes, way, transfers: Arc::clone(self) }))
     }
@@ -128,8 +128,8 @@ struct Bands {
 enum Way {
     /// Into pinned memory at this address.
     Pinned { to: u64, flying: Flying },
-    /// As one copy when somebody needs it: there is no pinned memory for it.
-    Later { source: Option<Arc<Block>>, host: HostBuffer },
+    /// When somebody needs it: there is no pinned memory for it, or it goes elsewhere.
+    Later { source: Option<Arc<Block>>, pieces: Vec<Piece>, pool: Arc<Pool> },
 }
 
 impl Download for Bands {
@@ -145,8 +145,10 @@ impl Download for Bands {
             part(bytes.start, bytes.len(), self.bytes.min(source.len()))?;
         }
         let (to, flying) = match &mut self.way {
-            Way::Later { source: later, .. } => {
-                *later = Some(source.block());
+            Way::Later { source: block, pieces, .. } => {
+                *block = Some(source.block());
+                let first = Piece::now(&self.transfers, 0..0)?;
+                pieces.extend(bytes.iter().map(|b| first.with(b.clone())));
                 return Ok(());
             }
             Way::Pinned { to, flying } => (*to, flying),
@@ -175,10 +177,12 @@ impl Download for Bands {
     fn finish(self: Box<Self>) -> Result<Box<dyn Landing>, DeviceError> {
         match self.way {
             Way::Pinned { flying, .. } => Ok(Box::new(flying)),
-            Way::Later { source: None, host } => Ok(Box::new(host)),
-            Way::Later { source: Some(block), host } => {
+            Way::Later { source: None, pool, .. } => Ok(Box::new(pool.try_allocate(self.bytes)?)),
+            Way::Later { source: Some(block), mut pieces, pool } => {
+                // Bands come one after the other, of every plane.
+                pieces.sort_by_key(Piece::start);
                 let from = block.address();
-                self.transfers.defer(block, from, host)
+                later::landing(&self.transfers, block, from, self.bytes, Room::Of(pool), pieces)
             }
         }
     }

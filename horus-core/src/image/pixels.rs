@@ -1,0 +1,172 @@
+//! Memory for pixels that the program owns, and that the device reads and writes by itself where it can.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+
+use ndarray::{Array3, ArrayView3, ArrayViewMut3};
+
+use super::check_shape;
+use crate::dtype::Element;
+use crate::error::Result;
+use crate::host::buffer::HostBuffer;
+use crate::session::Session;
+use crate::shape::Shape;
+
+/// Memory for the pixels of an image, owned by the program: channels one after the other, each in row-major order; a
+/// slice of all of them.
+///
+/// [`Session::pixels`] gives page-locked memory if the session computes on a GPU, which copies from there and to there at
+/// the full speed of its bus, without another copy on the host: [`Image::from_pixels`](super::Image::from_pixels),
+/// [`Image::read_into`](super::Image::read_into), [`Image::to_pixels`](super::Image::to_pixels). On the CPU images and
+/// `Pixels` share memory.
+///
+/// A clone shares the memory, and so does an image made from it. Whoever writes writes to pixels of their own: they are
+/// copied first if anybody else still needs them. A loop that lets go of its image before it writes the next pixels copies
+/// nothing. Pixels outlive their session, and other sessions take them, too.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let mut frame = session.pixels::<f32>(2, 3, 1)?;
+/// let mut result = session.pixels::<f32>(2, 3, 1)?;
+/// for i in 0..3 {
+///     frame.fill(i as f32); // as a camera would
+///     frame.plane_mut(0)[0] = 10.0;
+///     let image = Image::from_pixels(&session, frame.clone());
+///     (image * 2.0).read_into(&mut result)?;
+///     assert_eq!(result[..2], [20.0, 2.0 * i as f32]);
+///     assert_eq!(result.view()[[1, 2, 0]], 2.0 * i as f32); // row, column, channel
+/// }
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Pixels<T: Element> {
+    shape: Shape,
+    buffer: HostBuffer,
+    pixel: PhantomData<T>,
+}
+
+impl<T: Element> Pixels<T> {
+    /// Over a buffer that holds the pixels of an image of this shape.
+    pub(crate) fn over(shape: Shape, buffer: HostBuffer) -> Pixels<T> {
+        debug_assert_eq!(buffer.len(), shape.len() * size_of::<T>());
+        Pixels { shape, buffer, pixel: PhantomData }
+    }
+
+    pub(super) fn into_buffer(self) -> HostBuffer {
+        self.buffer
+    }
+
+    /// The memory, for somebody who puts the pixels of another image of this shape there.
+    pub(super) fn buffer_mut(&mut self) -> &mut HostBuffer {
+        &mut self.buffer
+    }
+
+    /// Rows, columns and channels.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Whether a GPU reads and writes the memory by itself; see [`Session::pixels`].
+    pub fn is_page_locked(&self) -> bool {
+        self.buffer.adopted().is_some()
+    }
+
+    /// The pixels of a channel, in row-major order.
+    ///
+    /// # Panics
+    /// If there is no such channel.
+    pub fn plane(&self, channel: usize) -> &[T] {
+        &self[self.range(channel)]
+    }
+
+    /// The pixels of a channel, in row-major order, to be changed.
+    ///
+    /// # Panics
+    /// If there is no such channel.
+    pub fn plane_mut(&mut self, channel: usize) -> &mut [T] {
+        let range = self.range(channel);
+        &mut self[range]
+    }
+
+    fn range(&self, channel: usize) -> std::ops::Range<usize> {
+        let (area, channels) = (self.shape.area(), self.shape.channels);
+        assert!(channel < channels, "channel {channel} of {channels}");
+        channel * area..(channel + 1) * area
+    }
+
+    /// The pixels as an array of shape `(height, width, channels)`.
+    pub fn view(&self) -> ArrayView3<'_, T> {
+        let Shape { height, width, channels } = self.shape;
+        let planes = ArrayView3::from_shape((channels, height, width), &self[..]).expect("pixels fill their shape");
+        planes.permuted_axes([1, 2, 0])
+    }
+
+    /// The pixels as an array of shape `(height, width, channels)`, to be changed.
+    pub fn view_mut(&mut self) -> ArrayViewMut3<'_, T> {
+        let Shape { height, width, channels } = self.shape;
+        let planes = ArrayViewMut3::from_shape((channels, height, width), self).expect("pixels fill their shape");
+        planes.permuted_axes([1, 2, 0])
+    }
+
+    /// A copy of the pixels, of shape `(height, width, channels)`.
+    pub fn to_array3(&self) -> Array3<T> {
+        self.view().as_standard_layout().into_owned()
+    }
+}
+
+impl<T: Element> Deref for Pixels<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        bytemuck::checked::cast_slice(self.buffer.bytes())
+    }
+}
+
+impl<T: Element> DerefMut for Pixels<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        bytemuck::checked::cast_slice_mut(self.buffer.bytes_mut())
+    }
+}
+
+impl<T: Element> fmt::Debug for Pixels<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_page_locked() { ", page-locked" } else { "" };
+        write!(f, "Pixels({} {}{kind})", self.shape, T::TAG)
+    }
+}
+
+impl Session {
+    /// Memory for the pixels of an image of this size, all zero (of a mask, all false).
+    ///
+    /// It is page-locked if the session computes on a GPU, as much as the machine allows; where its pages cannot be locked
+    /// it is ordinary memory, and the log says so once. A session that has not chosen its device yet (see
+    /// [`Builder::eager`](https://docs.rs/horus-image/latest/horus/struct.Builder.html)) gives ordinary memory, too.
+    ///
+    /// To lock pages takes longer than to copy them: keep `Pixels` for many images. What is let go of is kept for the
+    /// next of the same size, up to 2 GiB.
+    ///
+    /// # Errors
+    /// If there are no pixels, or not so much memory.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let mut pixels = session.pixels::<u8>(480, 640, 3)?;
+    /// pixels.plane_mut(1).fill(200);
+    /// let green = Image::from_pixels(&session, pixels);
+    /// assert_eq!(green.pixel_at(7, 9, 1)?, 200);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pixels<T: Element>(&self, height: usize, width: usize, channels: usize) -> Result<Pixels<T>> {
+        let (shape, site) = (Shape::new(height, width, channels), Location::caller());
+        check_shape("pixels", shape, T::TAG, site)?;
+        let room = self.locked_room(shape.len() * size_of::<T>());
+        let mut buffer = room.map_err(|source| self.at_host(("pixels", site), source))?;
+        self.workers().clear(buffer.bytes_mut());
+        Ok(Pixels::over(shape, buffer))
+    }
+}

@@ -1,0 +1,155 @@
+//! Pixels between the program's memory and the device's: each is copied once.
+
+use std::time::Instant;
+
+use super::{Handle, Session};
+use crate::comm::agree::agree_on;
+use crate::device::Sending;
+use crate::device::{Device, Memory};
+use crate::error::{DeviceError, Error, MemoryBound, Result, Site};
+use crate::execute::Delivered;
+use crate::execute::trace::Trace;
+use crate::host::buffer::HostBuffer;
+use crate::host::spare::Spare;
+use crate::host::workers::Workers;
+use crate::plan::{Mode, Want};
+
+/// A value that is read: computed, or about to be, and on its way to memory that its reader names.
+pub(crate) struct Coming<'a> {
+    delivered: Delivered,
+    device: Option<&'a dyn Device>,
+    workers: &'a Workers,
+    trace: &'a mut Trace,
+}
+
+impl Coming<'_> {
+    /// The threads that copy it.
+    pub(crate) fn workers(&self) -> &Workers {
+        self.workers
+    }
+
+    /// Whether the pixels are in host memory already.
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(self.delivered, Delivered::Here(_))
+    }
+
+    /// A buffer with the pixels, which others may share.
+    pub(crate) fn shared(mut self) -> Result<HostBuffer, DeviceError> {
+        self.computed()?;
+        let start = Instant::now();
+        let landed = match self.delivered {
+            Delivered::Here(host) => Ok(host),
+            Delivered::Coming(landing) => landing.land(),
+        };
+        self.trace.brought(start);
+        landed
+    }
+
+    /// Appends the pixels to `target`, which has room for them.
+    pub(crate) fn append_to(mut self, target: &mut Spare<'_>) -> Result<(), DeviceError> {
+        self.computed()?;
+        let start = Instant::now();
+        let landed = match self.delivered {
+            Delivered::Here(host) => {
+                target.append(self.workers, host.bytes());
+                Ok(())
+            }
+            Delivered::Coming(landing) => landing.land_on(target, self.workers),
+        };
+        self.trace.brought(start);
+        landed
+    }
+
+    /// Puts the pixels into `target`, a buffer of as many bytes.
+    pub(crate) fn put_into(mut self, target: &mut HostBuffer) -> Result<(), DeviceError> {
+        self.computed()?;
+        let start = Instant::now();
+        let landed = match self.delivered {
+            Delivered::Here(host) => {
+                self.workers.copy(host.bytes(), target.overwritten());
+                Ok(())
+            }
+            Delivered::Coming(landing) => landing.land_in(target, self.workers),
+        };
+        self.trace.brought(start);
+        landed
+    }
+
+    /// Waits for the kernels: the copy would wait for them anyway, and so their time is told apart from its own.
+    fn computed(&mut self) -> Result<(), DeviceError> {
+        if self.is_here() {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let done = self.device.map_or(Ok(()), Device::synchronize);
+        self.trace.waited(start);
+        done
+    }
+}
+
+impl Session {
+    /// Evaluates a value and lets `reader` bring its pixels to this rank's host; on rank 0 alone if only `root` wants them,
+    /// then `None` on the others. Planes one after the other, row-major. `op` names the call at `site` in errors.
+    pub(crate) fn read_back<R>(
+        &self,
+        value: &Handle,
+        root: bool,
+        (op, site): (&'static str, Site),
+        reader: impl FnOnce(Coming<'_>) -> Result<R, DeviceError>,
+    ) -> Result<Option<R>> {
+        let want = match (self.ranks(), root) {
+            (1, _) => Want::Handed,
+            (_, true) => Want::Root,
+            (_, false) => Want::Everyone,
+        };
+        let mut state = self.lock("evaluating")?;
+        let mut pending = self.look_at(&mut state, &[value], want, Sending::WhenLanded)?;
+        let delivered = pending.nodes.first().and_then(|n| pending.delivered.remove(n));
+        let Some(delivered) = delivered else { return Ok(None) };
+        let (device, workers) = (self.device(), self.workers());
+        let read = reader(Coming { delivered, device, workers, trace: &mut state.trace });
+        self.publish(&state);
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(source) => Err(self.at_host((op, site), source)),
+        }
+    }
+
+    /// An error of a call that moves pixels between the host and the device.
+    pub(crate) fn at_host(&self, (op, site): (&'static str, Site), source: DeviceError) -> Error {
+        let host = matches!(&source, DeviceError::OutOfMemory { bound: MemoryBound::Machine, .. });
+        let device = if host { "the host".into() } else { self.device_name() };
+        Error::Device { op: format!("{op} (at {site})"), device, source }
+    }
+
+    /// An error that this rank meets in a call that all ranks make together: others, which may not meet it, are told.
+    pub(crate) fn refused<T>(&self, error: Error) -> Result<T> {
+        if self.ranks() > 1 {
+            agree_on(self.comm(), &format!("a call that was refused: {error}"))?;
+        }
+        Err(error)
+    }
+
+    /// Host memory that the device reads and writes by itself, with unspecified contents; ordinary memory where there is no
+    /// such device (yet), or its driver has none.
+    pub(crate) fn locked_room(&self, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        let Some(engine) = self.engine().filter(|engine| !engine.unified()) else { return self.room(bytes) };
+        match engine.device.page_locked(bytes) {
+            Ok(Some(memory)) => return self.0.pool.try_adopt_uncounted(memory, bytes),
+            Ok(None) => {}
+            Err(e) => log::warn!("{bytes} bytes of pixels are in pageable memory, which takes longer to copy: {e}"),
+        }
+        self.0.pool.try_uncounted(bytes)
+    }
+
+    /// Device memory with a copy of pixels that the program gives, parts one after the other, if the device takes them now.
+    pub(crate) fn taken(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+        // Of several ranks each needs a part, which only a plan knows.
+        match self.engine() {
+            Some(engine) if !engine.unified() && self.ranks() == 1 && self.mode() != Mode::Naive => {
+                engine.device.take(parts)
+            }
+            _ => Ok(None),
+        }
+    }
+}

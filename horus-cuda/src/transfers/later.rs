@@ -1,0 +1,225 @@
+//! Copies to the host that are made when they land.
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::{self, CUdeviceptr};
+use horus_core::device::Landing;
+use horus_core::error::DeviceError;
+use horus_core::host::buffer::{HostBuffer, Pool};
+use horus_core::host::spare::Spare;
+use horus_core::host::workers::Workers;
+
+use super::{Transfers, pinned, stream};
+use crate::driver::{Event, check};
+use crate::memory::{Block, Deferred};
+
+/// A copy that is made when somebody needs it.
+#[derive(Debug)]
+struct Waiting {
+    state: Mutex<State>,
+    from: CUdeviceptr,
+    bytes: usize,
+    /// All bytes, in order.
+    pieces: Vec<Piece>,
+    transfers: Arc<Transfers>,
+}
+
+/// Bytes that are there at the same time.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    bytes: Range<usize>,
+    /// Passes when they are on the device.
+    ready: Arc<Event>,
+}
+
+impl Piece {
+    /// Bytes that the launches so far write.
+    pub(super) fn now(transfers: &Transfers, bytes: Range<usize>) -> Result<Piece, DeviceError> {
+        let ready = Event::to_sleep_for()?;
+        ready.record(&transfers.core.stream)?;
+        Ok(Piece { bytes, ready: Arc::new(ready) })
+    }
+
+    /// Others that are there when these are.
+    pub(super) fn with(&self, bytes: Range<usize>) -> Piece {
+        Piece { bytes, ready: Arc::clone(&self.ready) }
+    }
+
+    /// Where they begin.
+    pub(super) fn start(&self) -> usize {
+        self.bytes.start
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    /// The block that is read, and where its bytes go if nobody says otherwise.
+    Waits(Arc<Block>, Room),
+    Done(Result<HostBuffer, DeviceError>),
+    Taken,
+}
+
+/// Host memory for a copy.
+#[derive(Debug)]
+pub(super) enum Room {
+    There(HostBuffer),
+    /// From this pool, when it is needed.
+    Of(Arc<Pool>),
+}
+
+/// A copy of `bytes` bytes at `from`, which lie in `source`, made of `pieces` that follow each other.
+pub(super) fn landing(
+    transfers: &Arc<Transfers>,
+    source: Arc<Block>,
+    from: CUdeviceptr,
+    bytes: usize,
+    host: Room,
+    pieces: Vec<Piece>,
+) -> Result<Box<dyn Landing>, DeviceError> {
+    let in_turn = pieces.iter().try_fold(0, |at, p| (p.bytes.start == at).then_some(p.bytes.end));
+    if in_turn != Some(bytes) {
+        return Err(DeviceError::Argument(format!("the pieces of a download are not its {bytes} bytes in turn")));
+    }
+    let state = Mutex::new(State::Waits(source, host));
+    let waiting = Arc::new(Waiting { state, from, bytes, pieces, transfers: Arc::clone(transfers) });
+    let deferred: Arc<dyn Deferred> = Arc::clone(&waiting) as _;
+    transfers.core.defer(Arc::downgrade(&deferred));
+    Ok(Box::new(Landed(waiting)))
+}
+
+impl Waiting {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the copy if it was not made yet.
+    fn copied(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Waits(block, room) => {
+                let host = match room {
+                    Room::There(host) => Ok(host),
+                    Room::Of(pool) => pool.try_allocate(self.bytes),
+                };
+                let copied = host.and_then(|mut host| {
+                    self.in_chunks(&mut Spare::over(host.bytes_mut()))?;
+                    Ok(host)
+                });
+                drop(block);
+                *state = State::Done(copied);
+            }
+            other => *state = other,
+        }
+        state
+    }
+
+    fn in_chunks(&self, target: &mut Spare<'_>) -> Result<(), DeviceError> {
+        let transfers = &*self.transfers;
+        transfers.core.context.bind()?;
+        let down = stream(&transfers.down)?;
+        self.pieces.iter().try_for_each(|piece| {
+            // Others may use the buffers while the kernels run.
+            piece.ready.wait_for(|| format!("downloading {} bytes", self.bytes))?;
+            let (from, mut part) = (self.from + piece.bytes.start as u64, target.part(piece.bytes.len()));
+            // SAFETY: the caller holds the block, and what wrote to these bytes is done.
+            unsafe { transfers.downloads().download(&transfers.workers, down, from, &mut part) }?;
+            let all = part.left() == 0;
+            drop(part);
+            // SAFETY: the part began there, and is full.
+            all.then(|| unsafe { target.wrote(piece.bytes.len()) }).ok_or_else(twice)
+        })
+    }
+
+    /// Lets the GPU copy to `to`, the beginning of the pinned buffer `target`, and waits for that.
+    fn by_gpu(&self, block: &Arc<Block>, to: *mut c_void, target: &HostBuffer) -> Result<(), DeviceError> {
+        let (transfers, bytes) = (&*self.transfers, self.bytes);
+        let what = || format!("downloading {bytes} bytes");
+        transfers.core.context.bind()?;
+        let (down, done) = (stream(&transfers.down)?, Event::new(false)?);
+        let begun = self.pieces.iter().try_for_each(|piece| {
+            down.after(&piece.ready)?;
+            let (at, from) = (piece.bytes.start, self.from + piece.bytes.start as u64);
+            // SAFETY: the buffer is pinned, has room, and is borrowed mutably by whoever waits here; the caller holds the
+            // block, of which these bytes are a part.
+            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to.byte_add(at), from, piece.bytes.len(), down.0) };
+            check(code, what)
+        });
+        // Also behind a copy that the driver refused.
+        if let Err(e) = done.record(down).and_then(|()| done.wait_for(what)) {
+            // Nobody can tell when they are free: they stay for good.
+            std::mem::forget((target.clone(), Arc::clone(block)));
+            return Err(e);
+        }
+        begun?;
+        // Behind the copy, all that the program had given before has been read.
+        transfers.let_go()
+    }
+}
+
+impl Deferred for Waiting {
+    fn reads(&self, block: &Arc<Block>) -> bool {
+        matches!(&*self.state(), State::Waits(b, _) if Arc::ptr_eq(b, block))
+    }
+
+    fn bring(&self) {
+        drop(self.copied());
+    }
+}
+
+/// Whoever waits for a copy that is made when somebody needs it.
+#[derive(Debug)]
+struct Landed(Arc<Waiting>);
+
+impl Landing for Landed {
+    fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
+        match std::mem::replace(&mut *self.0.copied(), State::Taken) {
+            State::Done(result) => result,
+            State::Waits(..) | State::Taken => Err(twice()),
+        }
+    }
+
+    fn land_on(self: Box<Self>, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
+        let (waiting, bytes) = (&*self.0, self.0.bytes);
+        if target.left() != bytes {
+            target.append(workers, self.land()?.bytes());
+            return Ok(());
+        }
+        // Locked until it is there: whoever writes to the block waits for it.
+        let mut state = waiting.state();
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Waits(block, _) => {
+                let copied = waiting.in_chunks(target);
+                drop(block);
+                copied.and_then(|()| waiting.transfers.let_go())
+            }
+            State::Done(result) => {
+                target.append(workers, result?.bytes());
+                Ok(())
+            }
+            State::Taken => Err(twice()),
+        }
+    }
+
+    fn land_in(self: Box<Self>, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
+        target.overwritten();
+        let (waiting, bytes) = (&*self.0, self.0.bytes);
+        let Some(to) = pinned(target).filter(|_| target.len() == bytes) else {
+            return self.land_on(&mut Spare::over(target.bytes_mut()), workers);
+        };
+        let mut state = waiting.state();
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Waits(block, _) => waiting.by_gpu(&block, to, target),
+            State::Done(result) => {
+                workers.copy(result?.bytes(), target.bytes_mut());
+                Ok(())
+            }
+            State::Taken => Err(twice()),
+        }
+    }
+}
+
+fn twice() -> DeviceError {
+    DeviceError::Internal("a download was finished twice".into())
+}
