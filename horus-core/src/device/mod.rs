@@ -8,6 +8,7 @@ pub mod simulated;
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -342,7 +343,21 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// As [`Device::write`].
     fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
-        self.write(source.bytes(), target, at)
+        self.upload_part(source, 0..source.len(), target, at)
+    }
+
+    /// [`Device::upload`] of a range of the buffer's bytes.
+    ///
+    /// # Errors
+    /// As [`Device::write`].
+    fn upload_part(
+        &self,
+        source: &HostBuffer,
+        range: Range<usize>,
+        target: &mut Memory,
+        at: usize,
+    ) -> Result<(), DeviceError> {
+        self.write(&source.bytes()[range], target, at)
     }
 
     /// Copies device memory from byte `at` into host bytes, and waits for it. Never called on a device with unified

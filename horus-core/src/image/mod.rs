@@ -52,9 +52,9 @@ use std::marker::PhantomData;
 
 pub use argument::Argument;
 pub use pixels::Pixels;
-pub use read::ReadTarget;
 #[doc(hidden)]
 pub use read::Place;
+pub use read::ReadTarget;
 #[doc(hidden)]
 pub use value::Reader;
 pub use value::{Value, Values};

@@ -8,6 +8,7 @@ mod tables;
 mod timing;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -196,10 +197,17 @@ impl Device for CudaDevice {
         Ok(taken.map(|memory| Memory::Device(Box::new(memory))))
     }
 
-    fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+    fn upload_part(
+        &self,
+        source: &HostBuffer,
+        range: Range<usize>,
+        target: &mut Memory,
+        at: usize,
+    ) -> Result<(), DeviceError> {
         self.core.context.bind()?;
-        part(at, source.len(), target.len())?;
-        self.transfers.give(source, self.own_mut(target)?, at)
+        part(range.start, range.len(), source.len())?;
+        part(at, range.len(), target.len())?;
+        self.transfers.give(source, range, self.own_mut(target)?, at)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {

@@ -18,6 +18,7 @@ mod random;
 #[path = "../../../horus-core/tests/conformance/wide.rs"]
 mod wide;
 // Of this crate.
+mod arrays;
 mod transfers;
 
 use std::sync::LazyLock;
