@@ -24,7 +24,8 @@
 //! [`AnyImage`], whose pixels have the file's type. Most programs continue with `luminance`, one channel of `f32` in
 //! `0..=1`, or `to_unit`, all channels so; `save` takes `0..=1` back to the full range of the file. Pixels also come
 //! from slices and arrays ([`Image::from_slice`], [`Image::from_array`]) and go there ([`Image::to_vec`],
-//! [`Image::to_array`]).
+//! [`Image::to_array`], [`Image::read_into`]); fastest from and to memory that a GPU reads and writes by itself
+//! ([`Pixels`](prelude::Pixels)).
 //!
 //! # What recording means
 //! An [`Image`] is a handle on a value that has not been computed yet. Operators and methods only append to the
@@ -165,6 +166,7 @@
 //! [`Image::from_slice`]: prelude::Image::from_slice
 //! [`Image::pad`]: prelude::Image::pad
 //! [`Image::pixel`]: prelude::Image::pixel
+//! [`Image::read_into`]: prelude::Image::read_into
 //! [`Image::rotate_with`]: prelude::Image::rotate_with
 //! [`Image::save`]: prelude::Image::save
 //! [`Image::separable`]: prelude::Image::separable

@@ -9,6 +9,7 @@ pub mod command;
 pub mod detectors;
 #[cfg(feature = "cuda")]
 pub mod kernels;
+pub mod measured;
 mod progress;
 mod report;
 mod run;

@@ -26,6 +26,7 @@ mod bands;
 mod later;
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
@@ -152,34 +153,43 @@ impl Transfers {
         Ok(())
     }
 
-    /// Copies a buffer into a block from byte `at`, where it fits. If the buffer is pinned the GPU reads it as it is, and
-    /// this does not wait for that: the device has a share of the buffer until then.
-    pub(crate) fn give(&self, source: &HostBuffer, target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
-        let Some(from) = pinned(source) else { return self.write(source.bytes(), target, at) };
+    /// Copies a range of a buffer into a block from byte `at`, where it fits. If the buffer is pinned the GPU reads it as it
+    /// is, and this does not wait for that: the device has a share of the buffer until then.
+    pub(crate) fn give(
+        &self,
+        source: &HostBuffer,
+        range: Range<usize>,
+        target: &mut CudaMemory,
+        at: usize,
+    ) -> Result<(), DeviceError> {
+        let part = &source.bytes()[range];
+        if pinned(source).is_none() || part.is_empty() {
+            return self.write(part, target, at);
+        }
         self.let_go()?;
-        if self.pays_beside(source.len(), target, at)? {
-            let direct = |to, stream: &Stream| self.read_by_gpu(source, from, to, stream);
-            if self.beside(source.len(), target, direct)? {
+        if self.pays_beside(part.len(), target, at)? {
+            let direct = |to, stream: &Stream| self.read_by_gpu(source, part, to, stream);
+            if self.beside(part.len(), target, direct)? {
                 return Ok(());
             }
         }
         self.core.settle(target)?;
-        self.read_by_gpu(source, from, target.address() + at as u64, &self.core.stream)
+        self.read_by_gpu(source, part, target.address() + at as u64, &self.core.stream)
     }
 
-    /// Lets the GPU copy a pinned buffer, which is held until it has.
+    /// Lets the GPU copy a part of a pinned buffer, which is held until it has.
     fn read_by_gpu(
         &self,
         source: &HostBuffer,
-        from: *const c_void,
+        part: &[u8],
         to: CUdeviceptr,
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        let (bytes, done) = (source.len(), Event::new(false)?);
+        let (bytes, done) = (part.len(), Event::new(false)?);
         let share = source.clone();
-        // SAFETY: the buffer begins there, is pinned, and is held until `done` has passed: nobody writes to it or gives it
-        // away meanwhile. The target has room until the stream is past the copy: it is freed in the order of the stream.
-        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream.0) };
+        // SAFETY: the part lies in the buffer, which is pinned, and held until `done` has passed: nobody writes to it or gives
+        // it away meanwhile. The target has room until the stream is past the copy: it is freed in the order of the stream.
+        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, part.as_ptr().cast(), bytes, stream.0) };
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(stream) {
             // Nobody can tell when the GPU has read it: it stays for good.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
+use horus_apps::measured::{Arrays, BenchLine, markdown};
 use serde_json::json;
 
 /// Times operations of Horus.
@@ -23,9 +24,12 @@ struct Options {
     /// How much is optimised: naive, lazy, fused; several are measured one after the other.
     #[arg(long, default_value = "fused", value_delimiter = ',')]
     mode: Vec<Mode>,
-    /// Detectors start from pixels on the host and end with pixels on the host.
+    /// Detectors start from pixels on the host and end with pixels on the host; several are measured one after the other.
+    #[arg(long, value_delimiter = ',', num_args = 0..=1, default_missing_value = "fresh")]
+    from_host: Vec<Arrays>,
+    /// On several ranks, pixels on the host end on rank 0 alone.
     #[arg(long)]
-    from_host: bool,
+    once: bool,
     /// Threads; by default one with `--device cpu`, otherwise as many as a session takes (on a GPU they copy pixels).
     #[arg(long)]
     threads: Option<usize>,
@@ -74,7 +78,8 @@ struct Bench {
     session: Session,
     image: Image<f32>,
     size: usize,
-    from_host: bool,
+    arrays: Option<Arrays>,
+    once: bool,
 }
 
 /// Reproducible noise in `0..1`.
@@ -167,15 +172,28 @@ impl Bench {
 
     fn detector(&self, f: Detector) -> Result<Work> {
         let image = self.image.clone();
-        if self.from_host {
-            let (session, size, pixels) = (self.session.clone(), self.size, image.to_vec()?);
+        let Some(arrays) = self.arrays else { return self.evaluated(move || f(&image, &Params::default())) };
+        let (session, size, once) = (self.session.clone(), self.size, self.once);
+        let result = move |image: Image<f32>| f(&image, &Params::default());
+        if arrays == Arrays::Pixels {
+            let (mut from, mut to) = (session.pixels(size, size, 1)?, session.pixels(size, size, 1)?);
+            image.read_into(&mut from)?;
             return Ok(Box::new(move || {
-                let image = Image::from_slice(&session, size, size, &pixels);
-                std::hint::black_box(f(&image, &Params::default()).to_vec()?);
-                Ok(())
+                let result = result(Image::from_pixels(&session, from.clone()));
+                if once { result.gather_into(&mut to).map(drop) } else { result.read_into(&mut to) }
             }));
         }
-        self.evaluated(move || f(&image, &Params::default()))
+        let from = image.to_vec()?;
+        let mut to = vec![0.0; if arrays == Arrays::Kept { from.len() } else { 0 }];
+        Ok(Box::new(move || {
+            let result = result(Image::from_slice(&session, size, size, &from));
+            match (arrays, once) {
+                (Arrays::Kept, true) => result.gather_into(&mut to).map(drop),
+                (Arrays::Kept, false) => result.read_into(&mut to),
+                (_, true) => result.gather().map(|pixels| drop(std::hint::black_box(pixels))),
+                (_, false) => result.to_vec().map(|pixels| drop(std::hint::black_box(pixels))),
+            }
+        }))
     }
 }
 
@@ -203,70 +221,13 @@ fn measure(session: &Session, mut work: Work, runs: usize, budget: f64) -> Resul
     Ok((times, cold))
 }
 
-/// One line of the results.
-struct Line {
-    op: &'static str,
-    size: usize,
-    mode: Mode,
-    /// Seconds, sorted.
-    times: Vec<f64>,
-    first: f64,
-    /// Whether pixels came from the host and went back to it.
-    from_host: bool,
-    /// Of one run.
-    copies: usize,
-    launches: usize,
-    /// Transfers between ranks, all kinds of them.
-    exchanges: usize,
-    /// What this rank sent to others in one run.
-    messages: usize,
-    bytes: usize,
-    /// Seconds of one run that went into transfers between ranks, and into waiting for them.
-    communication: f64,
-    ranks: usize,
-    /// Of each rank.
-    threads: usize,
-}
-
-impl Line {
-    fn median(&self) -> f64 {
-        self.times[self.times.len() / 2] * 1e3
-    }
-
-    fn json(&self) -> serde_json::Value {
-        let (min, max) = (self.times[0] * 1e3, self.times[self.times.len() - 1] * 1e3);
-        json!({
-            "op": self.op, "peer": "horus", "size": self.size, "threads": self.threads, "runs": self.times.len(),
-            "mode": format!("{:?}", self.mode).to_lowercase(), "copies": self.copies, "launches": self.launches,
-            "from_host": self.from_host, "ranks": self.ranks, "exchanges": self.exchanges, "messages": self.messages, "bytes": self.bytes,
-            "communication_ms": self.communication * 1e3,
-            "median_ms": self.median(), "min_ms": min, "max_ms": max, "first_ms": self.first * 1e3,
-        })
-    }
-}
-
-impl std::fmt::Display for Line {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (min, max) = (self.times[0] * 1e3, self.times[self.times.len() - 1] * 1e3);
-        let (median, first) = (self.median(), self.first * 1e3);
-        write!(f, "{:8} median {median:9.3} ms  min {min:9.3}  max {max:9.3}  first {first:9.3}", self.op)?;
-        write!(f, "  {} copies, {} kernels", self.copies, self.launches)?;
-        if self.ranks > 1 {
-            let (mib, ms) = (self.bytes as f64 / f64::from(1 << 20), self.communication * 1e3);
-            write!(f, ", {} exchanges, {} messages, {mib:.2} MiB sent", self.exchanges, self.messages)?;
-            write!(f, ", {ms:.3} ms between ranks")?;
-        }
-        Ok(())
-    }
-}
-
 /// Threads of the host that work for the session's device.
 fn threads_of(session: &Session) -> usize {
     session.device().map_or(1, |device| device.workers().threads())
 }
 
 /// Measures the wanted operations on images of one size in one mode.
-fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<Line>)> {
+fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<BenchLine>)> {
     let mut builder = Session::builder().device(&options.device).eager(true).mode(mode);
     if let Some(threads) = options.threads.or((options.device == "cpu").then_some(1)) {
         builder = builder.threads(threads);
@@ -279,26 +240,32 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
         session.evaluate()?;
     }
     let first = session.rank() == 0;
-    let bench = Bench { session: session.clone(), image, size, from_host: options.from_host };
+    let mut bench = Bench { session: session.clone(), image, size, arrays: None, once: options.once };
     let wanted: Vec<&str> = options.op.split(',').collect();
     if first {
         let (device, ranks, threads) = (session.device_name(), session.ranks(), threads_of(&session));
         println!("{device}, {ranks} ranks, size {size}, threads {threads}, {mode:?}");
     }
     let mut lines = Vec::new();
-    for (name, make) in OPERATIONS {
-        if !wanted.contains(&"all") && !wanted.contains(name) {
-            continue;
-        }
+    let detectors = ["convrot", "convuv", "conv2d"];
+    let each = OPERATIONS.iter().filter(|(name, _)| wanted.contains(&"all") || wanted.contains(name));
+    let each = each.flat_map(|(name, make)| {
+        let arrays = options.from_host.iter().copied().map(Some).filter(|_| detectors.contains(name));
+        let arrays: Vec<_> = arrays.collect();
+        let arrays = if arrays.is_empty() { vec![None] } else { arrays };
+        arrays.into_iter().map(move |arrays| (name, make, arrays))
+    });
+    for (name, make, arrays) in each {
+        bench.arrays = arrays;
         let work = make(&bench)?;
         let (before, spent) = (session.stats(), session.times().communication);
         let (times, cold) = measure(&session, work, options.runs, options.budget)?;
         let (after, runs) = (session.stats(), times.len() + 1);
-        let line = Line {
+        let line = BenchLine {
             op: name,
             size,
             mode,
-            from_host: options.from_host,
+            arrays,
             first: cold,
             copies: (after.made.copies() - before.made.copies()) / runs,
             launches: (after.made.launches - before.made.launches) / runs,
@@ -316,34 +283,6 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
         lines.push(line);
     }
     Ok((session.device_name(), lines))
-}
-
-/// Operations and sizes as rows, modes as columns.
-fn markdown(device: &str, modes: &[Mode], lines: &[Line]) -> String {
-    use std::fmt::Write as _;
-    let mut s =
-        format!("Medians on {device}, and copies between host and device and kernels of one run.\n\n| | size |");
-    modes.iter().for_each(|m| s.push_str(&format!(" {m:?} ms | copies | kernels |").to_lowercase()));
-    s.push_str(&format!("\n| --- | --- |{}\n", " --- | --- | --- |".repeat(modes.len())));
-    let mut rows: Vec<(&str, usize)> = Vec::new();
-    for l in lines {
-        if !rows.contains(&(l.op, l.size)) {
-            rows.push((l.op, l.size));
-        }
-    }
-    for (op, size) in rows {
-        let _ = write!(s, "| {op} | {size} |");
-        for mode in modes {
-            match lines.iter().find(|l| (l.op, l.size, l.mode) == (op, size, *mode)) {
-                Some(l) => {
-                    let _ = write!(s, " {:.3} | {} | {} |", l.median(), l.copies, l.launches);
-                }
-                None => s.push_str(" | | |"),
-            }
-        }
-        s.push('\n');
-    }
-    s
 }
 
 fn run(options: &Options) -> Result<()> {

@@ -401,7 +401,21 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// As [`Device::write`].
     fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
-        self.write(source.bytes(), target, at)
+        self.upload_part(source, 0..source.len(), target, at)
+    }
+
+    /// [`Device::upload`] of a range of the buffer's bytes.
+    ///
+    /// # Errors
+    /// As [`Device::write`].
+    fn upload_part(
+        &self,
+        source: &HostBuffer,
+        range: Range<usize>,
+        target: &mut Memory,
+        at: usize,
+    ) -> Result<(), DeviceError> {
+        self.write(&source.bytes()[range], target, at)
     }
 
     /// [`Device::allocate`] of a block that [`Device::begin_upload`] will fill, all of it, before anything else uses it: the

@@ -228,15 +228,15 @@ impl Run<'_> {
 
     fn upload_strip(&mut self, n: NodeId, halo: Halo) -> Result<()> {
         let label = self.label("upload", n);
-        let (source, given) = self.source(n)?;
-        let Held::Host(pixels) = source else { return Err(missing(n)) };
+        let image = self.images.get(n)?;
+        let (Some(pixels), given) = (image.host(), image.geometry) else { return Err(missing(n)) };
         let height = given.shape.height;
         let geometry = Geometry { window: with_room(self.strip(self.rank(), height), halo, height), ..given };
         let (from, to) = rows(given, geometry);
         let mut memory = self.allocate(label, geometry.bytes())?;
         for (from, to) in from.iter().zip(&to) {
-            let rows = &pixels[from.at..from.at + from.total()];
-            self.cx.device.write(rows, &mut memory, to.at).map_err(self.failed(label))?;
+            let rows = from.at..from.at + from.total();
+            self.cx.device.upload_part(pixels, rows, &mut memory, to.at).map_err(self.failed(label))?;
         }
         let state = State { residency: Residency::Device, placement: Placement::Strips(halo) };
         self.images.put(n, Stored { geometry, state, host: None, device: Some(memory) });

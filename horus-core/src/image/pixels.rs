@@ -142,8 +142,8 @@ impl Session {
     /// Memory for the pixels of an image of this size, all zero (of a mask, all false).
     ///
     /// It is page-locked if the session computes on a GPU, as much as the machine allows; where its pages cannot be locked
-    /// it is ordinary memory, and the log says so once. A session that has not chosen its device yet (see
-    /// [`Builder::eager`](https://docs.rs/horus-image/latest/horus/struct.Builder.html)) gives ordinary memory, too.
+    /// it is ordinary memory, and the log says so once. A session that has not chosen its device yet
+    /// (`Builder::eager` lets it choose at once) gives ordinary memory, too.
     ///
     /// To lock pages takes longer than to copy them: keep `Pixels` for many images. What is let go of is kept for the
     /// next of the same size, up to 2 GiB.

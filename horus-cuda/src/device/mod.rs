@@ -199,10 +199,17 @@ impl Device for CudaDevice {
         Ok(taken.map(|memory| Memory::Device(Box::new(memory))))
     }
 
-    fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+    fn upload_part(
+        &self,
+        source: &HostBuffer,
+        range: Range<usize>,
+        target: &mut Memory,
+        at: usize,
+    ) -> Result<(), DeviceError> {
         self.core.context.bind()?;
-        part(at, source.len(), target.len())?;
-        self.transfers.give(source, self.own_mut(target)?, at)
+        part(range.start, range.len(), source.len())?;
+        part(at, range.len(), target.len())?;
+        self.transfers.give(source, range, self.own_mut(target)?, at)
     }
 
     fn allocate_for_upload(&self, bytes: usize) -> Result<Memory, DeviceError> {

@@ -20,6 +20,7 @@ mod segments;
 #[path = "../../../horus-core/tests/conformance/wide.rs"]
 mod wide;
 // Of this crate.
+mod arrays;
 mod transfers;
 
 use std::sync::LazyLock;

@@ -32,14 +32,14 @@ fn uploaded(device: &CudaDevice, bytes: &[u8]) -> Memory {
 }
 
 /// Keeps the GPU busy for some milliseconds, so that all that follows is under way together.
-struct Delay {
+pub(crate) struct Delay {
     input: Memory,
     output: Memory,
     geometry: Geometry,
 }
 
 impl Delay {
-    fn new(device: &CudaDevice) -> Delay {
+    pub(crate) fn new(device: &CudaDevice) -> Delay {
         let geometry = Geometry { shape: Shape::new(4096, 4096, 1), dtype: DType::F32, window: Window::whole(4096) };
         let mut delay = Delay {
             input: uploaded(device, &vec![0; geometry.bytes()]),
@@ -51,7 +51,7 @@ impl Delay {
         delay
     }
 
-    fn run(&mut self, device: &CudaDevice) {
+    pub(crate) fn run(&mut self, device: &CudaDevice) {
         let kernel = correlate(43, 43, DType::F32, Border::Reflect101);
         for _ in 0..4 {
             let inputs = [LaunchInput { memory: &self.input, geometry: self.geometry }];

@@ -1,0 +1,121 @@
+//! What the benchmark has measured.
+
+use clap::ValueEnum;
+use horus::prelude::*;
+use serde_json::json;
+
+/// Where pixels on the host are.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Arrays {
+    /// From a slice to a new vector.
+    Fresh,
+    /// From a slice to a vector that is kept.
+    Kept,
+    /// From page-locked pixels to others, both kept.
+    Pixels,
+}
+
+/// One line of the results.
+pub struct BenchLine {
+    /// The operation.
+    pub op: &'static str,
+    /// Rows and columns.
+    pub size: usize,
+    /// How much is optimised.
+    pub mode: Mode,
+    /// Seconds, sorted.
+    pub times: Vec<f64>,
+    /// Seconds of the run that does not count.
+    pub first: f64,
+    /// Where pixels on the host came from and went to.
+    pub arrays: Option<Arrays>,
+    /// Of one run.
+    pub copies: usize,
+    /// Kernels of one run.
+    pub launches: usize,
+    /// Transfers between ranks, all kinds of them.
+    pub exchanges: usize,
+    /// What this rank sent to others in one run.
+    pub messages: usize,
+    /// Bytes that this rank sent to others in one run.
+    pub bytes: usize,
+    /// Seconds of one run that went into transfers between ranks, and into waiting for them.
+    pub communication: f64,
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Of each rank.
+    pub threads: usize,
+}
+
+impl BenchLine {
+    /// The operation, and where its pixels are.
+    pub fn name(&self) -> String {
+        match self.arrays() {
+            Some(arrays) if arrays != "fresh" => format!("{} {arrays}", self.op),
+            _ => self.op.to_owned(),
+        }
+    }
+
+    fn arrays(&self) -> Option<String> {
+        self.arrays?.to_possible_value().map(|v| v.get_name().to_owned())
+    }
+
+    fn median(&self) -> f64 {
+        self.times[self.times.len() / 2] * 1e3
+    }
+
+    /// As the peers' script writes it.
+    pub fn json(&self) -> serde_json::Value {
+        let (min, max) = (self.times[0] * 1e3, self.times[self.times.len() - 1] * 1e3);
+        json!({
+            "op": self.op, "peer": "horus", "size": self.size, "threads": self.threads, "runs": self.times.len(),
+            "mode": format!("{:?}", self.mode).to_lowercase(), "copies": self.copies, "launches": self.launches,
+            "from_host": self.arrays.is_some(), "arrays": self.arrays(), "ranks": self.ranks, "exchanges": self.exchanges, "messages": self.messages, "bytes": self.bytes,
+            "communication_ms": self.communication * 1e3,
+            "median_ms": self.median(), "min_ms": min, "max_ms": max, "first_ms": self.first * 1e3,
+        })
+    }
+}
+
+impl std::fmt::Display for BenchLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (min, max) = (self.times[0] * 1e3, self.times[self.times.len() - 1] * 1e3);
+        let (median, first) = (self.median(), self.first * 1e3);
+        write!(f, "{:14} median {median:9.3} ms  min {min:9.3}  max {max:9.3}  first {first:9.3}", self.name())?;
+        write!(f, "  {} copies, {} kernels", self.copies, self.launches)?;
+        if self.ranks > 1 {
+            let (mib, ms) = (self.bytes as f64 / f64::from(1 << 20), self.communication * 1e3);
+            write!(f, ", {} exchanges, {} messages, {mib:.2} MiB sent", self.exchanges, self.messages)?;
+            write!(f, ", {ms:.3} ms between ranks")?;
+        }
+        Ok(())
+    }
+}
+
+/// Operations and sizes as rows, modes as columns.
+pub fn markdown(device: &str, modes: &[Mode], lines: &[BenchLine]) -> String {
+    use std::fmt::Write as _;
+    let mut s =
+        format!("Medians on {device}, and copies between host and device and kernels of one run.\n\n| | size |");
+    modes.iter().for_each(|m| s.push_str(&format!(" {m:?} ms | copies | kernels |").to_lowercase()));
+    s.push_str(&format!("\n| --- | --- |{}\n", " --- | --- | --- |".repeat(modes.len())));
+    let mut rows: Vec<(String, usize)> = Vec::new();
+    for l in lines {
+        if !rows.contains(&(l.name(), l.size)) {
+            rows.push((l.name(), l.size));
+        }
+    }
+    for (op, size) in rows {
+        let _ = write!(s, "| {op} | {size} |");
+        for mode in modes {
+            match lines.iter().find(|l| (l.name(), l.size, l.mode) == (op.clone(), size, *mode)) {
+                Some(l) => {
+                    let _ = write!(s, " {:.3} | {} | {} |", l.median(), l.copies, l.launches);
+                }
+                None => s.push_str(" | | |"),
+            }
+        }
+        s.push('\n');
+    }
+    s
+}
