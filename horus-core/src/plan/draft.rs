@@ -176,6 +176,7 @@ impl<'a> Draft<'a> {
             setting: self.setting.clone(),
             initial: self.initial.clone(),
             states: self.states.clone(),
+            predicted: 0.0,
             fits: true,
             lacking: None,
         }

@@ -66,6 +66,8 @@ pub struct Plan {
     pub initial: Vec<Option<State>>,
     /// The states that the plan ends in.
     pub states: Vec<Option<State>>,
+    /// Seconds that it is predicted to take.
+    pub predicted: f64,
     /// Whether what each launch reads and writes fits in the device's memory, as far as it is estimated.
     pub fits: bool,
     /// The first node that does not fit beyond doubt, and the bytes that it takes at least, with all that it reads.

@@ -14,6 +14,7 @@ mod delivery;
 mod demand;
 mod draft;
 mod finished;
+mod follow;
 mod footprints;
 pub mod forecast;
 mod halos;

@@ -5,6 +5,7 @@ use std::fmt;
 use super::check::check;
 use super::draft::Draft;
 use super::finished::Plan;
+use super::predict::predict;
 use super::setting::{Setting, Want};
 use super::state::State;
 use super::{bands, delivery, demand, lifetimes, memory, overlap, transfers, waits};
@@ -68,7 +69,10 @@ pub fn plan(
     let fits = draft.memory.as_ref().is_none_or(|m| !m.overflown);
     let lacking = draft.memory.as_ref().and_then(|m| m.lacking);
     let Draft { steps, states, initial, .. } = draft;
-    Ok(Plan { graph, wants: wants.to_vec(), steps, setting: setting.clone(), initial, states, fits, lacking })
+    let (wants, setting) = (wants.to_vec(), setting.clone());
+    let mut plan = Plan { graph, wants, steps, setting, initial, states, predicted: 0.0, fits, lacking };
+    plan.predicted = predict(&plan).seconds;
+    Ok(plan)
 }
 
 pub(super) fn run(passes: &[Pass], draft: &mut Draft<'_>, dump: &mut dyn FnMut(&str, &dyn fmt::Display)) -> Result<()> {

@@ -4,10 +4,10 @@
 use std::fmt;
 
 use super::finished::Plan;
+use super::follow::Follower;
 use super::movement::{BLOCK, movement, rows_of};
 use super::queue::Queue;
 use super::step::{Action, Part};
-use super::text::Follower;
 use crate::machine::{Bound, HostSide, Profile};
 
 /// What a step takes most of its time for.
@@ -81,7 +81,7 @@ impl fmt::Display for Prediction<'_> {
 /// Predicts when each step of `plan` runs, and when the last is over.
 pub fn predict(plan: &Plan) -> Prediction<'_> {
     let mut clock = Clock { plan, profile: &plan.setting.profile, host: 0.0, free: [0.0; 5], timings: Vec::new() };
-    let mut follower = Follower::new(plan);
+    let mut follower = Follower::new(plan, false);
     for (i, step) in plan.steps.iter().enumerate() {
         let on_root = follower.on_root(step.action);
         let bytes = follower.step(step.action).unwrap_or(0);
@@ -126,7 +126,9 @@ impl Clock<'_> {
                 })
             }
             Action::Evict(_) | Action::Deliver(_) | Action::Free(_) | Action::Finish(_) => (0.0, Bounded::Nothing),
-            Action::Sum(_) => {
+            Action::Sum(n) => {
+                let node = self.plan.graph.node(n);
+                let bytes = 2 * node.shape.len() * node.dtype.size();
                 let link = self.profile.link(false);
                 (link.round(self.plan.setting.partition.ranks()) + bytes as f64 / link.bandwidth, Bounded::Network)
             }
@@ -140,7 +142,8 @@ impl Clock<'_> {
     }
 
     fn messages(&self, action: Action, on_root: bool, direct: bool) -> (f64, Bounded) {
-        let moved = movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, BLOCK);
+        let coarse = BLOCK.max(self.plan.graph.node(action.node()).shape.height / 64);
+        let moved = movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, coarse);
         (moved.map_or(0.0, |m| m.traffic(self.profile.link(direct)).time), Bounded::Network)
     }
 

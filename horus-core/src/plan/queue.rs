@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::step::Action;
+use crate::ir::graph::NodeId;
 
 /// Where a step is carried out. Steps of one queue run in the order of the plan. Those of [`Queue::Upload`] and
 /// [`Queue::Download`] run beside all others, and are ordered with them by [waits](super::Step::waits) alone; the others
@@ -45,6 +46,29 @@ impl fmt::Display for Queue {
 }
 
 impl Action {
+    /// The image that the step is about.
+    pub const fn node(&self) -> NodeId {
+        match *self {
+            Action::Upload { node, .. }
+            | Action::UploadStrip { node, .. }
+            | Action::Scatter { node, .. }
+            | Action::Replicate { node, .. }
+            | Action::Exchange { node, .. }
+            | Action::Begin { node, .. }
+            | Action::Fetch { node, .. }
+            | Action::Launch { node, .. }
+            | Action::Send { node, .. } => node,
+            Action::Download(node)
+            | Action::Finish(node)
+            | Action::Evict(node)
+            | Action::Sum(node)
+            | Action::Gather(node)
+            | Action::Collect(node)
+            | Action::Deliver(node)
+            | Action::Free(node) => node,
+        }
+    }
+
     /// The queue of this step.
     pub const fn queue(&self) -> Queue {
         match self {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::engine::Engine;
 use super::plans::Request;
@@ -195,6 +195,7 @@ impl Session {
         state.stats.made.add(&plan.counts());
         state.stats.sent.messages += outcome.moved.messages;
         state.stats.sent.bytes += outcome.moved.bytes;
+        state.stats.predicted += Duration::from_secs_f64(plan.predicted);
         Ok(outcome)
     }
 
