@@ -132,7 +132,7 @@ fn every_way_in_and_out_brings_the_same_pixels() {
     let session = session(&device);
     for (height, width, channels) in [(1, 1, 1), (30, 41, 3), (511, 600, 1), (1025, 1027, 2), (9000, 8000, 1)] {
         let n = height * width * channels;
-        let values: Vec<u16> = (0..n).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 16) as u16).collect();
+        let values: Vec<u16> = (0..n).map(|i: usize| (i.wrapping_mul(0x9e37_79b9) >> 16) as u16).collect();
         let want: Vec<u16> = values.iter().map(|v| v.saturating_add(9)).collect();
         let mut pixels = session.pixels::<u16>(height, width, channels).unwrap();
         pixels.copy_from_slice(&values);
