@@ -254,7 +254,7 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::plan::Mode;
     #[doc(inline)]
-    pub use horus_core::plan::forecast::Forecast;
+    pub use horus_core::plan::forecast::{Cluster, Forecast};
     #[doc(inline)]
     pub use horus_core::plan::movement::Link;
     #[doc(inline)]

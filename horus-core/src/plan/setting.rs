@@ -1,6 +1,9 @@
 //! What a plan is made for.
 
+use std::sync::Arc;
+
 use super::partition::Partition;
+use crate::machine::Machine;
 pub use crate::settings::Mode;
 
 /// What is wanted of a root once it is computed.
@@ -32,4 +35,21 @@ pub struct Setting {
     pub mode: Mode,
     /// Bytes that a device with memory of its own can hold; `None` if it need not be watched.
     pub capacity: Option<usize>,
+    /// The machines of all ranks, by which costs are predicted. Plans are the same on every rank because it is.
+    pub machine: Arc<Machine>,
+}
+
+impl Setting {
+    /// What is usual: fused, memory that need not be watched, transfers through the host, a machine of which nothing is known.
+    pub fn of(partition: Partition, unified: bool) -> Setting {
+        Setting {
+            partition,
+            unified,
+            direct: false,
+            overlap: false,
+            mode: Mode::Fused,
+            capacity: None,
+            machine: Arc::new(Machine::of_default(unified)),
+        }
+    }
 }

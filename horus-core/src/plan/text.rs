@@ -93,7 +93,7 @@ impl Plan {
 }
 
 /// Follows a plan: which rows of each image rank 0 has, and what lies in its device's memory.
-struct Replay<'a> {
+pub(super) struct Replay<'a> {
     plan: &'a Plan,
     rows: Vec<usize>,
     on_device: Vec<bool>,
@@ -102,10 +102,12 @@ struct Replay<'a> {
     /// Bytes of copies that launches read, with the launch.
     copies: Vec<(NodeId, usize)>,
     most: usize,
+    /// Whether what ranks send is counted.
+    counts: bool,
 }
 
 impl<'a> Replay<'a> {
-    fn new(plan: &'a Plan) -> Replay<'a> {
+    pub(super) fn new(plan: &'a Plan, counts: bool) -> Replay<'a> {
         let mut replay = Replay {
             plan,
             rows: vec![0; plan.graph.nodes.len()],
@@ -113,6 +115,7 @@ impl<'a> Replay<'a> {
             on_root: vec![false; plan.graph.nodes.len()],
             copies: Vec::new(),
             most: 0,
+            counts,
         };
         for (i, state) in plan.initial.iter().enumerate() {
             let (Some(state), height) = (state, plan.graph.nodes[i].shape.height) else { continue };
@@ -144,12 +147,15 @@ impl<'a> Replay<'a> {
 
     /// Bytes that all ranks send each other in a step.
     fn sent(&self, action: Action, n: NodeId) -> Option<usize> {
+        if !self.counts {
+            return None;
+        }
         let moved = movement(&self.plan.graph, &self.plan.setting.partition, action, self.on_root[n.0], BLOCK);
         moved.map(|m| m.traffic(Link::default()).total.bytes)
     }
 
     /// Carries a step out; the bytes that it moves, makes or gives up.
-    fn step(&mut self, action: Action) -> Option<usize> {
+    pub(super) fn step(&mut self, action: Action) -> Option<usize> {
         let (graph, unified) = (&self.plan.graph, self.plan.setting.unified);
         let height = |n: NodeId| graph.node(n).shape.height;
         let bytes = match action {
@@ -223,7 +229,7 @@ impl<'a> Replay<'a> {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut replay = Replay::new(self);
+        let mut replay = Replay::new(self, true);
         let mut used = vec!["[...]"];
         for (i, s) in self.steps.iter().enumerate() {
             let text = self.describe(&s.action);

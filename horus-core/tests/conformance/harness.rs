@@ -172,15 +172,21 @@ pub(crate) fn planned(program: &Program, place: Place, partition: Partition) -> 
 
 /// The plan of a program on devices of so many bytes.
 pub(crate) fn planned_within(program: &Program, place: Place, partition: Partition, capacity: Option<usize>) -> Plan {
-    let Place { ranks, mode, separate, direct, overlap, from_root } = place;
-    let setting = Setting { partition, unified: !separate, direct: direct && ranks > 1, overlap, mode, capacity };
-    let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &mut |_, _| ()).unwrap();
+    let Place { ranks, mode, separate, direct, overlap, .. } = place;
+    let direct = direct && ranks > 1;
+    planned_for(program, place, &Setting { direct, overlap, mode, capacity, ..Setting::of(partition, !separate) })
+}
+
+/// The plan of a program for a setting at `place`.
+pub(crate) fn planned_for(program: &Program, place: Place, setting: &Setting) -> Plan {
+    let Place { ranks, mode, separate, from_root, .. } = place;
+    let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &setting.machine, &mut |_, _| ()).unwrap();
     let state = State {
         residency: if separate { Residency::Host } else { Residency::Both },
         placement: if from_root && ranks > 1 { Placement::Root } else { Placement::Replicated },
     };
     let wants = vec![Want::Everyone; kernels.roots.len()];
-    plan(kernels, &wants, &setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
+    plan(kernels, &wants, setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
 }
 
 /// Executes a plan on one rank: the program's roots, and what the rank sent.
