@@ -16,7 +16,7 @@ use horus::core::comm::Communicator;
 use horus::core::device::{Device, Exchange, Geometry, Memory, Message};
 use horus::core::dtype::DType;
 use horus::core::execute::peers;
-use horus::core::execute::transfer::{self, Held, Target};
+use horus::core::execute::transfer::{self, Destination, Held};
 use horus::core::host::buffer::Pool;
 use horus::core::ir::graph::{Graph, Node, NodeId, ValueId};
 use horus::core::ir::kernel::Kernel;
@@ -91,7 +91,7 @@ impl Bench<'_> {
         let source = Held::Device(&self.device, memory);
         let movement = self.movement(false);
         let arriving = transfer::order(self.comm, (workers, &self.pool), &movement, source, self.geometry)?;
-        arriving.finish(workers, Target::Device(&self.device, memory))?;
+        arriving.finish(workers, Destination::Device(&self.device, memory))?;
         Ok(())
     }
 
