@@ -28,5 +28,15 @@ static ucontext_t hs_scheduler;
 static std::vector<ucontext_t> hs_fibres;
 static int hs_current;
 static void hs_barrier() { swapcontext(&hs_fibres[hs_current], &hs_scheduler); }
+// All threads of the warp come here together: their fibres take turns.
+template <class T> static T __shfl_down_sync(unsigned, T v, int by) {
+    static T given[1024];
+    const int self = hs_current;
+    given[self] = v;
+    hs_barrier();
+    const T got = self % 32 + by < 32 ? given[self + by] : v;
+    hs_barrier();
+    return got;
+}
 static inline double atomicAdd(double* p, double v) { const double old = *p; *p += v; return old; }
 static inline unsigned atomicAdd(unsigned* p, unsigned v) { const unsigned old = *p; *p += v; return old; }

@@ -256,11 +256,11 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
     #[doc(inline)]
-    pub use horus_core::plan::Mode;
-    #[doc(inline)]
     pub use horus_core::plan::forecast::Forecast;
     #[doc(inline)]
     pub use horus_core::plan::movement::Link;
+    #[doc(inline)]
+    pub use horus_core::plan::{Mode, Transfer};
     #[doc(inline)]
     pub use horus_core::session::{Progress, Stats};
     #[doc(inline)]

@@ -8,7 +8,7 @@ use horus_core::comm::Communicator;
 use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
-use horus_core::settings::{self, Overlap};
+use horus_core::settings::{self, Overlap, Transfer};
 
 use crate::devices::{Devices, Origin, open};
 use crate::{ranks, weights};
@@ -173,6 +173,11 @@ impl Builder {
         self.with(move |b| b.overlap(on))
     }
 
+    /// How images get to a GPU and back, whatever `HORUS_TRANSFER` says; see [`SessionBuilder::transfer`].
+    pub fn transfer(self, transfer: Transfer) -> Self {
+        self.with(move |b| b.transfer(transfer))
+    }
+
     /// Evaluates automatically once so many operations are pending, or so many bytes of images are alive only because
     /// pending operations read them.
     pub fn flush_limits(self, operations: usize, bytes: usize) -> Self {
@@ -221,6 +226,7 @@ impl Builder {
         }
         builder = builder.host_memory(settings::HOST_MEMORY.get()?.unwrap_or(usize::MAX));
         builder = builder.overlap(settings::OVERLAP.get()? == Some(Overlap::Always));
+        builder = builder.transfer(settings::TRANSFER.get()?.unwrap_or_default());
         let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
         Ok(Session(builder.build()?))
     }

@@ -50,6 +50,7 @@ fn a_value_that_cannot_be_used_is_an_error_on_every_device() {
         for (name, value) in [
             ("HORUS_FABRIC", "overlap"),
             ("HORUS_OVERLAP", "zz"),
+            ("HORUS_TRANSFER", "streams:0"),
             ("HORUS_GPU_MEMORY", "zz"),
             ("HORUS_HOST_MEMORY", "zz"),
             ("HORUS_THREADS", "zz"),

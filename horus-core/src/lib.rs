@@ -18,6 +18,7 @@ pub mod session;
 
 pub mod execute;
 pub mod ir;
+pub mod machine;
 pub mod ops;
 pub mod optimize;
 pub mod plan;

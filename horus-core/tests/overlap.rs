@@ -45,7 +45,7 @@ fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
 const WAYS: [(bool, bool); 3] = [(false, false), (true, false), (true, true)];
 
 fn place(ranks: usize, (separate, direct): (bool, bool), overlap: bool) -> Place {
-    Place { ranks, mode: Mode::Fused, separate, direct: direct && ranks > 1, overlap, from_root: true }
+    Place { ranks, mode: Mode::Fused, separate, direct: direct && ranks > 1, overlap, from_root: true, bands: None }
 }
 
 fn borders() -> [Border; 5] {

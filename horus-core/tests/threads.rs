@@ -7,8 +7,10 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::ops::geometric::{Flip, Interpolation};
+use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::reference;
 use horus_core::session::Session;
-use horus_core::shape::Border;
+use horus_core::shape::{Border, Shape};
 use rayon::prelude::*;
 
 fn session(threads: usize) -> Session {
@@ -62,4 +64,28 @@ fn the_global_pool_is_left_alone() {
         program(&session(threads), 0).expect("a result");
     }
     assert!(rayon::ThreadPoolBuilder::new().num_threads(1).build_global().is_ok(), "the global pool was in use");
+}
+
+/// Floats of magnitudes so different that every order of adding them gives another sum.
+fn uneven(y: usize, x: usize) -> f32 {
+    let h = (y * 4099 + x).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+    (h % 4096) as f32 / 3.0 * 2.0f32.powi((h >> 12) as i32 % 48 - 24) - 100.0
+}
+
+#[test]
+fn sums_of_many_segments_are_the_same_on_any_number_of_threads() {
+    const SHAPE: Shape = Shape::new(1030, 2050, 1);
+    let picture = reference::Image::from_fn(SHAPE, |_, y, x| uneven(y, x));
+    let squares = reference::Image::from_fn(SHAPE, |_, y, x| uneven(y, x) * uneven(y, x));
+    let total = |image: &reference::Image| {
+        let rows = reference::reduce::rows(image, RowReduce::Sum, None);
+        reference::reduce::fold(&rows, Fold::Sum).at::<f64>(0, 0, 0).to_bits()
+    };
+    let want = [total(&picture), total(&squares)];
+    for threads in [1, 2, 3, 5, 16] {
+        let s = session(threads);
+        let image = Image::from_fn(&s, SHAPE.height, SHAPE.width, uneven);
+        let got = [image.sum(), (&image * &image).sum()].map(|v| v.get().expect("a sum").to_bits());
+        assert_eq!(got, want, "{threads} threads");
+    }
 }

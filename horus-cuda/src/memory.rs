@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -38,7 +39,21 @@ pub(crate) struct Core {
 struct Reading {
     /// Held, not looked into, but to tell it from others.
     block: Arc<Block>,
+    /// The bytes that are read, if not all.
+    bytes: Option<Vec<Range<usize>>>,
     done: Arc<Event>,
+}
+
+impl Reading {
+    /// Whether what is read of this block is among these bytes; none are all.
+    fn meets(&self, block: &Arc<Block>, bytes: Option<&[Range<usize>]>) -> bool {
+        let overlap = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+        Arc::ptr_eq(&self.block, block)
+            && match (&self.bytes, bytes) {
+                (Some(read), Some(written)) => read.iter().any(|r| written.iter().any(|w| overlap(r, w))),
+                _ => true,
+            }
+    }
 }
 
 /// A copy to the host that is made when somebody needs it. It owns a share of what it reads.
@@ -189,9 +204,10 @@ impl Core {
         deferred.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Holds a block for a copy to the host in another stream until `done` has passed.
-    pub(crate) fn reading(&self, block: Arc<Block>, done: Arc<Event>) {
-        self.readings().push(Reading { block, done });
+    /// Holds a block for a copy of these bytes (all, if none are given) to the host in another stream until `done` has
+    /// passed.
+    pub(crate) fn reading(&self, block: Arc<Block>, bytes: Option<Vec<Range<usize>>>, done: Arc<Event>) {
+        self.readings().push(Reading { block, bytes, done });
     }
 
     /// Remembers a copy that is made when somebody needs it.
@@ -209,9 +225,16 @@ impl Core {
 
     /// Called before anything in the stream writes to a block: copies of it to the host come first.
     pub(crate) fn settle(&self, memory: &CudaMemory) -> Result<(), DeviceError> {
-        memory.block.touched.store(true, Ordering::Relaxed);
-        let of_it = |r: &&Reading| Arc::ptr_eq(&r.block, &memory.block);
-        self.readings().iter().filter(of_it).try_for_each(|r| self.stream.after(&r.done))?;
+        self.settle_bytes(memory, None)
+    }
+
+    /// [`Core::settle`], where only these bytes are written, if any are given.
+    pub(crate) fn settle_bytes(&self, memory: &CudaMemory, bytes: Option<&[Range<usize>]>) -> Result<(), DeviceError> {
+        memory.touch();
+        self.readings()
+            .iter()
+            .filter(|r| r.meets(&memory.block, bytes))
+            .try_for_each(|r| self.stream.after(&r.done))?;
         self.deferred().iter().filter(|d| d.reads(&memory.block)).for_each(|d| d.bring());
         Ok(())
     }
@@ -227,6 +250,13 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Memory that belongs to `stream` until the device's stream waits for that; none if there is no room.
+    pub(crate) fn allocate_in(self: &Arc<Core>, bytes: usize, stream: &Stream) -> Option<CudaMemory> {
+        let block = self.another(bytes, stream)?;
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        Some(CudaMemory { block, bytes })
     }
 
     /// A block that belongs to `stream` until the device's stream waits for that; none if there is no room.
@@ -305,6 +335,11 @@ impl CudaMemory {
     /// Whether nothing has written to the block, and nobody else holds it.
     pub(crate) fn is_fresh(&self) -> bool {
         Arc::strong_count(&self.block) == 1 && !self.block.touched.load(Ordering::Relaxed)
+    }
+
+    /// Notes that something is told to write to the block.
+    pub(crate) fn touch(&self) {
+        self.block.touched.store(true, Ordering::Relaxed);
     }
 
     /// Has its bytes in another block from now on, of as many; the device's stream is past what wrote to it.

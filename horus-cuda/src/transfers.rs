@@ -22,6 +22,7 @@
 //! ([`Transfers::hold`]), the copy is made when it lands: until then it owns its share of the block, and whatever writes to
 //! the block, or needs memory, makes it land first. To pinned memory the GPU copies by itself, to any other in chunks.
 
+mod bands;
 mod later;
 
 use std::ffi::c_void;
@@ -298,7 +299,8 @@ impl Transfers {
         let Some(loan) = self.source.take(bytes) else {
             log::debug!("{bytes} bytes go to the host in chunks: no pinned memory is kept for so many");
             let host = Room::There(pool.try_allocate(bytes)?);
-            return later::landing(self, source, from, bytes, host);
+            let piece = later::Piece::now(self, 0..bytes)?;
+            return later::landing(self, source.block(), from, bytes, host, vec![piece]);
         };
         let to = loan.address();
         let host = pool.try_adopt(Box::new(loan), bytes)?;
@@ -315,7 +317,7 @@ impl Transfers {
             return Err(e);
         }
         let done = Arc::new(done);
-        core.reading(source.block(), Arc::clone(&done));
+        core.reading(source.block(), None, Arc::clone(&done));
         let landing = Flying { host: Some(host), done, transfers: Arc::clone(self) };
         check(code, || format!("downloading {bytes} bytes"))?;
         Ok(Box::new(landing))
@@ -329,7 +331,8 @@ impl Transfers {
         bytes: usize,
         pool: &Arc<Pool>,
     ) -> Result<Box<dyn Landing>, DeviceError> {
-        later::landing(self, source, source.address() + at as u64, bytes, Room::Of(Arc::clone(pool)))
+        let (from, piece) = (source.address() + at as u64, later::Piece::now(self, 0..bytes)?);
+        later::landing(self, source.block(), from, bytes, Room::Of(Arc::clone(pool)), vec![piece])
     }
 }
 

@@ -19,7 +19,7 @@ use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, HostMemory, Pool};
 use crate::host::spare::Spare;
 use crate::host::workers::Workers;
-use crate::ir::kernel::Kernel;
+use crate::ir::kernel::{Distribution, Kernel};
 use crate::shape::{Shape, Window};
 
 /// Memory of a device that is not the host's. Only the device that allocated it knows what is inside.
@@ -150,6 +150,15 @@ pub struct Launch<'a> {
     pub rows: Window,
 }
 
+impl Launch<'_> {
+    /// The bytes of the output that are written; none if that may be all.
+    pub fn written(&self) -> Option<Vec<Range<usize>>> {
+        let rows = self.kernel.distribution() == Distribution::Rows;
+        let of_plane = |c| self.geometry.row_bytes(c, self.rows);
+        rows.then(|| (0..self.geometry.shape.channels).map(of_plane).collect())
+    }
+}
+
 /// A future launch without its memory: everything from which its kernel is built.
 #[derive(Clone, Debug)]
 pub struct Prepared<'a> {
@@ -190,10 +199,54 @@ pub trait Landing: Send {
     }
 }
 
+/// When the copy of a result begins that is sent to somebody who waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Behind the launches before it, into memory of the session's pool.
+    AtOnce,
+    /// When somebody says where it goes: by [`Landing::land_on`] or [`Landing::land_in`].
+    WhenLanded,
+}
+
+/// A download that is begun piece by piece; see [`Device::begin_download`].
+pub trait Download: Send {
+    /// Starts to copy these bytes of the block to the same places on the host, ordered after all launches so far. Until the
+    /// download has landed, nobody writes to these bytes; launches may write to others of the block.
+    ///
+    /// # Errors
+    /// What the driver reports; [`DeviceError::Argument`] if the bytes are not inside both blocks.
+    fn add(&mut self, source: &Memory, bytes: &[Range<usize>]) -> Result<(), DeviceError>;
+
+    /// Nothing more is added: dropping the block does not change what arrives.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    fn finish(self: Box<Self>) -> Result<Box<dyn Landing>, DeviceError>;
+}
+
 /// A download that was complete immediately.
 impl Landing for HostBuffer {
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         Ok(*self)
+    }
+}
+
+/// A download whose pieces are complete as soon as they are added.
+struct Blocking<'a, D: ?Sized> {
+    device: &'a D,
+    host: HostBuffer,
+}
+
+impl<D: Device + ?Sized> Download for Blocking<'_, D> {
+    fn add(&mut self, source: &Memory, bytes: &[Range<usize>]) -> Result<(), DeviceError> {
+        bytes.iter().try_for_each(|bytes| {
+            let target = check::part(bytes.start, bytes.len(), self.host.len())?;
+            self.device.read(source, bytes.start, &mut self.host.bytes_mut()[target])
+        })
+    }
+
+    fn finish(self: Box<Self>) -> Result<Box<dyn Landing>, DeviceError> {
+        Ok(Box::new(self.host))
     }
 }
 
@@ -244,9 +297,14 @@ pub struct Exchange {
     pub after: Vec<BlockCopy>,
 }
 
-/// An exchange in progress; see [`Device::exchange`].
+/// An exchange or an upload in progress; see [`Device::exchange`] and [`Device::begin_upload`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Ticket(pub u64);
+
+impl Ticket {
+    /// Of what was over when it was begun.
+    pub const OVER: Ticket = Ticket(u64::MAX);
+}
 
 /// Whether no address is 0 and no two are equal: whether devices at them can be connected.
 pub fn distinct(addresses: &[u64]) -> bool {
@@ -360,6 +418,51 @@ pub trait Device: Send + Sync {
         self.write(&source.bytes()[range], target, at)
     }
 
+    /// [`Device::allocate`] of a block that [`Device::begin_upload`] will fill, all of it, before anything else uses it: the
+    /// copies need not come after what the device does now.
+    ///
+    /// # Errors
+    /// As [`Device::allocate`].
+    fn allocate_for_upload(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        self.allocate(bytes)
+    }
+
+    /// Starts to copy bytes of a buffer to the same places of a block, beside launches: only what follows [`Device::arrive`],
+    /// called with the ticket and the block, sees them. Uploads are carried out in the order in which they are begun. The
+    /// device holds a share of the buffer, and the block's memory, as long as it needs them. Until the upload has arrived
+    /// nobody reads or writes these bytes of the block; launches may read others. The default implementation is blocking.
+    ///
+    /// # Errors
+    /// As [`Device::write`].
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        bytes: &[Range<usize>],
+    ) -> Result<Ticket, DeviceError> {
+        for bytes in bytes {
+            let held = source.bytes().get(bytes.clone()).ok_or_else(|| {
+                DeviceError::Argument(format!("bytes {bytes:?} are outside a buffer of {}", source.len()))
+            })?;
+            self.write(held, target, bytes.start)?;
+        }
+        Ok(Ticket::OVER)
+    }
+
+    /// Begins to copy a block to the host, piece by piece: to memory from `pool`, if nobody says where it goes. Never called on a device with unified memory. The
+    /// default implementation is blocking.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the pool has no room.
+    fn begin_download<'a>(
+        &'a self,
+        bytes: usize,
+        pool: &Arc<Pool>,
+        _when: Sending,
+    ) -> Result<Box<dyn Download + 'a>, DeviceError> {
+        Ok(Box::new(Blocking { device: self, host: pool.try_allocate(bytes)? }))
+    }
+
     /// Copies device memory from byte `at` into host bytes, and waits for it. Never called on a device with unified
     /// memory.
     ///
@@ -469,7 +572,7 @@ pub trait Device: Send + Sync {
         Err(CommError(format!("{} is not connected to other devices", self.name())).into())
     }
 
-    /// Completes an exchange: calls that follow see what it wrote to `writes`, which are the blocks that it was started
+    /// Completes an upload or an exchange: calls that follow see what it wrote to `writes`, which are the blocks that it was started
     /// with, in the same order. It need not block the host: an order between queues is enough. Exchanges are completed in
     /// any order, each once. One that is never completed does no harm (see the lifetime of [`Device::exchange`]).
     ///

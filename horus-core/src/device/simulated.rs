@@ -8,6 +8,7 @@ mod log;
 mod memory;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +17,7 @@ use crate::device::check::part;
 use crate::device::{Device, Exchange, Geometry, Launch, LaunchInput, Memory, MemoryKind, Prepared, Ticket, distinct};
 use crate::error::{DeviceError, MemoryBound};
 use crate::host::Piece;
+use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::ir::kernel::Kernel;
 use crate::shape::Window;
@@ -111,6 +113,21 @@ impl<D: Device> Device for Simulated<D> {
         let range = part(at, source.len(), host.len())?;
         host.bytes_mut()[range].copy_from_slice(source);
         Ok(())
+    }
+
+    /// The bytes are in the block when the upload arrives, and not before.
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        bytes: &[Range<usize>],
+    ) -> Result<Ticket, DeviceError> {
+        let begun = self.counters.writes.fetch_add(1, Ordering::Relaxed) as u64;
+        let upload = UnderWay::upload(source.bytes(), target, bytes)?;
+        // Exchanges are counted from the other end.
+        let ticket = u64::MAX / 2 + begun;
+        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket, upload);
+        Ok(Ticket(ticket))
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {

@@ -53,10 +53,10 @@ fn each(graph: &Graph<Op>, wants: &[Want], plan: &Plan, visit: &mut dyn FnMut(u6
 fn communicates(action: &Action) -> bool {
     !matches!(
         action,
-        Action::Upload(_)
+        Action::Upload { .. }
             | Action::UploadStrip { .. }
             | Action::Download(_)
-            | Action::Send(_)
+            | Action::Send { .. }
             | Action::Launch { .. }
             | Action::Evict(_)
             | Action::Deliver(_)

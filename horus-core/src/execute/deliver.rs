@@ -1,6 +1,6 @@
 //! Results in flight to whoever requested them.
 
-use super::{Run, Stored, missing};
+use super::{Run, Stored};
 use crate::device::Landing;
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
@@ -14,15 +14,6 @@ pub enum Delivered {
     Coming(Box<dyn Landing>),
 }
 
-/// When the copy of a result begins that is sent to somebody who waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sending {
-    /// Behind the launches before it, into memory of the session's pool.
-    AtOnce,
-    /// When somebody says where it goes.
-    WhenLanded,
-}
-
 impl Run<'_> {
     pub(super) fn download(&mut self, n: NodeId) -> Result<()> {
         let label = self.label("download", n);
@@ -34,19 +25,6 @@ impl Run<'_> {
         if let Some(image) = self.images.find_mut(n) {
             image.host = Some(host);
         }
-        Ok(())
-    }
-
-    /// Sends a result to whoever waits for it.
-    pub(super) fn send(&mut self, n: NodeId) -> Result<()> {
-        let label = self.label("download", n);
-        let Some(memory) = &self.images.get(n)?.device else { return Err(missing(n)) };
-        let (device, pool, bytes) = (self.cx.device, self.cx.pool, memory.len());
-        let ordered = self.images.with_memory(|| match self.cx.sending {
-            Sending::AtOnce => device.order_read(memory, 0, bytes, pool),
-            Sending::WhenLanded => device.hold(memory, 0, bytes, pool),
-        });
-        self.delivered.insert(n, Delivered::Coming(ordered.map_err(self.failed(label))?));
         Ok(())
     }
 

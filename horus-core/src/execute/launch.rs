@@ -22,7 +22,7 @@ impl Run<'_> {
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
         self.await_footprints(n)?;
         let mut output = match part {
-            Part::Edges(_) => self.images.take(n).and_then(|i| i.device).ok_or_else(|| missing(n))?,
+            part if !part.begins() => self.images.take(n).and_then(|i| i.device).ok_or_else(|| missing(n))?,
             _ => self.allocate(|| launch_of(node), geometry.bytes())?,
         };
         match part {
@@ -33,8 +33,12 @@ impl Run<'_> {
                 }
             }
         }
-        if !matches!(part, Part::Interior(_)) {
+        if part.ends() {
+            self.incomplete.remove(&n);
             self.temps.retain(|t, _| t.consumer != n);
+        }
+        if part.begins() && !part.ends() {
+            self.incomplete.insert(n);
         }
         let state = State { residency: Residency::Device, placement: which.placement() };
         self.images.put(n, Stored { geometry, state, host: None, device: Some(output) });

@@ -9,16 +9,17 @@ mod halos;
 mod images;
 mod launch;
 pub mod peers;
+mod queues;
 pub(crate) mod routes;
 pub mod trace;
 pub mod transfer;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Memory, MemoryKind};
+use crate::device::{Device, Geometry, Memory, MemoryKind, Sending};
 use crate::error::{DeviceError, Error, Result};
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::graph::NodeId;
@@ -30,12 +31,13 @@ use crate::shape::Window;
 use self::footprints::Fetched;
 use self::halos::Halos;
 use self::images::Images;
+use self::queues::{Leaving, Uploads};
 use self::routes::rows;
 use self::trace::Trace;
 use self::transfer::Held;
 
 pub use ahead::prepare;
-pub use deliver::{Delivered, Sending};
+pub use deliver::Delivered;
 pub use images::Stored;
 
 /// Called before each step with its index, the number of steps, and its text.
@@ -96,11 +98,17 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         temps: HashMap::new(),
         halos: HashMap::new(),
         delivered: HashMap::new(),
+        uploads: Uploads::default(),
+        leaving: Leaving::new(),
+        incomplete: HashSet::new(),
         moved: Load::default(),
     };
     match run.all() {
         Ok(()) => Ok(Outcome { images: run.images.left(plan), delivered: run.delivered, moved: run.moved }),
         Err(error) => {
+            for n in std::mem::take(&mut run.incomplete) {
+                run.images.take(n);
+            }
             let images = if alone { run.images.intact(plan, unified) } else { Vec::new() };
             Err(Failed { images, error })
         }
@@ -116,6 +124,10 @@ struct Run<'a> {
     /// Halo exchanges in flight, by image.
     halos: HashMap<NodeId, Halos<'a>>,
     delivered: HashMap<NodeId, Delivered>,
+    uploads: Uploads,
+    leaving: Leaving<'a>,
+    /// Images of which only the first rows were computed.
+    incomplete: HashSet<NodeId>,
     moved: Load,
 }
 
@@ -132,15 +144,16 @@ impl Run<'_> {
                 self.cx.trace.waited(start);
             }
             let start = Instant::now();
-            self.step(step.action)?;
+            self.wait_for(&step.waits)?;
+            self.step(i, step.action)?;
             self.cx.trace.add(start, &step.action, plan);
         }
-        Ok(())
+        self.finish_uploads()
     }
 
-    fn step(&mut self, action: Action) -> Result<()> {
+    fn step(&mut self, i: usize, action: Action) -> Result<()> {
         match action {
-            Action::Upload(n) => self.upload(n),
+            Action::Upload { node, band } => self.upload(i, node, band),
             Action::UploadStrip { node, halo } => self.upload_strip(node, halo),
             Action::Download(n) => self.download(n),
             Action::Evict(n) => {
@@ -174,7 +187,7 @@ impl Run<'_> {
                 self.deliver(n);
                 Ok(())
             }
-            Action::Send(n) => self.send(n),
+            Action::Send { node, band } => self.send(node, band),
             Action::Free(n) => {
                 self.images.free(n, self.plan.initial[n.0].is_some());
                 Ok(())
@@ -211,27 +224,6 @@ impl Run<'_> {
         if let Some(image) = self.images.find_mut(n) {
             image.state.placement = placement;
         }
-    }
-
-    fn upload(&mut self, n: NodeId) -> Result<()> {
-        let label = self.label("upload", n);
-        let image = self.images.get_mut(n)?;
-        let before = image.device.take();
-        let Some(bytes) = image.host.as_ref().map(HostBuffer::len) else {
-            image.device = before;
-            return Ok(());
-        };
-        let mut memory = match before {
-            Some(m) if m.len() == bytes => m,
-            _ => self.allocate(label, bytes)?,
-        };
-        if let Some(host) = self.images.find(n).and_then(|i| i.host.as_ref()) {
-            self.cx.device.upload(host, &mut memory, 0).map_err(self.failed(label))?;
-        }
-        if let Some(image) = self.images.find_mut(n) {
-            image.device = Some(memory);
-        }
-        Ok(())
     }
 
     fn upload_strip(&mut self, n: NodeId, halo: Halo) -> Result<()> {

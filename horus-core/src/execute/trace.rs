@@ -74,15 +74,17 @@ impl Trace {
     pub fn add(&mut self, start: Instant, action: &Action, plan: &Plan) {
         *match action {
             Action::Launch { .. } => &mut self.times.kernels,
-            Action::Upload(_) | Action::UploadStrip { .. } => &mut self.times.upload,
-            Action::Download(_) | Action::Send(_) => &mut self.times.download,
+            Action::Upload { .. } | Action::UploadStrip { .. } => &mut self.times.upload,
+            Action::Download(_) | Action::Send { .. } => &mut self.times.download,
             Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => &mut self.times.rest,
             _ => &mut self.times.communication,
         } += start.elapsed();
         if self.events.is_some() {
             let category = match action {
                 Action::Launch { .. } => "kernel",
-                Action::Upload(_) | Action::UploadStrip { .. } | Action::Download(_) | Action::Send(_) => "copy",
+                Action::Upload { .. } | Action::UploadStrip { .. } | Action::Download(_) | Action::Send { .. } => {
+                    "copy"
+                }
                 Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => "memory",
                 _ => "communication",
             };

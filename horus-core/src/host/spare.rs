@@ -46,6 +46,15 @@ impl<'a> Spare<'a> {
         self.len - self.written
     }
 
+    /// The next `bytes` bytes, to be written apart; they count here once [`Spare::wrote`] says so.
+    ///
+    /// # Panics
+    /// If there is no room for so many.
+    pub fn part(&mut self, bytes: usize) -> Spare<'_> {
+        assert!(bytes <= self.left(), "{bytes} bytes where {} are left", self.left());
+        Spare { at: self.next(), len: bytes, written: 0, memory: PhantomData }
+    }
+
     /// Where the next byte goes. Up to [`Spare::left`] bytes may be written there, but none may be read.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.at.wrapping_add(self.written)

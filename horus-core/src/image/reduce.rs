@@ -15,7 +15,9 @@ use crate::shape::Shape;
 const MAX_BINS: usize = 1 << 24;
 
 /// Reductions, over all channels together unless said otherwise. Sums run in `f64` and in one fixed order, so that they
-/// do not depend on ranks or threads.
+/// do not depend on the device, on ranks or threads: each row in segments of 1024 columns, counted from column 0, then the
+/// sums of rows in blocks of 1024 rows, then channels. A segment and a block are each added up by 64 lanes and a fixed tree
+/// ([`ops::reduce`](crate::ops::reduce) has the definition); segments, blocks and channels from the first to the last.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -26,13 +28,13 @@ const MAX_BINS: usize = 1 << 24;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Pixel> Image<T> {
-    /// The sum of all pixels.
+    /// The sum of all pixels, in `f64` and in the fixed order of all reductions (above).
     #[track_caller]
     pub fn sum(&self) -> Value<f64> {
         Value::single(&self.total(Location::caller()))
     }
 
-    /// The mean of all pixels.
+    /// The mean of all pixels: their [`sum`](Image::sum), divided by their number.
     #[track_caller]
     pub fn mean(&self) -> Value<f64> {
         Value::single(&self.average(Location::caller()))

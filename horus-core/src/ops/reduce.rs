@@ -1,13 +1,23 @@
 //! Reductions, in one fixed order that no strip, rank or thread count changes.
 //!
 //! A reduction over an image runs in two steps: along each row ([`RowReduce`], local to whoever holds the row), then
-//! over the column of row results ([`fold`]). Both use the same order: element `i` goes to lane `i mod 64`, lanes
-//! accumulate in order, then lanes are combined in halves (0 with 32, 1 with 33, ..., then 0 with 16, ...).
+//! over the columns of row results, plane by plane ([`fold_planes`]). The order is anchored in the image:
+//!
+//! 1. The pixels of a row, and the row results of a plane, are cut into *segments* of 1024 ([`SEGMENT`]), which begin at
+//!    columns (rows) 0, 1024, 2048 and so on; the last one may be shorter.
+//! 2. Element `i` of a segment goes to lane `i mod 64`, lanes accumulate in order from the identity, then lanes are combined
+//!    in halves (0 with 32, 1 with 33, ..., then 0 with 16, ...).
+//! 3. Segments are combined from the first to the last, beginning with the identity; then planes in the same way.
+//!
+//! So whoever holds a segment (a tile, a block of rows) can reduce it by itself, and up to 1024 elements are one tree.
 
 use crate::dtype::{DType, Pixel};
 
 /// Number of lanes of the fixed order.
 pub const LANES: usize = 64;
+
+/// Elements of a segment of the fixed order.
+pub const SEGMENT: usize = 1024;
 
 /// What is reduced along each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,17 +102,28 @@ impl Fold {
     }
 }
 
-/// Reduces `values` in the fixed order; the definition of every reduction. An empty sequence gives the identity.
+/// Reduces `values`, a row or a column from its beginning, in the fixed order; the definition of every reduction. An empty
+/// sequence gives the identity.
 pub fn fold<T: Pixel>(how: Fold, values: impl IntoIterator<Item = T>) -> T {
-    let mut lanes = [how.identity::<T>(); LANES];
-    for (i, v) in values.into_iter().enumerate() {
-        let lane = &mut lanes[i % LANES];
-        *lane = how.combine(*lane, v);
+    let mut values = values.into_iter().peekable();
+    let mut total = how.identity::<T>();
+    while values.peek().is_some() {
+        let mut lanes = [how.identity::<T>(); LANES];
+        for (i, v) in values.by_ref().take(SEGMENT).enumerate() {
+            let lane = &mut lanes[i % LANES];
+            *lane = how.combine(*lane, v);
+        }
+        total = how.combine(total, combine_lanes(how, lanes));
     }
-    combine_lanes(how, lanes)
+    total
 }
 
-/// The last stage of the fixed order: lanes combined in halves.
+/// Reduces planes, each by [`fold`], to one value.
+pub fn fold_planes<T: Pixel, P: IntoIterator<Item = T>>(how: Fold, planes: impl IntoIterator<Item = P>) -> T {
+    planes.into_iter().fold(how.identity(), |total, plane| how.combine(total, fold(how, plane)))
+}
+
+/// The lanes of a segment combined in halves.
 pub fn combine_lanes<T: Pixel>(how: Fold, mut lanes: [T; LANES]) -> T {
     let mut half = LANES / 2;
     while half > 0 {
@@ -137,6 +158,22 @@ mod tests {
         assert_eq!(fold(Fold::Min, v.iter().copied()), 0.0);
         assert_eq!(fold(Fold::Max, v.iter().copied()), 999.0);
         assert_eq!(fold(Fold::Sum, std::iter::empty::<f64>()), 0.0);
+    }
+
+    #[test]
+    fn the_order_is_anchored_at_segments_and_planes() {
+        // 1e17 + 1 is 1e17. In one segment the lanes of 0 and 64 cancel before lane 1 comes; in the next it is too late.
+        let sum = |len: usize, at: &[(usize, f64)]| {
+            let mut v = vec![0.0; len];
+            at.iter().for_each(|(i, x)| v[*i] = *x);
+            fold(Fold::Sum, v)
+        };
+        assert_eq!(sum(1024, &[(0, 1e17), (960, -1e17), (1023, 1.0)]), 1.0);
+        assert_eq!(sum(1026, &[(0, 1e17), (1024, -1e17), (1025, 1.0)]), 0.0);
+        assert_eq!(sum(3000, &[(0, 1e17), (1024, -1e17), (2048, 1.0)]), 1.0);
+        assert_eq!(fold_planes(Fold::Sum, [vec![1e17], vec![-1e17], vec![1.0]]), 1.0);
+        assert_eq!(fold_planes(Fold::Sum, [vec![1e17], vec![-1e17, 1.0]]), 0.0);
+        assert_eq!(fold_planes(Fold::Max, std::iter::empty::<Vec<u8>>()), 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::passes::Stage;
 use super::setting::Want;
 use super::step::{Action, Part};
 use super::verify::verify;
+use super::waits;
 use crate::error::Error;
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Kernel;
@@ -53,7 +54,9 @@ fn order(draft: &Draft<'_>) -> Result<(), String> {
                 if let Some(missing) = draft.graph.node(node).inputs.iter().find(|i| !there[i.0]) {
                     return Err(format!("{node} is computed where {missing} is not there"));
                 }
-                if matches!(part, Part::Interior(_)) {
+                // Of bands, readers find as many as they wait for; `verify` counts them.
+                there[node.0] |= matches!(part, Part::Band(_));
+                if !part.ends() {
                     continue;
                 }
                 if std::mem::replace(&mut computed[node.0], true) {
@@ -78,7 +81,11 @@ fn order(draft: &Draft<'_>) -> Result<(), String> {
 fn replay(draft: &Draft<'_>, stage: Stage) -> Result<(), String> {
     let delivered = stage >= Stage::Delivered;
     let wants = draft.wants.iter().map(|want| if delivered { *want } else { Want::Keep }).collect();
-    verify(&draft.so_far(wants)).map_err(|error| match error {
+    let mut plan = draft.so_far(wants);
+    if stage < Stage::Ordered {
+        plan.steps.iter_mut().zip(waits::of(draft)).for_each(|(step, waits)| step.waits = waits);
+    }
+    verify(&plan).map_err(|error| match error {
         Error::Plan { step, text, cause } => format!("step {step} ({text}): {cause}"),
         other => other.to_string(),
     })

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::setting::Want;
 use super::state::{Event, Placement, State};
-use super::step::{Action, Rows};
+use super::step::{Action, Band, Rows};
 use crate::ir::graph::NodeId;
 
 /// The pass: brings each result to where it is wanted.
@@ -18,7 +18,7 @@ fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
     }
     let State { residency, placement } = draft.state(root);
     if want == Want::Handed && !residency.host() {
-        let sent = Action::Send(root);
+        let sent = Action::Send { node: root, band: Band::WHOLE };
         // Two results may have become one.
         if !draft.steps.iter().any(|s| s.action == sent) {
             draft.step(sent, "the result is wanted by somebody who waits for it");

@@ -8,7 +8,7 @@ use super::lifetimes::Lifetimes;
 use super::memory::Ledger;
 use super::setting::{Mode, Setting, Want};
 use super::state::{Event, Machine, Placement, Residency, State};
-use super::step::{Action, Rows, Step, Temp};
+use super::step::{Action, Band, Rows, Step, Temp};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 
@@ -90,7 +90,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn step(&mut self, action: Action, why: impl Into<String>) {
-        self.steps.push(Step { action, why: why.into() });
+        self.steps.push(Step { action, why: why.into(), waits: Vec::new() });
         self.used.push(self.memory.as_ref().map_or(0, Ledger::used));
     }
 
@@ -111,7 +111,10 @@ impl<'a> Draft<'a> {
     pub(super) fn on_device(&mut self, source: NodeId, reader: NodeId) {
         if !self.state(source).residency.device() {
             self.make_room(source, None, reader);
-            self.step(Action::Upload(source), format!("{} reads it on the device", self.label(reader)));
+            self.step(
+                Action::Upload { node: source, band: Band::WHOLE },
+                format!("{} reads it on the device", self.label(reader)),
+            );
             self.event(source, Event::Uploaded);
         }
     }
@@ -173,6 +176,7 @@ impl<'a> Draft<'a> {
             setting: self.setting.clone(),
             initial: self.initial.clone(),
             states: self.states.clone(),
+            predicted: 0.0,
             fits: true,
             lacking: None,
         }

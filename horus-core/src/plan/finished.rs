@@ -2,7 +2,7 @@
 
 use super::setting::{Mode, Setting, Want};
 use super::state::State;
-use super::step::{Action, Part, Step};
+use super::step::{Action, Step};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 
@@ -66,6 +66,8 @@ pub struct Plan {
     pub initial: Vec<Option<State>>,
     /// The states that the plan ends in.
     pub states: Vec<Option<State>>,
+    /// Seconds that it is predicted to take.
+    pub predicted: f64,
     /// Whether what each launch reads and writes fits in the device's memory, as far as it is estimated.
     pub fits: bool,
     /// The first node that does not fit beyond doubt, and the bytes that it takes at least, with all that it reads.
@@ -73,14 +75,29 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The plan without one of its steps: what waited for it waits for nothing in its place. Such a plan is for tests, which
+    /// show that no step can be left out.
+    #[must_use]
+    pub fn without(&self, step: usize) -> Plan {
+        let mut plan = self.clone();
+        plan.steps.remove(step);
+        for waits in plan.steps.iter_mut().map(|s| &mut s.waits) {
+            waits.retain(|w| *w != step);
+            waits.iter_mut().filter(|w| **w > step).for_each(|w| *w -= 1);
+        }
+        plan
+    }
+
     /// How often each kind of transfer happens.
     pub fn counts(&self) -> Counts {
         let mut c = Counts::default();
         for s in &self.steps {
             match s.action {
-                Action::Upload(_) | Action::UploadStrip { .. } => c.uploads += 1,
-                Action::Download(_) | Action::Send(_) => c.downloads += 1,
-                Action::Launch { part, .. } => c.launches += usize::from(!matches!(part, Part::Edges(_))),
+                Action::Upload { band, .. } => c.uploads += usize::from(band.ends()),
+                Action::UploadStrip { .. } => c.uploads += 1,
+                Action::Download(_) => c.downloads += 1,
+                Action::Send { band, .. } => c.downloads += usize::from(band.ends()),
+                Action::Launch { part, .. } => c.launches += usize::from(part.ends()),
                 Action::Scatter { .. } => c.scatters += 1,
                 Action::Gather(_) | Action::Collect(_) => c.gathers += 1,
                 Action::Exchange { .. } | Action::Begin { .. } => c.exchanges += 1,

@@ -7,12 +7,14 @@
 //! is made of, [`movement`] which pixels a step moves. `passes` is the list of passes over a `draft` of the plan, [`verify`]
 //! replays what they made, `text` prints it, [`forecast`] tells what it sends.
 
+mod bands;
 mod check;
 mod cost;
 mod delivery;
 mod demand;
 mod draft;
 mod finished;
+mod follow;
 mod footprints;
 pub mod forecast;
 mod halos;
@@ -23,6 +25,8 @@ mod overlap;
 mod part;
 pub mod partition;
 mod passes;
+pub mod predict;
+mod queue;
 mod setting;
 mod spread;
 pub mod state;
@@ -30,12 +34,14 @@ mod step;
 mod text;
 mod transfers;
 pub mod verify;
+mod waits;
 pub mod work;
 
 pub use finished::{Counts, Plan};
 pub use passes::plan;
-pub use setting::{Mode, Setting, Want};
-pub use step::{Action, Part, Rows, Step, Temp};
+pub use queue::Queue;
+pub use setting::{Mode, Setting, Transfer, Want};
+pub use step::{Action, Band, Part, Rows, Step, Temp};
 
 #[cfg(test)]
 mod tests;

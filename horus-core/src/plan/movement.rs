@@ -8,6 +8,7 @@ use super::state::Halo;
 use super::step::{Action, Rows};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{Distribution, Kernel};
+pub use crate::machine::{Link, Load};
 use crate::shape::Window;
 
 /// Rows that share one range of columns in a footprint: more would fetch pixels that nobody reads, fewer make more copies.
@@ -67,43 +68,6 @@ pub struct Movement {
     pub have: Vec<Window>,
     /// By rank.
     pub needs: Vec<Vec<Need>>,
-}
-
-/// Messages and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
-    /// Number of messages.
-    pub messages: usize,
-    /// Their bytes.
-    pub bytes: usize,
-}
-
-/// How long a message takes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
-    /// Seconds before the first byte.
-    pub latency: f64,
-    /// Bytes per second, in each direction at once.
-    pub bandwidth: f64,
-}
-
-impl Default for Link {
-    /// 5 microseconds and 20 GB/s: a good network of 2020 and later.
-    fn default() -> Link {
-        Link { latency: 5e-6, bandwidth: 20e9 }
-    }
-}
-
-impl Link {
-    /// Seconds that one rank takes to send or receive `load`.
-    pub fn time(self, load: Load) -> f64 {
-        self.latency * load.messages as f64 + load.bytes as f64 / self.bandwidth
-    }
-
-    /// Seconds of one round in which all of `ranks` tell each other a word: a tree up and down.
-    pub fn round(self, ranks: usize) -> f64 {
-        2.0 * self.latency * f64::from(ranks.max(1).next_power_of_two().trailing_zeros())
-    }
 }
 
 /// What a step sends, all ranks together and on those that send and receive most.

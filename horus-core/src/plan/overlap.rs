@@ -24,7 +24,7 @@ pub(super) fn divide(draft: &mut Draft<'_>) {
     let (steps, used) = (std::mem::take(&mut draft.steps), std::mem::take(&mut draft.used));
     for (i, (step, used)) in steps.into_iter().zip(used).enumerate() {
         let mut push = |action, why| {
-            draft.steps.push(Step { action, why });
+            draft.steps.push(Step { action, why, waits: Vec::new() });
             draft.used.push(used);
         };
         let begins = begun.contains(&i);

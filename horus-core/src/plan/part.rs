@@ -25,6 +25,7 @@ impl Part {
                 inner if inner.is_empty() => [all, none],
                 inner => [Window::new(all.start, inner.start), Window::new(inner.end, all.end)],
             },
+            Part::Band(band) => [band.of(all), none],
         }
     }
 }

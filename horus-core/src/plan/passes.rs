@@ -5,9 +5,10 @@ use std::fmt;
 use super::check::check;
 use super::draft::Draft;
 use super::finished::Plan;
+use super::predict::predict;
 use super::setting::{Setting, Want};
 use super::state::State;
-use super::{delivery, demand, lifetimes, memory, overlap, transfers};
+use super::{bands, delivery, demand, lifetimes, memory, overlap, transfers, waits};
 use crate::error::{Error, Result};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
@@ -32,6 +33,8 @@ pub(super) enum Stage {
     Computed,
     /// Steps that also bring results to where they are wanted.
     Delivered,
+    /// Steps that wait for each other.
+    Ordered,
 }
 
 /// The passes, in order.
@@ -42,6 +45,8 @@ pub(super) const PASSES: &[Pass] = &[
     Pass { name: "transfers and launches", run: transfers::walk, leaves: Stage::Computed },
     Pass { name: "delivery", run: delivery::deliver, leaves: Stage::Delivered },
     Pass { name: "overlap", run: overlap::divide, leaves: Stage::Delivered },
+    Pass { name: "bands", run: bands::cut, leaves: Stage::Delivered },
+    Pass { name: "waits", run: waits::find, leaves: Stage::Ordered },
 ];
 
 /// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the state of each source
@@ -64,7 +69,10 @@ pub fn plan(
     let fits = draft.memory.as_ref().is_none_or(|m| !m.overflown);
     let lacking = draft.memory.as_ref().and_then(|m| m.lacking);
     let Draft { steps, states, initial, .. } = draft;
-    Ok(Plan { graph, wants: wants.to_vec(), steps, setting: setting.clone(), initial, states, fits, lacking })
+    let (wants, setting) = (wants.to_vec(), setting.clone());
+    let mut plan = Plan { graph, wants, steps, setting, initial, states, predicted: 0.0, fits, lacking };
+    plan.predicted = predict(&plan).seconds;
+    Ok(plan)
 }
 
 pub(super) fn run(passes: &[Pass], draft: &mut Draft<'_>, dump: &mut dyn FnMut(&str, &dyn fmt::Display)) -> Result<()> {

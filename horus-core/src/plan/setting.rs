@@ -1,7 +1,10 @@
 //! What a plan is made for.
 
+use std::sync::Arc;
+
 use super::partition::Partition;
-pub use crate::settings::Mode;
+use crate::machine::Profile;
+pub use crate::settings::{Mode, Transfer};
 
 /// What is wanted of a root once it is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,27 @@ pub struct Setting {
     pub overlap: bool,
     /// How much of the machinery is used.
     pub mode: Mode,
+    /// How images get to the device and back.
+    pub transfer: Transfer,
+    /// What things cost.
+    pub profile: Arc<Profile>,
     /// Bytes that a device with memory of its own can hold; `None` if it need not be watched.
     pub capacity: Option<usize>,
+}
+
+impl Setting {
+    /// Of devices with memory of their own that nobody has measured and that are not connected; everything is done as is
+    /// predicted to be best.
+    pub fn on(partition: Partition) -> Setting {
+        Setting {
+            partition,
+            unified: false,
+            direct: false,
+            overlap: false,
+            mode: Mode::Fused,
+            transfer: Transfer::Auto,
+            profile: Arc::new(Profile::of_default(false)),
+            capacity: None,
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! The steps of a plan: pure data, which everything else about plans is written in.
 
+use std::fmt;
+
 use super::partition::Partition;
 use super::state::{Halo, Placement};
 use crate::ir::graph::NodeId;
@@ -41,6 +43,60 @@ impl Rows {
     }
 }
 
+/// Rows of an image in time: of those that a rank holds or computes, the ones between two cuts. Cuts are in parts of
+/// [`Band::PARTS`], so that a band means the same on every rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Band {
+    /// The first part.
+    pub from: u8,
+    /// Behind the last part.
+    pub to: u8,
+}
+
+impl Band {
+    /// Parts that the rows of a rank are cut into.
+    pub const PARTS: u8 = 64;
+    /// All rows.
+    pub const WHOLE: Band = Band { from: 0, to: Band::PARTS };
+
+    /// The first row of part `cut` of `rows`.
+    pub fn row(cut: u8, rows: Window) -> isize {
+        rows.start + (rows.len() * usize::from(cut.min(Band::PARTS)) / usize::from(Band::PARTS)).cast_signed()
+    }
+
+    /// The first cut of `rows` that row `end` does not lie behind.
+    pub fn cut_behind(end: isize, rows: Window) -> u8 {
+        (0..Band::PARTS).find(|cut| Band::row(*cut, rows) >= end).unwrap_or(Band::PARTS)
+    }
+
+    /// Those of `rows`.
+    pub fn of(self, rows: Window) -> Window {
+        Window::new(Band::row(self.from, rows), Band::row(self.to, rows))
+    }
+
+    /// Whether these are the first rows.
+    pub const fn begins(self) -> bool {
+        self.from == 0
+    }
+
+    /// Whether these are the last rows.
+    pub const fn ends(self) -> bool {
+        self.to == Band::PARTS
+    }
+
+    /// Whether these are all rows.
+    pub const fn is_whole(self) -> bool {
+        self.begins() && self.ends()
+    }
+}
+
+impl fmt::Display for Band {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shift = (self.from | self.to | Band::PARTS).trailing_zeros();
+        write!(f, "{} to {} of {}", self.from >> shift, self.to >> shift, Band::PARTS >> shift)
+    }
+}
+
 /// Which of its rows a launch computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
@@ -52,13 +108,40 @@ pub enum Part {
     Interior(Halo),
     /// The others.
     Edges(Halo),
+    /// A band of them: bands of one launch come in the order of rows, and other steps may come between.
+    Band(Band),
+}
+
+impl Part {
+    /// Whether this is the first part of a launch.
+    pub const fn begins(self) -> bool {
+        match self {
+            Part::Whole | Part::Interior(_) => true,
+            Part::Edges(_) => false,
+            Part::Band(band) => band.begins(),
+        }
+    }
+
+    /// Whether the result is complete after it.
+    pub const fn ends(self) -> bool {
+        match self {
+            Part::Whole | Part::Edges(_) => true,
+            Part::Interior(_) => false,
+            Part::Band(band) => band.ends(),
+        }
+    }
 }
 
 /// One thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Copy the host's buffer to the device.
-    Upload(NodeId),
+    /// Copy a band of the host's buffer to the device. Bands of an image come in the order of rows.
+    Upload {
+        /// The image.
+        node: NodeId,
+        /// Which of its rows.
+        band: Band,
+    },
     /// Copy this rank's strip, and rows around it, of an image that every host has whole to the device; the host's buffer
     /// goes.
     UploadStrip {
@@ -137,8 +220,14 @@ pub enum Action {
     Collect(NodeId),
     /// Hand the host's buffer over, as the result.
     Deliver(NodeId),
-    /// Send the device's buffer to whoever asked for the result and waits for it; no copy stays on the host.
-    Send(NodeId),
+    /// Send a band of the device's buffer to whoever asked for the result and waits for it; no copy stays on the host. Bands
+    /// come in the order of rows.
+    Send {
+        /// The image.
+        node: NodeId,
+        /// Which of its rows.
+        band: Band,
+    },
     /// Drop an image that nobody needs any more.
     Free(NodeId),
 }
@@ -150,4 +239,7 @@ pub struct Step {
     pub action: Action,
     /// Why.
     pub why: String,
+    /// The steps before that it waits for: those of other queues whose work it needs, as far as no step before it in its
+    /// own queue has waited for them.
+    pub waits: Vec<usize>,
 }

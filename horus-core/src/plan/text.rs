@@ -3,12 +3,10 @@
 use std::fmt;
 
 use super::finished::Plan;
-use super::movement::{BLOCK, Link, movement, with_room};
+use super::follow::Follower;
 use super::setting::Want;
-use super::state::Placement;
-use super::step::{Action, Part, Rows};
+use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
-use crate::shape::Window;
 
 /// What the words of a plan mean; those that it uses end its text.
 const LEGEND: [(&str, &str); 15] = [
@@ -48,9 +46,10 @@ impl Plan {
             let n = self.graph.node(id);
             format!("{id} {} {}", n.shape, n.dtype)
         };
+        let of = |band: Band| if band.is_whole() { String::new() } else { format!("rows {band} of ") };
         let way = |direct| if direct { ", from device to device" } else { "" };
         match *action {
-            Action::Upload(n) => format!("upload     {}", what(n)),
+            Action::Upload { node, band } => format!("upload     {}{}", of(band), what(node)),
             Action::UploadStrip { node, halo } if halo.is_none() => format!("upload     each strip of {}", what(node)),
             Action::UploadStrip { node, halo } => {
                 format!("upload     each strip of {}, and {halo} rows around it", what(node))
@@ -76,9 +75,10 @@ impl Plan {
                     _ => String::new(),
                 };
                 let part = match part {
-                    Part::Whole => "",
-                    Part::Interior(_) => "interior of ",
-                    Part::Edges(_) => "edges of ",
+                    Part::Whole => String::new(),
+                    Part::Interior(_) => "interior of ".into(),
+                    Part::Edges(_) => "edges of ".into(),
+                    Part::Band(band) => of(band),
                 };
                 format!("launch     {part}{} = {} ({}){rows}", what(node), n.op.name(), inputs.join(", "))
             }
@@ -86,149 +86,20 @@ impl Plan {
             Action::Sum(n) => format!("sum        {} over ranks", what(n)),
             Action::Gather(n) | Action::Collect(n) => format!("gather     {}", what(n)),
             Action::Deliver(n) => format!("deliver    {}", what(n)),
-            Action::Send(n) => format!("send       {}", what(n)),
+            Action::Send { node, band } => format!("send       {}{}", of(band), what(node)),
             Action::Free(n) => format!("free       {}", what(n)),
         }
     }
 }
 
-/// Follows a plan: which rows of each image rank 0 has, and what lies in its device's memory.
-struct Follower<'a> {
-    plan: &'a Plan,
-    rows: Vec<usize>,
-    on_device: Vec<bool>,
-    /// Images that rank 0 alone has.
-    on_root: Vec<bool>,
-    /// Bytes of copies that launches read, with the launch.
-    copies: Vec<(NodeId, usize)>,
-    most: usize,
-}
-
-impl<'a> Follower<'a> {
-    fn new(plan: &'a Plan) -> Follower<'a> {
-        let mut replay = Follower {
-            plan,
-            rows: vec![0; plan.graph.nodes.len()],
-            on_device: vec![false; plan.graph.nodes.len()],
-            on_root: vec![false; plan.graph.nodes.len()],
-            copies: Vec::new(),
-            most: 0,
-        };
-        for (i, state) in plan.initial.iter().enumerate() {
-            let (Some(state), height) = (state, plan.graph.nodes[i].shape.height) else { continue };
-            replay.rows[i] = match state.placement {
-                Placement::Strips(halo) => with_room(replay.strip(height), halo, height).len(),
-                Placement::Root | Placement::Replicated => height,
-            };
-            replay.on_root[i] = state.placement == Placement::Root && plan.setting.partition.ranks() > 1;
-            replay.on_device[i] = state.residency.device();
-        }
-        replay.look();
-        replay
-    }
-
-    fn strip(&self, height: usize) -> Window {
-        self.plan.setting.partition.strip(0, height)
-    }
-
-    /// Bytes of what rank 0 has of an image.
-    fn bytes(&self, n: NodeId) -> usize {
-        let node = self.plan.graph.node(n);
-        self.rows[n.0] * node.shape.width * node.shape.channels * node.dtype.size()
-    }
-
-    fn look(&mut self) {
-        let images = (0..self.rows.len()).filter(|i| self.on_device[*i]).map(|i| self.bytes(NodeId(i)));
-        self.most = self.most.max(images.sum::<usize>() + self.copies.iter().map(|(_, b)| b).sum::<usize>());
-    }
-
-    /// Bytes that all ranks send each other in a step.
-    fn sent(&self, action: Action, n: NodeId) -> Option<usize> {
-        let moved = movement(&self.plan.graph, &self.plan.setting.partition, action, self.on_root[n.0], BLOCK);
-        moved.map(|m| m.traffic(Link::default()).total.bytes)
-    }
-
-    /// Carries a step out; the bytes that it moves, makes or gives up.
-    fn step(&mut self, action: Action) -> Option<usize> {
-        let (graph, unified) = (&self.plan.graph, self.plan.setting.unified);
-        let height = |n: NodeId| graph.node(n).shape.height;
-        let bytes = match action {
-            Action::Upload(n) => {
-                self.on_device[n.0] = true;
-                Some(self.bytes(n))
-            }
-            Action::UploadStrip { node, halo } => {
-                self.rows[node.0] = with_room(self.strip(height(node)), halo, height(node)).len();
-                self.on_device[node.0] = true;
-                Some(self.bytes(node))
-            }
-            Action::Download(n) | Action::Deliver(n) | Action::Send(n) => Some(self.bytes(n)),
-            Action::Evict(n) | Action::Free(n) => {
-                self.on_device[n.0] = false;
-                Some(self.bytes(n))
-            }
-            Action::Scatter { node, room, direct } => {
-                let sent = self.sent(action, node);
-                self.rows[node.0] = with_room(self.strip(height(node)), room, height(node)).len();
-                (self.on_device[node.0], self.on_root[node.0]) = (direct || unified, false);
-                sent
-            }
-            Action::Replicate { node, direct } => {
-                let sent = self.sent(action, node);
-                self.rows[node.0] = height(node);
-                (self.on_device[node.0], self.on_root[node.0]) = (direct || unified, false);
-                sent
-            }
-            Action::Exchange { node, halo, .. } | Action::Begin { node, halo, .. } => {
-                let rows = with_room(self.strip(height(node)), halo, height(node)).len();
-                self.rows[node.0] = self.rows[node.0].max(rows);
-                self.sent(action, node)
-            }
-            Action::Finish(_) => None,
-            Action::Fetch { node, temp, rows, .. } => {
-                let (reader, source) = (graph.node(temp.consumer), graph.node(node));
-                let computed = rows.window(&self.plan.setting.partition, 0, reader.shape.height);
-                let read = reader.op.footprint(temp.input, computed, reader.shape, source.shape).len();
-                let row = source.shape.width * source.shape.channels * source.dtype.size();
-                self.copies.push((temp.consumer, read * row));
-                self.sent(action, node)
-            }
-            Action::Launch { node, rows, room, .. } => {
-                self.rows[node.0] = match rows {
-                    Rows::All => height(node),
-                    Rows::Strip(extend) => with_room(self.strip(height(node)), room.max(extend), height(node)).len(),
-                };
-                self.on_device[node.0] = true;
-                Some(self.bytes(node))
-            }
-            Action::Sum(n) => {
-                self.on_device[n.0] = unified;
-                Some(2 * (self.plan.setting.partition.ranks() - 1) * self.bytes(n))
-            }
-            Action::Gather(n) => self.sent(action, n),
-            Action::Collect(n) => {
-                let sent = self.sent(action, n);
-                self.rows[n.0] = height(n);
-                (self.on_device[n.0], self.on_root[n.0]) = (unified, true);
-                sent
-            }
-        };
-        self.look();
-        if let Action::Launch { node, part: Part::Whole | Part::Edges(_), .. } = action {
-            self.copies.retain(|(reader, _)| *reader != node);
-        }
-        bytes
-    }
-}
-
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut replay = Follower::new(self);
+        let mut follower = Follower::new(self, true);
         let mut used = vec!["[...]"];
         for (i, s) in self.steps.iter().enumerate() {
             let text = self.describe(&s.action);
             write!(f, "{i:4}  {text}")?;
-            if let Some(bytes) = replay.step(s.action) {
+            if let Some(bytes) = follower.step(s.action) {
                 write!(f, ", {}", size(bytes))?;
             }
             match s.action {
@@ -256,7 +127,7 @@ impl fmt::Display for Plan {
             writeln!(f, "      {root} is wanted {place}")?;
         }
         let whose = if several { " of rank 0" } else { "" };
-        writeln!(f, "      {} of images at most at once in the memory of the device{whose}", size(replay.most))?;
+        writeln!(f, "      {} of images at most at once in the memory of the device{whose}", size(follower.most))?;
         let between = if several { "; between ranks, what all of them send together" } else { "" };
         writeln!(
             f,

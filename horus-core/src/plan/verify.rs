@@ -2,15 +2,18 @@
 //!
 //! The check shares nothing with the planner but the steps. It follows, rank by rank, which rows of which copy are up to
 //! date, where the planner reasons in states that are the same on all ranks. In the end, what was wanted has been handed
-//! over, and everything is where the plan says that it is (`ends`).
+//! over, and everything is where the plan says that it is (`ends`). And each step waits for what it reads: whatever order
+//! the queues and the waits leave open, it finds the same rows (`order`).
 
 mod ends;
+mod order;
 
 use std::collections::HashMap;
 
+use self::order::Order;
 use super::finished::Plan;
 use super::state::{Halo, Placement};
-use super::step::{Action, Part, Rows, Temp};
+use super::step::{Action, Band, Part, Rows, Temp};
 use crate::error::{Error, Result};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Access, Kernel};
@@ -32,7 +35,7 @@ pub fn verify(plan: &Plan) -> Result<()> {
     for rank in 0..plan.setting.partition.ranks() {
         let mut check = Check::new(plan, rank);
         for (i, step) in plan.steps.iter().enumerate() {
-            check.step(step.action).map_err(|cause| Error::Plan {
+            check.order.begin().and_then(|()| check.step(step.action)).map_err(|cause| Error::Plan {
                 step: i,
                 text: plan.describe(&step.action),
                 cause: format!("{cause} on rank {rank}"),
@@ -60,6 +63,12 @@ struct Check<'a> {
     begun: HashMap<NodeId, (Rows, Halo)>,
     /// Whether this rank counted its own rows alone, so that the image is nobody's until all have added up.
     partial: Vec<bool>,
+    /// Up to where images were uploaded, computed and sent, of which only the first bands were.
+    uploaded: HashMap<NodeId, u8>,
+    computed: HashMap<NodeId, (Rows, u8)>,
+    sent: HashMap<NodeId, u8>,
+    /// What runs before what.
+    order: Order<'a>,
     /// The rows that were handed over as the result.
     delivered: Vec<Option<Window>>,
 }
@@ -76,6 +85,10 @@ impl<'a> Check<'a> {
             arriving: HashMap::new(),
             begun: HashMap::new(),
             partial: vec![false; n],
+            uploaded: HashMap::new(),
+            computed: HashMap::new(),
+            sent: HashMap::new(),
+            order: Order::new(&plan.steps, n),
             delivered: vec![None; n],
         };
         for (i, state) in plan.initial.iter().enumerate() {
@@ -157,19 +170,17 @@ impl<'a> Check<'a> {
     /// The image that `action` changes or takes away as a whole, which it must not while the image's borders arrive.
     fn disturbs(action: Action) -> Option<NodeId> {
         match action {
-            Action::Upload(n)
-            | Action::Download(n)
-            | Action::Evict(n)
-            | Action::Collect(n)
-            | Action::Sum(n)
-            | Action::Free(n) => Some(n),
-            Action::UploadStrip { node, .. }
+            Action::Download(n) | Action::Evict(n) | Action::Collect(n) | Action::Sum(n) | Action::Free(n) => Some(n),
+            Action::Upload { node, .. }
+            | Action::UploadStrip { node, .. }
             | Action::Scatter { node, .. }
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. }
             | Action::Launch { node, .. } => Some(node),
-            Action::Finish(_) | Action::Fetch { .. } | Action::Gather(_) | Action::Deliver(_) | Action::Send(_) => None,
+            Action::Finish(_) | Action::Fetch { .. } | Action::Gather(_) | Action::Deliver(_) | Action::Send { .. } => {
+                None
+            }
         }
     }
 
@@ -177,14 +188,14 @@ impl<'a> Check<'a> {
         if let Some(n) = Self::disturbs(action).filter(|n| self.arriving.contains_key(n)) {
             return Err(format!("borders of {n} are still under way"));
         }
-        match action {
-            Action::Upload(n) => {
-                let rows = self.host(n)?;
-                if self.images[n.0].device.is_some() {
-                    return Err(format!("{n} is on the device already"));
-                }
-                self.set(n, Some(rows), Some(rows));
+        if let Some(n) = Self::settles(action) {
+            self.order.sees(n, None)?;
+            if let Some(what) = self.unfinished(n) {
+                return Err(format!("{what} of {n} is not complete"));
             }
+        }
+        match action {
+            Action::Upload { node, band } => self.upload(node, band)?,
             Action::UploadStrip { node, halo } => {
                 let (rows, whole) = (self.host(node)?, Window::whole(self.height(node)));
                 if self.on_root[node.0] || !rows.covers(whole) {
@@ -229,10 +240,7 @@ impl<'a> Check<'a> {
                 self.added_up(n)?;
                 self.delivered[n.0] = Some(self.host(n)?);
             }
-            Action::Send(n) => {
-                self.added_up(n)?;
-                self.delivered[n.0] = Some(self.device(n)?);
-            }
+            Action::Send { node, band } => self.send(node, band)?,
             Action::Exchange { node, halo, direct } => {
                 let on_device = self.gives_borders(node, direct)?;
                 let rows = self.grown(self.height(node), halo);
@@ -271,6 +279,111 @@ impl<'a> Check<'a> {
             }
             Action::Free(n) => self.images[n.0] = Copies::default(),
         }
+        self.notes_writes(action);
+        Ok(())
+    }
+
+    /// The image whose device copy as a whole a step reads, changes or takes away.
+    fn settles(action: Action) -> Option<NodeId> {
+        match action {
+            Action::Finish(n) | Action::Fetch { node: n, .. } => Some(n),
+            Action::Upload { .. } | Action::Launch { .. } => None,
+            _ => Self::disturbs(action),
+        }
+    }
+
+    /// What was begun in bands of an image and did not come to its end.
+    fn unfinished(&self, n: NodeId) -> Option<&'static str> {
+        let uploaded = self.uploaded.contains_key(&n).then_some("the upload");
+        let computed = || self.computed.contains_key(&n).then_some("the computation");
+        uploaded.or_else(computed).or_else(|| self.sent.contains_key(&n).then_some("the copy to the host"))
+    }
+
+    /// Tells the order what a step has written on the device.
+    fn notes_writes(&mut self, action: Action) {
+        match action {
+            Action::Upload { node, band } | Action::Launch { node, part: Part::Band(band), .. } => {
+                if band.begins() {
+                    self.order.forget(node);
+                }
+                // The rows before are written by the bands before.
+                let all = self.images[node.0].device.unwrap_or(Window::new(0, 0));
+                let start = self.written_until(node, action, band.from);
+                self.order.writes(node, Window::new(start.unwrap_or(all.start), all.end));
+            }
+            Action::Free(n) | Action::Evict(n) => self.order.forget(n),
+            Action::Download(_)
+            | Action::Fetch { .. }
+            | Action::Gather(_)
+            | Action::Deliver(_)
+            | Action::Send { .. } => {}
+            Action::Finish(n) | Action::Sum(n) | Action::Collect(n) => self.rewritten(n),
+            Action::UploadStrip { node, .. }
+            | Action::Scatter { node, .. }
+            | Action::Replicate { node, .. }
+            | Action::Exchange { node, .. }
+            | Action::Begin { node, .. }
+            | Action::Launch { node, .. } => self.rewritten(node),
+        }
+    }
+
+    fn rewritten(&mut self, n: NodeId) {
+        self.order.forget(n);
+        if let Some(rows) = self.images[n.0].device {
+            self.order.writes(n, rows);
+        }
+    }
+
+    /// The first row that a band writes.
+    fn written_until(&self, n: NodeId, action: Action, cut: u8) -> Option<isize> {
+        let all = match action {
+            Action::Launch { rows, .. } => self.rows(n, rows),
+            _ => self.images[n.0].host?,
+        };
+        Some(Band::row(cut, all))
+    }
+
+    /// Goes on with what is done to an image in bands.
+    fn next_band<T: Copy + PartialEq>(
+        under_way: &mut HashMap<NodeId, T>,
+        n: NodeId,
+        band: Band,
+        (before, after): (T, T),
+    ) -> Result<(), String> {
+        let follows = match under_way.remove(&n) {
+            None => band.begins(),
+            Some(last) => !band.begins() && last == before,
+        };
+        if !follows || band.from > band.to || band.to > Band::PARTS {
+            return Err(format!("rows {band} of {n} do not follow those before"));
+        }
+        if !band.ends() {
+            under_way.insert(n, after);
+        }
+        Ok(())
+    }
+
+    fn upload(&mut self, n: NodeId, band: Band) -> Result<(), String> {
+        let rows = self.host(n)?;
+        if band.begins() && self.images[n.0].device.is_some() {
+            return Err(format!("{n} is on the device already"));
+        }
+        Self::next_band(&mut self.uploaded, n, band, (band.from, band.to))?;
+        self.set(n, Some(rows), Some(Window::new(rows.start, Band::row(band.to, rows))));
+        Ok(())
+    }
+
+    fn send(&mut self, n: NodeId, band: Band) -> Result<(), String> {
+        self.added_up(n)?;
+        let (held, all) = (self.device(n)?, Window::whole(self.height(n)));
+        let rows = band.of(all);
+        if !held.covers(rows) {
+            return Err(format!("sends rows {rows} of {n}, of which {held} are up to date"));
+        }
+        self.order.sees(n, Some(rows))?;
+        Self::next_band(&mut self.sent, n, band, (band.from, band.to))?;
+        let before = self.delivered[n.0].filter(|_| !band.begins());
+        self.delivered[n.0] = Some(before.map_or(rows, |before| before.union(rows)));
         Ok(())
     }
 
@@ -293,9 +406,12 @@ impl<'a> Check<'a> {
             _ => part.windows(rows, &self.plan.setting.partition, self.rank, self.height(node)),
         };
         for input in 0..self.plan.graph.node(node).inputs.len() {
-            windows.iter().try_for_each(|w| self.reads(node, input, *w))?;
+            windows.iter().try_for_each(|w| self.reads(node, input, *w, matches!(part, Part::Band(_))))?;
         }
         match (part, self.begun.remove(&node)) {
+            (Part::Band(band), None) => {
+                Self::next_band(&mut self.computed, node, band, ((rows, band.from), (rows, band.to)))?;
+            }
             (Part::Interior(reach), None) => {
                 self.images[node.0] = Copies::default();
                 self.begun.insert(node, (rows, reach));
@@ -309,10 +425,16 @@ impl<'a> Check<'a> {
             Rows::All => Window::whole(self.height(node)),
             Rows::Strip(_) => self.rows(node, rows),
         };
+        let held = match part {
+            Part::Band(band) => Window::new(held.start, Band::row(band.to, held)),
+            _ => held,
+        };
         self.set(node, None, Some(held));
         let several = self.plan.setting.partition.ranks() > 1;
         self.partial[node.0] = several && matches!(self.plan.graph.node(node).op, Kernel::Histogram { .. });
-        self.temps.retain(|t, _| t.consumer != node);
+        if part.ends() {
+            self.temps.retain(|t, _| t.consumer != node);
+        }
         Ok(())
     }
 
@@ -326,7 +448,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn reads(&self, n: NodeId, input: usize, rows: Window) -> Result<(), String> {
+    fn reads(&self, n: NodeId, input: usize, rows: Window, in_bands: bool) -> Result<(), String> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -343,6 +465,8 @@ impl<'a> Check<'a> {
         }
         let held = self.device(source)?;
         self.added_up(source)?;
+        // Where the part is all, so is what it waits for.
+        self.order.sees(source, Some(footprint).filter(|_| in_bands))?;
         let wrapped = match node.op.access(input) {
             Access::Rows { reach, wrap: true } => held.covers(rows.grown(reach.up, reach.down)),
             _ => false,

@@ -9,7 +9,7 @@ use crate::dtype::{DType, Numeric, Pixel, Scalar, convert_pixel};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::geometric::Flip;
 use crate::ops::pixel::PixelKind;
-use crate::ops::reduce::{Fold, RowReduce, bin_of, fold};
+use crate::ops::reduce::{Fold, RowReduce, bin_of, fold, fold_planes};
 use crate::shape::{Border, Shape, Window};
 
 /// An image on the host: the rows of its window.
@@ -212,10 +212,9 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
         }
         Kernel::Fold(how) => dispatch!(out.dtype, T => {
             let g = inputs[0].geometry;
-            let all = (0..g.shape.channels).flat_map(|c| (0..g.shape.height).map(move |y| (c, y)))
-                .flat_map(|(c, y)| (0..g.shape.width).map(move |x| (c, y, x)));
-            let values = all.map(|(c, y, x)| inputs[0].get::<T>(c, y.cast_signed(), x));
-            let v = fold(*how, values);
+            let plane = |c| (0..g.shape.height).flat_map(move |y| (0..g.shape.width).map(move |x| (c, y, x)));
+            let value = |(c, y, x): (usize, usize, usize)| inputs[0].get::<T>(c, y.cast_signed(), x);
+            let v = fold_planes(*how, (0..g.shape.channels).map(|c| plane(c).map(value)));
             output.put::<T>(0, 0, 0, v);
         }),
         &Kernel::Histogram { bins, lo, hi } => dispatch!(inputs[0].geometry.dtype, T => {

@@ -1,4 +1,4 @@
-//! Reductions, in the fixed order of [`fold`](crate::ops::reduce::fold).
+//! Reductions, in the fixed order of [`ops::reduce`](crate::ops::reduce).
 
 use super::{Image, Pixel, Shape};
 use crate::ops::reduce::{self, Fold, RowReduce, bin_of};
@@ -34,10 +34,11 @@ pub fn rows(image: &Image, how: RowReduce, mean: Option<&Image>) -> Image {
     })
 }
 
-/// All elements, plane by plane and row by row as one sequence, reduced to one value.
+/// All elements reduced to one value: those of each plane, row by row as one sequence, then planes.
 pub fn fold(image: &Image, how: Fold) -> Image {
     crate::dispatch!(image.dtype(), T => {
-        Image::new(Shape::new(1, 1, 1), vec![reduce::fold(how, image.as_slice::<T>().iter().copied())])
+        let planes = image.as_slice::<T>().chunks(image.shape.area().max(1));
+        Image::new(Shape::new(1, 1, 1), vec![reduce::fold_planes(how, planes.map(|p| p.iter().copied()))])
     })
 }
 

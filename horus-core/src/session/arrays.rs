@@ -4,10 +4,11 @@ use std::time::Instant;
 
 use super::{Handle, Session};
 use crate::comm::agree::agree_on;
+use crate::device::Sending;
 use crate::device::{Device, Memory};
 use crate::error::{DeviceError, Error, MemoryBound, Result, Site};
+use crate::execute::Delivered;
 use crate::execute::trace::Trace;
-use crate::execute::{Delivered, Sending};
 use crate::host::buffer::HostBuffer;
 use crate::host::spare::Spare;
 use crate::host::workers::Workers;

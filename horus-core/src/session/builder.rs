@@ -14,8 +14,8 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::execute::trace::Trace;
 use crate::host::buffer::Pool;
-use crate::plan::Mode;
 use crate::plan::partition::Partition;
+use crate::plan::{Mode, Transfer};
 use crate::record::{Numbering, Recording};
 
 /// Pending operations at which the program is evaluated automatically.
@@ -47,6 +47,7 @@ pub struct SessionBuilder {
     max_pinned: usize,
     host_memory: usize,
     overlap: bool,
+    transfer: Transfer,
     canceller: Canceller,
 }
 
@@ -66,6 +67,7 @@ impl SessionBuilder {
             max_pinned: MAX_PINNED,
             host_memory: usize::MAX,
             overlap: false,
+            transfer: Transfer::Auto,
             canceller: Canceller::default(),
         }
     }
@@ -146,6 +148,13 @@ impl SessionBuilder {
         self
     }
 
+    /// How images get to a device with memory of its own and back (default: as is predicted to be fastest; ranks that request
+    /// different things get that). Results do not depend on it.
+    pub fn transfer(mut self, transfer: Transfer) -> Self {
+        self.transfer = transfer;
+        self
+    }
+
     /// Evaluates automatically once so many operations are pending, or so many bytes of images are alive only because
     /// pending operations read them.
     pub fn flush_limits(mut self, operations: usize, bytes: usize) -> Self {
@@ -171,6 +180,7 @@ impl SessionBuilder {
             guarded(&*self.comm, "opening a session", || agree_on(&*self.comm, "opening a session"))?;
         }
         let overlap = agreed_overlap(&*self.comm, self.overlap)?;
+        let transfer = agreed_transfer(&*self.comm, self.transfer)?;
         let engine = OnceLock::new();
         let (deferred, pool) = match self.from {
             Origin::Device(device) => {
@@ -203,6 +213,7 @@ impl SessionBuilder {
             deferred,
             pictures: AtomicUsize::new(1),
             overlap,
+            transfer,
             comm: self.comm,
             mode: self.mode,
             partition,
@@ -226,4 +237,15 @@ impl SessionBuilder {
 fn agreed_overlap(comm: &dyn Communicator, mine: bool) -> Result<bool> {
     let all = comm.gather(u64::from(mine)).map_err(|e| e.during(comm.rank(), "opening a session"))?;
     Ok(all.into_iter().all(|wanted| wanted == 1))
+}
+
+/// What all ranks request, if that is the same.
+fn agreed_transfer(comm: &dyn Communicator, mine: Transfer) -> Result<Transfer> {
+    let word = match mine {
+        Transfer::Auto => 0,
+        Transfer::Explicit => 1,
+        Transfer::Streams(n) => 2 + n.map_or(0, |n| u64::from(n.get())),
+    };
+    let all = comm.gather(word).map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    Ok(if all.iter().all(|other| *other == word) { mine } else { Transfer::Auto })
 }

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op};
+use crate::machine::Profile;
 use crate::plan::state::Residency;
 use crate::plan::work::Work;
 
@@ -35,6 +36,8 @@ pub(super) struct Engine {
     pub(super) direct: bool,
     /// Bytes of device memory that plans count on.
     pub(super) capacity: Option<usize>,
+    /// What things cost there.
+    pub(super) profile: Arc<Profile>,
 }
 
 impl Engine {
@@ -42,7 +45,9 @@ impl Engine {
     pub(super) fn new(device: Arc<dyn Device>, comm: &dyn Communicator) -> Result<Engine> {
         let direct = meet(&*device, comm)?;
         let capacity = agreed_capacity(comm, device.capacity())?;
-        Ok(Engine { device, direct, capacity })
+        let unified = device.memory() == MemoryKind::Unified;
+        let profile = Profile::shipped(&device.name()).unwrap_or_else(|| Profile::of_default(unified));
+        Ok(Engine { device, direct, capacity, profile: Arc::new(profile) })
     }
 
     pub(super) fn unified(&self) -> bool {

@@ -2,22 +2,25 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::engine::Engine;
 use super::plans::Request;
 use super::{Handle, Inner, Mutable, Progress, Session, debug};
 use crate::comm::guarded;
+use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
 use crate::execute::agree::agree_on_plan;
-use crate::execute::{Context, Delivered, Failed, Outcome, Sending, Stored, execute, prepare};
+use crate::execute::{Context, Delivered, Failed, Outcome, Stored, execute, prepare};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::optimize::{lower::lower, optimize};
 use crate::plan::forecast::{Forecast, forecast};
 use crate::plan::movement::Link;
 use crate::plan::partition::Partition;
+use crate::plan::predict::predict;
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::plan::verify::verify;
 use crate::plan::{Mode, Plan, Setting, Want, plan};
@@ -192,6 +195,7 @@ impl Session {
         state.stats.made.add(&plan.counts());
         state.stats.sent.messages += outcome.moved.messages;
         state.stats.sent.bytes += outcome.moved.bytes;
+        state.stats.predicted += Duration::from_secs_f64(plan.predicted);
         Ok(outcome)
     }
 
@@ -268,8 +272,9 @@ impl Session {
     /// What plans for these strips are made for.
     fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
         let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
-        let Inner { overlap, mode, .. } = *self.0;
-        Setting { partition, unified, direct, overlap, mode, capacity }
+        let Inner { overlap, transfer, mode, .. } = *self.0;
+        let profile = Arc::clone(&engine.profile);
+        Setting { partition, unified, direct, overlap, transfer, profile, mode, capacity }
     }
 
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
@@ -319,6 +324,7 @@ impl Session {
             plan = with(false)?;
         }
         explain("plan", &plan);
+        explain("predicted", &predict(&plan));
         verify(&plan)?;
         match (plan.lacking, engine.capacity) {
             (Some((node, bytes)), Some(capacity)) => Err(self.too_large(plan.graph.node(node), bytes, capacity)),

@@ -25,9 +25,9 @@ use std::time::Instant;
 
 use crate::comm::agree::agree_on;
 use crate::comm::{Communicator, gather_bytes};
+use crate::device::Sending;
 use crate::device::{Device, Memory};
 use crate::error::{DeviceError, Error, Result};
-use crate::execute::Sending;
 use crate::execute::trace::Times;
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::workers::Workers;
@@ -67,6 +67,8 @@ struct Inner {
     comm: Arc<dyn Communicator>,
     /// Whether launches overlap with halo exchanges.
     overlap: bool,
+    /// How images get to the device and back.
+    transfer: crate::plan::Transfer,
     mode: Mode,
     partition: Partition,
     pool: Arc<Pool>,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::evaluate::Results;
 use super::{Handle, Mutable, Replay, Session};
+use crate::device::Sending;
 use crate::error::{Error, Result};
-use crate::execute::{Delivered, Sending};
+use crate::execute::Delivered;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
 use crate::plan::Want;

@@ -1,6 +1,7 @@
 //! What a session tells of itself: how far an evaluation has come, and what all of them have done.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::plan::Counts;
 use crate::plan::movement::Load;
@@ -36,17 +37,20 @@ pub struct Stats {
     pub naive: Counts,
     /// What this rank sent to others.
     pub sent: Load,
+    /// Time that the plans were predicted to take, from where their images were to where they were wanted.
+    pub predicted: Duration,
 }
 
 impl Stats {
     /// Adds what another session did.
     pub(super) fn add(&mut self, other: &Stats) {
-        let Stats { evaluations, planned, made, naive, sent } = other;
+        let Stats { evaluations, planned, made, naive, sent, predicted } = other;
         self.evaluations += evaluations;
         self.planned += planned;
         self.made.add(made);
         self.naive.add(naive);
         self.sent.messages += sent.messages;
         self.sent.bytes += sent.bytes;
+        self.predicted += *predicted;
     }
 }

@@ -1,11 +1,12 @@
 //! The declarations.
 
+use std::num::NonZeroU8;
 use std::path::PathBuf;
 
 use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
-pub static VARIABLES: [&dyn Declared; 14] = [
+pub static VARIABLES: [&dyn Declared; 15] = [
     &DEVICE,
     &THREADS,
     &MODE,
@@ -20,6 +21,7 @@ pub static VARIABLES: [&dyn Declared; 14] = [
     &WEIGHTS,
     &FABRIC,
     &OVERLAP,
+    &TRANSFER,
 ];
 
 /// The device of a session.
@@ -93,6 +95,23 @@ pub enum Overlap {
     Auto,
     /// Wherever a strip is tall enough, on any device.
     Always,
+}
+
+/// How images get to a device with memory of its own and back: the strategies of chapter 5 of the thesis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Transfer {
+    /// Whatever is predicted to be fastest.
+    #[default]
+    Auto,
+    /// Each image as a whole.
+    Explicit,
+    /// In bands, so that copies and kernels run at the same time: so many, or as many as are predicted to be best.
+    Streams(Option<NonZeroU8>),
+}
+
+impl Transfer {
+    /// Most bands.
+    pub const MOST: u8 = 64;
 }
 
 /// The device.
@@ -222,4 +241,25 @@ pub static OVERLAP: Variable<Overlap> = Variable {
         word("auto", Overlap::Auto, "default: between devices, for long transfers"),
         word("always", Overlap::Always, "for any transfer, on any device"),
     ]),
+};
+
+/// How images get to the device and back.
+pub static TRANSFER: Variable<Transfer> = Variable {
+    name: "HORUS_TRANSFER",
+    help: "how images get to a GPU and back",
+    values: Accepted::Form {
+        expected: "auto, explicit, streams or streams:N (N bands, 1 to 64)",
+        shown: "`auto` (default: the one predicted to finish sooner), `explicit` (each image as a whole), `streams` (in bands, beside kernels), \
+                `streams:N` (in N bands, at most 64)",
+        parse: |text| match text {
+            "auto" => Ok(Transfer::Auto),
+            "explicit" => Ok(Transfer::Explicit),
+            "streams" => Ok(Transfer::Streams(None)),
+            _ => {
+                let bands: Option<NonZeroU8> = text.strip_prefix("streams:").and_then(|n| n.parse().ok());
+                let bands = bands.filter(|n| n.get() <= Transfer::MOST).ok_or_else(String::new)?;
+                Ok(Transfer::Streams(Some(bands)))
+            }
+        },
+    },
 };

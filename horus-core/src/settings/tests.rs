@@ -18,6 +18,12 @@ fn values_are_taken_or_refused_with_what_is_expected() {
         ("HORUS_WEIGHTS", "measure", "0", "all weights are zero"),
         ("HORUS_FABRIC", "host", "overlap", "expected auto, nccl or host"),
         ("HORUS_OVERLAP", "always", "nccl", "expected auto or always"),
+        (
+            "HORUS_TRANSFER",
+            "streams:4",
+            "streams:65",
+            "expected auto, explicit, streams or streams:N (N bands, 1 to 64)",
+        ),
     ] {
         declared(name).check(Some(good.into())).unwrap();
         let message = declared(name).check(Some(bad.into())).unwrap_err().to_string();

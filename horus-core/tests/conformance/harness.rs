@@ -2,15 +2,16 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::num::NonZeroU8;
 use std::panic::Location;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
-use horus_core::device::{Device, Geometry, Memory, MemoryKind};
+use horus_core::device::{Device, Geometry, Memory, MemoryKind, Sending};
 use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, DType, Pixel, Scalar};
 use horus_core::execute::trace::Trace;
-use horus_core::execute::{Context, Delivered, Sending, Stored, execute, prepare};
+use horus_core::execute::{Context, Delivered, Stored, execute, prepare};
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ir::kernel::Kernel;
@@ -20,7 +21,7 @@ use horus_core::plan::movement::Load;
 use horus_core::plan::partition::Partition;
 use horus_core::plan::state::{Placement, Residency, State};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Mode, Plan, Setting, Want, plan};
+use horus_core::plan::{Mode, Plan, Setting, Transfer, Want, plan};
 use horus_core::reference::{self, Image};
 use horus_core::shape::{Shape, Window};
 
@@ -111,6 +112,8 @@ pub(crate) struct Place {
     pub(crate) overlap: bool,
     /// Whether sources start on rank 0 alone.
     pub(crate) from_root: bool,
+    /// Into how many bands images are cut on their way to a device and back, if that is not left to predictions.
+    pub(crate) bands: Option<u8>,
 }
 
 /// The program's roots, evaluated at `place`; the same on every rank.
@@ -172,14 +175,25 @@ pub(crate) fn planned(program: &Program, place: Place, partition: Partition) -> 
 
 /// The plan of a program on devices of so many bytes.
 pub(crate) fn planned_within(program: &Program, place: Place, partition: Partition, capacity: Option<usize>) -> Plan {
-    let Place { ranks, mode, separate, direct, overlap, from_root } = place;
-    let setting = Setting { partition, unified: !separate, direct: direct && ranks > 1, overlap, mode, capacity };
+    let Place { ranks, mode, separate, direct, overlap, from_root, bands } = place;
+    let transfer = bands.map_or(Transfer::Auto, |n| Transfer::Streams(NonZeroU8::new(n)));
+    let setting = Setting {
+        transfer,
+        unified: !separate,
+        direct: direct && ranks > 1,
+        overlap,
+        mode,
+        capacity,
+        ..Setting::on(partition)
+    };
     let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &mut |_, _| ()).unwrap();
     let state = State {
         residency: if separate { Residency::Host } else { Residency::Both },
         placement: if from_root && ranks > 1 { Placement::Root } else { Placement::Replicated },
     };
-    let wants = vec![Want::Everyone; kernels.roots.len()];
+    // Only what somebody waits for leaves in bands.
+    let want = if separate && ranks == 1 && bands.is_some() { Want::Handed } else { Want::Everyone };
+    let wants = vec![want; kernels.roots.len()];
     plan(kernels, &wants, &setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
 }
 
@@ -215,8 +229,11 @@ pub(crate) fn carry_out(
         sending: Sending::AtOnce,
     };
     let outcome = execute(plan, images, context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error));
-    let here = |(n, d)| if let Delivered::Here(host) = d { Some((n, host)) } else { None };
-    let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered.into_iter().filter_map(here).collect();
+    let landed = |(n, d)| match d {
+        Delivered::Here(host) => (n, host),
+        Delivered::Coming(landing) => (n, landing.land().unwrap()),
+    };
+    let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered.into_iter().map(landed).collect();
     let image = |r: &NodeId| {
         let n = plan.graph.node(*r);
         dispatch!(n.dtype, T => Image::new::<T>(n.shape, delivered[r].as_slice::<T>().to_vec()))

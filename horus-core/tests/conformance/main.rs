@@ -10,6 +10,7 @@ mod kernels;
 mod ops;
 mod programs;
 mod random;
+mod segments;
 mod wide;
 
 use harness::Place;
@@ -41,7 +42,9 @@ impl Place {
                         continue;
                     }
                     let from_root = (ranks + usize::from(separate && !direct)) % 2 == 0;
-                    out.push(Place { ranks, mode, separate, direct, overlap: mode == Mode::Fused, from_root });
+                    // One rank of each mode, and of several those that go through the host.
+                    let bands = (separate && !direct && mode != Mode::Naive).then_some([2, 3, 7, 16, 64][ranks - 1]);
+                    out.push(Place { ranks, mode, separate, direct, overlap: mode == Mode::Fused, from_root, bands });
                 }
             }
         }
@@ -51,13 +54,69 @@ impl Place {
     /// A few places that differ in everything.
     pub(crate) fn some() -> Vec<Place> {
         vec![
-            Place { ranks: 1, mode: Mode::Fused, separate: false, direct: false, overlap: false, from_root: false },
-            Place { ranks: 1, mode: Mode::Lazy, separate: true, direct: false, overlap: false, from_root: false },
-            Place { ranks: 3, mode: Mode::Fused, separate: true, direct: false, overlap: false, from_root: true },
-            Place { ranks: 2, mode: Mode::Naive, separate: false, direct: false, overlap: false, from_root: true },
-            Place { ranks: 4, mode: Mode::Fused, separate: true, direct: true, overlap: true, from_root: true },
-            Place { ranks: 3, mode: Mode::Lazy, separate: true, direct: true, overlap: false, from_root: false },
-            Place { ranks: 5, mode: Mode::Lazy, separate: false, direct: false, overlap: true, from_root: false },
+            Place {
+                ranks: 1,
+                mode: Mode::Fused,
+                separate: false,
+                direct: false,
+                overlap: false,
+                from_root: false,
+                bands: None,
+            },
+            Place {
+                ranks: 1,
+                mode: Mode::Lazy,
+                separate: true,
+                direct: false,
+                overlap: false,
+                from_root: false,
+                bands: Some(5),
+            },
+            Place {
+                ranks: 3,
+                mode: Mode::Fused,
+                separate: true,
+                direct: false,
+                overlap: false,
+                from_root: false,
+                bands: Some(4),
+            },
+            Place {
+                ranks: 2,
+                mode: Mode::Naive,
+                separate: false,
+                direct: false,
+                overlap: false,
+                from_root: true,
+                bands: None,
+            },
+            Place {
+                ranks: 4,
+                mode: Mode::Fused,
+                separate: true,
+                direct: true,
+                overlap: true,
+                from_root: true,
+                bands: None,
+            },
+            Place {
+                ranks: 3,
+                mode: Mode::Lazy,
+                separate: true,
+                direct: true,
+                overlap: false,
+                from_root: false,
+                bands: None,
+            },
+            Place {
+                ranks: 5,
+                mode: Mode::Lazy,
+                separate: false,
+                direct: false,
+                overlap: true,
+                from_root: false,
+                bands: None,
+            },
         ]
     }
 }

@@ -136,12 +136,10 @@ fn copies_of_footprints_take_room_on_the_device() {
     let (image, strip) = (160 * 100 * 4, 40 * 100 * 4);
     for direct in [true, false] {
         let setting = |capacity| Setting {
-            partition: Partition::equal(4),
-            unified: false,
             direct,
-            overlap: false,
             mode: Mode::Lazy,
             capacity: Some(capacity),
+            ..Setting::on(Partition::equal(4))
         };
         // The copy of the image's rows, the result, and the source if its device gives the rows away.
         assert!(make_for(p.graph.clone(), setting(3 * image)).fits);
@@ -172,7 +170,7 @@ fn a_device_that_is_too_small_spills_to_the_host() {
     let mut held = std::collections::HashSet::new();
     for s in &tight.steps {
         match s.action {
-            Action::Upload(n) | Action::Launch { node: n, .. } => drop(held.insert(n)),
+            Action::Upload { node: n, .. } | Action::Launch { node: n, .. } => drop(held.insert(n)),
             Action::Evict(n) | Action::Free(n) => drop(held.remove(&n)),
             _ => {}
         }

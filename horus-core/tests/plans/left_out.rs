@@ -38,7 +38,7 @@ fn many_images() -> Graph<Op> {
 /// A plan that brings the first result to whoever wants it.
 fn wanted(graph: Graph<Op>, want: Want, ranks: usize, unified: bool) -> Plan {
     let partition = Partition::equal(ranks);
-    let setting = Setting { partition, unified, direct: false, overlap: false, mode: Mode::Fused, capacity: None };
+    let setting = Setting { unified, ..Setting::on(partition) };
     let kernels = optimize(graph, true, &mut |_, _| ()).unwrap();
     let mut wants = vec![Want::Keep; kernels.roots.len()];
     wants[0] = want;
@@ -74,8 +74,7 @@ fn a_step_left_out_is_caught() {
         verify(&whole).unwrap_or_else(|e| panic!("{e}\n{whole}"));
         for (i, step) in whole.steps.iter().enumerate() {
             kinds.insert(std::mem::discriminant(&step.action));
-            let mut broken = whole.clone();
-            broken.steps.remove(i);
+            let broken = whole.without(i);
             assert!(verify(&broken).is_err(), "leaving out step {i}, {:?}, goes unnoticed\n{whole}", step.action);
         }
     }

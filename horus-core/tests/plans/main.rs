@@ -1,5 +1,6 @@
 //! Plans of known programs, step by step, without any device.
 
+mod bands;
 mod devices;
 mod left_out;
 mod recorder;

@@ -130,21 +130,20 @@ pub(crate) fn make(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode) ->
 }
 
 pub(crate) fn make_within(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode, capacity: Option<usize>) -> Plan {
-    let setting =
-        Setting { partition: Partition::equal(ranks), unified, direct: false, overlap: false, mode, capacity };
+    let setting = Setting { unified, mode, capacity, ..Setting::on(Partition::equal(ranks)) };
     make_for(graph, setting)
 }
 
 /// On devices that exchange memory without the host.
 pub(crate) fn make_direct(graph: Graph<Op>, ranks: usize, capacity: Option<usize>) -> Plan {
     let partition = Partition::equal(ranks);
-    make_for(graph, Setting { partition, unified: false, direct: true, overlap: false, mode: Mode::Fused, capacity })
+    make_for(graph, Setting { direct: true, capacity, ..Setting::on(partition) })
 }
 
 /// The same for images that every rank gave.
 pub(crate) fn make_given(graph: Graph<Op>, ranks: usize, capacity: Option<usize>) -> Plan {
     let partition = Partition::equal(ranks);
-    let setting = Setting { partition, unified: false, direct: true, overlap: false, mode: Mode::Fused, capacity };
+    let setting = Setting { direct: true, capacity, ..Setting::on(partition) };
     make_of(graph, setting, Placement::Replicated)
 }
 

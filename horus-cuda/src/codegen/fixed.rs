@@ -1,35 +1,38 @@
-//! Kernels of one form: reductions, histogram, transposition, tables.
+//! Kernels of one form, each a call of its template: folds, histogram, transposition, tables.
 
-use std::fmt::Write as _;
-
-use horus_core::dtype::DType;
+use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ops::reduce::{Fold, LANES, RowReduce};
+use horus_core::ops::reduce::Fold;
 
-use super::params::KernelParams as Params;
-use super::{Generated as Program, PRELUDE, Pointer, REDUCE, Shapes, assemble, blocks};
+use super::cpp::{Call, Expr, Operator, Stmt, args, name, template, text};
+use super::params::KernelParams;
+use super::reduced::WARP;
+use super::{Generated, LAYOUT, PRELUDE, Pointer, REDUCE, Shapes, assemble, blocks, entry};
 
-/// Rows that one block reduces.
-pub(super) const LINES: usize = 4;
+/// Segments of a column that a fold reduces at once: one for each warp.
+const COLUMN: usize = 8;
 /// Bins counted in shared memory; more go straight to global memory.
 const SHARED_BINS: usize = 8192;
+/// Threads of a block of those that take pixels in whatever order.
+const THREADS: usize = 256;
 
+/// A kernel without a table: its source, and blocks of `threads` threads and `shared` bytes.
 pub(super) fn program(
     headers: &[&str],
-    code: &str,
-    params: Params,
+    body: &[Stmt],
+    params: KernelParams,
     grid: [u32; 2],
-    block: usize,
+    threads: usize,
     shared: usize,
-) -> Program {
+) -> Generated {
     let (declaration, bytes, pointers) = params.finish();
-    Program {
-        source: assemble(headers, &declaration, code),
+    Generated {
+        source: assemble(headers, &declaration, &entry(threads, &text(body))),
         params: bytes,
         pointers,
         table: Vec::new(),
         grid,
-        block: block as u32,
+        block: threads as u32,
         shared: shared as u32,
         clear: false,
         early: false,
@@ -37,62 +40,12 @@ pub(super) fn program(
     }
 }
 
-pub(super) fn head(threads: usize) -> String {
-    format!(
-        "extern \"C\" __global__ void __launch_bounds__({threads}) hs_kernel(const __grid_constant__ hs_params p) {{\n"
-    )
+/// The plane of this block: `planes`, a parameter, moved by as many `pitch`, another one.
+fn plane(planes: &str, pitch: &str) -> Expr {
+    name(planes) + name("blockIdx.y") * pitch
 }
 
-/// What a row reduction is called in `reduce.cuh`.
-pub(super) fn row_code(how: RowReduce) -> &'static str {
-    match how {
-        RowReduce::Sum => "HS_SUM",
-        RowReduce::SquaredDeviation => "HS_SQUARED",
-        RowReduce::Min => "HS_MIN",
-        RowReduce::Max => "HS_MAX",
-    }
-}
-
-pub(super) fn row_reduce(how: RowReduce, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
-    let (input, out) = (shapes.inputs[0], shapes.output);
-    let (t, a) = (input.dtype.name(), out.dtype.name());
-    let code = row_code(how);
-    let mut p = Params::default();
-    p.pointer(a, "out", Pointer::Output { offset: 0 });
-    p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
-    let mean = how == RowReduce::SquaredDeviation;
-    if mean {
-        let g = shapes.inputs[1];
-        p.pointer("const f64", "mean", Pointer::Input { index: 1, offset: g.row(0, 0) * g.dtype.size() });
-    }
-    p.long("in_plane", input.plane() as i64);
-    p.long("out_plane", out.plane() as i64);
-    p.int("width", input.shape.width.cast_signed());
-    p.int("start", input.window.start);
-    p.int("out_start", out.window.start);
-    p.int("row0", shapes.rows.start);
-    p.int("row1", shapes.rows.end);
-    let threads = LANES * LINES;
-    let mut s = head(threads);
-    let _ = writeln!(
-        s,
-        "    const int lane = threadIdx.x & {m}, line = threadIdx.x / {LANES}, plane = blockIdx.y;\n    \
-         const int y = p.row0 + (int)blockIdx.x * {LINES} + line;\n    \
-         {a}* lanes = reinterpret_cast<{a}*>(hs_smem) + line * {LANES};\n    \
-         const {t}* row = p.in + plane * p.in_plane + (i64)(y - p.start) * p.width;\n    \
-         const {a} mean = {mean};\n    \
-         hs_let_next_begin();\n    \
-         lanes[lane] = hs_lane<{code}, {a}>(row, y < p.row1 ? p.width : 0, lane, mean);\n    \
-         hs_halves<{code}>(lanes, lane);\n    \
-         if (lane == 0 && y < p.row1) p.out[plane * p.out_plane + y - p.out_start] = lanes[0];\n}}",
-        m = LANES - 1,
-        mean = if mean { "*p.mean" } else { "0" },
-    );
-    let grid = [blocks(shapes.rows.len().div_ceil(LINES), "a reduction")?, blocks(out.shape.channels, "planes")?];
-    Ok(program(&[PRELUDE, REDUCE], &s, p, grid, threads, threads * out.dtype.size()))
-}
-
-pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
+pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (input, out) = (shapes.inputs[0], shapes.output);
     let a = out.dtype.name();
     let code = match how {
@@ -100,79 +53,53 @@ pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Program, DeviceErro
         Fold::Min => "HS_MIN",
         Fold::Max => "HS_MAX",
     };
-    let mut p = Params::default();
+    let mut p = KernelParams::default();
     p.pointer(a, "out", Pointer::Output { offset: 0 });
     p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
-    p.long("count", input.shape.len() as i64);
-    let mut s = head(LANES);
-    let _ = writeln!(
-        s,
-        "    const int lane = threadIdx.x;\n    {a}* lanes = reinterpret_cast<{a}*>(hs_smem);\n    \
-         hs_wait_for_previous();\n    \
-         lanes[lane] = hs_lane<{code}, {a}, 64>(p.in, p.count, lane, ({a})0);\n    hs_halves<{code}>(lanes, lane);\n    \
-         if (lane == 0) *p.out = lanes[0];\n}}"
-    );
+    p.long("count", input.shape.area() as i64);
+    p.int("planes", input.shape.channels.cast_signed());
+    let args = args!["p.in", "p.count", "p.planes", Expr::Shared(out.dtype, 0)];
+    let body = [
+        Call::new("hs_wait_for_previous", template![], args![]).into(),
+        Stmt::constant(a, "result", Call::new("hs_columns", template![code, a, COLUMN], args)),
+        Stmt::If {
+            condition: name("threadIdx.x").with(Operator::Equal, 0),
+            then: vec![Stmt::Assign { to: name("p.out").element(0), value: name("result") }],
+            otherwise: Vec::new(),
+        },
+    ];
     // It reads what the reduction along rows has just written, and is over sooner than it could be launched.
-    Ok(Program { early: true, ..program(&[PRELUDE, REDUCE], &s, p, [1, 1], LANES, LANES * out.dtype.size()) })
+    let (threads, shared) = (WARP * COLUMN, COLUMN * out.dtype.size());
+    Ok(Generated { early: true, ..program(&[PRELUDE, REDUCE], &body, p, [1, 1], threads, shared) })
 }
 
-pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
+pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    const EACH: usize = 32;
     let input = shapes.inputs[0];
-    let (threads, per_thread) = (256, 32);
     let count = shapes.rows.len() * input.shape.width;
-    let mut p = Params::default();
+    let mut p = KernelParams::default();
     p.pointer("f64", "out", Pointer::Output { offset: 0 });
-    p.pointer(
-        &format!("const {}", input.dtype.name()),
-        "in",
-        Pointer::Input { index: 0, offset: input.row(0, shapes.rows.start) * input.dtype.size() },
-    );
+    let first = input.row(0, shapes.rows.start) * input.dtype.size();
+    p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: first });
     p.long("plane", input.plane() as i64);
     p.long("count", count as i64);
-    let [lo, hi] = [lo, hi].map(|v| p.constant(horus_core::dtype::Scalar::F64(v), DType::F64));
+    let [lo, hi] = [lo, hi].map(|v| p.constant(Scalar::F64(v), DType::F64));
     p.int("bins", bins.cast_signed());
     let shared = bins <= SHARED_BINS;
-    let mut s = head(threads);
-    let t = input.dtype.name();
-    let _ = writeln!(
-        s,
-        "    const {t}* in = p.in + blockIdx.y * p.plane;\n    \
-         const i64 first = (i64)blockIdx.x * {n}, last = min(first + {n}, p.count);",
-        n = threads * per_thread
-    );
-    if shared {
-        s.push_str(
-            "    u32* counts = reinterpret_cast<u32*>(hs_smem);\n    \
-             for (int b = threadIdx.x; b < p.bins; b += 256) counts[b] = 0;\n    __syncthreads();\n",
-        );
-    }
-    let _ = writeln!(
-        s,
-        "    for (i64 i = first + threadIdx.x; i < last; i += {threads}) {{\n        \
-         const int b = hs_bin(hs_to<f64>(in[i]), {lo}, {hi}, p.bins);\n        \
-         if (b >= 0) atomicAdd({});\n    }}",
-        if shared { "counts + b, 1u" } else { "p.out + b, 1.0" }
-    );
-    if shared {
-        // Counts are whole numbers below 2^53: the order of these additions does not matter.
-        s.push_str(
-            "    __syncthreads();\n    for (int b = threadIdx.x; b < p.bins; b += 256)\n        \
-             if (counts[b]) atomicAdd(p.out + b, (f64)counts[b]);\n",
-        );
-    }
-    s.push_str("}\n");
-    let grid = [blocks(count.div_ceil(threads * per_thread), "a histogram")?, blocks(input.shape.channels, "planes")?];
+    let args = args![plane("p.in", "p.plane"), "p.count", lo, hi, "p.bins", "p.out"];
+    let body = [Call::new("hs_histogram", template![THREADS, EACH, shared], args).into()];
+    let grid = [blocks(count.div_ceil(THREADS * EACH), "a histogram")?, blocks(input.shape.channels, "planes")?];
     let bytes = if shared { bins * 4 } else { 0 };
-    Ok(Program { clear: true, ..program(&[PRELUDE, REDUCE], &s, p, grid, threads, bytes) })
+    Ok(Generated { clear: true, ..program(&[PRELUDE, REDUCE], &body, p, grid, THREADS, bytes) })
 }
 
 /// The table stays in the caches: at most 64 Ki entries.
-pub(super) fn lookup(shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
-    let (threads, per_thread) = (256, 8);
+pub(super) fn lookup(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    const EACH: usize = 8;
     let (input, table, out) = (shapes.inputs[0], shapes.inputs[1], shapes.output);
     let count = shapes.rows.len() * out.shape.width;
     let (s, t) = (input.dtype.name(), out.dtype.name());
-    let mut p = Params::default();
+    let mut p = KernelParams::default();
     p.pointer(t, "out", Pointer::Output { offset: out.row(0, shapes.rows.start) * out.dtype.size() });
     let first = input.row(0, shapes.rows.start) * input.dtype.size();
     p.pointer(&format!("const {s}"), "in", Pointer::Input { index: 0, offset: first });
@@ -181,24 +108,20 @@ pub(super) fn lookup(shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
     p.long("in_plane", input.plane() as i64);
     p.long("out_plane", out.plane() as i64);
     p.long("count", count as i64);
-    let mut code = head(threads);
-    let _ = writeln!(
-        code,
-        "    const {s}* in = p.in + blockIdx.y * p.in_plane;\n    {t}* out = p.out + blockIdx.y * p.out_plane;\n    \
-         const i64 first = (i64)blockIdx.x * {n}, last = min(first + {n}, p.count);\n    \
-         for (i64 i = first + threadIdx.x; i < last; i += {threads}) out[i] = p.table[in[i]];\n}}",
-        n = threads * per_thread
-    );
-    let grid = [blocks(count.div_ceil(threads * per_thread), "a table")?, blocks(out.shape.channels, "planes")?];
-    Ok(program(&[PRELUDE], &code, p, grid, threads, 0))
+    let args = args![plane("p.in", "p.in_plane"), "p.table", "p.count", plane("p.out", "p.out_plane")];
+    let body = [Call::new("hs_lookup", template![THREADS, EACH], args).into()];
+    let grid = [blocks(count.div_ceil(THREADS * EACH), "a table")?, blocks(out.shape.channels, "planes")?];
+    Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, THREADS, 0))
 }
 
-pub(super) fn transpose(shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
+pub(super) fn transpose(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    /// Rows and columns of the square that a block turns, and rows of it that its threads take at once.
     const SIDE: usize = 32;
+    const DOWN: usize = 8;
     let (input, out) = (shapes.inputs[0], shapes.output);
     let t = out.dtype.name();
-    let tiles_x = out.shape.width.div_ceil(SIDE);
-    let mut p = Params::default();
+    let across = out.shape.width.div_ceil(SIDE);
+    let mut p = KernelParams::default();
     p.pointer(t, "out", Pointer::Output { offset: 0 });
     p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
     p.long("in_plane", input.plane() as i64);
@@ -209,25 +132,21 @@ pub(super) fn transpose(shapes: &Shapes<'_>) -> Result<Program, DeviceError> {
     p.int("width", out.shape.width.cast_signed());
     p.int("row0", shapes.rows.start);
     p.int("row1", shapes.rows.end);
-    p.int("tiles_x", tiles_x.cast_signed());
-    let mut s = head(SIDE * 8);
-    // Output pixel (y, x) is input pixel (x, y). The tile is padded by a column against bank conflicts.
-    let _ = writeln!(
-        s,
-        "    const int x0 = (int)(blockIdx.x % p.tiles_x) * {SIDE}, y0 = p.row0 + (int)(blockIdx.x / p.tiles_x) * {SIDE};\n    \
-         const int a = threadIdx.x % {SIDE}, b = threadIdx.x / {SIDE};\n    \
-         {t}* tile = reinterpret_cast<{t}*>(hs_smem);\n    \
-         const {t}* in = p.in + blockIdx.y * p.in_plane;\n    {t}* out = p.out + blockIdx.y * p.out_plane;\n    \
-         for (int i = b; i < {SIDE}; i += 8)\n        \
-         if (x0 + i < p.width && y0 + a < p.row1)\n            \
-         tile[i * {pitch} + a] = in[(i64)(x0 + i - p.in_start) * p.in_width + y0 + a];\n    \
-         __syncthreads();\n    \
-         for (int i = b; i < {SIDE}; i += 8)\n        \
-         if (x0 + a < p.width && y0 + i < p.row1)\n            \
-         out[(i64)(y0 + i - p.out_start) * p.width + x0 + a] = tile[a * {pitch} + i];\n}}",
-        pitch = SIDE + 1
-    );
-    let grid =
-        [blocks(tiles_x * shapes.rows.len().div_ceil(SIDE), "a transposition")?, blocks(out.shape.channels, "planes")?];
-    Ok(program(&[PRELUDE], &s, p, grid, SIDE * 8, SIDE * (SIDE + 1) * out.dtype.size()))
+    p.int("across", across.cast_signed());
+    let args = args![
+        plane("p.in", "p.in_plane"),
+        "p.in_start",
+        "p.in_width",
+        Expr::Shared(out.dtype, 0),
+        plane("p.out", "p.out_plane"),
+        "p.out_start",
+        "p.width",
+        "p.row0",
+        "p.row1",
+        "p.across",
+    ];
+    let body = [Call::new("hs_transpose", template![SIDE, DOWN], args).into()];
+    let squares = across * shapes.rows.len().div_ceil(SIDE);
+    let grid = [blocks(squares, "a transposition")?, blocks(out.shape.channels, "planes")?];
+    Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, SIDE * DOWN, SIDE * (SIDE + 1) * out.dtype.size()))
 }

@@ -4,9 +4,9 @@
 //! constants, coefficients of maps and the geometry are parameters. So all orientations of a detector share one binary.
 //!
 //! A generated file is the headers of `kernels/` followed by one kernel that calls their templates. Pointwise kernels
-//! are in `pointwise`, reductions and transposition in `fixed`; everything else is in `map`: `schedule` says which leaves are
-//! computed together, `similar` which steps can be a loop, `instructions` emits the arithmetic. All of these emit the
-//! statements of `cpp`, whose text is written at the very end.
+//! are in `pointwise`, reductions along rows in `reduced`, those that are one call of a template in `fixed`; everything else
+//! is in `map`: `schedule` says which leaves are computed together, `similar` which steps can be a loop, `instructions` emits
+//! the arithmetic. All of these emit the statements of `cpp`, whose text is written at the very end.
 //!
 //! `docs/kernel.md` follows one kernel all the way, with a picture of its shared memory.
 
@@ -44,6 +44,7 @@ const DENSE: &str = include_str!("../../kernels/dense.cuh");
 const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
 const GATHER: &str = include_str!("../../kernels/gather.cuh");
 const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
+const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
 
 /// Calls of what `MATH` defines.
 const TRANSCENDENTAL: [&str; 7] = ["hs_exp(", "hs_log(", "hs_pow(", "hs_sin(", "hs_cos(", "hs_atan2(", "hs_hypot("];
@@ -146,8 +147,8 @@ fn generate_with(
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats),
         Kernel::Transpose => fixed::transpose(shapes),
         Kernel::Lookup => fixed::lookup(shapes),
-        Kernel::RowReduce(how) => fixed::row_reduce(*how, shapes),
-        Kernel::MapReduce(map, how) => reduced::generate(map, *how, shapes),
+        Kernel::RowReduce(how) => reduced::image(*how, shapes),
+        Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),
         Kernel::Fold(how) => fixed::fold(*how, shapes),
         &Kernel::Histogram { bins, lo, hi } => fixed::histogram(bins, lo, hi, shapes),
         Kernel::Source(_) | Kernel::Merge => {
@@ -219,6 +220,13 @@ fn rows_aligned(g: &Geometry) -> bool {
 /// The name of a border in the kernels: one that they do not know fails to compile, with its name.
 fn border_name(border: Border) -> String {
     format!("HS_{}", border.name().to_ascii_uppercase())
+}
+
+/// The kernel itself: `bounds` on its launches, and the text of its body.
+fn entry(bounds: impl Display, body: &str) -> String {
+    format!(
+        "extern \"C\" __global__ void __launch_bounds__({bounds}) {ENTRY}(const __grid_constant__ hs_params p) {{\n{body}}}\n"
+    )
 }
 
 /// Puts a source together: headers, parameters, code. `HS_EMULATE` is defined by the host emulation alone.

@@ -8,7 +8,7 @@ use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
 use super::cpp::{Call, Stmt, args, name, template, text};
 use super::instructions::{Instructions, Leaves};
 use super::params::KernelParams;
-use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes, assemble, blocks, defect};
+use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes, assemble, blocks, defect, entry};
 use crate::tuning::Tuning;
 
 /// Reads leaves for `rows` vectors of `cols` elements of each thread.
@@ -92,17 +92,16 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let to = name("p.out") + name("plane") * "p.out_plane" + "block";
     body.push(Call::new("hs_store_pixels", template![threads], args![to, "vectors", "left", result]).into());
     let s = format!(
-        "extern \"C\" __global__ void __launch_bounds__({threads}) hs_kernel(const __grid_constant__ hs_params p) {{\n    \
-         const int plane = blockIdx.y;\n    \
+        "    const int plane = blockIdx.y;\n    \
          const i64 block = (i64)blockIdx.x * {};\n    \
          const i64 left = p.count - block;\n    \
-         const bool vectors = p.aligned && left >= {0};\n{}}}\n",
+         const bool vectors = p.aligned && left >= {0};\n{}",
         threads * rows * cols,
         text(&body),
     );
     let (declaration, bytes, pointers) = params.finish();
     Ok(Generated {
-        source: assemble(&[PRELUDE, POINTWISE], &declaration, &s),
+        source: assemble(&[PRELUDE, POINTWISE], &declaration, &entry(threads, &s)),
         params: bytes,
         pointers,
         table: Vec::new(),

@@ -32,7 +32,8 @@ impl CudaDevice {
             return self.merge(launch);
         }
         let output = self.own(launch.output)?;
-        self.core.settle(output)?;
+        let written = launch.written();
+        self.core.settle_bytes(output, written.as_deref())?;
         if launch.kernel.launches_without_rows() {
             // SAFETY: the block holds at least the output's bytes, as checked.
             let code =

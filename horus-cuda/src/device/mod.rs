@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use horus_core::comm::Communicator;
 use horus_core::device::check::part;
-use horus_core::device::{Compilation, Device, Exchange, Landing, Launch, Memory, MemoryKind, Prepared, Ticket};
+use horus_core::device::{
+    Compilation, Device, Download, Exchange, Landing, Launch, Memory, MemoryKind, Prepared, Sending, Ticket,
+};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
@@ -208,6 +210,30 @@ impl Device for CudaDevice {
         part(range.start, range.len(), source.len())?;
         part(at, range.len(), target.len())?;
         self.transfers.give(source, range, self.own_mut(target)?, at)
+    }
+
+    fn allocate_for_upload(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        Ok(Memory::Device(Box::new(self.transfers.allocate(bytes)?)))
+    }
+
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        bytes: &[Range<usize>],
+    ) -> Result<Ticket, DeviceError> {
+        self.core.context.bind()?;
+        let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
+        self.transfers.begin(ticket, source, self.own_mut(target)?, bytes)
+    }
+
+    fn begin_download<'a>(
+        &'a self,
+        bytes: usize,
+        pool: &Arc<Pool>,
+        when: Sending,
+    ) -> Result<Box<dyn Download + 'a>, DeviceError> {
+        Ok(self.transfers.begin_download(bytes, pool, when)?)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {

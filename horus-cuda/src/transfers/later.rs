@@ -1,6 +1,7 @@
 //! Copies to the host that are made when they land.
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
@@ -12,7 +13,7 @@ use horus_core::host::workers::Workers;
 
 use super::{Transfers, pinned, stream};
 use crate::driver::{Event, check};
-use crate::memory::{Block, CudaMemory, Deferred};
+use crate::memory::{Block, Deferred};
 
 /// A copy that is made when somebody needs it.
 #[derive(Debug)]
@@ -20,9 +21,36 @@ struct Waiting {
     state: Mutex<State>,
     from: CUdeviceptr,
     bytes: usize,
-    /// Passes when the pixels are on the device.
-    ready: Event,
+    /// All bytes, in order.
+    pieces: Vec<Piece>,
     transfers: Arc<Transfers>,
+}
+
+/// Bytes that are there at the same time.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    bytes: Range<usize>,
+    /// Passes when they are on the device.
+    ready: Arc<Event>,
+}
+
+impl Piece {
+    /// Bytes that the launches so far write.
+    pub(super) fn now(transfers: &Transfers, bytes: Range<usize>) -> Result<Piece, DeviceError> {
+        let ready = Event::to_sleep_for()?;
+        ready.record(&transfers.core.stream)?;
+        Ok(Piece { bytes, ready: Arc::new(ready) })
+    }
+
+    /// Others that are there when these are.
+    pub(super) fn with(&self, bytes: Range<usize>) -> Piece {
+        Piece { bytes, ready: Arc::clone(&self.ready) }
+    }
+
+    /// Where they begin.
+    pub(super) fn start(&self) -> usize {
+        self.bytes.start
+    }
 }
 
 #[derive(Debug)]
@@ -41,18 +69,21 @@ pub(super) enum Room {
     Of(Arc<Pool>),
 }
 
-/// A copy of `bytes` bytes at `from`, which lie in `source`, once all launches so far are done.
+/// A copy of `bytes` bytes at `from`, which lie in `source`, made of `pieces` that follow each other.
 pub(super) fn landing(
     transfers: &Arc<Transfers>,
-    source: &CudaMemory,
+    source: Arc<Block>,
     from: CUdeviceptr,
     bytes: usize,
     host: Room,
+    pieces: Vec<Piece>,
 ) -> Result<Box<dyn Landing>, DeviceError> {
-    let ready = Event::to_sleep_for()?;
-    ready.record(&transfers.core.stream)?;
-    let state = Mutex::new(State::Waits(source.block(), host));
-    let waiting = Arc::new(Waiting { state, from, bytes, ready, transfers: Arc::clone(transfers) });
+    let in_turn = pieces.iter().try_fold(0, |at, p| (p.bytes.start == at).then_some(p.bytes.end));
+    if in_turn != Some(bytes) {
+        return Err(DeviceError::Argument(format!("the pieces of a download are not its {bytes} bytes in turn")));
+    }
+    let state = Mutex::new(State::Waits(source, host));
+    let waiting = Arc::new(Waiting { state, from, bytes, pieces, transfers: Arc::clone(transfers) });
     let deferred: Arc<dyn Deferred> = Arc::clone(&waiting) as _;
     transfers.core.defer(Arc::downgrade(&deferred));
     Ok(Box::new(Landed(waiting)))
@@ -87,11 +118,18 @@ impl Waiting {
     fn in_chunks(&self, target: &mut Spare<'_>) -> Result<(), DeviceError> {
         let transfers = &*self.transfers;
         transfers.core.context.bind()?;
-        // Others may use the buffers while the kernels run.
-        self.ready.wait_for(|| format!("downloading {} bytes", self.bytes))?;
         let down = stream(&transfers.down)?;
-        // SAFETY: the caller holds the block, and what wrote to it is done.
-        unsafe { transfers.downloads().download(&transfers.workers, down, self.from, target) }
+        self.pieces.iter().try_for_each(|piece| {
+            // Others may use the buffers while the kernels run.
+            piece.ready.wait_for(|| format!("downloading {} bytes", self.bytes))?;
+            let (from, mut part) = (self.from + piece.bytes.start as u64, target.part(piece.bytes.len()));
+            // SAFETY: the caller holds the block, and what wrote to these bytes is done.
+            unsafe { transfers.downloads().download(&transfers.workers, down, from, &mut part) }?;
+            let all = part.left() == 0;
+            drop(part);
+            // SAFETY: the part began there, and is full.
+            all.then(|| unsafe { target.wrote(piece.bytes.len()) }).ok_or_else(twice)
+        })
     }
 
     /// Lets the GPU copy to `to`, the beginning of the pinned buffer `target`, and waits for that.
@@ -100,16 +138,21 @@ impl Waiting {
         let what = || format!("downloading {bytes} bytes");
         transfers.core.context.bind()?;
         let (down, done) = (stream(&transfers.down)?, Event::new(false)?);
-        down.after(&self.ready)?;
-        // SAFETY: the buffer is pinned, has room, and is borrowed mutably by whoever waits here; the caller holds the block.
-        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, self.from, bytes, down.0) };
+        let begun = self.pieces.iter().try_for_each(|piece| {
+            down.after(&piece.ready)?;
+            let (at, from) = (piece.bytes.start, self.from + piece.bytes.start as u64);
+            // SAFETY: the buffer is pinned, has room, and is borrowed mutably by whoever waits here; the caller holds the
+            // block, of which these bytes are a part.
+            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to.byte_add(at), from, piece.bytes.len(), down.0) };
+            check(code, what)
+        });
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(down).and_then(|()| done.wait_for(what)) {
             // Nobody can tell when they are free: they stay for good.
             std::mem::forget((target.clone(), Arc::clone(block)));
             return Err(e);
         }
-        check(code, what)?;
+        begun?;
         // Behind the copy, all that the program had given before has been read.
         transfers.let_go()
     }

@@ -153,6 +153,64 @@ fn pixel_op(op: PixelOp, dtype: DType) -> (Kernel, Vec<DType>, DType) {
 const SMALL: Shape = Shape::new(37, 61, 2);
 const ALIGNED: Shape = Shape::new(70, 272, 1);
 
+/// Reductions of a strip of an image of such rows, on a rank that holds another strip of each operand.
+fn strips(width: usize, chain: &MapKernel) -> Vec<Case> {
+    let strip =
+        |width, dtype, start, end| Geometry { shape: Shape::new(40, width, 2), dtype, window: Window::new(start, end) };
+    let image = |start, end| strip(width, DType::F32, start, end);
+    let column = strip(1, DType::F64, 12, 35);
+    let mean = whole(Shape::new(1, 1, 1), DType::F64);
+    let expression = |how| Kernel::MapReduce(chain.clone(), how);
+    let mut all = vec![
+        case("row_sum", Kernel::RowReduce(RowReduce::Sum), vec![image(10, 36)], column),
+        case(
+            "row_sum of a chain",
+            expression(RowReduce::Sum),
+            vec![image(10, 36), image(0, 40), image(12, 35)],
+            column,
+        ),
+        case(
+            "row_squared_deviation of a chain",
+            expression(RowReduce::SquaredDeviation),
+            vec![image(13, 35), image(10, 36), image(0, 40), mean],
+            column,
+        ),
+    ];
+    for case in &mut all {
+        case.name = format!("{} of a strip {width}", case.name);
+        case.rows = Window::new(13, 34);
+    }
+    all
+}
+
+/// Reductions of more than one segment of the fixed order, and of whole ones.
+fn segments() -> Vec<Case> {
+    let mut all = Vec::new();
+    let Kernel::Map(chain) = pixel_chain() else { return all };
+    for length in [1023, 1024, 1025, 2049] {
+        for dtype in [DType::F32, DType::F64, DType::U8] {
+            let (image, column) = (whole(Shape::new(3, length, 2), dtype), Shape::new(3, 1, 2));
+            for how in [RowReduce::Sum, RowReduce::Max] {
+                let (kernel, name) = (Kernel::RowReduce(how), format!("{} {dtype} {length}", how.name()));
+                all.push(case(name, kernel, vec![image], whole(column, how.result(dtype))));
+            }
+        }
+        let column = whole(Shape::new(3, 1, 2), DType::F64);
+        let images = vec![whole(Shape::new(3, length, 2), DType::F32); 3];
+        let kernel = Kernel::MapReduce(chain.clone(), RowReduce::Sum);
+        all.push(case(format!("row_sum of a chain {length}"), kernel, images, column));
+        all.extend(strips(length, &chain));
+        // The last one is longer than a block has warps.
+        for height in [length, 9 * length] {
+            for how in [Fold::Sum, Fold::Min] {
+                let (rows, one) = (whole(Shape::new(height, 1, 2), DType::F64), whole(Shape::new(1, 1, 1), DType::F64));
+                all.push(case(format!("{} {height}", how.name()), Kernel::Fold(how), vec![rows], one));
+            }
+        }
+    }
+    all
+}
+
 /// All launches. They are small: an evaluation of all on the host takes seconds.
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = pixels();
@@ -415,6 +473,7 @@ fn others() -> Vec<Case> {
     let column = Shape { width: 1, ..ALIGNED };
     let deviation = Kernel::RowReduce(RowReduce::SquaredDeviation);
     all.push(case("row_squared_deviation", deviation, vec![whole(ALIGNED, DType::F32), f64s(one)], f64s(column)));
+    all.extend(segments());
     let Kernel::Map(chain) = pixel_chain() else { return all };
     for how in [RowReduce::Sum, RowReduce::Min, RowReduce::Max] {
         for shape in [ALIGNED, SMALL] {

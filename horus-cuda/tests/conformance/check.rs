@@ -8,7 +8,7 @@ mod cases;
 
 use std::process::ExitCode;
 
-use horus_core::device::{Device, LaunchInput, Launch, Memory};
+use horus_core::device::{Device, Launch, LaunchInput, Memory};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::reference::kernel::{HostImage, evaluate};

@@ -15,6 +15,8 @@ mod ops;
 mod programs;
 #[path = "../../../horus-core/tests/conformance/random.rs"]
 mod random;
+#[path = "../../../horus-core/tests/conformance/segments.rs"]
+mod segments;
 #[path = "../../../horus-core/tests/conformance/wide.rs"]
 mod wide;
 // Of this crate.
@@ -43,7 +45,7 @@ impl Place {
     pub(crate) fn all() -> Vec<Place> {
         let place = |ranks, mode| {
             let overlap = mode == Mode::Fused;
-            Place { ranks, mode, separate: true, direct: false, overlap, from_root: ranks == 3 }
+            Place { ranks, mode, separate: true, direct: false, overlap, from_root: ranks == 3, bands: None }
         };
         [1, 2, 3].into_iter().flat_map(|n| [Mode::Naive, Mode::Lazy, Mode::Fused].map(|m| place(n, m))).collect()
     }
@@ -51,9 +53,33 @@ impl Place {
     /// A few places that differ in everything.
     pub(crate) fn some() -> Vec<Place> {
         vec![
-            Place { ranks: 1, mode: Mode::Fused, separate: true, direct: false, overlap: true, from_root: false },
-            Place { ranks: 1, mode: Mode::Naive, separate: true, direct: false, overlap: true, from_root: false },
-            Place { ranks: 3, mode: Mode::Lazy, separate: true, direct: false, overlap: true, from_root: true },
+            Place {
+                ranks: 1,
+                mode: Mode::Fused,
+                separate: true,
+                direct: false,
+                overlap: true,
+                from_root: false,
+                bands: Some(4),
+            },
+            Place {
+                ranks: 1,
+                mode: Mode::Naive,
+                separate: true,
+                direct: false,
+                overlap: true,
+                from_root: false,
+                bands: None,
+            },
+            Place {
+                ranks: 3,
+                mode: Mode::Lazy,
+                separate: true,
+                direct: false,
+                overlap: true,
+                from_root: true,
+                bands: None,
+            },
         ]
     }
 }

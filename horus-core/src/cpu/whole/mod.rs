@@ -49,7 +49,7 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
             dispatch!(dtype, T => rows::reduce(how, view::<T>(inputs, 0)?, mean, output, &geometry, rows)?);
         }
         Kernel::Fold(how) => dispatch!(dtype, T => {
-            let value = rows::fold(isa, *how, view::<T>(inputs, 0)?.data);
+            let value = rows::fold(isa, *how, view::<T>(inputs, 0)?);
             out(output)?[..1].fill(value);
         }),
         &Kernel::Histogram { bins, lo, hi } => {

@@ -2,7 +2,7 @@ use super::*;
 use crate::cpu::testing::{SIZES, assert_same, for_each_type, noise, rows_of};
 use crate::dtype::DType;
 use crate::host::buffer::HostBuffer;
-use crate::ops::reduce::{Fold, RowReduce, bin_of, fold};
+use crate::ops::reduce::{Fold, RowReduce, bin_of, fold, fold_planes};
 use crate::shape::{Shape, Window};
 
 const CHANNELS: usize = 3;
@@ -48,7 +48,7 @@ fn windows(h: usize) -> [(Window, Window); 2] {
 }
 
 fn row_reductions_follow_the_fixed_order<T: Pixel>() {
-    for (h, w) in SIZES {
+    for (h, w) in SIZES.into_iter().chain([(2, 1023), (2, 1024), (2, 1025), (3, 2049)]) {
         for (window, rows) in windows(h) {
             let (all, held) = image::<T>(h, w, window);
             let input = [(held, geometry(h, w, CHANNELS, T::DTYPE, window))];
@@ -93,14 +93,15 @@ fn row_reductions_follow_the_fixed_order_for_every_type() {
 
 #[test]
 fn folds_run_over_all_planes() {
-    for (h, w) in SIZES {
+    for (h, w) in SIZES.into_iter().chain([(1023, 1), (1024, 1), (1025, 1), (2049, 1)]) {
         let values = noise::<f64>(h * w * CHANNELS, 3, false);
         let g = geometry(h, w, CHANNELS, DType::F64, Window::whole(h));
         for how in [Fold::Sum, Fold::Min, Fold::Max] {
             for isa in Isa::available() {
                 let out = geometry(1, 1, 1, DType::F64, Window::whole(1));
                 let got = run::<f64, f64>(&Kernel::Fold(how), &[(values.clone(), g)], None, out, Window::whole(1), isa);
-                assert_same(&got, &[fold(how, values.iter().copied())], &format!("{how:?} {isa:?}"));
+                let planes = values.chunks(h * w).map(|p| p.iter().copied());
+                assert_same(&got, &[fold_planes(how, planes)], &format!("{how:?} {h}x{w} {isa:?}"));
             }
         }
     }

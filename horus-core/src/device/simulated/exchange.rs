@@ -1,5 +1,6 @@
 //! An exchange in progress between simulated devices.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::POISON;
@@ -23,6 +24,14 @@ pub(super) struct UnderWay {
 }
 
 impl UnderWay {
+    /// An upload of bytes of a buffer to the same places of a block: nothing of it is there before it arrives.
+    pub(super) fn upload(source: &[u8], target: &Memory, ranges: &[Range<usize>]) -> Result<UnderWay, DeviceError> {
+        let size = bytes(separate(target)?)?.len().min(source.len());
+        let arrivals = ranges.iter().map(|r| Ok((0, r.start, source[part(r.start, r.len(), size)?].to_vec())));
+        let arrivals = arrivals.collect::<Result<_, DeviceError>>()?;
+        Ok(UnderWay { writes: vec![identity(target)?], arrivals, copies: Vec::new() })
+    }
+
     /// Copies what the exchange reads, and sends and receives.
     pub(super) fn begin(
         comm: &dyn Communicator,

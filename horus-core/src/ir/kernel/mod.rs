@@ -9,12 +9,14 @@
 mod distribution;
 mod map;
 mod reads;
+mod work;
 
 use std::fmt;
 
 pub use self::distribution::{AllReduce, Distribution};
 pub use self::map::{Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 pub use self::reads::Access;
+pub use self::work::{Extent, Family, KernelWork};
 use crate::ir::graph::{Graph, NodeId, ValueId};
 use crate::ops::reduce::{Fold, RowReduce};
 

@@ -1,5 +1,7 @@
 //! What must hold when the last step is over.
 
+use std::collections::HashMap;
+
 use super::{Check, Copies};
 use crate::ir::graph::NodeId;
 use crate::plan::setting::Want;
@@ -25,7 +27,9 @@ impl Check<'_> {
         let exchange = self.arriving.keys().next().map(|n| (*n, "an unfinished exchange"));
         let launch = self.begun.keys().next().map(|n| (*n, "an unfinished launch"));
         let footprint = self.temps.keys().next().map(|t| (t.consumer, "a footprint for a launch that was over"));
-        let left = exchange.or(launch).or(footprint);
+        let in_bands = [&self.uploaded, &self.sent].into_iter().flat_map(HashMap::keys).chain(self.computed.keys());
+        let bands = in_bands.copied().next().map(|n| (n, "a part in bands"));
+        let left = exchange.or(launch).or(footprint).or(bands);
         left.map_or(Ok(()), |(n, what)| Err(format!("{what} of {n}")))
     }
 

@@ -63,7 +63,7 @@ mod tests {
     fn what_is_repeated_is_called_where_that_saves_code() {
         let call =
             |name, size: usize, arg, cost| Stmt::from(Call::new(name, template![size], args![arg]).shareable(cost));
-        let looped = Stmt::For { end: 3, step: 1, body: vec![call("hs_stage", 19, "c", 500)] };
+        let looped = Stmt::iterations(3, 1, vec![call("hs_stage", 19, "c", 500)]);
         let mut body = vec![
             call("hs_stage", 19, "a", 500),
             call("hs_stage", 21, "a", 500),

@@ -15,11 +15,14 @@ pub(super) use text::text;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Operator {
     And,
+    Equal,
     Less,
     LessOrEqual,
     Add,
     Subtract,
     Multiply,
+    Divide,
+    Remainder,
 }
 
 /// An expression.
@@ -29,8 +32,12 @@ pub(super) enum Expr {
     Name(String),
     /// Pixel `[r][c]` of an array of the thread.
     Pixel(String),
+    /// An element of an array.
+    Element(Box<Expr>, Box<Expr>),
     /// Two operands and what is done with them.
     Binary(Box<Expr>, Operator, Box<Expr>),
+    /// The second where the first holds, else the third.
+    Conditional(Box<[Expr; 3]>),
     /// The address of a byte of shared memory, as that of elements.
     Shared(DType, usize),
     /// The address of a byte of the table of constant data, as that of elements of this type.
@@ -91,8 +98,8 @@ pub(super) enum Stmt {
     Divide { id: usize, rows: usize, cols: usize, quotient: PixelStmt },
     /// Decides.
     If { condition: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
-    /// A loop over `k` that is not unrolled.
-    For { end: usize, step: usize, body: Vec<Stmt> },
+    /// A loop over a variable, from `first` on and below `end`, that is not unrolled.
+    For { variable: &'static str, first: Expr, end: Expr, step: usize, body: Vec<Stmt> },
     /// Chooses by a number.
     Switch { over: Expr, cases: Vec<(usize, Vec<Stmt>)> },
     /// Waits for all threads of the block.
@@ -154,6 +161,16 @@ impl From<String> for Expr {
 }
 
 impl Expr {
+    /// Element `at` of this array.
+    pub(super) fn element(self, at: impl Into<Expr>) -> Expr {
+        Expr::Element(Box::new(self), Box::new(at.into()))
+    }
+
+    /// `value` where this holds, else `otherwise`.
+    pub(super) fn choose(self, value: impl Into<Expr>, otherwise: impl Into<Expr>) -> Expr {
+        Expr::Conditional(Box::new([self, value.into(), otherwise.into()]))
+    }
+
     /// `self` and `other`, joined by an operator.
     pub(super) fn with(self, operator: Operator, other: impl Into<Expr>) -> Expr {
         Expr::Binary(Box::new(self), operator, Box::new(other.into()))
@@ -209,6 +226,16 @@ impl Stmt {
     /// `body` for every pixel of the thread.
     pub(super) fn each_pixel((rows, cols): (usize, usize), body: Stmt) -> Stmt {
         Stmt::EachPixel { rows, cols, body: vec![body] }
+    }
+
+    /// Iterations `k` of a loop, which is not unrolled.
+    pub(super) fn iterations(end: usize, step: usize, body: Vec<Stmt>) -> Stmt {
+        Stmt::For { variable: "k", first: 0.into(), end: end.into(), step, body }
+    }
+
+    /// A constant of this type.
+    pub(super) fn constant(ctype: &str, name: &str, value: impl Into<Expr>) -> Stmt {
+        Stmt::Let { ctype: format!("const {ctype}"), name: name.to_owned(), value: value.into() }
     }
 
     /// `value` for every pixel of an array.

@@ -10,11 +10,14 @@ impl Operator {
     fn text(self) -> &'static str {
         match self {
             Operator::And => "&&",
+            Operator::Equal => "==",
             Operator::Less => "<",
             Operator::LessOrEqual => "<=",
             Operator::Add => "+",
             Operator::Subtract => "-",
             Operator::Multiply => "*",
+            Operator::Divide => "/",
+            Operator::Remainder => "%",
         }
     }
 
@@ -22,9 +25,10 @@ impl Operator {
     fn rank(self) -> usize {
         match self {
             Operator::And => 0,
-            Operator::Less | Operator::LessOrEqual => 1,
-            Operator::Add | Operator::Subtract => 2,
-            Operator::Multiply => 3,
+            Operator::Equal => 1,
+            Operator::Less | Operator::LessOrEqual => 2,
+            Operator::Add | Operator::Subtract => 3,
+            Operator::Multiply | Operator::Divide | Operator::Remainder => 4,
         }
     }
 }
@@ -34,6 +38,15 @@ impl Display for Expr {
         match self {
             Expr::Name(name) => f.write_str(name),
             Expr::Pixel(array) => write!(f, "{array}[r][c]"),
+            Expr::Element(array, at) => {
+                operand(f, array, usize::MAX)?;
+                write!(f, "[{at}]")
+            }
+            Expr::Conditional(parts) => {
+                let [condition, value, otherwise] = &**parts;
+                operand(f, condition, 0)?;
+                write!(f, " ? {value} : {otherwise}")
+            }
             Expr::Binary(left, operator, right) => {
                 operand(f, left, operator.rank())?;
                 write!(f, " {} ", operator.text())?;
@@ -57,6 +70,7 @@ impl Display for Expr {
 fn operand(f: &mut Formatter<'_>, e: &Expr, rank: usize) -> fmt::Result {
     match e {
         Expr::Binary(_, inner, _) if inner.rank() < rank => write!(f, "({e})"),
+        Expr::Conditional(_) => write!(f, "({e})"),
         _ => write!(f, "{e}"),
     }
 }
@@ -146,10 +160,11 @@ impl Writer {
                     self.line("}");
                 }
             }
-            Stmt::For { end, step, body } => {
-                let next = if *step == 1 { "++k".to_owned() } else { format!("k += {step}") };
+            Stmt::For { variable, first, end, step, body } => {
+                let next = if *step == 1 { format!("++{variable}") } else { format!("{variable} += {step}") };
                 self.pragma("unroll 1");
-                self.block(format_args!("for (int k = 0; k < {end}; {next}) "), "", |w| w.all(body));
+                let head = format!("for (int {variable} = {first}; {variable} < {end}; {next}) ");
+                self.block(head, "", |w| w.all(body));
             }
             Stmt::Switch { over, cases } => self.block(format_args!("switch ({over}) "), "", |w| {
                 for (n, body) in cases {
@@ -270,6 +285,12 @@ mod tests {
         assert_eq!((sum() - 1 - 2).to_string(), "a + 1 - 1 - 2");
         let inside = sum().with(Operator::Less, "n").with(Operator::And, name("x").with(Operator::LessOrEqual, "m"));
         assert_eq!(inside.to_string(), "a + 1 < n && x <= m");
+        let half = (sum().with(Operator::Remainder, 2)).with(Operator::Equal, name("b").with(Operator::Divide, sum()));
+        assert_eq!(half.to_string(), "(a + 1) % 2 == b / (a + 1)");
+        let chosen = || sum().with(Operator::Less, "n").choose(name("v").element(sum()), 0);
+        assert_eq!(chosen().to_string(), "a + 1 < n ? v[a + 1] : 0");
+        assert_eq!((chosen() + 1).to_string(), "(a + 1 < n ? v[a + 1] : 0) + 1");
+        assert_eq!(chosen().choose(chosen(), sum().element(2)).to_string().matches('(').count(), 2);
     }
 
     #[test]

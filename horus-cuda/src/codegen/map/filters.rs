@@ -175,7 +175,7 @@ impl<'a> MapGenerator<'a> {
         let value = self.border_value(d.border, d.dtype);
         let whole = d.height / band * band;
         let body = self.band(group, name("k"), band, [&from, &value], array)?;
-        out.push(Stmt::For { end: whole, step: band, body });
+        out.push(Stmt::iterations(whole, band, body));
         if whole < d.height {
             out.extend(self.band(group, whole.into(), d.height - whole, [&from, &value], array)?);
         }

@@ -87,7 +87,7 @@ impl MapGenerator<'_> {
             code.emit(&mut body, &mut self.params, &similar, carried)?;
         }
         body.push(Stmt::fill(extents, &carry, pixel(format_args!("v{last}"))));
-        out.push(Stmt::For { end: steps.len(), step: 1, body });
+        out.push(Stmt::iterations(steps.len(), 1, body));
         steps.iter().flat_map(|s| &s.code).for_each(|&i| code.finish(i));
         code.rename(end, &carry);
         Ok(())

@@ -23,7 +23,7 @@ use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
 use super::{DENSE, GATHER, Generated, Limits, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
-use super::{assemble, blocks, cost, defect, rows_aligned};
+use super::{assemble, blocks, cost, defect, entry, rows_aligned};
 use crate::tuning::Tuning;
 use accumulate::Helpers;
 use chains::constant_bytes;
@@ -278,15 +278,16 @@ impl MapGenerator<'_> {
             n => format!("{threads}, {n}"),
         };
         let code = format!(
-            "{types}extern \"C\" __global__ void __launch_bounds__({bounds}) hs_kernel(const __grid_constant__ hs_params p) {{\n    {tile}\n    {place}\n    \
+            "    {tile}\n    {place}\n    \
              const int x0 = tile_x * {}, y0 = p.row0 + tile_y * {};\n    \
-             const int x = x0 + tx * {cols}, y = y0 + ty * {rows};\n{}}}\n",
+             const int x = x0 + tx * {cols}, y = y0 + ty * {rows};\n{}",
             self.block.width(),
             self.block.height(),
             text(body),
         );
         let (declaration, bytes, pointers) = self.params.finish();
         let helpers = self.helpers.text();
+        let code = format!("{types}{}", entry(bounds, &code));
         Ok(Generated {
             source: assemble(&[PRELUDE, TILE, DENSE, SEPARABLE, GATHER, &helpers], &declaration, &code),
             params: bytes,

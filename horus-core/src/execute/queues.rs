@@ -1,0 +1,112 @@
+//! Copies between host and device, in bands, beside launches: begun here, and waited for where a step says so.
+
+use std::collections::VecDeque;
+
+use super::deliver::Delivered;
+use super::{Run, Stored, missing};
+use crate::device::{Download, Geometry, Sending, Ticket};
+use crate::error::{Error, Result};
+use crate::ir::graph::NodeId;
+use crate::plan::Band;
+
+/// Uploads under way, in the order in which they were begun, with their steps.
+#[derive(Default)]
+pub(super) struct Uploads(VecDeque<(usize, NodeId, Ticket)>);
+
+/// The bytes of a band of a buffer: one range if that is possible, else one of each plane.
+fn bytes(geometry: Geometry, band: Band) -> Vec<std::ops::Range<usize>> {
+    let rows = band.of(geometry.window);
+    if band.is_whole() {
+        return std::iter::once(0..geometry.bytes()).collect();
+    }
+    (0..geometry.shape.channels).map(|c| geometry.row_bytes(c, rows)).collect()
+}
+
+impl<'a> Run<'a> {
+    /// Begins to copy a band of the host's buffer to the device.
+    pub(super) fn upload(&mut self, step: usize, n: NodeId, band: Band) -> Result<()> {
+        let label = self.label("upload", n);
+        let image = self.images.get_mut(n)?;
+        let (geometry, before) = (image.geometry, image.device.take());
+        let Some(host) = image.host.clone() else {
+            image.device = before;
+            return Ok(());
+        };
+        let mut memory = match before {
+            Some(m) if !band.begins() => m,
+            _ => {
+                drop(before);
+                let allocated = self.images.with_memory(|| self.cx.device.allocate_for_upload(host.len()));
+                allocated.map_err(self.failed(label))?
+            }
+        };
+        let ticket = self.cx.device.begin_upload(&host, &mut memory, &bytes(geometry, band));
+        drop(host);
+        if let Some(image) = self.images.find_mut(n) {
+            image.device = Some(memory);
+        }
+        self.uploads.0.push_back((step, n, ticket.map_err(self.failed(label))?));
+        Ok(())
+    }
+
+    /// Waits for steps of other queues: what follows sees what they did. Only uploads need it. What is sent to the host comes
+    /// after all launches so far.
+    pub(super) fn wait_for(&mut self, steps: &[usize]) -> Result<()> {
+        let Some(last) = steps.iter().max() else { return Ok(()) };
+        while self.uploads.0.front().is_some_and(|(step, ..)| step <= last) {
+            self.arrive()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for all uploads.
+    pub(super) fn finish_uploads(&mut self) -> Result<()> {
+        while !self.uploads.0.is_empty() {
+            self.arrive()?;
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self) -> Result<()> {
+        let Some((_, n, ticket)) = self.uploads.0.pop_front() else { return Ok(()) };
+        let Some(memory) = self.images.find_mut(n).and_then(|image| image.device.as_mut()) else {
+            return Err(missing(n));
+        };
+        let arrived = self.cx.device.arrive(ticket, &mut [memory]);
+        arrived.map_err(self.failed(self.label("upload", n)))
+    }
+
+    /// Sends a band of a result to whoever waits for it.
+    pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<()> {
+        let label = self.label("download", n);
+        let Some(Stored { geometry, device: Some(memory), .. }) = self.images.find(n) else { return Err(missing(n)) };
+        let bytes = bytes(*geometry, band);
+        let failed = |source| Error::Device { op: label(), device: self.cx.device.name(), source };
+        let (device, pool, total) = (self.cx.device, self.cx.pool, memory.len());
+        if band.is_whole() {
+            let ordered = self.images.with_memory(|| match self.cx.sending {
+                Sending::AtOnce => device.order_read(memory, 0, total, pool),
+                Sending::WhenLanded => device.hold(memory, 0, total, pool),
+            });
+            self.delivered.insert(n, Delivered::Coming(ordered.map_err(failed)?));
+            return Ok(());
+        }
+        let mut download = match self.leaving.remove(&n) {
+            Some(begun) => begun,
+            None => {
+                let begun = self.images.with_memory(|| device.begin_download(total, pool, self.cx.sending));
+                begun.map_err(failed)?
+            }
+        };
+        download.add(memory, &bytes).map_err(failed)?;
+        if band.ends() {
+            self.delivered.insert(n, Delivered::Coming(download.finish().map_err(failed)?));
+        } else {
+            self.leaving.insert(n, download);
+        }
+        Ok(())
+    }
+}
+
+/// Results of which the first bands were sent, by image.
+pub(super) type Leaving<'a> = std::collections::HashMap<NodeId, Box<dyn Download + 'a>>;

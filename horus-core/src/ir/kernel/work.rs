@@ -1,0 +1,262 @@
+//! How much a launch has to do: bytes, multiply-adds and pixels, from which a machine profile predicts its time.
+
+use serde::{Deserialize, Serialize};
+
+use super::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source};
+use crate::dtype::DType;
+use crate::ops::geometric::Interpolation;
+use crate::ops::neighbourhood::{MedianSize, median_network};
+use crate::ops::pixel::PixelOp;
+use crate::shape::{Shape, Window};
+
+/// Taps from which on a dense filter counts as large.
+const LARGE: usize = 100;
+
+/// Kinds of kernels that use a machine alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Family {
+    /// Pixel operations, copies of planes, tables.
+    Pixel,
+    /// Linear filters of fewer than 100 taps.
+    CorrelateSmall,
+    /// Linear filters of 100 taps and more.
+    CorrelateLarge,
+    /// Row and column passes in one kernel.
+    Separable,
+    /// Samples of affine maps, mirror images.
+    Warp,
+    /// Medians and generalized convolutions.
+    Rank,
+    /// Reductions, with the expression that is reduced.
+    Reduction,
+    /// Histograms.
+    Histogram,
+    /// Transpositions.
+    Transpose,
+}
+
+impl Family {
+    /// All families.
+    pub const ALL: [Family; 9] = [
+        Family::Pixel,
+        Family::CorrelateSmall,
+        Family::CorrelateLarge,
+        Family::Separable,
+        Family::Warp,
+        Family::Rank,
+        Family::Reduction,
+        Family::Histogram,
+        Family::Transpose,
+    ];
+
+    /// Its name in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Family::Pixel => "pixel operations",
+            Family::CorrelateSmall => "small filters",
+            Family::CorrelateLarge => "large filters",
+            Family::Separable => "separable filters",
+            Family::Warp => "affine maps",
+            Family::Rank => "rank filters",
+            Family::Reduction => "reductions",
+            Family::Histogram => "histograms",
+            Family::Transpose => "transpositions",
+        }
+    }
+}
+
+/// What one launch does. Nothing in it depends on a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KernelWork {
+    /// Bytes of the inputs, each pixel that is read counted once.
+    pub read: usize,
+    /// Bytes of the result.
+    pub written: usize,
+    /// Multiply-adds, and other arithmetic counted as so many.
+    pub multiply_adds: f64,
+    /// Those of `multiply_adds` that compute row passes: where the work is divided into tiles, they are done again for the
+    /// rows around each.
+    pub staged: f64,
+    /// Rows above and below those computed that filters read, together.
+    pub reach: usize,
+    /// Whether filters read pixel operations that are evaluated around the pixels computed: where the work is divided into tiles,
+    /// these read the rows around each again.
+    pub chained: bool,
+    /// Pixels computed, of all planes (for reductions and histograms: read).
+    pub pixels: usize,
+    /// The kind of kernel.
+    pub family: Family,
+    /// The type in which it computes: [`DType::F32`] or [`DType::F64`].
+    pub dtype: DType,
+}
+
+impl KernelWork {
+    /// A launch that does nothing.
+    pub const NONE: KernelWork = KernelWork {
+        read: 0,
+        written: 0,
+        multiply_adds: 0.0,
+        staged: 0.0,
+        reach: 0,
+        chained: false,
+        pixels: 0,
+        family: Family::Pixel,
+        dtype: DType::F32,
+    };
+
+    /// Bytes of the images that a launch goes through.
+    pub const fn bytes(&self) -> usize {
+        self.read + self.written
+    }
+}
+
+/// Extent and type of an image.
+pub type Extent = (Shape, DType);
+
+impl Kernel {
+    /// What a launch of the kernel does that computes rows `rows` of `output` (as in a launch: for a kernel that
+    /// [goes over its input](Kernel::goes_over_input) the rows of the input) from images like `inputs`.
+    pub fn work(&self, inputs: &[Extent], output: Extent, rows: Window) -> KernelWork {
+        let (out, out_type) = output;
+        if matches!(self, Kernel::Source(_)) || (rows.is_empty() && !self.launches_without_rows()) {
+            return KernelWork::NONE;
+        }
+        let over_input = self.goes_over_input();
+        let first = inputs.first().map_or(out, |(shape, _)| *shape);
+        let wide = |shape: Shape| shape.width * shape.channels;
+        let read: usize = inputs.iter().enumerate().map(|(i, &input)| self.bytes_read(i, rows, out, input)).sum();
+        let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * out_type.size();
+        let (family, map) = match self {
+            Kernel::Map(m) => (m.family(), Some(m)),
+            Kernel::MapReduce(m, _) => (Family::Reduction, Some(m)),
+            Kernel::RowReduce(_) | Kernel::Fold(_) => (Family::Reduction, None),
+            Kernel::Histogram { .. } => (Family::Histogram, None),
+            Kernel::Transpose => (Family::Transpose, None),
+            Kernel::Source(_) | Kernel::Merge | Kernel::Lookup => (Family::Pixel, None),
+        };
+        let pixels = match self {
+            Kernel::RowReduce(_) | Kernel::MapReduce(..) | Kernel::Histogram { .. } => rows.len() * wide(first),
+            Kernel::Fold(_) => first.len(),
+            _ => rows.len() * wide(out),
+        };
+        let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, 0), MapKernel::arithmetic);
+        let own = f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram)));
+        let types = inputs.iter().map(|(_, t)| *t).chain([out_type]);
+        // Sums are kept in f64 and bound by memory all the same: what counts is the type of the pixels.
+        let doubles = if family == Family::Reduction { inputs.first().map(|i| i.1) } else { types.max() };
+        KernelWork {
+            read,
+            written,
+            multiply_adds: (per_pixel + own) * pixels as f64,
+            staged: staged * pixels as f64,
+            reach,
+            chained: map.is_some_and(|m| !m.chains.is_empty()),
+            pixels,
+            family,
+            dtype: if doubles == Some(DType::F64) { DType::F64 } else { DType::F32 },
+        }
+    }
+
+    /// Bytes of input `i` that a launch reads, each counted once.
+    fn bytes_read(&self, i: usize, rows: Window, out: Shape, (shape, dtype): Extent) -> usize {
+        /// Blocks of rows in which the columns of a warped image are looked up, at most.
+        const BLOCKS: usize = 64;
+        let lines = if self.goes_over_input() && i == 0 {
+            rows.clipped(shape.height)
+        } else {
+            self.footprint(i, rows, out, shape)
+        };
+        let block = lines.len().div_ceil(BLOCKS).max(1);
+        let mut area = 0;
+        let mut at = lines.start;
+        while at < lines.end {
+            let part = Window::new(at, (at + block.cast_signed()).min(lines.end));
+            let columns = self.columns(i, rows, out, shape, part).map_or(shape.width, |(l, r)| r.saturating_sub(l));
+            area += part.len() * columns;
+            at = part.end;
+        }
+        area * self.planes_read(i, shape.channels) * dtype.size()
+    }
+
+    /// How many of `channels` planes of input `i` are read.
+    fn planes_read(&self, i: usize, channels: usize) -> usize {
+        let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return channels };
+        let all = m.leaves.iter().chain(m.chains.iter().flat_map(|c| &c.leaves));
+        let mut planes: Vec<Option<usize>> = all
+            .filter_map(|l| match l.op {
+                LeafOp::LoadChannel(input, c) => (input == i).then_some(Some(c)),
+                _ => m.reads(l, i).then_some(None),
+            })
+            .collect();
+        planes.sort_unstable();
+        planes.dedup();
+        if planes.iter().any(Option::is_none) { channels } else { planes.len().min(channels) }
+    }
+}
+
+impl MapKernel {
+    fn family(&self) -> Family {
+        let is = |which: fn(&LeafOp) -> bool| self.leaves.iter().any(|l| which(&l.op));
+        let taps = |l: &Leaf| match &l.op {
+            LeafOp::Correlate(_, f, _) => f.taps().len(),
+            _ => 0,
+        };
+        match self.leaves.iter().map(taps).max().unwrap_or(0) {
+            _ if is(|op| matches!(op, LeafOp::Median(..) | LeafOp::Generalized(..))) => Family::Rank,
+            _ if !self.stages.is_empty() => Family::Separable,
+            LARGE.. => Family::CorrelateLarge,
+            1.. => Family::CorrelateSmall,
+            0 if is(|op| matches!(op, LeafOp::Warp(..) | LeafOp::Flip(..))) => Family::Warp,
+            0 => Family::Pixel,
+        }
+    }
+
+    /// Multiply-adds for each pixel, those of row passes among them, and the rows above and below that filters read.
+    fn arithmetic(&self) -> (f64, f64, usize) {
+        let filtered = |l: &&Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Generalized(..) | LeafOp::Median(..));
+        let reach = self.leaves.iter().filter(filtered).filter_map(|l| l.reach(&self.stages));
+        let reach = reach.map(|(r, _)| r.up + r.down).max().unwrap_or(0);
+        let staged: f64 = self.stages.iter().map(|s| s.filter.taps().len() as f64).sum();
+        let chained =
+            self.chains.iter().enumerate().map(|(c, chain)| self.evaluations(c) as f64 * chain.arithmetic().0);
+        let chained: f64 = chained.sum();
+        let leaves: f64 = self.leaves.iter().map(of_leaf).sum();
+        let code: f64 = self.code.iter().map(|i| of_instruction(i.op)).sum();
+        (staged + chained + leaves + code, staged + chained, reach)
+    }
+
+    /// How often chain `c` is evaluated for a pixel: by each row pass over it, and once for all filters that read it.
+    fn evaluations(&self, c: usize) -> usize {
+        let chain = Source::Chain(c);
+        let stages = self.stages.iter().filter(|s| s.source == chain).count();
+        stages + usize::from(self.leaves.iter().any(|l| l.source() == chain))
+    }
+}
+
+/// What an instruction counts as. Divisions and roots are rounded correctly, the other functions are polynomials.
+fn of_instruction(op: InstrOp) -> f64 {
+    match op {
+        InstrOp::Pixel(PixelOp::Div | PixelOp::Recip | PixelOp::Sqrt | PixelOp::AbsDiv) => 10.0,
+        InstrOp::Pixel(PixelOp::Exp | PixelOp::Log | PixelOp::Sin | PixelOp::Cos | PixelOp::Hypot) => 25.0,
+        InstrOp::Pixel(PixelOp::Pow | PixelOp::Atan2) => 60.0,
+        InstrOp::Pixel(_) | InstrOp::Convert => 1.0,
+    }
+}
+
+/// What the read of a leaf counts as, without the stage or the chain that it reads.
+fn of_leaf(leaf: &Leaf) -> f64 {
+    match &leaf.op {
+        LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Flip(..) => 0.0,
+        LeafOp::Correlate(_, f, _) => f.taps().len() as f64,
+        LeafOp::Generalized(_, g, _) => 2.0 * g.window.taps().len() as f64,
+        // Each exchange takes a minimum and a maximum.
+        LeafOp::Median(_, MedianSize::Three, _) => 2.0 * median_network(9).len() as f64,
+        LeafOp::Median(_, MedianSize::Five, _) => 2.0 * median_network(25).len() as f64,
+        // Positions are whole numbers of 64 bits.
+        LeafOp::Warp(_, _, Interpolation::Nearest, _) => 6.0,
+        LeafOp::Warp(_, _, Interpolation::Bilinear, _) => 14.0,
+        LeafOp::Warp(_, _, Interpolation::Bicubic, _) => 50.0,
+    }
+}

@@ -1,0 +1,122 @@
+//! What things cost on a machine: predicted seconds.
+
+use super::link::Link;
+use super::profile::{Copies, HostSide, Line, Profile};
+use crate::dtype::DType;
+use crate::ir::kernel::KernelWork;
+
+/// What bounds a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bound {
+    /// The launch itself.
+    Launch,
+    /// The device's memory.
+    Memory,
+    /// Multiply-adds.
+    Arithmetic,
+}
+
+/// What a launch takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Predicted seconds of the device, from the end of the launch before to the end of this one.
+    pub seconds: f64,
+    /// What most of them go into.
+    pub bound: Bound,
+}
+
+impl Line {
+    /// Seconds until `bytes` have arrived. Nothing takes no time.
+    pub fn time(self, bytes: usize) -> f64 {
+        self.in_turn(bytes, 1)
+    }
+
+    /// Seconds until `bytes` have arrived in `copies` copies that follow each other (thesis, section 5.4: `L + o + kG + g(n - 1)`).
+    pub fn in_turn(self, bytes: usize, copies: usize) -> f64 {
+        if bytes == 0 {
+            return 0.0;
+        }
+        let gaps = self.gap * copies.saturating_sub(1) as f64;
+        self.latency + self.overhead + bytes as f64 / self.bandwidth + gaps
+    }
+}
+
+impl Copies {
+    /// Of this memory of the host.
+    pub fn of(&self, side: HostSide) -> Line {
+        match side {
+            HostSide::Pinned => self.pinned,
+            HostSide::Staged => self.staged,
+            HostSide::Mapped => self.mapped,
+        }
+    }
+}
+
+impl Profile {
+    /// What a launch takes: its fixed time, then memory and arithmetic, which overlap the more the less they are alike: the root of
+    /// the sum of their squares.
+    ///
+    /// Filters work in tiles that hold the rows around them too ([`Profile::tile_rows`]). Row passes, and pixel operations that filters
+    /// read, are computed for those as well.
+    pub fn launch(&self, work: &KernelWork) -> Cost {
+        if work.bytes() == 0 {
+            return Cost { seconds: 0.0, bound: Bound::Launch };
+        }
+        let of = self.efficiency(work.family);
+        let around = self.around(work.reach);
+        let again = if work.chained { around } else { 0.0 };
+        let moved = work.read as f64 * (1.0 + again) + work.written as f64;
+        let memory = moved / (self.memory.at(work.bytes() as f64) * of.memory);
+        let rate = if work.dtype == DType::F64 { self.arithmetic.f64 } else { self.arithmetic.f32 };
+        let arithmetic = (work.multiply_adds + work.staged * around) / (rate * of.arithmetic);
+        let bound = match self.launch.device {
+            fixed if fixed > memory.max(arithmetic) => Bound::Launch,
+            _ if memory >= arithmetic => Bound::Memory,
+            _ => Bound::Arithmetic,
+        };
+        Cost { seconds: self.launch.device + memory.hypot(arithmetic), bound }
+    }
+
+    /// How many rows around each row of a tile there are for a filter that reads `reach` of them.
+    fn around(&self, reach: usize) -> f64 {
+        /// Least share of a tile that is its own.
+        const OWN: f64 = 0.25;
+        let reach = reach as f64;
+        reach / (self.tile_rows - reach).max(self.tile_rows * OWN)
+    }
+
+    /// Seconds in which `bytes` get from the host to the device.
+    pub fn upload(&self, bytes: usize, side: HostSide) -> f64 {
+        self.upload.of(side).time(bytes)
+    }
+
+    /// Seconds in which `bytes` get from the device to the host.
+    pub fn download(&self, bytes: usize, side: HostSide) -> f64 {
+        self.download.of(side).time(bytes)
+    }
+
+    /// Seconds in which all of the host's threads copy `bytes`.
+    pub fn host_copy(&self, bytes: usize) -> f64 {
+        bytes as f64 / self.host_copy.at(self.hardware.threads.max(1) as f64)
+    }
+
+    /// Seconds in which a device copies `bytes` within its memory, beside the launch.
+    pub fn device_copy(&self, bytes: usize) -> f64 {
+        2.0 * bytes as f64 / self.memory.at(2.0 * bytes as f64)
+    }
+
+    /// How long messages between ranks take: from device to device, or through hosts, of which the network is assumed.
+    pub fn link(&self, direct: bool) -> Link {
+        if direct { self.links.peers } else { self.links.network }
+    }
+
+    /// How many times as long copies in both directions take when both run at once.
+    pub fn slowdown_of_both_ways(&self) -> f64 {
+        self.both_ways
+    }
+
+    /// Seconds that a launch takes longer if it is made in two parts more, beside the pixels computed: launches of the host and the device.
+    pub fn division(&self) -> f64 {
+        2.0 * (self.launch.host + self.launch.device)
+    }
+}

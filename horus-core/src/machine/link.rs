@@ -1,0 +1,46 @@
+//! How long messages between ranks take.
+
+use serde::{Deserialize, Serialize};
+
+/// Messages and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Number of messages.
+    pub messages: usize,
+    /// Their bytes.
+    pub bytes: usize,
+}
+
+/// How long a message takes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Seconds before the first byte.
+    pub latency: f64,
+    /// Bytes per second, in each direction at once.
+    pub bandwidth: f64,
+}
+
+impl Default for Link {
+    /// 5 microseconds and 20 GB/s: a good network of 2020 and later.
+    fn default() -> Link {
+        Link { latency: 5e-6, bandwidth: 20e9 }
+    }
+}
+
+impl Link {
+    /// Seconds that one rank takes to send or receive `load`.
+    pub fn time(self, load: Load) -> f64 {
+        self.latency * load.messages as f64 + load.bytes as f64 / self.bandwidth
+    }
+
+    /// Seconds of one round in which all of `ranks` tell each other a word: a tree up and down.
+    pub fn round(self, ranks: usize) -> f64 {
+        2.0 * self.latency * f64::from(ranks.max(1).next_power_of_two().trailing_zeros())
+    }
+
+    /// The slower of both in each respect.
+    #[must_use]
+    pub fn worse(self, other: Link) -> Link {
+        Link { latency: self.latency.max(other.latency), bandwidth: self.bandwidth.min(other.bandwidth) }
+    }
+}

@@ -1,0 +1,141 @@
+//! Profiles that come with Horus: assumptions where nothing is known, and devices that were measured.
+
+use std::collections::BTreeMap;
+
+use super::link::Link;
+use super::profile::{Arithmetic, Copies, Efficiency, Files, Hardware, Launching, Line, Links, Origin, Profile, Rates};
+use crate::ir::kernel::Family;
+
+const GB: f64 = 1e9;
+const TB: f64 = 1e12;
+const MIB: f64 = 1_048_576.0;
+
+const fn family(memory: f64, arithmetic: f64) -> Efficiency {
+    Efficiency { memory, arithmetic }
+}
+
+/// Fitted to kernels of one H200 at 4096x4096 (`benches/results/2026-11-21-h200.md`; the test of this module repeats the comparison).
+/// Rank filters, histograms and transpositions are estimates.
+const GPU: [(Family, Efficiency); 9] = [
+    (Family::Pixel, family(1.25, 0.5)),
+    (Family::CorrelateSmall, family(1.0, 0.7)),
+    (Family::CorrelateLarge, family(1.0, 0.8)),
+    (Family::Separable, family(0.72, 0.65)),
+    (Family::Warp, family(0.64, 0.5)),
+    (Family::Rank, family(0.9, 0.4)),
+    (Family::Reduction, family(1.2, 0.3)),
+    (Family::Histogram, family(0.8, 0.1)),
+    (Family::Transpose, family(0.8, 1.0)),
+];
+
+/// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`benches/results/2026-11-21-cpu.md`); the same are estimates.
+const CPU: [(Family, Efficiency); 9] = [
+    (Family::Pixel, family(1.35, 0.25)),
+    (Family::CorrelateSmall, family(1.2, 0.95)),
+    (Family::CorrelateLarge, family(1.2, 1.0)),
+    (Family::Separable, family(0.9, 0.57)),
+    (Family::Warp, family(0.3, 0.2)),
+    (Family::Rank, family(0.9, 0.3)),
+    (Family::Reduction, family(3.0, 0.15)),
+    (Family::Histogram, family(1.0, 0.01)),
+    (Family::Transpose, family(0.5, 1.0)),
+];
+
+const fn line(latency: f64, bandwidth: f64) -> Line {
+    Line { latency, overhead: 0.0, gap: 0.0, bandwidth }
+}
+
+impl Profile {
+    /// What is assumed of a machine of which nothing is known: of a device with memory of its own, or of one that computes on the
+    /// host's memory (`unified`). Links and the bus are those of a good machine of 2020 and later.
+    pub fn of_default(unified: bool) -> Profile {
+        if unified { Profile::of_cores(4) } else { gpu() }
+    }
+
+    /// What is assumed of so many threads of a processor.
+    pub fn of_cores(threads: usize) -> Profile {
+        let threads = threads.max(1);
+        let most = threads.min(8) as f64;
+        // Nothing is copied between a host and itself.
+        let here = line(0.0, 11.0 * GB * most);
+        let here = Copies { pinned: here, staged: here, mapped: here };
+        Profile {
+            upload: here,
+            download: here,
+            both_ways: 1.0,
+            launch: Launching { host: 20e-6, device: 5e-6 },
+            memory: Rates(vec![(MIB, 11.0 * GB * most)]),
+            arithmetic: Arithmetic { f32: 60.0 * GB * threads as f64, f64: 30.0 * GB * threads as f64 },
+            tile_rows: 4096.0,
+            families: BTreeMap::from(CPU),
+            hardware: Hardware { device: String::new(), host: String::new(), threads },
+            ..gpu()
+        }
+    }
+
+    /// The profile that comes with Horus for a device of this name.
+    pub fn shipped(device: &str) -> Option<Profile> {
+        let known: [(&str, fn() -> Profile); 2] = [("H200", h200), ("H100", h100)];
+        known.into_iter().find(|(name, _)| device.contains(name)).map(|(_, profile)| profile())
+    }
+}
+
+/// A GPU of which nothing is known.
+fn gpu() -> Profile {
+    let bus = line(0.0, 20.0 * GB);
+    let bus = Copies { pinned: bus, staged: bus, mapped: bus };
+    Profile {
+        version: Profile::VERSION,
+        hardware: Hardware { device: String::new(), host: String::new(), threads: 4 },
+        origin: Origin::Default,
+        upload: bus,
+        download: bus,
+        both_ways: 1.0,
+        // Two launches more take 50 us: those of one host, some 30 us, and a margin.
+        launch: Launching { host: 20e-6, device: 5e-6 },
+        memory: Rates(vec![(128.0 * MIB, 1.5 * TB)]),
+        arithmetic: Arithmetic { f32: 10.0 * TB, f64: 0.3 * TB },
+        tile_rows: 80.0,
+        families: BTreeMap::from(GPU),
+        host_copy: Rates(vec![(1.0, 6.0 * GB), (4.0, 16.0 * GB), (16.0, 45.0 * GB)]),
+        files: Files { read: 2.0 * GB, write: 1.0 * GB },
+        links: Links {
+            // 1.4 MB to one neighbour take 17 microseconds between two H200s by NVLink (horus-fabric-bench).
+            peers: Link { latency: 10e-6, bandwidth: 150.0 * GB },
+            host: Link::default(),
+            network: Link::default(),
+        },
+    }
+}
+
+/// An H200 by PCIe 5, driver 580.
+fn h200() -> Profile {
+    let copies = Copies {
+        pinned: Line { latency: 8e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 55.0 * GB },
+        staged: Line { latency: 20e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 40.0 * GB },
+        mapped: Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 45.0 * GB },
+    };
+    Profile {
+        hardware: Hardware { device: "NVIDIA H200".into(), host: String::new(), threads: 16 },
+        origin: Origin::Shipped,
+        upload: copies,
+        download: copies,
+        both_ways: 1.15,
+        launch: Launching { host: 5e-6, device: 2.5e-6 },
+        // Without the launch: 64 MiB are copied in 45 us, of which 5.5 are around an empty kernel too.
+        memory: Rates(vec![(8.0 * MIB, 3.2 * TB), (128.0 * MIB, 3.4 * TB), (4096.0 * MIB, 4.2 * TB)]),
+        arithmetic: Arithmetic { f32: 30.5 * TB, f64: 15.0 * TB },
+        links: Links { peers: Link { latency: 12e-6, bandwidth: 290.0 * GB }, ..gpu().links },
+        ..gpu()
+    }
+}
+
+/// An H100 with memory of 3.35 TB/s: as the H200, which differs in its memory.
+fn h100() -> Profile {
+    let wide = h200();
+    Profile {
+        hardware: Hardware { device: "NVIDIA H100".into(), ..wide.hardware },
+        memory: Rates(vec![(8.0 * MIB, 2.6 * TB), (128.0 * MIB, 2.5 * TB), (4096.0 * MIB, 2.9 * TB)]),
+        ..wide
+    }
+}

@@ -1,0 +1,514 @@
+//! Bands: images cut in time, so that rows are copied, computed and sent at the same time.
+//!
+//! Within a run of steps in which no rank waits for another, an upload is cut into bands, launches compute what the bands
+//! that are there allow, and a result leaves band by band. Two things come into other places than the walk gave them:
+//!
+//! - While bands arrive, the first launch (in the order of the plan) goes on of which rows can be computed.
+//! - The last launches of a result that is sent (its *tail*) are computed band by band, all of them for one band before
+//!   the next, so that the copy of the first bands to the host goes on beside the others. What they read that is not made
+//!   band by band is complete before them. The tail is as long as it takes to hide the copy.
+//!
+//! No pixel is computed twice, and each by the same kernel as ever: bands change when, not what. How many there are is the
+//! cheapest prediction; one (the steps as they are) is always a possible answer.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::draft::Draft;
+use super::setting::{Mode, Transfer};
+use super::step::{Action, Band, Part, Rows, Step};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::Distribution;
+use crate::machine::{HostSide, Profile};
+use crate::plan::movement::rows_of;
+use crate::plan::state::{Halo, Placement, State};
+use crate::shape::Window;
+
+/// Numbers of bands that are considered.
+const COUNTS: [u8; 4] = [2, 4, 8, 16];
+/// Copies that take less than so many launches are not worth looking at.
+const WORTHWHILE: f64 = 8.0;
+/// A plan in bands replaces the one without if it is predicted to take at most this share of its time.
+const GAIN: f64 = 0.98;
+
+/// The pass: cuts each run of steps without communication into bands where that is predicted to gain.
+pub(super) fn cut(draft: &mut Draft<'_>) {
+    let setting = draft.setting;
+    if setting.unified || setting.mode == Mode::Naive || setting.transfer == Transfer::Explicit {
+        return;
+    }
+    for run in runs(draft).into_iter().rev() {
+        if let Some(steps) = cheapest(draft, run.clone()) {
+            draft.steps.splice(run, steps);
+        }
+    }
+    // No pass after this one asks how much memory is in use at a step.
+    draft.used = vec![0; draft.steps.len()];
+    draft.exchanges.clear();
+}
+
+/// The longest runs of steps that may change places.
+fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
+    let fetching: HashSet<NodeId> = draft.steps.iter().filter_map(|s| fetches_for(s.action)).collect();
+    let movable = |step: &Step| match step.action {
+        Action::Upload { .. } | Action::Send { .. } | Action::Free(_) => true,
+        Action::Launch { node, part, .. } => part == Part::Whole && !fetching.contains(&node),
+        _ => false,
+    };
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (i, step) in draft.steps.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if movable(step) && run.end == i => run.end = i + 1,
+            _ if movable(step) => runs.push(i..i + 1),
+            _ => {}
+        }
+    }
+    runs
+}
+
+fn fetches_for(action: Action) -> Option<NodeId> {
+    match action {
+        Action::Fetch { temp, .. } => Some(temp.consumer),
+        _ => None,
+    }
+}
+
+/// The steps of a run in as many bands as are predicted to be best; none if they stay as they are.
+fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<Vec<Step>> {
+    let board = Board::new(draft, run.clone())?;
+    let before = board.schedule(1, &[]);
+    let candidates = match draft.setting.transfer {
+        Transfer::Streams(Some(n)) => vec![n.get()],
+        _ => COUNTS.to_vec(),
+    };
+    let forced = matches!(draft.setting.transfer, Transfer::Streams(_));
+    let peak = board.peak(draft.steps[run.clone()].iter().map(|s| s.action));
+    let most = draft.used[run].iter().copied().max().unwrap_or(0);
+    let free = |steps: &[Action]| {
+        let more = board.peak(steps.iter().copied()).saturating_sub(peak);
+        draft.memory.as_ref().is_none_or(|ledger| ledger.holds(most + more))
+    };
+    let tails = board.tails();
+    let tries = candidates.iter().flat_map(|n| tails.iter().map(|tail| board.schedule(*n, tail)));
+    let fitting = tries.filter(|s| free(&s.actions));
+    let best = fitting.min_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    (forced || best.seconds < GAIN * before.seconds).then(|| board.steps(&best.actions))
+}
+
+/// A launch of a run.
+struct Job {
+    node: NodeId,
+    rows: Rows,
+    room: Halo,
+    /// Whether it can be computed in bands.
+    divisible: bool,
+    /// What of its inputs is uploaded or computed in the same run: input and image.
+    inputs: Vec<(usize, NodeId)>,
+}
+
+/// A run of steps, taken apart.
+struct Board<'d, 'a> {
+    draft: &'d Draft<'a>,
+    profile: &'d Profile,
+    jobs: Vec<Job>,
+    /// What is uploaded, with its bytes, in the order in which it is read.
+    uploads: Vec<(NodeId, usize)>,
+    /// What is sent, with its bytes.
+    sends: Vec<(NodeId, usize)>,
+    frees: Vec<NodeId>,
+    reasons: HashMap<(u8, NodeId), String>,
+}
+
+/// Steps with the time that they are predicted to take.
+struct Schedule {
+    actions: Vec<Action>,
+    seconds: f64,
+}
+
+fn key(action: Action) -> (u8, NodeId) {
+    match action {
+        Action::Upload { node, .. } => (0, node),
+        Action::Launch { node, .. } => (1, node),
+        Action::Send { node, .. } => (2, node),
+        Action::Free(node) => (3, node),
+        _ => (4, NodeId(0)),
+    }
+}
+
+impl<'d, 'a> Board<'d, 'a> {
+    /// None if there is nothing to gain.
+    fn new(draft: &'d Draft<'a>, run: Range<usize>) -> Option<Board<'d, 'a>> {
+        let mut board = Board {
+            draft,
+            profile: &draft.setting.profile,
+            jobs: Vec::new(),
+            uploads: Vec::new(),
+            sends: Vec::new(),
+            frees: Vec::new(),
+            reasons: HashMap::new(),
+        };
+        let mut here: HashSet<NodeId> = HashSet::new();
+        for step in &draft.steps[run] {
+            board.reasons.insert(key(step.action), step.why.clone());
+            match step.action {
+                Action::Upload { node, .. } => {
+                    // Strips are cut where they lie, which is not where the rows of a whole image are.
+                    let whole = |s: State| s.placement == Placement::Replicated;
+                    if draft.ranks() > 1 && !draft.initial[node.0].is_some_and(whole) {
+                        return None;
+                    }
+                    here.insert(node);
+                    board.uploads.push((node, draft.bytes_as(node, Rows::All)));
+                }
+                Action::Launch { node, rows, room, .. } => {
+                    let kernel = draft.graph.node(node);
+                    let inputs = kernel.inputs.iter().copied().enumerate();
+                    let inputs = inputs.filter(|(_, source)| here.contains(source)).collect();
+                    let divisible = kernel.op.distribution() == Distribution::Rows && kernel.shape.height > 1;
+                    here.insert(node);
+                    board.jobs.push(Job { node, rows, room, divisible, inputs });
+                }
+                Action::Send { node, .. } => board.sends.push((node, draft.bytes_as(node, Rows::All))),
+                Action::Free(node) => board.frees.push(node),
+                _ => return None,
+            }
+        }
+        let copied = board.uploads.iter().map(|(_, bytes)| board.upload(*bytes)).sum::<f64>()
+            + board.sends.iter().map(|(_, bytes)| board.download(*bytes)).sum::<f64>();
+        let forced = matches!(draft.setting.transfer, Transfer::Streams(_));
+        let worthwhile = copied > WORTHWHILE * board.profile.division();
+        (!board.jobs.is_empty() && copied > 0.0 && (forced || worthwhile)).then_some(board)
+    }
+
+    fn upload(&self, bytes: usize) -> f64 {
+        self.profile.upload(bytes, HostSide::Pinned)
+    }
+
+    fn download(&self, bytes: usize) -> f64 {
+        self.profile.download(bytes, HostSide::Pinned)
+    }
+
+    fn ranks(&self) -> usize {
+        self.draft.ranks()
+    }
+
+    /// All rows that rank `rank` computes in a launch, or has of an image that is uploaded.
+    fn all(&self, node: NodeId, rank: usize) -> Window {
+        match self.jobs.iter().find(|job| job.node == node) {
+            Some(job) => rows_of(self.draft.graph, &self.draft.setting.partition, node, rank, job.rows),
+            None => Window::whole(self.draft.graph.node(node).shape.height),
+        }
+    }
+
+    /// Predicted seconds of a band of a launch, on the rank that takes longest.
+    fn seconds(&self, job: &Job, band: Band) -> f64 {
+        let graph = self.draft.graph;
+        let node = graph.node(job.node);
+        let extent = |n: NodeId| (graph.node(n).shape, graph.node(n).dtype);
+        let inputs: Vec<_> = node.inputs.iter().map(|i| extent(*i)).collect();
+        let seconds = |rank| {
+            let rows = band.of(self.all(job.node, rank));
+            self.profile.launch(&node.op.work(&inputs, extent(job.node), rows)).seconds
+        };
+        (0..self.ranks()).map(seconds).fold(0.0, f64::max)
+    }
+
+    /// Up to which cut image `source` must be there for the rows of `job` up to `cut`, which it reads as its input `input`.
+    fn needed(&self, job: &Job, (input, source): (usize, NodeId), cut: u8) -> u8 {
+        let graph = self.draft.graph;
+        let (node, shape) = (graph.node(job.node), graph.node(source).shape);
+        let needed = |rank| {
+            let rows = Band { from: 0, to: cut }.of(self.all(job.node, rank));
+            let read = node.op.footprint(input, rows, node.shape, shape);
+            // Also who reads nothing of an image needs it to be there.
+            if read.is_empty() { u8::from(cut > 0) } else { Band::cut_behind(read.end, self.all(source, rank)).max(1) }
+        };
+        (0..self.ranks()).map(needed).max().unwrap_or(0)
+    }
+
+    /// Up to which cut `job` can be computed if its inputs are there as far as `there` says.
+    fn possible(&self, job: &Job, from: u8, there: impl Fn(NodeId) -> u8) -> u8 {
+        let is_possible = |cut: u8| job.inputs.iter().all(|input| self.needed(job, *input, cut) <= there(input.1));
+        if is_possible(Band::PARTS) {
+            return Band::PARTS;
+        }
+        if !job.divisible {
+            return from;
+        }
+        let (mut low, mut high) = (from, Band::PARTS);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if is_possible(middle) { low = middle } else { high = middle }
+        }
+        low
+    }
+
+    /// The sets of launches that may be made band by band at the end: none, and for each number of them one that grows from the
+    /// results until the copies to the host are hidden.
+    fn tails(&self) -> Vec<Vec<usize>> {
+        let mut tails = vec![Vec::new()];
+        let copied: f64 = self.sends.iter().map(|(_, bytes)| self.download(*bytes)).sum();
+        let sent: HashSet<NodeId> = self.sends.iter().map(|(node, _)| *node).collect();
+        let (mut tail, mut members, mut seconds) = (Vec::new(), HashSet::new(), 0.0);
+        for (j, job) in self.jobs.iter().enumerate().rev() {
+            let readers: Vec<(usize, &Job)> = self.readers(job.node).collect();
+            let joins = job.divisible
+                && (sent.contains(&job.node) || !readers.is_empty())
+                && readers.iter().all(|(at, reader)| members.contains(at) && self.follows(reader, job.node));
+            if joins {
+                members.insert(j);
+                tail.insert(0, j);
+                seconds += self.seconds(job, Band::WHOLE);
+                if seconds >= copied {
+                    tails.push(tail.clone());
+                    break;
+                }
+            }
+        }
+        if tails.len() == 1 && !tail.is_empty() {
+            tails.push(tail);
+        }
+        tails
+    }
+
+    /// The launches of the run that read an image, by place.
+    fn readers(&self, source: NodeId) -> impl Iterator<Item = (usize, &Job)> {
+        self.jobs.iter().enumerate().filter(move |(_, job)| job.inputs.iter().any(|(_, read)| *read == source))
+    }
+
+    /// Whether the upper half of a launch needs no more than some rows beyond the upper half of what it reads.
+    fn follows(&self, job: &Job, source: NodeId) -> bool {
+        let half = Band::PARTS / 2;
+        let of_it = job.inputs.iter().filter(|(_, read)| *read == source);
+        of_it.map(|input| self.needed(job, *input, half)).all(|cut| cut <= half + half / 2)
+    }
+
+    /// The steps in `count` bands, those of `tail` band by band at the end, and when they are predicted to be over.
+    fn schedule(&self, count: u8, tail: &[usize]) -> Schedule {
+        Line::new(self, count).run(tail)
+    }
+
+    /// Most bytes on the device at once, beside what is there from before.
+    fn peak(&self, actions: impl Iterator<Item = Action>) -> usize {
+        let made = |n: &NodeId| self.uploads.iter().any(|(u, _)| u == n) || self.jobs.iter().any(|job| job.node == *n);
+        let given = self.frees.iter().filter(|n| !made(n)).map(|n| (*n, self.draft.bytes_as(*n, Rows::All)));
+        let (mut held, mut most): (HashMap<NodeId, usize>, usize) = (given.collect(), 0);
+        for action in actions {
+            let _before = match action {
+                Action::Upload { node, .. } => held.insert(node, self.draft.bytes_as(node, Rows::All)),
+                Action::Launch { node, rows, .. } => held.insert(node, self.draft.bytes_as(node, rows)),
+                Action::Free(node) => held.remove(&node),
+                _ => None,
+            };
+            most = most.max(held.values().sum());
+        }
+        most
+    }
+
+    fn steps(&self, actions: &[Action]) -> Vec<Step> {
+        let why = |action: Action| self.reasons.get(&key(action)).cloned().unwrap_or_default();
+        actions.iter().map(|action| Step { action: *action, why: why(*action), waits: Vec::new() }).collect()
+    }
+}
+
+/// The making of a schedule: what is done so far, and when it is predicted to be over.
+struct Line<'b, 'd, 'a> {
+    board: &'b Board<'d, 'a>,
+    count: u8,
+    actions: Vec<Action>,
+    /// Bands that are uploaded, in order, and when each is there.
+    bands: Vec<(NodeId, Band, f64)>,
+    /// How many of them are among the actions.
+    uploaded: usize,
+    /// Up to which cut each image is there.
+    there: HashMap<NodeId, u8>,
+    /// Up to which cut each result was sent.
+    sent: HashMap<NodeId, u8>,
+    compute: f64,
+    down: f64,
+}
+
+impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
+    fn new(board: &'b Board<'d, 'a>, count: u8) -> Line<'b, 'd, 'a> {
+        let mut line = Line {
+            board,
+            count,
+            actions: Vec::new(),
+            bands: Vec::new(),
+            uploaded: 0,
+            there: HashMap::new(),
+            sent: HashMap::new(),
+            compute: 0.0,
+            down: 0.0,
+        };
+        line.bands = line.upload_bands();
+        line
+    }
+
+    /// The cut behind band `k`.
+    fn cut(&self, k: u8) -> u8 {
+        (usize::from(Band::PARTS) * usize::from(k) / usize::from(self.count)) as u8
+    }
+
+    /// What is uploaded, in order: images that are first read by one launch in turns.
+    fn upload_bands(&self) -> Vec<(NodeId, Band, f64)> {
+        let first_reader = |n: NodeId| self.board.readers(n).next().map_or(usize::MAX, |(at, _)| at);
+        let mut order: Vec<(usize, u8, usize)> = Vec::new();
+        for (i, (node, _)) in self.board.uploads.iter().enumerate() {
+            order.extend((0..self.count).map(|k| (first_reader(*node), k, i)));
+        }
+        order.sort_unstable();
+        let mut over = 0.0;
+        let bands = order.into_iter().map(|(_, k, i)| {
+            let (node, bytes) = self.board.uploads[i];
+            over += self.board.upload(bytes.div_ceil(usize::from(self.count)));
+            (node, Band { from: self.cut(k), to: self.cut(k + 1) }, over)
+        });
+        bands.collect()
+    }
+
+    /// Takes the first `n` bands of uploads.
+    fn upload(&mut self, n: usize) {
+        for &(node, band, _) in &self.bands[self.uploaded..n.max(self.uploaded)] {
+            self.actions.push(Action::Upload { node, band });
+            self.there.insert(node, band.to);
+        }
+        self.uploaded = self.uploaded.max(n);
+    }
+
+    fn done(&self, node: NodeId) -> u8 {
+        self.there.get(&node).copied().unwrap_or(0)
+    }
+
+    /// Computes a launch up to a cut, and sends what can be.
+    fn launch(&mut self, job: &Job, to: u8) {
+        let band = Band { from: self.done(job.node), to };
+        if band.from >= to {
+            return;
+        }
+        let part = if band.is_whole() { Part::Whole } else { Part::Band(band) };
+        self.actions.push(Action::Launch { node: job.node, rows: job.rows, room: job.room, part });
+        self.there.insert(job.node, to);
+        let ready = self.bands[..self.uploaded].last().map_or(0.0, |(.., over)| *over);
+        self.compute = self.compute.max(ready) + self.board.seconds(job, band);
+        if let Some((node, bytes)) = self.board.sends.iter().copied().find(|(node, _)| *node == job.node) {
+            self.send(node, bytes);
+        }
+    }
+
+    /// Sends what of a result is there, if it is not too little.
+    fn send(&mut self, node: NodeId, bytes: usize) {
+        let band = Band { from: self.sent.get(&node).copied().unwrap_or(0), to: self.done(node) };
+        let least = Band::PARTS / self.count;
+        if band.from >= band.to || (band.to - band.from < least && !band.ends()) {
+            return;
+        }
+        self.actions.push(Action::Send { node, band });
+        self.sent.insert(node, band.to);
+        let share = bytes * usize::from(band.to - band.from) / usize::from(Band::PARTS);
+        self.down = self.down.max(self.compute) + self.board.download(share);
+    }
+
+    /// Does what can be done while bands arrive.
+    fn while_uploading(&mut self, order: &[usize]) {
+        let board = self.board;
+        let least = Band::PARTS / self.count;
+        // With one band, nothing begins before all is there.
+        while self.count > 1 && self.uploaded < self.bands.len() {
+            let arrived = self.bands.iter().take_while(|(.., over)| *over <= self.compute).count();
+            self.upload(arrived);
+            if self.uploaded == self.bands.len() {
+                return;
+            }
+            let chunk = order.iter().map(|j| &board.jobs[*j]).find_map(|job| {
+                let done = self.done(job.node);
+                let to = board.possible(job, done, |n| self.done(n));
+                (to > done && (to - done >= least || to == Band::PARTS)).then_some((job, to))
+            });
+            match chunk {
+                Some((job, to)) => self.launch(job, to),
+                // The next band, and what it allows.
+                None => self.compute = self.compute.max(self.bands[self.uploaded].2),
+            }
+        }
+    }
+
+    fn run(mut self, tail: &[usize]) -> Schedule {
+        let board = self.board;
+        let order: Vec<usize> =
+            (0..board.jobs.len()).filter(|j| !tail.contains(j)).chain(tail.iter().copied()).collect();
+        self.while_uploading(&order);
+        for j in &order[..order.len() - tail.len()] {
+            // What is uploaded for later launches arrives beside the earlier ones.
+            self.upload_for(&board.jobs[*j]);
+            self.launch(&board.jobs[*j], Band::PARTS);
+        }
+        tail.iter().for_each(|j| self.upload_for(&board.jobs[*j]));
+        for k in 1..=self.count {
+            for (job, to) in self.targets(tail, self.cut(k)) {
+                self.launch(job, to);
+            }
+        }
+        self.upload(self.bands.len());
+        for &(node, bytes) in &board.sends {
+            self.send(node, bytes);
+        }
+        let uploaded = self.bands.last().map_or(0.0, |(.., over)| *over);
+        let seconds = self.compute.max(self.down).max(uploaded);
+        Schedule { actions: with_frees(self.actions, board), seconds }
+    }
+
+    /// Uploads what a launch reads, and all that comes before.
+    fn upload_for(&mut self, job: &Job) {
+        let read = |(node, ..): &(NodeId, Band, f64)| job.inputs.iter().any(|(_, source)| source == node);
+        if let Some(last) = self.bands.iter().rposition(read) {
+            self.upload(last + 1);
+        }
+    }
+
+    /// Up to which cut each launch of the tail must come so that the results come up to `cut`.
+    fn targets(&self, tail: &[usize], cut: u8) -> Vec<(&'b Job, u8)> {
+        let board = self.board;
+        let mut targets: HashMap<usize, u8> = HashMap::new();
+        for &j in tail.iter().rev() {
+            let job = &board.jobs[j];
+            let sent = board.sends.iter().any(|(node, _)| *node == job.node);
+            let own = if sent || cut == Band::PARTS { cut } else { 0 };
+            let read = board.readers(job.node).filter_map(|(at, reader)| {
+                let to = *targets.get(&at)?;
+                let of_it = reader.inputs.iter().filter(|(_, source)| *source == job.node);
+                of_it.map(|input| board.needed(reader, *input, to)).max()
+            });
+            targets.insert(j, read.fold(own, u8::max));
+        }
+        tail.iter().map(|j| (&board.jobs[*j], targets[j])).collect()
+    }
+}
+
+/// The steps, and behind the last that touches it, the end of each image that nobody needs any more.
+fn with_frees(actions: Vec<Action>, board: &Board<'_, '_>) -> Vec<Action> {
+    let mut last: HashMap<NodeId, usize> = HashMap::new();
+    for (i, action) in actions.iter().enumerate() {
+        match *action {
+            Action::Launch { node, .. } => {
+                last.insert(node, i);
+                last.extend(board.draft.graph.node(node).inputs.iter().map(|source| (*source, i)));
+            }
+            Action::Upload { node, .. } | Action::Send { node, .. } => {
+                last.insert(node, i);
+            }
+            _ => {}
+        }
+    }
+    let mut frees: HashMap<usize, Vec<NodeId>> = HashMap::new();
+    let nowhere = actions.len().saturating_sub(1);
+    for node in &board.frees {
+        frees.entry(last.get(node).copied().unwrap_or(nowhere)).or_default().push(*node);
+    }
+    let each = actions.into_iter().enumerate();
+    each.flat_map(|(i, action)| {
+        let freed = frees.remove(&i).unwrap_or_default();
+        std::iter::once(action).chain(freed.into_iter().map(Action::Free))
+    })
+    .collect()
+}

@@ -1,0 +1,188 @@
+//! When each step of a plan is predicted to begin and to end, on rank 0: queues work at the same time, steps wait for what the
+//! plan says.
+
+use std::fmt;
+
+use super::finished::Plan;
+use super::follow::Follower;
+use super::movement::{BLOCK, movement, rows_of};
+use super::queue::Queue;
+use super::step::{Action, Part};
+use crate::machine::{Bound, HostSide, Profile};
+
+/// What a step takes most of its time for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bounded {
+    /// Next to no time.
+    Nothing,
+    /// A copy between host and device.
+    Bus,
+    /// Messages between ranks.
+    Network,
+    /// The kernel, by what bounds it.
+    Kernel(Bound),
+}
+
+impl Bounded {
+    /// A word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Bounded::Nothing => "",
+            Bounded::Bus => "bus",
+            Bounded::Network => "network",
+            Bounded::Kernel(Bound::Launch) => "launch",
+            Bounded::Kernel(Bound::Memory) => "memory",
+            Bounded::Kernel(Bound::Arithmetic) => "arithmetic",
+        }
+    }
+}
+
+/// When a step runs, in seconds from the beginning of the plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// When it begins.
+    pub start: f64,
+    /// When it is over.
+    pub end: f64,
+    /// What takes its time.
+    pub bounded: Bounded,
+}
+
+/// The predicted run of a plan, step by step.
+#[derive(Clone, Debug)]
+pub struct Prediction<'a> {
+    plan: &'a Plan,
+    /// When each step runs.
+    pub steps: Vec<Timing>,
+    /// Seconds until the last is over.
+    pub seconds: f64,
+}
+
+impl fmt::Display for Prediction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "step  queue         from ms     to ms  bound by    waits for")?;
+        for (i, (step, timing)) in self.plan.steps.iter().zip(&self.steps).enumerate() {
+            let (queue, bound) = (step.action.queue().to_string(), timing.bounded.name());
+            let (start, end) = (timing.start * 1e3, timing.end * 1e3);
+            let waits: Vec<String> = step.waits.iter().map(usize::to_string).collect();
+            let line = format!("{i:4}  {queue:10} {start:10.3} {end:9.3}  {bound:10}  {}", waits.join(", "));
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        writeln!(
+            f,
+            "      {:.3} ms in all, by what is {} of {}",
+            self.seconds * 1e3,
+            self.plan.setting.profile.origin,
+            self.plan.setting.profile.hardware
+        )
+    }
+}
+
+/// Predicts when each step of `plan` runs, and when the last is over.
+pub fn predict(plan: &Plan) -> Prediction<'_> {
+    let mut clock = Clock { plan, profile: &plan.setting.profile, host: 0.0, free: [0.0; 5], timings: Vec::new() };
+    let mut follower = Follower::new(plan, false);
+    for (i, step) in plan.steps.iter().enumerate() {
+        let on_root = follower.on_root(step.action);
+        let bytes = follower.step(step.action).unwrap_or(0);
+        let (seconds, bounded) = clock.takes(step.action, bytes, on_root);
+        clock.step(i, seconds, bounded);
+    }
+    let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
+    Prediction { plan, steps: clock.timings, seconds: end }
+}
+
+struct Clock<'a> {
+    plan: &'a Plan,
+    profile: &'a Profile,
+    /// When the host is free to begin the next step.
+    host: f64,
+    /// When each queue is free.
+    free: [f64; 5],
+    timings: Vec<Timing>,
+}
+
+impl Clock<'_> {
+    /// Seconds that a step takes by itself.
+    fn takes(&self, action: Action, bytes: usize, on_root: bool) -> (f64, Bounded) {
+        let bus = |seconds: f64| (seconds, Bounded::Bus);
+        match action {
+            Action::Upload { .. } => bus(self.profile.upload(bytes, HostSide::Pinned)),
+            Action::UploadStrip { .. } => bus(self.profile.upload(bytes, HostSide::Staged)),
+            Action::Send { .. } => bus(self.profile.download(bytes, HostSide::Pinned)),
+            Action::Download(_) => bus(self.profile.download(bytes, HostSide::Staged)),
+            Action::Launch { node: id, rows, part, .. } => {
+                let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
+                let node = graph.node(id);
+                let extent = |n| (graph.node(n).shape, graph.node(n).dtype);
+                let inputs: Vec<_> = node.inputs.iter().map(|i| extent(*i)).collect();
+                let windows = match part {
+                    Part::Whole => vec![rows_of(graph, partition, id, 0, rows)],
+                    part => part.windows(rows, partition, 0, node.shape.height).to_vec(),
+                };
+                let costs = windows.iter().map(|w| self.profile.launch(&node.op.work(&inputs, extent(id), *w)));
+                costs.fold((0.0, Bounded::Nothing), |(seconds, _), cost| {
+                    (seconds + cost.seconds, Bounded::Kernel(cost.bound))
+                })
+            }
+            Action::Evict(_) | Action::Deliver(_) | Action::Free(_) | Action::Finish(_) => (0.0, Bounded::Nothing),
+            Action::Sum(n) => {
+                let node = self.plan.graph.node(n);
+                let bytes = 2 * node.shape.len() * node.dtype.size();
+                let link = self.profile.link(false);
+                (link.round(self.plan.setting.partition.ranks()) + bytes as f64 / link.bandwidth, Bounded::Network)
+            }
+            Action::Scatter { direct, .. }
+            | Action::Replicate { direct, .. }
+            | Action::Exchange { direct, .. }
+            | Action::Begin { direct, .. }
+            | Action::Fetch { direct, .. } => self.messages(action, on_root, direct),
+            Action::Gather(_) | Action::Collect(_) => self.messages(action, on_root, false),
+        }
+    }
+
+    fn messages(&self, action: Action, on_root: bool, direct: bool) -> (f64, Bounded) {
+        let coarse = BLOCK.max(self.plan.graph.node(action.node()).shape.height / 64);
+        let moved = movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, coarse);
+        (moved.map_or(0.0, |m| m.traffic(self.profile.link(direct)).time), Bounded::Network)
+    }
+
+    /// Puts a step into its queue.
+    fn step(&mut self, i: usize, seconds: f64, bounded: Bounded) {
+        let step = &self.plan.steps[i];
+        let queue = step.action.queue();
+        let waited = step.waits.iter().filter_map(|w| self.timings.get(*w)).map(|t| t.end).fold(0.0, f64::max);
+        let begun = matches!(step.action, Action::Begin { .. });
+        let free = match queue {
+            Queue::Upload | Queue::Download => self.free[queue as usize],
+            Queue::Network if begun => self.free[Queue::Network as usize].max(self.free[Queue::Compute as usize]),
+            // What the host and the network do comes after what kernels left, and before the next.
+            Queue::Host | Queue::Compute | Queue::Network => {
+                let network = if queue == Queue::Compute { 0.0 } else { self.free[Queue::Network as usize] };
+                self.free[Queue::Compute as usize].max(network)
+            }
+        };
+        let start = self.host.max(free).max(waited);
+        let end = start + seconds;
+        self.free[queue as usize] = end;
+        // Through the host, it is the host's thread that does it; the device begins other things when it is told to.
+        let by_host = match step.action {
+            Action::Download(_) | Action::Sum(_) | Action::Gather(_) | Action::Collect(_) => true,
+            Action::Scatter { direct, .. }
+            | Action::Replicate { direct, .. }
+            | Action::Exchange { direct, .. }
+            | Action::Fetch { direct, .. } => !direct,
+            Action::Launch { .. } => self.plan.setting.unified,
+            _ => false,
+        };
+        if by_host {
+            self.host = end;
+        } else if queue != Queue::Host {
+            self.host += if seconds > 0.0 { self.profile.launch.host } else { 0.0 };
+        }
+        if queue == Queue::Network && !begun {
+            self.free[Queue::Compute as usize] = end;
+        }
+        self.timings.push(Timing { start, end, bounded });
+    }
+}

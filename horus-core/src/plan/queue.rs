@@ -1,0 +1,90 @@
+//! Queues: what a step works with, and so which steps go on at the same time.
+
+use std::fmt;
+
+use super::step::Action;
+use crate::ir::graph::NodeId;
+
+/// Where a step is carried out. Steps of one queue run in the order of the plan. Those of [`Queue::Upload`] and
+/// [`Queue::Download`] run beside all others, and are ordered with them by [waits](super::Step::waits) alone; the others
+/// run in the order of the plan, because the host issues them, and what the device does for them, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Queue {
+    /// The host's thread.
+    Host,
+    /// Copies to the device.
+    Upload,
+    /// The device's kernels, and what happens to its memory.
+    Compute,
+    /// Copies to the host that nobody waits for.
+    Download,
+    /// Messages between ranks.
+    Network,
+}
+
+impl Queue {
+    /// All of them.
+    pub const ALL: [Queue; 5] = [Queue::Host, Queue::Upload, Queue::Compute, Queue::Download, Queue::Network];
+
+    /// Whether steps of this queue are ordered with those of `other` by their places in the plan.
+    pub fn in_order_with(self, other: Queue) -> bool {
+        let beside = |queue| matches!(queue, Queue::Upload | Queue::Download);
+        self == other || !(beside(self) || beside(other))
+    }
+}
+
+impl fmt::Display for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Queue::Host => "host",
+            Queue::Upload => "upload",
+            Queue::Compute => "compute",
+            Queue::Download => "download",
+            Queue::Network => "network",
+        })
+    }
+}
+
+impl Action {
+    /// The image that the step is about.
+    pub const fn node(&self) -> NodeId {
+        match *self {
+            Action::Upload { node, .. }
+            | Action::UploadStrip { node, .. }
+            | Action::Scatter { node, .. }
+            | Action::Replicate { node, .. }
+            | Action::Exchange { node, .. }
+            | Action::Begin { node, .. }
+            | Action::Fetch { node, .. }
+            | Action::Launch { node, .. }
+            | Action::Send { node, .. } => node,
+            Action::Download(node)
+            | Action::Finish(node)
+            | Action::Evict(node)
+            | Action::Sum(node)
+            | Action::Gather(node)
+            | Action::Collect(node)
+            | Action::Deliver(node)
+            | Action::Free(node) => node,
+        }
+    }
+
+    /// The queue of this step.
+    pub const fn queue(&self) -> Queue {
+        match self {
+            Action::Upload { .. } => Queue::Upload,
+            Action::Send { .. } => Queue::Download,
+            Action::UploadStrip { .. } | Action::Launch { .. } | Action::Evict(_) | Action::Free(_) => Queue::Compute,
+            Action::Download(_) | Action::Deliver(_) => Queue::Host,
+            Action::Scatter { .. }
+            | Action::Replicate { .. }
+            | Action::Exchange { .. }
+            | Action::Begin { .. }
+            | Action::Finish(_)
+            | Action::Fetch { .. }
+            | Action::Sum(_)
+            | Action::Gather(_)
+            | Action::Collect(_) => Queue::Network,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Reductions of images that are wider or taller than a segment of the fixed order, or just as wide.
+
+use horus_core::dispatch;
+use horus_core::dtype::{DType, Pixel};
+use horus_core::ir::graph::{NodeId, Op};
+use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::reduce::RowReduce;
+use horus_core::plan::partition::Partition;
+use horus_core::reference::{self, Image};
+use horus_core::shape::Shape;
+
+use crate::harness::{Place, Program, conforms, image, run_divided};
+
+const SHAPES: [Shape; 12] = [
+    Shape::new(0, 1025, 1),
+    Shape::new(3, 0, 2),
+    Shape::new(1, 1, 1),
+    Shape::new(1, 1, 3),
+    Shape::new(3, 1023, 1),
+    Shape::new(2, 1024, 2),
+    Shape::new(7, 1025, 1),
+    Shape::new(1, 2049, 3),
+    Shape::new(1023, 2, 1),
+    Shape::new(1025, 1, 2),
+    Shape::new(2049, 3, 1),
+    Shape::new(2900, 2, 1),
+];
+
+/// The order as the documentation of `Image::sum` says it, written without any code of the library: a row or a column of
+/// row results, 1024 elements after the other.
+fn by_hand(values: &[f64]) -> f64 {
+    let mut sum = 0.0;
+    for first in (0..values.len()).step_by(1024) {
+        sum += one_tree(&values[first..values.len().min(first + 1024)]);
+    }
+    sum
+}
+
+/// The order within a segment.
+fn one_tree(values: &[f64]) -> f64 {
+    let mut lanes: Vec<f64> = (0..64).map(|l| values.iter().skip(l).step_by(64).fold(0.0, |sum, v| sum + v)).collect();
+    while lanes.len() > 1 {
+        let upper = lanes.split_off(lanes.len() / 2);
+        lanes.iter_mut().zip(upper).for_each(|(a, b)| *a += b);
+    }
+    lanes[0]
+}
+
+/// The sums of a picture's rows, plane by plane.
+fn row_sums(image: &Image, term: impl Fn(f64) -> f64, row_sum: fn(&[f64]) -> f64) -> Vec<Vec<f64>> {
+    let Shape { height, width, channels } = image.shape;
+    let pixel = |c, y, x| term(dispatch!(image.dtype(), T => image.at::<T>(c, y, x).to_f64()));
+    let row = |c, y| row_sum(&(0..width).map(|x| pixel(c, y, x)).collect::<Vec<_>>());
+    (0..channels).map(|c| (0..height).map(|y| row(c, y)).collect()).collect()
+}
+
+/// The sum of the sums of rows: of each plane, then of planes.
+fn total(rows: &[Vec<f64>]) -> f64 {
+    rows.iter().fold(0.0, |sum, plane| sum + by_hand(plane))
+}
+
+/// Integers as everywhere; floats of magnitudes so different that every order of adding them gives another sum.
+fn picture(shape: Shape, dtype: DType, seed: u64) -> Image {
+    if !dtype.is_float() {
+        return image(shape, dtype, seed);
+    }
+    let mut state = seed;
+    dispatch!(dtype, T => Image::from_fn::<T>(shape, |_, _, _| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let scale = 2.0f64.powi((state >> 58) as i32 - 32);
+        T::from_f64((((state >> 30) % (1 << 21)) as f64 - 1_048_576.0) / 3.0 * scale)
+    }))
+}
+
+/// The results of rows of `a`, and of the whole of it.
+fn reduced(p: &mut Program, how: RowReduce, inputs: &[NodeId]) -> [NodeId; 2] {
+    let (shape, dtype) = (p.graph.node(inputs[0]).shape, how.result(p.graph.node(inputs[0]).dtype));
+    let rows = p.op(Op::RowReduce(how), inputs, Shape { width: 1, ..shape }, dtype);
+    [rows, p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, 1, 1), dtype)]
+}
+
+/// Every reduction of a picture: sums, minima and maxima of rows and of all, and the squared deviation from the sum.
+fn totals(shape: Shape, dtype: DType) -> (Program, Image) {
+    let picture = picture(shape, dtype, 41);
+    let mut p = Program::default();
+    let a = p.source(picture.clone());
+    let mut roots = Vec::new();
+    for how in [RowReduce::Sum, RowReduce::Min, RowReduce::Max] {
+        roots.extend(reduced(&mut p, how, &[a]));
+    }
+    let sum = roots[1];
+    roots.extend(reduced(&mut p, RowReduce::SquaredDeviation, &[a, sum]));
+    (p.wanted(&roots), picture)
+}
+
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|v| v.to_bits()).collect()
+}
+
+#[test]
+fn the_reference_sums_segments_then_rows_then_planes() {
+    for dtype in DType::ALL {
+        // Whether other orders are told from this one: rows or columns of one tree, planes as one column.
+        let mut noticed = [false; 3];
+        for shape in SHAPES {
+            let what = format!("{dtype} {shape}");
+            let (program, picture) = totals(shape, dtype);
+            let values = reference::evaluate(&program.graph, &|_| picture.clone());
+            let at = |i: usize| bits(values[i].as_slice::<f64>());
+            let rows = row_sums(&picture, |v| v, by_hand);
+            let sum = total(&rows);
+            assert_eq!(at(0), bits(&rows.concat()), "rows of {what}");
+            assert_eq!(at(1), bits(&[sum]), "{what}");
+            let squares = row_sums(&picture, |v| (v - sum) * (v - sum), by_hand);
+            assert_eq!(at(6), bits(&squares.concat()), "squares of rows of {what}");
+            assert_eq!(at(7), bits(&[total(&squares)]), "squares of {what}");
+            noticed[0] |= row_sums(&picture, |v| v, one_tree) != rows;
+            noticed[1] |= rows.iter().fold(0.0, |sum, plane| sum + one_tree(plane)) != sum;
+            noticed[2] |= by_hand(&rows.concat()) != sum;
+        }
+        assert_eq!(noticed, [dtype.is_float(); 3], "{dtype}");
+    }
+}
+
+#[test]
+fn the_reference_finds_the_extremes_of_all_segments() {
+    for dtype in DType::ALL {
+        for shape in SHAPES.into_iter().filter(|s| !s.is_empty()) {
+            let (program, picture) = totals(shape, dtype);
+            let values = reference::evaluate(&program.graph, &|_| picture.clone());
+            let all: Vec<f64> = dispatch!(dtype, T => picture.as_slice::<T>().iter().map(|v| v.to_f64()).collect());
+            let found = |i: usize| dispatch!(dtype, T => values[i].at::<T>(0, 0, 0).to_f64());
+            let want =
+                (all.iter().copied().fold(f64::INFINITY, f64::min), all.into_iter().fold(-f64::INFINITY, f64::max));
+            assert_eq!((found(3), found(5)), want, "{dtype} {shape}");
+        }
+    }
+}
+
+#[test]
+fn segments_on_every_number_of_ranks() {
+    for dtype in DType::ALL {
+        for shape in SHAPES {
+            conforms(&totals(shape, dtype).0, &Place::all(), &format!("segments {dtype} {shape}"));
+        }
+    }
+}
+
+#[test]
+fn segments_of_rows_and_of_columns_of_strips_of_any_height() {
+    let (program, picture) = totals(Shape::new(1030, 1031, 2), DType::F32);
+    let rows = row_sums(&picture, |v| v, by_hand);
+    let (columns, sum) = (bits(&rows.concat()), bits(&[total(&rows)]));
+    // Strips that end within a block, are one row high, or empty.
+    for weights in [&[1.0][..], &[3.0, 1.0], &[1.0, 1029.0], &[1.0, 0.0, 2.0], &[1.0, 2.0, 3.0, 4.0, 5.0]] {
+        for place in Place::all().into_iter().filter(|place| place.ranks == weights.len()) {
+            let values = run_divided(&program, place, &Partition::weighted(weights).expect("shares"));
+            assert_eq!(bits(values[0].as_slice()), columns, "{weights:?} at {place:?}");
+            assert_eq!(bits(values[1].as_slice()), sum, "{weights:?} at {place:?}");
+        }
+    }
+}
+
+#[test]
+fn segments_of_expressions_on_every_number_of_ranks() {
+    for shape in SHAPES {
+        let mut p = Program::default();
+        let (a, b) = (p.source(picture(shape, DType::F32, 42)), p.source(picture(shape, DType::F32, 43)));
+        let product = p.pixel(PixelOp::Mul, &[a, b]);
+        let [_, sum] = reduced(&mut p, RowReduce::Sum, &[product]);
+        let [_, squares] = reduced(&mut p, RowReduce::SquaredDeviation, &[product, sum]);
+        conforms(&p.wanted(&[sum, squares]), &Place::all(), &format!("segments of a product {shape}"));
+    }
+}

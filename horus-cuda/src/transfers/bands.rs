@@ -1,0 +1,189 @@
+//! Copies in bands: rows of a block that come or go while kernels use others.
+//!
+//! An upload in bands is a [`Flight`]: the stream of copies to the device writes to a block that was allocated in its own
+//! order, and the device's stream waits for it when the upload arrives, or the block is let go of.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use cudarc::driver::sys;
+use horus_core::device::check::part;
+use horus_core::device::{DeviceMemory as _, Download, Landing, Memory, Sending, Ticket};
+use horus_core::error::DeviceError;
+use horus_core::host::buffer::{HostBuffer, Pool};
+
+use super::later::{self, Piece, Room};
+use super::{BESIDE, Flying, Transfers, pinned, stream};
+use crate::driver::{Event, check};
+use crate::memory::{Block, CudaMemory, Flight};
+
+impl Transfers {
+    /// Memory that the stream of copies to the device may fill without waiting for kernels, if there is any.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<CudaMemory, DeviceError> {
+        if bytes < BESIDE {
+            return self.core.allocate(bytes);
+        }
+        self.core.context.bind()?;
+        let up = stream(&self.up)?;
+        if let Some(memory) = self.core.allocate_in(bytes, up) {
+            return Ok(memory);
+        }
+        let memory = self.core.allocate(bytes)?;
+        let there = Event::new(false)?;
+        there.record(&self.core.stream)?;
+        up.after(&there)?;
+        Ok(memory)
+    }
+
+    /// Starts to copy these bytes of a buffer to the same places of a block that [`Transfers::allocate`] made.
+    pub(crate) fn begin(
+        &self,
+        ticket: u64,
+        source: &HostBuffer,
+        target: &mut CudaMemory,
+        bytes: &[Range<usize>],
+    ) -> Result<Ticket, DeviceError> {
+        for bytes in bytes {
+            part(bytes.start, bytes.len(), source.len().min(target.len()))?;
+        }
+        if target.len() < BESIDE {
+            bytes.iter().try_for_each(|b| self.write(&source.bytes()[b.clone()], target, b.start))?;
+            return Ok(Ticket::OVER);
+        }
+        self.let_go()?;
+        target.touch();
+        let up = stream(&self.up)?;
+        let flight = Flight {
+            ticket,
+            blocks: vec![target.block()],
+            writes: vec![target.address()],
+            tables: Vec::new(),
+            done: Event::new(false)?,
+        };
+        let pinned = pinned(source);
+        let begun = bytes.iter().filter(|b| !b.is_empty()).try_for_each(|b| {
+            let to = target.address() + b.start as u64;
+            match pinned {
+                Some(from) => {
+                    // SAFETY: the bytes are inside both, as checked. The buffer is pinned, and held until the stream is past
+                    // the copy; the block until the device's stream waits for the flight.
+                    let code =
+                        unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.byte_add(b.start).cast_const(), b.len(), up.0) };
+                    check(code, || format!("uploading {} bytes", b.len()))
+                }
+                // SAFETY: as above; the bytes have been read when this returns.
+                None => unsafe { self.uploads().upload(&self.workers, up, &source.bytes()[b.clone()], to) },
+            }
+        });
+        let held = pinned.map(|_| source.clone());
+        // Also what was begun before a failure reads and writes.
+        if let Err(e) = flight.done.record(up).and_then(|()| held.map_or(Ok(()), |share| self.share(share))) {
+            // Nobody can tell when they are free: they stay for good.
+            std::mem::forget((flight, source.clone()));
+            return Err(e);
+        }
+        self.core.flights().push(flight);
+        begun?;
+        Ok(Ticket(ticket))
+    }
+
+    /// Holds a buffer until the copies so far have read it.
+    fn share(&self, share: HostBuffer) -> Result<(), DeviceError> {
+        let done = Event::new(false)?;
+        done.record(stream(&self.up)?)?;
+        self.given.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((done, share));
+        Ok(())
+    }
+
+    /// See [`horus_core::device::Device::begin_download`].
+    pub(crate) fn begin_download(
+        self: &Arc<Transfers>,
+        bytes: usize,
+        pool: &Arc<Pool>,
+        when: Sending,
+    ) -> Result<Box<dyn Download>, DeviceError> {
+        self.core.context.bind()?;
+        let loan = if bytes > 0 && when == Sending::AtOnce { self.source.take(bytes) } else { None };
+        let way = match loan {
+            Some(loan) => {
+                let to = loan.address() as u64;
+                let host = Some(pool.try_adopt(Box::new(loan), bytes)?);
+                let done = Arc::new(Event::to_sleep_for()?);
+                done.record(stream(&self.down)?)?;
+                Way::Pinned { to, flying: Flying { host, done, transfers: Arc::clone(self) } }
+            }
+            None => Way::Later { source: None, pieces: Vec::new(), pool: Arc::clone(pool) },
+        };
+        Ok(Box::new(Bands { bytes, way, transfers: Arc::clone(self) }))
+    }
+}
+
+/// A copy to the host that is begun piece by piece.
+struct Bands {
+    bytes: usize,
+    way: Way,
+    transfers: Arc<Transfers>,
+}
+
+enum Way {
+    /// Into pinned memory at this address.
+    Pinned { to: u64, flying: Flying },
+    /// When somebody needs it: there is no pinned memory for it, or it goes elsewhere.
+    Later { source: Option<Arc<Block>>, pieces: Vec<Piece>, pool: Arc<Pool> },
+}
+
+impl Download for Bands {
+    fn add(&mut self, source: &Memory, bytes: &[Range<usize>]) -> Result<(), DeviceError> {
+        let core = &self.transfers.core;
+        core.context.bind()?;
+        let source = match source {
+            Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(core)),
+            Memory::Host(_) => None,
+        };
+        let source = source.ok_or_else(|| DeviceError::Argument("memory of another device was given".into()))?;
+        for bytes in bytes {
+            part(bytes.start, bytes.len(), self.bytes.min(source.len()))?;
+        }
+        let (to, flying) = match &mut self.way {
+            Way::Later { source: block, pieces, .. } => {
+                *block = Some(source.block());
+                let first = Piece::now(&self.transfers, 0..0)?;
+                pieces.extend(bytes.iter().map(|b| first.with(b.clone())));
+                return Ok(());
+            }
+            Way::Pinned { to, flying } => (*to, flying),
+        };
+        let down = stream(&self.transfers.down)?;
+        let (ready, done) = (Event::new(false)?, Event::to_sleep_for()?);
+        ready.record(&core.stream)?;
+        down.after(&ready)?;
+        let copied = bytes.iter().filter(|b| !b.is_empty()).try_for_each(|b| {
+            let (to, from) = ((to + b.start as u64) as *mut std::ffi::c_void, source.address() + b.start as u64);
+            // SAFETY: the bytes are inside both, as checked; both are held until `done` has passed.
+            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, b.len(), down.0) };
+            check(code, || format!("downloading {} bytes", b.len()))
+        });
+        // Also behind a copy that the driver refused.
+        if let Err(e) = done.record(down) {
+            // Nobody can tell when they are free: they stay for good.
+            std::mem::forget((flying.host.take(), source.block()));
+            return Err(e);
+        }
+        flying.done = Arc::new(done);
+        core.reading(source.block(), Some(bytes.to_vec()), Arc::clone(&flying.done));
+        copied
+    }
+
+    fn finish(self: Box<Self>) -> Result<Box<dyn Landing>, DeviceError> {
+        match self.way {
+            Way::Pinned { flying, .. } => Ok(Box::new(flying)),
+            Way::Later { source: None, pool, .. } => Ok(Box::new(pool.try_allocate(self.bytes)?)),
+            Way::Later { source: Some(block), mut pieces, pool } => {
+                // Bands come one after the other, of every plane.
+                pieces.sort_by_key(Piece::start);
+                let from = block.address();
+                later::landing(&self.transfers, block, from, self.bytes, Room::Of(pool), pieces)
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+// Kernels that only move pixels: tables and transposition.
+
+// out[i] = table[in[i]] for `count` pixels, of which a block of THREADS threads takes THREADS * EACH.
+template <int THREADS, int EACH, class S, class T> HS_FN void hs_lookup(const S* in, const T* table, i64 count, T* out) {
+    const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
+    for (i64 i = first + threadIdx.x; i < last; i += THREADS) out[i] = table[in[i]];
+}
+
+// Rows [row0, row1) of a transposed plane: its pixel (y, x) is pixel (x, y) of `in`. A block of SIDE * DOWN threads turns a
+// square of SIDE rows and columns, `across` of which lie beside each other. The buffers begin at rows `in_start` and
+// `out_start`; `tile` is padded by a column against conflicts of banks.
+template <int SIDE, int DOWN, class T>
+HS_FN void hs_transpose(const T* in, int in_start, int in_width, T* tile, T* out, int out_start, int width, int row0, int row1,
+                        int across) {
+    constexpr int PITCH = SIDE + 1;
+    const int x0 = (int)(blockIdx.x % across) * SIDE, y0 = row0 + (int)(blockIdx.x / across) * SIDE;
+    const int a = threadIdx.x % SIDE, b = threadIdx.x / SIDE;
+    for (int i = b; i < SIDE; i += DOWN)
+        if (x0 + i < width && y0 + a < row1) tile[i * PITCH + a] = in[(i64)(x0 + i - in_start) * in_width + y0 + a];
+    __syncthreads();
+    for (int i = b; i < SIDE; i += DOWN)
+        if (x0 + a < width && y0 + i < row1) out[(i64)(y0 + i - out_start) * width + x0 + a] = tile[a * PITCH + i];
+}
