@@ -52,7 +52,7 @@ impl<'a> Spare<'a> {
     /// If there is no room for so many.
     pub fn part(&mut self, bytes: usize) -> Spare<'_> {
         assert!(bytes <= self.left(), "{bytes} bytes where {} are left", self.left());
-        Spare { at: self.next(), len: bytes, written: 0, memory: PhantomData }
+        Spare { at: self.as_mut_ptr(), len: bytes, written: 0, memory: PhantomData }
     }
 
     /// Where the next byte goes. Up to [`Spare::left`] bytes may be written there, but none may be read.
