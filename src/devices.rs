@@ -11,6 +11,7 @@ use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
+use horus_core::machine::{Profile, here};
 use horus_core::plan::work::Work;
 use horus_core::session::Chooser;
 use horus_core::settings::DeviceChoice;
@@ -200,7 +201,7 @@ impl Chooser for Devices {
     fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>> {
         let failed = |e: horus_core::comm::CommError| e.during(comm.rank(), "choosing a device");
         let begun = OPENED.load(Ordering::Relaxed) || self.opening().is_some();
-        let forecast = Prediction::of(work, self.workers.threads(), comm.size(), begun);
+        let forecast = Prediction::of(work, &here::candidates(self.workers.threads()), comm.size(), begun);
         // Where a GPU is on its way or there, may differ from rank to rank.
         let mut gpu = vec![u8::from(forecast.gpu < forecast.cpu)];
         comm.broadcast(0, &mut gpu).map_err(failed)?;
@@ -220,7 +221,7 @@ impl Chooser for Devices {
         }
         // A byte is about a pixel, or less than one.
         let work = Work { filtering: bytes as f64 * self.steps_per_pixel, ..Work::default() };
-        let forecast = Prediction::of(&work, self.workers.threads(), 1, false);
+        let forecast = Prediction::of(&work, &here::candidates(self.workers.threads()), 1, false);
         let mut opening = self.opening();
         if forecast.gpu < forecast.cpu && opening.is_none() {
             // A thread that cannot be had now is asked for again when the device is chosen.
@@ -229,9 +230,7 @@ impl Chooser for Devices {
     }
 }
 
-/// How long a program is predicted to take on each device, good for the choice between seconds and milliseconds. On one host
-/// (16 cores of a server, an H100) were measured: the rate of filters on the CPU and the time in which a GPU starts and is let
-/// go; the other figures are estimates from kernels measured alone.
+/// How long a program is predicted to take on each device, good for the choice between seconds and milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct Prediction {
     cpu: Duration,
@@ -240,30 +239,13 @@ struct Prediction {
 
 impl Prediction {
     /// `begun` says whether a GPU is open, or is being opened.
-    fn of(work: &Work, threads: usize, ranks: usize, begun: bool) -> Prediction {
-        /// Multiply-adds of a filter and results of other operations in a second, on one thread of the CPU.
-        const CPU_FILTERS: f64 = 45e9;
-        const CPU_OTHERS: f64 = 1.5e9;
-        /// More threads than these share what the memory gives.
-        const MOST_FOR_OTHERS: usize = 8;
-        /// The same on a GPU.
-        const GPU_FILTERS: f64 = 5e12;
-        const GPU_OTHERS: f64 = 300e9;
-        /// Bytes that cross the bus in a second, through buffers.
-        const BUS: f64 = 10e9;
-        /// Seconds for the launch of an operation, for a program, and for a GPU to start and to be let go.
-        const LAUNCH: f64 = 10e-6;
+    fn of(work: &Work, (cpu, gpu): &(Profile, Profile), ranks: usize, begun: bool) -> Prediction {
+        /// Seconds for a program, and for a GPU to start and to be let go (16 cores of a server, an H100).
         const PROGRAM: f64 = 1e-3;
         const START: f64 = 0.3;
-        let Work { operations, filtering, pointwise, bytes } = *work;
-        let share = 1.0 / ranks.max(1) as f64;
-        let threads = threads.max(1);
-        let cpu =
-            filtering / (CPU_FILTERS * threads as f64) + pointwise / (CPU_OTHERS * threads.min(MOST_FOR_OTHERS) as f64);
-        let gpu = filtering / GPU_FILTERS + pointwise / GPU_OTHERS + bytes / BUS;
-        let fixed = operations as f64 * LAUNCH + PROGRAM + if begun { 0.0 } else { START };
         let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX);
-        Prediction { cpu: seconds(cpu * share), gpu: seconds(gpu * share + fixed) }
+        let fixed = PROGRAM + if begun { 0.0 } else { START };
+        Prediction { cpu: seconds(work.seconds(cpu, ranks)), gpu: seconds(work.seconds(gpu, ranks) + fixed) }
     }
 }
 
@@ -280,7 +262,8 @@ mod tests {
 
     fn gpu_first(pixels: f64, steps: f64, threads: usize, begun: bool) -> bool {
         let work = Work { operations: 500, filtering: pixels * steps, pointwise: 500.0 * pixels, bytes: 5.0 * pixels };
-        let forecast = Prediction::of(&work, threads, 1, begun);
+        let assumed = (Profile::of_cores(threads), Profile::of_default(false));
+        let forecast = Prediction::of(&work, &assumed, 1, begun);
         forecast.gpu < forecast.cpu
     }
 

@@ -256,7 +256,7 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
     #[doc(inline)]
-    pub use horus_core::plan::forecast::Forecast;
+    pub use horus_core::plan::forecast::{Cluster, Forecast};
     #[doc(inline)]
     pub use horus_core::plan::movement::Link;
     #[doc(inline)]

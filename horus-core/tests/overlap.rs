@@ -17,7 +17,7 @@ use horus_core::ops::geometric::Flip;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::plan::forecast::forecast;
-use horus_core::plan::movement::{Link, Load};
+use horus_core::plan::movement::Load;
 use horus_core::plan::partition::Partition;
 use horus_core::plan::state::Halo;
 use horus_core::plan::verify::verify;
@@ -175,7 +175,7 @@ fn the_bits_and_the_messages_are_those_of_whole_launches() {
                     assert_eq!(parts.1, whole.1, "rank {rank} sends the same at {place:?}");
                     assert_eq!(parts.2.exchanges, whole.2.exchanges);
                 }
-                let told = forecast(&plans[0], Link::default()).total.total;
+                let told = forecast(&plans[0], &plans[0].setting.machine, 1).total.total;
                 let sent = parts.iter().fold(Load::default(), |a, (_, l, _)| Load {
                     messages: a.messages + l.messages,
                     bytes: a.bytes + l.bytes,

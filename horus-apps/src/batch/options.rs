@@ -79,13 +79,17 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "out_dir")]
     pub dry_run_ranks: Option<NonZeroUsize>,
 
-    /// For --dry-run-ranks: time of a message before its first byte, in microseconds
-    #[arg(long, value_name = "US", default_value = "5", value_parser = parse_latency)]
-    pub latency: f64,
+    /// For --dry-run-ranks: how many of the ranks are on each host
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
+    pub ranks_per_host: NonZeroUsize,
 
-    /// For --dry-run-ranks: bytes that a rank sends or receives, in GB per second
-    #[arg(long, value_name = "GB/S", default_value = "20", value_parser = parse_bandwidth)]
-    pub bandwidth: f64,
+    /// For --dry-run-ranks: time of a message between hosts before its first byte, in microseconds (default: the machine's profile)
+    #[arg(long, value_name = "US", value_parser = parse_latency)]
+    pub latency: Option<f64>,
+
+    /// For --dry-run-ranks: bytes that a rank sends or receives between hosts, in GB per second (default: the machine's profile)
+    #[arg(long, value_name = "GB/S", value_parser = parse_bandwidth)]
+    pub bandwidth: Option<f64>,
 
     /// Print nothing but errors
     #[arg(long, conflicts_with = "verbose")]
@@ -109,9 +113,14 @@ pub enum Comparison {
 }
 
 impl Options {
-    /// How long messages take in a dry run.
-    pub fn link(&self) -> Link {
-        Link { latency: self.latency * 1e-6, bandwidth: self.bandwidth * 1e9 }
+    /// The ranks of a dry run.
+    pub fn cluster(&self, ranks: NonZeroUsize) -> Cluster {
+        let known = Link::default();
+        let network = (self.latency.is_some() || self.bandwidth.is_some()).then(|| Link {
+            latency: self.latency.map_or(known.latency, |us| us * 1e-6),
+            bandwidth: self.bandwidth.map_or(known.bandwidth, |gb| gb * 1e9),
+        });
+        Cluster { ranks: ranks.get(), on_each_host: self.ranks_per_host.get(), network }
     }
 
     /// How pictures are read.

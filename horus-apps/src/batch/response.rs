@@ -61,9 +61,9 @@ impl Response {
         each!(self, image => image.check())?
     }
 
-    /// What ranks would exchange to compute it.
-    pub(crate) fn forecast(&self, ranks: usize, link: Link) -> Result<Forecast> {
-        each!(self, image => image.forecast(ranks, link))?
+    /// What ranks would take to compute it.
+    pub(crate) fn forecast(&self, cluster: Cluster) -> Result<Forecast> {
+        each!(self, image => image.forecast_on(cluster))?
     }
 
     /// Evaluates and writes it, in the format of the path's extension if no other is requested.

@@ -41,7 +41,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     if let Some(ranks) = options.dry_run_ranks {
         let picture = read(&session, input, options)?;
         let response = (job.operation)(&picture)?;
-        let forecast = response.forecast(ranks.get(), options.link())?;
+        let forecast = response.forecast(options.cluster(ranks))?;
         if first {
             printer.print(&forecast);
         }

@@ -59,6 +59,9 @@ impl<D: Device> Device for Faulty<D> {
     fn name(&self) -> String {
         self.inner.name()
     }
+    fn hardware(&self) -> String {
+        self.inner.hardware()
+    }
     fn memory(&self) -> MemoryKind {
         self.inner.memory()
     }

@@ -342,6 +342,11 @@ pub trait Device: Send + Sync {
     /// Name for the user, such as "CPU (2 threads, AVX-512)".
     fn name(&self) -> String;
 
+    /// Name of the hardware: the same for devices that are as fast, wherever they are.
+    fn hardware(&self) -> String {
+        self.name()
+    }
+
     /// Whether the device computes on host memory.
     fn memory(&self) -> MemoryKind;
 

@@ -48,6 +48,7 @@ fn each(graph: &Graph<Op>, wants: &[Want], plan: &Plan, visit: &mut dyn FnMut(u6
     let mut d = Digest::new();
     plan.setting.partition.hash(&mut d);
     visit(d.finish(), &|| format!("rows divided as {}", plan.setting.partition));
+    visit(plan.setting.machine.digest(), &|| format!("machines predicted by {}", plan.setting.machine));
 }
 
 fn communicates(action: &Action) -> bool {

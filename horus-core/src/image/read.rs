@@ -11,7 +11,7 @@ use crate::error::{DeviceError, Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::host::spare::{Spare, Unwritten};
 use crate::plan::Want;
-use crate::plan::forecast::Forecast;
+use crate::plan::forecast::{Cluster, Forecast};
 use crate::plan::movement::Link;
 use crate::session::{Coming, Handle};
 
@@ -224,8 +224,9 @@ impl<T: Element> Image<T> {
         Ok(planes.permuted_axes([1, 2, 0]).as_standard_layout().into_owned())
     }
 
-    /// What `ranks` ranks would exchange to compute this image and gather it on rank 0, as a program that saves it
-    /// does; nothing is computed. The number of ranks is independent of the session's.
+    /// What `ranks` ranks, each on a host of its own, would exchange to compute this image and gather it on rank 0, as a
+    /// program that saves it does, and how long it takes them; nothing is computed. The number of ranks is independent of
+    /// the session's, their machines are like the session's.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, plan::movement::Link, session::Session};
@@ -241,10 +242,29 @@ impl<T: Element> Image<T> {
     /// The error that the image carries, or if `ranks` is zero.
     #[track_caller]
     pub fn forecast(&self, ranks: usize, link: Link) -> Result<Forecast> {
-        if ranks == 0 {
+        self.forecast_on(Cluster { ranks, on_each_host: 1, network: Some(link) })
+    }
+
+    /// [`Image::forecast`] on several ranks of each host, and with what their machines tell of the network.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, plan::forecast::Cluster, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
+    /// let told = smooth.forecast_on(Cluster { ranks: 8, on_each_host: 4, network: None })?;
+    /// assert_eq!(told.computing.launches, 1);
+    /// assert!(told.seconds() > told.total.time); // it computes, too
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Image::forecast`]; also if there are no ranks on a host.
+    #[track_caller]
+    pub fn forecast_on(&self, cluster: Cluster) -> Result<Forecast> {
+        if cluster.ranks == 0 || cluster.on_each_host == 0 {
             return Err(Error::parameter("forecast", "no ranks", Location::caller()));
         }
-        self.session().forecast(self.handle(), ranks, link)
+        self.session().forecast(self.handle(), cluster)
     }
 
     /// The first channel's pixel in row `y` and column `x`.

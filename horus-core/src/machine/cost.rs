@@ -5,6 +5,10 @@ use super::profile::{Copies, HostSide, Line, Profile};
 use crate::dtype::DType;
 use crate::ir::kernel::KernelWork;
 
+/// How much of an image is read from memory by each evaluation of a chain after the first: an estimate, between what it takes for
+/// three row passes over one image, which pay, and for two over two images, which do not.
+const CACHED: f64 = 0.45;
+
 /// What bounds a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bound {
@@ -64,8 +68,10 @@ impl Profile {
         }
         let of = self.efficiency(work.family);
         let around = self.around(work.reach);
-        let again = if work.chained { around } else { 0.0 };
-        let moved = work.read as f64 * (1.0 + again) + work.written as f64;
+        // Every further evaluation of a chain finds most of what it reads in a cache.
+        let again = work.evaluations.saturating_sub(1) as f64 * CACHED;
+        let chained = if work.evaluations > 0 { (1.0 + again) * (1.0 + around) } else { 1.0 };
+        let moved = work.read as f64 * chained + work.written as f64;
         let memory = moved / (self.memory.at(work.bytes() as f64) * of.memory);
         let rate = if work.dtype == DType::F64 { self.arithmetic.f64 } else { self.arithmetic.f32 };
         let arithmetic = (work.multiply_adds + work.staged * around) / (rate * of.arithmetic);
@@ -77,12 +83,12 @@ impl Profile {
         Cost { seconds: self.launch.device + memory.hypot(arithmetic), bound }
     }
 
-    /// How many rows around each row of a tile there are for a filter that reads `reach` of them.
+    /// How many rows around each row of a tile there are for a filter that reads `reach` of them: few for small filters, as tiles
+    /// are as large as fits, and the more the fewer of its own fit.
     fn around(&self, reach: usize) -> f64 {
-        /// Least share of a tile that is its own.
-        const OWN: f64 = 0.25;
-        let reach = reach as f64;
-        reach / (self.tile_rows - reach).max(self.tile_rows * OWN)
+        /// Tiles never are thinner than that.
+        const MOST: f64 = 4.0;
+        (reach as f64 / self.tile_rows).powi(3).min(MOST)
     }
 
     /// Seconds in which `bytes` get from the host to the device.

@@ -29,7 +29,7 @@ pub struct Profile {
     pub memory: Rates,
     /// Multiply-adds per second.
     pub arithmetic: Arithmetic,
-    /// Rows that a tile of a filter holds at most, those around it included.
+    /// Rows that filters may read around a pixel until a tile has as many rows around it as of its own.
     pub tile_rows: f64,
     /// How kernels use memory and arithmetic.
     pub families: BTreeMap<Family, Efficiency>,

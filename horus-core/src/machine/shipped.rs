@@ -20,7 +20,7 @@ const GPU: [(Family, Efficiency); 9] = [
     (Family::Pixel, family(1.25, 0.5)),
     (Family::CorrelateSmall, family(1.0, 0.7)),
     (Family::CorrelateLarge, family(1.0, 0.8)),
-    (Family::Separable, family(0.72, 0.65)),
+    (Family::Separable, family(0.68, 0.65)),
     (Family::Warp, family(0.64, 0.5)),
     (Family::Rank, family(0.9, 0.4)),
     (Family::Reduction, family(1.2, 0.3)),
@@ -33,7 +33,7 @@ const CPU: [(Family, Efficiency); 9] = [
     (Family::Pixel, family(1.35, 0.25)),
     (Family::CorrelateSmall, family(1.2, 0.95)),
     (Family::CorrelateLarge, family(1.2, 1.0)),
-    (Family::Separable, family(0.9, 0.57)),
+    (Family::Separable, family(0.85, 0.85)),
     (Family::Warp, family(0.3, 0.2)),
     (Family::Rank, family(0.9, 0.3)),
     (Family::Reduction, family(3.0, 0.15)),
@@ -57,7 +57,7 @@ impl Profile {
         let threads = threads.max(1);
         let most = threads.min(8) as f64;
         // Nothing is copied between a host and itself.
-        let here = line(0.0, 11.0 * GB * most);
+        let here = line(0.0, f64::from(u32::MAX) * GB);
         let here = Copies { pinned: here, staged: here, mapped: here };
         Profile {
             upload: here,
@@ -66,7 +66,6 @@ impl Profile {
             launch: Launching { host: 20e-6, device: 5e-6 },
             memory: Rates(vec![(MIB, 11.0 * GB * most)]),
             arithmetic: Arithmetic { f32: 60.0 * GB * threads as f64, f64: 30.0 * GB * threads as f64 },
-            tile_rows: 4096.0,
             families: BTreeMap::from(CPU),
             hardware: Hardware { device: String::new(), host: String::new(), threads },
             ..gpu()
@@ -95,9 +94,9 @@ fn gpu() -> Profile {
         launch: Launching { host: 20e-6, device: 5e-6 },
         memory: Rates(vec![(128.0 * MIB, 1.5 * TB)]),
         arithmetic: Arithmetic { f32: 10.0 * TB, f64: 0.3 * TB },
-        tile_rows: 80.0,
+        tile_rows: 40.0,
         families: BTreeMap::from(GPU),
-        host_copy: Rates(vec![(1.0, 6.0 * GB), (4.0, 16.0 * GB), (16.0, 45.0 * GB)]),
+        host_copy: Rates(vec![(1.0, 20.0 * GB)]),
         files: Files { read: 2.0 * GB, write: 1.0 * GB },
         links: Links {
             // 1.4 MB to one neighbour take 17 microseconds between two H200s by NVLink (horus-fabric-bench).
@@ -125,6 +124,7 @@ fn h200() -> Profile {
         // Without the launch: 64 MiB are copied in 45 us, of which 5.5 are around an empty kernel too.
         memory: Rates(vec![(8.0 * MIB, 3.2 * TB), (128.0 * MIB, 3.4 * TB), (4096.0 * MIB, 4.2 * TB)]),
         arithmetic: Arithmetic { f32: 30.5 * TB, f64: 15.0 * TB },
+        host_copy: Rates(vec![(1.0, 6.0 * GB), (16.0, 45.0 * GB)]),
         links: Links { peers: Link { latency: 12e-6, bandwidth: 290.0 * GB }, ..gpu().links },
         ..gpu()
     }

@@ -274,7 +274,7 @@ fn profiles_that_cannot_be_are_refused() {
     assert_eq!(fault(|p| p.upload.staged.bandwidth = 0.0), Some("a copy between host and device"));
     assert_eq!(fault(|p| p.launch.host = f64::NAN), Some("launches"));
     assert_eq!(fault(|p| p.memory.0.clear()), Some("the device's memory"));
-    assert_eq!(fault(|p| p.host_copy.0.reverse()), Some("copies of the host"));
+    assert_eq!(fault(|p| p.host_copy.0.push((0.5, 1.0))), Some("copies of the host"));
     assert_eq!(fault(|p| p.links.network.latency = -1.0), Some("messages"));
     let text = serde_json::to_string(&Profile::shipped("H100").expect("a profile")).expect("text");
     assert_eq!(serde_json::from_str::<Profile>(&text).ok(), Profile::shipped("H100"));

@@ -16,6 +16,7 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::ir::graph::{Graph, Op};
 use crate::ir::kernel::Kernel;
+use crate::machine::Machine;
 
 /// A pass.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,8 @@ pub enum Run {
     Lower(fn(Graph<Op>) -> Graph<Kernel>),
     /// Changes kernels.
     Kernels(fn(Graph<Kernel>) -> Graph<Kernel>),
+    /// Changes kernels where that is predicted to be faster.
+    Predicted(fn(Graph<Kernel>, &Machine) -> Graph<Kernel>),
 }
 
 /// The passes, in order.
@@ -48,7 +51,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "fuse", fusing: true, run: Run::Kernels(fuse::fuse) },
     Pass { name: "feed reductions", fusing: true, run: Run::Kernels(reductions::feed) },
     Pass { name: "what was fused is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
-    Pass { name: "prologues", fusing: true, run: Run::Kernels(prologue::absorb) },
+    Pass { name: "prologues", fusing: true, run: Run::Predicted(prologue::absorb) },
     Pass { name: "what was absorbed is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
 ];
 
@@ -68,19 +71,25 @@ impl fmt::Display for Program {
     }
 }
 
-/// Runs the passes; without `fuse`, operations are lowered one by one as recorded. `dump` is given the name and the text of
+/// Runs the passes; without `fuse`, operations are lowered one by one as recorded. `machine` tells what is faster. `dump` is given the name and the text of
 /// the graph after each pass.
 ///
 /// # Errors
 /// [`Error::Pass`] naming the pass after which something does not hold that must: a defect of Horus.
-pub fn optimize(graph: Graph<Op>, fuse: bool, dump: &mut dyn FnMut(&str, &dyn fmt::Display)) -> Result<Graph<Kernel>> {
-    run(PASSES, graph, fuse, dump)
+pub fn optimize(
+    graph: Graph<Op>,
+    fuse: bool,
+    machine: &Machine,
+    dump: &mut dyn FnMut(&str, &dyn fmt::Display),
+) -> Result<Graph<Kernel>> {
+    run(PASSES, graph, fuse, machine, dump)
 }
 
 fn run(
     passes: &[Pass],
     graph: Graph<Op>,
     fuse: bool,
+    machine: &Machine,
     dump: &mut dyn FnMut(&str, &dyn fmt::Display),
 ) -> Result<Graph<Kernel>> {
     dump("recorded", &graph);
@@ -93,6 +102,7 @@ fn run(
             (Program::Recorded(graph), Run::Recorded(run)) => Program::Recorded(run(graph)),
             (Program::Recorded(graph), Run::Lower(run)) => Program::Lowered(run(graph)),
             (Program::Lowered(graph), Run::Kernels(run)) => Program::Lowered(run(graph)),
+            (Program::Lowered(graph), Run::Predicted(run)) => Program::Lowered(run(graph, machine)),
             _ => return Err(failed(pass.name)("it does not run on what the pass before it makes".into())),
         };
         dump(pass.name, &program);

@@ -2,22 +2,20 @@
 //! around the pixels that it computes, so that their result is never stored.
 //!
 //! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two blocks of a device's work
-//! reach it. That pays while the filters are short or the operations read few images (`pays`); beyond, the chain is a
-//! kernel of its own.
+//! reach it. That pays while the filters are short or the operations read few images, which the profile of the machine
+//! predicts; beyond, the chain is a kernel of its own.
 
 use super::fuse::MAX_INPUTS;
 use crate::ir::graph::{Graph, Node, NodeId};
-use crate::ir::kernel::{Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ir::kernel::{Extent, Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::machine::Machine;
 use crate::ops::neighbourhood::Reach;
+use crate::shape::Window;
 
-/// Most images that filters may read through a chain, each counted as often as the chain is evaluated for a pixel.
-const MAX_READS: usize = 3;
-/// The same for separable filters of more taps than [`LONG`]: their tiles overlap most.
-const MAX_READS_LONG: usize = 1;
-/// Taps of a row pass from which on it counts as long: a guess between 19, where a chain of three images pays, and 43,
-/// where one of two does not.
-const LONG: usize = 32;
-/// The furthest that filters over a chain reach, in rows or columns on both sides together: a guess, with room in a tile.
+/// Most images that filters may read through a chain, each counted as often as the chain is evaluated for a pixel: each
+/// evaluation is code of its own.
+const MAX_READS: usize = 8;
+/// The furthest that filters over a chain reach, in rows or columns on both sides together: there is room in a tile.
 const MAX_REACH: usize = 64;
 /// Most constants of a chain: on a GPU they are parameters of the kernel, which has room for taps in between.
 const MAX_CONSTANTS: usize = 32;
@@ -25,7 +23,7 @@ const MAX_CONSTANTS: usize = 32;
 /// Moves pixel operations into the kernels whose filters read them. The absorbed nodes stay in the graph, dead.
 ///
 /// All nodes of the graph are needed by its roots.
-pub fn absorb(mut graph: Graph<Kernel>) -> Graph<Kernel> {
+pub fn absorb(mut graph: Graph<Kernel>, machine: &Machine) -> Graph<Kernel> {
     let mut readers = graph.consumers();
     readers.iter_mut().for_each(|r| r.dedup());
     for id in (0..graph.nodes.len()).map(NodeId) {
@@ -34,16 +32,18 @@ pub fn absorb(mut graph: Graph<Kernel>) -> Graph<Kernel> {
         producers.sort_unstable();
         producers.dedup();
         for p in producers {
-            if let Some((kernel, inputs)) = joined(graph.node(id), p, graph.node(p)) {
+            let found = joined(graph.node(id), p, graph.node(p));
+            let found = found.map(|(kernel, inputs)| (Kernel::Map(kernel), inputs));
+            if let Some(joined) = found.filter(|joined| pays(&graph, machine, joined, [p, id])) {
                 let node = &mut graph.nodes[id.0];
-                (node.op, node.inputs) = (Kernel::Map(kernel), inputs);
+                (node.op, node.inputs) = joined;
             }
         }
     }
     graph
 }
 
-/// The kernel of `node`, and its inputs, with `producer` (node `p`) as a chain; `None` if that cannot be or does not pay.
+/// The kernel of `node`, and its inputs, with `producer` (node `p`) as a chain; `None` if that cannot be.
 fn joined(node: &Node<Kernel>, p: NodeId, producer: &Node<Kernel>) -> Option<(MapKernel, Vec<NodeId>)> {
     let (Kernel::Map(reader), Kernel::Map(chain)) = (&node.op, &producer.op) else { return None };
     let of_p = |l: &&Leaf| match reader.image(l) {
@@ -51,7 +51,7 @@ fn joined(node: &Node<Kernel>, p: NodeId, producer: &Node<Kernel>) -> Option<(Ma
         _ => false,
     };
     let readable = reader.leaves.iter().filter(of_p).all(|l| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Load(_)));
-    if !readable || producer.shape != node.shape || !chain.is_pointwise() || !pays(reader, chain, of_p) {
+    if !readable || producer.shape != node.shape || !chain.is_pointwise() || !fits(reader, chain, of_p) {
         return None;
     }
     // The inputs without the producer, then those of the chain.
@@ -98,10 +98,23 @@ fn joined(node: &Node<Kernel>, p: NodeId, producer: &Node<Kernel>) -> Option<(Ma
     Some((kernel, inputs))
 }
 
-/// Whether it is faster to evaluate `chain` around what `reader` computes than to store it. On an H200, at 4096 x 4096 f32,
-/// filters of a product of two images take, against product and filter one after the other: 3 x 3 taps 0.66, 17 x 17 0.87,
-/// 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
-fn pays(reader: &MapKernel, chain: &MapKernel, of_chain: impl Fn(&&Leaf) -> bool) -> bool {
+/// Whether it is predicted to be faster to launch `joined` than the kernels of nodes `apart` one after the other. On an H200, at
+/// 4096 x 4096 f32, filters of a product of two images take, against product and filter one after the other: 3 x 3 taps 0.66,
+/// 17 x 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
+fn pays(graph: &Graph<Kernel>, machine: &Machine, joined: &(Kernel, Vec<NodeId>), apart: [NodeId; 2]) -> bool {
+    let extent = |id: NodeId| (graph.node(id).shape, graph.node(id).dtype);
+    let work = |kernel: &Kernel, inputs: &[NodeId], out: NodeId| {
+        let inputs: Vec<Extent> = inputs.iter().map(|i| extent(*i)).collect();
+        kernel.work(&inputs, extent(out), Window::whole(graph.node(out).shape.height))
+    };
+    let together = work(&joined.0, &joined.1, apart[1]);
+    let apart = apart.map(|id| work(&graph.node(id).op, &graph.node(id).inputs, id));
+    let together = machine.slowest(|m| m.launch(&together).seconds);
+    together < machine.slowest(|m| apart.iter().map(|w| m.launch(w).seconds).sum())
+}
+
+/// Whether filters of `reader` read `chain`, and the code and the tiles of the joined kernel are of moderate size.
+fn fits(reader: &MapKernel, chain: &MapKernel, of_chain: impl Fn(&&Leaf) -> bool) -> bool {
     let mut reach = Reach::NONE;
     let mut sources: Vec<Source> = Vec::new();
     for leaf in reader.leaves.iter().filter(of_chain).filter(|l| matches!(l.op, LeafOp::Correlate(..))) {
@@ -110,11 +123,9 @@ fn pays(reader: &MapKernel, chain: &MapKernel, of_chain: impl Fn(&&Leaf) -> bool
             sources.push(leaf.source());
         }
     }
-    let long = |s: &Source| matches!(s, Source::Stage(s) if reader.stages[*s].filter.taps().len() >= LONG);
-    let most = if sources.iter().any(long) { MAX_READS_LONG } else { MAX_READS };
     let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
     let constants = chain.code.iter().flat_map(|i| &i.args).filter(|v| matches!(v, Val::Const(_))).count();
-    small && constants <= MAX_CONSTANTS && (1..=most).contains(&(chain.leaves.len() * sources.len()))
+    small && constants <= MAX_CONSTANTS && (1..=MAX_READS).contains(&(chain.leaves.len() * sources.len()))
 }
 
 /// `kernel` with the code of `chain` in the place of the leaf that reads its result pixel by pixel.
@@ -158,7 +169,7 @@ mod tests {
 
     fn push(g: &mut Graph<Kernel>, op: Kernel, inputs: &[NodeId]) -> NodeId {
         let site = std::panic::Location::caller();
-        g.push(Node { op, inputs: inputs.to_vec(), shape: Shape::new(9, 9, 1), dtype: F, site })
+        g.push(Node { op, inputs: inputs.to_vec(), shape: Shape::new(4096, 4096, 1), dtype: F, site })
     }
 
     fn load(i: usize) -> Leaf {
@@ -207,7 +218,7 @@ mod tests {
     }
 
     fn chains(g: Graph<Kernel>, id: NodeId) -> usize {
-        match &absorb(g).node(id).op {
+        match &absorb(g, &Machine::of_default(false)).node(id).op {
             Kernel::Map(m) => m.chains.len(),
             _ => 0,
         }
@@ -216,7 +227,7 @@ mod tests {
     #[test]
     fn filters_evaluate_what_they_alone_read() {
         let (g, _, r) = program(separable(19));
-        let g = absorb(g);
+        let g = absorb(g, &Machine::of_default(false));
         let Kernel::Map(m) = &g.node(r).op else { panic!("a filter is a map") };
         assert_eq!(g.node(r).inputs, [NodeId(0), NodeId(1)]);
         assert_eq!((m.inputs, m.stages[0].source), (2, Source::Chain(0)));
@@ -282,7 +293,7 @@ mod tests {
         ];
         m.result = Some(Val::Instr(1));
         let (g, _, r) = program(m);
-        let g = absorb(g);
+        let g = absorb(g, &Machine::of_default(false));
         let Kernel::Map(m) = &g.node(r).op else { panic!("a filter is a map") };
         let ops: Vec<&LeafOp> = m.leaves.iter().map(|l| &l.op).collect();
         // Inputs: the first image comes first, as the reader read it already.

@@ -19,7 +19,7 @@ use super::setting::{Mode, Transfer};
 use super::step::{Action, Band, Part, Rows, Step};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
-use crate::machine::{HostSide, Profile};
+use crate::machine::{HostSide, Machine, Profile};
 use crate::plan::movement::rows_of;
 use crate::plan::state::{Halo, Placement, State};
 use crate::shape::Window;
@@ -109,7 +109,7 @@ struct Job {
 /// A run of steps, taken apart.
 struct Board<'d, 'a> {
     draft: &'d Draft<'a>,
-    profile: &'d Profile,
+    machine: &'d Machine,
     jobs: Vec<Job>,
     /// What is uploaded, with its bytes, in the order in which it is read.
     uploads: Vec<(NodeId, usize)>,
@@ -140,7 +140,7 @@ impl<'d, 'a> Board<'d, 'a> {
     fn new(draft: &'d Draft<'a>, run: Range<usize>) -> Option<Board<'d, 'a>> {
         let mut board = Board {
             draft,
-            profile: &draft.setting.profile,
+            machine: &draft.setting.machine,
             jobs: Vec::new(),
             uploads: Vec::new(),
             sends: Vec::new(),
@@ -176,16 +176,16 @@ impl<'d, 'a> Board<'d, 'a> {
         let copied = board.uploads.iter().map(|(_, bytes)| board.upload(*bytes)).sum::<f64>()
             + board.sends.iter().map(|(_, bytes)| board.download(*bytes)).sum::<f64>();
         let forced = matches!(draft.setting.transfer, Transfer::Streams(_));
-        let worthwhile = copied > WORTHWHILE * board.profile.division();
+        let worthwhile = copied > WORTHWHILE * board.machine.slowest(Profile::division);
         (!board.jobs.is_empty() && copied > 0.0 && (forced || worthwhile)).then_some(board)
     }
 
     fn upload(&self, bytes: usize) -> f64 {
-        self.profile.upload(bytes, HostSide::Pinned)
+        self.machine.slowest(|p| p.upload(bytes, HostSide::Pinned))
     }
 
     fn download(&self, bytes: usize) -> f64 {
-        self.profile.download(bytes, HostSide::Pinned)
+        self.machine.slowest(|p| p.download(bytes, HostSide::Pinned))
     }
 
     fn ranks(&self) -> usize {
@@ -208,7 +208,8 @@ impl<'d, 'a> Board<'d, 'a> {
         let inputs: Vec<_> = node.inputs.iter().map(|i| extent(*i)).collect();
         let seconds = |rank| {
             let rows = band.of(self.all(job.node, rank));
-            self.profile.launch(&node.op.work(&inputs, extent(job.node), rows)).seconds
+            let work = node.op.work(&inputs, extent(job.node), rows);
+            self.machine.slowest(|p| p.launch(&work).seconds)
         };
         (0..self.ranks()).map(seconds).fold(0.0, f64::max)
     }

@@ -41,12 +41,12 @@ impl Costs {
         on_root: bool,
         in_strips: bool,
     ) -> Choice {
-        let link = draft.link();
+        let machine = &draft.setting.machine;
         let room = Halo::NONE;
         let direct = draft.setting.direct;
         let time = |p: &Draft<'_>, action, on_root| p.traffic(action, on_root).time;
         // Between devices, what arrives is where the launch reads it.
-        let copy = |bytes: usize| if direct { 0.0 } else { bytes as f64 / link.bandwidth };
+        let copy = |bytes: usize| if direct { 0.0 } else { machine.slowest(|m| m.host_copy(bytes)) };
         let whole = copy(draft.graph.node(source).shape.len() * draft.graph.node(source).dtype.size());
         let scatter = if on_root { time(draft, Action::Scatter { node: source, room, direct }, true) } else { 0.0 };
         let replicate = |p: &Draft<'_>, on_root| time(p, Action::Replicate { node: source, direct }, on_root) + whole;
@@ -83,7 +83,7 @@ impl Costs {
         let direct = draft.setting.direct;
         let sent = draft.traffic(Action::Fetch { node, temp, rows, direct }, on_root).time;
         let copied = if direct { 0 } else { draft.bytes_fetched(node, temp, rows) };
-        let cost = sent + copied as f64 / draft.link().bandwidth;
+        let cost = sent + draft.setting.machine.slowest(|m| m.host_copy(copied));
         self.fetches.insert((temp, on_root), cost);
         cost
     }
@@ -125,8 +125,7 @@ impl Draft<'_> {
 
     /// How long messages take where most of them go.
     pub(super) fn link(&self) -> Link {
-        // 1.4 MB to one neighbour take 17 microseconds between two H200s by NVLink (horus-fabric-bench).
-        if self.setting.direct { Link { latency: 10e-6, bandwidth: 150e9 } } else { Link::default() }
+        self.setting.machine.link(self.setting.direct)
     }
 
     pub(super) fn traffic(&self, action: Action, on_root: bool) -> Traffic {

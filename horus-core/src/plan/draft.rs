@@ -7,7 +7,7 @@ use super::finished::Plan;
 use super::lifetimes::Lifetimes;
 use super::memory::Ledger;
 use super::setting::{Mode, Setting, Want};
-use super::state::{Event, Machine, Placement, Residency, State};
+use super::state::{Event, Placement, Residency, State, Transitions};
 use super::step::{Action, Band, Rows, Step, Temp};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
@@ -95,8 +95,8 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn event(&mut self, id: NodeId, event: Event) {
-        let machine = Machine { unified: self.setting.unified };
-        self.states[id.0] = Some(machine.next(self.state(id), event));
+        let transitions = Transitions { unified: self.setting.unified };
+        self.states[id.0] = Some(transitions.next(self.state(id), event));
         match event {
             Event::Placed(_) => self.left_device(id),
             Event::PlacedOnDevice(_) => self.resized(id),

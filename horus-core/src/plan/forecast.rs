@@ -1,40 +1,102 @@
-//! What a plan would exchange on any number of ranks, told without running it.
+//! What a plan would take on any number of ranks, told without running it: messages between ranks, launches, copies.
 
 use std::fmt;
 
 use super::finished::Plan;
-use super::movement::{BLOCK, Link, Load, Traffic, movement};
+use super::follow::Follower;
+use super::movement::{BLOCK, Link, Load, Traffic, movement, rows_of};
 use super::state::Placement;
-use super::step::Action;
+use super::step::{Action, Part, Rows};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::Extent;
+use crate::machine::{Bound, HostSide, Machine};
+use crate::shape::Window;
 
-/// The communication of one plan. Computing, and copies between host and device, are not in it.
+/// Ranks that a forecast is for: machines like those of the session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cluster {
+    /// Number of ranks.
+    pub ranks: usize,
+    /// How many of them are on each host, at least 1.
+    pub on_each_host: usize,
+    /// How long messages take from host to host; `None` for what the profiles of the machines say.
+    pub network: Option<Link>,
+}
+
+/// What launches take: seconds of the rank that takes longest for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Computing {
+    /// Number of launches.
+    pub launches: usize,
+    /// All of them.
+    pub seconds: f64,
+    /// Of these, what is spent in launches that the device's memory bounds.
+    pub memory: f64,
+    /// In launches that multiply-adds bound.
+    pub arithmetic: f64,
+}
+
+/// What copies between host and device take on rank 0, which has most to copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Copying {
+    /// Number of copies.
+    pub copies: usize,
+    /// Their bytes.
+    pub bytes: usize,
+    /// All of them.
+    pub seconds: f64,
+}
+
+/// What a plan takes, each step waiting for the one before.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     /// Number of ranks.
     pub ranks: usize,
-    /// How long messages take.
+    /// How many of them are on each host.
+    pub on_each_host: usize,
+    /// How long messages take from host to host.
     pub link: Link,
+    /// The profiles by which it is predicted.
+    pub machine: String,
     /// The steps that communicate, and what they send.
     pub steps: Vec<(String, Traffic)>,
-    /// All steps; the times include the round in which ranks agree on what to do.
+    /// All steps that communicate; the times include the round in which ranks agree on what to do.
     pub total: Traffic,
+    /// Launches.
+    pub computing: Computing,
+    /// Copies between host and device.
+    pub copying: Copying,
 }
 
-/// Tells what `plan` exchanges between its ranks.
-pub fn forecast(plan: &Plan, link: Link) -> Forecast {
+impl Forecast {
+    /// Predicted seconds of everything, one after the other.
+    pub fn seconds(&self) -> f64 {
+        self.total.time + self.computing.seconds + self.copying.seconds
+    }
+}
+
+/// Tells what `plan` takes on its ranks, so many of which are `on_each_host`.
+pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast {
     let ranks = plan.setting.partition.ranks();
+    let machine = machine.packed(ranks, on_each_host);
+    let network = machine.link(false);
+    let furthest = machine.link_between(0, ranks - 1, false);
     let mut on_root: Vec<bool> =
         plan.initial.iter().map(|s| s.is_some_and(|s| s.placement == Placement::Root)).collect();
+    let (mut computing, mut copying) = (Computing::default(), Copying::default());
+    let mut follower = Follower::new(plan, false);
     let mut steps = Vec::new();
     for step in &plan.steps {
         let traffic = match step.action {
             Action::Sum(n) => {
                 let node = plan.graph.node(n);
-                Some(sum(ranks, node.shape.len() * node.dtype.size(), link))
+                Some(sum(ranks, node.shape.len() * node.dtype.size(), furthest))
             }
             action => {
                 let at_root = moves(action).is_some_and(|n| on_root[n.0]);
-                movement(&plan.graph, &plan.setting.partition, action, at_root, BLOCK).map(|m| m.traffic(link))
+                let direct = is_direct(action);
+                let moved = movement(&plan.graph, &plan.setting.partition, action, at_root, BLOCK);
+                moved.map(|m| m.traffic_by(|from, to| machine.link_between(from, to, direct)))
             }
         };
         match step.action {
@@ -42,21 +104,98 @@ pub fn forecast(plan: &Plan, link: Link) -> Forecast {
             Action::Collect(node) => on_root[node.0] = true,
             _ => {}
         }
+        computing.add(plan, &machine, step.action);
+        let bytes = follower.step(step.action);
+        if !plan.setting.unified {
+            copying.add(&machine, step.action, bytes, traffic);
+        }
         let text = || plan.describe(&step.action).split_whitespace().collect::<Vec<_>>().join(" ");
         steps.extend(traffic.filter(|t| t.total.messages > 0).map(|t| (text(), t)));
     }
     let all = || steps.iter().map(|(_, t)| t);
-    let meeting = link.round(ranks);
+    let meeting = furthest.round(ranks);
     let total = Traffic {
         total: Load { messages: all().map(|t| t.total.messages).sum(), bytes: all().map(|t| t.total.bytes).sum() },
         sent: all().map(|t| t.sent).sum(),
         received: all().map(|t| t.received).sum(),
         time: all().map(|t| t.time).sum::<f64>() + meeting,
     };
-    Forecast { ranks, link, steps, total }
+    let told = plan.setting.machine.to_string();
+    Forecast { ranks, on_each_host, link: network, machine: told, steps, total, computing, copying }
 }
 
-fn moves(action: Action) -> Option<crate::ir::graph::NodeId> {
+impl Computing {
+    fn add(&mut self, plan: &Plan, machine: &Machine, action: Action) {
+        /// Ranks that are looked at: the first, the last, and some in between.
+        const SAMPLES: usize = 33;
+        let Action::Launch { node: id, rows, part, .. } = action else { return };
+        let ranks = plan.setting.partition.ranks();
+        let every = (ranks - 1).div_ceil(SAMPLES - 1).max(1);
+        let sampled = (0..ranks).step_by(every).chain([ranks - 1]);
+        let costs = sampled.map(|rank| {
+            let windows = windows(plan, id, rows, part, rank);
+            windows.map(|rows| machine.of(rank).launch(&work(plan, id, rows)))
+        });
+        let longest = costs.max_by(|a, b| (a[0].seconds + a[1].seconds).total_cmp(&(b[0].seconds + b[1].seconds)));
+        let Some(costs) = longest else { return };
+        self.launches += usize::from(part.ends());
+        for cost in costs {
+            self.seconds += cost.seconds;
+            match cost.bound {
+                Bound::Memory => self.memory += cost.seconds,
+                Bound::Arithmetic => self.arithmetic += cost.seconds,
+                Bound::Launch => {}
+            }
+        }
+    }
+}
+
+/// The rows that `rank` launches; edges are two windows.
+fn windows(plan: &Plan, id: NodeId, rows: Rows, part: Part, rank: usize) -> [Window; 2] {
+    let partition = &plan.setting.partition;
+    match part {
+        Part::Whole => [rows_of(&plan.graph, partition, id, rank, rows), Window::new(0, 0)],
+        part => part.windows(rows, partition, rank, plan.graph.node(id).shape.height),
+    }
+}
+
+fn work(plan: &Plan, id: NodeId, rows: Window) -> crate::ir::kernel::KernelWork {
+    let extent = |id: NodeId| (plan.graph.node(id).shape, plan.graph.node(id).dtype);
+    let node = plan.graph.node(id);
+    let inputs: Vec<Extent> = node.inputs.iter().map(|i| extent(*i)).collect();
+    node.op.work(&inputs, extent(id), rows)
+}
+
+impl Copying {
+    /// `bytes` of rank 0; `traffic` of a step that communicates goes through the host unless it is direct.
+    fn add(&mut self, machine: &Machine, action: Action, bytes: Option<usize>, traffic: Option<Traffic>) {
+        let (up, down) = match action {
+            Action::Upload { .. } | Action::UploadStrip { .. } => (bytes.unwrap_or_default(), 0),
+            Action::Download(_) | Action::Send { .. } => (0, bytes.unwrap_or_default()),
+            Action::Exchange { direct: false, .. }
+            | Action::Begin { direct: false, .. }
+            | Action::Fetch { direct: false, .. } => traffic.map_or((0, 0), |t| (t.received, t.sent)),
+            _ => return,
+        };
+        self.copies += [up, down].iter().filter(|b| **b > 0).count();
+        self.bytes += up + down;
+        let seconds = |m: &crate::machine::Profile| m.upload(up, HostSide::Pinned) + m.download(down, HostSide::Pinned);
+        self.seconds += machine.slowest(seconds);
+    }
+}
+
+fn is_direct(action: Action) -> bool {
+    match action {
+        Action::Scatter { direct, .. }
+        | Action::Replicate { direct, .. }
+        | Action::Exchange { direct, .. }
+        | Action::Begin { direct, .. }
+        | Action::Fetch { direct, .. } => direct,
+        _ => false,
+    }
+}
+
+fn moves(action: Action) -> Option<NodeId> {
     match action {
         Action::Scatter { node, .. }
         | Action::Replicate { node, .. }
@@ -82,14 +221,11 @@ fn sum(ranks: usize, bytes: usize, link: Link) -> Traffic {
 
 impl fmt::Display for Forecast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "on {} ranks, at {} us per message and {} GB/s ({:.1} us to agree on the plan):",
-            self.ranks,
-            self.link.latency * 1e6,
-            self.link.bandwidth / 1e9,
-            self.link.round(self.ranks) * 1e6
-        )?;
+        let Link { latency, bandwidth } = self.link;
+        let (latency, bandwidth) = (latency * 1e6, bandwidth / 1e9);
+        let (ranks, packed) = (self.ranks, self.on_each_host);
+        let hosts = if packed > 1 { format!(", {packed} on each host") } else { String::new() };
+        writeln!(f, "on {ranks} ranks{hosts}, at {latency} us per message and {bandwidth} GB/s between hosts:")?;
         writeln!(
             f,
             "{:>9}  {:>11}  {:>11}  {:>11}  {:>9}  step",
@@ -103,6 +239,18 @@ impl fmt::Display for Forecast {
         for (text, traffic) in &self.steps {
             line(f, traffic, text)?;
         }
-        line(f, &self.total, "in total; sent and received by the rank that does most in each step")
+        line(f, &self.total, "in total; sent and received by the rank that does most in each step")?;
+        let (computing, copying) = (&self.computing, &self.copying);
+        writeln!(
+            f,
+            "computing: {} launches, {:.3} ms ({:.3} bound by memory, {:.3} by arithmetic)",
+            computing.launches,
+            computing.seconds * 1e3,
+            computing.memory * 1e3,
+            computing.arithmetic * 1e3
+        )?;
+        let (copies, megabytes, ms) = (copying.copies, copying.bytes as f64 / 1e6, copying.seconds * 1e3);
+        writeln!(f, "copies between host and device: {copies}, {megabytes:.3} MB, {ms:.3} ms")?;
+        writeln!(f, "one after the other {:.3} ms, by the {}", self.seconds() * 1e3, self.machine)
     }
 }

@@ -84,9 +84,15 @@ pub struct Traffic {
 }
 
 impl Movement {
-    /// What the movement sends.
+    /// What the movement sends, over links that are all alike.
     pub fn traffic(&self, link: Link) -> Traffic {
+        self.traffic_by(|_, _| link)
+    }
+
+    /// What the movement sends; `link` tells how a message gets from one rank to another.
+    pub fn traffic_by(&self, link: impl Fn(usize, usize) -> Link) -> Traffic {
         let ranks = self.have.len();
+        let (mut sending, mut receiving) = (vec![0.0; ranks], vec![0.0; ranks]);
         let (mut sent, mut received) = (vec![Load::default(); ranks], vec![Load::default(); ranks]);
         let givers: Vec<(usize, Window)> =
             self.have.iter().copied().enumerate().filter(|(_, w)| !w.is_empty()).collect();
@@ -108,13 +114,16 @@ impl Movement {
             }
             for giver in touched {
                 let bytes = std::mem::take(&mut from[giver]);
+                let seconds = link(giver, to).time(Load { messages: 1, bytes });
+                sending[giver] += seconds;
+                receiving[to] += seconds;
                 for load in [&mut sent[giver], &mut received[to]] {
                     load.messages += 1;
                     load.bytes += bytes;
                 }
             }
         }
-        let busiest = sent.iter().chain(&received).map(|l| link.time(*l)).fold(0.0, f64::max);
+        let busiest = sending.iter().chain(&receiving).copied().fold(0.0, f64::max);
         let sum = |f: fn(&Load) -> usize| sent.iter().map(f).sum();
         let most = |loads: &[Load]| loads.iter().map(|l| l.bytes).max().unwrap_or_default();
         Traffic {

@@ -7,10 +7,7 @@ use super::draft::{Draft, Exchanged};
 use super::state::Halo;
 use super::step::{Action, Part, Rows, Step};
 use crate::ir::graph::NodeId;
-
-/// Seconds that borders must be predicted to travel for a launch to be divided. Measured between two H200s: two more
-/// launches, which read the rows around the edges once more, took about 30 microseconds.
-const WORTHWHILE: f64 = 50e-6;
+use crate::machine::Profile;
 
 /// The pass: begins exchanges where some rank can compute rows meanwhile, computes the interior, finishes them, and computes
 /// the edges. Nothing else moves.
@@ -106,7 +103,9 @@ impl Awaiting {
         let all: Vec<_> = self.exchanges.iter().filter_map(|e| Some((e, exchanged(e)?))).collect();
         let time = |node, halo| draft.traffic(Action::Exchange { node, halo, direct: true }, false).time;
         let travel: f64 = all.iter().map(|(_, (node, halo, _))| time(*node, *halo)).sum();
-        let long = draft.setting.overlap || (draft.setting.direct && travel > WORTHWHILE);
+        // Two launches more, which also read the rows around the edges once more.
+        let worthwhile = draft.setting.machine.slowest(Profile::division);
+        let long = draft.setting.overlap || (draft.setting.direct && travel > worthwhile);
         let awaited: Vec<NodeId> = all.iter().map(|(_, (node, ..))| *node).collect();
         if !long || !has_interior(draft, self.id, self.rows, reach(draft, self.id, &awaited)) {
             return None;

@@ -68,19 +68,13 @@ impl fmt::Display for Prediction<'_> {
             let line = format!("{i:4}  {queue:10} {start:10.3} {end:9.3}  {bound:10}  {}", waits.join(", "));
             writeln!(f, "{}", line.trim_end())?;
         }
-        writeln!(
-            f,
-            "      {:.3} ms in all, by what is {} of {}",
-            self.seconds * 1e3,
-            self.plan.setting.profile.origin,
-            self.plan.setting.profile.hardware
-        )
+        writeln!(f, "      {:.3} ms in all, by the {}", self.seconds * 1e3, self.plan.setting.machine)
     }
 }
 
 /// Predicts when each step of `plan` runs, and when the last is over.
 pub fn predict(plan: &Plan) -> Prediction<'_> {
-    let mut clock = Clock { plan, profile: &plan.setting.profile, host: 0.0, free: [0.0; 5], timings: Vec::new() };
+    let mut clock = Clock { plan, profile: plan.setting.machine.of(0), host: 0.0, free: [0.0; 5], timings: Vec::new() };
     let mut follower = Follower::new(plan, false);
     for (i, step) in plan.steps.iter().enumerate() {
         let on_root = follower.on_root(step.action);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::partition::Partition;
-use crate::machine::Profile;
+use crate::machine::Machine;
 pub use crate::settings::{Mode, Transfer};
 
 /// What is wanted of a root once it is computed.
@@ -35,25 +35,24 @@ pub struct Setting {
     pub mode: Mode,
     /// How images get to the device and back.
     pub transfer: Transfer,
-    /// What things cost.
-    pub profile: Arc<Profile>,
     /// Bytes that a device with memory of its own can hold; `None` if it need not be watched.
     pub capacity: Option<usize>,
+    /// The machines of all ranks, by which costs are predicted. Plans are the same on every rank because it is.
+    pub machine: Arc<Machine>,
 }
 
 impl Setting {
-    /// Of devices with memory of their own that nobody has measured and that are not connected; everything is done as is
-    /// predicted to be best.
-    pub fn on(partition: Partition) -> Setting {
+    /// What is usual: fused, memory that need not be watched, transfers through the host, a machine of which nothing is known.
+    pub fn of(partition: Partition, unified: bool) -> Setting {
         Setting {
             partition,
-            unified: false,
+            unified,
             direct: false,
             overlap: false,
             mode: Mode::Fused,
             transfer: Transfer::Auto,
-            profile: Arc::new(Profile::of_default(false)),
             capacity: None,
+            machine: Arc::new(Machine::of_default(unified)),
         }
     }
 }

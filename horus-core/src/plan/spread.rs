@@ -6,9 +6,7 @@ use super::state::{Event, Halo, Placement};
 use super::step::{Action, Rows};
 use super::transfers::Transfers;
 use crate::ir::graph::NodeId;
-
-/// Bytes per second that a rank uploads while others of its host do: 64 MiB took two H200s 3.3 ms each.
-const BUS: f64 = 20e9;
+use crate::machine::HostSide;
 
 impl Transfers<'_, '_> {
     /// Takes an image away from rank 0 alone, or of one that every host has brings the strips to the devices; and gives it
@@ -57,7 +55,11 @@ impl Transfers<'_, '_> {
         }
         let halo = self.read_around(source, reader);
         let (whole, strip) = (self.draft.bytes_as(source, Rows::All), self.draft.bytes_as(source, Rows::Strip(halo)));
-        let saved = whole.saturating_sub(strip) as f64 / BUS;
+        let saved = self
+            .draft
+            .setting
+            .machine
+            .slowest(|m| m.upload(whole, HostSide::Staged) - m.upload(strip, HostSide::Staged));
         let (elsewhere, in_strips) = self.draft.readers(source, reader);
         let sent = match elsewhere.len() {
             0 => 0.0,

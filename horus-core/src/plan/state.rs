@@ -151,12 +151,12 @@ pub enum Event {
 
 /// The transition rules, for a device with memory of its own or one that computes on the host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct Transitions {
     /// Whether host and device memory are the same.
     pub unified: bool,
 }
 
-impl Machine {
+impl Transitions {
     /// The state after `event`.
     pub fn next(self, state: State, event: Event) -> State {
         let mut s = state;
@@ -183,7 +183,7 @@ impl Machine {
 mod tests {
     use super::*;
 
-    const SEPARATE: Machine = Machine { unified: false };
+    const SEPARATE: Transitions = Transitions { unified: false };
 
     #[test]
     fn residency_follows_table_2_1() {
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn unified_memory_is_always_valid_on_both_sides() {
-        let m = Machine { unified: true };
+        let m = Transitions { unified: true };
         let s = State { residency: Residency::Nothing, placement: Placement::Replicated };
         assert_eq!(m.next(s, Event::Computed(Placement::Replicated)).residency, Residency::Both);
     }

@@ -39,7 +39,7 @@ fn filters() -> Graph<Kernel> {
 
 fn setting(ranks: usize) -> Setting {
     let partition = Partition::equal(ranks);
-    Setting { direct: true, overlap: true, capacity: Some(1 << 20), ..Setting::on(partition) }
+    Setting { direct: true, overlap: true, capacity: Some(1 << 20), ..Setting::of(partition, false) }
 }
 
 /// What `look` sees of a plan for `filters` after the passes up to the one named `last`, and then `extra`.

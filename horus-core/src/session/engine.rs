@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op};
-use crate::machine::Profile;
+use crate::machine::{Machine, here};
 use crate::plan::state::Residency;
 use crate::plan::work::Work;
 
@@ -36,8 +36,8 @@ pub(super) struct Engine {
     pub(super) direct: bool,
     /// Bytes of device memory that plans count on.
     pub(super) capacity: Option<usize>,
-    /// What things cost there.
-    pub(super) profile: Arc<Profile>,
+    /// The machines of all ranks.
+    pub(super) machine: Arc<Machine>,
 }
 
 impl Engine {
@@ -45,9 +45,10 @@ impl Engine {
     pub(super) fn new(device: Arc<dyn Device>, comm: &dyn Communicator) -> Result<Engine> {
         let direct = meet(&*device, comm)?;
         let capacity = agreed_capacity(comm, device.capacity())?;
-        let unified = device.memory() == MemoryKind::Unified;
-        let profile = Profile::shipped(&device.name()).unwrap_or_else(|| Profile::of_default(unified));
-        Ok(Engine { device, direct, capacity, profile: Arc::new(profile) })
+        let mine = here::profile(&*device).inspect_err(|e| comm.abort(&e.to_string()))?;
+        let machine = Arc::new(here::gather(comm, mine)?);
+        log::debug!("costs are predicted by {machine}");
+        Ok(Engine { device, direct, capacity, machine })
     }
 
     pub(super) fn unified(&self) -> bool {

@@ -16,9 +16,9 @@ use crate::execute::agree::agree_on_plan;
 use crate::execute::{Context, Delivered, Failed, Outcome, Stored, execute, prepare};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
+use crate::machine::Machine;
 use crate::optimize::{lower::lower, optimize};
-use crate::plan::forecast::{Forecast, forecast};
-use crate::plan::movement::Link;
+use crate::plan::forecast::{Cluster, Forecast, forecast};
 use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
 use crate::plan::state::{Halo, Placement, Residency, State};
@@ -28,10 +28,11 @@ use crate::record::{Extract, RecordId};
 use crate::shape::Shape;
 
 impl Session {
-    /// Plans for `ranks` ranks of equal speed what brings a value to rank 0's host, and tells what they would exchange.
+    /// Plans for ranks of equal speed what brings a value to rank 0's host, and tells what they would take.
     /// Images stand where the program left them: what it read from files on rank 0, what it gave everywhere, what was
     /// computed in strips.
-    pub(crate) fn forecast(&self, value: &Handle, ranks: usize, link: Link) -> Result<Forecast> {
+    pub(crate) fn forecast(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
+        let Cluster { ranks, on_each_host, network } = cluster;
         let id = value.look()?;
         let mut state = self.lock("forecasting")?;
         let Extract { graph, records } = state.program.extract(&[id], self.room_to_keep(&state));
@@ -42,7 +43,7 @@ impl Session {
         let setting = self.setting(engine, Partition::equal(ranks));
         let residency = if setting.unified { Residency::Both } else { Residency::Host };
         let with = |fuse: bool| -> Result<Plan> {
-            let kernels = optimize(graph.clone(), fuse, &mut |_, _| ())?;
+            let kernels = optimize(graph.clone(), fuse, &setting.machine, &mut |_, _| ())?;
             let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
             let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
                 _ if ranks == 1 => Placement::Replicated,
@@ -58,7 +59,9 @@ impl Session {
             plan = with(false)?;
         }
         verify(&plan)?;
-        Ok(forecast(&plan, link))
+        let machine = Machine::clone(&setting.machine);
+        let machine = network.map_or(machine.clone(), |link| machine.networked_by(link));
+        Ok(forecast(&plan, &machine, on_each_host))
     }
 
     /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
@@ -273,8 +276,8 @@ impl Session {
     fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
         let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
         let Inner { overlap, transfer, mode, .. } = *self.0;
-        let profile = Arc::clone(&engine.profile);
-        Setting { partition, unified, direct, overlap, transfer, profile, mode, capacity }
+        let machine = Arc::clone(&engine.machine);
+        Setting { partition, unified, direct, overlap, transfer, mode, capacity, machine }
     }
 
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
@@ -312,7 +315,7 @@ impl Session {
                     explain(pass, text);
                 }
             };
-            let mut kernels = optimize(graph.clone(), fuse, &mut dump)?;
+            let mut kernels = optimize(graph.clone(), fuse, &setting.machine, &mut dump)?;
             add_bystanders(&mut kernels, others);
             make(kernels, &setting, &mut dump)
         };
@@ -323,7 +326,7 @@ impl Session {
             log::info!("fused kernels need more memory than the device has; continuing without fusion");
             plan = with(false)?;
         }
-        explain("plan", &plan);
+        explain("plan", &format_args!("{plan}costs by the {}\n", setting.machine));
         explain("predicted", &predict(&plan));
         verify(&plan)?;
         match (plan.lacking, engine.capacity) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
-pub static VARIABLES: [&dyn Declared; 15] = [
+pub static VARIABLES: [&dyn Declared; 16] = [
     &DEVICE,
     &THREADS,
     &MODE,
@@ -16,6 +16,7 @@ pub static VARIABLES: [&dyn Declared; 15] = [
     &CACHE,
     &KERNELS,
     &TUNING,
+    &PROFILE,
     &GPU_MEMORY,
     &HOST_MEMORY,
     &WEIGHTS,
@@ -196,6 +197,15 @@ pub static KERNELS: Variable<PathBuf> = Variable {
 pub static TUNING: Variable<PathBuf> = Variable {
     name: "HORUS_TUNING",
     help: "the table of launch shapes that `horus-tune` writes (default: `horus/tuning.json` in `XDG_CONFIG_HOME` or `~/.config`)",
+    values: PATH,
+};
+
+/// The profile of the machine; the path `default` is the assumed one.
+pub static PROFILE: Variable<PathBuf> = Variable {
+    name: "HORUS_PROFILE",
+    help: "the profile of this machine that `horus-machine --out` writes (default: the one measured on this hardware by `horus-machine`, kept in \
+           `horus/machine` in `XDG_CACHE_HOME` or `~/.cache`, or in `machine` in `HORUS_CACHE`, else one that comes with Horus), or `default`, \
+           which assumes a machine of which nothing is known",
     values: PATH,
 };
 

@@ -175,18 +175,17 @@ pub(crate) fn planned(program: &Program, place: Place, partition: Partition) -> 
 
 /// The plan of a program on devices of so many bytes.
 pub(crate) fn planned_within(program: &Program, place: Place, partition: Partition, capacity: Option<usize>) -> Plan {
-    let Place { ranks, mode, separate, direct, overlap, from_root, bands } = place;
+    let Place { ranks, mode, separate, direct, overlap, bands, .. } = place;
     let transfer = bands.map_or(Transfer::Auto, |n| Transfer::Streams(NonZeroU8::new(n)));
-    let setting = Setting {
-        transfer,
-        unified: !separate,
-        direct: direct && ranks > 1,
-        overlap,
-        mode,
-        capacity,
-        ..Setting::on(partition)
-    };
-    let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &mut |_, _| ()).unwrap();
+    let direct = direct && ranks > 1;
+    let setting = Setting { transfer, direct, overlap, mode, capacity, ..Setting::of(partition, !separate) };
+    planned_for(program, place, &setting)
+}
+
+/// The plan of a program for a setting at `place`.
+pub(crate) fn planned_for(program: &Program, place: Place, setting: &Setting) -> Plan {
+    let Place { ranks, mode, separate, from_root, bands, .. } = place;
+    let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &setting.machine, &mut |_, _| ()).unwrap();
     let state = State {
         residency: if separate { Residency::Host } else { Residency::Both },
         placement: if from_root && ranks > 1 { Placement::Root } else { Placement::Replicated },
@@ -194,7 +193,7 @@ pub(crate) fn planned_within(program: &Program, place: Place, partition: Partiti
     // Only what somebody waits for leaves in bands.
     let want = if separate && ranks == 1 && bands.is_some() { Want::Handed } else { Want::Everyone };
     let wants = vec![want; kernels.roots.len()];
-    plan(kernels, &wants, &setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
+    plan(kernels, &wants, setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
 }
 
 /// Executes a plan on one rank: the program's roots, and what the rank sent.

@@ -4,6 +4,7 @@
 
 use horus_core::device::Geometry;
 use horus_core::ir::kernel::Kernel;
+use horus_core::machine::Machine;
 use horus_core::optimize::optimize;
 use horus_core::reference::kernel::{HostImage, evaluate};
 use horus_core::reference::{self, Image};
@@ -16,7 +17,7 @@ use crate::wide::{program, steps};
 
 /// The program's roots, one kernel after the other.
 fn by_kernels(program: &Program, fused: bool) -> Vec<HostImage> {
-    let kernels = optimize(program.graph.clone(), fused, &mut |_, _| ()).unwrap();
+    let kernels = optimize(program.graph.clone(), fused, &Machine::of_default(false), &mut |_, _| ()).unwrap();
     let mut values: Vec<HostImage> = Vec::new();
     for (_, node) in kernels.iter() {
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window: Window::whole(node.shape.height) };

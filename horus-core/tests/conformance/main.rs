@@ -7,6 +7,7 @@ mod draw;
 mod harness;
 mod hostile;
 mod kernels;
+mod machines;
 mod ops;
 mod programs;
 mod random;

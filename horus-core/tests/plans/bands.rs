@@ -6,7 +6,7 @@ use std::sync::Arc;
 use horus_core::dtype::DType;
 use horus_core::ir::graph::Graph;
 use horus_core::ir::graph::Op;
-use horus_core::machine::Profile;
+use horus_core::machine::{Machine, Profile};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
@@ -19,8 +19,9 @@ use crate::recorder::{Recorder, conv_2d, conv_rot};
 
 /// A plan that hands the first result over.
 fn handed(graph: Graph<Op>, transfer: Transfer, profile: Profile) -> Plan {
-    let setting = Setting { transfer, profile: Arc::new(profile), ..Setting::on(Partition::equal(1)) };
-    let kernels = optimize(graph, true, &mut |_, _| ()).unwrap();
+    let setting =
+        Setting { transfer, machine: Arc::new(Machine::alike(profile)), ..Setting::of(Partition::equal(1), false) };
+    let kernels = optimize(graph, true, &setting.machine, &mut |_, _| ()).unwrap();
     let mut wants = vec![Want::Keep; kernels.roots.len()];
     wants[0] = Want::Handed;
     let state = State { residency: Residency::Host, placement: Placement::Replicated };
@@ -102,8 +103,8 @@ fn large_images_are_cut_where_that_is_predicted_to_gain() {
 fn what_does_not_fit_beside_the_rest_is_not_kept_longer() {
     let (image, graph) = (256 * 256 * 4, conv_rot(256, 12));
     let made = |capacity, transfer| {
-        let setting = Setting { transfer, capacity: Some(capacity), ..Setting::on(Partition::equal(1)) };
-        let kernels = optimize(graph.clone(), true, &mut |_, _| ()).unwrap();
+        let setting = Setting { transfer, capacity: Some(capacity), ..Setting::of(Partition::equal(1), false) };
+        let kernels = optimize(graph.clone(), true, &setting.machine, &mut |_, _| ()).unwrap();
         let mut wants = vec![Want::Keep; kernels.roots.len()];
         wants[0] = Want::Handed;
         let state = State { residency: Residency::Host, placement: Placement::Replicated };

@@ -5,7 +5,6 @@ use horus_core::ir::graph::{Graph, NodeId, Op};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::plan::forecast::forecast;
-use horus_core::plan::movement::Link;
 use horus_core::plan::partition::Partition;
 use horus_core::plan::state::{Placement, State};
 use horus_core::plan::verify::verify;
@@ -79,7 +78,7 @@ fn of_an_image_that_every_rank_gave_each_device_gets_its_strip_and_nothing_is_se
     assert_eq!(steps(&plan)[0], "upload each strip of %0 200x50 f32, and 4 rows around it", "{plan}");
     let c = plan.counts();
     assert_eq!((c.uploads, c.scatters, c.exchanges), (1, 0, 0), "{plan}");
-    assert_eq!(forecast(&plan, Link::default()).steps.len(), 1, "a gather: {plan}");
+    assert_eq!(forecast(&plan, &plan.setting.machine, 1).steps.len(), 1, "a gather: {plan}");
     assert_eq!(make_given(filter_loop(3), 4, None).counts().exchanges, 1);
     // One rank has no strips, and of an image of fewer rows than ranks not each has one.
     for ranks in [1, 201] {
@@ -139,7 +138,7 @@ fn copies_of_footprints_take_room_on_the_device() {
             direct,
             mode: Mode::Lazy,
             capacity: Some(capacity),
-            ..Setting::on(Partition::equal(4))
+            ..Setting::of(Partition::equal(4), false)
         };
         // The copy of the image's rows, the result, and the source if its device gives the rows away.
         assert!(make_for(p.graph.clone(), setting(3 * image)).fits);

@@ -38,8 +38,8 @@ fn many_images() -> Graph<Op> {
 /// A plan that brings the first result to whoever wants it.
 fn wanted(graph: Graph<Op>, want: Want, ranks: usize, unified: bool) -> Plan {
     let partition = Partition::equal(ranks);
-    let setting = Setting { unified, ..Setting::on(partition) };
-    let kernels = optimize(graph, true, &mut |_, _| ()).unwrap();
+    let setting = Setting::of(partition, unified);
+    let kernels = optimize(graph, true, &setting.machine, &mut |_, _| ()).unwrap();
     let mut wants = vec![Want::Keep; kernels.roots.len()];
     wants[0] = want;
     let residency = if unified { Residency::Both } else { Residency::Host };

@@ -12,7 +12,6 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::plan::forecast::forecast;
-use horus_core::plan::movement::Link;
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Counts, Mode};
 use horus_core::shape::{Border, Shape};
@@ -178,7 +177,7 @@ fn a_turned_strip_fetches_a_band_not_the_image() {
     p.graph.roots = vec![turned, doubled];
     let ranks = 16;
     let plan = make(p.graph, ranks, true, Mode::Lazy);
-    let fetched = forecast(&plan, Link::default());
+    let fetched = forecast(&plan, &plan.setting.machine, 1);
     let (_, fetch) = fetched.steps.iter().find(|(text, _)| text.starts_with("fetch")).unwrap();
     let image = 1600 * 1600 * 4;
     // Every pixel of the result comes from somewhere once; what the strips read beyond that are their seams.

@@ -130,20 +130,19 @@ pub(crate) fn make(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode) ->
 }
 
 pub(crate) fn make_within(graph: Graph<Op>, ranks: usize, unified: bool, mode: Mode, capacity: Option<usize>) -> Plan {
-    let setting = Setting { unified, mode, capacity, ..Setting::on(Partition::equal(ranks)) };
-    make_for(graph, setting)
+    make_for(graph, Setting { mode, capacity, ..Setting::of(Partition::equal(ranks), unified) })
 }
 
 /// On devices that exchange memory without the host.
 pub(crate) fn make_direct(graph: Graph<Op>, ranks: usize, capacity: Option<usize>) -> Plan {
     let partition = Partition::equal(ranks);
-    make_for(graph, Setting { direct: true, capacity, ..Setting::on(partition) })
+    make_for(graph, Setting { direct: true, capacity, ..Setting::of(partition, false) })
 }
 
 /// The same for images that every rank gave.
 pub(crate) fn make_given(graph: Graph<Op>, ranks: usize, capacity: Option<usize>) -> Plan {
     let partition = Partition::equal(ranks);
-    let setting = Setting { direct: true, capacity, ..Setting::on(partition) };
+    let setting = Setting { direct: true, capacity, ..Setting::of(partition, false) };
     make_of(graph, setting, Placement::Replicated)
 }
 
@@ -157,7 +156,7 @@ pub(crate) fn make_of(graph: Graph<Op>, setting: Setting, placement: Placement) 
     let residency = if unified { Residency::Both } else { Residency::Host };
     let mut wants = vec![Want::Root];
     wants.resize(graph.roots.len(), Want::Keep);
-    let kernels = optimize(graph, mode == Mode::Fused, &mut |_, _| ()).unwrap();
+    let kernels = optimize(graph, mode == Mode::Fused, &setting.machine, &mut |_, _| ()).unwrap();
     let p = plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true, &mut |_, _| ()).unwrap();
     verify(&p).unwrap_or_else(|e| panic!("{e}\n{p}"));
     p

@@ -67,6 +67,7 @@ pub struct CudaDevice {
     cache: DiskCache,
     shipped: Option<Package>,
     name: String,
+    hardware: String,
     arch: u32,
     limits: Limits,
     tuning: Option<Tuning>,
@@ -148,6 +149,10 @@ impl CudaDevice {
 impl Device for CudaDevice {
     fn name(&self) -> String {
         self.name.clone()
+    }
+
+    fn hardware(&self) -> String {
+        self.hardware.clone()
     }
 
     fn memory(&self) -> MemoryKind {

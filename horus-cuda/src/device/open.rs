@@ -123,12 +123,14 @@ impl CudaDevice {
             let most = limit.unwrap_or(free);
             let address = context.address()?;
             let name = format!("{} (GPU {ordinal}, sm_{arch})", context.name());
+            let hardware = format!("{} (sm_{arch})", context.name());
             let core = Arc::new(Core::new(context, limit)?);
             let transfers = Transfers::new(&core, workers);
             // Without a thread they are pinned when they are needed.
             let pinning = std::thread::Builder::new().name("horus-pinning".into()).spawn(transfers.pin_ahead()).ok();
             Ok(CudaDevice {
                 name,
+                hardware,
                 arch,
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
                 core,

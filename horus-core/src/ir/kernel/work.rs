@@ -81,9 +81,9 @@ pub struct KernelWork {
     pub staged: f64,
     /// Rows above and below those computed that filters read, together.
     pub reach: usize,
-    /// Whether filters read pixel operations that are evaluated around the pixels computed: where the work is divided into tiles,
-    /// these read the rows around each again.
-    pub chained: bool,
+    /// How often pixel operations are evaluated around the pixels computed, because filters read them (once for each row pass over
+    /// them); 0 if none are. Where the work is divided into tiles, they read the rows around each again.
+    pub evaluations: usize,
     /// Pixels computed, of all planes (for reductions and histograms: read).
     pub pixels: usize,
     /// The kind of kernel.
@@ -100,7 +100,7 @@ impl KernelWork {
         multiply_adds: 0.0,
         staged: 0.0,
         reach: 0,
-        chained: false,
+        evaluations: 0,
         pixels: 0,
         family: Family::Pixel,
         dtype: DType::F32,
@@ -152,7 +152,7 @@ impl Kernel {
             multiply_adds: (per_pixel + own) * pixels as f64,
             staged: staged * pixels as f64,
             reach,
-            chained: map.is_some_and(|m| !m.chains.is_empty()),
+            evaluations: map.map_or(0, |m| (0..m.chains.len()).map(|c| m.evaluations(c)).max().unwrap_or(0)),
             pixels,
             family,
             dtype: if doubles == Some(DType::F64) { DType::F64 } else { DType::F32 },

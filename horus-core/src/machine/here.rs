@@ -1,0 +1,172 @@
+//! The profile of the machine that this process runs on: which hardware it is, where profiles are kept, and the machines of all
+//! ranks.
+
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use super::profile::{Hardware, Profile};
+use super::set::Machine;
+use crate::comm::agree::Digest;
+use crate::comm::{CommError, Communicator};
+use crate::device::{Device, MemoryKind};
+use crate::error::{Error, Result};
+use crate::settings::{CACHE, PROFILE};
+
+impl Hardware {
+    /// What `device` runs on.
+    pub fn of(device: &dyn Device) -> Hardware {
+        Hardware { device: device.hardware(), host: processor(), threads: device.workers().threads() }
+    }
+
+    /// A number that differs where the hardware does; the same in every process.
+    pub fn number(&self) -> u64 {
+        let mut digest = Digest::new();
+        self.hash(&mut digest);
+        digest.finish()
+    }
+
+    /// The name of the file in which its profile is kept.
+    fn file(&self) -> String {
+        let words: String = self.device.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        format!("{}-{:016x}.json", words.trim_matches('-').to_ascii_lowercase(), self.number())
+    }
+}
+
+/// The model of the host's processor.
+fn processor() -> String {
+    let told = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = told.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
+}
+
+/// The folder of profiles, unless nothing is to be kept: `machine` in `HORUS_CACHE`, else `horus/machine` in `XDG_CACHE_HOME` or
+/// `~/.cache`.
+fn folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    match CACHE.path() {
+        Some(v) if v.as_os_str() == "off" => None,
+        Some(v) => Some(v.join("machine")),
+        None => {
+            let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|h| h.join(".cache")));
+            cache.map(|c| c.join("horus").join("machine"))
+        }
+    }
+}
+
+/// The profile of `device`: the one that `HORUS_PROFILE` names, the one that was measured on this hardware, the one that comes with
+/// Horus, or the default.
+///
+/// # Errors
+/// [`Error::Config`] if `HORUS_PROFILE` names a file that cannot be used.
+pub fn profile(device: &dyn Device) -> Result<Profile> {
+    let hardware = Hardware::of(device);
+    let unified = device.memory() == MemoryKind::Unified;
+    match PROFILE.path() {
+        Some(path) if path.as_os_str() == "default" => return Ok(assumed(hardware, unified)),
+        Some(path) => return read(&path).map_err(|why| PROFILE.refused(&path.display().to_string(), &why)),
+        None => {}
+    }
+    let kept = folder().map(|f| f.join(hardware.file())).filter(|path| path.exists());
+    let kept = kept.and_then(|path| match read(&path).and_then(|p| of_hardware(p, &hardware)) {
+        Ok(profile) => Some(profile),
+        Err(why) => {
+            log::warn!("{} is not used: {why}; horus-machine measures again", path.display());
+            None
+        }
+    });
+    let shipped = || {
+        let shipped = Profile::shipped(&hardware.device)?;
+        let hardware = Hardware { threads: hardware.threads, ..shipped.hardware };
+        Some(Profile { hardware, ..shipped })
+    };
+    Ok(kept.or_else(shipped).unwrap_or_else(|| assumed(hardware.clone(), unified)))
+}
+
+/// The profiles of this host's processor with so many threads and of its GPU, before there is a device: measured ones that are kept,
+/// else what is assumed. (Which GPU there is, is not known yet; a host has GPUs of one kind.)
+pub fn candidates(threads: usize) -> (Profile, Profile) {
+    let asked = PROFILE.path().is_none().then(folder).flatten();
+    let files = asked.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let host = processor();
+    let mut kept: Vec<Profile> = files.filter_map(|file| read(&file.path()).ok()).collect();
+    kept.retain(|p| p.hardware.host == host && p.hardware.threads == threads);
+    kept.sort_by(|a, b| a.hardware.device.cmp(&b.hardware.device));
+    let find = |cpu: bool| kept.iter().find(|p| p.hardware.device.starts_with("CPU") == cpu).cloned();
+    let (cpu, gpu) = (find(true), find(false));
+    (cpu.unwrap_or_else(|| Profile::of_cores(threads)), gpu.unwrap_or_else(|| Profile::of_default(false)))
+}
+
+/// What is assumed of this hardware.
+pub(super) fn assumed(hardware: Hardware, unified: bool) -> Profile {
+    let profile = if unified { Profile::of_cores(hardware.threads) } else { Profile::of_default(false) };
+    Profile { hardware, ..profile }
+}
+
+fn of_hardware(profile: Profile, hardware: &Hardware) -> Result<Profile, String> {
+    if profile.hardware == *hardware {
+        return Ok(profile);
+    }
+    Err(format!("it is of other hardware ({}) than this ({hardware})", profile.hardware))
+}
+
+/// Reads a profile; the error says what is wrong with it.
+fn read(path: &Path) -> Result<Profile, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let profile: Profile =
+        serde_json::from_str(&text).map_err(|e| format!("it is damaged, or of another version ({e})"))?;
+    profile.fault().map_or(Ok(profile), |what| Err(format!("it is damaged, or of another version: {what}")))
+}
+
+/// Keeps a profile where sessions on this hardware find it, or in the file `out`; where.
+///
+/// # Errors
+/// [`Error::Config`] if nothing is to be kept (`HORUS_CACHE=off`); [`Error::Write`] if it cannot be written.
+pub fn keep(profile: &Profile, out: Option<&Path>) -> Result<PathBuf> {
+    let path = match out {
+        Some(path) => path.to_owned(),
+        None => {
+            let folder = folder().ok_or_else(|| Error::Config("there is no folder to keep the profile in".into()))?;
+            std::fs::create_dir_all(&folder).map_err(|e| Error::write(&folder, e))?;
+            folder.join(profile.hardware.file())
+        }
+    };
+    let text = serde_json::to_string_pretty(profile).map_err(|e| Error::write(&path, e))?;
+    let failed = |e: std::io::Error| Error::write(&path, e);
+    // In one piece: sessions may be reading it.
+    let beside = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(beside).map_err(failed)?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
+    file.persist(&path).map_err(|e| failed(e.error))?;
+    Ok(path)
+}
+
+/// The machines of all ranks, of which this one's is `mine`. Collective.
+///
+/// # Errors
+/// [`Error::Communication`] when another rank failed or went away.
+pub(crate) fn gather(comm: &dyn Communicator, mine: Profile) -> Result<Machine> {
+    if comm.size() == 1 {
+        return Ok(Machine::alike(mine));
+    }
+    let failed = |e: CommError| e.during(comm.rank(), "opening a session");
+    let text = serde_json::to_string(&mine).unwrap_or_default();
+    let mut digest = Digest::new();
+    text.hash(&mut digest);
+    let digests = comm.gather(digest.finish()).map_err(failed)?;
+    let hosts = comm.gather(comm.node() as u64).map_err(failed)?;
+    let mut known: Vec<(u64, Profile)> = Vec::new();
+    for (rank, digest) in digests.iter().enumerate() {
+        if known.iter().any(|(d, _)| d == digest) {
+            continue;
+        }
+        let mut bytes = if comm.rank() == rank { text.clone().into_bytes() } else { Vec::new() };
+        comm.broadcast(rank, &mut bytes).map_err(failed)?;
+        // Parsed from the same text by all, so that all have the same numbers.
+        let profile: Option<Profile> = serde_json::from_slice(&bytes).ok();
+        let profile = profile.filter(|p: &Profile| p.fault().is_none());
+        known.push((*digest, profile.unwrap_or_else(|| Profile::of_default(true))));
+    }
+    let of = |digest: &u64| known.iter().find(|(d, _)| d == digest).map(|(_, p)| p.clone());
+    let ranks = digests.iter().zip(hosts).filter_map(|(d, host)| Some((of(d)?, host as usize)));
+    Ok(Machine::of_ranks(ranks.collect()))
+}

@@ -1,0 +1,84 @@
+//! Copies between host and device.
+
+use std::time::Instant;
+
+use super::fit::{line, median};
+use super::{Effort, timed};
+use crate::device::{Device, Memory};
+use crate::error::DeviceError;
+use crate::host::buffer::{HostBuffer, Pool};
+use crate::machine::profile::{Line, Profile};
+
+/// A copy of so many bytes.
+type Copy<'a> = dyn FnMut(usize) -> Result<(), DeviceError> + 'a;
+
+/// Lines of both directions for page-locked and pageable memory, and what both at once take. Copies by kernels (mapped memory) keep
+/// their assumed lines.
+pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+    let pool = Pool::new(effort.bytes);
+    let most = effort.bytes;
+    let (pinned, mut pageable) = (filled(device.room(most, &pool)?), vec![1u8; most]);
+    let (mut there, back) = (device.allocate(most)?, device.allocate(most)?);
+    let share = |bytes: usize| -> Result<HostBuffer, DeviceError> { Ok(filled(device.room(bytes, &pool)?)) };
+    let few: Vec<(usize, HostBuffer)> =
+        sizes(most).into_iter().map(|bytes| Ok((bytes, share(bytes)?))).collect::<Result<_, DeviceError>>()?;
+    let up = |there: &mut Memory, bytes: usize| match few.iter().find(|(b, _)| *b == bytes) {
+        Some((_, buffer)) => device.upload(buffer, there, 0),
+        None => device.upload(&pinned, there, 0),
+    };
+    profile.upload.pinned = lines(effort, device, &mut |bytes| up(&mut there, bytes))?.unwrap_or(profile.upload.pinned);
+    let staged = lines(effort, device, &mut |bytes| device.write(&pageable[..bytes], &mut there, 0))?;
+    profile.upload.staged = staged.unwrap_or(profile.upload.staged);
+    let down = |bytes: usize| device.order_read(&back, 0, bytes, &pool).and_then(|landing| landing.land()).map(drop);
+    profile.download.pinned = lines(effort, device, &mut |bytes| down(bytes))?.unwrap_or(profile.download.pinned);
+    let staged = lines(effort, device, &mut |bytes| device.read(&back, 0, &mut pageable[..bytes]))?;
+    profile.download.staged = staged.unwrap_or(profile.download.staged);
+    // Both ways at once, against the slower of them alone.
+    let alone = timed(effort.runs, || device.upload(&pinned, &mut there, 0).and_then(|()| device.synchronize()))?;
+    let alone = alone.max(timed(effort.runs, || down(most))?);
+    let both = timed(effort.runs, || {
+        let landing = device.order_read(&back, 0, most, &pool)?;
+        device.upload(&pinned, &mut there, 0)?;
+        landing.land()?;
+        device.synchronize()
+    })?;
+    profile.both_ways = (both / alone).max(1.0);
+    Ok(())
+}
+
+/// Touches the pages, which would otherwise be made in the middle of the first copy.
+fn filled(mut buffer: HostBuffer) -> HostBuffer {
+    buffer.bytes_mut().fill(1);
+    buffer
+}
+
+/// Few bytes, then more and more.
+fn sizes(most: usize) -> Vec<usize> {
+    let all = [64, 64 << 10, 1 << 20, 16 << 20];
+    all.into_iter().filter(|b| *b < most).chain([most]).collect()
+}
+
+/// The line of a copy and the gap between copies in turn; none if longer copies do not take longer.
+fn lines(effort: Effort, device: &dyn Device, copy: &mut Copy<'_>) -> Result<Option<Line>, DeviceError> {
+    const IN_TURN: usize = 16;
+    let mut points = Vec::new();
+    for bytes in sizes(effort.bytes) {
+        let seconds = timed(effort.runs, || copy(bytes).and_then(|()| device.synchronize()))?;
+        points.push((bytes, seconds));
+    }
+    let mut calls = Vec::new();
+    for _ in 0..effort.runs {
+        let start = Instant::now();
+        copy(points[0].0)?;
+        calls.push(start.elapsed().as_secs_f64());
+        device.synchronize()?;
+    }
+    let Some(line) = line(&points, median(calls).unwrap_or_default()) else { return Ok(None) };
+    let piece = points[1.min(points.len() - 1)].0;
+    let seconds = timed(effort.runs, || {
+        (0..IN_TURN).try_for_each(|_| copy(piece))?;
+        device.synchronize()
+    })?;
+    let gap = (seconds - line.time(IN_TURN * piece)) / (IN_TURN - 1) as f64;
+    Ok(Some(Line { gap: gap.max(0.0), ..line }))
+}

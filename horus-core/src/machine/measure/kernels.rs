@@ -1,0 +1,120 @@
+//! Kernels by which a machine is measured: some of each family.
+
+use crate::dtype::{DType, Scalar};
+use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use crate::ops::geometric::{Affine, Interpolation, rotation};
+use crate::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use crate::ops::pixel::PixelOp;
+use crate::ops::reduce::RowReduce;
+use crate::shape::{Border, Shape};
+
+const EDGE: Border = Border::Reflect101;
+
+fn taps(n: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 37 + 11) % 101) as f64 / 101.0 - 0.4).collect()
+}
+
+fn one(op: LeafOp, dtype: DType) -> Kernel {
+    let leaves = vec![Leaf { op, dtype }];
+    Kernel::Map(MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
+}
+
+/// Pixel operations in a row over `inputs` images.
+fn pixels(inputs: usize, ops: &[PixelOp], dtype: DType) -> Kernel {
+    let leaves = (0..inputs).map(|i| Leaf { op: LeafOp::Load(i), dtype }).collect();
+    let mut code: Vec<Instr> = Vec::new();
+    for (i, op) in ops.iter().enumerate() {
+        let last = if i == 0 { Val::Leaf(0) } else { Val::Instr(i - 1) };
+        let args = [last, Val::Leaf((i + 1) % inputs)][..op.arity().min(2)].to_vec();
+        code.push(Instr { op: InstrOp::Pixel(*op), operand: dtype, result: dtype, args });
+    }
+    let result = if ops.is_empty() { Val::Leaf(0) } else { Val::Instr(ops.len() - 1) };
+    Kernel::Map(MapKernel { inputs, leaves, code, result: Some(result), ..MapKernel::default() })
+}
+
+fn correlate(n: usize, dtype: DType) -> Kernel {
+    one(LeafOp::Correlate(Source::Input(0), Filter::dense(n, n, taps(n * n)), EDGE), dtype)
+}
+
+fn separable(n: usize, dtype: DType) -> Kernel {
+    let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border: EDGE }];
+    let leaves = vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), Filter::column(taps(n)), EDGE), dtype }];
+    Kernel::Map(MapKernel { inputs: 1, stages, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
+}
+
+/// Row passes that several column passes read each, as in a detector.
+fn bank(dtype: DType) -> Kernel {
+    let sizes = [19, 31, 43];
+    let row = |n: &usize| Stage { source: Source::Input(0), filter: Filter::row(taps(*n)), border: EDGE };
+    let stages = sizes.iter().map(row).collect();
+    let column =
+        |(s, n): (usize, usize)| Leaf { op: LeafOp::Correlate(Source::Stage(s), Filter::column(taps(n)), EDGE), dtype };
+    let leaves: Vec<Leaf> = (0..3).flat_map(|s| sizes.map(|n| (s, n))).map(column).collect();
+    let mut code: Vec<Instr> = Vec::new();
+    for i in 1..leaves.len() {
+        let last = if i == 1 { Val::Leaf(0) } else { Val::Instr(i - 2) };
+        let args = vec![last, Val::Leaf(i)];
+        code.push(Instr { op: InstrOp::Pixel(PixelOp::Max), operand: dtype, result: dtype, args });
+    }
+    let result = Some(Val::Instr(code.len() - 1));
+    Kernel::Map(MapKernel { inputs: 1, stages, leaves, code, result, ..MapKernel::default() })
+}
+
+fn rotate(degrees: f64, how: Interpolation, shape: Shape, dtype: DType) -> Option<Kernel> {
+    let map = Affine::new(rotation(degrees, shape), shape)?;
+    Some(one(LeafOp::Warp(0, map, how, Border::Constant(0.0)), dtype))
+}
+
+fn erode(n: usize, dtype: DType) -> Kernel {
+    let window = Filter::dense(n, n, vec![0.0; n * n]);
+    let op = Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min };
+    one(LeafOp::Generalized(0, op, EDGE), dtype)
+}
+
+/// The smallest launch: it adds a constant.
+pub(super) fn smallest(dtype: DType) -> Kernel {
+    let code = vec![Instr {
+        op: InstrOp::Pixel(PixelOp::Add),
+        operand: dtype,
+        result: dtype,
+        args: vec![Val::Leaf(0), Val::Const(Scalar::from_f64(dtype, 1.0))],
+    }];
+    let leaves = vec![Leaf { op: LeafOp::Load(0), dtype }];
+    Kernel::Map(MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() })
+}
+
+/// The filter that shows how many multiply-adds there are in a second.
+pub(super) fn arithmetic(dtype: DType) -> Kernel {
+    correlate(31, dtype)
+}
+
+/// Kernels of all families over up to three images of `shape` and `dtype`.
+pub(super) fn all(shape: Shape, dtype: DType) -> Vec<Kernel> {
+    use PixelOp::{Abs, Add, Div, Exp, Max, Mul};
+    let mut kernels = vec![
+        pixels(1, &[], dtype),
+        pixels(2, &[Mul], dtype),
+        pixels(3, &[Div, Abs, Mul, Max], dtype),
+        pixels(1, &[Exp, Add, Exp, Add, Exp, Add, Exp, Add], dtype),
+        correlate(3, dtype),
+        correlate(5, dtype),
+        correlate(7, dtype),
+        correlate(17, dtype),
+        correlate(43, dtype),
+        separable(5, dtype),
+        separable(19, dtype),
+        separable(43, dtype),
+        bank(dtype),
+        one(LeafOp::Median(0, MedianSize::Three, EDGE), dtype),
+        erode(5, dtype),
+        erode(11, dtype),
+        Kernel::RowReduce(RowReduce::Sum),
+        Kernel::RowReduce(RowReduce::Max),
+        Kernel::Histogram { bins: 256, lo: 0.0, hi: 1.0 },
+        Kernel::Transpose,
+    ];
+    kernels.extend(rotate(30.0, Interpolation::Bilinear, shape, dtype));
+    kernels.extend(rotate(75.0, Interpolation::Bilinear, shape, dtype));
+    kernels.extend(rotate(30.0, Interpolation::Bicubic, shape, dtype));
+    kernels
+}

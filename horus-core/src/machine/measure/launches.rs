@@ -1,0 +1,207 @@
+//! Launches: the smallest, copies within the device's memory, kernels of all families.
+
+use std::time::Instant;
+
+use super::fit::{efficiency, median};
+use super::{Effort, kernels, timed};
+use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, MemoryKind, Prepared};
+use crate::dtype::DType;
+use crate::error::DeviceError;
+use crate::host::Piece;
+use crate::ir::kernel::{Extent, Family, Kernel, KernelWork};
+use crate::machine::profile::{Profile, Rates};
+use crate::shape::{Shape, Window};
+
+/// Most launches whose time is taken together.
+const MANY: usize = 512;
+
+/// A kernel with images to launch it on.
+struct Bench<'a> {
+    kernel: &'a Kernel,
+    inputs: Vec<Geometry>,
+    output: Geometry,
+    memory: Memory,
+    rows: Window,
+}
+
+fn whole(shape: Shape, dtype: DType) -> Geometry {
+    Geometry { shape, dtype, window: Window::whole(shape.height) }
+}
+
+impl<'a> Bench<'a> {
+    fn new(device: &dyn Device, kernel: &'a Kernel, shape: Shape, dtype: DType) -> Result<Bench<'a>, DeviceError> {
+        let (count, out) = match kernel {
+            Kernel::Map(m) => (m.inputs, whole(shape, dtype)),
+            Kernel::RowReduce(r) => (1, whole(Shape { width: 1, ..shape }, r.result(dtype))),
+            Kernel::Histogram { bins, .. } => (1, whole(Shape { height: 1, width: *bins, ..shape }, DType::F64)),
+            Kernel::Transpose => (1, whole(Shape { height: shape.width, width: shape.height, ..shape }, dtype)),
+            _ => (1, whole(shape, dtype)),
+        };
+        let rows = if kernel.goes_over_input() { Window::whole(shape.height) } else { out.window };
+        let inputs = vec![whole(shape, dtype); count];
+        device.prepare(&[Prepared { kernel, inputs: inputs.clone(), output: out, rows }])?;
+        Ok(Bench { kernel, inputs, output: out, memory: device.allocate(out.bytes())?, rows })
+    }
+
+    fn launch(&mut self, device: &dyn Device, images: &[Memory]) -> Result<(), DeviceError> {
+        let inputs: Vec<LaunchInput<'_>> =
+            self.inputs.iter().zip(images).map(|(g, memory)| LaunchInput { memory, geometry: *g }).collect();
+        let Bench { kernel, output, memory, rows, .. } = self;
+        device.launch(Launch { kernel, inputs: &inputs, output: memory, geometry: *output, rows: *rows })
+    }
+
+    fn work(&self) -> KernelWork {
+        let inputs: Vec<Extent> = self.inputs.iter().map(|g| (g.shape, g.dtype)).collect();
+        self.kernel.work(&inputs, (self.output.shape, self.output.dtype), self.rows)
+    }
+
+    /// Seconds of one launch among many.
+    fn seconds(&mut self, device: &dyn Device, images: &[Memory], effort: Effort) -> Result<f64, DeviceError> {
+        let mut several = |n: usize| -> Result<f64, DeviceError> {
+            let start = Instant::now();
+            (0..n).try_for_each(|_| self.launch(device, images))?;
+            device.synchronize()?;
+            Ok(start.elapsed().as_secs_f64())
+        };
+        several(1)?;
+        let first = several(1)?.max(1e-9);
+        if first > effort.run {
+            return Ok(first.min(several(1)?).max(1e-9));
+        }
+        let n = ((effort.run / first) as usize).clamp(2, MANY);
+        let times = (0..effort.runs).map(|_| several(n)).collect::<Result<Vec<f64>, _>>()?;
+        // Waiting at the end is not part of a launch.
+        let (all, half) = (median(times).unwrap_or_default(), several(n / 2)?);
+        let each = (all - half) / (n - n / 2) as f64;
+        Ok(if each > 0.5 * all / n as f64 { each } else { all / n as f64 })
+    }
+}
+
+/// Images of reproducible noise in `0..1`.
+fn noise(device: &dyn Device, shape: Shape, dtype: DType, count: usize) -> Result<Vec<Memory>, DeviceError> {
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let pixels = shape.len();
+    let mut bytes = Vec::with_capacity(pixels * dtype.size());
+    for _ in 0..pixels {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let value = (state >> 40) as f32 / 16_777_216.0;
+        match dtype {
+            DType::F64 => bytes.extend(f64::from(value).to_ne_bytes()),
+            _ => bytes.extend(value.to_ne_bytes()),
+        }
+    }
+    let one = |_| {
+        let mut memory = device.allocate(bytes.len())?;
+        match &mut memory {
+            Memory::Host(buffer) => buffer.bytes_mut().copy_from_slice(&bytes),
+            separate @ Memory::Device(_) => device.write(&bytes, separate, 0)?,
+        }
+        Ok(memory)
+    };
+    (0..count).map(one).collect()
+}
+
+/// Copies within the device's memory, by the bytes that they go through.
+pub(super) fn memory(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+    let mut rates = Vec::new();
+    let most = device.capacity().map_or(effort.bytes * 4, |c| (c / 4).min(effort.bytes * 8));
+    for bytes in [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 2 << 30usize] {
+        if bytes > most {
+            break;
+        }
+        let (from, mut to) = (device.allocate(bytes)?, device.allocate(bytes)?);
+        let piece = [Piece::run(0, 0, bytes)];
+        let mut several = |n: usize| {
+            timed(effort.runs, || {
+                (0..n).try_for_each(|_| device.copy(&from, &mut to, &piece))?;
+                device.synchronize()
+            })
+        };
+        // The difference leaves out what waiting costs, and where launches are slower than copies they hide them.
+        let (few, many) = (2, if bytes < 64 << 20 { 34 } else { 6 });
+        let seconds = (several(many)? - several(few)?) / (many - few) as f64 - profile.launch.device;
+        if seconds > 0.0 {
+            rates.push((2.0 * bytes as f64, 2.0 * bytes as f64 / seconds));
+        }
+    }
+    if !rates.is_empty() {
+        profile.memory = Rates(rates);
+    }
+    Ok(())
+}
+
+/// What the smallest launches take of the host, and of the device where one waits for another.
+pub(super) fn empty(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+    const LAUNCHES: usize = 64;
+    let (dtype, tiny, large) = (DType::F32, Shape::new(16, 16, 1), Shape::new(effort.side, effort.side, 1));
+    let (small, filter) = (kernels::smallest(dtype), kernels::arithmetic(dtype));
+    let (mut small, mut filter) =
+        (Bench::new(device, &small, tiny, dtype)?, Bench::new(device, &filter, large, dtype)?);
+    let (pixels, images) = (noise(device, tiny, dtype, 1)?, noise(device, large, dtype, 1)?);
+    let (mut calls, mut gaps) = (Vec::new(), Vec::new());
+    let long = filter.seconds(device, &images, effort)?;
+    for run in 0..=effort.runs {
+        // Behind a long kernel launches queue up, so that the host's time for them is hidden.
+        let separate = device.memory() == MemoryKind::Separate;
+        let ahead = if separate { (1e-3 / long).ceil().clamp(1.0, 64.0) as usize } else { 0 };
+        let begun = Instant::now();
+        (0..ahead).try_for_each(|_| filter.launch(device, &images))?;
+        let start = Instant::now();
+        (0..LAUNCHES).try_for_each(|_| small.launch(device, &pixels))?;
+        let call = start.elapsed().as_secs_f64() / LAUNCHES as f64;
+        device.synchronize()?;
+        let all = begun.elapsed().as_secs_f64();
+        if run > 0 {
+            calls.push(call);
+            gaps.push((all - ahead as f64 * long) / LAUNCHES as f64);
+        }
+    }
+    let (call, gap) = (median(calls).unwrap_or_default(), median(gaps).unwrap_or_default());
+    if device.memory() == MemoryKind::Unified {
+        // The host computes in the call.
+        (profile.launch.host, profile.launch.device) = (0.0, call);
+    } else {
+        (profile.launch.host, profile.launch.device) = (call, gap.clamp(0.5e-6, call.max(20e-6)));
+    }
+    Ok(())
+}
+
+/// Multiply-adds in `f32` and `f64`, then the efficiency of each family.
+pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+    for dtype in [DType::F64, DType::F32] {
+        let side = if dtype == DType::F64 { effort.side / 2 } else { effort.side };
+        let shape = Shape::new(side, side, 1);
+        let kernel = kernels::arithmetic(dtype);
+        let mut bench = Bench::new(device, &kernel, shape, dtype)?;
+        let images = noise(device, shape, dtype, 1)?;
+        let seconds = bench.seconds(device, &images, effort)?;
+        let rate = bench.work().multiply_adds / seconds / profile.efficiency(Family::CorrelateLarge).arithmetic;
+        if dtype == DType::F64 { profile.arithmetic.f64 = rate } else { profile.arithmetic.f32 = rate }
+    }
+    let (shape, dtype) = (Shape::new(effort.side, effort.side, 1), DType::F32);
+    let images = noise(device, shape, dtype, 3)?;
+    let mut measured: Vec<(KernelWork, f64)> = Vec::new();
+    for kernel in kernels::all(shape, dtype) {
+        match Bench::new(device, &kernel, shape, dtype)
+            .and_then(|mut b| Ok((b.work(), b.seconds(device, &images, effort)?)))
+        {
+            Ok(found) => measured.push(found),
+            Err(why) => log::warn!("{} could not be measured: {why}", kernel.name()),
+        }
+    }
+    for family in Family::ALL {
+        let of: Vec<(KernelWork, f64)> = measured.iter().filter(|(w, _)| w.family == family).copied().collect();
+        match efficiency(profile, family, &of) {
+            Some(found) => {
+                profile.families.insert(family, found);
+            }
+            None => log::warn!("{} could not be measured and are assumed", family.name()),
+        }
+    }
+    for (work, seconds) in &measured {
+        let predicted = profile.launch(work).seconds;
+        let (told, off) = (seconds * 1e3, (predicted / seconds - 1.0) * 100.0);
+        log::debug!("{}: {told:.4} ms, predicted {:.4} ({off:+.0} %)", work.family.name(), predicted * 1e3);
+    }
+    Ok(())
+}

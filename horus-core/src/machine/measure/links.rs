@@ -1,0 +1,105 @@
+//! Messages between ranks: from device to device, within a host, between hosts.
+
+use std::time::Instant;
+
+use super::fit::median;
+use crate::comm::{CommError, Communicator};
+use crate::device::{Device, Exchange, Memory, Message};
+use crate::error::DeviceError;
+use crate::machine::link::Link;
+use crate::machine::profile::Links;
+
+/// Measures messages between rank 0 and one other rank of each kind, while the others wait; all ranks get the same numbers. What
+/// there is no pair of ranks for keeps its value.
+pub(super) fn measure(
+    device: &dyn Device,
+    comm: &dyn Communicator,
+    quick: bool,
+    links: &mut Links,
+) -> Result<(), CommError> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    let nodes = comm.gather(comm.node() as u64)?;
+    let other = |same: bool| (1..nodes.len()).find(|rank| (nodes[*rank] == nodes[0]) == same);
+    let sizes = if quick { [64, 1 << 20] } else { [64, 32 << 20] };
+    for (pair, link) in [(other(true), &mut links.host), (other(false), &mut links.network)] {
+        if let Some(rank) = pair {
+            let times = [through_hosts(comm, rank, sizes[0])?, through_hosts(comm, rank, sizes[1])?];
+            *link = agreed(comm, line(sizes, times).unwrap_or(*link))?;
+        }
+    }
+    let addresses = comm.gather(device.address())?;
+    if !device.connect(comm, &addresses).unwrap_or(false) {
+        return Ok(());
+    }
+    let found = between_devices(device, comm, sizes);
+    let sound = comm.gather(u64::from(found.is_ok()))?.iter().all(|ok| *ok == 1);
+    match found {
+        Ok(times) if sound => links.peers = agreed(comm, line(sizes, times).unwrap_or(links.peers))?,
+        Ok(_) => {}
+        Err(why) => log::warn!("messages between devices could not be measured and are assumed: {why}"),
+    }
+    Ok(())
+}
+
+/// Rank 0's numbers.
+fn agreed(comm: &dyn Communicator, mine: Link) -> Result<Link, CommError> {
+    let numbers = [mine.latency, mine.bandwidth].map(f64::to_ne_bytes);
+    let mut bytes = numbers.concat();
+    comm.broadcast(0, &mut bytes)?;
+    let number = |at: usize| bytes[at..at + 8].try_into().map(f64::from_ne_bytes).unwrap_or_default();
+    Ok(Link { latency: number(0), bandwidth: number(8) })
+}
+
+/// The line through two sizes of messages; none if the longer took no longer.
+fn line(sizes: [usize; 2], [short, long]: [f64; 2]) -> Option<Link> {
+    let (bytes, seconds) = ((sizes[1] - sizes[0]) as f64, long - short);
+    (seconds > 0.0).then(|| Link { latency: short, bandwidth: bytes / seconds })
+}
+
+/// Runs of which the median counts.
+const RUNS: usize = 9;
+
+/// Seconds in which ranks 0 and `other` send each other `bytes` at once.
+fn through_hosts(comm: &dyn Communicator, other: usize, bytes: usize) -> Result<f64, CommError> {
+    let (sent, mut received) = (vec![1u8; bytes], vec![0u8; bytes]);
+    let mut times = Vec::new();
+    for _ in 0..RUNS {
+        comm.gather(0)?;
+        let start = Instant::now();
+        let partner = match comm.rank() {
+            0 => Some(other),
+            rank if rank == other => Some(0),
+            _ => None,
+        };
+        if let Some(partner) = partner {
+            comm.exchange(&[(partner, &sent)], &mut [(partner, &mut received)])?;
+        }
+        times.push(start.elapsed().as_secs_f64());
+    }
+    Ok(median(times).unwrap_or_default())
+}
+
+/// Seconds in which the devices of ranks 0 and 1 send each other so many bytes at once.
+fn between_devices(device: &dyn Device, comm: &dyn Communicator, sizes: [usize; 2]) -> Result<[f64; 2], DeviceError> {
+    let (from, mut to): (Memory, Memory) = (device.allocate(sizes[1])?, device.allocate(sizes[1])?);
+    let mut seconds = |bytes: usize| -> Result<f64, DeviceError> {
+        let mut times = Vec::new();
+        for _ in 0..RUNS {
+            device.synchronize()?;
+            comm.gather(0)?;
+            let start = Instant::now();
+            if let rank @ (0 | 1) = comm.rank() {
+                let message = |block: usize| Message { rank: 1 - rank, block, at: 0, bytes };
+                let work = Exchange { sends: vec![message(0)], receives: vec![message(1)], ..Exchange::default() };
+                let ticket = device.exchange(comm, &[&from], &mut [&mut to], &work)?;
+                device.arrive(ticket, &mut [&mut to])?;
+                device.synchronize()?;
+            }
+            times.push(start.elapsed().as_secs_f64());
+        }
+        Ok(median(times).unwrap_or_default())
+    };
+    Ok([seconds(sizes[0])?, seconds(sizes[1])?])
+}

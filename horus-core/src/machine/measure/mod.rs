@@ -1,0 +1,165 @@
+//! Measures the machine: fills a [`Profile`] by what a [`Device`] does, with the device's own methods.
+//!
+//! Every number is a median of repeated runs. What cannot be measured keeps the value that it had, with a line in the log. Ranks
+//! measure one after the other, one for each kind of hardware; then messages between ranks.
+
+mod copies;
+mod fit;
+mod kernels;
+mod launches;
+mod links;
+
+use std::time::Instant;
+
+use self::fit::median;
+use super::here;
+use super::profile::{Files, Hardware, Origin, Profile, Rates};
+use crate::comm::{CommError, Communicator};
+use crate::device::{Device, MemoryKind};
+use crate::error::{DeviceError, Result};
+use crate::host::buffer::Pool;
+use crate::host::workers::Workers;
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// Runs of which the median counts.
+    runs: usize,
+    /// Seconds that are spent on a run of short launches.
+    run: f64,
+    /// Most bytes of a copy.
+    bytes: usize,
+    /// Rows and columns of images.
+    side: usize,
+}
+
+/// Measures the machines of all ranks and the links between them; this rank's profile. It takes about ten seconds for each kind of
+/// hardware, or, `quick`, a second, with small images and coarse numbers. Collective.
+///
+/// ```no_run
+/// # use horus_core::{comm::Alone, cpu::device::CpuDevice, machine::{here, measure::measure}};
+/// let profile = measure(&CpuDevice::new(None)?, &Alone, false)?;
+/// println!("{profile}");
+/// here::keep(&profile, None)?; // sessions use it from now on
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Communication`](crate::error::Error::Communication) when another rank failed or went away. What a device refuses is no
+/// error: what depends on it is assumed.
+pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Result<Profile> {
+    let failed = |e: CommError| e.during(comm.rank(), "measuring the machine");
+    let hardware = Hardware::of(device);
+    let kinds = comm.gather(hardware.number()).map_err(failed)?;
+    let mut mine = None;
+    for (rank, kind) in kinds.iter().enumerate() {
+        if kinds[..rank].contains(kind) {
+            continue;
+        }
+        let measured = (comm.rank() == rank).then(|| alone(device, hardware.clone(), quick));
+        let mut text = measured.and_then(|p| serde_json::to_vec(&p).ok()).unwrap_or_default();
+        comm.broadcast(rank, &mut text).map_err(failed)?;
+        if *kind == kinds[comm.rank()] {
+            mine = serde_json::from_slice(&text).ok();
+        }
+    }
+    let unified = device.memory() == MemoryKind::Unified;
+    let mut profile: Profile = mine.unwrap_or_else(|| here::assumed(hardware, unified));
+    links::measure(device, comm, quick, &mut profile.links).map_err(failed)?;
+    Ok(profile)
+}
+
+/// What can be measured without other ranks.
+fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> Profile {
+    let unified = device.memory() == MemoryKind::Unified;
+    let effort = match (quick, unified) {
+        (true, _) => Effort { runs: 3, run: 2e-3, bytes: 4 << 20, side: 512 },
+        (false, true) => Effort { runs: 5, run: 10e-3, bytes: 256 << 20, side: 2048 },
+        (false, false) => Effort { runs: 9, run: 10e-3, bytes: 256 << 20, side: 4096 },
+    };
+    let start = Instant::now();
+    let known = Profile::shipped(&hardware.device).filter(|_| !unified);
+    let mut profile = match known {
+        Some(known) => Profile { hardware, ..known },
+        None => here::assumed(hardware, unified),
+    };
+    profile.origin = Origin::Measured;
+    told("copies of the host", host_copies(effort, &mut profile));
+    told("files", files(effort, &mut profile));
+    if !unified {
+        told("copies between host and device", copies::measure(device, effort, &mut profile));
+    }
+    told("the device's memory", launches::memory(device, effort, &mut profile));
+    told("launches", launches::empty(device, effort, &mut profile));
+    told("kernels", launches::families(device, effort, &mut profile));
+    log::debug!("measured {} in {:.1} s", profile.hardware, start.elapsed().as_secs_f64());
+    match profile.fault() {
+        None => profile,
+        Some(what) => {
+            log::warn!("what was measured of {what} makes no sense; the machine is assumed");
+            here::assumed(profile.hardware, unified)
+        }
+    }
+}
+
+/// Says what could not be measured.
+fn told(what: &str, done: Result<(), DeviceError>) {
+    if let Err(why) = done {
+        log::warn!("{what} could not be measured and are assumed: {why}");
+    }
+}
+
+/// The median seconds of `work` after one run that does not count.
+fn timed(runs: usize, mut work: impl FnMut() -> Result<(), DeviceError>) -> Result<f64, DeviceError> {
+    work()?;
+    let mut times = Vec::new();
+    for _ in 0..runs.max(1) {
+        let start = Instant::now();
+        work()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    Ok(median(times).unwrap_or_default().max(1e-9))
+}
+
+/// Copies by 1, 2, 4, 8, 16 and all threads.
+fn host_copies(effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut counts: Vec<usize> = [1, 2, 4, 8, 16, all].into_iter().filter(|n| *n <= all).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let pool = Pool::new(0);
+    let (from, mut to) = (pool.try_allocate(effort.bytes)?, pool.try_allocate(effort.bytes)?);
+    let mut rates = Vec::new();
+    for threads in counts {
+        let workers = Workers::new(Some(threads)).map_err(|e| DeviceError::Driver(e.to_string()))?;
+        let seconds = timed(effort.runs, || {
+            workers.copy(from.bytes(), to.bytes_mut());
+            Ok(())
+        })?;
+        rates.push((threads as f64, effort.bytes as f64 / seconds));
+    }
+    profile.host_copy = Rates(rates);
+    Ok(())
+}
+
+/// A temporary file, written and read.
+fn files(effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
+    use std::io::{Read as _, Seek as _, Write as _};
+    let failed = |e: std::io::Error| DeviceError::Driver(e.to_string());
+    let bytes = effort.bytes / 4;
+    let mut pixels = vec![0x5au8; bytes];
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    let write = timed(effort.runs, || {
+        file.rewind().map_err(failed)?;
+        file.write_all(&pixels).map_err(failed)
+    })?;
+    let read = timed(effort.runs, || {
+        file.rewind().map_err(failed)?;
+        file.read_exact(&mut pixels).map_err(failed)
+    })?;
+    profile.files = Files { read: bytes as f64 / read, write: bytes as f64 / write };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
