@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::simulated::Simulated;
-use horus_core::device::{Device, Launch, Memory, MemoryKind};
+use horus_core::device::{Device, Launch, Memory, MemoryKind, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, HostMemory};
@@ -129,6 +129,15 @@ impl Device for Locking {
             self.counts.direct.fetch_add(1, Ordering::Relaxed);
         }
         self.write(&source.bytes()[range], target, at)
+    }
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        bytes: &[Range<usize>],
+    ) -> Result<Ticket, DeviceError> {
+        bytes.iter().try_for_each(|bytes| self.upload_part(source, bytes.clone(), target, bytes.start))?;
+        Ok(Ticket::OVER)
     }
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.inner.read(source, at, target)

@@ -126,11 +126,13 @@ impl Waiting {
         self.pieces.iter().try_for_each(|piece| {
             // Others may use the buffers while the kernels run.
             piece.ready.wait_for(|| format!("downloading {} bytes", self.bytes))?;
-            let (from, mut part) = (self.from + piece.bytes.start as u64, target.part(piece.bytes.len()));
-            // SAFETY: the caller holds the block, and what wrote to these bytes is done.
-            unsafe { transfers.downloads().download(&transfers.workers, down, from, &mut part) }?;
-            let all = part.left() == 0;
-            drop(part);
+            let from = self.from + piece.bytes.start as u64;
+            let all = {
+                let mut part = target.part(piece.bytes.len());
+                // SAFETY: the caller holds the block, and what wrote to these bytes is done.
+                unsafe { transfers.downloads().download(&transfers.workers, down, from, &mut part) }?;
+                part.left() == 0
+            };
             // SAFETY: the part began there, and is full.
             all.then(|| unsafe { target.wrote(piece.bytes.len()) }).ok_or_else(twice)
         })
