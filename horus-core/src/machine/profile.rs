@@ -28,7 +28,7 @@ pub struct Profile {
     /// Bytes per second, read and written together, that a copy within the device's memory moves, by the bytes that it goes through.
     pub memory: Rates,
     /// Multiply-adds per second.
-    pub arithmetic: Arithmetic,
+    pub arithmetic: ArithmeticRates,
     /// Rows that filters may read around a pixel until a tile has as many rows around it as of its own.
     pub tile_rows: f64,
     /// How kernels use memory and arithmetic.
@@ -110,7 +110,7 @@ pub struct Launching {
 
 /// Multiply-adds per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Arithmetic {
+pub struct ArithmeticRates {
     /// In `f32`.
     pub f32: f64,
     /// In `f64`.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::link::Link;
-use super::profile::{Arithmetic, Copies, Efficiency, Files, Hardware, Launching, Line, Links, Origin, Profile, Rates};
+use super::profile::{
+    ArithmeticRates, Copies, Efficiency, Files, Hardware, Launching, Line, Links, Origin, Profile, Rates,
+};
 use crate::ir::kernel::Family;
 
 const GB: f64 = 1e9;
@@ -65,7 +67,7 @@ impl Profile {
             both_ways: 1.0,
             launch: Launching { host: 20e-6, device: 5e-6 },
             memory: Rates(vec![(MIB, 11.0 * GB * most)]),
-            arithmetic: Arithmetic { f32: 60.0 * GB * threads as f64, f64: 30.0 * GB * threads as f64 },
+            arithmetic: ArithmeticRates { f32: 60.0 * GB * threads as f64, f64: 30.0 * GB * threads as f64 },
             families: BTreeMap::from(CPU),
             hardware: Hardware { device: String::new(), host: String::new(), threads },
             ..gpu()
@@ -93,7 +95,7 @@ fn gpu() -> Profile {
         // Two launches more take 50 us: those of one host, some 30 us, and a margin.
         launch: Launching { host: 20e-6, device: 5e-6 },
         memory: Rates(vec![(128.0 * MIB, 1.5 * TB)]),
-        arithmetic: Arithmetic { f32: 10.0 * TB, f64: 0.3 * TB },
+        arithmetic: ArithmeticRates { f32: 10.0 * TB, f64: 0.3 * TB },
         tile_rows: 40.0,
         families: BTreeMap::from(GPU),
         host_copy: Rates(vec![(1.0, 20.0 * GB)]),
@@ -123,7 +125,7 @@ fn h200() -> Profile {
         launch: Launching { host: 5e-6, device: 2.5e-6 },
         // Without the launch: 64 MiB are copied in 45 us, of which 5.5 are around an empty kernel too.
         memory: Rates(vec![(8.0 * MIB, 3.2 * TB), (128.0 * MIB, 3.4 * TB), (4096.0 * MIB, 4.2 * TB)]),
-        arithmetic: Arithmetic { f32: 30.5 * TB, f64: 15.0 * TB },
+        arithmetic: ArithmeticRates { f32: 30.5 * TB, f64: 15.0 * TB },
         host_copy: Rates(vec![(1.0, 6.0 * GB), (16.0, 45.0 * GB)]),
         links: Links { peers: Link { latency: 12e-6, bandwidth: 290.0 * GB }, ..gpu().links },
         ..gpu()

@@ -179,6 +179,10 @@ impl Waits<'_, '_> {
 
     /// The rows of a band on each rank. Strips are uploaded whole.
     fn uploaded(&self, node: NodeId, band: Band) -> Windows {
-        if band.is_whole() || self.height(node) == 0 { self.all(node) } else { self.everywhere(|_| band.of(Window::whole(self.height(node)))) }
+        if band.is_whole() || self.height(node) == 0 {
+            self.all(node)
+        } else {
+            self.everywhere(|_| band.of(Window::whole(self.height(node))))
+        }
     }
 }
