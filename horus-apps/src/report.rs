@@ -89,6 +89,9 @@ pub(crate) struct Breakdown {
     pub(crate) read: Duration,
     /// Evaluating.
     pub(crate) times: Times,
+    /// For how long each part of the machine was busy, and was predicted to be.
+    pub(crate) measured: Parts,
+    pub(crate) predicted: Stats,
     /// The part of `times` spent on building kernels.
     pub(crate) compilation: Compilation,
     /// Encoding and writing the result.
