@@ -33,8 +33,11 @@ struct Span {
     bytes: Option<u64>,
 }
 
+/// Spans by the names of their process and row.
+type Rows = HashMap<(String, String), Vec<Span>>;
+
 /// Spans by the names of their process and row, each row by time.
-fn rows(trace: &str) -> HashMap<(String, String), Vec<Span>> {
+fn rows(trace: &str) -> Rows {
     let trace: Value = serde_json::from_str(trace).expect("JSON");
     let events = trace["traceEvents"].as_array().expect("events");
     let named = |what: &str| -> HashMap<(u64, u64), String> {
@@ -42,7 +45,7 @@ fn rows(trace: &str) -> HashMap<(String, String), Vec<Span>> {
         meta.map(|e| ((id(e, "pid"), id(e, "tid")), e["args"]["name"].as_str().unwrap().to_owned())).collect()
     };
     let (processes, threads) = (named("process_name"), named("thread_name"));
-    let mut rows: HashMap<(String, String), Vec<Span>> = HashMap::new();
+    let mut rows: Rows = HashMap::new();
     for ((pid, tid), thread) in &threads {
         assert_eq!(thread, ROWS[usize::try_from(*tid).unwrap()]);
         rows.insert((processes[&(*pid, 0)].clone(), thread.clone()), Vec::new());
@@ -64,7 +67,7 @@ fn id(event: &Value, what: &str) -> u64 {
     event[what].as_u64().unwrap()
 }
 
-fn row<'a>(rows: &'a HashMap<(String, String), Vec<Span>>, process: &str, queue: &str) -> &'a [Span] {
+fn row<'a>(rows: &'a Rows, process: &str, queue: &str) -> &'a [Span] {
     &rows[&(process.to_owned(), queue.to_owned())]
 }
 
@@ -73,7 +76,7 @@ fn blurred(session: &Session) -> Vec<f32> {
 }
 
 /// Runs a program that is traced: the rows of the trace, and the texts of the steps, with how long it took.
-fn traced(builder: SessionBuilder) -> (Session, HashMap<(String, String), Vec<Span>>, Vec<String>, f64) {
+fn traced(builder: SessionBuilder) -> (Session, Rows, Vec<String>, f64) {
     let steps: Arc<Mutex<Vec<String>>> = Arc::default();
     let told = Arc::clone(&steps);
     let note = move |p: horus_core::session::Progress<'_>| {
