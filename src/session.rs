@@ -167,6 +167,11 @@ impl Builder {
         self.with(move |b| b.trace(on))
     }
 
+    /// Asks the device when it copies and computes, by its own clock; see [`CoreSession::measured`].
+    pub fn measure(self, on: bool) -> Self {
+        self.with(move |b| b.measure(on))
+    }
+
     /// Overlaps halo exchanges with the rows of a strip that do not need the halo, whatever `HORUS_OVERLAP` says; see
     /// [`SessionBuilder::overlap`].
     pub fn overlap(self, on: bool) -> Self {

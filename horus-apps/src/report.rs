@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use horus::core::device::Compilation;
+use horus::core::plan::Parts;
 use horus::prelude::*;
 
 /// Prints, and records failures to print.
@@ -79,6 +80,7 @@ pub(crate) struct Summary<'a> {
     pub(crate) output: String,
     pub(crate) scale: Option<Scale>,
     pub(crate) breakdown: Option<&'a Breakdown>,
+    pub(crate) forecasted: Option<Forecasted>,
 }
 
 /// What the time went into.
@@ -112,6 +114,37 @@ impl Breakdown {
             ("other", rest),
             ("write", self.write),
         ]
+    }
+}
+
+/// How long each part of an evaluation took, beside what was predicted of rank 0.
+pub(crate) struct Forecasted {
+    /// For how long each part of the machine was busy, by its own clock.
+    pub(crate) measured: Parts,
+    /// What the host spent its time on, and the part of it spent on building kernels, which nobody predicts.
+    pub(crate) times: Times,
+    pub(crate) made: Duration,
+    pub(crate) predicted: Parts,
+    /// What was predicted of all of it.
+    pub(crate) in_all: Duration,
+}
+
+impl fmt::Display for Forecasted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Forecasted { measured: m, predicted: p, times: t, made, in_all } = self;
+        let all = (t.upload + t.kernels + t.download + t.communication).saturating_sub(*made);
+        let parts = [
+            ("upload", m.upload, p.upload),
+            ("kernels", m.kernels, p.kernels),
+            ("download", m.download, p.download),
+            ("between ranks", m.communication, p.communication),
+            ("in all", all, *in_all),
+        ];
+        for (i, (name, measured, predicted)) in parts.into_iter().enumerate() {
+            let before = if i == 0 { "measured / predicted ms: " } else { ", " };
+            write!(f, "{before}{name} {:.2} / {:.2}", ms(measured), ms(predicted))?;
+        }
+        Ok(())
     }
 }
 
@@ -176,6 +209,9 @@ impl fmt::Display for Summary<'_> {
         writeln!(f, "ran on {}, {}, in {:.3} s", self.device, count(self.ranks, "rank"), self.time.as_secs_f64())?;
         if let Some(breakdown) = &self.breakdown {
             writeln!(f, "{breakdown}")?;
+        }
+        if let Some(forecasted) = &self.forecasted {
+            writeln!(f, "{forecasted}")?;
         }
         let Stats { made, naive, .. } = &self.stats;
         writeln!(
@@ -248,6 +284,7 @@ mod tests {
             output: "lines.png".into(),
             scale: Some(Scale { low: 0.0, high: 2.5, full: 255 }),
             breakdown: None,
+            forecasted: None,
         };
         let lines: Vec<String> = summary.to_string().lines().map(str::to_owned).collect();
         assert_eq!(lines[0], "convrot: 640 x 480 pixels, 12 orientations");
@@ -279,6 +316,22 @@ mod tests {
         assert_eq!(line("kernels"), ["kernels", "900.0", "90", "%", "30.0", "30", "%"]);
         assert_eq!(line("all"), ["all", "1000.0", "100", "%", "100.0", "100", "%"]);
         assert!(text.ends_with("user-perceived speedup 10.00, from file to file; the results have the same bits"));
+    }
+
+    #[test]
+    fn what_was_measured_is_told_beside_what_was_predicted() {
+        let us = Duration::from_micros;
+        let parts = |n| Parts { upload: us(n), kernels: us(10 * n), download: us(2 * n), communication: us(0) };
+        // Copies run beside kernels, so that all takes less than its parts.
+        let times =
+            Times { upload: us(100), kernels: us(10_400), download: us(500), planning: us(9000), ..Times::default() };
+        let (measured, predicted) = (parts(1000), parts(990));
+        let told = Forecasted { measured, times, made: us(300), predicted, in_all: us(10_650) };
+        assert_eq!(
+            told.to_string(),
+            "measured / predicted ms: upload 1.00 / 0.99, kernels 10.00 / 9.90, download 2.00 / 1.98, \
+             between ranks 0.00 / 0.00, in all 10.70 / 10.65"
+        );
     }
 
     #[test]

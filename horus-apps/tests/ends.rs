@@ -221,3 +221,33 @@ fn shares_of_the_parts_are_told_of_a_single_run() {
         line.split('(').skip(1).map(|part| part.split(' ').next().unwrap().parse().unwrap()).collect();
     assert!(shares.len() == 10 && (shares.iter().sum::<f64>() - 100.0).abs() <= 5.0, "{line}");
 }
+
+#[test]
+fn what_is_measured_is_told_beside_what_was_predicted() {
+    let dir = tempfile::tempdir().unwrap();
+    picture(&dir.path().join("a.pgm"), (400, 300));
+    let told = |verbose: &[&str]| {
+        let mut run = horus();
+        run.args(verbose).arg(dir.path().join("a.pgm")).arg(dir.path().join("o.png")).args(["gauss", "5"]);
+        text(&run.args(["--device", "cpu"]).stderr(Stdio::null()).output().unwrap().stdout)
+    };
+    let line = |told: &str| told.lines().find_map(|l| l.strip_prefix("measured / predicted ms: ").map(str::to_owned));
+    assert_eq!(line(&told(&[])), None);
+    let told = told(&["-v"]);
+    let line = line(&told).unwrap_or_else(|| panic!("{told}"));
+    let number = |text: &str| text.parse::<f64>().unwrap_or_else(|e| panic!("{text}: {e} in {line}"));
+    let parts: Vec<(&str, f64, f64)> = line
+        .split(", ")
+        .map(|part| {
+            let (rest, predicted) = part.split_once(" / ").unwrap();
+            let (name, measured) = rest.rsplit_once(' ').unwrap();
+            (name, number(measured), number(predicted))
+        })
+        .collect();
+    let names: Vec<&str> = parts.iter().map(|p| p.0).collect();
+    assert_eq!(names, ["upload", "kernels", "download", "between ranks", "in all"]);
+    let [upload, kernels, download, between, all] = parts[..] else { panic!("{line}") };
+    // The CPU computes where the picture is, alone.
+    assert_eq!((upload.1, download.1, between.1, between.2), (0.0, 0.0, 0.0, 0.0), "{line}");
+    assert!(kernels.1 > 0.0 && kernels.2 > 0.0 && all.1 >= kernels.1 && all.2 >= kernels.2, "{line}");
+}

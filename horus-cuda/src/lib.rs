@@ -7,6 +7,7 @@
 #![allow(unsafe_code, reason = "the driver, NVRTC and NCCL are C libraries")]
 
 pub mod cache;
+mod clock;
 pub mod codegen;
 mod compiler;
 mod device;

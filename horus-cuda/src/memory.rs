@@ -11,12 +11,14 @@ use horus_core::device::DeviceMemory;
 use horus_core::error::{DeviceError, MemoryBound};
 use horus_core::settings::GPU_MEMORY;
 
+use crate::clock::Clock;
 use crate::driver::{Context, Event, Stream, check};
 
 /// Context and stream that everything of a device shares; dropped when the last buffer is gone.
 #[derive(Debug)]
 pub(crate) struct Core {
     // Dropped in this order.
+    pub(crate) clock: Clock,
     pub(crate) stream: Stream,
     pub(crate) context: Context,
     /// Whether the driver has stream-ordered pools on this device.
@@ -103,6 +105,7 @@ impl Core {
             set(A::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0)?;
         }
         Ok(Core {
+            clock: Clock::default(),
             stream,
             context,
             pooled,

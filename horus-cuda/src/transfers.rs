@@ -30,7 +30,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
-use horus_core::device::{DeviceMemory as _, Landing};
+use horus_core::device::{DeviceMemory as _, Landing, Lane};
 use horus_core::error::{DeviceError, MemoryBound};
 use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
 use horus_core::host::spare::Spare;
@@ -189,7 +189,8 @@ impl Transfers {
         let share = source.clone();
         // SAFETY: the part lies in the buffer, which is pinned, and held until `done` has passed: nobody writes to it or gives
         // it away meanwhile. The target has room until the stream is past the copy: it is freed in the order of the stream.
-        let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, part.as_ptr().cast(), bytes, stream.0) };
+        let copy = || unsafe { sys::cuMemcpyHtoDAsync_v2(to, part.as_ptr().cast(), bytes, stream.0) };
+        let code = self.core.clock.note(Lane::Upload, stream, copy);
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(stream) {
             // Nobody can tell when the GPU has read it: it stays for good.
@@ -210,12 +211,13 @@ impl Transfers {
         let bytes = parts.iter().map(|part| part.len()).sum();
         let staged = |mut to: CUdeviceptr, stream: &Stream| {
             let mut uploads = self.uploads();
-            parts.iter().try_for_each(|part| {
+            let mut copy = |part: &&[u8]| {
                 // SAFETY: the block has room, and the device's stream does or waits for the copy, after which it is freed.
                 unsafe { uploads.upload(&self.workers, stream, part, to) }?;
                 to += part.len() as u64;
                 Ok(())
-            })
+            };
+            self.core.clock.note(Lane::Upload, stream, || parts.iter().try_for_each(&mut copy))
         };
         if self.pays_beside(bytes, target, at)? && self.beside(bytes, target, staged)? {
             return Ok(());
@@ -280,7 +282,8 @@ impl Transfers {
             device // where the order of two streams takes longer than the copy
         };
         // SAFETY: the caller holds the memory until this returns, and the stream is behind what writes it.
-        unsafe { self.downloads().download(&self.workers, stream, source, &mut Spare::over(target)) }
+        let copy = || unsafe { self.downloads().download(&self.workers, stream, source, &mut Spare::over(target)) };
+        self.core.clock.note(Lane::Download, stream, copy)
     }
 
     /// See [`horus_core::device::Device::order_read`]; the block holds as many bytes there.
@@ -309,7 +312,8 @@ impl Transfers {
         ready.record(&core.stream)?;
         down.after(&ready)?;
         // SAFETY: the pinned block has room; it and the source are held until `done` has passed.
-        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, down.0) };
+        let copy = || unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, down.0) };
+        let code = core.clock.note(Lane::Download, down, copy);
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(down) {
             // Nobody can tell when they are free: they stay for good.

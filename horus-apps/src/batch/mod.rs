@@ -246,7 +246,8 @@ fn session(
         .steps_per_pixel(steps_per_pixel)
         .communicator(Arc::clone(comm))
         .compare_naive(first && !options.quiet && bar.is_some())
-        .trace(options.trace.is_some());
+        .trace(options.trace.is_some())
+        .measure(options.verbose > 0 && bar.is_some());
     if let Some(bar) = bar.map(Arc::clone) {
         builder = builder.observer(move |progress| bar.update(&progress));
     }

@@ -12,7 +12,7 @@ use horus::prelude::*;
 
 use super::{Comparison, Job, Options, Response, STANDARD, ends, printed, session, trace_target, write_trace};
 use crate::progress::Bar;
-use crate::report::{Breakdown, Compared, Printer, Summary};
+use crate::report::{Breakdown, Compared, Forecasted, Printer, Summary};
 
 /// A run from file to file.
 struct Run {
@@ -51,6 +51,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     let session = &run.session;
     write_trace(session, options, trace)?;
     if !options.quiet && first {
+        let forecasted = if options.verbose > 0 { Some(forecasted(session, &run.breakdown)?) } else { None };
         printer.print(&Summary {
             name: job.name,
             shape: run.picture.shape(),
@@ -62,6 +63,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
             output: output.display().to_string(),
             scale: run.scale,
             breakdown: (options.verbose > 0).then_some(&run.breakdown),
+            forecasted,
         });
     }
     if let Some(comparison) = options.compare {
@@ -74,6 +76,13 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     }
     printer.leave(session, 0);
     Ok(())
+}
+
+/// What was measured, beside what was predicted.
+fn forecasted(session: &Session, breakdown: &Breakdown) -> Result<Forecasted> {
+    let (stats, made) = (session.stats(), breakdown.compilation.time);
+    let measured = session.measured()?;
+    Ok(Forecasted { measured, times: breakdown.times, made, predicted: stats.parts, in_all: stats.predicted })
 }
 
 /// Reads a picture, or stdin.

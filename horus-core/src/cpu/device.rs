@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::simd::Isa;
 use super::{map, whole};
 use crate::device::check::{check, part};
-use crate::device::{Device, Launch, Memory, MemoryKind};
+use crate::device::recording::HostSpans;
+use crate::device::{Device, DeviceSpan, Label, Lane, Launch, Memory, MemoryKind};
 use crate::error::{DeviceError, Error};
 use crate::host::Piece;
 use crate::host::buffer::Pool;
@@ -21,6 +22,7 @@ pub struct CpuDevice {
     workers: Arc<Workers>,
     isa: Isa,
     pool: Arc<Pool>,
+    spans: HostSpans,
 }
 
 impl CpuDevice {
@@ -38,7 +40,7 @@ impl CpuDevice {
     /// # Errors
     /// [`Error::Config`] for an unknown instruction set in the environment variable `HORUS_ISA`.
     pub fn sharing(workers: Arc<Workers>, pool: Arc<Pool>) -> Result<CpuDevice, Error> {
-        Ok(CpuDevice { workers, isa: Isa::detect()?, pool })
+        Ok(CpuDevice { workers, isa: Isa::detect()?, pool, spans: HostSpans::default() })
     }
 
     /// The same device with at most `bytes` bytes for images.
@@ -138,11 +140,15 @@ impl Device for CpuDevice {
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
-        self.workers.run(|| self.here(launch))
+        self.spans.note(Lane::Compute, || self.workers.run(|| self.here(launch)))
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {
         Ok(())
+    }
+
+    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+        Ok(self.spans.take(own))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::comm::Communicator;
-use crate::device::{Device, Exchange, Launch, Memory, MemoryKind, Ticket};
+use crate::device::{Device, DeviceSpan, Exchange, Label, Launch, Memory, MemoryKind, Ticket};
 use crate::error::{DeviceError, MemoryBound};
 use crate::host::Piece;
 use crate::host::workers::Workers;
@@ -114,5 +114,8 @@ impl<D: Device> Device for Faulty<D> {
     }
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.inner.synchronize()
+    }
+    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+        self.inner.recorded(own)
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod check;
 pub mod faulty;
+pub mod recording;
 pub mod simulated;
 
 use std::any::Any;
@@ -21,6 +22,8 @@ use crate::host::spare::Spare;
 use crate::host::workers::Workers;
 use crate::ir::kernel::{Distribution, Kernel};
 use crate::shape::{Shape, Window};
+
+pub use self::recording::{DeviceSpan, Label, Lane};
 
 /// Memory of a device that is not the host's. Only the device that allocated it knows what is inside.
 pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
@@ -606,4 +609,13 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// What the driver reports of earlier calls.
     fn synchronize(&self) -> Result<(), DeviceError>;
+
+    /// Waits for what was done so far under labels (see [`recording`]), and takes when it ran, of those labels that are
+    /// `own`. A copy that is made when it lands is told once it has. The default is a device that does not tell.
+    ///
+    /// # Errors
+    /// What the driver reports of earlier calls.
+    fn recorded(&self, _own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+        Ok(Vec::new())
+    }
 }

@@ -14,7 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::comm::{CommError, Communicator};
 use crate::device::check::part;
-use crate::device::{Device, Exchange, Geometry, Launch, LaunchInput, Memory, MemoryKind, Prepared, Ticket, distinct};
+use crate::device::recording::HostSpans;
+use crate::device::{
+    Device, DeviceSpan, Exchange, Geometry, Label, Lane, Launch, LaunchInput, Memory, MemoryKind, Prepared, Ticket,
+    distinct,
+};
 use crate::error::{DeviceError, MemoryBound};
 use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
@@ -42,6 +46,8 @@ pub struct Simulated<D> {
     /// Launches that were prepared, if no others are allowed.
     announced: Option<Mutex<Vec<Announced>>>,
     counters: Arc<Counters>,
+    /// Copies and exchanges; launches are noted by `inner`.
+    spans: HostSpans,
 }
 
 /// A launch without its memory: kernel, inputs, output, rows.
@@ -51,7 +57,7 @@ impl<D: Device> Simulated<D> {
     /// A device of `capacity` bytes.
     pub fn new(inner: D, capacity: usize) -> Simulated<D> {
         let (arriving, counters) = (Mutex::default(), Arc::default());
-        Simulated { inner, capacity, address: 0, arriving, announced: None, counters }
+        Simulated { inner, capacity, address: 0, arriving, announced: None, counters, spans: HostSpans::default() }
     }
 
     /// Makes launches that were not prepared fail, from the first [`Device::prepare`] on.
@@ -111,7 +117,7 @@ impl<D: Device> Device for Simulated<D> {
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
         let host = separate_mut(target)?.host_mut().ok_or_else(foreign)?;
         let range = part(at, source.len(), host.len())?;
-        host.bytes_mut()[range].copy_from_slice(source);
+        self.spans.note(Lane::Upload, || host.bytes_mut()[range].copy_from_slice(source));
         Ok(())
     }
 
@@ -123,7 +129,7 @@ impl<D: Device> Device for Simulated<D> {
         bytes: &[Range<usize>],
     ) -> Result<Ticket, DeviceError> {
         let begun = self.counters.writes.fetch_add(1, Ordering::Relaxed) as u64;
-        let upload = UnderWay::upload(source.bytes(), target, bytes)?;
+        let upload = self.spans.note(Lane::Upload, || UnderWay::upload(source.bytes(), target, bytes))?;
         // Exchanges are counted from the other end.
         let ticket = u64::MAX / 2 + begun;
         self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket, upload);
@@ -133,7 +139,8 @@ impl<D: Device> Device for Simulated<D> {
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.counters.reads.fetch_add(1, Ordering::Relaxed);
         let source = bytes(separate(source)?)?;
-        target.copy_from_slice(&source[part(at, target.len(), source.len())?]);
+        let source = &source[part(at, target.len(), source.len())?];
+        self.spans.note(Lane::Download, || target.copy_from_slice(source));
         Ok(())
     }
 
@@ -167,7 +174,7 @@ impl<D: Device> Device for Simulated<D> {
         }
         check(reads, writes, work)?;
         let ticket = Ticket(self.counters.exchanges.fetch_add(1, Ordering::Relaxed) as u64);
-        let under_way = UnderWay::begin(comm, reads, writes, work)?;
+        let under_way = self.spans.note(Lane::Network, || UnderWay::begin(comm, reads, writes, work))?;
         self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.0, under_way);
         Ok(ticket)
     }
@@ -212,5 +219,11 @@ impl<D: Device> Device for Simulated<D> {
 
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.inner.synchronize()
+    }
+
+    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+        let mut spans = self.inner.recorded(own)?;
+        spans.extend(self.spans.take(own));
+        Ok(spans)
     }
 }

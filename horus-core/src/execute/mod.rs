@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Memory, MemoryKind, Sending};
+use crate::device::{Device, Geometry, Label, Memory, MemoryKind, Sending};
 use crate::error::{DeviceError, Error, Result};
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::graph::NodeId;
@@ -134,6 +134,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn all(&mut self) -> Result<()> {
         let plan = self.plan;
+        self.cx.trace.predicted(Instant::now(), plan);
         for (i, step) in plan.steps.iter().enumerate() {
             (self.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
             (self.cx.check)()?;
@@ -143,10 +144,14 @@ impl Run<'_> {
                 self.cx.device.synchronize().map_err(self.failed(|| "waiting for the device".into()))?;
                 self.cx.trace.waited(start);
             }
-            let start = Instant::now();
+            let label = self.cx.trace.label(&step.action, plan);
+            let entered = label.map(Label::enter);
+            let (start, sent) = (Instant::now(), self.moved);
             self.wait_for(&step.waits)?;
             self.step(i, step.action)?;
-            self.cx.trace.add(start, &step.action, plan);
+            let sent = Load { messages: self.moved.messages - sent.messages, bytes: self.moved.bytes - sent.bytes };
+            drop(entered);
+            self.cx.trace.add(start, &step.action, plan, label, sent);
         }
         self.finish_uploads()
     }

@@ -1,26 +1,40 @@
-//! When each step of each plan ran, in the format of Chrome's trace viewer and Perfetto.
+//! When each step of each plan ran, on the host and on the device, beside what was predicted: how long in all, and step by step
+//! in the format of Chrome's trace viewer and Perfetto ([`rows`]).
 
+mod rows;
+
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use self::rows::Event;
+use crate::device::{Device, DeviceSpan, Label, Lane};
+use crate::error::DeviceError;
+use crate::machine::Load;
+use crate::plan::predict::predict;
+use crate::plan::{Action, Activity, Parts, Plan, Queue};
 
-use crate::plan::{Action, Plan};
+pub use self::rows::json;
 
-/// How long evaluations took, by activity. On a device that works asynchronously, `kernels` is the time until the host
-/// had launched them and had waited for them.
+/// What the host spent its time on while it evaluated: each moment counts once, so that all of them together are how long
+/// evaluations took.
+///
+/// A device may work by itself meanwhile. Of copies that run beside kernels `upload` and `download` have the time until they
+/// were begun, and for as long as the host waited for nothing else; the rest of them is hidden in `kernels`, which is the
+/// time until kernels had been made and launched and the device was done with all that was before the results. How long each
+/// part of the machine was busy is told by [`Session::measured`](crate::session::Session::measured).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// Choosing and opening a device, where that was deferred until the first evaluation.
     pub start: Duration,
     /// Optimising and planning.
     pub planning: Duration,
-    /// Copies from host to device.
+    /// Copies from host to device: beginning them, or all of them where the host does the work.
     pub upload: Duration,
-    /// Making, launching and awaiting kernels.
+    /// Making, launching and awaiting kernels, and copies beside them.
     pub kernels: Duration,
-    /// Copies from device to host.
+    /// Copies from device to host, as far as the host waited for them.
     pub download: Duration,
-    /// Transfers between ranks.
+    /// Transfers between ranks: all of those through the host, the beginning of those between devices.
     pub communication: Duration,
     /// Everything else: returning results, freeing memory.
     pub rest: Duration,
@@ -44,53 +58,126 @@ impl Times {
     }
 }
 
-/// A recording of steps. Times are always added up; single steps are kept if asked for.
+/// A recording of steps. The host's times are always added up; the device's, and single steps, if asked for.
 #[derive(Debug)]
 pub struct Trace {
     times: Times,
     epoch: Instant,
     rank: usize,
     events: Option<Vec<Event>>,
+    /// What the device was called for, if it is asked when it worked.
+    calls: Option<HashMap<Label, Call>>,
+    measured: Parts,
 }
 
-#[derive(Debug, Serialize)]
-struct Event {
+/// What a device is called for.
+#[derive(Clone, Debug)]
+struct Call {
     name: String,
-    cat: &'static str,
-    ph: &'static str,
-    ts: f64,
-    dur: f64,
-    pid: usize,
-    tid: usize,
+    activity: Activity,
+    sent: Option<Load>,
 }
 
 impl Trace {
-    /// A trace for rank `rank` that records if `on`.
+    /// A trace for rank `rank` that records single steps if `on`.
     pub fn new(rank: usize, on: bool) -> Trace {
-        Trace { times: Times::default(), epoch: Instant::now(), rank, events: on.then(Vec::new) }
+        let (events, calls) = (on.then(Vec::new), on.then(HashMap::new));
+        Trace { times: Times::default(), epoch: Instant::now(), rank, events, calls, measured: Parts::default() }
     }
 
-    /// Adds a step that began at `start` and ends now.
-    pub fn add(&mut self, start: Instant, action: &Action, plan: &Plan) {
-        *match action {
-            Action::Launch { .. } => &mut self.times.kernels,
-            Action::Upload { .. } | Action::UploadStrip { .. } => &mut self.times.upload,
-            Action::Download(_) | Action::Send { .. } => &mut self.times.download,
-            Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => &mut self.times.rest,
-            _ => &mut self.times.communication,
-        } += start.elapsed();
-        if self.events.is_some() {
-            let category = match action {
-                Action::Launch { .. } => "kernel",
-                Action::Upload { .. } | Action::UploadStrip { .. } | Action::Download(_) | Action::Send { .. } => {
-                    "copy"
-                }
-                Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => "memory",
-                _ => "communication",
-            };
-            let text = plan.describe(action);
-            self.span(start, category, text.split_whitespace().collect::<Vec<_>>().join(" "));
+    /// Also asks the device for how long it worked, if `on` or if single steps are recorded.
+    #[must_use]
+    pub fn measuring(mut self, on: bool) -> Trace {
+        self.calls = self.calls.or(on.then(HashMap::new));
+        self
+    }
+
+    /// Adds what is predicted of a plan that begins at `start`. Predictions are those of rank 0.
+    pub fn predicted(&mut self, start: Instant, plan: &Plan) {
+        if self.rank > 0 || self.events.is_none() {
+            return;
         }
+        for (step, timing) in plan.steps.iter().zip(&predict(plan).steps) {
+            let at = |seconds: f64| start + Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            if timing.end > timing.start {
+                let event =
+                    self.event(at(timing.start), at(timing.end), timing.bounded.name(), describe(plan, &step.action));
+                self.push(Event { tid: step.action.queue() as usize, predicted: true, ..event });
+            }
+        }
+    }
+
+    /// A label for what a step calls the device for, if the device is asked when it works.
+    pub fn label(&mut self, action: &Action, plan: &Plan) -> Option<Label> {
+        let name = if self.is_on() { describe(plan, action) } else { String::new() };
+        let call = Call { name, activity: action.activity(), sent: None };
+        let label = Label::new();
+        self.calls.as_mut()?.insert(label, call);
+        Some(label)
+    }
+
+    /// Adds a step that began at `start` and ends now, under its label, and sent so much to other ranks.
+    pub fn add(&mut self, start: Instant, action: &Action, plan: &Plan, label: Option<Label>, sent: Load) {
+        let (end, activity) = (Instant::now(), action.activity());
+        let took = end - start;
+        *match activity {
+            Activity::Kernels => &mut self.times.kernels,
+            Activity::Upload => &mut self.times.upload,
+            Activity::Download => &mut self.times.download,
+            Activity::Rest => &mut self.times.rest,
+            Activity::Communication => &mut self.times.communication,
+        } += took;
+        let sent = (activity == Activity::Communication).then_some(sent);
+        if let Some(call) = label.and_then(|label| self.calls.as_mut()?.get_mut(&label)) {
+            call.sent = sent;
+        }
+        // Devices tell of their own messages.
+        let by_host = activity == Activity::Communication && !action.is_direct();
+        if by_host {
+            self.measured.communication += took;
+        }
+        if self.is_on() {
+            let category = match activity {
+                Activity::Kernels => "kernel",
+                Activity::Upload | Activity::Download => "copy",
+                Activity::Rest => "memory",
+                Activity::Communication => "communication",
+            };
+            let event = Event { args: sent, ..self.event(start, end, category, describe(plan, action)) };
+            if by_host {
+                self.push(Event { tid: Queue::Network as usize, ..event.clone() });
+            }
+            self.push(event);
+        }
+    }
+
+    /// Asks a device when it worked for what was recorded here, and waits until it has.
+    ///
+    /// # Errors
+    /// What the device reports of earlier calls.
+    pub fn collect(&mut self, device: &dyn Device) -> Result<(), DeviceError> {
+        let Some(calls) = &self.calls else { return Ok(()) };
+        let mut spans = device.recorded(&|label| calls.contains_key(&label))?;
+        spans.sort_by_key(|span| span.start);
+        for DeviceSpan { label, lane, start, end } in spans {
+            let Some(call) = self.calls.as_ref().and_then(|calls| calls.get(&label)).cloned() else { continue };
+            let (queue, category, activity) = match lane {
+                Lane::Upload => (Queue::Upload, "copy", Activity::Upload),
+                Lane::Compute => (Queue::Compute, "kernel", Activity::Kernels),
+                Lane::Download => (Queue::Download, "copy", Activity::Download),
+                Lane::Network => (Queue::Network, "communication", Activity::Communication),
+            };
+            // Of messages through the host the copies are a part, and the host's time is told.
+            if call.activity != Activity::Rest && (call.activity != Activity::Communication || lane == Lane::Network) {
+                self.measured.spend(activity, end - start);
+            }
+            if self.is_on() {
+                let args = call.sent.filter(|_| lane == Lane::Network);
+                let event = self.event(start, end, category, call.name);
+                self.push(Event { tid: queue as usize, args, ..event });
+            }
+        }
+        Ok(())
     }
 
     /// Adds the choice and opening of the device, which began at `start` and ends now.
@@ -123,9 +210,13 @@ impl Trace {
         self.span(start, "copy", "bring a result");
     }
 
-    /// Adds a copy of the program's pixels to the device, which began at `start` and took so long.
-    pub fn taken(&mut self, start: Instant, took: Duration) {
+    /// Adds a copy of the program's pixels to the device, which began at `start` and took so long, under its label. It
+    /// belongs to no plan.
+    pub fn taken(&mut self, start: Instant, took: Duration, label: Label) {
         self.times.upload += took;
+        if let Some(calls) = &mut self.calls {
+            calls.insert(label, Call { name: "take pixels".into(), activity: Activity::Rest, sent: None });
+        }
         self.until(start, start + took, "copy", "take pixels");
     }
 
@@ -134,16 +225,36 @@ impl Trace {
         self.times
     }
 
+    /// For how long each part of the machine was busy, as far as it has been asked ([`Trace::collect`]).
+    pub fn measured(&self) -> Parts {
+        self.measured
+    }
+
     /// Adds a span that began at `start` and ends now.
     fn span(&mut self, start: Instant, category: &'static str, name: impl Into<String>) {
         self.until(start, Instant::now(), category, name);
     }
 
     fn until(&mut self, start: Instant, end: Instant, category: &'static str, name: impl Into<String>) {
-        let micros = |t: Instant| t.duration_since(self.epoch).as_secs_f64() * 1e6;
-        let (ts, end) = (micros(start), micros(end));
+        if self.is_on() {
+            let event = self.event(start, end, category, name.into());
+            self.push(event);
+        }
+    }
+
+    /// What the host's thread did.
+    fn event(&self, start: Instant, end: Instant, cat: &'static str, name: String) -> Event {
+        // What was begun before the trace counts backwards.
+        let micros = |t: Instant| match t.checked_duration_since(self.epoch) {
+            Some(after) => after.as_secs_f64() * 1e6,
+            None => self.epoch.duration_since(t).as_secs_f64() * -1e6,
+        };
+        let (ts, tid) = (micros(start), Queue::Host as usize);
+        Event { name, cat, ts, dur: micros(end) - ts, tid, predicted: false, args: None }
+    }
+
+    fn push(&mut self, event: Event) {
         if let Some(events) = &mut self.events {
-            let event = Event { name: name.into(), cat: category, ph: "X", ts, dur: end - ts, pid: self.rank, tid: 0 };
             events.push(event);
         }
     }
@@ -153,27 +264,33 @@ impl Trace {
         self.events.is_some()
     }
 
+    /// Whether the device is asked when it works.
+    pub fn is_measuring(&self) -> bool {
+        self.calls.is_some()
+    }
+
     /// Takes over what another trace has recorded, as what this rank did.
     pub fn absorb(&mut self, other: &mut Trace) {
         self.times.add(&std::mem::take(&mut other.times));
+        self.measured.add(&std::mem::take(&mut other.measured));
+        if let (Some(calls), Some(others)) = (&mut self.calls, &mut other.calls) {
+            calls.extend(others.drain());
+        }
         // Both count from their own beginning.
         let earlier = self.epoch.saturating_duration_since(other.epoch).as_secs_f64();
         let later = (other.epoch.saturating_duration_since(self.epoch).as_secs_f64() - earlier) * 1e6;
         if let (Some(events), Some(others)) = (&mut self.events, &mut other.events) {
-            let rank = self.rank;
-            events.extend(others.drain(..).map(|e| Event { ts: e.ts + later, pid: rank, ..e }));
+            events.extend(others.drain(..).map(|e| Event { ts: e.ts + later, ..e }));
         }
     }
 
     /// This rank's events as JSON, separated by commas.
     pub fn json_events(&self) -> String {
-        let events: Vec<String> = self.events.iter().flatten().map(|e| serde_json::json!(e).to_string()).collect();
-        events.join(",")
+        self.events.as_ref().map(|events| rows::json_events(self.rank, events)).unwrap_or_default()
     }
 }
 
-/// A trace from the events of all ranks ([`Trace::json_events`]): `{"traceEvents": [...]}`.
-pub fn json(ranks: &[Vec<u8>]) -> String {
-    let parts: Vec<_> = ranks.iter().filter(|p| !p.is_empty()).map(|p| String::from_utf8_lossy(p)).collect();
-    format!("{{\"traceEvents\":[{}],\"displayTimeUnit\":\"ms\"}}", parts.join(","))
+/// The text of a step in a line.
+fn describe(plan: &Plan, action: &Action) -> String {
+    plan.describe(action).split_whitespace().collect::<Vec<_>>().join(" ")
 }

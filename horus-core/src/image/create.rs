@@ -7,6 +7,7 @@ use bytemuck::{bytes_of, cast_slice};
 use ndarray::{ArrayView2, ArrayView3, Axis};
 
 use super::{Image, Pixels, carry, check_shape, record};
+use crate::device::Label;
 use crate::dtype::Element;
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
@@ -141,9 +142,10 @@ fn copied<T: Element>(
 ) -> Result<Image<T>> {
     check_shape(op, shape, T::TAG, site)?;
     let (start, parts) = (Instant::now(), planes.iter().map(|plane| cast_slice(plane)).collect::<Vec<&[u8]>>());
-    let taken = session.taken(&parts).map_err(|source| session.at_host((op, site), source))?;
+    let label = Label::new();
+    let taken = session.taken(&parts, label).map_err(|source| session.at_host((op, site), source))?;
     if let Some(memory) = taken {
-        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, memory, (start, site))));
+        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, memory, (start, label, site))));
     }
     let fill = |buffer: &mut [u8]| {
         let planes = buffer.chunks_exact_mut(shape.area() * size_of::<T>()).zip(&parts);

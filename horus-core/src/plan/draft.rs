@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::activity::Parts;
 use super::demand::Demand;
 use super::finished::Plan;
 use super::lifetimes::Lifetimes;
@@ -177,6 +178,7 @@ impl<'a> Draft<'a> {
             initial: self.initial.clone(),
             states: self.states.clone(),
             predicted: 0.0,
+            parts: Parts::default(),
             fits: true,
             lacking: None,
         }

@@ -1,5 +1,6 @@
 //! A plan that is made.
 
+use super::activity::Parts;
 use super::setting::{Mode, Setting, Want};
 use super::state::State;
 use super::step::{Action, Step};
@@ -68,6 +69,8 @@ pub struct Plan {
     pub states: Vec<Option<State>>,
     /// Seconds that it is predicted to take.
     pub predicted: f64,
+    /// For how long each part of rank 0's machine is predicted to be busy meanwhile.
+    pub parts: Parts,
     /// Whether what each launch reads and writes fits in the device's memory, as far as it is estimated.
     pub fits: bool,
     /// The first node that does not fit beyond doubt, and the bytes that it takes at least, with all that it reads.

@@ -7,6 +7,7 @@
 //! is made of, [`movement`] which pixels a step moves. `passes` is the list of passes over a `draft` of the plan, [`verify`]
 //! replays what they made, `text` prints it, [`forecast`] tells what it sends.
 
+mod activity;
 mod bands;
 mod check;
 mod cost;
@@ -37,6 +38,7 @@ pub mod verify;
 mod waits;
 pub mod work;
 
+pub use activity::{Activity, Parts};
 pub use finished::{Counts, Plan};
 pub use passes::plan;
 pub use queue::Queue;

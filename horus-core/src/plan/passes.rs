@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::activity::Parts;
 use super::check::check;
 use super::draft::Draft;
 use super::finished::Plan;
@@ -70,8 +71,10 @@ pub fn plan(
     let lacking = draft.memory.as_ref().and_then(|m| m.lacking);
     let Draft { steps, states, initial, .. } = draft;
     let (wants, setting) = (wants.to_vec(), setting.clone());
-    let mut plan = Plan { graph, wants, steps, setting, initial, states, predicted: 0.0, fits, lacking };
-    plan.predicted = predict(&plan).seconds;
+    let (predicted, parts) = (0.0, Parts::default());
+    let mut plan = Plan { graph, wants, steps, setting, initial, states, predicted, parts, fits, lacking };
+    let prediction = predict(&plan);
+    (plan.predicted, plan.parts) = (prediction.seconds, prediction.parts());
     Ok(plan)
 }
 

@@ -58,6 +58,13 @@ pub struct Prediction<'a> {
     pub seconds: f64,
 }
 
+impl Prediction<'_> {
+    /// The plan that it is about.
+    pub const fn plan(&self) -> &Plan {
+        self.plan
+    }
+}
+
 impl fmt::Display for Prediction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "step  queue         from ms     to ms  bound by    waits for")?;

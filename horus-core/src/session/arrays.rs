@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{Handle, Inner, Session};
 use crate::comm::agree::agree_on;
-use crate::device::{Memory, Sending};
+use crate::device::{Label, Memory, Sending};
 use crate::error::{DeviceError, Error, MemoryBound, Result, Site};
 use crate::execute::Delivered;
 use crate::execute::trace::Trace;
@@ -178,11 +178,13 @@ impl Session {
         self.engine().is_none().then(|| Undecided(Arc::downgrade(&self.0)))
     }
 
-    /// Device memory with a copy of pixels that the program gives, parts one after the other, if the device takes them now.
-    pub(crate) fn taken(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+    /// Device memory with a copy of pixels that the program gives, parts one after the other, if the device takes them now;
+    /// it notes when under a label.
+    pub(crate) fn taken(&self, parts: &[&[u8]], label: Label) -> Result<Option<Memory>, DeviceError> {
         // Of several ranks each needs a part, which only a plan knows.
         match self.engine() {
             Some(engine) if !engine.unified() && self.ranks() == 1 && self.mode() != Mode::Naive => {
+                let _entered = self.0.measuring.then(|| label.enter());
                 engine.device.take(parts)
             }
             _ => Ok(None),

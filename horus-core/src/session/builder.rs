@@ -43,6 +43,7 @@ pub struct SessionBuilder {
     explain_passes: bool,
     compare_naive: bool,
     trace: bool,
+    measure: bool,
     max_pending: usize,
     max_pinned: usize,
     host_memory: usize,
@@ -63,6 +64,7 @@ impl SessionBuilder {
             explain_passes: false,
             compare_naive: false,
             trace: false,
+            measure: false,
             max_pending: MAX_PENDING,
             max_pinned: MAX_PINNED,
             host_memory: usize::MAX,
@@ -130,6 +132,13 @@ impl SessionBuilder {
     /// Records when each step ran; see [`Session::trace_json`].
     pub fn trace(mut self, on: bool) -> Self {
         self.trace = on;
+        self
+    }
+
+    /// Asks the device when it copies and computes, by its own clock; see [`Session::measured`]. On a GPU this takes some
+    /// microseconds for each launch and copy. A [`trace`](SessionBuilder::trace) does it, too.
+    pub fn measure(mut self, on: bool) -> Self {
+        self.measure = on;
         self
     }
 
@@ -204,7 +213,7 @@ impl SessionBuilder {
             patience: (0, 0),
             stats: Stats::default(),
             plans: Plans::default(),
-            trace: Trace::new(self.comm.rank(), self.trace),
+            trace: Trace::new(self.comm.rank(), self.trace).measuring(self.measure),
             error: None,
             lost: None,
         };
@@ -222,6 +231,7 @@ impl SessionBuilder {
             explain: self.explain,
             explain_passes: self.explain_passes,
             compare_naive: self.compare_naive,
+            measuring: self.trace || self.measure,
             max_pending: self.max_pending,
             max_pinned: self.max_pinned,
             state: Owned::new(state),

@@ -110,7 +110,7 @@ impl Session {
             (None, None) => return Err(Error::Config("the session has no device".into())),
         };
         let builder = builder.mode(*mode).explain_passes(*explain_passes).compare_naive(*compare_naive);
-        let builder = builder.trace(self.lock("opening a session")?.trace.is_on());
+        let builder = builder.trace(self.lock("opening a session")?.trace.is_on()).measure(self.0.measuring);
         let builder = builder.flush_limits(self.0.max_pending, self.0.max_pinned).communicator(Arc::new(Alone));
         builder.watched(observer.clone(), explain.clone(), canceller.clone()).build()
     }
@@ -122,6 +122,7 @@ impl Session {
     pub(crate) fn absorb(&self, alone: &Session) -> Result<()> {
         let mut theirs = alone.lock("adopting earlier results")?;
         let mut ours = self.lock("adopting earlier results")?;
+        alone.collect(&mut theirs)?;
         ours.stats.add(&std::mem::take(&mut theirs.stats));
         ours.trace.absorb(&mut theirs.trace);
         self.publish(&ours);

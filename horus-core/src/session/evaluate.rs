@@ -199,6 +199,7 @@ impl Session {
         state.stats.sent.messages += outcome.moved.messages;
         state.stats.sent.bytes += outcome.moved.bytes;
         state.stats.predicted += Duration::from_secs_f64(plan.predicted);
+        state.stats.parts.add(&plan.parts);
         Ok(outcome)
     }
 

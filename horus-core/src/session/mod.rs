@@ -32,7 +32,7 @@ use crate::execute::trace::Times;
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::workers::Workers;
 use crate::plan::partition::Partition;
-use crate::plan::{Mode, Want};
+use crate::plan::{Mode, Parts, Want};
 use crate::record::Numbering;
 
 use self::builder::Origin;
@@ -76,6 +76,8 @@ struct Inner {
     explain: Option<Sink>,
     explain_passes: bool,
     compare_naive: bool,
+    /// Whether the device is asked when it works.
+    measuring: bool,
     max_pending: usize,
     max_pinned: usize,
     state: Owned,
@@ -174,14 +176,40 @@ impl Session {
         self.0.done.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// When each step ran on each rank, as JSON for Chrome's trace viewer or Perfetto, on rank 0; `None` on other
+    /// For how long each part of this rank's machine was busy so far, by the device's own clock, in evaluations; messages that
+    /// go through the host by the host's. To be compared with [`Stats::parts`]. Zero unless the session measures
+    /// ([`SessionBuilder::measure`]) or records a trace. Waits for the device.
+    ///
+    /// # Errors
+    /// [`Error::Reentry`] during an evaluation on this thread; what the device reports of earlier work.
+    pub fn measured(&self) -> Result<Parts> {
+        let mut state = self.lock("measuring")?;
+        self.collect(&mut state)?;
+        Ok(state.trace.measured())
+    }
+
+    /// Asks the device when it worked.
+    fn collect(&self, state: &mut Mutable) -> Result<()> {
+        let collected = self.device().map_or(Ok(()), |device| state.trace.collect(device));
+        let failed = |source| Error::Device { op: "measuring".into(), device: self.device_name(), source };
+        collected.map_err(failed)
+    }
+
+    /// When each step ran on each rank, and on rank 0 when it was predicted to: a process for each, with a row for every
+    /// [queue](crate::plan::Queue). What ran on a device is told by its own clock, and messages with their bytes. As JSON for Chrome's trace viewer or Perfetto, on rank 0; `None` on other
     /// ranks. Collective.
     ///
     /// # Errors
     /// When another rank failed or went away.
     pub fn trace_json(&self) -> Result<Option<String>> {
         let comm = self.comm();
-        let mine = self.lock("gathering traces")?.trace.json_events();
+        let mine = {
+            let mut state = self.lock("gathering traces")?;
+            match self.collect(&mut state) {
+                Ok(()) => state.trace.json_events(),
+                Err(e) => return self.refused(e),
+            }
+        };
         agree_on(comm, "gathering traces")?;
         let all = gather_bytes(comm, mine.as_bytes()).map_err(|e| e.during(comm.rank(), "gathering traces"))?;
         Ok(all.map(|parts| crate::execute::trace::json(&parts)))

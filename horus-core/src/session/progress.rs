@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::plan::Counts;
 use crate::plan::movement::Load;
+use crate::plan::{Counts, Parts};
 
 /// How far an evaluation has come.
 #[derive(Clone, Copy)]
@@ -39,12 +39,14 @@ pub struct Stats {
     pub sent: Load,
     /// Time that the plans were predicted to take, from where their images were to where they were wanted.
     pub predicted: Duration,
+    /// For how long each part of the machine of rank 0 was predicted to be busy meanwhile.
+    pub parts: Parts,
 }
 
 impl Stats {
     /// Adds what another session did.
     pub(super) fn add(&mut self, other: &Stats) {
-        let Stats { evaluations, planned, made, naive, sent, predicted } = other;
+        let Stats { evaluations, planned, made, naive, sent, predicted, parts } = other;
         self.evaluations += evaluations;
         self.planned += planned;
         self.made.add(made);
@@ -52,5 +54,6 @@ impl Stats {
         self.sent.messages += sent.messages;
         self.sent.bytes += sent.bytes;
         self.predicted += *predicted;
+        self.parts.add(parts);
     }
 }

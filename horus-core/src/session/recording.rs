@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use super::state::Mutable;
 use super::{Handle, Session};
-use crate::device::Memory;
 use crate::device::Sending;
+use crate::device::{Label, Memory};
 use crate::dtype::DType;
 use crate::error::Site;
 use crate::host::buffer::HostBuffer;
@@ -64,13 +64,14 @@ impl Session {
         self.keep(shape, dtype, Some(pixels), Placement::Replicated, site)
     }
 
-    /// Creates an image whose pixels the only rank has on its device, where they were copied from `start` to now.
+    /// Creates an image whose pixels the only rank has on its device, where they were copied from `start` to now under a
+    /// label.
     pub(crate) fn source_on_device(
         &self,
         shape: Shape,
         dtype: DType,
         pixels: Memory,
-        (start, site): (Instant, Site),
+        (start, label, site): (Instant, Label, Site),
     ) -> Handle {
         let (id, value) = (self.0.numbers.record(), self.0.numbers.value());
         let took = start.elapsed();
@@ -78,7 +79,7 @@ impl Session {
             state.give_device(value, shape, dtype, pixels);
             state.given.insert(value, Placement::Replicated);
             state.stats.made.uploads += 1;
-            state.trace.taken(start, took);
+            state.trace.taken(start, took, label);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });
         Handle { session: self.clone(), shape, dtype, record: Ok(id) }

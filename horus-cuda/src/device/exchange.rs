@@ -5,7 +5,9 @@ use std::sync::{Arc, PoisonError};
 
 use cudarc::driver::sys;
 use horus_core::device::check::part as inside;
-use horus_core::device::{BlockCopy, DeviceMemory as _, Exchange, Geometry, LaunchInput, Memory, Message, Ticket};
+use horus_core::device::{
+    BlockCopy, DeviceMemory as _, Exchange, Geometry, Lane, LaunchInput, Memory, Message, Ticket,
+};
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
@@ -87,7 +89,8 @@ impl CudaDevice {
         let copy = self.prepare(source, target, pieces)?;
         self.core.settle(self.own(target)?)?;
         // SAFETY: blocks and tables are freed in the order of this stream, and the target is borrowed exclusively.
-        unsafe { self.put(&copy, &self.core.stream) }
+        let put = || unsafe { self.put(&copy, &self.core.stream) };
+        self.core.clock.note(Lane::Compute, &self.core.stream, put)
     }
 
     /// See [`horus_core::device::Device::exchange`].
@@ -137,7 +140,7 @@ impl CudaDevice {
         let flight = Flight { ticket, blocks: held, writes, tables, done };
         // SAFETY: the flight owns blocks and tables until the device's stream waits for `done`; the caller leaves what is
         // copied and its targets alone until then.
-        let begun = unsafe {
+        let begin = || unsafe {
             before
                 .iter()
                 .try_for_each(|c| self.put(c, &others.stream))
@@ -147,6 +150,7 @@ impl CudaDevice {
                 })
                 .and_then(|()| after.iter().try_for_each(|c| self.put(c, &others.stream)))
         };
+        let begun = self.core.clock.note(Lane::Network, &others.stream, begin);
         // Also what was begun before a failure reads and writes the blocks.
         if let Err(e) = flight.done.record(&others.stream) {
             // Nobody can tell when they are free: they stay for good.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use cudarc::driver::sys;
 use horus_core::device::check::check as check_launch;
-use horus_core::device::{Launch, LaunchInput};
+use horus_core::device::{Lane, Launch, LaunchInput};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::Kernel;
@@ -65,7 +65,8 @@ impl CudaDevice {
         }
         // SAFETY: the parameters were generated with the kernel; every buffer holds what its geometry says, and is
         // freed in stream order, after the launch.
-        unsafe { function.launch(self.work(program), stream, &params, name) }?;
+        let launched = || unsafe { function.launch(self.work(program), stream, &params, name) };
+        self.core.clock.note(Lane::Compute, stream, launched)?;
         if let Some((start, end)) = events {
             end.record(stream)?;
             state.timings.get_or_insert_default().push((start, end));

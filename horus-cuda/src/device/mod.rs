@@ -17,7 +17,8 @@ use std::time::Duration;
 use horus_core::comm::Communicator;
 use horus_core::device::check::part;
 use horus_core::device::{
-    Compilation, Device, Download, Exchange, Landing, Launch, Memory, MemoryKind, Prepared, Sending, Ticket,
+    Compilation, Device, DeviceSpan, Download, Exchange, Label, Landing, Launch, Memory, MemoryKind, Prepared, Sending,
+    Ticket,
 };
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
@@ -330,6 +331,11 @@ impl Device for CudaDevice {
             None => self.core.stream.synchronize(),
         }?;
         self.transfers.let_go()
+    }
+
+    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+        self.core.context.bind()?;
+        self.core.clock.take(own)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys;
 use horus_core::device::check::part;
-use horus_core::device::{DeviceMemory as _, Download, Landing, Memory, Sending, Ticket};
+use horus_core::device::{DeviceMemory as _, Download, Landing, Lane, Memory, Sending, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::{HostBuffer, Pool};
 
@@ -61,7 +61,7 @@ impl Transfers {
             done: Event::new(false)?,
         };
         let pinned = pinned(source);
-        let begun = bytes.iter().filter(|b| !b.is_empty()).try_for_each(|b| {
+        let copy = |b: &Range<usize>| {
             let to = target.address() + b.start as u64;
             match pinned {
                 Some(from) => {
@@ -74,7 +74,9 @@ impl Transfers {
                 // SAFETY: as above; the bytes have been read when this returns.
                 None => unsafe { self.uploads().upload(&self.workers, up, &source.bytes()[b.clone()], to) },
             }
-        });
+        };
+        let copies = || bytes.iter().filter(|b| !b.is_empty()).try_for_each(copy);
+        let begun = self.core.clock.note(Lane::Upload, up, copies);
         let held = pinned.map(|_| source.clone());
         // Also what was begun before a failure reads and writes.
         if let Err(e) = flight.done.record(up).and_then(|()| held.map_or(Ok(()), |share| self.share(share))) {
@@ -157,12 +159,14 @@ impl Download for Bands {
         let (ready, done) = (Event::new(false)?, Event::to_sleep_for()?);
         ready.record(&core.stream)?;
         down.after(&ready)?;
-        let copied = bytes.iter().filter(|b| !b.is_empty()).try_for_each(|b| {
+        let copy = |b: &Range<usize>| {
             let (to, from) = ((to + b.start as u64) as *mut std::ffi::c_void, source.address() + b.start as u64);
             // SAFETY: the bytes are inside both, as checked; both are held until `done` has passed.
             let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, b.len(), down.0) };
             check(code, || format!("downloading {} bytes", b.len()))
-        });
+        };
+        let copies = || bytes.iter().filter(|b| !b.is_empty()).try_for_each(copy);
+        let copied = core.clock.note(Lane::Download, down, copies);
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(down) {
             // Nobody can tell when they are free: they stay for good.

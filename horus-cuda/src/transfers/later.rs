@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
-use horus_core::device::Landing;
+use horus_core::device::{Label, Landing, Lane};
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::host::spare::Spare;
@@ -27,6 +27,8 @@ struct Waiting {
     bytes: usize,
     /// All bytes, in order.
     pieces: Vec<Piece>,
+    /// What it was ordered for.
+    label: Option<Label>,
     transfers: Arc<Transfers>,
 }
 
@@ -87,7 +89,8 @@ pub(super) fn landing(
         return Err(DeviceError::Argument(format!("the pieces of a download are not its {bytes} bytes in turn")));
     }
     let state = Mutex::new(State::Waits(source, host));
-    let waiting = Arc::new(Waiting { state, from, bytes, pieces, transfers: Arc::clone(transfers) });
+    let label = Label::current();
+    let waiting = Arc::new(Waiting { state, from, bytes, pieces, label, transfers: Arc::clone(transfers) });
     let deferred: Arc<dyn Deferred> = Arc::clone(&waiting) as _;
     transfers.core.defer(Arc::downgrade(&deferred));
     Ok(Box::new(Landed(waiting)))
@@ -130,7 +133,8 @@ impl Waiting {
             let all = {
                 let mut part = target.part(piece.bytes.len());
                 // SAFETY: the caller holds the block, and what wrote to these bytes is done.
-                unsafe { transfers.downloads().download(&transfers.workers, down, from, &mut part) }?;
+                let copy = || unsafe { transfers.downloads().download(&transfers.workers, down, from, &mut part) };
+                transfers.core.clock.note_for(self.label, Lane::Download, down, copy)?;
                 part.left() == 0
             };
             // SAFETY: the part began there, and is full.
@@ -149,8 +153,8 @@ impl Waiting {
             let (at, from) = (piece.bytes.start, self.from + piece.bytes.start as u64);
             // SAFETY: the buffer is pinned, has room, and is borrowed mutably by whoever waits here; the caller holds the
             // block, of which these bytes are a part.
-            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to.byte_add(at), from, piece.bytes.len(), down.0) };
-            check(code, what)
+            let copy = || unsafe { sys::cuMemcpyDtoHAsync_v2(to.byte_add(at), from, piece.bytes.len(), down.0) };
+            check(transfers.core.clock.note_for(self.label, Lane::Download, down, copy), what)
         });
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(down).and_then(|()| done.wait_for(what)) {

@@ -1,0 +1,80 @@
+//! The file of a trace, in the format of Chrome's trace viewer and Perfetto: a process for each rank and for what is predicted of
+//! it, in each a row for every queue. The host's row has all that its thread did; the others have when the device, or a message,
+//! was busy.
+
+use serde::Serialize;
+use serde_json::{Value, json as value};
+
+use crate::machine::Load;
+use crate::plan::Queue;
+
+/// The process of what is predicted of rank 0; that of others follows.
+const PREDICTED: usize = 1_000_000;
+
+/// A span.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) name: String,
+    pub(super) cat: &'static str,
+    /// Microseconds from the beginning of the trace.
+    pub(super) ts: f64,
+    /// Microseconds.
+    pub(super) dur: f64,
+    /// The row: a [`Queue`].
+    pub(super) tid: usize,
+    /// Whether it is only predicted.
+    pub(super) predicted: bool,
+    /// What was sent to other ranks.
+    pub(super) args: Option<Load>,
+}
+
+/// How the viewers want it.
+#[derive(Serialize)]
+struct Span<'a> {
+    name: &'a str,
+    cat: &'static str,
+    ph: &'static str,
+    ts: f64,
+    dur: f64,
+    pid: usize,
+    tid: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Value>,
+}
+
+/// The events of a rank as JSON, separated by commas.
+pub(super) fn json_events(rank: usize, events: &[Event]) -> String {
+    let pid = |predicted: bool| if predicted { PREDICTED + rank } else { rank };
+    let mut all = names(pid(false), 2 * rank, &format!("rank {rank}"));
+    if events.iter().any(|e| e.predicted) {
+        all.extend(names(pid(true), 2 * rank + 1, &format!("rank {rank}, predicted")));
+    }
+    all.extend(events.iter().map(|event| {
+        let &Event { ref name, cat, ts, dur, tid, predicted, args } = event;
+        let args = args.map(|sent| value!({ "bytes": sent.bytes, "messages": sent.messages }));
+        value!(Span { name, cat, ph: "X", ts, dur, pid: pid(predicted), tid, args })
+    }));
+    all.iter().map(Value::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// The names of a process and of its rows, and their order.
+fn names(pid: usize, place: usize, name: &str) -> Vec<Value> {
+    let meta =
+        |what: &str, tid: usize, args: Value| value!({ "name": what, "ph": "M", "pid": pid, "tid": tid, "args": args });
+    let mut all = vec![
+        meta("process_name", 0, value!({ "name": name })),
+        meta("process_sort_index", 0, value!({ "sort_index": place })),
+    ];
+    for queue in Queue::ALL {
+        let row = queue as usize;
+        all.push(meta("thread_name", row, value!({ "name": queue.to_string() })));
+        all.push(meta("thread_sort_index", row, value!({ "sort_index": row })));
+    }
+    all
+}
+
+/// A trace from the events of all ranks ([`Trace::json_events`](super::Trace::json_events)): `{"traceEvents": [...]}`.
+pub fn json(ranks: &[Vec<u8>]) -> String {
+    let parts: Vec<_> = ranks.iter().filter(|p| !p.is_empty()).map(|p| String::from_utf8_lossy(p)).collect();
+    format!("{{\"traceEvents\":[{}],\"displayTimeUnit\":\"ms\"}}", parts.join(","))
+}
