@@ -117,7 +117,15 @@ fn profiles_decide_what_plans_do() {
         })
         .into();
     let program = p.wanted(&turned);
-    let place = Place { ranks: 4, mode: Mode::Fused, separate: true, direct: true, overlap: false, from_root: false, bands: None };
+    let place = Place {
+        ranks: 4,
+        mode: Mode::Fused,
+        separate: true,
+        direct: true,
+        overlap: false,
+        from_root: false,
+        bands: None,
+    };
     let plan_by = |latency: f64, bandwidth: f64, bus: f64| {
         let mut profile = Profile::of_default(false);
         profile.links.peers = Link { latency, bandwidth };
