@@ -59,7 +59,7 @@ impl Profile {
         let threads = threads.max(1);
         let most = threads.min(8) as f64;
         // Nothing is copied between a host and itself.
-        let here = line(0.0, f64::from(u32::MAX) * GB);
+        let here = line(0.0, Profile::NO_COPY);
         let here = Copies { pinned: here, staged: here, mapped: here };
         Profile {
             upload: here,
