@@ -185,7 +185,7 @@ impl Downloads {
         let there = buffers.len().min(useful);
         if there == 0 && total > 0 {
             // SAFETY: pageable memory, which the driver has written when the stream is done; the caller's promise.
-            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target.next().cast(), source, total, stream.0) };
+            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), source, total, stream.0) };
             stream.synchronize()?;
             check(code, what)?;
             // SAFETY: there is room for so many, and the stream is past the copy.

@@ -1,6 +1,6 @@
 //! Launch shapes: how many pixels a thread computes, how many threads a block has, what is unrolled.
 //!
-//! Tuning never changes a result. A [`Tuning`] is looked up by [`Family`] in the user's table (see [`user_table`]) and in
+//! Tuning never changes a result. A [`Tuning`] is looked up by [`TunedFamily`] in the user's table (see [`user_table`]) and in
 //! those of `kernels/tuning/`, exactly or at the nearest architecture and size; where nothing fits, [`guess`] models the
 //! choice.
 
@@ -77,7 +77,7 @@ pub enum Kind {
 
 /// A class of kernels that share a tuning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Family {
+pub struct TunedFamily {
     /// What dominates the kernel.
     pub kind: Kind,
     /// The largest filter side (the larger for a rectangle), 0 without a filter.
@@ -88,10 +88,10 @@ pub struct Family {
     pub bytes: usize,
 }
 
-impl Family {
+impl TunedFamily {
     /// The family of a map kernel over elements of `dtype`.
-    pub fn of(kernel: &MapKernel, dtype: DType) -> Family {
-        let mut f = Family { kind: Kind::Pointwise, size: 0, filters: 0, bytes: dtype.size() };
+    pub fn of(kernel: &MapKernel, dtype: DType) -> TunedFamily {
+        let mut f = TunedFamily { kind: Kind::Pointwise, size: 0, filters: 0, bytes: dtype.size() };
         let rank = |k: Kind| match k {
             Kind::Pointwise => 0,
             Kind::Gather => 1,
@@ -136,7 +136,7 @@ pub struct Entry {
     pub arch: u32,
     /// Which kernels.
     #[serde(flatten)]
-    pub family: Family,
+    pub family: TunedFamily,
     /// How to run them.
     #[serde(flatten)]
     pub tuning: Tuning,
@@ -201,9 +201,9 @@ fn element(map: &MapKernel, dtype: DType) -> DType {
 /// The tuning of a kernel whose first input is of type `dtype` on architecture `arch`.
 pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
     let Kernel::Map(map) = kernel else {
-        return guess(Family { kind: Kind::Pointwise, size: 0, filters: 0, bytes: 4 });
+        return guess(TunedFamily { kind: Kind::Pointwise, size: 0, filters: 0, bytes: 4 });
     };
-    let family = Family::of(map, element(map, dtype));
+    let family = TunedFamily::of(map, element(map, dtype));
     let same = |e: &&Entry| {
         let f = e.family;
         (f.kind, f.filters, f.bytes) == (family.kind, family.filters, family.bytes)
@@ -219,7 +219,7 @@ pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
 
 /// A choice from a model: enough pixels per thread to keep the multiply-adds ahead of the reads of shared memory, few
 /// enough registers for 16 warps, tiles that fit twice into the shared memory of a multiprocessor.
-pub fn guess(family: Family) -> Tuning {
+pub fn guess(family: TunedFamily) -> Tuning {
     let base =
         Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 1, unroll: 3000, piece: 0, chunk: 16, span: 8, blocks: 2 };
     let cols = if family.bytes == 8 { 2 } else { 4 };

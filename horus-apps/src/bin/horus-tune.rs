@@ -10,7 +10,7 @@ use clap::Parser;
 use horus::core::ir::kernel::Kernel;
 use horus::prelude::*;
 use horus_cuda::measure::{Bench, SHAPE, TimedKernel, whole};
-use horus_cuda::tuning::{Entry, Family, user_rows, user_table};
+use horus_cuda::tuning::{Entry, TunedFamily, user_rows, user_table};
 use horus_cuda::workloads::{conv2d, convrot, correlate, pixel_chain, rotate, separable};
 
 /// Searches for the fastest launch shapes on a GPU.
@@ -67,7 +67,7 @@ fn search(options: &Options, dtype: DType) -> Result<Vec<Entry>> {
     let mut found = Vec::new();
     for (name, kernel, inputs) in kernels(dtype).into_iter().filter(|k| k.0.contains(&options.filter)) {
         let Kernel::Map(map) = &kernel else { continue };
-        let family = Family::of(map, dtype);
+        let family = TunedFamily::of(map, dtype);
         let work = TimedKernel { kernel: kernel.clone(), inputs, output: whole(SHAPE, dtype) };
         let (present, measured) = bench
             .search(&work, &bench.candidates(&work), Duration::from_secs_f64(options.seconds), true)

@@ -180,6 +180,14 @@ pub trait Landing: Send {
     /// What the driver reports, including errors of earlier launches.
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError>;
 
+    /// Waits until the first of the bytes can be copied; others may have to be computed still.
+    ///
+    /// # Errors
+    /// As [`Landing::land`].
+    fn begun(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
     /// Waits for the bytes, on any thread, and appends them to `target`, which has room for them.
     ///
     /// # Errors

@@ -52,18 +52,18 @@ impl<'a> Spare<'a> {
     /// If there is no room for so many.
     pub fn part(&mut self, bytes: usize) -> Spare<'_> {
         assert!(bytes <= self.left(), "{bytes} bytes where {} are left", self.left());
-        Spare { at: self.next(), len: bytes, written: 0, memory: PhantomData }
+        Spare { at: self.as_mut_ptr(), len: bytes, written: 0, memory: PhantomData }
     }
 
     /// Where the next byte goes. Up to [`Spare::left`] bytes may be written there, but none may be read.
-    pub fn next(&mut self) -> *mut u8 {
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.at.wrapping_add(self.written)
     }
 
     /// Says that somebody has written the next `bytes` bytes.
     ///
     /// # Safety
-    /// They have been written at [`Spare::next`], and there is room for so many.
+    /// They have been written at [`Spare::as_mut_ptr`], and there is room for so many.
     pub unsafe fn wrote(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.left());
         self.written += bytes;
@@ -111,7 +111,7 @@ impl<'a> Spare<'a> {
     fn ahead(&mut self, bytes: usize) -> &mut [MaybeUninit<u8>] {
         debug_assert!(bytes <= self.left());
         // SAFETY: inside the memory that this was made over, which is borrowed mutably as long as `self`.
-        unsafe { std::slice::from_raw_parts_mut(self.next().cast(), bytes) }
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), bytes) }
     }
 }
 

@@ -11,7 +11,7 @@ use super::check_shape;
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::host::buffer::HostBuffer;
-use crate::session::Session;
+use crate::session::{Session, Undecided};
 use crate::shape::Shape;
 
 /// Memory for the pixels of an image, owned by the program: channels one after the other, each in row-major order; a
@@ -45,6 +45,8 @@ use crate::shape::Shape;
 pub struct Pixels<T: Element> {
     shape: Shape,
     buffer: HostBuffer,
+    /// Who gave the memory, without knowing yet which is best.
+    undecided: Option<Undecided>,
     pixel: PhantomData<T>,
 }
 
@@ -52,7 +54,7 @@ impl<T: Element> Pixels<T> {
     /// Over a buffer that holds the pixels of an image of this shape.
     pub(crate) fn over(shape: Shape, buffer: HostBuffer) -> Pixels<T> {
         debug_assert_eq!(buffer.len(), shape.len() * size_of::<T>());
-        Pixels { shape, buffer, pixel: PhantomData }
+        Pixels { shape, buffer, undecided: None, pixel: PhantomData }
     }
 
     pub(super) fn into_buffer(self) -> HostBuffer {
@@ -60,8 +62,18 @@ impl<T: Element> Pixels<T> {
     }
 
     /// The memory, for somebody who puts the pixels of another image of this shape there.
-    pub(super) fn buffer_mut(&mut self) -> &mut HostBuffer {
+    pub(super) fn overwritten(&mut self) -> &mut HostBuffer {
+        self.decide(false);
         &mut self.buffer
+    }
+
+    /// Takes other memory once the session has chosen a device that has better.
+    fn decide(&mut self, kept: bool) {
+        if let Some(undecided) = self.undecided.take_if(|undecided| undecided.is_over())
+            && let Some(better) = undecided.replaced(&self.buffer, kept)
+        {
+            self.buffer = better;
+        }
     }
 
     /// Rows, columns and channels.
@@ -127,6 +139,7 @@ impl<T: Element> Deref for Pixels<T> {
 
 impl<T: Element> DerefMut for Pixels<T> {
     fn deref_mut(&mut self) -> &mut [T] {
+        self.decide(true);
         bytemuck::checked::cast_slice_mut(self.buffer.bytes_mut())
     }
 }
@@ -143,7 +156,8 @@ impl Session {
     ///
     /// It is page-locked if the session computes on a GPU, as much as the machine allows; where its pages cannot be locked
     /// it is ordinary memory, and the log says so once. A session that has not chosen its device yet
-    /// (`Builder::eager` lets it choose at once) gives ordinary memory, too.
+    /// (`Builder::eager` lets it choose at once) gives ordinary memory, too; who writes to it after the first evaluation has
+    /// page-locked memory instead from then on.
     ///
     /// To lock pages takes longer than to copy them: keep `Pixels` for many images. What is let go of is kept for the
     /// next of the same size, up to 2 GiB.
@@ -167,6 +181,6 @@ impl Session {
         let room = self.locked_room(shape.len() * size_of::<T>());
         let mut buffer = room.map_err(|source| self.at_host(("pixels", site), source))?;
         self.workers().clear(buffer.bytes_mut());
-        Ok(Pixels::over(shape, buffer))
+        Ok(Pixels { undecided: self.undecided(), ..Pixels::over(shape, buffer) })
     }
 }

@@ -319,9 +319,8 @@ fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
 }
 
 fn put_pixels<T: Element>(coming: Coming<'_>, pixels: &mut Pixels<T>) -> Result<(), DeviceError> {
-    let locked = pixels.is_page_locked();
-    let buffer = pixels.buffer_mut();
-    if coming.is_here() && !locked {
+    let buffer = pixels.overwritten();
+    if coming.is_here() && buffer.adopted().is_none() {
         *buffer = coming.shared()?;
         return Ok(());
     }

@@ -20,7 +20,7 @@ mod table;
 pub use cost::{Bound, Cost};
 pub use link::{Link, Load};
 pub use profile::{
-    Copies, Efficiency, Files, Hardware, HostSide, Launching, Line, Links, MultiplyAdds, Origin, Profile, Rates,
+    ArithmeticRates, Copies, Efficiency, Files, Hardware, HostSide, Launching, Line, Links, Origin, Profile, Rates,
 };
 pub use set::Machine;
 

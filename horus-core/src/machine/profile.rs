@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::link::Link;
-use crate::ir::kernel::KernelFamily;
+use crate::ir::kernel::Family;
 
 /// What the machine of one rank does in a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,11 +28,11 @@ pub struct Profile {
     /// Bytes per second, read and written together, that a copy within the device's memory moves, by the bytes that it goes through.
     pub memory: Rates,
     /// Multiply-adds per second.
-    pub arithmetic: MultiplyAdds,
+    pub arithmetic: ArithmeticRates,
     /// Rows that filters may read around a pixel until a tile has as many rows around it as of its own.
     pub tile_rows: f64,
     /// How kernels use memory and arithmetic.
-    pub families: BTreeMap<KernelFamily, Efficiency>,
+    pub families: BTreeMap<Family, Efficiency>,
     /// Bytes per second that the host copies, by the number of threads.
     pub host_copy: Rates,
     /// Files.
@@ -110,7 +110,7 @@ pub struct Launching {
 
 /// Multiply-adds per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MultiplyAdds {
+pub struct ArithmeticRates {
     /// In `f32`.
     pub f32: f64,
     /// In `f64`.
@@ -185,7 +185,7 @@ impl Profile {
     pub(super) const NO_COPY: f64 = 1e18;
 
     /// How kernels of `family` use the machine.
-    pub fn efficiency(&self, family: KernelFamily) -> Efficiency {
+    pub fn efficiency(&self, family: Family) -> Efficiency {
         const ALL: Efficiency = Efficiency { memory: 1.0, arithmetic: 1.0 };
         self.families.get(&family).copied().unwrap_or(ALL)
     }

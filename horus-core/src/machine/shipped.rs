@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::link::Link;
 use super::profile::{
-    Copies, Efficiency, Files, Hardware, Launching, Line, Links, MultiplyAdds, Origin, Profile, Rates,
+    ArithmeticRates, Copies, Efficiency, Files, Hardware, Launching, Line, Links, Origin, Profile, Rates,
 };
-use crate::ir::kernel::KernelFamily;
+use crate::ir::kernel::Family;
 
 const GB: f64 = 1e9;
 const TB: f64 = 1e12;
@@ -18,29 +18,29 @@ const fn family(memory: f64, arithmetic: f64) -> Efficiency {
 
 /// Fitted to kernels of one H200 at 4096x4096 (`benches/results/2026-11-21-h200.md`; the test of this module repeats the comparison).
 /// Rank filters, histograms and transpositions are estimates.
-const GPU: [(KernelFamily, Efficiency); 9] = [
-    (KernelFamily::Pixel, family(1.25, 0.5)),
-    (KernelFamily::CorrelateSmall, family(1.0, 0.7)),
-    (KernelFamily::CorrelateLarge, family(1.0, 0.8)),
-    (KernelFamily::Separable, family(0.68, 0.65)),
-    (KernelFamily::Warp, family(0.64, 0.5)),
-    (KernelFamily::Rank, family(0.9, 0.4)),
-    (KernelFamily::Reduction, family(1.2, 0.3)),
-    (KernelFamily::Histogram, family(0.8, 0.1)),
-    (KernelFamily::Transpose, family(0.8, 1.0)),
+const GPU: [(Family, Efficiency); 9] = [
+    (Family::Pixel, family(1.25, 0.5)),
+    (Family::CorrelateSmall, family(1.0, 0.7)),
+    (Family::CorrelateLarge, family(1.0, 0.8)),
+    (Family::Separable, family(0.68, 0.65)),
+    (Family::Warp, family(0.64, 0.5)),
+    (Family::Rank, family(0.9, 0.4)),
+    (Family::Reduction, family(1.2, 0.3)),
+    (Family::Histogram, family(0.8, 0.1)),
+    (Family::Transpose, family(0.8, 1.0)),
 ];
 
 /// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`benches/results/2026-11-21-cpu.md`); the same are estimates.
-const CPU: [(KernelFamily, Efficiency); 9] = [
-    (KernelFamily::Pixel, family(1.35, 0.25)),
-    (KernelFamily::CorrelateSmall, family(1.2, 0.95)),
-    (KernelFamily::CorrelateLarge, family(1.2, 1.0)),
-    (KernelFamily::Separable, family(0.85, 0.85)),
-    (KernelFamily::Warp, family(0.3, 0.2)),
-    (KernelFamily::Rank, family(0.9, 0.3)),
-    (KernelFamily::Reduction, family(3.0, 0.15)),
-    (KernelFamily::Histogram, family(1.0, 0.01)),
-    (KernelFamily::Transpose, family(0.5, 1.0)),
+const CPU: [(Family, Efficiency); 9] = [
+    (Family::Pixel, family(1.35, 0.25)),
+    (Family::CorrelateSmall, family(1.2, 0.95)),
+    (Family::CorrelateLarge, family(1.2, 1.0)),
+    (Family::Separable, family(0.85, 0.85)),
+    (Family::Warp, family(0.3, 0.2)),
+    (Family::Rank, family(0.9, 0.3)),
+    (Family::Reduction, family(3.0, 0.15)),
+    (Family::Histogram, family(1.0, 0.01)),
+    (Family::Transpose, family(0.5, 1.0)),
 ];
 
 const fn line(latency: f64, bandwidth: f64) -> Line {
@@ -67,7 +67,7 @@ impl Profile {
             both_ways: 1.0,
             launch: Launching { host: 20e-6, device: 5e-6 },
             memory: Rates(vec![(MIB, 11.0 * GB * most)]),
-            arithmetic: MultiplyAdds { f32: 60.0 * GB * threads as f64, f64: 30.0 * GB * threads as f64 },
+            arithmetic: ArithmeticRates { f32: 60.0 * GB * threads as f64, f64: 30.0 * GB * threads as f64 },
             families: BTreeMap::from(CPU),
             hardware: Hardware { device: String::new(), host: String::new(), threads },
             ..gpu()
@@ -95,7 +95,7 @@ fn gpu() -> Profile {
         // Two launches more take 50 us: those of one host, some 30 us, and a margin.
         launch: Launching { host: 20e-6, device: 5e-6 },
         memory: Rates(vec![(128.0 * MIB, 1.5 * TB)]),
-        arithmetic: MultiplyAdds { f32: 10.0 * TB, f64: 0.3 * TB },
+        arithmetic: ArithmeticRates { f32: 10.0 * TB, f64: 0.3 * TB },
         tile_rows: 40.0,
         families: BTreeMap::from(GPU),
         host_copy: Rates(vec![(1.0, 20.0 * GB)]),
@@ -125,7 +125,7 @@ fn h200() -> Profile {
         launch: Launching { host: 5e-6, device: 2.5e-6 },
         // Without the launch: 64 MiB are copied in 45 us, of which 5.5 are around an empty kernel too.
         memory: Rates(vec![(8.0 * MIB, 3.2 * TB), (128.0 * MIB, 3.4 * TB), (4096.0 * MIB, 4.2 * TB)]),
-        arithmetic: MultiplyAdds { f32: 30.5 * TB, f64: 15.0 * TB },
+        arithmetic: ArithmeticRates { f32: 30.5 * TB, f64: 15.0 * TB },
         host_copy: Rates(vec![(1.0, 6.0 * GB), (16.0, 45.0 * GB)]),
         links: Links { peers: Link { latency: 12e-6, bandwidth: 290.0 * GB }, ..gpu().links },
         ..gpu()

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::profile::{Copies, Line, Profile};
-use crate::ir::kernel::KernelFamily;
+use crate::ir::kernel::Family;
 
 /// Seconds as microseconds.
 fn us(seconds: f64) -> String {
@@ -48,7 +48,7 @@ impl fmt::Display for Profile {
         writeln!(f, "{:28} GB/s: {}", "device memory", rates(&self.memory.0, megabytes))?;
         let (single, double) = (giga(self.arithmetic.f32), giga(self.arithmetic.f64));
         writeln!(f, "{:28} {single:>9} G/s in f32, {double} in f64", "multiply-adds")?;
-        for family in KernelFamily::ALL {
+        for family in Family::ALL {
             let of = self.efficiency(family);
             let (memory, arithmetic) = (of.memory * 100.0, of.arithmetic * 100.0);
             writeln!(f, "{:28} {memory:8.0} % of memory, {arithmetic:.0} % of multiply-adds", family.name())?;

@@ -230,7 +230,7 @@ fn work_counts_each_pixel_once() {
     let whole = of(&Kernel::Map(dense(7)), Window::whole(100));
     assert_eq!((whole.read, whole.written, whole.pixels), (15_000, 60_000, 15_000));
     assert_eq!(whole.multiply_adds, 49.0 * 15_000.0);
-    assert_eq!((whole.reach, whole.staged, whole.family), (6, 0.0, crate::ir::kernel::KernelFamily::CorrelateSmall));
+    assert_eq!((whole.reach, whole.staged, whole.family), (6, 0.0, crate::ir::kernel::Family::CorrelateSmall));
     let part = of(&Kernel::Map(dense(7)), Window::new(10, 20));
     assert_eq!((part.read, part.written), (16 * 150, 10 * 150 * 4), "3 rows above and below are read too");
     let plane = Kernel::Map(one(LeafOp::LoadChannel(0, 2)));

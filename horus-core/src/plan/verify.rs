@@ -5,6 +5,7 @@
 //! over, and everything is where the plan says that it is (`ends`). And each step waits for what it reads: whatever order
 //! the queues and the waits leave open, it finds the same rows (`order`).
 
+mod bands;
 mod ends;
 mod order;
 
@@ -280,110 +281,6 @@ impl<'a> Check<'a> {
             Action::Free(n) => self.images[n.0] = Copies::default(),
         }
         self.notes_writes(action);
-        Ok(())
-    }
-
-    /// The image whose device copy as a whole a step reads, changes or takes away.
-    fn settles(action: Action) -> Option<NodeId> {
-        match action {
-            Action::Finish(n) | Action::Fetch { node: n, .. } => Some(n),
-            Action::Upload { .. } | Action::Launch { .. } => None,
-            _ => Self::disturbs(action),
-        }
-    }
-
-    /// What was begun in bands of an image and did not come to its end.
-    fn unfinished(&self, n: NodeId) -> Option<&'static str> {
-        let uploaded = self.uploaded.contains_key(&n).then_some("the upload");
-        let computed = || self.computed.contains_key(&n).then_some("the computation");
-        uploaded.or_else(computed).or_else(|| self.sent.contains_key(&n).then_some("the copy to the host"))
-    }
-
-    /// Tells the order what a step has written on the device.
-    fn notes_writes(&mut self, action: Action) {
-        match action {
-            Action::Upload { node, band } | Action::Launch { node, part: Part::Band(band), .. } => {
-                if band.begins() {
-                    self.order.forget(node);
-                }
-                // The rows before are written by the bands before.
-                let all = self.images[node.0].device.unwrap_or(Window::new(0, 0));
-                let start = self.written_until(node, action, band.from);
-                self.order.writes(node, Window::new(start.unwrap_or(all.start), all.end));
-            }
-            Action::Free(n) | Action::Evict(n) => self.order.forget(n),
-            Action::Download(_)
-            | Action::Fetch { .. }
-            | Action::Gather(_)
-            | Action::Deliver(_)
-            | Action::Send { .. } => {}
-            Action::Finish(n) | Action::Sum(n) | Action::Collect(n) => self.rewritten(n),
-            Action::UploadStrip { node, .. }
-            | Action::Scatter { node, .. }
-            | Action::Replicate { node, .. }
-            | Action::Exchange { node, .. }
-            | Action::Begin { node, .. }
-            | Action::Launch { node, .. } => self.rewritten(node),
-        }
-    }
-
-    fn rewritten(&mut self, n: NodeId) {
-        self.order.forget(n);
-        if let Some(rows) = self.images[n.0].device {
-            self.order.writes(n, rows);
-        }
-    }
-
-    /// The first row that a band writes.
-    fn written_until(&self, n: NodeId, action: Action, cut: u8) -> Option<isize> {
-        let all = match action {
-            Action::Launch { rows, .. } => self.rows(n, rows),
-            _ => self.images[n.0].host?,
-        };
-        Some(Band::row(cut, all))
-    }
-
-    /// Goes on with what is done to an image in bands.
-    fn next_band<T: Copy + PartialEq>(
-        under_way: &mut HashMap<NodeId, T>,
-        n: NodeId,
-        band: Band,
-        (before, after): (T, T),
-    ) -> Result<(), String> {
-        let follows = match under_way.remove(&n) {
-            None => band.begins(),
-            Some(last) => !band.begins() && last == before,
-        };
-        if !follows || band.from > band.to || band.to > Band::PARTS {
-            return Err(format!("rows {band} of {n} do not follow those before"));
-        }
-        if !band.ends() {
-            under_way.insert(n, after);
-        }
-        Ok(())
-    }
-
-    fn upload(&mut self, n: NodeId, band: Band) -> Result<(), String> {
-        let rows = self.host(n)?;
-        if band.begins() && self.images[n.0].device.is_some() {
-            return Err(format!("{n} is on the device already"));
-        }
-        Self::next_band(&mut self.uploaded, n, band, (band.from, band.to))?;
-        self.set(n, Some(rows), Some(Window::new(rows.start, Band::row(band.to, rows))));
-        Ok(())
-    }
-
-    fn send(&mut self, n: NodeId, band: Band) -> Result<(), String> {
-        self.added_up(n)?;
-        let (held, all) = (self.device(n)?, Window::whole(self.height(n)));
-        let rows = band.of(all);
-        if !held.covers(rows) {
-            return Err(format!("sends rows {rows} of {n}, of which {held} are up to date"));
-        }
-        self.order.sees(n, Some(rows))?;
-        Self::next_band(&mut self.sent, n, band, (band.from, band.to))?;
-        let before = self.delivered[n.0].filter(|_| !band.begins());
-        self.delivered[n.0] = Some(before.map_or(rows, |before| before.union(rows)));
         Ok(())
     }
 

@@ -91,9 +91,9 @@ impl Waits<'_, '_> {
         (0..self.draft.ranks()).map(rows).collect()
     }
 
-    /// All that there may be of an image, rows beyond its edges included.
+    /// All that there may be of an image: rows beyond its edges included, and one even of an image that has none.
     fn all(&self, n: NodeId) -> Windows {
-        let height = self.height(n).cast_signed();
+        let height = self.height(n).max(1).cast_signed();
         self.everywhere(|_| Window::new(-height, 2 * height))
     }
 
@@ -179,6 +179,10 @@ impl Waits<'_, '_> {
 
     /// The rows of a band on each rank. Strips are uploaded whole.
     fn uploaded(&self, node: NodeId, band: Band) -> Windows {
-        if band.is_whole() { self.all(node) } else { self.everywhere(|_| band.of(Window::whole(self.height(node)))) }
+        if band.is_whole() || self.height(node) == 0 {
+            self.all(node)
+        } else {
+            self.everywhere(|_| band.of(Window::whole(self.height(node))))
+        }
     }
 }

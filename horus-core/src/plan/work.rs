@@ -1,7 +1,7 @@
 //! How much a program has to do: enough to choose a device for it before there is one.
 
 use crate::ir::graph::{Graph, Node, Op};
-use crate::ir::kernel::KernelFamily;
+use crate::ir::kernel::Family;
 use crate::machine::{HostSide, Profile};
 use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::MedianSize;
@@ -61,9 +61,9 @@ impl Work {
         const PIXEL: f64 = 12.0;
         let share = 1.0 / ranks.max(1) as f64;
         let Work { operations, filtering, pointwise, bytes } = *self;
-        let filters = filtering / (machine.arithmetic.f32 * machine.efficiency(KernelFamily::Separable).arithmetic);
+        let filters = filtering / (machine.arithmetic.f32 * machine.efficiency(Family::Separable).arithmetic);
         let moved = pointwise * PIXEL;
-        let others = moved / (machine.memory.at(moved.max(1.0)) * machine.efficiency(KernelFamily::Pixel).memory);
+        let others = moved / (machine.memory.at(moved.max(1.0)) * machine.efficiency(Family::Pixel).memory);
         let copies = machine.upload((bytes * share) as usize, HostSide::Staged);
         (filters + others) * share + copies + operations as f64 * (machine.launch.host + machine.launch.device)
     }

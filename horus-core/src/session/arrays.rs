@@ -1,11 +1,11 @@
 //! Pixels between the program's memory and the device's: each is copied once.
 
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use super::{Handle, Session};
+use super::{Handle, Inner, Session};
 use crate::comm::agree::agree_on;
-use crate::device::Sending;
-use crate::device::{Device, Memory};
+use crate::device::{Memory, Sending};
 use crate::error::{DeviceError, Error, MemoryBound, Result, Site};
 use crate::execute::Delivered;
 use crate::execute::trace::Trace;
@@ -17,7 +17,6 @@ use crate::plan::{Mode, Want};
 /// A value that is read: computed, or about to be, and on its way to memory that its reader names.
 pub(crate) struct Coming<'a> {
     delivered: Delivered,
-    device: Option<&'a dyn Device>,
     workers: &'a Workers,
     trace: &'a mut Trace,
 }
@@ -75,15 +74,35 @@ impl Coming<'_> {
         landed
     }
 
-    /// Waits for the kernels: the copy would wait for them anyway, and so their time is told apart from its own.
+    /// Waits until there is something to copy, so that the time of kernels is told apart.
     fn computed(&mut self) -> Result<(), DeviceError> {
-        if self.is_here() {
-            return Ok(());
-        }
+        let Delivered::Coming(landing) = &self.delivered else { return Ok(()) };
         let start = Instant::now();
-        let done = self.device.map_or(Ok(()), Device::synchronize);
+        let begun = landing.begun();
         self.trace.waited(start);
-        done
+        begun
+    }
+}
+
+/// A session that had not chosen its device when it gave memory.
+#[derive(Clone)]
+pub(crate) struct Undecided(Weak<Inner>);
+
+impl Undecided {
+    /// Whether memory may have to be replaced, as the device is known now, or never will be.
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.upgrade().is_none_or(|inner| inner.engine.get().is_some())
+    }
+
+    /// Memory that the device reads and writes by itself, in place of `buffer`, if it has any; with the contents if they are
+    /// to be `kept`.
+    pub(crate) fn replaced(&self, buffer: &HostBuffer, kept: bool) -> Option<HostBuffer> {
+        let session = Session(self.0.upgrade()?);
+        let mut locked = session.page_locked(buffer.len())?;
+        if kept {
+            session.workers().copy(buffer.bytes(), locked.bytes_mut());
+        }
+        Some(locked)
     }
 }
 
@@ -105,9 +124,10 @@ impl Session {
         let mut state = self.lock("evaluating")?;
         let mut pending = self.look_at(&mut state, &[value], want, Sending::WhenLanded)?;
         let delivered = pending.nodes.first().and_then(|n| pending.delivered.remove(n));
+        // Other ranks may have what rank 0 wants, too.
+        let delivered = delivered.filter(|_| !root || self.rank() == 0);
         let Some(delivered) = delivered else { return Ok(None) };
-        let (device, workers) = (self.device(), self.workers());
-        let read = reader(Coming { delivered, device, workers, trace: &mut state.trace });
+        let read = reader(Coming { delivered, workers: self.workers(), trace: &mut state.trace });
         self.publish(&state);
         match read {
             Ok(read) => Ok(Some(read)),
@@ -133,13 +153,29 @@ impl Session {
     /// Host memory that the device reads and writes by itself, with unspecified contents; ordinary memory where there is no
     /// such device (yet), or its driver has none.
     pub(crate) fn locked_room(&self, bytes: usize) -> Result<HostBuffer, DeviceError> {
-        let Some(engine) = self.engine().filter(|engine| !engine.unified()) else { return self.room(bytes) };
-        match engine.device.page_locked(bytes) {
-            Ok(Some(memory)) => return self.0.pool.try_adopt_uncounted(memory, bytes),
-            Ok(None) => {}
-            Err(e) => log::warn!("{bytes} bytes of pixels are in pageable memory, which takes longer to copy: {e}"),
+        match (self.page_locked(bytes), self.engine()) {
+            (Some(locked), _) => Ok(locked),
+            (None, Some(engine)) if !engine.unified() => self.0.pool.try_uncounted(bytes),
+            (None, _) => self.room(bytes),
         }
-        self.0.pool.try_uncounted(bytes)
+    }
+
+    /// Host memory that the device reads and writes by itself, with unspecified contents, if it has any.
+    fn page_locked(&self, bytes: usize) -> Option<HostBuffer> {
+        let engine = self.engine().filter(|engine| !engine.unified())?;
+        let adopted = engine.device.page_locked(bytes).and_then(|memory| match memory {
+            Some(memory) => self.0.pool.try_adopt_uncounted(memory, bytes).map(Some),
+            None => Ok(None),
+        });
+        let slow = |e: &DeviceError| {
+            log::warn!("{bytes} bytes of pixels are in pageable memory, which takes longer to copy: {e}");
+        };
+        adopted.inspect_err(slow).ok().flatten()
+    }
+
+    /// The session, for memory that it gives before it has chosen a device.
+    pub(crate) fn undecided(&self) -> Option<Undecided> {
+        self.engine().is_none().then(|| Undecided(Arc::downgrade(&self.0)))
     }
 
     /// Device memory with a copy of pixels that the program gives, parts one after the other, if the device takes them now.

@@ -41,7 +41,7 @@ use self::failure::Failure;
 use self::lock::Owned;
 use self::state::Mutable;
 
-pub(crate) use arrays::Coming;
+pub(crate) use arrays::{Coming, Undecided};
 pub use builder::SessionBuilder;
 pub use cancel::Canceller;
 pub use engine::Chooser;

@@ -18,7 +18,7 @@ use horus_core::reference::kernel::HostImage;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
 use horus_cuda::measure::{Bench, SHAPE, TimedKernel, context, whole};
-use horus_cuda::tuning::{Entry, Family, Tuning};
+use horus_cuda::tuning::{Entry, TunedFamily, Tuning};
 use horus_cuda::workloads::{
     conv2d, convrot_default, correlate, over, pixel_chain, product, rotate, separable, turned_back,
 };
@@ -118,7 +118,8 @@ fn measure(
         );
     }
     if let (Kernel::Map(map), true) = (&row.work.kernel, tunings > 1) {
-        let entry = Entry { arch: bench.device().arch(), family: Family::of(map, DType::F32), tuning: found[0].tuning };
+        let entry =
+            Entry { arch: bench.device().arch(), family: TunedFamily::of(map, DType::F32), tuning: found[0].tuning };
         println!("    {}", serde_json::to_string(&entry).unwrap_or_default());
     }
     Ok(())

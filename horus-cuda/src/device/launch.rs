@@ -8,6 +8,7 @@ use horus_core::device::{Launch, LaunchInput};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::Kernel;
+use horus_core::shape::Shape;
 
 use super::CudaDevice;
 use crate::codegen::{Generated, Pointer, Shapes};
@@ -27,7 +28,9 @@ impl CudaDevice {
         if matches!(launch.kernel, Kernel::Source(_)) {
             return Ok(());
         }
-        let nothing = launch.rows.is_empty() || launch.geometry.shape.is_empty();
+        let read = launch.inputs.first().map(|input| input.geometry.shape);
+        let counts_nothing = launch.kernel.goes_over_input() && read.is_some_and(Shape::is_empty);
+        let nothing = launch.rows.is_empty() || launch.geometry.shape.is_empty() || counts_nothing;
         if matches!(launch.kernel, Kernel::Merge) {
             return self.merge(launch);
         }

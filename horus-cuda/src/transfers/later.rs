@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
 use horus_core::device::Landing;
@@ -14,6 +15,9 @@ use horus_core::host::workers::Workers;
 use super::{Transfers, pinned, stream};
 use crate::driver::{Event, check};
 use crate::memory::{Block, Deferred};
+
+/// How long a thread that waits for kernels does not sleep.
+const AWAKE: Duration = Duration::from_millis(1);
 
 /// A copy that is made when somebody needs it.
 #[derive(Debug)]
@@ -122,11 +126,13 @@ impl Waiting {
         self.pieces.iter().try_for_each(|piece| {
             // Others may use the buffers while the kernels run.
             piece.ready.wait_for(|| format!("downloading {} bytes", self.bytes))?;
-            let (from, mut part) = (self.from + piece.bytes.start as u64, target.part(piece.bytes.len()));
-            // SAFETY: the caller holds the block, and what wrote to these bytes is done.
-            unsafe { transfers.downloads().download(&transfers.workers, down, from, &mut part) }?;
-            let all = part.left() == 0;
-            drop(part);
+            let from = self.from + piece.bytes.start as u64;
+            let all = {
+                let mut part = target.part(piece.bytes.len());
+                // SAFETY: the caller holds the block, and what wrote to these bytes is done.
+                unsafe { transfers.downloads().download(&transfers.workers, down, from, &mut part) }?;
+                part.left() == 0
+            };
             // SAFETY: the part began there, and is full.
             all.then(|| unsafe { target.wrote(piece.bytes.len()) }).ok_or_else(twice)
         })
@@ -173,6 +179,21 @@ impl Deferred for Waiting {
 struct Landed(Arc<Waiting>);
 
 impl Landing for Landed {
+    fn begun(&self) -> Result<(), DeviceError> {
+        let Waiting { pieces, bytes, transfers, .. } = &*self.0;
+        let Some(first) = pieces.first() else { return Ok(()) };
+        transfers.core.context.bind()?;
+        let start = Instant::now();
+        // Short kernels are over before a thread that sleeps has been woken.
+        while !first.ready.passed()? {
+            if start.elapsed() > AWAKE {
+                return first.ready.wait_for(|| format!("downloading {bytes} bytes"));
+            }
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         match std::mem::replace(&mut *self.0.copied(), State::Taken) {
             State::Done(result) => result,

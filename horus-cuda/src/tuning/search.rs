@@ -3,7 +3,7 @@
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
 
-use super::{Family, Kind, Tuning, lookup};
+use super::{Kind, TunedFamily, Tuning, lookup};
 
 /// The values of each parameter worth trying for a kind.
 struct Choices {
@@ -45,7 +45,7 @@ impl Choices {
 pub const LIKELY: usize = 12;
 
 /// Combinations that earlier searches and a look at the machine code favour, by kind.
-fn likely(family: Family) -> Vec<Tuning> {
+fn likely(family: TunedFamily) -> Vec<Tuning> {
     let base =
         Tuning { bx: 16, by: 16, rows: 4, cols: 8, group: 1, unroll: 3000, piece: 0, chunk: 16, span: 8, blocks: 2 };
     match family.kind {
@@ -124,7 +124,7 @@ fn likely(family: Family) -> Vec<Tuning> {
 pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     let now = lookup(kernel, dtype, arch);
     let Kernel::Map(map) = kernel else { return vec![now] };
-    let family = Family::of(map, dtype);
+    let family = TunedFamily::of(map, dtype);
     let choices = Choices::of(family.kind);
     let mut all = vec![now];
     // One parameter after the other is varied over all combinations so far.

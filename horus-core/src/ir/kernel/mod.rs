@@ -16,7 +16,7 @@ use std::fmt;
 pub use self::distribution::{AllReduce, Distribution};
 pub use self::map::{Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 pub use self::reads::Access;
-pub use self::work::{Extent, KernelFamily, KernelWork};
+pub use self::work::{Extent, Family, KernelWork};
 use crate::ir::graph::{Graph, NodeId, ValueId};
 use crate::ops::reduce::{Fold, RowReduce};
 

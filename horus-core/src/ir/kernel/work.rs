@@ -16,7 +16,7 @@ const LARGE: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum KernelFamily {
+pub enum Family {
     /// Pixel operations, copies of planes, tables.
     Pixel,
     /// Linear filters of fewer than 100 taps.
@@ -37,32 +37,32 @@ pub enum KernelFamily {
     Transpose,
 }
 
-impl KernelFamily {
+impl Family {
     /// All families.
-    pub const ALL: [KernelFamily; 9] = [
-        KernelFamily::Pixel,
-        KernelFamily::CorrelateSmall,
-        KernelFamily::CorrelateLarge,
-        KernelFamily::Separable,
-        KernelFamily::Warp,
-        KernelFamily::Rank,
-        KernelFamily::Reduction,
-        KernelFamily::Histogram,
-        KernelFamily::Transpose,
+    pub const ALL: [Family; 9] = [
+        Family::Pixel,
+        Family::CorrelateSmall,
+        Family::CorrelateLarge,
+        Family::Separable,
+        Family::Warp,
+        Family::Rank,
+        Family::Reduction,
+        Family::Histogram,
+        Family::Transpose,
     ];
 
     /// Its name in words.
     pub const fn name(self) -> &'static str {
         match self {
-            KernelFamily::Pixel => "pixel operations",
-            KernelFamily::CorrelateSmall => "small filters",
-            KernelFamily::CorrelateLarge => "large filters",
-            KernelFamily::Separable => "separable filters",
-            KernelFamily::Warp => "affine maps",
-            KernelFamily::Rank => "rank filters",
-            KernelFamily::Reduction => "reductions",
-            KernelFamily::Histogram => "histograms",
-            KernelFamily::Transpose => "transpositions",
+            Family::Pixel => "pixel operations",
+            Family::CorrelateSmall => "small filters",
+            Family::CorrelateLarge => "large filters",
+            Family::Separable => "separable filters",
+            Family::Warp => "affine maps",
+            Family::Rank => "rank filters",
+            Family::Reduction => "reductions",
+            Family::Histogram => "histograms",
+            Family::Transpose => "transpositions",
         }
     }
 }
@@ -87,7 +87,7 @@ pub struct KernelWork {
     /// Pixels computed, of all planes (for reductions and histograms: read).
     pub pixels: usize,
     /// The kind of kernel.
-    pub family: KernelFamily,
+    pub family: Family,
     /// The type in which it computes: [`DType::F32`] or [`DType::F64`].
     pub dtype: DType,
 }
@@ -102,7 +102,7 @@ impl KernelWork {
         reach: 0,
         evaluations: 0,
         pixels: 0,
-        family: KernelFamily::Pixel,
+        family: Family::Pixel,
         dtype: DType::F32,
     };
 
@@ -130,11 +130,11 @@ impl Kernel {
         let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * out_type.size();
         let (family, map) = match self {
             Kernel::Map(m) => (m.family(), Some(m)),
-            Kernel::MapReduce(m, _) => (KernelFamily::Reduction, Some(m)),
-            Kernel::RowReduce(_) | Kernel::Fold(_) => (KernelFamily::Reduction, None),
-            Kernel::Histogram { .. } => (KernelFamily::Histogram, None),
-            Kernel::Transpose => (KernelFamily::Transpose, None),
-            Kernel::Source(_) | Kernel::Merge | Kernel::Lookup => (KernelFamily::Pixel, None),
+            Kernel::MapReduce(m, _) => (Family::Reduction, Some(m)),
+            Kernel::RowReduce(_) | Kernel::Fold(_) => (Family::Reduction, None),
+            Kernel::Histogram { .. } => (Family::Histogram, None),
+            Kernel::Transpose => (Family::Transpose, None),
+            Kernel::Source(_) | Kernel::Merge | Kernel::Lookup => (Family::Pixel, None),
         };
         let pixels = match self {
             Kernel::RowReduce(_) | Kernel::MapReduce(..) | Kernel::Histogram { .. } => rows.len() * wide(first),
@@ -142,10 +142,10 @@ impl Kernel {
             _ => rows.len() * wide(out),
         };
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, 0), MapKernel::arithmetic);
-        let own = f64::from(u8::from(matches!(family, KernelFamily::Reduction | KernelFamily::Histogram)));
+        let own = f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram)));
         let types = inputs.iter().map(|(_, t)| *t).chain([out_type]);
         // Sums are kept in f64 and bound by memory all the same: what counts is the type of the pixels.
-        let doubles = if family == KernelFamily::Reduction { inputs.first().map(|i| i.1) } else { types.max() };
+        let doubles = if family == Family::Reduction { inputs.first().map(|i| i.1) } else { types.max() };
         KernelWork {
             read,
             written,
@@ -197,19 +197,19 @@ impl Kernel {
 }
 
 impl MapKernel {
-    fn family(&self) -> KernelFamily {
+    fn family(&self) -> Family {
         let is = |which: fn(&LeafOp) -> bool| self.leaves.iter().any(|l| which(&l.op));
         let taps = |l: &Leaf| match &l.op {
             LeafOp::Correlate(_, f, _) => f.taps().len(),
             _ => 0,
         };
         match self.leaves.iter().map(taps).max().unwrap_or(0) {
-            _ if is(|op| matches!(op, LeafOp::Median(..) | LeafOp::Generalized(..))) => KernelFamily::Rank,
-            _ if !self.stages.is_empty() => KernelFamily::Separable,
-            LARGE.. => KernelFamily::CorrelateLarge,
-            1.. => KernelFamily::CorrelateSmall,
-            0 if is(|op| matches!(op, LeafOp::Warp(..) | LeafOp::Flip(..))) => KernelFamily::Warp,
-            0 => KernelFamily::Pixel,
+            _ if is(|op| matches!(op, LeafOp::Median(..) | LeafOp::Generalized(..))) => Family::Rank,
+            _ if !self.stages.is_empty() => Family::Separable,
+            LARGE.. => Family::CorrelateLarge,
+            1.. => Family::CorrelateSmall,
+            0 if is(|op| matches!(op, LeafOp::Warp(..) | LeafOp::Flip(..))) => Family::Warp,
+            0 => Family::Pixel,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Numbers from measured times.
 
 use super::super::profile::{Efficiency, Line, Profile};
-use crate::ir::kernel::{KernelFamily, KernelWork};
+use crate::ir::kernel::{Family, KernelWork};
 
 /// The median; of none, nothing.
 pub(super) fn median(mut times: Vec<f64>) -> Option<f64> {
@@ -23,11 +23,7 @@ pub(super) fn line(copies: &[(usize, f64)], overhead: f64) -> Option<Line> {
 
 /// How kernels of `family` use memory and arithmetic, so that `profile` predicts what was measured of them as well as it can: the
 /// sum of the squares of the logarithms of its errors is the smallest.
-pub(super) fn efficiency(
-    profile: &Profile,
-    family: KernelFamily,
-    measured: &[(KernelWork, f64)],
-) -> Option<Efficiency> {
+pub(super) fn efficiency(profile: &Profile, family: Family, measured: &[(KernelWork, f64)]) -> Option<Efficiency> {
     /// Factors between neighbours of the grid, coarse and fine, and how many there are on each side.
     const GRIDS: [(f64, i32); 3] = [(1.6, 8), (1.15, 4), (1.03, 5)];
     if measured.is_empty() || measured.iter().any(|(work, seconds)| *seconds <= 0.0 || work.bytes() == 0) {
@@ -92,13 +88,13 @@ mod tests {
             ..KernelWork::NONE
         };
         let kernels = [work(64, 0.0), work(64, 1e9), work(64, 3e10)];
-        machine.families.insert(KernelFamily::Rank, hidden);
-        let of = |w: &KernelWork| KernelWork { family: KernelFamily::Rank, dtype: DType::F32, ..*w };
+        machine.families.insert(Family::Rank, hidden);
+        let of = |w: &KernelWork| KernelWork { family: Family::Rank, dtype: DType::F32, ..*w };
         let measured: Vec<_> = kernels.iter().map(|w| (of(w), machine.launch(&of(w)).seconds)).collect();
-        let found = efficiency(&Profile::of_default(false), KernelFamily::Rank, &measured).expect("efficiencies");
+        let found = efficiency(&Profile::of_default(false), Family::Rank, &measured).expect("efficiencies");
         assert!((found.memory / hidden.memory - 1.0).abs() < 0.03, "{found:?}");
         assert!((found.arithmetic / hidden.arithmetic - 1.0).abs() < 0.03, "{found:?}");
-        assert!(efficiency(&machine, KernelFamily::Rank, &[]).is_none());
-        assert!(efficiency(&machine, KernelFamily::Rank, &[(measured[0].0, 0.0)]).is_none(), "nothing takes no time");
+        assert!(efficiency(&machine, Family::Rank, &[]).is_none());
+        assert!(efficiency(&machine, Family::Rank, &[(measured[0].0, 0.0)]).is_none(), "nothing takes no time");
     }
 }

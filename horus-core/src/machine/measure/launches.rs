@@ -8,7 +8,7 @@ use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, MemoryKind, P
 use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::host::Piece;
-use crate::ir::kernel::{Extent, Kernel, KernelFamily, KernelWork};
+use crate::ir::kernel::{Extent, Family, Kernel, KernelWork};
 use crate::machine::profile::{Profile, Rates};
 use crate::shape::{Shape, Window};
 
@@ -181,7 +181,7 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
         let mut bench = Bench::new(device, &kernel, shape, dtype)?;
         let images = noise(device, shape, dtype, 1)?;
         let seconds = bench.seconds(device, &images, effort)?;
-        let rate = bench.work().multiply_adds / seconds / profile.efficiency(KernelFamily::CorrelateLarge).arithmetic;
+        let rate = bench.work().multiply_adds / seconds / profile.efficiency(Family::CorrelateLarge).arithmetic;
         if dtype == DType::F64 { profile.arithmetic.f64 = rate } else { profile.arithmetic.f32 = rate }
     }
     let (shape, dtype) = (Shape::new(effort.side, effort.side, 1), DType::F32);
@@ -201,7 +201,7 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
             Err(why) => log::warn!("{} could not be measured: {why}", kernel.name()),
         }
     }
-    for family in KernelFamily::ALL {
+    for family in Family::ALL {
         let of: Vec<(KernelWork, f64)> = measured.iter().filter(|(w, _)| w.family == family).copied().collect();
         match efficiency(profile, family, &of) {
             Some(found) => {

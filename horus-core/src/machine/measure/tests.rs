@@ -6,7 +6,7 @@ use crate::comm::threads::ThreadComm;
 use crate::cpu::device::CpuDevice;
 use crate::device::faulty::Faulty;
 use crate::device::simulated::Simulated;
-use crate::ir::kernel::KernelFamily;
+use crate::ir::kernel::Family;
 
 fn cpu() -> CpuDevice {
     CpuDevice::new(Some(2)).expect("two threads")
@@ -17,7 +17,7 @@ fn a_processor_is_measured() {
     let profile = measure(&cpu(), &Alone, true).expect("a profile");
     assert_eq!((profile.fault(), profile.origin), (None, Origin::Measured));
     assert!(profile.hardware.device.starts_with("CPU (2 threads"), "{}", profile.hardware);
-    assert!(KernelFamily::ALL.iter().all(|f| profile.families.contains_key(f)));
+    assert!(Family::ALL.iter().all(|f| profile.families.contains_key(f)));
     let threads: Vec<f64> = profile.host_copy.0.iter().map(|(n, _)| *n).collect();
     assert_eq!(threads[0], 1.0);
     // Numbers of any machine since 1995 and until further notice.

@@ -1,157 +1,28 @@
 //! Pixels between the program's memory and images: every way in and out brings the same values, memory that is shared is
 //! never changed under anybody, and what need not be copied is not.
 
-use std::any::Any;
-use std::ops::Range;
+mod device;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
 use horus_core::device::faulty::Faulty;
 use horus_core::device::simulated::Simulated;
-use horus_core::device::{Device, Launch, Memory, MemoryKind};
 use horus_core::dtype::Pixel;
-use horus_core::error::DeviceError;
-use horus_core::host::Piece;
-use horus_core::host::buffer::{HostBuffer, HostMemory};
+use horus_core::error::Error;
+use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
 use horus_core::image::{Image, Pixels};
 use horus_core::plan::Mode;
-use horus_core::session::Session;
+use horus_core::plan::work::Work;
+use horus_core::session::{Chooser, Session};
 use horus_core::shape::Shape;
 
-/// Memory that a device reads by itself, and how much of it there is.
-#[derive(Debug)]
-struct Locked(Vec<u64>, Arc<Counts>);
-
-#[derive(Debug, Default)]
-struct Counts {
-    /// Blocks that are alive.
-    blocks: AtomicUsize,
-    /// Uploads from such memory.
-    direct: AtomicUsize,
-    /// Images taken at once.
-    taken: AtomicUsize,
-}
-
-impl Counts {
-    fn get(&self) -> [usize; 3] {
-        [&self.blocks, &self.direct, &self.taken].map(|count| count.load(Ordering::Relaxed))
-    }
-}
-
-impl Locked {
-    fn new(bytes: usize, counts: &Arc<Counts>) -> Box<Locked> {
-        counts.blocks.fetch_add(1, Ordering::Relaxed);
-        Box::new(Locked(vec![u64::MAX; bytes.div_ceil(8) + 8], Arc::clone(counts)))
-    }
-
-    fn at(&self) -> usize {
-        self.0.as_ptr().align_offset(64)
-    }
-}
-
-impl HostMemory for Locked {
-    fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.0[self.at()..])
-    }
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        let at = self.at();
-        bytemuck::cast_slice_mut(&mut self.0[at..])
-    }
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-    fn alike(&self) -> Option<Box<dyn HostMemory>> {
-        Some(Locked::new(self.0.len() * 8 - 64, &self.1))
-    }
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        self.1.blocks.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A simulated device that locks pages, up to `most` bytes at once, and takes images of `take` bytes and more at once.
-struct Locking {
-    inner: Simulated<CpuDevice>,
-    most: usize,
-    take: usize,
-    counts: Arc<Counts>,
-}
-
-impl Locking {
-    fn new(most: usize, take: usize) -> (Locking, Arc<Counts>) {
-        let counts = Arc::new(Counts::default());
-        let inner = Simulated::new(CpuDevice::new(Some(2)).unwrap(), 1 << 26);
-        (Locking { inner, most, take, counts: Arc::clone(&counts) }, counts)
-    }
-}
-
-impl Device for Locking {
-    fn name(&self) -> String {
-        "a device that locks pages".into()
-    }
-    fn memory(&self) -> MemoryKind {
-        self.inner.memory()
-    }
-    fn workers(&self) -> &Workers {
-        self.inner.workers()
-    }
-    fn capacity(&self) -> Option<usize> {
-        self.inner.capacity()
-    }
-    fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        self.inner.allocate(bytes)
-    }
-    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
-        self.inner.write(source, target, at)
-    }
-    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
-        if bytes > self.most {
-            return Err(DeviceError::Driver("no more pages can be locked".into()));
-        }
-        Ok(Some(Locked::new(bytes, &self.counts)))
-    }
-    fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
-        let whole = parts.concat();
-        if whole.len() < self.take {
-            return Ok(None);
-        }
-        let mut memory = self.allocate(whole.len())?;
-        self.write(&whole, &mut memory, 0)?;
-        self.counts.taken.fetch_add(1, Ordering::Relaxed);
-        Ok(Some(memory))
-    }
-    fn upload_part(
-        &self,
-        source: &HostBuffer,
-        range: Range<usize>,
-        target: &mut Memory,
-        at: usize,
-    ) -> Result<(), DeviceError> {
-        if source.adopted().is_some_and(|memory| memory.as_any().is::<Locked>()) {
-            self.counts.direct.fetch_add(1, Ordering::Relaxed);
-        }
-        self.write(&source.bytes()[range], target, at)
-    }
-    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
-        self.inner.read(source, at, target)
-    }
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
-        self.inner.copy(source, target, pieces)
-    }
-    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
-        self.inner.launch(launch)
-    }
-    fn synchronize(&self) -> Result<(), DeviceError> {
-        self.inner.synchronize()
-    }
-}
+use device::Locking;
 
 fn cpu() -> Box<dyn Device> {
     Box::new(CpuDevice::new(Some(2)).unwrap())
@@ -230,7 +101,7 @@ fn all_types_and_channels_go_in_and_out_on_every_device_and_any_ranks() {
             ThreadComm::run(ranks, |comm| {
                 let session = Session::on(device()).mode(mode).communicator(Arc::new(comm)).build().unwrap();
                 everywhere(&session, Shape::new(5, 7, 1), |i| i as u8 * 7);
-                everywhere(&session, Shape::new(3, 4, 3), |i| i as u16 * 5000);
+                everywhere(&session, Shape::new(3, 4, 3), |i| (5000 * i).min(65_535) as u16);
                 everywhere(&session, Shape::new(1, 1, 2), |i| i as i32 - 9);
                 everywhere(&session, Shape::new(11, 2, 4), |i| i as f32 - 40.5);
                 everywhere(&session, Shape::new(2, 90, 1), |i| (i as f64).sqrt());
@@ -359,6 +230,38 @@ fn pages_that_cannot_be_locked_are_ordinary_memory() {
     assert_eq!(counts.get()[1], 0);
 }
 
+/// Chooses a device that locks pages, or the CPU.
+struct Later(bool);
+
+impl Chooser for Later {
+    fn choose(&self, _: &Work, _: &dyn Communicator) -> Result<Arc<dyn Device>, Error> {
+        Ok(if self.0 { locking() } else { cpu() }.into())
+    }
+}
+
+#[test]
+fn memory_given_before_the_device_is_known_is_replaced_by_better() {
+    for separate in [true, false] {
+        let workers = Arc::new(Workers::new(Some(2)).unwrap());
+        let session = Session::deferred(Arc::new(Later(separate)), workers, Pool::new(1 << 20)).build().unwrap();
+        let mut frame = session.pixels::<f32>(20, 30, 1).unwrap();
+        let mut result = session.pixels::<f32>(20, 30, 1).unwrap();
+        let mut never = session.pixels::<f32>(2, 3, 1).unwrap();
+        frame.fill(1.0);
+        assert!(!frame.is_page_locked());
+        for i in 0..3 {
+            frame[0] = i as f32;
+            assert_eq!(frame.is_page_locked(), separate && i > 0, "turn {i}");
+            (Image::from_pixels(&session, frame.clone()) + 1.0).read_into(&mut result).unwrap();
+            assert_eq!((result[0], result[1], result[599]), (i as f32 + 1.0, 2.0, 2.0));
+            assert_eq!(result.is_page_locked(), separate);
+        }
+        drop(session);
+        never[5] = 7.0;
+        assert_eq!(never[..], [0.0, 0.0, 0.0, 0.0, 0.0, 7.0]);
+    }
+}
+
 #[test]
 fn slices_go_to_a_device_that_takes_them_at_once() {
     let (device, counts) = Locking::new(0, 1000);
@@ -403,7 +306,7 @@ fn pixels_outlive_their_session_and_serve_others() {
 
 /// The line that an error names, without file and column.
 fn line(error: &str) -> u32 {
-    let at = error.rsplit_once("arrays.rs:").unwrap_or_else(|| panic!("{error} names no line")).1;
+    let at = error.rsplit_once("main.rs:").unwrap_or_else(|| panic!("{error} names no line")).1;
     at.split(':').next().unwrap().parse().unwrap()
 }
 

@@ -1,0 +1,215 @@
+//! The making of a schedule: a run of steps in so many bands, and when it is predicted to be over.
+
+use std::collections::HashMap;
+
+use super::{Board, Job};
+use crate::ir::graph::NodeId;
+use crate::plan::step::{Action, Band, Part};
+
+/// Steps with the time that they are predicted to take.
+pub(super) struct Schedule {
+    pub(super) actions: Vec<Action>,
+    pub(super) seconds: f64,
+}
+
+/// The making of a schedule: what is done so far, and when it is predicted to be over.
+pub(super) struct Line<'b, 'd, 'a> {
+    board: &'b Board<'d, 'a>,
+    count: u8,
+    actions: Vec<Action>,
+    /// Bands that are uploaded, in order, and when each is there.
+    bands: Vec<(NodeId, Band, f64)>,
+    /// How many of them are among the actions.
+    uploaded: usize,
+    /// Up to which cut each image is there.
+    there: HashMap<NodeId, u8>,
+    /// Up to which cut each result was sent.
+    sent: HashMap<NodeId, u8>,
+    compute: f64,
+    down: f64,
+}
+
+impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
+    pub(super) fn new(board: &'b Board<'d, 'a>, count: u8) -> Line<'b, 'd, 'a> {
+        let mut line = Line {
+            board,
+            count,
+            actions: Vec::new(),
+            bands: Vec::new(),
+            uploaded: 0,
+            there: HashMap::new(),
+            sent: HashMap::new(),
+            compute: 0.0,
+            down: 0.0,
+        };
+        line.bands = line.upload_bands();
+        line
+    }
+
+    /// The cut behind band `k`.
+    fn cut(&self, k: u8) -> u8 {
+        (usize::from(Band::PARTS) * usize::from(k) / usize::from(self.count)) as u8
+    }
+
+    /// What is uploaded, in order: images that are first read by one launch in turns.
+    fn upload_bands(&self) -> Vec<(NodeId, Band, f64)> {
+        let first_reader = |n: NodeId| self.board.readers(n).next().map_or(usize::MAX, |(at, _)| at);
+        let mut order: Vec<(usize, u8, usize)> = Vec::new();
+        for (i, (node, _)) in self.board.uploads.iter().enumerate() {
+            order.extend((0..self.count).map(|k| (first_reader(*node), k, i)));
+        }
+        order.sort_unstable();
+        let mut over = 0.0;
+        let bands = order.into_iter().map(|(_, k, i)| {
+            let (node, bytes) = self.board.uploads[i];
+            over += self.board.upload(bytes.div_ceil(usize::from(self.count)));
+            (node, Band { from: self.cut(k), to: self.cut(k + 1) }, over)
+        });
+        bands.collect()
+    }
+
+    /// Takes the first `n` bands of uploads.
+    fn upload(&mut self, n: usize) {
+        for &(node, band, _) in &self.bands[self.uploaded..n.max(self.uploaded)] {
+            self.actions.push(Action::Upload { node, band });
+            self.there.insert(node, band.to);
+        }
+        self.uploaded = self.uploaded.max(n);
+    }
+
+    fn done(&self, node: NodeId) -> u8 {
+        self.there.get(&node).copied().unwrap_or(0)
+    }
+
+    /// Computes a launch up to a cut, and sends what can be.
+    fn launch(&mut self, job: &Job, to: u8) {
+        let band = Band { from: self.done(job.node), to };
+        if band.from >= to {
+            return;
+        }
+        let part = if band.is_whole() { Part::Whole } else { Part::Band(band) };
+        self.actions.push(Action::Launch { node: job.node, rows: job.rows, room: job.room, part });
+        self.there.insert(job.node, to);
+        let ready = self.bands[..self.uploaded].last().map_or(0.0, |(.., over)| *over);
+        self.compute = self.compute.max(ready) + self.board.seconds(job, band);
+        if let Some((node, bytes)) = self.board.sends.iter().copied().find(|(node, _)| *node == job.node) {
+            self.send(node, bytes);
+        }
+    }
+
+    /// Sends what of a result is there, if it is not too little.
+    fn send(&mut self, node: NodeId, bytes: usize) {
+        let band = Band { from: self.sent.get(&node).copied().unwrap_or(0), to: self.done(node) };
+        let least = Band::PARTS / self.count;
+        if band.from >= band.to || (band.to - band.from < least && !band.ends()) {
+            return;
+        }
+        self.actions.push(Action::Send { node, band });
+        self.sent.insert(node, band.to);
+        let share = bytes * usize::from(band.to - band.from) / usize::from(Band::PARTS);
+        self.down = self.down.max(self.compute) + self.board.download(share);
+    }
+
+    /// Does what can be done while bands arrive.
+    fn while_uploading(&mut self, order: &[usize]) {
+        let board = self.board;
+        let least = Band::PARTS / self.count;
+        // With one band, nothing begins before all is there.
+        while self.count > 1 && self.uploaded < self.bands.len() {
+            let arrived = self.bands.iter().take_while(|(.., over)| *over <= self.compute).count();
+            self.upload(arrived);
+            if self.uploaded == self.bands.len() {
+                return;
+            }
+            let chunk = order.iter().map(|j| &board.jobs[*j]).find_map(|job| {
+                let done = self.done(job.node);
+                let to = board.possible(job, done, |n| self.done(n));
+                (to > done && (to - done >= least || to == Band::PARTS)).then_some((job, to))
+            });
+            match chunk {
+                Some((job, to)) => self.launch(job, to),
+                // The next band, and what it allows.
+                None => self.compute = self.compute.max(self.bands[self.uploaded].2),
+            }
+        }
+    }
+
+    pub(super) fn run(mut self, tail: &[usize]) -> Schedule {
+        let board = self.board;
+        let order: Vec<usize> =
+            (0..board.jobs.len()).filter(|j| !tail.contains(j)).chain(tail.iter().copied()).collect();
+        self.while_uploading(&order);
+        for j in &order[..order.len() - tail.len()] {
+            // What is uploaded for later launches arrives beside the earlier ones.
+            self.upload_for(&board.jobs[*j]);
+            self.launch(&board.jobs[*j], Band::PARTS);
+        }
+        tail.iter().for_each(|j| self.upload_for(&board.jobs[*j]));
+        for k in 1..=self.count {
+            for (job, to) in self.targets(tail, self.cut(k)) {
+                self.launch(job, to);
+            }
+        }
+        self.upload(self.bands.len());
+        for &(node, bytes) in &board.sends {
+            self.send(node, bytes);
+        }
+        let uploaded = self.bands.last().map_or(0.0, |(.., over)| *over);
+        let seconds = self.compute.max(self.down).max(uploaded);
+        Schedule { actions: with_frees(self.actions, board), seconds }
+    }
+
+    /// Uploads what a launch reads, and all that comes before.
+    fn upload_for(&mut self, job: &Job) {
+        let read = |(node, ..): &(NodeId, Band, f64)| job.inputs.iter().any(|(_, source)| source == node);
+        if let Some(last) = self.bands.iter().rposition(read) {
+            self.upload(last + 1);
+        }
+    }
+
+    /// Up to which cut each launch of the tail must come so that the results come up to `cut`.
+    fn targets(&self, tail: &[usize], cut: u8) -> Vec<(&'b Job, u8)> {
+        let board = self.board;
+        let mut targets: HashMap<usize, u8> = HashMap::new();
+        for &j in tail.iter().rev() {
+            let job = &board.jobs[j];
+            let sent = board.sends.iter().any(|(node, _)| *node == job.node);
+            let own = if sent || cut == Band::PARTS { cut } else { 0 };
+            let read = board.readers(job.node).filter_map(|(at, reader)| {
+                let to = *targets.get(&at)?;
+                let of_it = reader.inputs.iter().filter(|(_, source)| *source == job.node);
+                of_it.map(|input| board.needed(reader, *input, to)).max()
+            });
+            targets.insert(j, read.fold(own, u8::max));
+        }
+        tail.iter().map(|j| (&board.jobs[*j], targets[j])).collect()
+    }
+}
+
+/// The steps, and behind the last that touches it, the end of each image that nobody needs any more.
+fn with_frees(actions: Vec<Action>, board: &Board<'_, '_>) -> Vec<Action> {
+    let mut last: HashMap<NodeId, usize> = HashMap::new();
+    for (i, action) in actions.iter().enumerate() {
+        match *action {
+            Action::Launch { node, .. } => {
+                last.insert(node, i);
+                last.extend(board.draft.graph.node(node).inputs.iter().map(|source| (*source, i)));
+            }
+            Action::Upload { node, .. } | Action::Send { node, .. } => {
+                last.insert(node, i);
+            }
+            _ => {}
+        }
+    }
+    let mut frees: HashMap<usize, Vec<NodeId>> = HashMap::new();
+    let nowhere = actions.len().saturating_sub(1);
+    for node in &board.frees {
+        frees.entry(last.get(node).copied().unwrap_or(nowhere)).or_default().push(*node);
+    }
+    let each = actions.into_iter().enumerate();
+    each.flat_map(|(i, action)| {
+        let freed = frees.remove(&i).unwrap_or_default();
+        std::iter::once(action).chain(freed.into_iter().map(Action::Free))
+    })
+    .collect()
+}

@@ -1,0 +1,154 @@
+//! A simulated device that reads and writes page-locked memory by itself.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::simulated::Simulated;
+use horus_core::device::{Device, Launch, Memory, MemoryKind, Ticket};
+use horus_core::error::DeviceError;
+use horus_core::host::Piece;
+use horus_core::host::buffer::{HostBuffer, HostMemory};
+use horus_core::host::workers::Workers;
+
+/// Memory that a device reads by itself, and how much of it there is.
+#[derive(Debug)]
+struct Locked(Vec<u64>, Arc<Counts>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Blocks that are alive.
+    blocks: AtomicUsize,
+    /// Uploads from such memory.
+    direct: AtomicUsize,
+    /// Images taken at once.
+    taken: AtomicUsize,
+}
+
+impl Counts {
+    /// All of them, in this order.
+    pub(crate) fn get(&self) -> [usize; 3] {
+        [&self.blocks, &self.direct, &self.taken].map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+impl Locked {
+    fn new(bytes: usize, counts: &Arc<Counts>) -> Box<Locked> {
+        counts.blocks.fetch_add(1, Ordering::Relaxed);
+        Box::new(Locked(vec![u64::MAX; bytes.div_ceil(8) + 8], Arc::clone(counts)))
+    }
+
+    fn at(&self) -> usize {
+        self.0.as_ptr().align_offset(64)
+    }
+}
+
+impl HostMemory for Locked {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0[self.at()..])
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let at = self.at();
+        bytemuck::cast_slice_mut(&mut self.0[at..])
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn alike(&self) -> Option<Box<dyn HostMemory>> {
+        Some(Locked::new(self.0.len() * 8 - 64, &self.1))
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.1.blocks.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A simulated device that locks pages, up to `most` bytes at once, and takes images of `take` bytes and more at once.
+pub(crate) struct Locking {
+    inner: Simulated<CpuDevice>,
+    most: usize,
+    take: usize,
+    counts: Arc<Counts>,
+}
+
+impl Locking {
+    pub(crate) fn new(most: usize, take: usize) -> (Locking, Arc<Counts>) {
+        let counts = Arc::new(Counts::default());
+        let inner = Simulated::new(CpuDevice::new(Some(2)).unwrap(), 1 << 26);
+        (Locking { inner, most, take, counts: Arc::clone(&counts) }, counts)
+    }
+}
+
+impl Device for Locking {
+    fn name(&self) -> String {
+        "a device that locks pages".into()
+    }
+    fn memory(&self) -> MemoryKind {
+        self.inner.memory()
+    }
+    fn workers(&self) -> &Workers {
+        self.inner.workers()
+    }
+    fn capacity(&self) -> Option<usize> {
+        self.inner.capacity()
+    }
+    fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        self.inner.allocate(bytes)
+    }
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.inner.write(source, target, at)
+    }
+    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        if bytes > self.most {
+            return Err(DeviceError::Driver("no more pages can be locked".into()));
+        }
+        Ok(Some(Locked::new(bytes, &self.counts)))
+    }
+    fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+        let whole = parts.concat();
+        if whole.len() < self.take {
+            return Ok(None);
+        }
+        let mut memory = self.allocate(whole.len())?;
+        self.write(&whole, &mut memory, 0)?;
+        self.counts.taken.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(memory))
+    }
+    fn upload_part(
+        &self,
+        source: &HostBuffer,
+        range: Range<usize>,
+        target: &mut Memory,
+        at: usize,
+    ) -> Result<(), DeviceError> {
+        if source.adopted().is_some_and(|memory| memory.as_any().is::<Locked>()) {
+            self.counts.direct.fetch_add(1, Ordering::Relaxed);
+        }
+        self.write(&source.bytes()[range], target, at)
+    }
+    fn begin_upload(
+        &self,
+        source: &HostBuffer,
+        target: &mut Memory,
+        bytes: &[Range<usize>],
+    ) -> Result<Ticket, DeviceError> {
+        bytes.iter().try_for_each(|bytes| self.upload_part(source, bytes.clone(), target, bytes.start))?;
+        Ok(Ticket::OVER)
+    }
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        self.inner.read(source, at, target)
+    }
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        self.inner.copy(source, target, pieces)
+    }
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        self.inner.launch(launch)
+    }
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.inner.synchronize()
+    }
+}
