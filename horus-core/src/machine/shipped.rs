@@ -76,8 +76,11 @@ impl Profile {
 
     /// The profile that comes with Horus for a device of this name.
     pub fn shipped(device: &str) -> Option<Profile> {
-        let known: [(&str, fn() -> Profile); 2] = [("H200", h200), ("H100", h100)];
-        known.into_iter().find(|(name, _)| device.contains(name)).map(|(_, profile)| profile())
+        match device {
+            name if name.contains("H200") => Some(h200()),
+            name if name.contains("H100") => Some(h100()),
+            _ => None,
+        }
     }
 }
 
