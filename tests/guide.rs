@@ -119,8 +119,21 @@ fn the_table_of_names_names_what_there_is() {
 fn the_table_of_names_is_complete() {
     // What is no operation on pixels, or no other library has.
     let others = [
-        "binary", "channels", "check", "compare", "dtype", "forecast", "get", "get_all", "height", "session", "shape",
-        "to_image", "unary", "width",
+        "binary",
+        "channels",
+        "check",
+        "compare",
+        "dtype",
+        "forecast",
+        "forecast_on",
+        "get",
+        "get_all",
+        "height",
+        "session",
+        "shape",
+        "to_image",
+        "unary",
+        "width",
     ];
     let named = named();
     for name in operations() {

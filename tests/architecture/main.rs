@@ -57,13 +57,24 @@ fn forbid(places: &[&str], names: &[&str]) {
 }
 
 const PLANNING: &[&str] = &["record", "ops", "ir", "optimize", "plan"];
+const WORLD: [&str; 8] = ["std::fs", "std::io", "std::time::Instant", "std::time::SystemTime", "std::thread", "std::sync::Mutex", "rayon", "std::env"];
+const LAYERS: [&str; 6] =
+    ["crate::device", "crate::comm", "crate::execute", "crate::session", "crate::cpu", "crate::image"];
 
 #[test]
 fn planning_touches_no_device_file_clock_or_thread() {
-    let world = ["std::fs", "std::io", "std::time::Instant", "std::time::SystemTime", "std::thread", "std::sync::Mutex", "rayon", "std::env"];
-    let layers = ["crate::device", "crate::comm", "crate::execute", "crate::session", "crate::cpu", "crate::image"];
-    forbid(PLANNING, &world);
-    forbid(PLANNING, &layers);
+    forbid(PLANNING, &WORLD);
+    forbid(PLANNING, &LAYERS);
+    forbid(PLANNING, &["crate::machine::here", "crate::machine::measure"]);
+}
+
+#[test]
+fn costs_are_predicted_without_a_look_at_the_machine() {
+    let pure = ["cost", "link", "profile", "set", "shipped", "table"].map(|m| format!("machine::{m}"));
+    let pure: Vec<&str> = pure.iter().map(String::as_str).collect();
+    forbid(&pure, &WORLD);
+    forbid(&pure, &LAYERS);
+    forbid(&pure, &["crate::plan", "crate::optimize"]);
 }
 
 #[test]

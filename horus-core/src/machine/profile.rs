@@ -181,6 +181,9 @@ impl Profile {
     /// The version that this Horus writes and reads.
     pub const VERSION: u32 = 1;
 
+    /// Bytes per second between a host and a device that computes on the host's memory: nothing is copied.
+    pub(super) const NO_COPY: f64 = 1e18;
+
     /// How kernels of `family` use the machine.
     pub fn efficiency(&self, family: Family) -> Efficiency {
         const ALL: Efficiency = Efficiency { memory: 1.0, arithmetic: 1.0 };

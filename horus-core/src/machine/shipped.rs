@@ -59,7 +59,7 @@ impl Profile {
         let threads = threads.max(1);
         let most = threads.min(8) as f64;
         // Nothing is copied between a host and itself.
-        let here = line(0.0, f64::from(u32::MAX) * GB);
+        let here = line(0.0, Profile::NO_COPY);
         let here = Copies { pinned: here, staged: here, mapped: here };
         Profile {
             upload: here,
@@ -76,8 +76,11 @@ impl Profile {
 
     /// The profile that comes with Horus for a device of this name.
     pub fn shipped(device: &str) -> Option<Profile> {
-        let known: [(&str, fn() -> Profile); 2] = [("H200", h200), ("H100", h100)];
-        known.into_iter().find(|(name, _)| device.contains(name)).map(|(_, profile)| profile())
+        match device {
+            name if name.contains("H200") => Some(h200()),
+            name if name.contains("H100") => Some(h100()),
+            _ => None,
+        }
     }
 }
 

@@ -35,9 +35,13 @@ impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = if self.hardware.device.is_empty() { "any machine".to_owned() } else { self.hardware.to_string() };
         writeln!(f, "{named} ({})", self.origin)?;
-        copies(f, "host to device", &self.upload)?;
-        copies(f, "device to host", &self.download)?;
-        writeln!(f, "{:28} {:>9.2} times as long", "both ways at once", self.both_ways)?;
+        if self.upload.pinned.bandwidth >= Profile::NO_COPY {
+            writeln!(f, "nothing is copied between host and device, which are the same")?;
+        } else {
+            copies(f, "host to device", &self.upload)?;
+            copies(f, "device to host", &self.download)?;
+            writeln!(f, "{:28} {:>9.2} times as long", "both ways at once", self.both_ways)?;
+        }
         let (host, device) = (us(self.launch.host), us(self.launch.device));
         writeln!(f, "{:28} host {host}, device {device}", "launch")?;
         let megabytes = |bytes: f64| format!("{:.0} MiB", bytes / f64::from(1 << 20));

@@ -38,7 +38,9 @@ pub(super) fn efficiency(profile: &Profile, family: Family, measured: &[(KernelW
     let mut least = error(best);
     for (factor, sides) in GRIDS {
         let centre = best;
-        for (m, a) in (-sides..=sides).flat_map(|m| (-sides..=sides).map(move |a| (m, a))) {
+        let mut grid: Vec<(i32, i32)> = (-sides..=sides).flat_map(|m| (-sides..=sides).map(move |a| (m, a))).collect();
+        grid.sort_by_key(|(m, a)| m.abs() + a.abs());
+        for (m, a) in grid {
             let at =
                 Efficiency { memory: centre.memory * factor.powi(m), arithmetic: centre.arithmetic * factor.powi(a) };
             let found = error(at);

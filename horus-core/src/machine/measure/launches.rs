@@ -28,19 +28,25 @@ fn whole(shape: Shape, dtype: DType) -> Geometry {
     Geometry { shape, dtype, window: Window::whole(shape.height) }
 }
 
+/// What `kernel` is launched with.
+fn announced(kernel: &Kernel, shape: Shape, dtype: DType) -> Prepared<'_> {
+    let (count, out) = match kernel {
+        Kernel::Map(m) => (m.inputs, whole(shape, dtype)),
+        Kernel::RowReduce(r) => (1, whole(Shape { width: 1, ..shape }, r.result(dtype))),
+        Kernel::Histogram { bins, .. } => (1, whole(Shape { height: 1, width: *bins, ..shape }, DType::F64)),
+        Kernel::Transpose => (1, whole(Shape { height: shape.width, width: shape.height, ..shape }, dtype)),
+        _ => (1, whole(shape, dtype)),
+    };
+    let rows = if kernel.goes_over_input() { Window::whole(shape.height) } else { out.window };
+    Prepared { kernel, inputs: vec![whole(shape, dtype); count], output: out, rows }
+}
+
 impl<'a> Bench<'a> {
     fn new(device: &dyn Device, kernel: &'a Kernel, shape: Shape, dtype: DType) -> Result<Bench<'a>, DeviceError> {
-        let (count, out) = match kernel {
-            Kernel::Map(m) => (m.inputs, whole(shape, dtype)),
-            Kernel::RowReduce(r) => (1, whole(Shape { width: 1, ..shape }, r.result(dtype))),
-            Kernel::Histogram { bins, .. } => (1, whole(Shape { height: 1, width: *bins, ..shape }, DType::F64)),
-            Kernel::Transpose => (1, whole(Shape { height: shape.width, width: shape.height, ..shape }, dtype)),
-            _ => (1, whole(shape, dtype)),
-        };
-        let rows = if kernel.goes_over_input() { Window::whole(shape.height) } else { out.window };
-        let inputs = vec![whole(shape, dtype); count];
-        device.prepare(&[Prepared { kernel, inputs: inputs.clone(), output: out, rows }])?;
-        Ok(Bench { kernel, inputs, output: out, memory: device.allocate(out.bytes())?, rows })
+        let ahead = announced(kernel, shape, dtype);
+        device.prepare(std::slice::from_ref(&ahead))?;
+        let Prepared { inputs, output, rows, .. } = ahead;
+        Ok(Bench { kernel, inputs, output, memory: device.allocate(output.bytes())?, rows })
     }
 
     fn launch(&mut self, device: &dyn Device, images: &[Memory]) -> Result<(), DeviceError> {
@@ -181,8 +187,14 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
     let (shape, dtype) = (Shape::new(effort.side, effort.side, 1), DType::F32);
     let images = noise(device, shape, dtype, 3)?;
     let mut measured: Vec<(KernelWork, f64)> = Vec::new();
-    for kernel in kernels::all(shape, dtype) {
-        match Bench::new(device, &kernel, shape, dtype)
+    let kernels = kernels::all(shape, dtype);
+    // Compiled together; one that cannot be is told of below.
+    let ahead: Vec<Prepared<'_>> = kernels.iter().map(|k| announced(k, shape, dtype)).collect();
+    if let Err(why) = device.prepare(&ahead) {
+        log::debug!("kernels are made one by one: {why}");
+    }
+    for kernel in &kernels {
+        match Bench::new(device, kernel, shape, dtype)
             .and_then(|mut b| Ok((b.work(), b.seconds(device, &images, effort)?)))
         {
             Ok(found) => measured.push(found),

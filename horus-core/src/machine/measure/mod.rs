@@ -89,8 +89,8 @@ fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> Profile {
     if !unified {
         told("copies between host and device", copies::measure(device, effort, &mut profile));
     }
-    told("the device's memory", launches::memory(device, effort, &mut profile));
     told("launches", launches::empty(device, effort, &mut profile));
+    told("the device's memory", launches::memory(device, effort, &mut profile));
     told("kernels", launches::families(device, effort, &mut profile));
     log::debug!("measured {} in {:.1} s", profile.hardware, start.elapsed().as_secs_f64());
     match profile.fault() {
