@@ -81,6 +81,7 @@ impl Session {
         if let Some(cause) = &state.lost {
             return Err(Error::Lost(cause.clone()));
         }
+        self.wait_for_other_sessions();
         let comm = &*self.0.comm;
         // Stays if the evaluation panics, half of the images in its hands.
         state.lost = Some("an evaluation panicked".into());
@@ -213,7 +214,7 @@ impl Session {
             let Some(image) = image else { continue };
             let name = match source_of(&plan.graph.node(id).op) {
                 Some(v) => v,
-                None => self.0.numbers.value(),
+                None => state.names.value(),
             };
             names.insert(id, name);
             state.images.insert(name, image);
@@ -272,7 +273,7 @@ impl Session {
     /// What plans for these strips are made for.
     fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
         let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
-        let Inner { overlap, transfer, mode, .. } = *self.0;
+        let Inner { overlap, transfer, mode, .. } = **self.0;
         let profile = Arc::clone(&engine.profile);
         Setting { partition, unified, direct, overlap, transfer, profile, mode, capacity }
     }
