@@ -57,7 +57,16 @@ fn forbid(places: &[&str], names: &[&str]) {
 }
 
 const PLANNING: &[&str] = &["record", "ops", "ir", "optimize", "plan"];
-const WORLD: [&str; 8] = ["std::fs", "std::io", "std::time::Instant", "std::time::SystemTime", "std::thread", "std::sync::Mutex", "rayon", "std::env"];
+const WORLD: [&str; 8] = [
+    "std::fs",
+    "std::io",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "std::thread",
+    "std::sync::Mutex",
+    "rayon",
+    "std::env",
+];
 const LAYERS: [&str; 6] =
     ["crate::device", "crate::comm", "crate::execute", "crate::session", "crate::cpu", "crate::image"];
 

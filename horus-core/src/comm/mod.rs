@@ -2,9 +2,11 @@
 
 pub mod agree;
 pub mod threads;
+mod turns;
 
 pub use crate::error::CommError;
 use crate::host::buffer::HostBuffer;
+pub use turns::Turns;
 
 /// A message and its peer: the rank that it is sent to or received from.
 pub type Parcel = (usize, HostBuffer);
@@ -56,6 +58,13 @@ pub trait Communicator: Send + Sync {
     /// each to its own cores.
     fn sharers(&self) -> usize {
         self.local_size()
+    }
+
+    /// What keeps the threads of this rank in order, if any of them may communicate, one at a time: evaluations then run
+    /// beside the program ([`Session::start`](crate::session::Session::start)). `None`, the default, if only one thread may;
+    /// what is started is then evaluated inside the call. The same for all communicators on the same ranks.
+    fn turns(&self) -> Option<&Turns> {
+        None
     }
 
     /// Sends one message to each listed rank and receives one from each listed rank; returns when all are complete. A

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Begun, CommError, Communicator, Parcel};
+use super::{Begun, CommError, Communicator, Parcel, Turns};
 
 /// One rank of a group of threads.
 #[derive(Debug, Clone)]
 pub struct ThreadComm {
     rank: usize,
     shared: Arc<Shared>,
+    turns: Arc<Turns>,
 }
 
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl ThreadComm {
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..size)
                 .map(|rank| {
-                    let comm = ThreadComm { rank, shared: Arc::clone(&shared) };
+                    let comm = ThreadComm { rank, shared: Arc::clone(&shared), turns: Arc::default() };
                     let program = &program;
                     scope.spawn(move || {
                         let _leave = Leave(comm.clone());
@@ -156,6 +157,10 @@ impl Communicator for ThreadComm {
 
     fn size(&self) -> usize {
         self.shared.size
+    }
+
+    fn turns(&self) -> Option<&Turns> {
+        Some(&self.turns)
     }
 
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError> {

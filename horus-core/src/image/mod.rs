@@ -131,6 +131,23 @@ impl<T: Element> Image<T> {
         self.handle.check()
     }
 
+    /// Starts to evaluate the image, and returns; whoever looks at it waits. See [`Session::start`], which starts everything
+    /// that is recorded.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let smooth = Image::worms(&session, 64, 64).gauss(2.0);
+    /// smooth.start();
+    /// let edges = smooth.sobel_x().abs(); // recorded meanwhile
+    /// assert_eq!(smooth.to_vec()?.len(), 64 * 64);
+    /// assert!(edges.mean().get()? > 0.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn start(&self) {
+        self.session().start_one(&self.handle);
+    }
+
     /// Records an operation on this image alone that keeps its extent.
     fn node<R: Element>(&self, op: Op, site: Site) -> Image<R> {
         self.node_of_shape(op, self.shape(), site)

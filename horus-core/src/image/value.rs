@@ -58,6 +58,21 @@ impl<V> Value<V> {
         Ok((self.read)(&*fetch(&self.handle)?))
     }
 
+    /// Starts to compute the value, and returns; [`Value::get`] waits. See [`Session::start`], which starts everything that
+    /// is recorded.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let mean = Image::worms(&session, 64, 64).gauss(2.0).mean();
+    /// mean.start();
+    /// assert!(mean.get()? > 0.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn start(&self) {
+        self.handle.session.start_one(&self.handle);
+    }
+
     /// Returns the error that the value carries, if any. Nothing is computed, and no other rank is involved.
     ///
     /// ```

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use super::{Handle, Inner, Session};
+use super::start::Held;
+use super::{Handle, Session};
 use crate::comm::agree::agree_on;
 use crate::device::{Label, Memory, Sending};
 use crate::error::{DeviceError, Error, MemoryBound, Result, Site};
@@ -86,12 +87,12 @@ impl Coming<'_> {
 
 /// A session that had not chosen its device when it gave memory.
 #[derive(Clone)]
-pub(crate) struct Undecided(Weak<Inner>);
+pub(crate) struct Undecided(Weak<Held>);
 
 impl Undecided {
     /// Whether memory may have to be replaced, as the device is known now, or never will be.
     pub(crate) fn is_over(&self) -> bool {
-        self.0.upgrade().is_none_or(|inner| inner.engine.get().is_some())
+        self.0.upgrade().is_none_or(|session| session.engine.get().is_some())
     }
 
     /// Memory that the device reads and writes by itself, in place of `buffer`, if it has any; with the contents if they are

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::engine::{Deferred, Engine, host_pool};
 use super::lock::Owned;
 use super::plans::Plans;
+use super::start::Starter;
 use super::{Canceller, Inner, Mutable, Observer, Progress, Session, Sink, Stats};
 use crate::comm::agree::agree_on;
 use crate::comm::{Alone, Communicator, guarded};
@@ -185,6 +186,9 @@ impl SessionBuilder {
             Some(w) => return Err(Error::Config(format!("got {} weights for {ranks} ranks", w.len()))),
         };
         if ranks > 1 {
+            if let Some(turns) = self.comm.turns() {
+                turns.wait();
+            }
             // Before anything else is exchanged: another rank may be about to do something else, such as exiting.
             guarded(&*self.comm, "opening a session", || agree_on(&*self.comm, "opening a session"))?;
         }
@@ -206,6 +210,7 @@ impl SessionBuilder {
         let state = Mutable {
             unified: engine.get().is_some_and(Engine::unified),
             program: Recording::default(),
+            names: Numbering::default(),
             images: HashMap::new(),
             given: HashMap::new(),
             gone: HashMap::new(),
@@ -217,7 +222,7 @@ impl SessionBuilder {
             error: None,
             lost: None,
         };
-        Ok(Session(Arc::new(Inner {
+        Ok(Session::opened(Inner {
             engine,
             deferred,
             pictures: AtomicUsize::new(1),
@@ -235,11 +240,12 @@ impl SessionBuilder {
             max_pending: self.max_pending,
             max_pinned: self.max_pinned,
             state: Owned::new(state),
+            starter: Starter::default(),
             canceller: self.canceller,
             numbers: Numbering::default(),
             done: Mutex::default(),
             failures: Mutex::default(),
-        })))
+        }))
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) struct Deferred {
 impl Session {
     /// The engine, chosen for `graph` if there is none yet.
     pub(super) fn settled(&self, state: &mut Mutable, graph: &Graph<Op>) -> Result<&Engine> {
-        let Inner { engine, deferred, comm, pictures, .. } = &*self.0;
+        let Inner { engine, deferred, comm, pictures, .. } = &**self.0;
         if let Some(engine) = engine.get() {
             return Ok(engine);
         }
@@ -103,7 +103,7 @@ impl Session {
     /// As [`SessionBuilder::build`](super::SessionBuilder::build).
     pub fn alone(&self) -> Result<Session> {
         let Inner { engine, deferred, mode, observer, explain, explain_passes, compare_naive, pool, canceller, .. } =
-            &*self.0;
+            &**self.0;
         let builder = match (engine.get(), deferred) {
             (Some(engine), _) => Session::sharing(Arc::clone(&engine.device)),
             (None, Some(d)) => Session::deferred(Arc::clone(&d.chooser), Arc::clone(&d.workers), Arc::clone(pool)),

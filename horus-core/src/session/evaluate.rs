@@ -84,6 +84,7 @@ impl Session {
         if let Some(cause) = &state.lost {
             return Err(Error::Lost(cause.clone()));
         }
+        self.wait_for_other_sessions();
         let comm = &*self.0.comm;
         // Stays if the evaluation panics, half of the images in its hands.
         state.lost = Some("an evaluation panicked".into());
@@ -217,7 +218,7 @@ impl Session {
             let Some(image) = image else { continue };
             let name = match source_of(&plan.graph.node(id).op) {
                 Some(v) => v,
-                None => self.0.numbers.value(),
+                None => state.names.value(),
             };
             names.insert(id, name);
             state.images.insert(name, image);
@@ -276,7 +277,7 @@ impl Session {
     /// What plans for these strips are made for.
     fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
         let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
-        let Inner { overlap, transfer, mode, .. } = *self.0;
+        let Inner { overlap, transfer, mode, .. } = **self.0;
         let machine = Arc::clone(&engine.machine);
         Setting { partition, unified, direct, overlap, transfer, mode, capacity, machine }
     }

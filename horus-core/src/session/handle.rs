@@ -58,7 +58,7 @@ impl Handle {
 impl Clone for Handle {
     fn clone(&self) -> Handle {
         if let Ok(id) = self.record {
-            self.session.change(move |state| state.program.retain(id));
+            self.session.change(move |_, state| state.program.retain(id));
         }
         Handle { session: self.session.clone(), shape: self.shape, dtype: self.dtype, record: self.record.clone() }
     }
@@ -67,7 +67,7 @@ impl Clone for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let Ok(id) = self.record else { return };
-        self.session.change(move |state| {
+        self.session.change(move |_, state| {
             let values = state.program.release(id);
             state.forget(values);
         });

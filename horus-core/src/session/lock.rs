@@ -1,18 +1,24 @@
 //! The lock of a session's state.
 //!
 //! An evaluation holds the session's state from its beginning to its end, and calls observers and explain sinks in
-//! between. These run on the same thread and would deadlock. What they may do (drop, copy and record images) is
-//! deferred until the state is free; everything else is an error.
+//! between. These run on the same thread and would deadlock; other threads would wait. What is dropped, copied and recorded
+//! meanwhile, on whatever thread, is put off until the state is free, and so are evaluations that are to be started: all
+//! of it in the order of the calls, in which every rank does the same. Observers that ask for anything else get an error;
+//! other threads wait.
 
+use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+use super::start::Start;
 use super::{Mutable, Session};
 use crate::error::{Error, Result};
 use crate::execute::Stored;
 
-type Change = Box<dyn FnOnce(&mut Mutable) + Send>;
+/// Changes that may be put off; who is so far ahead of an evaluation waits for it.
+const MOST: usize = 1 << 16;
 
 /// This thread's number, from 1.
 fn me() -> u64 {
@@ -21,25 +27,81 @@ fn me() -> u64 {
     ME.with(|me| *me)
 }
 
-/// A session's state, the thread that has it, and what is to be changed when it is free.
+type Change = Box<dyn FnOnce(&Session, &mut Mutable) + Send>;
+
+/// What is put off.
+enum Later {
+    /// A change of the state, which has so many bytes of pixels in its hands.
+    Change(Change, usize),
+    /// An evaluation, for who waits for it or for the session's thread.
+    Start(Start),
+}
+
+/// What is put off, in the order in which it is to be done.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Later>,
+    bytes: usize,
+}
+
+impl Queue {
+    fn push(&mut self, later: Later) {
+        if let Later::Change(_, bytes) = later {
+            self.bytes += bytes;
+        }
+        self.waiting.push_back(later);
+    }
+
+    /// What is to be done next, unless that is to start an evaluation and only `changes` are wanted.
+    fn next(&mut self, changes: bool) -> Option<Later> {
+        if changes && matches!(self.waiting.front(), Some(Later::Start(_))) {
+            return None;
+        }
+        let next = self.waiting.pop_front()?;
+        if let Later::Change(_, bytes) = next {
+            self.bytes -= bytes;
+        }
+        Some(next)
+    }
+}
+
+/// A session's state, the thread that has it, and what is to be done when it is free.
 pub(super) struct Owned {
     state: Mutex<Mutable>,
     /// The thread that has the state; 0 if none has. Only whether it is the asking thread matters, and that thread wrote it.
     owner: AtomicU64,
-    later: Mutex<Vec<Change>>,
+    /// Locked while the state is let go of: what is put off before that is done by who has the state.
+    later: Mutex<Queue>,
 }
 
 impl Owned {
     pub(super) fn new(state: Mutable) -> Owned {
         Owned { state: Mutex::new(state), owner: AtomicU64::new(0), later: Mutex::default() }
     }
+
+    fn later(&self) -> MutexGuard<'_, Queue> {
+        self.later.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// The state, locked.
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.error.take()
+            && !std::thread::panicking()
+        {
+            log::warn!("an error was discarded with its session: {error}");
+        }
+    }
+}
+
+/// The state, locked. The order of the fields is that in which they are dropped.
 pub(super) struct Locked<'a> {
+    session: &'a Session,
     state: MutexGuard<'a, Mutable>,
-    owned: &'a Owned,
-    /// Dropped after the lock.
+    /// While the state is let go of.
+    later: Option<MutexGuard<'a, Queue>>,
+    /// Dropped after the locks.
     freed: Vec<Stored>,
 }
 
@@ -56,40 +118,101 @@ impl DerefMut for Locked<'_> {
     }
 }
 
+impl<'a> Locked<'a> {
+    fn new(session: &'a Session, state: MutexGuard<'a, Mutable>) -> Locked<'a> {
+        session.0.state.owner.store(me(), Ordering::Relaxed);
+        Locked { session, state, later: None, freed: Vec::new() }
+    }
+
+    /// Does what was put off: all, or the changes before the next evaluation. Nothing more can be put off while the result
+    /// lives.
+    fn catch_up(&mut self, changes: bool) -> MutexGuard<'a, Queue> {
+        let session = self.session;
+        loop {
+            let mut later = session.0.state.later();
+            let Some(next) = later.next(changes) else { return later };
+            drop(later);
+            let state = &mut *self.state;
+            // A panic (of an observer) is not for the thread that happens to do this: it is told as an error.
+            let done = catch_unwind(AssertUnwindSafe(|| match next {
+                Later::Change(change, _) => change(session, state),
+                Later::Start(start) => session.carry_out_start(state, start),
+            }));
+            if let Err(panic) = done {
+                let text = panic.downcast_ref::<&str>().copied();
+                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                self.state.lost = Some(format!("an evaluation panicked: {}", text.unwrap_or("with no message")));
+            }
+        }
+    }
+}
+
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let later = std::mem::take(&mut *self.owned.later.lock().unwrap_or_else(PoisonError::into_inner));
-        later.into_iter().for_each(|change| change(&mut self.state));
+        self.later = Some(self.catch_up(true));
         self.freed = std::mem::take(&mut self.state.freed);
-        self.owned.owner.store(0, Ordering::Relaxed);
+        self.session.0.state.owner.store(0, Ordering::Relaxed);
     }
 }
 
 impl Session {
-    /// The state.
+    /// The state, after all that was put off.
     ///
     /// # Errors
     /// [`Error::Reentry`] if this thread has it: the session evaluates, and what is called in between asks for `what`.
     pub(super) fn lock(&self, what: &'static str) -> Result<Locked<'_>> {
-        let owned = &self.0.state;
-        if owned.owner.load(Ordering::Relaxed) == me() {
+        if self.is_mine() {
             return Err(Error::Reentry { what });
         }
-        let state = owned.state.lock().unwrap_or_else(PoisonError::into_inner);
-        owned.owner.store(me(), Ordering::Relaxed);
-        Ok(Locked { state, owned, freed: Vec::new() })
+        self.wait_for_other_sessions();
+        Ok(self.acquire())
     }
 
-    /// Changes the state: now, or when this thread's evaluation is over.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Mutable) + Send + 'static) {
-        match self.lock("a change") {
-            Ok(mut state) => change(&mut state),
-            Err(_) => self.put_off(change),
+    /// The state, which another thread may have, after all that was put off.
+    pub(super) fn acquire(&self) -> Locked<'_> {
+        let state = self.0.state.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locked = Locked::new(self, state);
+        drop(locked.catch_up(false));
+        locked
+    }
+
+    /// Whether this thread has the state.
+    pub(super) fn is_mine(&self) -> bool {
+        self.0.state.owner.load(Ordering::Relaxed) == me()
+    }
+
+    /// Changes the state: now, or after the evaluation that is under way.
+    pub(super) fn change(&self, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
+        self.change_with(0, change);
+    }
+
+    /// [`Session::change`] by something that has so many bytes of pixels in its hands.
+    pub(super) fn change_with(&self, bytes: usize, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
+        let owned = &self.0.state;
+        let mut later = owned.later();
+        if !self.is_mine() {
+            if later.waiting.is_empty() {
+                let free = match owned.state.try_lock() {
+                    Ok(state) => Some(state),
+                    Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+                    Err(TryLockError::WouldBlock) => None,
+                };
+                if let Some(state) = free {
+                    let mut locked = Locked::new(self, state);
+                    drop(later);
+                    return change(self, &mut locked);
+                }
+            }
+            if later.waiting.len() >= MOST || later.bytes.saturating_add(bytes) > self.0.max_pinned.max(bytes) {
+                drop(later);
+                return change(self, &mut self.acquire());
+            }
         }
+        later.push(Later::Change(Box::new(change), bytes));
     }
 
-    /// Changes the state when this thread's evaluation is over.
-    pub(super) fn put_off(&self, change: impl FnOnce(&mut Mutable) + Send + 'static) {
-        self.0.state.later.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(change));
+    /// Starts an evaluation when its turn comes.
+    pub(super) fn put_off(&self, start: Start) {
+        self.0.state.later().push(Later::Start(start));
     }
 }

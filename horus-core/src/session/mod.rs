@@ -14,6 +14,7 @@ mod plans;
 mod progress;
 mod recording;
 mod replay;
+mod start;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ use self::builder::Origin;
 use self::engine::{Deferred, Engine};
 use self::failure::Failure;
 use self::lock::Owned;
+use self::start::{Held, Starter};
 use self::state::Mutable;
 
 pub(crate) use arrays::{Coming, Undecided};
@@ -55,7 +57,7 @@ type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A session: a device, a communicator, and the images and programs recorded on them. Cheap to clone.
 #[derive(Clone)]
-pub struct Session(Arc<Inner>);
+pub struct Session(Arc<Held>);
 
 struct Inner {
     /// Set once the device is chosen.
@@ -81,8 +83,9 @@ struct Inner {
     max_pending: usize,
     max_pinned: usize,
     state: Owned,
+    starter: Starter,
     canceller: Canceller,
-    /// Counts records and values.
+    /// Counts records.
     numbers: Numbering,
     /// What it has done, as of the last evaluation: for those who look while another is under way.
     done: Mutex<(Stats, Times)>,
@@ -258,13 +261,12 @@ impl Session {
         *self.0.done.lock().unwrap_or_else(PoisonError::into_inner) = (state.stats, state.trace.times());
     }
 
-    /// Whether both are the same session.
-    pub fn same(&self, other: &Session) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// The ranks that run the program together.
+    /// The ranks that run the program together. Waits for what was started: ranks communicate in one order.
     pub fn comm(&self) -> &dyn Communicator {
+        if self.ranks() > 1 {
+            self.wait_for_other_sessions();
+            self.settle();
+        }
         &*self.0.comm
     }
 }

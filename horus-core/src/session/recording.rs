@@ -31,14 +31,14 @@ impl Session {
             }
         };
         let id = self.0.numbers.record();
-        match self.lock("recording") {
-            Ok(mut state) => {
-                state.program.record(id, op, inputs, shape, dtype, site);
-                self.flush(&mut state);
+        // What an observer records at each step would otherwise be evaluated, and observed, without end.
+        let observer = self.is_mine();
+        self.change(move |session, state| {
+            state.program.record(id, op, inputs, shape, dtype, site);
+            if !observer {
+                session.flush(state);
             }
-            // An evaluation is under way.
-            Err(_) => self.put_off(move |state| state.program.record(id, op, inputs, shape, dtype, site)),
-        }
+        });
         Handle { session: self.clone(), shape, dtype, record: Ok(id) }
     }
 
@@ -47,7 +47,7 @@ impl Session {
         let (pending, pinned) = (state.program.pending(), state.program.pinned_bytes());
         let full =
             pending > self.0.max_pending.max(state.patience.0) || pinned > self.0.max_pinned.max(state.patience.1);
-        if full && state.error.is_none() && state.lost.is_none() {
+        if full && state.error.is_none() && state.lost.is_none() && !std::thread::panicking() {
             let targets = state.program.observable();
             let wants = vec![Want::Keep; targets.len()];
             state.patience = (0, 0);
@@ -73,9 +73,10 @@ impl Session {
         pixels: Memory,
         (start, label, site): (Instant, Label, Site),
     ) -> Handle {
-        let (id, value) = (self.0.numbers.record(), self.0.numbers.value());
+        let id = self.0.numbers.record();
         let took = start.elapsed();
-        self.change(move |state| {
+        self.change_with(pixels.len(), move |_, state| {
+            let value = state.names.value();
             state.give_device(value, shape, dtype, pixels);
             state.given.insert(value, Placement::Replicated);
             state.stats.made.uploads += 1;
@@ -94,8 +95,10 @@ impl Session {
         let given = placement;
         // What the only rank has, every rank has.
         let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
-        let (id, value) = (self.0.numbers.record(), self.0.numbers.value());
-        self.change(move |state| {
+        let id = self.0.numbers.record();
+        let bytes = pixels.as_ref().map_or(0, HostBuffer::len);
+        self.change_with(bytes, move |_, state| {
+            let value = state.names.value();
             state.give(value, shape, dtype, pixels, placement);
             state.given.insert(value, given);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);

@@ -113,7 +113,7 @@ impl Session {
         let Some(engine) = self.engine().filter(|engine| replay.fits(self, engine, state)) else {
             return Err(refused(None, Some(pixels)));
         };
-        let input = self.0.numbers.value();
+        let input = state.names.value();
         state.give(input, replay.shape, replay.dtype, Some(pixels), Placement::Replicated);
         replay.rename(input);
         let mut left = None;

@@ -12,7 +12,7 @@ use crate::execute::trace::Trace;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::ValueId;
 use crate::plan::state::{Placement, Residency, State};
-use crate::record::Recording;
+use crate::record::{Numbering, Recording};
 use crate::shape::{Shape, Window};
 
 /// What a session has, behind its lock.
@@ -20,6 +20,8 @@ pub(super) struct Mutable {
     /// Whether the device is known and computes on the host's memory.
     pub(super) unified: bool,
     pub(super) program: Recording,
+    /// Counts values: behind the lock, so that all ranks name them alike.
+    pub(super) names: Numbering,
     pub(super) images: HashMap<ValueId, Stored>,
     /// Images that are no longer needed: their memory is freed without the lock.
     pub(super) freed: Vec<Stored>,

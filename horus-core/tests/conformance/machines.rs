@@ -20,7 +20,7 @@ use crate::random::{Choice, program};
 
 /// A profile whose numbers are those of a usual machine times powers of ten, drawn from `powers`.
 fn drawn(powers: &[i8]) -> Profile {
-    let mut profile = Profile::of_default(powers.len() % 2 == 0);
+    let mut profile = Profile::of_default(powers.len().is_multiple_of(2));
     let mut at = 0;
     let mut factor = || {
         at += 1;

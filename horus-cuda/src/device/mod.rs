@@ -239,7 +239,8 @@ impl Device for CudaDevice {
         pool: &Arc<Pool>,
         when: Sending,
     ) -> Result<Box<dyn Download + 'a>, DeviceError> {
-        Ok(self.transfers.begin_download(bytes, pool, when)?)
+        let begun: Box<dyn Download> = self.transfers.begin_download(bytes, pool, when)?;
+        Ok(begun)
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {

@@ -116,6 +116,7 @@ pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
             direct: seed % 4 == 0 && comm.size() > 1,
             overlap: seed % 3 > 0,
             from_root: seed % 4 < 2,
+            bands: (seed % 5 == 0).then_some(3),
         };
         let got = on_rank(&p, place, &comm);
         assert!(got == want, "seed {seed} differs from the reference on rank {} at {place:?}", comm.rank());

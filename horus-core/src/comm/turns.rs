@@ -1,0 +1,51 @@
+//! Turns: which session of a rank communicates, where several share the rank's communicator.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+type Settle = Arc<dyn Fn() + Send + Sync>;
+
+/// The session of this rank that may be evaluating on a thread of its own. All ranks make the same calls in the same order, so
+/// who communicates next waits for it: no two threads of a rank communicate at a time.
+#[derive(Default)]
+pub struct Turns(Mutex<Option<(usize, Settle)>>);
+
+impl Turns {
+    /// Nobody has the turn.
+    pub const fn new() -> Turns {
+        Turns(Mutex::new(None))
+    }
+
+    /// Session `who` evaluates on a thread of its own from now on, once all others are done; `settle` waits for it.
+    pub fn claim(&self, who: usize, settle: impl Fn() + Send + Sync + 'static) {
+        self.wait_for_others(who);
+        *self.lock() = Some((who, Arc::new(settle)));
+    }
+
+    /// Waits for what sessions other than `who` have started.
+    pub fn wait_for_others(&self, who: usize) {
+        // The turn stays with the other: it may start something again before this one does.
+        let other = self.lock().as_ref().filter(|(id, _)| *id != who).map(|(_, settle)| Arc::clone(settle));
+        if let Some(settle) = other {
+            settle();
+        }
+    }
+
+    /// Waits for all that sessions have started.
+    pub fn wait(&self) {
+        let settle = self.lock().as_ref().map(|(_, settle)| Arc::clone(settle));
+        if let Some(settle) = settle {
+            settle();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(usize, Settle)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Turns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.lock().is_some() { "Turns, claimed" } else { "Turns, free" })
+    }
+}

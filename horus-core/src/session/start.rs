@@ -1,0 +1,206 @@
+//! Evaluations that run beside the program.
+//!
+//! What is started is put off like a change that comes while an evaluation is under way, in the order of the calls (see
+//! [`lock`](super::lock)), and carried out by the session's thread, or by a thread that looks at a value and comes first.
+//! Either way the session does what it would have done, had each evaluation been made inside its call: the plans, and
+//! what ranks agree on, do not depend on timing.
+
+use std::ops::Deref;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use super::state::Mutable;
+use super::{Handle, Inner, Session};
+use crate::device::Sending;
+use crate::plan::Want;
+use crate::record::RecordId;
+
+/// An evaluation that is to be started.
+pub(super) enum Start {
+    /// Of everything that can be observed.
+    Everything,
+    /// Of one value.
+    Value(RecordId),
+}
+
+/// A session as the program has it, or as its thread has it. When the program lets go of it, what was started is finished and
+/// the thread ends.
+pub(super) struct Held {
+    inner: Arc<Inner>,
+    by_program: bool,
+}
+
+impl Deref for Held {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.by_program {
+            self.inner.starter.end();
+        }
+    }
+}
+
+/// The thread that carries out what is started.
+struct Worker {
+    wake: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// The thread that carries out what is started, once there is one.
+#[derive(Default)]
+pub(super) struct Starter(Mutex<Option<Worker>>);
+
+impl Starter {
+    /// Lets the thread finish what was started, and ends it.
+    fn end(&self) {
+        let worker = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Worker { wake, thread }) = worker else { return };
+        drop(wake);
+        // An observer on that thread may have had the last handle: then it ends with its evaluation.
+        if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+            log::error!("the thread that evaluates what was started panicked");
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn opened(inner: Inner) -> Session {
+        Session(Arc::new(Held { inner: Arc::new(inner), by_program: true }))
+    }
+
+    /// Whether both are the same session.
+    pub fn same(&self, other: &Session) -> bool {
+        Arc::ptr_eq(&self.0.inner, &other.0.inner)
+    }
+
+    /// Starts to evaluate everything that is recorded and can be observed, as [`Session::evaluate`] does, and returns: the
+    /// program computes, reads and records beside it. Who looks at a value waits until what was started is done.
+    ///
+    /// Results are the same bits as without. What is started while an evaluation is under way comes after it, and after
+    /// what was recorded before. An error, and a panic of an observer, is told by the next look at a value of the session,
+    /// as an error; nothing more is started until then. [`Session::canceller`] ends what was started like any evaluation, and
+    /// when the last handle on the session or one of its images is dropped, that waits for what was started.
+    ///
+    /// Observers and explain sinks are called on the session's thread. A program that records very far ahead (65536
+    /// operations, or as many bytes of pixels as pending operations may keep alive) waits for the evaluation.
+    ///
+    /// On several ranks, all start the same evaluations in the same order, and calls in which ranks communicate wait for
+    /// what was started, in other sessions of the process too. A program that itself calls MPI looks at a value, or calls
+    /// [`Session::evaluate`], before it does. Where only one thread may communicate (an MPI library that grants less than
+    /// `MPI_THREAD_SERIALIZED`), and where no thread can be made, the evaluation runs inside this call.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let smooth = Image::worms(&session, 64, 64).gauss(2.0);
+    /// let mean = smooth.mean();
+    /// session.start();
+    /// let own: f64 = (1..=1000).map(f64::from).sum(); // beside it, the program's own work
+    /// let brighter = smooth + 1.0; // and what comes next is recorded
+    /// assert!(mean.get()? < own); // waits
+    /// assert!(brighter.mean().get()? > mean.get()?);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn start(&self) {
+        self.begin(Start::Everything);
+    }
+
+    /// Starts to evaluate one value; see [`Session::start`]. One that carries an error tells it when it is looked at.
+    pub(crate) fn start_one(&self, value: &Handle) {
+        if let Ok(id) = value.record {
+            self.begin(Start::Value(id));
+        }
+    }
+
+    fn begin(&self, start: Start) {
+        let turns = self.0.comm.turns();
+        if (self.ranks() == 1 || turns.is_some()) && self.wake(false) {
+            if let Some(turns) = turns.filter(|_| self.ranks() > 1) {
+                let inner = Arc::downgrade(&self.0.inner);
+                let settle = move || {
+                    if let Some(inner) = inner.upgrade() {
+                        Session(Arc::new(Held { inner, by_program: false })).settle();
+                    }
+                };
+                turns.claim(self.id(), settle);
+            }
+            self.put_off(start);
+            self.wake(true);
+        } else {
+            self.put_off(start);
+            self.settle();
+        }
+    }
+
+    /// Has the session's thread, made now if there is none, look for what was started if there is something; whether there is
+    /// such a thread.
+    fn wake(&self, something: bool) -> bool {
+        let mut worker = self.0.starter.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if worker.is_none() {
+            let (wake, woken) = channel();
+            let inner = Arc::downgrade(&self.0.inner);
+            let work = move || {
+                for () in woken {
+                    if let Some(inner) = inner.upgrade() {
+                        Session(Arc::new(Held { inner, by_program: false })).settle();
+                    }
+                }
+            };
+            match std::thread::Builder::new().name("horus-start".into()).spawn(work) {
+                Ok(thread) => *worker = Some(Worker { wake, thread }),
+                Err(e) => {
+                    log::warn!("what is started is evaluated inside the call: no thread could be made: {e}");
+                    return false;
+                }
+            }
+        }
+        // The thread receives as long as it is not ended.
+        worker.as_ref().is_some_and(|worker| !something || worker.wake.send(()).is_ok())
+    }
+
+    /// Carries out an evaluation that was started. What it meets is kept for the next look.
+    pub(super) fn carry_out_start(&self, state: &mut Mutable, start: Start) {
+        // One error is told before the next is risked, and what lost the session is told anyway.
+        if state.error.is_some() || state.lost.is_some() {
+            return;
+        }
+        let targets = match start {
+            Start::Everything => state.program.observable(),
+            Start::Value(id) if state.program.value(id).is_some() => Vec::new(), // it is there
+            Start::Value(id) => vec![id],
+        };
+        if targets.is_empty() {
+            return;
+        }
+        let wants = vec![Want::Keep; targets.len()];
+        if let Err(e) = self.run(state, &targets, &wants, Sending::AtOnce) {
+            state.error = Some(e);
+        }
+    }
+
+    /// Waits for what was started; within an observer, which is part of it, does nothing.
+    #[doc(hidden)]
+    pub fn settle(&self) {
+        if !self.is_mine() {
+            drop(self.acquire());
+        }
+    }
+
+    /// Waits for what other sessions on the same ranks have started: ranks communicate in one order.
+    pub(super) fn wait_for_other_sessions(&self) {
+        if let Some(turns) = self.0.comm.turns().filter(|_| self.ranks() > 1) {
+            turns.wait_for_others(self.id());
+        }
+    }
+
+    /// Tells the sessions of a process apart, as long as they are open.
+    fn id(&self) -> usize {
+        Arc::as_ptr(&self.0.inner).addr()
+    }
+}
