@@ -1,5 +1,6 @@
 //! Copies between host and device.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::fit::{line, median};
@@ -17,39 +18,47 @@ type Copy<'a> = dyn FnMut(usize) -> Result<(), DeviceError> + 'a;
 pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
     let pool = Pool::new(effort.bytes);
     let most = effort.bytes;
-    let (pinned, mut pageable) = (filled(device.room(most, &pool)?), vec![1u8; most]);
+    let (pinned, mut pageable) = (locked(device, &pool, most)?, vec![1u8; most]);
     let (mut there, back) = (device.allocate(most)?, device.allocate(most)?);
-    let share = |bytes: usize| -> Result<HostBuffer, DeviceError> { Ok(filled(device.room(bytes, &pool)?)) };
-    let few: Vec<(usize, HostBuffer)> =
-        sizes(most).into_iter().map(|bytes| Ok((bytes, share(bytes)?))).collect::<Result<_, DeviceError>>()?;
-    let up = |there: &mut Memory, bytes: usize| match few.iter().find(|(b, _)| *b == bytes) {
-        Some((_, buffer)) => device.upload(buffer, there, 0),
+    let each = sizes(most).into_iter().map(|bytes| locked(device, &pool, bytes));
+    let mut buffers: Vec<HostBuffer> = each.collect::<Result<_, DeviceError>>()?;
+    let of = |bytes: usize| move |buffer: &HostBuffer| buffer.len() == bytes;
+    let up = |there: &mut Memory, bytes: usize| match buffers.iter().position(of(bytes)) {
+        Some(i) => device.upload(&buffers[i], there, 0),
         None => device.upload(&pinned, there, 0),
     };
     profile.upload.pinned = lines(effort, device, &mut |bytes| up(&mut there, bytes))?.unwrap_or(profile.upload.pinned);
     let staged = lines(effort, device, &mut |bytes| device.write(&pageable[..bytes], &mut there, 0))?;
     profile.upload.staged = staged.unwrap_or(profile.upload.staged);
-    let down = |bytes: usize| device.order_read(&back, 0, bytes, &pool).and_then(|landing| landing.land()).map(drop);
-    profile.download.pinned = lines(effort, device, &mut |bytes| down(bytes))?.unwrap_or(profile.download.pinned);
+    let workers = device.workers();
+    let mut down = |bytes: usize| match buffers.iter().position(of(bytes)) {
+        Some(i) => device.hold(&back, 0, bytes, &pool)?.land_in(&mut buffers[i], workers),
+        None => Ok(()),
+    };
+    profile.download.pinned = lines(effort, device, &mut down)?.unwrap_or(profile.download.pinned);
     let staged = lines(effort, device, &mut |bytes| device.read(&back, 0, &mut pageable[..bytes]))?;
     profile.download.staged = staged.unwrap_or(profile.download.staged);
     // Both ways at once, against the slower of them alone.
     let alone = timed(effort.runs, || device.upload(&pinned, &mut there, 0).and_then(|()| device.synchronize()))?;
     let alone = alone.max(timed(effort.runs, || down(most))?);
     let both = timed(effort.runs, || {
-        let landing = device.order_read(&back, 0, most, &pool)?;
         device.upload(&pinned, &mut there, 0)?;
-        landing.land()?;
+        down(most)?;
         device.synchronize()
     })?;
     profile.both_ways = (both / alone).max(1.0);
     Ok(())
 }
 
-/// Touches the pages, which would otherwise be made in the middle of the first copy.
-fn filled(mut buffer: HostBuffer) -> HostBuffer {
+/// Page-locked memory, if the device has any. Its pages are touched: they would otherwise be made in the middle of the first
+/// copy.
+fn locked(device: &dyn Device, pool: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+    let mut buffer = match device.page_locked(bytes)? {
+        Some(memory) => pool.try_adopt_uncounted(memory, bytes)?,
+        None => device.room(bytes, pool)?,
+    };
     buffer.bytes_mut().fill(1);
-    buffer
+    Ok(buffer)
 }
 
 /// Few bytes, then more and more.
