@@ -1,5 +1,5 @@
 //! When each step of each plan ran, on the host and on the device, beside what was predicted: how long in all, and step by step
-//! in the format of Chrome's trace viewer and Perfetto ([`rows`]).
+//! in the format of Chrome's trace viewer and Perfetto (`rows`).
 
 mod rows;
 

@@ -120,7 +120,7 @@ fn read(path: &Path) -> Result<Profile, String> {
 /// Keeps a profile where sessions on this hardware find it, or in the file `out`; where.
 ///
 /// # Errors
-/// [`Error::Config`] if nothing is to be kept (`HORUS_CACHE=off`); [`Error::Write`] if it cannot be written.
+/// [`Error::Config`] if nothing is to be kept (`HORUS_CACHE=off`), and an error naming the file if that cannot be written.
 pub fn keep(profile: &Profile, out: Option<&Path>) -> Result<PathBuf> {
     let path = match out {
         Some(path) => path.to_owned(),

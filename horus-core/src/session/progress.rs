@@ -33,7 +33,7 @@ pub struct Stats {
     /// Transfers and launches made.
     pub made: Counts,
     /// Transfers and launches that naive mode would have made (counted on request, see
-    /// [`SessionBuilder::compare_naive`]).
+    /// [`SessionBuilder::compare_naive`](crate::session::SessionBuilder::compare_naive)).
     pub naive: Counts,
     /// What this rank sent to others.
     pub sent: Load,
