@@ -13,6 +13,7 @@
 
 mod schedule;
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -120,6 +121,16 @@ struct Board<'d, 'a> {
     sends: Vec<(NodeId, usize)>,
     frees: Vec<NodeId>,
     reasons: HashMap<(u8, NodeId), String>,
+    /// What was found out: schedules ask the same again.
+    found: RefCell<Found>,
+}
+
+/// What follows from bands of launches.
+#[derive(Default)]
+struct Found {
+    seconds: HashMap<(NodeId, Band), f64>,
+    /// By launch, input and cut.
+    needed: HashMap<(NodeId, usize, u8), u8>,
 }
 
 fn key(action: Action) -> (u8, NodeId) {
@@ -143,6 +154,7 @@ impl<'d, 'a> Board<'d, 'a> {
             sends: Vec::new(),
             frees: Vec::new(),
             reasons: HashMap::new(),
+            found: RefCell::default(),
         };
         let mut here: HashSet<NodeId> = HashSet::new();
         for step in &draft.steps[run] {
@@ -199,6 +211,9 @@ impl<'d, 'a> Board<'d, 'a> {
 
     /// Predicted seconds of a band of a launch, on the rank that takes longest.
     fn seconds(&self, job: &Job, band: Band) -> f64 {
+        if let Some(known) = self.found.borrow().seconds.get(&(job.node, band)) {
+            return *known;
+        }
         let graph = self.draft.graph;
         let node = graph.node(job.node);
         let extent = |n: NodeId| (graph.node(n).shape, graph.node(n).dtype);
@@ -208,11 +223,16 @@ impl<'d, 'a> Board<'d, 'a> {
             let work = node.op.work(&inputs, extent(job.node), rows);
             self.machine.slowest(|p| p.launch(&work).seconds)
         };
-        (0..self.ranks()).map(seconds).fold(0.0, f64::max)
+        let longest = (0..self.ranks()).map(seconds).fold(0.0, f64::max);
+        self.found.borrow_mut().seconds.insert((job.node, band), longest);
+        longest
     }
 
     /// Up to which cut image `source` must be there for the rows of `job` up to `cut`, which it reads as its input `input`.
     fn needed(&self, job: &Job, (input, source): (usize, NodeId), cut: u8) -> u8 {
+        if let Some(known) = self.found.borrow().needed.get(&(job.node, input, cut)) {
+            return *known;
+        }
         let graph = self.draft.graph;
         let (node, shape) = (graph.node(job.node), graph.node(source).shape);
         let needed = |rank| {
@@ -221,7 +241,9 @@ impl<'d, 'a> Board<'d, 'a> {
             // Also who reads nothing of an image needs it to be there.
             if read.is_empty() { u8::from(cut > 0) } else { Band::cut_behind(read.end, self.all(source, rank)).max(1) }
         };
-        (0..self.ranks()).map(needed).max().unwrap_or(0)
+        let most = (0..self.ranks()).map(needed).max().unwrap_or(0);
+        self.found.borrow_mut().needed.insert((job.node, input, cut), most);
+        most
     }
 
     /// Up to which cut `job` can be computed if its inputs are there as far as `there` says.
