@@ -6,7 +6,7 @@ use crate::comm::Communicator;
 use crate::comm::agree::{Claim, Digest, agree, claim};
 use crate::error::Result;
 use crate::ir::graph::{Graph, Op};
-use crate::plan::{Action, Plan, Want};
+use crate::plan::{Activity, Plan, Want};
 
 /// Checks that every rank is about to evaluate the same graph with the same communication.
 ///
@@ -39,7 +39,7 @@ fn each(graph: &Graph<Op>, wants: &[Want], plan: &Plan, visit: &mut dyn FnMut(u6
             format!("{id} = {op} ({}) : {shape} {dtype}{wanted} recorded at {}", inputs.join(", "), node.site)
         });
     }
-    for step in plan.steps.iter().filter(|s| communicates(&s.action)) {
+    for step in plan.steps.iter().filter(|s| s.action.activity() == Activity::Communication) {
         let mut d = Digest::new();
         let text = || plan.describe(&step.action).split_whitespace().collect::<Vec<_>>().join(" ");
         text().hash(&mut d);
@@ -49,18 +49,4 @@ fn each(graph: &Graph<Op>, wants: &[Want], plan: &Plan, visit: &mut dyn FnMut(u6
     plan.setting.partition.hash(&mut d);
     visit(d.finish(), &|| format!("rows divided as {}", plan.setting.partition));
     visit(plan.setting.machine.digest(), &|| format!("machines predicted by {}", plan.setting.machine));
-}
-
-fn communicates(action: &Action) -> bool {
-    !matches!(
-        action,
-        Action::Upload { .. }
-            | Action::UploadStrip { .. }
-            | Action::Download(_)
-            | Action::Send { .. }
-            | Action::Launch { .. }
-            | Action::Evict(_)
-            | Action::Deliver(_)
-            | Action::Free(_)
-    )
 }

@@ -24,15 +24,16 @@ use super::step::{Action, Band, Part, Rows, Step};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
 use crate::machine::{HostSide, Machine, Profile};
-use crate::plan::movement::rows_of;
+use crate::plan::movement::{rows_of, work_of};
 use crate::plan::state::{Halo, Placement, State};
 use crate::shape::Window;
 
 /// Numbers of bands that are considered.
 const COUNTS: [u8; 4] = [2, 4, 8, 16];
-/// Copies that take less than so many launches are not worth looking at.
+/// Copies that take less than so many divisions of launches are not worth looking at: a guess.
 const WORTHWHILE: f64 = 8.0;
-/// A plan in bands replaces the one without if it is predicted to take at most this share of its time.
+/// A plan in bands replaces the one without if it is predicted to take at most this share of its time: a guess,
+/// about what predictions of copies are off by.
 const GAIN: f64 = 0.98;
 
 /// The pass: cuts each run of steps without communication into bands where that is predicted to gain.
@@ -42,18 +43,16 @@ pub(super) fn cut(draft: &mut Draft<'_>) {
         return;
     }
     for run in runs(draft).into_iter().rev() {
-        if let Some(steps) = cheapest(draft, run.clone()) {
+        if let Some((steps, used)) = cheapest(draft, run.clone()) {
+            draft.used.splice(run.clone(), vec![used; steps.len()]);
             draft.steps.splice(run, steps);
         }
     }
-    // No pass after this one asks how much memory is in use at a step.
-    draft.used = vec![0; draft.steps.len()];
-    draft.exchanges.clear();
 }
 
 /// The longest runs of steps that may change places.
 fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
-    let fetching: HashSet<NodeId> = draft.steps.iter().filter_map(|s| fetches_for(s.action)).collect();
+    let fetching: HashSet<NodeId> = draft.steps.iter().filter_map(|s| s.action.fetches_for()).collect();
     let movable = |step: &Step| match step.action {
         Action::Upload { .. } | Action::Send { .. } | Action::Free(_) => true,
         Action::Launch { node, part, .. } => part == Part::Whole && !fetching.contains(&node),
@@ -70,15 +69,9 @@ fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
     runs
 }
 
-fn fetches_for(action: Action) -> Option<NodeId> {
-    match action {
-        Action::Fetch { temp, .. } => Some(temp.consumer),
-        _ => None,
-    }
-}
-
-/// The steps of a run in as many bands as are predicted to be best; none if they stay as they are.
-fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<Vec<Step>> {
+/// The steps of a run in as many bands as are predicted to be best, and a bound of the bytes in use at each; none if they stay
+/// as they are.
+fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<Step>, usize)> {
     let board = Board::new(draft, run.clone())?;
     let before = board.schedule(1, &[]);
     let candidates = match draft.setting.transfer {
@@ -88,15 +81,13 @@ fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<Vec<Step>> {
     let forced = matches!(draft.setting.transfer, Transfer::Streams(_));
     let peak = board.peak(draft.steps[run.clone()].iter().map(|s| s.action));
     let most = draft.used[run].iter().copied().max().unwrap_or(0);
-    let free = |steps: &[Action]| {
-        let more = board.peak(steps.iter().copied()).saturating_sub(peak);
-        draft.memory.as_ref().is_none_or(|ledger| ledger.holds(most + more))
-    };
+    let used = |steps: &[Action]| most + board.peak(steps.iter().copied()).saturating_sub(peak);
+    let free = |steps: &[Action]| draft.memory.as_ref().is_none_or(|ledger| ledger.holds(used(steps)));
     let tails = board.tails();
     let tries = candidates.iter().flat_map(|n| tails.iter().map(|tail| board.schedule(*n, tail)));
     let fitting = tries.filter(|s| free(&s.actions));
     let best = fitting.min_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
-    (forced || best.seconds < GAIN * before.seconds).then(|| board.steps(&best.actions))
+    (forced || best.seconds < GAIN * before.seconds).then(|| (board.steps(&best.actions), used(&best.actions)))
 }
 
 /// A launch of a run.
@@ -214,13 +205,8 @@ impl<'d, 'a> Board<'d, 'a> {
         if let Some(known) = self.found.borrow().seconds.get(&(job.node, band)) {
             return *known;
         }
-        let graph = self.draft.graph;
-        let node = graph.node(job.node);
-        let extent = |n: NodeId| (graph.node(n).shape, graph.node(n).dtype);
-        let inputs: Vec<_> = node.inputs.iter().map(|i| extent(*i)).collect();
         let seconds = |rank| {
-            let rows = band.of(self.all(job.node, rank));
-            let work = node.op.work(&inputs, extent(job.node), rows);
+            let work = work_of(self.draft.graph, job.node, band.of(self.all(job.node, rank)));
             self.machine.slowest(|p| p.launch(&work).seconds)
         };
         let longest = (0..self.ranks()).map(seconds).fold(0.0, f64::max);

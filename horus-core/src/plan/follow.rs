@@ -72,18 +72,9 @@ impl<'a> Follower<'a> {
         if self.on_device[n.0] { self.bytes(n) } else { 0 }
     }
 
-    /// Whether rank 0 alone has the image that a step moves.
+    /// Whether rank 0 alone has the image of a step.
     pub(super) fn on_root(&self, action: Action) -> bool {
-        match action {
-            Action::Scatter { node, .. }
-            | Action::Replicate { node, .. }
-            | Action::Exchange { node, .. }
-            | Action::Begin { node, .. }
-            | Action::Fetch { node, .. }
-            | Action::Gather(node)
-            | Action::Collect(node) => self.on_root[node.0],
-            _ => false,
-        }
+        self.on_root[action.node().0]
     }
 
     /// Bytes that all ranks send each other in a step.

@@ -4,13 +4,10 @@ use std::fmt;
 
 use super::finished::Plan;
 use super::follow::Follower;
-use super::movement::{BLOCK, Link, Load, Traffic, movement, rows_of};
+use super::movement::{BLOCK, Link, Load, Traffic, movement, windows_of, work_of};
 use super::state::Placement;
-use super::step::{Action, Part, Rows};
-use crate::ir::graph::NodeId;
-use crate::ir::kernel::Extent;
+use super::step::Action;
 use crate::machine::{Bound, HostSide, Machine};
-use crate::shape::Window;
 
 /// Ranks that a forecast is for: machines like those of the session.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,8 +90,8 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
                 Some(sum(ranks, node.shape.len() * node.dtype.size(), furthest))
             }
             action => {
-                let at_root = moves(action).is_some_and(|n| on_root[n.0]);
-                let direct = is_direct(action);
+                let at_root = on_root[action.node().0];
+                let direct = action.is_direct();
                 let moved = movement(&plan.graph, &plan.setting.partition, action, at_root, BLOCK);
                 moved.map(|m| m.traffic_by(|from, to| machine.link_between(from, to, direct)))
             }
@@ -133,8 +130,8 @@ impl Computing {
         let every = (ranks - 1).div_ceil(SAMPLES - 1).max(1);
         let sampled = (0..ranks).step_by(every).chain([ranks - 1]);
         let costs = sampled.map(|rank| {
-            let windows = windows(plan, id, rows, part, rank);
-            windows.map(|rows| machine.of(rank).launch(&work(plan, id, rows)))
+            let windows = windows_of(&plan.graph, &plan.setting.partition, id, rank, (rows, part));
+            windows.map(|rows| machine.of(rank).launch(&work_of(&plan.graph, id, rows)))
         });
         let longest = costs.max_by(|a, b| (a[0].seconds + a[1].seconds).total_cmp(&(b[0].seconds + b[1].seconds)));
         let Some(costs) = longest else { return };
@@ -148,22 +145,6 @@ impl Computing {
             }
         }
     }
-}
-
-/// The rows that `rank` launches; edges are two windows.
-fn windows(plan: &Plan, id: NodeId, rows: Rows, part: Part, rank: usize) -> [Window; 2] {
-    let partition = &plan.setting.partition;
-    match part {
-        Part::Whole => [rows_of(&plan.graph, partition, id, rank, rows), Window::new(0, 0)],
-        part => part.windows(rows, partition, rank, plan.graph.node(id).shape.height),
-    }
-}
-
-fn work(plan: &Plan, id: NodeId, rows: Window) -> crate::ir::kernel::KernelWork {
-    let extent = |id: NodeId| (plan.graph.node(id).shape, plan.graph.node(id).dtype);
-    let node = plan.graph.node(id);
-    let inputs: Vec<Extent> = node.inputs.iter().map(|i| extent(*i)).collect();
-    node.op.work(&inputs, extent(id), rows)
 }
 
 impl Copying {
@@ -181,29 +162,6 @@ impl Copying {
         self.bytes += up + down;
         let seconds = |m: &crate::machine::Profile| m.upload(up, HostSide::Pinned) + m.download(down, HostSide::Pinned);
         self.seconds += machine.slowest(seconds);
-    }
-}
-
-fn is_direct(action: Action) -> bool {
-    match action {
-        Action::Scatter { direct, .. }
-        | Action::Replicate { direct, .. }
-        | Action::Exchange { direct, .. }
-        | Action::Begin { direct, .. }
-        | Action::Fetch { direct, .. } => direct,
-        _ => false,
-    }
-}
-
-fn moves(action: Action) -> Option<NodeId> {
-    match action {
-        Action::Scatter { node, .. }
-        | Action::Replicate { node, .. }
-        | Action::Exchange { node, .. }
-        | Action::Begin { node, .. }
-        | Action::Fetch { node, .. } => Some(node),
-        Action::Gather(n) | Action::Collect(n) => Some(n),
-        _ => None,
     }
 }
 

@@ -5,9 +5,9 @@
 
 use super::partition::Partition;
 use super::state::Halo;
-use super::step::{Action, Rows};
+use super::step::{Action, Part, Rows};
 use crate::ir::graph::{Graph, NodeId};
-use crate::ir::kernel::{Distribution, Kernel};
+use crate::ir::kernel::{Distribution, Extent, Kernel, KernelWork};
 pub use crate::machine::{Link, Load};
 use crate::shape::Window;
 
@@ -144,6 +144,27 @@ pub fn rows_of(graph: &Graph<Kernel>, partition: &Partition, n: NodeId, rank: us
         Distribution::Partial(_) => partition.strip(rank, graph.node(node.inputs[0]).shape.height),
         Distribution::Rows => rows.window(partition, rank, node.shape.height),
     }
+}
+
+/// The rows of one part of a launch: edges are two windows, and any may be empty.
+pub fn windows_of(
+    graph: &Graph<Kernel>,
+    partition: &Partition,
+    n: NodeId,
+    rank: usize,
+    (rows, part): (Rows, Part),
+) -> [Window; 2] {
+    match part {
+        Part::Whole => [rows_of(graph, partition, n, rank, rows), Window::new(0, 0)],
+        part => part.windows(rows, partition, rank, graph.node(n).shape.height),
+    }
+}
+
+/// What a launch of `n` for these rows does.
+pub fn work_of(graph: &Graph<Kernel>, n: NodeId, rows: Window) -> KernelWork {
+    let extent = |n: NodeId| (graph.node(n).shape, graph.node(n).dtype);
+    let inputs: Vec<Extent> = graph.node(n).inputs.iter().map(|i| extent(*i)).collect();
+    graph.node(n).op.work(&inputs, extent(n), rows)
 }
 
 /// `strip` with room for a halo around it; beyond the image only for a wrapped one.

@@ -80,17 +80,9 @@ fn launches(draft: &Draft<'_>) -> Vec<Awaiting> {
             }
         }
     }
-    let fetching: HashSet<NodeId> = draft.steps.iter().filter_map(|s| consumer(&s.action)).collect();
+    let fetching: HashSet<NodeId> = draft.steps.iter().filter_map(|s| s.action.fetches_for()).collect();
     out.retain(|l| !fetching.contains(&l.id));
     out
-}
-
-/// For whom a step fetches rows.
-fn consumer(action: &Action) -> Option<NodeId> {
-    match action {
-        Action::Fetch { temp, .. } => Some(temp.consumer),
-        _ => None,
-    }
 }
 
 impl Awaiting {

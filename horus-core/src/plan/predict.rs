@@ -5,9 +5,9 @@ use std::fmt;
 
 use super::finished::Plan;
 use super::follow::Follower;
-use super::movement::{BLOCK, movement, rows_of};
+use super::movement::{BLOCK, movement, windows_of, work_of};
 use super::queue::Queue;
-use super::step::{Action, Part};
+use super::step::Action;
 use crate::machine::{Bound, HostSide, Profile};
 
 /// What a step takes most of its time for.
@@ -114,14 +114,8 @@ impl Clock<'_> {
             Action::Download(_) => bus(self.profile.download(bytes, HostSide::Staged)),
             Action::Launch { node: id, rows, part, .. } => {
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
-                let node = graph.node(id);
-                let extent = |n| (graph.node(n).shape, graph.node(n).dtype);
-                let inputs: Vec<_> = node.inputs.iter().map(|i| extent(*i)).collect();
-                let windows = match part {
-                    Part::Whole => vec![rows_of(graph, partition, id, 0, rows)],
-                    part => part.windows(rows, partition, 0, node.shape.height).to_vec(),
-                };
-                let costs = windows.iter().map(|w| self.profile.launch(&node.op.work(&inputs, extent(id), *w)));
+                let windows = windows_of(graph, partition, id, 0, (rows, part));
+                let costs = windows.map(|rows| self.profile.launch(&work_of(graph, id, rows))).into_iter();
                 costs.fold((0.0, Bounded::Nothing), |(seconds, _), cost| {
                     (seconds + cost.seconds, Bounded::Kernel(cost.bound))
                 })

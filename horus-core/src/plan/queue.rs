@@ -46,6 +46,14 @@ impl fmt::Display for Queue {
 }
 
 impl Action {
+    /// The launch that rows are fetched for.
+    pub const fn fetches_for(&self) -> Option<NodeId> {
+        match self {
+            Action::Fetch { temp, .. } => Some(temp.consumer),
+            _ => None,
+        }
+    }
+
     /// The image that the step is about.
     pub const fn node(&self) -> NodeId {
         match *self {
