@@ -125,14 +125,7 @@ impl Session {
         let request = self.request(engine, state, graph, wants, &disposable);
         // Who looks at plans sees how they are made.
         let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
-        let new = known.is_none();
-        let plan = match known {
-            Some(plan) => plan,
-            None => {
-                state.stats.planned += 1;
-                self.plan(engine, state, &request).map_err(Unevaluated::Foreseen)?
-            }
-        };
+        let (plan, new) = self.known_or_new(engine, state, &request, known)?;
         state.trace.planned(start);
         let Request { graph, .. } = &request;
         match self.carry_out(state, engine, &request, &plan, (new, sending)) {
@@ -148,13 +141,25 @@ impl Session {
             }
             Err(Failed { error, images }) => {
                 self.adopt(state, &plan, (&graph.roots, &records), images);
-                let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
-                for v in read.filter(|v| !state.images.contains_key(v) && state.program.refers_to(*v)) {
-                    state.gone.insert(v, error.to_string());
-                }
+                note_lost(state, &plan, &error);
                 Err(Unevaluated::Met(error))
             }
         }
+    }
+
+    /// The plan for a request, and whether it is new: unless one is `known`, it is made.
+    pub(super) fn known_or_new(
+        &self,
+        engine: &Engine,
+        state: &mut Mutable,
+        request: &Request,
+        known: Option<Plan>,
+    ) -> Result<(Plan, bool), Unevaluated> {
+        if let Some(plan) = known {
+            return Ok((plan, false));
+        }
+        state.stats.planned += 1;
+        Ok((self.plan(engine, state, request).map_err(Unevaluated::Foreseen)?, true))
     }
 
     /// Runs a plan, whose kernels were made before unless it is new, and says when copies begin of what it sends. Takes the images that it reads out of the session; what
@@ -241,7 +246,7 @@ impl Session {
     }
 
     /// What a plan for `graph` follows from.
-    fn request(
+    pub(super) fn request(
         &self,
         engine: &Engine,
         state: &Mutable,
@@ -358,6 +363,14 @@ pub(super) enum Unevaluated {
     Foreseen(Error),
     /// On the way.
     Met(Error),
+}
+
+/// Notes the images that a plan read, that went with it when it failed, and that the program still refers to.
+pub(super) fn note_lost(state: &mut Mutable, plan: &Plan, error: &Error) {
+    let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
+    for v in read.filter(|v| !state.images.contains_key(v) && state.program.refers_to(*v)) {
+        state.gone.insert(v, error.to_string());
+    }
 }
 
 /// Whether all images are there that a program reads.
