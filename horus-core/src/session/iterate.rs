@@ -134,7 +134,7 @@ impl Session {
             running.now.clear();
         }
         running.pinned.clear();
-        running.let_go(&mut *self.acquire());
+        running.let_go(&mut self.acquire());
         ended
     }
 
@@ -219,7 +219,7 @@ impl Running<'_> {
             self.now = state;
         }
         self.pinned.clear();
-        self.let_go(&mut *self.session.acquire());
+        self.let_go(&mut self.session.acquire());
         Ok(end.then_some(step))
     }
 
