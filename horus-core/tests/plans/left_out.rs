@@ -47,7 +47,7 @@ fn wanted(graph: Graph<Op>, want: Want, ranks: usize, unified: bool) -> Plan {
     plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true, &mut |_, _| ()).unwrap()
 }
 
-fn plans() -> Vec<Plan> {
+pub(crate) fn plans() -> Vec<Plan> {
     let mut plans = vec![
         make(conv_2d(256, 1), 4, false, Mode::Fused),
         make_direct(conv_2d(256, 1), 4, None),
