@@ -175,6 +175,9 @@ pub struct Prepared<'a> {
     pub rows: Window,
 }
 
+/// Makes host memory of so many bytes, with unspecified contents.
+pub type Room<'a> = dyn FnMut(usize) -> Result<HostBuffer, DeviceError> + 'a;
+
 /// A download in flight; see [`Device::order_read`].
 pub trait Landing: Send {
     /// Waits for the bytes, on any thread.
@@ -188,6 +191,15 @@ pub trait Landing: Send {
     /// # Errors
     /// As [`Landing::land`].
     fn begun(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Has memory for the bytes made by `room`, unless they have some: while they are still computed. What
+    /// [`Landing::land`] returns then lies there.
+    ///
+    /// # Errors
+    /// Those of `room`.
+    fn make_room(&self, _room: &mut Room<'_>) -> Result<(), DeviceError> {
         Ok(())
     }
 
@@ -384,8 +396,8 @@ pub trait Device: Send + Sync {
     /// What the driver reports.
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError>;
 
-    /// Host memory from `pool` for pixels that the program gives, with unspecified contents: where the device fetches them
-    /// fastest, if there is room there. May be called on any thread.
+    /// Host memory from `pool` for pixels that other threads read ahead, with unspecified contents: where the device fetches
+    /// them fastest, if there is room there. May be called on any thread.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
@@ -400,6 +412,13 @@ pub trait Device: Send + Sync {
     /// What the driver reports where pages cannot be locked.
     fn page_locked(&self, _bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
         Ok(None)
+    }
+
+    /// Host memory of this size that the device reads and writes by itself, with unspecified contents, for pixels that pass
+    /// once: if such memory lies unused, or so many bytes have come so often that locking pages pays. Otherwise ordinary
+    /// memory is faster, whatever its copies take. May be called on any thread.
+    fn lent(&self, _bytes: usize) -> Option<Box<dyn HostMemory>> {
+        None
     }
 
     /// New device memory with a copy of the pixels that the program gives, its parts one after the other; returns when they

@@ -200,6 +200,10 @@ impl Device for CudaDevice {
         self.transfers.page_locked(bytes).map(Some)
     }
 
+    fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
+        self.transfers.lent(bytes)
+    }
+
     fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
         let taken = self.transfers.take(parts, self.capacity.load(Ordering::Relaxed))?;
         Ok(taken.map(|memory| Memory::Device(Box::new(memory))))
