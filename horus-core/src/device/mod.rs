@@ -362,6 +362,12 @@ pub trait Device: Send + Sync {
         self.name()
     }
 
+    /// Version of the software that drives the device, for which what was measured of it holds; empty if there is none apart
+    /// from Horus.
+    fn driver(&self) -> String {
+        String::new()
+    }
+
     /// Whether the device computes on host memory.
     fn memory(&self) -> MemoryKind;
 

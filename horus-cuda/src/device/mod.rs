@@ -69,6 +69,7 @@ pub struct CudaDevice {
     shipped: Option<Package>,
     name: String,
     hardware: String,
+    driver: String,
     arch: u32,
     limits: Limits,
     tuning: Option<Tuning>,
@@ -154,6 +155,10 @@ impl Device for CudaDevice {
 
     fn hardware(&self) -> String {
         self.hardware.clone()
+    }
+
+    fn driver(&self) -> String {
+        self.driver.clone()
     }
 
     fn memory(&self) -> MemoryKind {
