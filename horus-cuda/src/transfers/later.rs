@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
-use horus_core::device::{Label, Landing, Lane};
+use horus_core::device::{self, Label, Landing, Lane};
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::host::spare::Spare;
@@ -111,7 +111,10 @@ impl Waiting {
                     Room::Of(pool) => pool.try_allocate(self.bytes),
                 };
                 let copied = host.and_then(|mut host| {
-                    self.in_chunks(&mut Spare::over(host.bytes_mut()))?;
+                    match pinned(&host) {
+                        Some(to) => self.by_gpu(&block, to, &host)?,
+                        None => self.in_chunks(&mut Spare::over(host.bytes_mut()))?,
+                    }
                     Ok(host)
                 });
                 drop(block);
@@ -183,6 +186,19 @@ impl Deferred for Waiting {
 struct Landed(Arc<Waiting>);
 
 impl Landing for Landed {
+    fn make_room(&self, room: &mut device::Room<'_>) -> Result<(), DeviceError> {
+        let mut state = self.0.state();
+        if let State::Waits(_, place @ Room::Of(_)) = &mut *state {
+            let host = room(self.0.bytes)?;
+            if host.len() != self.0.bytes {
+                let text = format!("{} bytes of memory for a download of {}", host.len(), self.0.bytes);
+                return Err(DeviceError::Argument(text));
+            }
+            *place = Room::There(host);
+        }
+        Ok(())
+    }
+
     fn begun(&self) -> Result<(), DeviceError> {
         let Waiting { pieces, bytes, transfers, .. } = &*self.0;
         let Some(first) = pieces.first() else { return Ok(()) };
