@@ -158,7 +158,11 @@ impl<'a> Follower<'a> {
                     Rows::Strip(extend) => with_room(self.strip(height(node)), room.max(extend), height(node)).len(),
                 };
                 self.on_device[node.0] = true;
-                Some(if let Part::Band(band) = part { self.bytes_of(node, band, self.rows[node.0]) } else { self.bytes(node) })
+                Some(if let Part::Band(band) = part {
+                    self.bytes_of(node, band, self.rows[node.0])
+                } else {
+                    self.bytes(node)
+                })
             }
             Action::Sum(n) => {
                 self.on_device[n.0] = unified;

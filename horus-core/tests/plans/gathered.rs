@@ -69,7 +69,8 @@ fn what_is_gathered_through_devices_is_predicted_to_take_less() {
             assert!(direct < host, "{name} on {ranks} ranks: {direct} s, by the host {host} s");
             // What is sent is what other ranks have of the result, in however many messages.
             let told = forecast(&plan, &plan.setting.machine, ranks);
-            let met: usize = told.steps.iter().filter(|(s, _)| s.starts_with("gather")).map(|(_, t)| t.total.bytes).sum();
+            let met: usize =
+                told.steps.iter().filter(|(s, _)| s.starts_with("gather")).map(|(_, t)| t.total.bytes).sum();
             assert_eq!(met, 4096 * 4096 * 4 / ranks * (ranks - 1), "{name}\n{told}");
         }
     }
@@ -116,10 +117,12 @@ fn no_step_and_no_wait_can_be_left_out() {
 #[test]
 fn bands_out_of_turn_and_results_that_did_not_meet_are_caught() {
     let plan = on_h200s(filtered(1024), 2, Transfer::Streams(NonZeroU8::new(4)));
-    let is = |gather: bool| move |action: &Action| match action {
-        Action::Gather { .. } => gather,
-        Action::Send { .. } => !gather,
-        _ => false,
+    let is = |gather: bool| {
+        move |action: &Action| match action {
+            Action::Gather { .. } => gather,
+            Action::Send { .. } => !gather,
+            _ => false,
+        }
     };
     for gather in [true, false] {
         let places: Vec<usize> =

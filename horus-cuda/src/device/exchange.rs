@@ -139,9 +139,8 @@ impl CudaDevice {
             let some = copies.filter(|p| p.bytes > 0 && p.rows > 0);
             received.chain(some.map(|p| p.to..p.to + (p.rows - 1) * p.to_stride + p.bytes)).collect()
         };
-        let settle = |(i, w): (usize, &&mut Memory)| {
-            self.core.settle_bytes(self.own(w)?, Some(&written(reads.len() + i)))
-        };
+        let settle =
+            |(i, w): (usize, &&mut Memory)| self.core.settle_bytes(self.own(w)?, Some(&written(reads.len() + i)));
         writes.iter().enumerate().try_for_each(settle)?;
         let (ready, done) = (Event::new(false)?, Event::new(false)?);
         ready.record(&self.core.stream)?;

@@ -104,7 +104,8 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
 
     /// Sends what of a result is there, if it is not too little.
     fn send(&mut self, node: NodeId, bytes: usize) {
-        let band = Band { from: self.sent.get(&node).copied().unwrap_or(0), to: self.board.leaves(node, self.done(node)) };
+        let band =
+            Band { from: self.sent.get(&node).copied().unwrap_or(0), to: self.board.leaves(node, self.done(node)) };
         let least = Band::PARTS / self.count;
         if band.from >= band.to || (band.to - band.from < least && !band.ends()) {
             return;
