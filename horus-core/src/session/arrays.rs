@@ -143,6 +143,11 @@ impl Session {
         self.publish(&state);
         match read {
             Ok(read) => Ok(Some(read)),
+            // What a device meets late, on its way to one of several ranks, the others would not learn.
+            Err(source) if self.ranks() > 1 && !matches!(source, DeviceError::OutOfMemory { .. }) => {
+                let error = self.at_host((op, site), source);
+                Err(self.lose(&mut state, error))
+            }
             Err(source) => Err(self.at_host((op, site), source)),
         }
     }

@@ -95,13 +95,16 @@ impl Session {
             // Everything is as it was, on all ranks alike: they made the same plan.
             Unevaluated::Foreseen(error) => error,
             Unevaluated::Met(error) if comm.size() == 1 => error,
-            Unevaluated::Met(error) => {
-                state.lost = Some(error.to_string());
-                state.images.clear();
-                comm.abort(&error.to_string());
-                error
-            }
+            Unevaluated::Met(error) => self.lose(state, error),
         })
+    }
+
+    /// Ends the session, and all other ranks, which may have gone on: the error that says why.
+    pub(super) fn lose(&self, state: &mut Mutable, error: Error) -> Error {
+        state.lost = Some(error.to_string());
+        state.images.clear();
+        self.0.comm.abort(&error.to_string());
+        error
     }
 
     fn try_run(
@@ -137,6 +140,9 @@ impl Session {
                 state.given.retain(|v, _| state.images.contains_key(v));
                 let of_targets = plan.graph.roots[..targets.len()].to_vec();
                 state.plans.put(request, plan);
+                // On several ranks, what fails here must be met within the evaluation.
+                let lands = self.ranks() > 1 && sending == Sending::AtOnce;
+                let delivered = if lands { self.landed(state, delivered)? } else { delivered };
                 Ok(Results { of_targets, delivered })
             }
             Err(Failed { error, images }) => {
@@ -207,6 +213,23 @@ impl Session {
         state.stats.predicted += Duration::from_secs_f64(plan.predicted);
         state.stats.parts.add(&plan.parts);
         Ok(outcome)
+    }
+
+    /// Waits for results in flight.
+    fn landed(
+        &self,
+        state: &mut Mutable,
+        delivered: HashMap<NodeId, Delivered>,
+    ) -> Result<HashMap<NodeId, Delivered>, Unevaluated> {
+        let start = Instant::now();
+        let land = |(n, delivered)| match delivered {
+            Delivered::Coming(landing) => Ok((n, Delivered::Here(landing.land()?))),
+            here @ Delivered::Here(_) => Ok((n, here)),
+        };
+        let landed: Result<_, DeviceError> = delivered.into_iter().map(land).collect();
+        state.trace.brought(start);
+        let failed = |source| Error::Device { op: "download of a result".into(), device: self.device_name(), source };
+        landed.map_err(|source| Unevaluated::Met(failed(source)))
     }
 
     /// Takes the images of an evaluation over: sources go back under their names, results get names of their own.

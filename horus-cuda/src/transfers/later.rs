@@ -38,6 +38,8 @@ pub(super) struct Piece {
     bytes: Range<usize>,
     /// Passes when they are on the device.
     ready: Arc<Event>,
+    /// Those with lower numbers are there before: of strips that meet in bands, that is not the order of their bytes.
+    turn: usize,
 }
 
 impl Piece {
@@ -45,12 +47,17 @@ impl Piece {
     pub(super) fn now(transfers: &Transfers, bytes: Range<usize>) -> Result<Piece, DeviceError> {
         let ready = Event::to_sleep_for()?;
         ready.record(&transfers.core.stream)?;
-        Ok(Piece { bytes, ready: Arc::new(ready) })
+        Ok(Piece { bytes, ready: Arc::new(ready), turn: 0 })
     }
 
     /// Others that are there when these are.
     pub(super) fn with(&self, bytes: Range<usize>) -> Piece {
-        Piece { bytes, ready: Arc::clone(&self.ready) }
+        Piece { bytes, ready: Arc::clone(&self.ready), turn: self.turn }
+    }
+
+    /// The same, behind so many others.
+    pub(super) fn behind(self, turn: usize) -> Piece {
+        Piece { turn, ..self }
     }
 
     /// Where they begin.
@@ -151,7 +158,9 @@ impl Waiting {
         let what = || format!("downloading {bytes} bytes");
         transfers.core.context.bind()?;
         let (down, done) = (stream(&transfers.down)?, Event::new(false)?);
-        let begun = self.pieces.iter().try_for_each(|piece| {
+        let mut in_turn: Vec<&Piece> = self.pieces.iter().collect();
+        in_turn.sort_by_key(|piece| piece.turn);
+        let begun = in_turn.into_iter().try_for_each(|piece| {
             down.after(&piece.ready)?;
             let (at, from) = (piece.bytes.start, self.from + piece.bytes.start as u64);
             // SAFETY: the buffer is pinned, has room, and is borrowed mutably by whoever waits here; the caller holds the
@@ -201,7 +210,7 @@ impl Landing for Landed {
 
     fn begun(&self) -> Result<(), DeviceError> {
         let Waiting { pieces, bytes, transfers, .. } = &*self.0;
-        let Some(first) = pieces.first() else { return Ok(()) };
+        let Some(first) = pieces.iter().min_by_key(|piece| piece.turn) else { return Ok(()) };
         transfers.core.context.bind()?;
         let start = Instant::now();
         // Short kernels are over before a thread that sleeps has been woken.
