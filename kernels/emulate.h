@@ -38,5 +38,14 @@ template <class T> static T __shfl_down_sync(unsigned, T v, int by) {
     hs_barrier();
     return got;
 }
+template <class T> static T __shfl_sync(unsigned, T v, int from) {
+    static T given[1024];
+    const int self = hs_current;
+    given[self] = v;
+    hs_barrier();
+    const T got = given[self / 32 * 32 + from];
+    hs_barrier();
+    return got;
+}
 static inline double atomicAdd(double* p, double v) { const double old = *p; *p += v; return old; }
 static inline unsigned atomicAdd(unsigned* p, unsigned v) { const unsigned old = *p; *p += v; return old; }

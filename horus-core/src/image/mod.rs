@@ -30,6 +30,7 @@
 //! gets the same result.
 
 mod argument;
+mod axis;
 mod channels;
 mod colour;
 mod create;

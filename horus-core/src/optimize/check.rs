@@ -60,12 +60,9 @@ fn has_inputs<O>(node: &Node<O>, count: usize) -> Result<(), String> {
     hold(node.inputs.len() == count, || format!("it has {} inputs instead of {count}", node.inputs.len()))
 }
 
-/// How many images a reduction along rows reads: a deviation is one from the mean.
+/// How many images a reduction along rows reads.
 fn operands_of(how: RowReduce) -> usize {
-    match how {
-        RowReduce::SquaredDeviation => 2,
-        RowReduce::Sum | RowReduce::Min | RowReduce::Max => 1,
-    }
+    1 + usize::from(how.has_operand())
 }
 
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {

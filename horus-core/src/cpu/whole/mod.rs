@@ -44,13 +44,12 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
             }
         }),
         Kernel::RowReduce(how) => {
-            let mean = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
+            let operand = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
             let how = rows::How { reduce: *how, isa, threads };
-            dispatch!(dtype, T => rows::reduce(how, view::<T>(inputs, 0)?, mean, output, &geometry, rows)?);
+            dispatch!(dtype, T => rows::reduce(how, view::<T>(inputs, 0)?, operand, output, &geometry, rows)?);
         }
         Kernel::Fold(how) => dispatch!(dtype, T => {
-            let value = rows::fold(isa, *how, view::<T>(inputs, 0)?);
-            out(output)?[..1].fill(value);
+            rows::fold(isa, *how, view::<T>(inputs, 0)?, out(output)?);
         }),
         &Kernel::Histogram { bins, lo, hi } => {
             let bins = histogram::Bins { lo, hi, bins };
