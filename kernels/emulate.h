@@ -20,6 +20,7 @@ using std::min;
 #define __launch_bounds__(...)
 #define HS_INFINITY INFINITY
 #define __syncthreads() hs_barrier()
+#define __syncwarp() hs_barrier()
 template <class T> static T __ldg(const T* p) { return *p; }
 struct hs_dim3 { int x, y, z; };
 static hs_dim3 threadIdx, blockIdx;

@@ -154,6 +154,45 @@ template <class T> HS_FN f64 hs_row_first(const T* p, i64 count, int t, f64 want
     return hs_halves<HS_MIN, f64>(at, at);
 }
 
+// The running sums of a row, by a warp: each thread runs over a chunk of 32 elements of a segment, which lies in `shared`, with
+// room for 33 of each chunk, so that the threads are at different banks.
+template <class T> HS_FN void hs_running(const T* p, i64 count, int t, f64* shared, f64* out) {
+    f64 before = 0.0;
+#pragma unroll 1
+    for (i64 at = 0; at < count; at += HS_SEGMENT) {
+        const int n = count - at < HS_SEGMENT ? (int)(count - at) : (int)HS_SEGMENT;
+#pragma unroll 8
+        for (int k = 0; k < 32; ++k)
+            if (t + 32 * k < n) shared[t + 33 * k] = hs_to<f64>(p[at + t + 32 * k]);
+        __syncwarp();
+        f64 sum = 0.0;
+#pragma unroll 8
+        for (int k = 0; k < 32; ++k) {
+            if (32 * t + k < n) {
+                sum = sum + shared[33 * t + k];
+                shared[33 * t + k] = sum;
+            }
+        }
+        // What comes after the last chunk adds 0.
+        f64 offset = 0.0, all = 0.0;
+#pragma unroll 8
+        for (int k = 0; k < 32; ++k) {
+            const f64 chunk = (f64)__shfl_sync(~0u, sum, k);
+            if (k == t) offset = all;
+            all = all + chunk;
+        }
+#pragma unroll 8
+        for (int k = 0; k < 32; ++k)
+            if (32 * t + k < n) shared[33 * t + k] = before + (offset + shared[33 * t + k]);
+        __syncwarp();
+#pragma unroll 8
+        for (int k = 0; k < 32; ++k)
+            if (t + 32 * k < n) out[at + t + 32 * k] = shared[t + 33 * k];
+        __syncwarp();
+        before = before + all;
+    }
+}
+
 // `planes` columns of `count` elements each, one after the other from `p`, by a block of WARPS warps: its warps reduce as
 // many segments at once, and thread 0, which has the result, takes them in order. `found` has room for one value of each
 // warp.

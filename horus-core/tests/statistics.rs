@@ -6,7 +6,7 @@ use horus_core::dtype::Pixel;
 use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_core::shape::Axis;
-use ndarray::{Array2, Array3};
+use ndarray::{Array1, Array2, Array3};
 use ndarray_npy::{ReadableElement, read_npy};
 
 const AXES: [(Axis, &str); 3] = [(Axis::Rows, "rows"), (Axis::Columns, "columns"), (Axis::Channels, "channels")];
@@ -15,6 +15,10 @@ const SUMMATION: f64 = 16.0 * f64::EPSILON;
 
 fn path(name: &str) -> String {
     format!("{}/../tests/goldens/statistics/{name}.npy", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn line<T: ReadableElement>(name: &str) -> Array1<T> {
+    read_npy(path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
 fn plane<T: ReadableElement>(name: &str) -> Array2<T> {
@@ -168,6 +172,112 @@ fn films_are_reduced_frame_by_frame() {
     assert!(Image::max_of(&s, [&a, &b]).check().unwrap_err().to_string().contains("differ in size, 2x3 and 3x3"));
     let other = Image::<u8>::zeros(&session(), 2, 3);
     assert!(Image::sum_of(&s, [&a, &other]).check().is_err());
+}
+
+#[test]
+fn running_sums_are_those_of_numpy() {
+    let colour = colours::<f32>("colour");
+    let most = colour.iter().map(|v| f64::from(v.abs())).sum::<f64>() * SUMMATION;
+    for (axis, name) in AXES {
+        let sums = on_ranks(|s| bits(Image::from_array3(s, colour.view()).cumsum(axis).to_vec().unwrap()));
+        assert_close(&numbers(sums), &pixels(&colours::<f64>(&format!("cumsum_{name}"))), most, name);
+    }
+    let s = session();
+    let large = Image::from_slice(&s, 1, 3, &[i32::MAX; 3]);
+    assert_eq!(large.cumsum(Axis::Columns).to_vec().unwrap()[2], 3.0 * f64::from(i32::MAX), "they do not saturate");
+}
+
+fn order_of<T: Pixel + ReadableElement>(name: &str) {
+    let grey = plane::<T>(name);
+    let percents = line::<f64>("percents");
+    let (places, found) = on_ranks(|s| {
+        let image = Image::from_array(s, grey.view());
+        let places = s.get_all((image.argmin(), image.argmax())).unwrap();
+        let all: Vec<_> = percents.iter().map(|percent| image.percentile(*percent)).collect();
+        (places, bits(s.get_all(&all[..]).unwrap()))
+    });
+    let golden = plane::<i64>(&format!("{name}_arg"));
+    let place = |i: usize| Some([golden[[i, 0]] as usize, golden[[i, 1]] as usize, 0]);
+    assert_eq!(places, (place(0), place(1)), "{name}");
+    // Interpolated in f64, by the same steps.
+    let goldens = line::<f64>(&format!("{name}_percentiles"));
+    for ((ours, golden), percent) in numbers(found).into_iter().zip(goldens).zip(&percents) {
+        let most = 1e-15 * golden.abs();
+        assert!((ours - golden).abs() <= most, "{name}, percentile {percent}: {ours} instead of {golden}");
+    }
+}
+
+#[test]
+fn places_and_percentiles_are_those_of_numpy() {
+    order_of::<u8>("u8");
+    order_of::<u16>("u16");
+    order_of::<i32>("i32");
+    order_of::<f32>("f32");
+    order_of::<f64>("f64");
+}
+
+#[test]
+fn percentiles_of_whatever_pixels_there_are() {
+    let s = session();
+    let of =
+        |values: &[f32], percent| Image::from_slice(&s, 1, values.len(), values).percentile(percent).get().unwrap();
+    assert_eq!(of(&[5.0], 30.0), 5.0);
+    // Both zeros are one number, and neighbours are found among equals.
+    assert_eq!(of(&[0.0, -0.0, 5.0], 50.0), 0.0);
+    assert_eq!(of(&[-0.0, 0.0, 5.0], 25.0), 0.0);
+    assert_eq!(of(&[2.0, 2.0, 2.0, 7.0], 50.0), 2.0);
+    assert_eq!(of(&[-f32::INFINITY, 1.0, f32::INFINITY], 50.0), 1.0);
+    assert_eq!(of(&[f32::NAN, 4.0, f32::NAN, 2.0], 50.0), 3.0, "NaN are ignored");
+    assert_eq!(of(&[f32::MAX, f32::MIN_POSITIVE], 0.0), f64::from(f32::MIN_POSITIVE));
+    let channels = Image::from_planes(&s, 1, 2, &[&[9i32, -70_000], &[i32::MAX, 3]]);
+    assert_eq!(channels.median_value().get().unwrap(), 6.0);
+    assert_eq!(channels.argmax().get().unwrap(), Some([0, 0, 1]));
+    let nan = Image::from_slice(&s, 1, 2, &[f64::NAN; 2]);
+    assert_eq!((nan.argmin().get().unwrap(), nan.argmax().get().unwrap()), (None, None));
+    for wrong in [-1.0, 100.5, f64::NAN] {
+        let told = channels.percentile(wrong).check().unwrap_err().to_string();
+        assert!(told.starts_with(&format!("percentile: requested the percentile {wrong}; ")), "{told}");
+    }
+}
+
+#[test]
+fn thresholds_are_those_of_scikit_image() {
+    let (narrow, wide, smooth) = (plane::<u8>("u8"), plane::<u16>("u16"), plane::<f32>("smooth"));
+    let ours = on_ranks(|s| {
+        let of = (
+            Image::from_array(s, narrow.view()).otsu(),
+            Image::from_array(s, wide.view()).otsu(),
+            Image::from_array(s, smooth.view()).otsu(),
+        );
+        let (narrow, wide, smooth) = s.get_all(of).unwrap();
+        [f64::from(narrow), f64::from(wide), f64::from(smooth)]
+    });
+    // Of bins of floats, the centres are rounded.
+    assert_close(&ours, line::<f64>("otsu").as_slice().unwrap(), 1e-7, "otsu");
+    let s = session();
+    assert_eq!(Image::constant(&s, 4, 4, 7u8).otsu().get().unwrap(), 7);
+    assert_eq!(Image::constant(&s, 4, 4, -7.5f64).otsu().get().unwrap(), -7.5);
+}
+
+#[test]
+fn masked_statistics_are_those_of_numpy() {
+    let (image, mask) = (plane::<u16>("u16"), plane::<u8>("mask"));
+    let ours = on_ranks(|s| {
+        let (image, mask) = (Image::from_array(s, image.view()), Image::from_array(s, mask.view()).gt(0));
+        let floats = (image.sum_where(&mask), image.mean_where(&mask), image.variance_where(&mask));
+        let (sum, mean, variance) = s.get_all(floats).unwrap();
+        let (min, max) = s.get_all((image.min_where(&mask), image.max_where(&mask))).unwrap();
+        [sum, mean, variance, f64::from(min), f64::from(max)]
+    });
+    let golden = line::<f64>("masked");
+    for (ours, golden) in ours.into_iter().zip(golden) {
+        assert!((ours - golden).abs() <= 1e-12 * golden, "{ours} instead of {golden}");
+    }
+    let s = session();
+    let colour = Image::from_planes(&s, 1, 2, &[&[1.0f32, 50.0], &[3.0, 60.0]]);
+    let first = Image::from_slice(&s, 1, 2, &[1u8, 0]).gt(0);
+    assert_eq!(colour.variance_where(&first).get().unwrap(), 1.0, "a mask of one channel holds for all");
+    assert_eq!(colour.min_where(&(&first & !&first)).get().unwrap(), f32::INFINITY);
 }
 
 #[test]

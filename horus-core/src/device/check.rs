@@ -80,6 +80,13 @@ fn fits(
             pixels(map, images, &Geometry { shape, dtype, ..*output })?;
             column(*how, shape, dtype, output)?;
         }
+        Kernel::Running => {
+            count(inputs, 1)?;
+            if (inputs[0].geometry.shape, DType::F64) != (output.shape, output.dtype) {
+                let Geometry { shape, dtype, .. } = inputs[0].geometry;
+                return Err(format!("sums along {shape} {dtype} in {} {}", output.shape, output.dtype));
+            }
+        }
         Kernel::Fold(how) => fold(*how, inputs, output)?,
         Kernel::Histogram { bins, .. } => histogram(*bins, inputs, output)?,
     }

@@ -53,6 +53,41 @@ impl<T: Pixel> Image<T> {
         self.along(axis, RowReduce::Max, Location::caller())
     }
 
+    /// The running sums along an axis: of each pixel and all before it, in `f64` (`numpy.cumsum`), whatever the type of the
+    /// pixels. Sums of integers are exact below 2^53. Along rows and columns they run in chunks of 32 pixels, then of 1024
+    /// ([`ops::reduce::running`](crate::ops::reduce::running)), along channels from the first to the last; no number of ranks
+    /// or threads changes a bit. The last one is the [sum](Image::sum_axis) of all up to how it is rounded.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Axis};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 200, 200, 200]);
+    /// assert_eq!(image.cumsum(Axis::Columns).to_vec()?, [1.0, 3.0, 6.0, 200.0, 400.0, 600.0]);
+    /// let integral = image.cumsum(Axis::Rows).cumsum(Axis::Columns); // the sum of any rectangle by four pixels
+    /// assert_eq!(integral.pixel(1, 2)?, 606.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cumsum(&self, axis: Axis) -> Image<f64> {
+        let site = Location::caller();
+        match axis {
+            Axis::Columns => self.running(site),
+            Axis::Rows => self.turned(site).running(site).turned(site),
+            Axis::Channels => self.attempt(self.shape(), || {
+                let mut planes = self.planes::<f64>(site);
+                for c in 1..planes.len() {
+                    let terms = vec![Term::image(&planes[c - 1]), Term::image(&planes[c])];
+                    planes[c] = pixel(PixelOp::Add, terms, site);
+                }
+                Ok(Image::stack(self.session(), planes))
+            }),
+        }
+    }
+
+    pub(super) fn running(&self, site: Site) -> Image<f64> {
+        self.node(Op::Running, site)
+    }
+
     /// The sum of each channel: one pixel, which broadcasts. Bits are those of [`Image::sum`] of the channel alone.
     ///
     /// ```

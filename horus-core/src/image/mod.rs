@@ -40,6 +40,7 @@ mod mask;
 mod morphology;
 mod neighbourhood;
 mod operators;
+mod order;
 mod pixel;
 mod pixels;
 mod read;

@@ -77,6 +77,8 @@ pub enum Op {
     /// Each row reduced to one value, `h x w x c` to `h x 1 x c`, or to as many as there are
     /// [columns](RowReduce::columns). Some have an [operand](RowReduce::has_operand) as second input.
     RowReduce(RowReduce),
+    /// Along each row, the sums of the pixels up to and with each, in `f64`.
+    Running,
     /// Everything reduced to one value, plane by plane in the fixed order: to `1 x 1 x 1`; or each of several
     /// [columns](Fold::columns).
     Fold(Fold),
@@ -116,6 +118,7 @@ impl Op {
             Op::Flip(_) => "flip",
             Op::Transpose => "transpose",
             Op::RowReduce(r) => r.name(),
+            Op::Running => "running_sum",
             Op::Fold(f) => f.name(),
             Op::Histogram { .. } => "histogram",
         }
@@ -148,6 +151,7 @@ impl Op {
             Op::Lookup => "lookup".into(),
             Op::Transpose => "transpose".into(),
             Op::RowReduce(r) => r.name().into(),
+            Op::Running => "running_sum".into(),
             Op::Fold(f) => f.name().into(),
             Op::Histogram { bins, .. } => format!("histogram {bins}"),
         }

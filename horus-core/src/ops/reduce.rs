@@ -231,6 +231,30 @@ pub fn fold<T: Pixel>(how: Fold, values: impl IntoIterator<Item = T>) -> T {
     total
 }
 
+/// Elements of a chunk of a running sum.
+pub const CHUNK: usize = 32;
+
+/// The running sums of a row, in an order of their own: within chunks of 32 elements ([`CHUNK`]) of a segment from the first
+/// element on; to these is added the sum of the chunks before in the segment, added up from the first; to that the sum of the
+/// segments before. So the last one is the sum of the row, up to how it is rounded.
+pub fn running(values: &[f64]) -> Vec<f64> {
+    let mut out = Vec::with_capacity(values.len());
+    let mut before = 0.0;
+    for segment in values.chunks(SEGMENT) {
+        let mut offset = 0.0;
+        for chunk in segment.chunks(CHUNK) {
+            let mut sum = 0.0;
+            for v in chunk {
+                sum += v;
+                out.push(before + (offset + sum));
+            }
+            offset += sum;
+        }
+        before += offset;
+    }
+    out
+}
+
 /// Reduces planes, each by [`fold`], to one value.
 pub fn fold_planes<T: Pixel, P: IntoIterator<Item = T>>(how: Fold, planes: impl IntoIterator<Item = P>) -> T {
     planes.into_iter().fold(how.identity(), |total, plane| how.combine(total, fold(how, plane)))

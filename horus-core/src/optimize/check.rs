@@ -90,6 +90,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
         | Op::Separable { .. }
         | Op::Generalized(..)
         | Op::Median(..)
+        | Op::Running
         | Op::Flip(_) => node.inputs.len(),
         _ => 0,
     };
@@ -135,7 +136,7 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
         Kernel::Merge => has_inputs(node, node.shape.channels),
         Kernel::Lookup => has_inputs(node, 2),
         Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
-        Kernel::Transpose | Kernel::Fold(_) | Kernel::Histogram { .. } => has_inputs(node, 1),
+        Kernel::Transpose | Kernel::Running | Kernel::Fold(_) | Kernel::Histogram { .. } => has_inputs(node, 1),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::dtype::{DType, Numeric, Pixel, Scalar, convert_pixel};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::geometric::Flip;
 use crate::ops::pixel::PixelKind;
-use crate::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments};
+use crate::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
 use crate::shape::{Border, Shape, Window};
 
 /// An image on the host: the rows of its window.
@@ -212,6 +212,14 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                             output.put::<f64>(c, y, 0, at.map_or(f64::INFINITY, |at| at as f64));
                         }
                     }
+                }
+            }
+        }),
+        Kernel::Running => dispatch!(inputs[0].geometry.dtype, T => {
+            for c in 0..out.shape.channels {
+                for y in rows.start..rows.end {
+                    let line: Vec<f64> = (0..out.shape.width).map(|x| inputs[0].get::<T>(c, y, x).to_f64()).collect();
+                    running(&line).into_iter().enumerate().for_each(|(x, v)| output.put::<f64>(c, y, x, v));
                 }
             }
         }),

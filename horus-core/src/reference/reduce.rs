@@ -48,6 +48,15 @@ pub fn rows(image: &Image, how: RowReduce, operand: Option<&Image>) -> Image {
     })
 }
 
+/// The running sums of each row of each plane.
+pub fn running(image: &Image) -> Image {
+    let pixels: Vec<f64> = crate::dispatch!(image.dtype(), T => {
+        image.as_slice::<T>().iter().map(|p| p.to_f64()).collect()
+    });
+    let rows = pixels.chunks(image.shape.width.max(1));
+    Image::new(image.shape, rows.flat_map(reduce::running).collect::<Vec<f64>>())
+}
+
 /// All elements reduced to one value: those of each plane, row by row as one sequence, then planes. Of several columns, each
 /// is reduced.
 pub fn fold(image: &Image, how: Fold) -> Image {

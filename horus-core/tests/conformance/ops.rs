@@ -259,6 +259,7 @@ fn reductions_on_every_number_of_ranks() {
             };
             let alone = RowReduce::ALL.into_iter().filter(|how| !how.has_operand());
             let mut roots: Vec<_> = alone.flat_map(&mut reduce).collect();
+            roots.push(p.op(Op::Running, &[a], shape, DType::F64));
             let mean = p.pixel_const(PixelOp::Div, roots[1], &[shape.len() as f64]);
             let largest = p.convert(roots[5], DType::F64);
             for (how, operand) in [(RowReduce::SquaredDeviation, mean), (RowReduce::First, largest)] {

@@ -95,6 +95,7 @@ fn totals(shape: Shape, dtype: DType) -> (Program, Image) {
     }
     let largest = p.convert(roots[5], DType::F64);
     roots.extend(reduced(&mut p, RowReduce::First, &[a, largest]));
+    roots.push(p.op(Op::Running, &[a], shape, DType::F64));
     (p.wanted(&roots), picture)
 }
 
@@ -196,6 +197,39 @@ fn the_reference_finds_both_extremes_and_where_the_largest_is() {
             });
             assert!(values[13].at::<f64>(0, 0, 0).is_finite());
         }
+    }
+}
+
+#[test]
+fn the_reference_adds_up_chunks_then_segments() {
+    for dtype in DType::ALL {
+        let mut noticed = false;
+        for shape in SHAPES.into_iter().filter(|s| !s.is_empty()) {
+            let (program, picture) = totals(shape, dtype);
+            let values = reference::evaluate(&program.graph, &|_| picture.clone());
+            let Shape { height, width, channels } = shape;
+            for (c, y) in (0..channels).flat_map(|c| (0..height).map(move |y| (c, y))) {
+                let pixel = |x| dispatch!(dtype, T => picture.at::<T>(c, y, x).to_f64());
+                let line: Vec<f64> = (0..width).map(pixel).collect();
+                let (mut segments, mut chunks, mut chunk, mut plain) = (0.0, 0.0, 0.0, 0.0);
+                for (x, v) in line.iter().enumerate() {
+                    if x % 32 == 0 {
+                        chunks += chunk;
+                        chunk = 0.0;
+                    }
+                    if x % 1024 == 0 {
+                        segments += chunks;
+                        chunks = 0.0;
+                    }
+                    chunk += v;
+                    plain += v;
+                    let want = segments + (chunks + chunk);
+                    assert_eq!(values[14].at::<f64>(c, y, x).to_bits(), want.to_bits(), "{dtype} {shape} {y} {x}");
+                    noticed |= want != plain;
+                }
+            }
+        }
+        assert_eq!(noticed, dtype.is_float(), "{dtype}: another order is told from this one");
     }
 }
 

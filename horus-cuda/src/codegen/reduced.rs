@@ -1,9 +1,10 @@
 //! Reductions along rows: of an image, and of an expression that is never stored, of which each thread evaluates the pixels
 //! of its two lanes.
 
+use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
-use horus_core::ops::reduce::{LANES, RowReduce, SEGMENT};
+use horus_core::ops::reduce::{CHUNK, LANES, RowReduce, SEGMENT};
 
 use super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
 use super::fixed::program;
@@ -16,7 +17,7 @@ const LINES: usize = 4;
 /// Threads that reduce a segment, of two lanes each.
 pub(super) const WARP: usize = LANES / 2;
 // `reduce.cuh` counts on them.
-const _: () = assert!(WARP == 32 && SEGMENT == 1024);
+const _: () = assert!(WARP == 32 && SEGMENT == 1024 && CHUNK == 32);
 /// Reads of all leaves together that a thread has in flight.
 const IN_FLIGHT: usize = 16;
 
@@ -147,6 +148,23 @@ pub(super) fn image(how: RowReduce, shapes: &Shapes<'_>) -> Result<Generated, De
     };
     k.body.extend([k.found(), Call::new(several, template![], args!["row", "count", "lane", "found"]).into()]);
     k.finish(columns(how.columns()))
+}
+
+/// Running sums of rows of an image: a warp each, with a segment in shared memory.
+pub(super) fn running(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    /// Elements of a segment, and one more for each chunk.
+    const ROOM: usize = SEGMENT + SEGMENT / CHUNK;
+    let mut k = RowKernel::new(RowReduce::Sum, 1, shapes);
+    k.row("row", 0, name("plane"));
+    let down = Call::new("i64", template![], args![name("y") - "p.out_start"]);
+    let to = name("p.out") + name("plane") * "p.out_plane" + Expr::from(down) * "p.width";
+    let shared = Expr::Shared(DType::F64, 0) + name("line") * ROOM;
+    let sums = Call::new("hs_running", template![], args!["row", "count", "lane", shared, to]);
+    k.body.push(sums.into());
+    let rows = shapes.rows.len().div_ceil(LINES);
+    let grid = [blocks(rows, "running sums")?, blocks(shapes.output.shape.channels, "planes")?];
+    let shared = LINES * ROOM * DType::F64.size();
+    Ok(program(&[PRELUDE, REDUCE], &k.body, k.params, grid, WARP * LINES, shared))
 }
 
 /// Rows of an expression.

@@ -463,6 +463,9 @@ fn others() -> Vec<Case> {
             let column = Shape { width: how.columns(), ..ALIGNED };
             add(how.name().into(), Kernel::RowReduce(how), ALIGNED, column, how.result(dtype));
         }
+        for shape in [SMALL, Shape::new(5, 2100, 2)] {
+            add(format!("running_sum {}", shape.width), Kernel::Running, shape, shape, DType::F64);
+        }
         add("fold_extremes".into(), Kernel::Fold(Fold::Extremes), Shape::new(2500, 2, 3), Shape::new(1, 2, 1), dtype);
         for how in [Fold::Min, Fold::Max] {
             add(how.name().into(), Kernel::Fold(how), SMALL, Shape::new(1, 1, 1), dtype);

@@ -6,7 +6,7 @@ use crate::cpu::versions::for_each_isa;
 use crate::device::{Geometry, Memory};
 use crate::dtype::{Arithmetic, Pixel};
 use crate::error::DeviceError;
-use crate::ops::reduce::{Fold, LANES, Moments, RowReduce, SEGMENT};
+use crate::ops::reduce::{CHUNK, Fold, LANES, Moments, RowReduce, SEGMENT};
 use crate::shape::Window;
 
 /// What to reduce rows to, and on what.
@@ -129,6 +129,52 @@ pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>, out: &mut 
             let squares = total(&|row| row.spread(sum / count));
             out.iter_mut().zip([sum, squares, count]).for_each(|(out, v)| *out = T::from_f64(v));
         }
+    }
+}
+
+/// [`crate::ops::reduce::running`] of rows `rows` of every plane.
+pub(super) fn running<T: Pixel>(
+    input: View<'_, T>,
+    out: &mut [f64],
+    geometry: &Geometry,
+    rows: Window,
+    (isa, threads): (Isa, usize),
+) {
+    let width = geometry.shape.width;
+    if rows.is_empty() || width == 0 {
+        return;
+    }
+    for c in 0..geometry.shape.channels {
+        let plane = input.plane(c);
+        let at = geometry.row(c, rows.start);
+        let n = grain(width);
+        each_chunk(threads, &mut out[at..at + rows.len() * width], n * width, |k, out| {
+            let first = rows.start + (k * n).cast_signed();
+            for (y, out) in (first..).zip(out.chunks_mut(width)) {
+                running_sums(isa, plane.row(y), out);
+            }
+        });
+    }
+}
+
+for_each_isa! { fn running_sums[T: Pixel][T](row: &[T], out: &mut [f64]) as running_sums_body }
+
+#[inline(always)]
+fn running_sums_body<T: Pixel>(_: Isa, row: &[T], out: &mut [f64]) {
+    let mut before = 0.0;
+    for (row, out) in row.chunks(SEGMENT).zip(out.chunks_mut(SEGMENT)) {
+        let mut offset = 0.0;
+        for (row, out) in row.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
+            // Sums of a chunk wait for each other, but not for those of the chunk before.
+            let mut sum = 0.0;
+            for (v, out) in row.iter().zip(&mut *out) {
+                sum += v.to_f64();
+                *out = sum;
+            }
+            out.iter_mut().for_each(|out| *out = before + (offset + *out));
+            offset += sum;
+        }
+        before += offset;
     }
 }
 

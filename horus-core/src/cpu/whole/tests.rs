@@ -123,6 +123,29 @@ fn columns_of_rows_follow_their_definitions<T: Pixel>() {
     }
 }
 
+fn running_sums_follow_their_definition<T: Pixel>() {
+    for (h, w) in SIZES.into_iter().chain([(2, 31), (2, 32), (2, 1023), (3, 2049), (1, 5000)]) {
+        for (window, rows) in windows(h) {
+            let (all, held) = image::<T>(h, w, window);
+            let input = [(held, geometry(h, w, CHANNELS, T::DTYPE, window))];
+            let out = geometry(h, w, CHANNELS, DType::F64, window);
+            for isa in Isa::available() {
+                let got = run::<T, f64>(&Kernel::Running, &input, None, out, rows, isa);
+                for (c, y) in (0..CHANNELS).flat_map(|c| (rows.start..rows.end).map(move |y| (c, y))) {
+                    let row: Vec<f64> = all[(c * h + y as usize) * w..][..w].iter().map(|v| v.to_f64()).collect();
+                    let want = crate::ops::reduce::running(&row);
+                    assert_same(&got[out.row(c, y)..][..w], &want, &format!("{h}x{w} {isa:?} row {y}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn running_sums_follow_their_definition_for_every_type() {
+    for_each_type!(running_sums_follow_their_definition);
+}
+
 #[test]
 fn columns_of_rows_follow_their_definitions_for_every_type() {
     for_each_type!(columns_of_rows_follow_their_definitions);
