@@ -8,6 +8,9 @@ use crate::host::buffer::HostBuffer;
 use crate::host::spare::Spare;
 use crate::host::workers::Workers;
 
+/// Makes host memory of so many bytes, with unspecified contents.
+pub type Room<'a> = dyn FnMut(usize) -> Result<HostBuffer, DeviceError> + 'a;
+
 /// A download in flight; see [`Device::order_read`].
 pub trait Landing: Send {
     /// Waits for the bytes, on any thread.
@@ -21,6 +24,15 @@ pub trait Landing: Send {
     /// # Errors
     /// As [`Landing::land`].
     fn begun(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Has memory for the bytes made by `room`, unless they have some: while they are still computed. What
+    /// [`Landing::land`] returns then lies there.
+    ///
+    /// # Errors
+    /// Those of `room`.
+    fn make_room(&self, _room: &mut Room<'_>) -> Result<(), DeviceError> {
         Ok(())
     }
 

@@ -26,7 +26,7 @@ use crate::shape::{Shape, Window};
 
 pub use self::exchange::{BlockCopy, Exchange, Message, distinct};
 use self::landing::Blocking;
-pub use self::landing::{Download, Landing, Sending};
+pub use self::landing::{Download, Landing, Room, Sending};
 pub use self::launch::{Launch, LaunchInput, Prepared};
 pub use self::recording::{DeviceSpan, Label, Lane};
 
@@ -174,6 +174,12 @@ pub trait Device: Send + Sync {
         self.name()
     }
 
+    /// Version of the software that drives the device, for which what was measured of it holds; empty if there is none apart
+    /// from Horus.
+    fn driver(&self) -> String {
+        String::new()
+    }
+
     /// Whether the device computes on host memory.
     fn memory(&self) -> MemoryKind;
 
@@ -208,8 +214,8 @@ pub trait Device: Send + Sync {
     /// What the driver reports.
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError>;
 
-    /// Host memory from `pool` for pixels that the program gives, with unspecified contents: where the device fetches them
-    /// fastest, if there is room there. May be called on any thread.
+    /// Host memory from `pool` for pixels that other threads read ahead, with unspecified contents: where the device fetches
+    /// them fastest, if there is room there. May be called on any thread.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
@@ -224,6 +230,13 @@ pub trait Device: Send + Sync {
     /// What the driver reports where pages cannot be locked.
     fn page_locked(&self, _bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
         Ok(None)
+    }
+
+    /// Host memory of this size that the device reads and writes by itself, with unspecified contents, for pixels that pass
+    /// once: if such memory lies unused, or so many bytes have come so often that locking pages pays. Otherwise ordinary
+    /// memory is faster, whatever its copies take. May be called on any thread.
+    fn lent(&self, _bytes: usize) -> Option<Box<dyn HostMemory>> {
+        None
     }
 
     /// New device memory with a copy of the pixels that the program gives, its parts one after the other; returns when they

@@ -218,7 +218,8 @@ impl<T: Element> Image<T> {
             let array = Array3::from_shape_vec((shape.height, shape.width, 1), pixels);
             return Ok(array.expect("a fetched image fills its shape"));
         }
-        let pixels = fetch(self.handle())?;
+        let session = self.session();
+        let pixels = everyone(session.read_back(self.handle(), false, call, |coming| coming.brought(session)))?;
         let planes = ArrayView3::from_shape((shape.channels, shape.height, shape.width), elements(&pixels));
         let planes = planes.expect("a fetched image fills its shape");
         Ok(planes.permuted_axes([1, 2, 0]).as_standard_layout().into_owned())

@@ -87,7 +87,7 @@ fn a_step_left_out_is_caught() {
 fn what_is_wanted_and_not_brought_is_named() {
     let plan = wanted(conv_2d(64, 1), Want::Root, 3, false);
     let mut broken = plan.clone();
-    broken.steps.retain(|s| !matches!(s.action, Action::Gather(_)));
+    broken.steps.retain(|s| !matches!(s.action, Action::Gather { .. }));
     let root = plan.graph.roots[0];
     let caught = verify(&broken).unwrap_err().to_string();
     assert!(caught.contains(&format!("{root} is wanted and not delivered on rank 0")), "{caught}");

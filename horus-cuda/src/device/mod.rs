@@ -69,6 +69,7 @@ pub struct CudaDevice {
     shipped: Option<Package>,
     name: String,
     hardware: String,
+    driver: String,
     arch: u32,
     limits: Limits,
     tuning: Option<Tuning>,
@@ -156,6 +157,10 @@ impl Device for CudaDevice {
         self.hardware.clone()
     }
 
+    fn driver(&self) -> String {
+        self.driver.clone()
+    }
+
     fn memory(&self) -> MemoryKind {
         MemoryKind::Separate
     }
@@ -198,6 +203,10 @@ impl Device for CudaDevice {
 
     fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
         self.transfers.page_locked(bytes).map(Some)
+    }
+
+    fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
+        self.transfers.lent(bytes)
     }
 
     fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
