@@ -17,6 +17,8 @@ const MOST_THREADS: usize = 4096;
 /// The fewest bytes that one thread copies: with 1 and 4 MiB, images took longer from host to GPU and back (16
 /// threads).
 pub(super) const SHARE: usize = 256 << 10;
+/// The fewest bytes of a chunk that one thread copies, once the threads have met.
+const LEAST: usize = 64 << 10;
 
 /// A pool of its own threads; a single thread is the caller's.
 #[derive(Debug, Default)]
@@ -95,26 +97,53 @@ impl Workers {
     /// # Panics
     /// If a source and its target are not as long.
     pub fn copy_in_turn(&self, chunks: Vec<(&[u8], Spare<'_>)>, stores: Stores, done: impl Fn(usize) + Sync) {
-        let mut parts: Vec<Part<'_>> = Vec::new();
-        let mut left: Vec<AtomicUsize> = Vec::with_capacity(chunks.len());
-        for (chunk, (from, to)) in chunks.into_iter().enumerate() {
+        let raw = |(from, to): &(&[u8], Spare<'_>)| {
             assert_eq!(from.len(), to.left(), "a chunk is as long as what is copied");
+            Chunk { from: from.as_ptr(), to: to.as_ptr(), bytes: from.len() }
+        };
+        let raw: Vec<Chunk> = chunks.iter().map(raw).collect();
+        // SAFETY: the chunks are there, and targets are borrowed mutably: nobody else writes there.
+        unsafe { self.copy_arriving(&raw, stores, |_| true, done) };
+    }
+
+    /// [`Workers::copy_in_turn`] of chunks that may still be on their way: `arrived` waits for the one of this index and says
+    /// whether it is there; what is not, is not copied, nor told of. It is asked by all threads, for each chunk after those
+    /// before it.
+    ///
+    /// # Safety
+    /// Where `arrived` says so, a chunk may be read until `done` is called for it, and nobody writes there. Targets may be
+    /// written, do not overlap, and nobody else reads or writes them.
+    pub unsafe fn copy_arriving(
+        &self,
+        chunks: &[Chunk],
+        stores: Stores,
+        arrived: impl Fn(usize) -> bool + Sync,
+        done: impl Fn(usize) + Sync,
+    ) {
+        let share = |bytes: usize| (bytes / self.threads()).clamp(LEAST, SHARE);
+        let mut parts: Vec<(usize, usize)> = Vec::new();
+        let mut left: Vec<AtomicUsize> = Vec::with_capacity(chunks.len());
+        for (k, chunk) in chunks.iter().enumerate() {
             let before = parts.len();
-            parts.extend(from.chunks(SHARE).zip(to.into_parts(SHARE)).map(|(from, to)| Part { chunk, from, to }));
+            parts.extend((0..chunk.bytes).step_by(share(chunk.bytes)).map(|at| (k, at)));
             left.push(AtomicUsize::new(parts.len() - before));
             if parts.len() == before {
-                done(chunk);
+                done(k);
             }
         }
-        let copy = |part: usize| {
-            let Part { chunk, from, to } = &parts[part];
-            // SAFETY: as long, as both were cut alike. Each part is copied once, by one thread: nobody else writes there.
-            unsafe { stores::copy(from.as_ptr(), to.as_ptr(), from.len(), stores) };
-            if left[*chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
-                done(*chunk);
+        self.in_order(parts.len(), |part| {
+            let (k, at) = parts[part];
+            if !arrived(k) {
+                return;
             }
-        };
-        self.in_order(parts.len(), copy);
+            let Chunk { from, to, bytes } = chunks[k];
+            let bytes = share(bytes).min(bytes - at);
+            // SAFETY: the caller's promise, of a part of a chunk that no other thread copies.
+            unsafe { stores::copy(from.add(at), to.add(at), bytes, stores) };
+            if left[k].fetch_sub(1, Ordering::AcqRel) == 1 {
+                done(k);
+            }
+        });
     }
 
     /// Copies bytes, after what other threads have submitted to these workers.
@@ -143,12 +172,21 @@ impl Workers {
     }
 }
 
-/// A part of a chunk, and where it goes.
-struct Part<'a> {
-    chunk: usize,
-    from: &'a [u8],
-    to: Spare<'a>,
+/// Bytes that are copied, and where to; see [`Workers::copy_arriving`].
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// Where they are.
+    pub from: *const u8,
+    /// Where they go.
+    pub to: *mut u8,
+    /// How many.
+    pub bytes: usize,
 }
+
+// SAFETY: plain addresses; whoever uses them promises what is needed.
+unsafe impl Send for Chunk {}
+// SAFETY: as above.
+unsafe impl Sync for Chunk {}
 
 fn copy_rows(from: &[u8], to: &mut [u8], piece: Piece) {
     if piece.bytes == 0 {
@@ -271,6 +309,54 @@ mod tests {
         let nothing: Vec<(&[u8], Spare<'_>)> = vec![(&[], Spare::over(&mut []))];
         Workers::alone().copy_in_turn(nothing, Stores::Cached, |k| assert_eq!(told.fetch_add(1, Ordering::Relaxed), k));
         assert_eq!(told.into_inner(), 1);
+    }
+
+    #[test]
+    fn chunks_that_arrive_late_are_waited_for_and_those_that_never_do_are_left() {
+        let from: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for (threads, comes) in [(1, 9), (2, 9), (4, 9), (3, 5), (1, 0)] {
+            let size = from.len() / 9 + 1;
+            // Two buffers in turn: the next chunk comes when the one before it has gone.
+            let mut buffers = vec![vec![0u8; size]; 2];
+            let places: Vec<usize> = buffers.iter_mut().map(|b| b.as_mut_ptr() as usize).collect();
+            let mut to = vec![0; from.len()];
+            let start = to.as_mut_ptr();
+            let part = |k: usize| &from[k * size..from.len().min((k + 1) * size)];
+            let chunk = |k: usize| Chunk {
+                from: places[k % 2] as *const u8,
+                to: start.wrapping_add(k * size),
+                bytes: part(k).len(),
+            };
+            let chunks: Vec<Chunk> = (0..9).map(chunk).collect();
+            let (there, gone) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let arrive = |k: usize| {
+                // SAFETY: the buffer is as long, and nobody reads it before it is told to be there.
+                unsafe { std::ptr::copy_nonoverlapping(part(k).as_ptr(), places[k % 2] as *mut u8, part(k).len()) };
+                there.fetch_max(k + 1, Ordering::Release);
+            };
+            (0..comes.min(2)).for_each(arrive);
+            let arrived = |k: usize| {
+                while there.load(Ordering::Acquire) <= k {
+                    if k >= comes {
+                        return false;
+                    }
+                    std::thread::yield_now();
+                }
+                true
+            };
+            let done = |k: usize| {
+                gone.fetch_add(1, Ordering::Relaxed);
+                if k + 2 < comes {
+                    arrive(k + 2);
+                }
+            };
+            let workers = Workers::new(Some(threads)).unwrap();
+            // SAFETY: a chunk is written again once it is done, and the targets lie apart in `to`.
+            unsafe { workers.copy_arriving(&chunks, Stores::Streamed, arrived, done) };
+            let whole = from.len().min(comes * size);
+            assert!(to[..whole] == from[..whole] && to[whole..].iter().all(|b| *b == 0), "{threads} threads, {comes}");
+            assert_eq!(gone.into_inner(), comes);
+        }
     }
 
     #[test]
