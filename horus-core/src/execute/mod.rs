@@ -8,6 +8,7 @@ mod footprints;
 mod halos;
 mod images;
 mod launch;
+mod mapped;
 pub mod peers;
 mod queues;
 pub(crate) mod routes;
@@ -31,6 +32,7 @@ use crate::shape::Window;
 use self::footprints::Fetched;
 use self::halos::Halos;
 use self::images::Images;
+use self::mapped::Results;
 use self::queues::{Leaving, Uploads};
 use self::routes::rows;
 use self::trace::Trace;
@@ -62,6 +64,8 @@ pub struct Context<'a> {
     pub keep: usize,
     /// When copies begin of results that are sent.
     pub sending: Sending,
+    /// Where the result goes that is handed over, if that is known and the device may write there.
+    pub room: &'a mut Option<HostBuffer>,
 }
 
 /// An execution that failed.
@@ -101,6 +105,7 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         uploads: Uploads::default(),
         leaving: Leaving::new(),
         incomplete: HashSet::new(),
+        mapped: Results::default(),
         moved: Load::default(),
     };
     match run.all() {
@@ -128,6 +133,8 @@ struct Run<'a> {
     leaving: Leaving<'a>,
     /// Images of which only the first rows were computed.
     incomplete: HashSet<NodeId>,
+    /// Results that launches write in the host's memory.
+    mapped: Results,
     moved: Load,
 }
 
@@ -160,6 +167,8 @@ impl Run<'_> {
         match action {
             Action::Upload { node, band } => self.upload(i, node, band),
             Action::UploadStrip { node, halo } => self.upload_strip(node, halo),
+            Action::Map(n) => self.map(i, n),
+            Action::Unmap(n) => self.unmap(n),
             Action::Download(n) => self.download(n),
             Action::Evict(n) => {
                 if let Some(image) = self.images.find_mut(n) {

@@ -117,7 +117,7 @@ fn h200() -> Profile {
     let copies = Copies {
         pinned: Line { latency: 8e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 55.0 * GB },
         staged: Line { latency: 20e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 40.0 * GB },
-        mapped: Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 45.0 * GB },
+        mapped: Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 50.0 * GB },
     };
     Profile {
         hardware: Hardware { device: "NVIDIA H200".into(), host: String::new(), threads: 16 },

@@ -125,8 +125,9 @@ impl Waits<'_, '_> {
                 let height = self.height(node);
                 vec![(node, self.everywhere(|_| band.of(Window::whole(height))))]
             }
-            Action::Upload { .. } | Action::Gather(_) | Action::Deliver(_) => Vec::new(),
+            Action::Upload { .. } | Action::Map(_) | Action::Gather(_) | Action::Deliver(_) => Vec::new(),
             Action::Download(node)
+            | Action::Unmap(node)
             | Action::Finish(node)
             | Action::Evict(node)
             | Action::Sum(node)
@@ -158,11 +159,12 @@ impl Waits<'_, '_> {
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. } => (node, self.all(node), true),
             Action::Finish(node) => (node, self.all(node), false),
-            Action::Free(node) | Action::Evict(node) => {
+            Action::Free(node) | Action::Evict(node) | Action::Unmap(node) => {
                 self.writers.remove(&node);
                 return;
             }
-            Action::Download(_)
+            Action::Map(_)
+            | Action::Download(_)
             | Action::Fetch { .. }
             | Action::Sum(_)
             | Action::Gather(_)

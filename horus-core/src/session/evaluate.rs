@@ -23,7 +23,7 @@ use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::plan::verify::verify;
-use crate::plan::{Mode, Plan, Setting, Want, plan};
+use crate::plan::{Mappable, Mode, Plan, Setting, Want, plan};
 use crate::record::{Extract, RecordId};
 use crate::shape::Shape;
 
@@ -122,7 +122,7 @@ impl Session {
         };
         let start = Instant::now(); // to extract took nothing worth telling
         let disposable = state.program.disposable(&graph, &records);
-        let request = self.request(engine, state, graph, wants, &disposable);
+        let request = self.request(engine, state, (graph, wants), &disposable, sending);
         // Who looks at plans sees how they are made.
         let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
         let new = known.is_none();
@@ -193,6 +193,7 @@ impl Session {
             trace: &mut state.trace,
             keep: if self.ranks() == 1 { self.0.max_pinned } else { 0 },
             sending,
+            room: &mut state.room,
         };
         let outcome = execute(plan, images, context)?;
         state.stats.evaluations += 1;
@@ -223,6 +224,8 @@ impl Session {
             names.insert(id, name);
             state.images.insert(name, image);
         }
+        let left = plan.steps.iter().filter_map(|s| s.action.unmaps()).filter_map(|n| names.get(&n).copied());
+        state.mapped.extend(left);
         let mut freed = Vec::new();
         for (recorded, planned) in roots.iter().zip(&plan.graph.roots) {
             if let Some(&name) = names.get(planned) {
@@ -244,17 +247,18 @@ impl Session {
     fn request(
         &self,
         engine: &Engine,
-        state: &Mutable,
-        graph: Graph<Op>,
-        wants: Vec<Want>,
+        state: &mut Mutable,
+        (graph, wants): (Graph<Op>, Vec<Want>),
         disposable: &[ValueId],
+        sending: Sending,
     ) -> Request {
         let read = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
         let disposable: HashSet<&ValueId> = disposable.iter().collect();
         let sources: Vec<_> =
             read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
         let others = self.others(engine, state, &sources);
-        Request { graph, wants, sources, others }
+        let mappable = self.mappable(engine, state, &sources, sending);
+        Request { graph, wants, sources, mappable, others }
     }
 
     /// The images on the device that a program with these sources does not read, if the device's memory must be watched.
@@ -279,12 +283,14 @@ impl Session {
         let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
         let Inner { overlap, transfer, mode, .. } = **self.0;
         let machine = Arc::clone(&engine.machine);
-        Setting { partition, unified, direct, overlap, transfer, mode, capacity, machine }
+        let mappable = Mappable::default();
+        Setting { partition, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
     }
 
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
-        let Request { graph, wants, sources, others } = request;
+        let Request { graph, wants, sources, mappable, others } = request;
         let setting = self.setting(engine, self.0.partition.clone());
+        let setting = Setting { mappable: mappable.clone(), ..setting };
         let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
             let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();

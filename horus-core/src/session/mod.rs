@@ -9,6 +9,7 @@ mod evaluate;
 mod failure;
 mod handle;
 mod lock;
+mod mapped;
 mod pending;
 mod plans;
 mod progress;

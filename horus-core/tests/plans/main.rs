@@ -3,6 +3,7 @@
 mod bands;
 mod devices;
 mod left_out;
+mod mapped;
 mod recorder;
 mod text;
 

@@ -9,6 +9,8 @@ mod draw;
 mod harness;
 #[path = "../../../horus-core/tests/conformance/hostile.rs"]
 mod hostile;
+#[path = "../../../horus-core/tests/conformance/mapped.rs"]
+mod mapped;
 #[path = "../../../horus-core/tests/conformance/ops.rs"]
 mod ops;
 #[path = "../../../horus-core/tests/conformance/programs.rs"]
