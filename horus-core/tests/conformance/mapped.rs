@@ -52,7 +52,7 @@ fn maps(plan: &Plan) -> usize {
 /// Compares the roots with the reference in every strategy that uses the host's memory; the plans.
 fn conforms_mapped(program: &Program, what: &str) -> Vec<Plan> {
     let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
-    let strategies = ["implicit", "hybrid", "hybrid:3"].map(|text| (horus_core::settings::TRANSFER.parse)(text).unwrap());
+    let strategies = ["implicit", "hybrid", "hybrid:3"].map(|text| horus_core::settings::TRANSFER.values.parse(text).unwrap());
     let mut plans = Vec::new();
     for mode in [Mode::Fused, Mode::Lazy] {
         for transfer in strategies {
@@ -74,8 +74,8 @@ fn what_launches_read_and_write_in_the_hosts_memory_is_the_same() {
             let mut p = Program::default();
             let (a, b) = (p.source(image(shape, dtype, 3)), p.source(image(shape, dtype, 4)));
             let sum = p.pixel(PixelOp::Add, &[a, b]);
-            let sum = if dtype == DType::U8 { p.op(Op::Convert(DType::F32), &[sum], shape, DType::F32) } else { sum };
-            let filter = Filter::dense(5, 7, (0..35).map(|i| f64::from(i % 11) - 4.0).collect());
+            let sum = if dtype == DType::U8 { p.convert(sum, DType::F32) } else { sum };
+            let filter = Filter::dense(5, 7, (0..35).map(|i| f64::from(i % 11) - 4.0).collect::<Vec<_>>());
             let filtered = p.like(Op::Correlate(filter, Border::Reflect101), sum);
             let map = Affine::new(rotation(30.0, shape), shape).unwrap();
             let turned = p.like(Op::Warp(map, Interpolation::Bilinear, Border::Constant(1.0)), filtered);
