@@ -33,7 +33,7 @@ build() {
     sed -n 's/.*"name":"gpu".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
   [ -n "$test" ] || { echo "the conformance test was not built" >&2; return 1; }
   mkdir -p "$bin"
-  (cd "${CARGO_TARGET_DIR:-target}/release" && cp "${programs[@]}" horus-series-bench horus-tune "$bin/") && cp "$test" "$bin/gpu-conformance"
+  (cd "${CARGO_TARGET_DIR:-target}/release" && cp "${programs[@]}" horus-series-bench horus-copy-bench horus-machine horus-tune "$bin/") && cp "$test" "$bin/gpu-conformance"
 }
 
 if [ "${1:-}" = build ]; then

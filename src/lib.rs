@@ -230,7 +230,7 @@ pub mod types {
     #[doc(inline)]
     pub use horus_core::dtype::{Arithmetic, Element};
     #[doc(inline)]
-    pub use horus_core::image::{Argument, ReadTarget, Values};
+    pub use horus_core::image::{Argument, ReadTarget, State, Values};
     #[doc(inline)]
     pub use horus_core::session::{Canceller, Pending, SessionBuilder};
 }
@@ -248,7 +248,7 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::filters::{self, Footprint};
     #[doc(inline)]
-    pub use horus_core::image::{Image, Pixels, Value};
+    pub use horus_core::image::{Ending, Image, Iterated, Norm, Pixels, Until, Value};
     #[doc(inline)]
     pub use horus_core::io::{AnyImage, Depth, OpenOptions, SaveOptions, Scale, Scaling};
     #[doc(inline)]

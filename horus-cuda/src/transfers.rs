@@ -40,12 +40,10 @@ use self::later::Room;
 use crate::driver::{Event, Stream, check};
 use crate::memory::{Core, CudaMemory};
 use crate::pinned::{Blocks, KEPT, Loan, MOST, Pinned, Rules};
-use crate::staging::{CHUNK, Downloads, HostBytes, SMALL, Uploads};
+use crate::staging::{BUFFERS, CHUNK, Downloads, FEWEST, HostBytes, SMALL, Uploads};
 
 /// Fewer bytes go up in the device's stream: they take less time than the order of two streams.
 const BESIDE: usize = 1 << 20;
-/// Chunks that are pinned before anybody needs them.
-const AHEAD: usize = 2;
 
 /// The copies of one device.
 #[derive(Debug)]
@@ -97,12 +95,14 @@ impl Transfers {
         })
     }
 
-    /// What pins the first chunks, on another thread while the program does other things.
+    /// What pins the chunks of both directions, on another thread while the program does other things: the first transfer
+    /// would take many times as long if it pinned them itself.
     pub(crate) fn pin_ahead(&self) -> impl FnOnce() + Send + 'static {
         let source = self.source.clone();
         move || {
-            let chunks: Vec<_> = (0..AHEAD).map_while(|_| source.take(CHUNK)).collect();
-            drop((chunks, source.take(SMALL)));
+            source.stock(CHUNK, FEWEST);
+            source.stock(SMALL, 1);
+            source.stock(CHUNK, 2 * BUFFERS - FEWEST);
         }
     }
 
@@ -130,6 +130,14 @@ impl Transfers {
             Some(loan) if bytes > 0 => pool.try_adopt_uncounted(Box::new(loan), bytes),
             _ => pool.try_uncounted(bytes),
         }
+    }
+
+    /// Pinned memory for pixels that pass once, if that pays.
+    pub(crate) fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
+        self.let_go().inspect_err(|e| log::debug!("{e}: pixels go through other memory")).ok()?;
+        let pin = |size| Pinned::touched_by(&self.workers, &self.core, size);
+        let loan = self.source.blocks.lend(bytes, pin).filter(|_| bytes > 0)?;
+        Some(Box::new(loan))
     }
 
     /// Pinned memory for the program, as much as the machine allows.
@@ -301,7 +309,9 @@ impl Transfers {
         let from = source.address() + at as u64;
         let Some(loan) = self.source.take(bytes) else {
             log::debug!("{bytes} bytes go to the host in chunks: no pinned memory is kept for so many");
-            let host = Room::There(pool.try_allocate(bytes)?);
+            let mut host = pool.try_allocate(bytes)?;
+            Spare::over(host.bytes_mut()).fault(&self.workers); // while kernels run
+            let host = Room::There(host);
             let piece = later::Piece::now(self, 0..bytes)?;
             return later::landing(self, source.block(), from, bytes, host, vec![piece]);
         };

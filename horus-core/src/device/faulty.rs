@@ -63,6 +63,9 @@ impl<D: Device> Device for Faulty<D> {
     fn hardware(&self) -> String {
         self.inner.hardware()
     }
+    fn driver(&self) -> String {
+        self.inner.driver()
+    }
     fn memory(&self) -> MemoryKind {
         self.inner.memory()
     }

@@ -3,7 +3,10 @@
 // Long because the contract of a device is told in full beside its methods.
 
 pub mod check;
+mod exchange;
 pub mod faulty;
+mod landing;
+mod launch;
 pub mod recording;
 pub mod simulated;
 
@@ -18,11 +21,13 @@ use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, HostMemory, Pool};
-use crate::host::spare::Spare;
 use crate::host::workers::Workers;
-use crate::ir::kernel::{Distribution, Kernel};
 use crate::shape::{Shape, Window};
 
+pub use self::exchange::{BlockCopy, Exchange, Message, distinct};
+use self::landing::Blocking;
+pub use self::landing::{Download, Landing, Room, Sending};
+pub use self::launch::{Launch, LaunchInput, Prepared};
 pub use self::recording::{DeviceSpan, Label, Lane};
 
 /// Memory of a device that is not the host's. Only the device that allocated it knows what is inside.
@@ -125,142 +130,6 @@ impl Geometry {
     }
 }
 
-/// An input of a launch.
-#[derive(Clone, Copy, Debug)]
-pub struct LaunchInput<'a> {
-    /// Its memory.
-    pub memory: &'a Memory,
-    /// What is in it.
-    pub geometry: Geometry,
-}
-
-/// One kernel launch: computes `rows` of the output from the inputs.
-///
-/// Every row that the kernel reads for these rows is held by the inputs' windows (after the edge mode is applied; for
-/// [`Border::Wrap`](crate::shape::Border::Wrap) possibly as a virtual row, which is preferred when held).
-#[derive(Debug)]
-pub struct Launch<'a> {
-    /// The kernel.
-    pub kernel: &'a Kernel,
-    /// From what.
-    pub inputs: &'a [LaunchInput<'a>],
-    /// The output: memory of this device.
-    pub output: &'a mut Memory,
-    /// The geometry of the output.
-    pub geometry: Geometry,
-    /// The output rows to compute: inside the image and inside the output's window. For a
-    /// kernel that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for [`Kernel::Fold`], `0..1`.
-    pub rows: Window,
-}
-
-impl Launch<'_> {
-    /// The bytes of the output that are written; none if that may be all.
-    pub fn written(&self) -> Option<Vec<Range<usize>>> {
-        let rows = self.kernel.distribution() == Distribution::Rows;
-        let of_plane = |c| self.geometry.row_bytes(c, self.rows);
-        rows.then(|| (0..self.geometry.shape.channels).map(of_plane).collect())
-    }
-}
-
-/// A future launch without its memory: everything from which its kernel is built.
-#[derive(Clone, Debug)]
-pub struct Prepared<'a> {
-    /// The kernel.
-    pub kernel: &'a Kernel,
-    /// From what.
-    pub inputs: Vec<Geometry>,
-    /// The geometry of the output.
-    pub output: Geometry,
-    /// The rows, as in [`Launch::rows`].
-    pub rows: Window,
-}
-
-/// A download in flight; see [`Device::order_read`].
-pub trait Landing: Send {
-    /// Waits for the bytes, on any thread.
-    ///
-    /// # Errors
-    /// What the driver reports, including errors of earlier launches.
-    fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError>;
-
-    /// Waits until the first of the bytes can be copied; others may have to be computed still.
-    ///
-    /// # Errors
-    /// As [`Landing::land`].
-    fn begun(&self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
-    /// Waits for the bytes, on any thread, and appends them to `target`, which has room for them.
-    ///
-    /// # Errors
-    /// As [`Landing::land`].
-    fn land_on(self: Box<Self>, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
-        target.append(workers, self.land()?.bytes());
-        Ok(())
-    }
-
-    /// Waits for the bytes, on any thread, and puts them into `target`, a buffer of as many; its contents are unspecified
-    /// after an error.
-    ///
-    /// # Errors
-    /// As [`Landing::land`].
-    fn land_in(self: Box<Self>, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
-        self.land_on(&mut Spare::over(target.overwritten()), workers)
-    }
-}
-
-/// When the copy of a result begins that is sent to somebody who waits for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sending {
-    /// Behind the launches before it, into memory of the session's pool.
-    AtOnce,
-    /// When somebody says where it goes: by [`Landing::land_on`] or [`Landing::land_in`].
-    WhenLanded,
-}
-
-/// A download that is begun piece by piece; see [`Device::begin_download`].
-pub trait Download: Send {
-    /// Starts to copy these bytes of the block to the same places on the host, ordered after all launches so far. Until the
-    /// download has landed, nobody writes to these bytes; launches may write to others of the block.
-    ///
-    /// # Errors
-    /// What the driver reports; [`DeviceError::Argument`] if the bytes are not inside both blocks.
-    fn add(&mut self, source: &Memory, bytes: &[Range<usize>]) -> Result<(), DeviceError>;
-
-    /// Nothing more is added: dropping the block does not change what arrives.
-    ///
-    /// # Errors
-    /// What the driver reports.
-    fn finish(self: Box<Self>) -> Result<Box<dyn Landing>, DeviceError>;
-}
-
-/// A download that was complete immediately.
-impl Landing for HostBuffer {
-    fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
-        Ok(*self)
-    }
-}
-
-/// A download whose pieces are complete as soon as they are added.
-struct Blocking<'a, D: ?Sized> {
-    device: &'a D,
-    host: HostBuffer,
-}
-
-impl<D: Device + ?Sized> Download for Blocking<'_, D> {
-    fn add(&mut self, source: &Memory, bytes: &[Range<usize>]) -> Result<(), DeviceError> {
-        bytes.iter().try_for_each(|bytes| {
-            let target = check::part(bytes.start, bytes.len(), self.host.len())?;
-            self.device.read(source, bytes.start, &mut self.host.bytes_mut()[target])
-        })
-    }
-
-    fn finish(self: Box<Self>) -> Result<Box<dyn Landing>, DeviceError> {
-        Ok(Box::new(self.host))
-    }
-}
-
 /// Whether a device computes on the host's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
@@ -270,44 +139,6 @@ pub enum MemoryKind {
     Separate,
 }
 
-/// A message between the devices of two ranks: a range of bytes of a block of this device's memory, and the rank that it
-/// is sent to or received from; see [`Device::exchange`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// The other rank.
-    pub rank: usize,
-    /// Index of the block: `reads[block]`, or `writes[block - reads.len()]` if that is not negative.
-    pub block: usize,
-    /// The first byte.
-    pub at: usize,
-    /// How many bytes, at least one.
-    pub bytes: usize,
-}
-
-/// Bytes to copy from one block to another; blocks are numbered as in [`Message`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockCopy {
-    /// Index of the block that is read.
-    pub from: usize,
-    /// Index of the block that is written: one of `writes`.
-    pub to: usize,
-    /// What is copied; the pieces do not overlap in the target.
-    pub pieces: Vec<Piece>,
-}
-
-/// The work of [`Device::exchange`], in this order: copies, sends and receives (at once), copies.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exchange {
-    /// Copies that pack what is sent: complete before the first message leaves.
-    pub before: Vec<BlockCopy>,
-    /// Messages to other ranks, at most one for each.
-    pub sends: Vec<Message>,
-    /// Messages from other ranks, at most one from each.
-    pub receives: Vec<Message>,
-    /// Copies that unpack what was received, and move what this rank has itself: begun when the last message is there.
-    pub after: Vec<BlockCopy>,
-}
-
 /// An exchange or an upload in progress; see [`Device::exchange`] and [`Device::begin_upload`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Ticket(pub u64);
@@ -315,13 +146,6 @@ pub struct Ticket(pub u64);
 impl Ticket {
     /// Of what was over when it was begun.
     pub const OVER: Ticket = Ticket(u64::MAX);
-}
-
-/// Whether no address is 0 and no two are equal: whether devices at them can be connected.
-pub fn distinct(addresses: &[u64]) -> bool {
-    let mut sorted = addresses.to_vec();
-    sorted.sort_unstable();
-    sorted.first() != Some(&0) && sorted.windows(2).all(|w| w[0] != w[1])
 }
 
 /// What building kernels has cost.
@@ -348,6 +172,12 @@ pub trait Device: Send + Sync {
     /// Name of the hardware: the same for devices that are as fast, wherever they are.
     fn hardware(&self) -> String {
         self.name()
+    }
+
+    /// Version of the software that drives the device, for which what was measured of it holds; empty if there is none apart
+    /// from Horus.
+    fn driver(&self) -> String {
+        String::new()
     }
 
     /// Whether the device computes on host memory.
@@ -384,8 +214,8 @@ pub trait Device: Send + Sync {
     /// What the driver reports.
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError>;
 
-    /// Host memory from `pool` for pixels that the program gives, with unspecified contents: where the device fetches them
-    /// fastest, if there is room there. May be called on any thread.
+    /// Host memory from `pool` for pixels that other threads read ahead, with unspecified contents: where the device fetches
+    /// them fastest, if there is room there. May be called on any thread.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
@@ -425,6 +255,13 @@ pub trait Device: Send + Sync {
         Err(DeviceError::Argument("memory that is not the host's cannot be given back to it".into()))
     }
 
+    /// Host memory of this size that the device reads and writes by itself, with unspecified contents, for pixels that pass
+    /// once: if such memory lies unused, or so many bytes have come so often that locking pages pays. Otherwise ordinary
+    /// memory is faster, whatever its copies take. May be called on any thread.
+    fn lent(&self, _bytes: usize) -> Option<Box<dyn HostMemory>> {
+        None
+    }
+
     /// New device memory with a copy of the pixels that the program gives, its parts one after the other; returns when they
     /// may change. `None` where they had better wait in host memory until a plan needs them. May be called on any thread.
     ///
@@ -434,16 +271,8 @@ pub trait Device: Send + Sync {
         Ok(None)
     }
 
-    /// [`Device::write`] of a buffer that may still be read when this returns: the device holds a share of it until it has
-    /// been, so that whoever writes to it writes to a copy.
-    ///
-    /// # Errors
-    /// As [`Device::write`].
-    fn upload(&self, source: &HostBuffer, target: &mut Memory, at: usize) -> Result<(), DeviceError> {
-        self.upload_part(source, 0..source.len(), target, at)
-    }
-
-    /// [`Device::upload`] of a range of the buffer's bytes.
+    /// [`Device::write`] of a range of a buffer's bytes that may still be read when this returns: the device holds a share of
+    /// the buffer until they have been, so that whoever writes to it writes to a copy.
     ///
     /// # Errors
     /// As [`Device::write`].

@@ -5,6 +5,7 @@ mod ahead;
 mod collective;
 mod deliver;
 mod footprints;
+mod gathered;
 mod halos;
 mod images;
 mod launch;
@@ -30,6 +31,7 @@ use crate::plan::{Action, Plan, Rows, Temp};
 use crate::shape::Window;
 
 use self::footprints::Fetched;
+use self::gathered::Gathered;
 use self::halos::Halos;
 use self::images::Images;
 use self::mapped::Results;
@@ -101,6 +103,7 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         images,
         temps: HashMap::new(),
         halos: HashMap::new(),
+        gathered: HashMap::new(),
         delivered: HashMap::new(),
         uploads: Uploads::default(),
         leaving: Leaving::new(),
@@ -128,6 +131,8 @@ struct Run<'a> {
     temps: HashMap<Temp, Fetched>,
     /// Halo exchanges in flight, by image.
     halos: HashMap<NodeId, Halos<'a>>,
+    /// Strips that meet on rank 0's device, by image.
+    gathered: HashMap<NodeId, Gathered>,
     delivered: HashMap<NodeId, Delivered>,
     uploads: Uploads,
     leaving: Leaving<'a>,
@@ -160,7 +165,8 @@ impl Run<'_> {
             drop(entered);
             self.cx.trace.add(start, &step.action, plan, label, sent);
         }
-        self.finish_uploads()
+        self.finish_uploads()?;
+        self.finish_gathers()
     }
 
     fn step(&mut self, i: usize, action: Action) -> Result<()> {
@@ -187,9 +193,10 @@ impl Run<'_> {
             Action::Fetch { node, temp, rows, direct } => self.fetch(action, node, temp, rows, direct),
             Action::Launch { node, rows, room, part } => self.launch(node, rows, room, part),
             Action::Sum(n) => self.sum(n),
-            Action::Gather(n) => {
-                let whole = self.collected(action, n)?;
-                self.delivered.extend(whole.map(|w| (n, Delivered::Here(w))));
+            Action::Gather { node, band, direct: true } => self.meet(action, node, band),
+            Action::Gather { node, .. } => {
+                let whole = self.collected(action, node)?;
+                self.delivered.extend(whole.map(|w| (node, Delivered::Here(w))));
                 Ok(())
             }
             Action::Collect(n) => {

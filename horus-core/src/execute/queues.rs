@@ -79,16 +79,28 @@ impl<'a> Run<'a> {
     /// Sends a band of a result to whoever waits for it.
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("download", n);
-        let Some(Stored { geometry, device: Some(memory), .. }) = self.images.find(n) else { return Err(missing(n)) };
-        let bytes = bytes(*geometry, band);
-        let failed = |source| Error::Device { op: label(), device: self.cx.device.name(), source };
-        let (device, pool, total) = (self.cx.device, self.cx.pool, memory.len());
+        let (device, pool) = (self.cx.device, self.cx.pool);
+        if self.cx.comm.size() > 1 {
+            if self.rank() > 0 {
+                return Ok(());
+            }
+            let arrived = self.gathered.get_mut(&n).map_or(Ok(()), |gathered| gathered.arrive(device));
+            arrived.map_err(self.failed(label))?;
+        }
+        let (memory, bytes) = match (self.gathered.get(&n), self.images.find(n)) {
+            (Some(gathered), _) => (&gathered.memory, self.bytes_of_strips(gathered.geometry, band)),
+            (None, Some(Stored { geometry, device: Some(memory), .. })) => (memory, bytes(*geometry, band)),
+            (None, _) => return Err(missing(n)),
+        };
+        let failed = |source| Error::Device { op: label(), device: device.name(), source };
+        let total = memory.len();
         if band.is_whole() {
             let ordered = self.images.with_memory(|| match self.cx.sending {
                 Sending::AtOnce => device.order_read(memory, 0, total, pool),
                 Sending::WhenLanded => device.hold(memory, 0, total, pool),
             });
             self.delivered.insert(n, Delivered::Coming(ordered.map_err(failed)?));
+            self.gathered.remove(&n);
             return Ok(());
         }
         let mut download = match self.leaving.remove(&n) {
@@ -98,8 +110,10 @@ impl<'a> Run<'a> {
                 begun.map_err(failed)?
             }
         };
+        let bytes: Vec<_> = bytes.into_iter().filter(|bytes| !bytes.is_empty()).collect();
         download.add(memory, &bytes).map_err(failed)?;
         if band.ends() {
+            self.gathered.remove(&n);
             self.delivered.insert(n, Delivered::Coming(download.finish().map_err(failed)?));
         } else {
             self.leaving.insert(n, download);

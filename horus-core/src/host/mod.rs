@@ -3,6 +3,7 @@
 pub mod buffer;
 pub(crate) mod pages;
 pub mod spare;
+pub mod stores;
 pub mod workers;
 
 /// Bytes to copy: `rows` runs of `bytes` each.

@@ -27,7 +27,7 @@ pub struct Spare<'a> {
 
 // SAFETY: it stands for a `&mut [u8]`, or for one of `MaybeUninit<u8>`, which are `Send`.
 unsafe impl Send for Spare<'_> {}
-// SAFETY: shared, it gives its length only.
+// SAFETY: shared, it gives its length, and its place to those who know that nobody else writes there.
 unsafe impl Sync for Spare<'_> {}
 
 impl<'a> Spare<'a> {
@@ -53,6 +53,21 @@ impl<'a> Spare<'a> {
     pub fn part(&mut self, bytes: usize) -> Spare<'_> {
         assert!(bytes <= self.left(), "{bytes} bytes where {} are left", self.left());
         Spare { at: self.as_mut_ptr(), len: bytes, written: 0, memory: PhantomData }
+    }
+
+    /// What is still to be written, cut into parts of `bytes` bytes and a last one.
+    pub fn into_parts(self, bytes: usize) -> Vec<Spare<'a>> {
+        let bytes = bytes.max(1);
+        let part = |k: usize| {
+            let (at, len) = (self.at.wrapping_add(self.written + k * bytes), bytes.min(self.left() - k * bytes));
+            Spare { at, len, written: 0, memory: PhantomData }
+        };
+        (0..self.left().div_ceil(bytes)).map(part).collect()
+    }
+
+    /// Where the next byte goes, for somebody who knows that nobody else writes there.
+    pub(super) fn as_ptr(&self) -> *mut u8 {
+        self.at.wrapping_add(self.written)
     }
 
     /// Where the next byte goes. Up to [`Spare::left`] bytes may be written there, but none may be read.

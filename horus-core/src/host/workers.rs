@@ -1,12 +1,15 @@
 //! Threads for the work of one device on the host, and copies that they share.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::Piece;
+use super::spare::Spare;
+use super::stores::{self, Stores};
 use crate::error::Error;
 
 /// More threads than any machine has processors: a request beyond is a mistake and would exhaust the system.
@@ -66,6 +69,54 @@ impl Workers {
         }
     }
 
+    /// Calls `work` with each number of `0..parts`, begun in this order, on as many threads as are free.
+    pub fn in_order(&self, parts: usize, work: impl Fn(usize) + Sync) {
+        let next = AtomicUsize::new(0);
+        let some = || {
+            let part = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < parts);
+            while let Some(part) = part() {
+                work(part);
+            }
+        };
+        let threads = self.threads().min(parts);
+        if threads < 2 {
+            return some();
+        }
+        // A thread that is busy comes too late, and finds nothing left.
+        self.run(|| rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| some()))));
+    }
+
+    /// Copies chunks, all threads together one after the other, so that the first are there early: `done` is called with the
+    /// index of each that is, by the thread that was last.
+    ///
+    /// That costs the threads one meeting for all chunks, where a copy of each costs one of each: tens of microseconds, in
+    /// which they would copy a megabyte.
+    ///
+    /// # Panics
+    /// If a source and its target are not as long.
+    pub fn copy_in_turn(&self, chunks: Vec<(&[u8], Spare<'_>)>, stores: Stores, done: impl Fn(usize) + Sync) {
+        let mut parts: Vec<Part<'_>> = Vec::new();
+        let mut left: Vec<AtomicUsize> = Vec::with_capacity(chunks.len());
+        for (chunk, (from, to)) in chunks.into_iter().enumerate() {
+            assert_eq!(from.len(), to.left(), "a chunk is as long as what is copied");
+            let before = parts.len();
+            parts.extend(from.chunks(SHARE).zip(to.into_parts(SHARE)).map(|(from, to)| Part { chunk, from, to }));
+            left.push(AtomicUsize::new(parts.len() - before));
+            if parts.len() == before {
+                done(chunk);
+            }
+        }
+        let copy = |part: usize| {
+            let Part { chunk, from, to } = &parts[part];
+            // SAFETY: as long, as both were cut alike. Each part is copied once, by one thread: nobody else writes there.
+            unsafe { stores::copy(from.as_ptr(), to.as_ptr(), from.len(), stores) };
+            if left[*chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
+                done(*chunk);
+            }
+        };
+        self.in_order(parts.len(), copy);
+    }
+
     /// Copies bytes, after what other threads have submitted to these workers.
     ///
     /// # Panics
@@ -90,6 +141,13 @@ impl Workers {
         }
         pieces.iter().for_each(|p| copy_rows(from, to, *p));
     }
+}
+
+/// A part of a chunk, and where it goes.
+struct Part<'a> {
+    chunk: usize,
+    from: &'a [u8],
+    to: Spare<'a>,
 }
 
 fn copy_rows(from: &[u8], to: &mut [u8], piece: Piece) {
@@ -184,6 +242,49 @@ mod tests {
                 Workers::new(Some(threads)).unwrap().copy_pieces(&from, &mut got, pieces);
                 assert!(got == want, "{threads} threads, {pieces:?}");
             }
+        }
+    }
+
+    #[test]
+    fn chunks_are_copied_and_told_of_once_they_are_there() {
+        let from: Vec<u8> = (0..5_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        for (threads, size, stores) in
+            [(1, 1_000_000, Stores::Cached), (2, 300_001, Stores::Streamed), (5, 2_000_000, Stores::Cached)]
+        {
+            let mut to = vec![0; from.len()];
+            let at = to.as_ptr() as usize;
+            let told: Vec<AtomicUsize> = from.chunks(size).map(|_| AtomicUsize::new(0)).collect();
+            let targets = Spare::over(&mut to).into_parts(size);
+            let check = |k: usize| {
+                let want = from.chunks(size).nth(k).unwrap();
+                // SAFETY: inside `to`, and nobody writes there any more.
+                let got = unsafe { std::slice::from_raw_parts((at + k * size) as *const u8, want.len()) };
+                assert!(got == want, "chunk {k} is told of and not there");
+                told[k].fetch_add(1, Ordering::Relaxed);
+            };
+            let workers = Workers::new(Some(threads)).unwrap();
+            workers.copy_in_turn(from.chunks(size).zip(targets).collect(), stores, check);
+            assert!(told.iter().all(|n| n.load(Ordering::Relaxed) == 1), "{threads} threads, {told:?}");
+            assert!(to == from);
+        }
+        let told = AtomicUsize::new(0);
+        let nothing: Vec<(&[u8], Spare<'_>)> = vec![(&[], Spare::over(&mut []))];
+        Workers::alone().copy_in_turn(nothing, Stores::Cached, |k| assert_eq!(told.fetch_add(1, Ordering::Relaxed), k));
+        assert_eq!(told.into_inner(), 1);
+    }
+
+    #[test]
+    fn parts_begin_in_order_and_each_is_done_once() {
+        for (threads, parts) in [(1, 5), (3, 0), (3, 1), (3, 1000)] {
+            let (seen, begun) = (std::sync::Mutex::new(Vec::new()), AtomicUsize::new(0));
+            Workers::new(Some(threads)).unwrap().in_order(parts, |i| {
+                // Those before have begun, though others may be quicker to say so.
+                assert!(begun.fetch_add(1, Ordering::Relaxed) + threads > i);
+                seen.lock().unwrap().push(i);
+            });
+            let mut seen = seen.into_inner().unwrap();
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..parts), "{threads} threads, {parts} parts");
         }
     }
 

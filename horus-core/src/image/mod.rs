@@ -34,6 +34,7 @@ mod channels;
 mod colour;
 mod create;
 mod geometric;
+mod iterate;
 mod lookup;
 mod mask;
 mod morphology;
@@ -51,6 +52,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 pub use argument::Argument;
+pub use iterate::{Ending, Iterated, Norm, State, Until};
 pub use pixels::Pixels;
 #[doc(hidden)]
 pub use read::Place;

@@ -66,7 +66,7 @@ impl<T: Element> Image<T> {
 
     fn vec(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Vec<T>>> {
         let len = self.shape().len();
-        self.session().read_back(self.handle(), root, call, &mut None, |coming, _| {
+        self.session().read_back(self.handle(), root, call, |coming| {
             let mut room = Unwritten::<T::Stored>::new(len)?;
             if !coming.is_here() {
                 room.fault(coming.workers()); // while the kernels run
@@ -108,7 +108,7 @@ impl<T: Element> Image<T> {
 
     fn new_pixels(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Pixels<T>>> {
         let (shape, session) = (self.shape(), self.session());
-        session.read_back(self.handle(), root, call, &mut None, |coming, _| {
+        session.read_back(self.handle(), root, call, |coming| {
             let buffer = if coming.is_here() {
                 coming.shared()?
             } else {
@@ -187,7 +187,7 @@ impl<T: Element> Image<T> {
         match place {
             Some(Place::Pixels(pixels)) => {
                 let mut room = pixels.lend(session);
-                let read = session.read_back(handle, root, call, &mut room, |coming, room| {
+                let read = session.read_back_into(handle, root, call, &mut room, |coming, room| {
                     pixels.restore(room);
                     put_pixels(coming, pixels)
                 });
@@ -196,9 +196,9 @@ impl<T: Element> Image<T> {
                 read.and_then(|read| repaired.map(|()| read))
             }
             Some(Place::Values(values)) => {
-                session.read_back(handle, root, call, &mut None, |coming, _| put_values(coming, values))
+                session.read_back(handle, root, call, |coming| put_values(coming, values))
             }
-            None => session.read_back(handle, root, call, &mut None, |_, _| {
+            None => session.read_back(handle, root, call, |_| {
                 Err(DeviceError::Internal("a result came to a rank that has no place for it".into()))
             }),
         }
@@ -232,7 +232,8 @@ impl<T: Element> Image<T> {
             let array = Array3::from_shape_vec((shape.height, shape.width, 1), pixels);
             return Ok(array.expect("a fetched image fills its shape"));
         }
-        let pixels = fetch(self.handle())?;
+        let session = self.session();
+        let pixels = everyone(session.read_back(self.handle(), false, call, |coming| coming.brought(session)))?;
         let planes = ArrayView3::from_shape((shape.channels, shape.height, shape.width), elements(&pixels));
         let planes = planes.expect("a fetched image fills its shape");
         Ok(planes.permuted_axes([1, 2, 0]).as_standard_layout().into_owned())

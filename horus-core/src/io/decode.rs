@@ -8,6 +8,7 @@ use std::path::Path;
 use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
+use super::interleave::separated;
 use super::load::{Kind, Means, Source};
 use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
 use crate::dtype::{DType, Pixel};
@@ -45,9 +46,9 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
     }
     let bytes = source.all()?;
     match kind {
-        Kind::Image(format) => Ok((guarded(|| image(format, &bytes, options))?, 1)),
+        Kind::Image(format) => Ok((guarded(|| image(format, &bytes, options, means))?, 1)),
         _ => {
-            let picture = guarded(|| read_tiff::read(&bytes, options))?;
+            let picture = guarded(|| read_tiff::read(&bytes, options, means))?;
             // Only for a file that can be read, and only if no page was requested.
             let count = || guarded(|| Ok(read_tiff::pages(&bytes))).unwrap_or(1);
             Ok((picture, if options.page.is_none() { count() } else { 1 }))
@@ -69,7 +70,7 @@ fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
 }
 
-fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
+fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
     if format == ImageFormat::Jpeg && !bounds::jpeg_ends(bytes) {
         return Err("the JPEG data is truncated".into());
     }
@@ -98,10 +99,10 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions) -> Result<Pic
     if let Ok(Some(profile)) = decoder.icc_profile() {
         metadata::tell_profile(profile.len());
     }
-    options.orientation.of(planar(decoder)?, noted)
+    options.orientation.of(planar(decoder, format, means)?, noted, means)
 }
 
-fn planar(decoder: impl ImageDecoder) -> Result<Picture, String> {
+fn planar(decoder: impl ImageDecoder, format: ImageFormat, means: Means<'_>) -> Result<Picture, String> {
     let (channels, dtype) = match decoder.color_type() {
         ColorType::L8 => (1, DType::U8),
         ColorType::La8 => (2, DType::U8),
@@ -119,43 +120,46 @@ fn planar(decoder: impl ImageDecoder) -> Result<Picture, String> {
         return Err("the picture has no pixels".into());
     }
     let size = usize::try_from(decoder.total_bytes()).map_err(|e| e.to_string())?;
-    let mut pixels = HostBuffer::try_zeroed(size).map_err(|e| e.to_string())?;
+    // One channel is decoded where it stays.
+    let room = if channels == 1 { means.room } else { &HostBuffer::try_zeroed };
+    let mut pixels = room(size).map_err(|e| e.to_string())?;
+    if channels == 1 && !matches!(format, ImageFormat::Png | ImageFormat::Jpeg) {
+        means.workers.clear(pixels.bytes_mut()); // run lengths may skip pixels
+    }
     decoder.read_image(pixels.bytes_mut()).map_err(|e| e.to_string())?;
     match (channels, dtype) {
         (1, _) => Ok(Picture { shape, dtype, pixels }),
-        (_, DType::U8) => planes::<u8>(pixels.as_slice(), shape),
-        _ => planes::<u16>(pixels.as_slice(), shape),
+        (_, DType::U8) => planes::<u8>(pixels.as_slice(), shape, means),
+        _ => planes::<u16>(pixels.as_slice(), shape, means),
     }
 }
 
 /// Interleaved pixels, channels put one after the other.
-pub(super) fn planes<T: Pixel>(pixels: &[T], shape: Shape) -> Result<Picture, String> {
+pub(super) fn planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Picture, String> {
     if shape.channels == 1 {
-        return in_planes(pixels, shape);
+        return in_planes(pixels, shape, means);
     }
-    let mut buffer = checked(pixels, shape)?;
-    for (c, plane) in buffer.as_mut_slice::<T>().chunks_exact_mut(shape.area()).enumerate() {
-        plane.iter_mut().zip(pixels.chunks_exact(shape.channels)).for_each(|(to, pixel)| *to = pixel[c]);
-    }
+    let mut buffer = checked(pixels, shape, means)?;
+    separated(bytemuck::cast_slice(pixels), buffer.bytes_mut(), shape, size_of::<T>(), means.workers);
     Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
 }
 
 /// Pixels whose channels are one after the other already.
-pub(super) fn in_planes<T: Pixel>(pixels: &[T], shape: Shape) -> Result<Picture, String> {
-    let mut buffer = checked(pixels, shape)?;
-    buffer.as_mut_slice::<T>().copy_from_slice(pixels);
+pub(super) fn in_planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Picture, String> {
+    let mut buffer = checked(pixels, shape, means)?;
+    means.workers.copy(bytemuck::cast_slice(pixels), buffer.bytes_mut());
     Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
 }
 
 /// Room for as many pixels as there are.
-fn checked<T: Pixel>(pixels: &[T], shape: Shape) -> Result<HostBuffer, String> {
+fn checked<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<HostBuffer, String> {
     if shape.is_empty() {
         return Err("the picture has no pixels".into());
     }
     if pixels.len() != shape.len() {
         return Err(format!("{} samples for {shape} pixels", pixels.len()));
     }
-    HostBuffer::try_zeroed(size_of_val(pixels)).map_err(|e| e.to_string())
+    (means.room)(size_of_val(pixels)).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

@@ -73,6 +73,23 @@ fn gather<const N: usize>(planes: &[&[u8]], to: &mut [u8]) {
     }
 }
 
+/// Pixels whose samples, of `size` bytes, lie together, put into planes one after the other.
+pub(super) fn separated(from: &[u8], to: &mut [u8], shape: Shape, size: usize, workers: &Workers) {
+    let channels = shape.channels;
+    let mut parts: Vec<Vec<&mut [u8]>> = Vec::new();
+    parts.resize_with(shape.area().div_ceil(GRAIN), || Vec::with_capacity(channels));
+    for plane in to.chunks_mut(shape.area() * size) {
+        plane.chunks_mut(GRAIN * size).zip(&mut parts).for_each(|(part, parts)| parts.push(part));
+    }
+    let each = |(from, mut planes): (&[u8], Vec<&mut [u8]>)| split(from, &mut planes, size);
+    let grain = GRAIN * size * channels;
+    if workers.threads() == 1 || parts.len() == 1 {
+        from.chunks(grain).zip(parts).for_each(each);
+    } else {
+        workers.run(|| from.par_chunks(grain).zip(parts).for_each(each));
+    }
+}
+
 /// Pixels whose samples, of `size` bytes, lie together, put into a plane for each channel.
 pub(super) fn split(from: &[u8], planes: &mut [&mut [u8]], size: usize) {
     match size {
@@ -133,6 +150,12 @@ mod tests {
             let mut back = vec![0; want.len()];
             split(&want, &mut back.chunks_mut(area * size).collect::<Vec<_>>(), size);
             assert!(back == pixels.bytes(), "{channels} channels of {area} {dtype}, there and back");
+            for threads in [1, 3] {
+                let workers = Workers::new(Some(threads)).unwrap();
+                back.fill(0);
+                separated(&want, &mut back, Shape::new(1, area, channels), size, &workers);
+                assert!(back == pixels.bytes(), "{channels} channels of {area} {dtype}, back by {threads} threads");
+            }
         }
     }
 }

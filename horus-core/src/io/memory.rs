@@ -124,7 +124,8 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn encode(&self, format: Format, options: &SaveOptions) -> Result<Vec<u8>> {
         let saving = Saving::of(self, format, options)?;
-        let written = encoded(self.session(), saving, |encoder| Ok(self.bytes(encoder)?.0))?;
+        let call = ("encode", Location::caller());
+        let written = encoded(self.session(), saving, call, |encoder| Ok(self.bytes(encoder)?.0))?;
         written.map_err(|cause| unwritable(format, cause))
     }
 
@@ -147,7 +148,7 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn write_to(&self, to: &mut impl Write, format: Format, options: &SaveOptions) -> Result<Option<Scale>> {
         let saving = Saving::of(self, format, options)?;
-        let written = encoded(self.session(), saving, |encoder| {
+        let written = encoded(self.session(), saving, ("write_to", Location::caller()), |encoder| {
             let (bytes, scale) = self.bytes(encoder)?;
             to.write_all(&bytes).and_then(|()| to.flush()).map_err(cause)?;
             Ok(pack(scale))

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use image::metadata::Orientation as Turned;
 
-use super::Picture;
+use super::load::Means;
+use super::{Picture, Room};
 use crate::dispatch;
 use crate::dtype::Pixel;
 use crate::host::buffer::HostBuffer;
@@ -23,13 +24,13 @@ pub enum Orientation {
 
 impl Orientation {
     /// The picture in the requested orientation; `noted` is the file's.
-    pub(super) fn of(self, picture: Picture, noted: Turned) -> Result<Picture, String> {
+    pub(super) fn of(self, picture: Picture, noted: Turned, means: Means<'_>) -> Result<Picture, String> {
         match self {
             Orientation::Keep => Ok(picture),
             Orientation::Apply if noted == Turned::NoTransforms => Ok(picture),
             Orientation::Apply => {
                 let Picture { shape, dtype, pixels } = picture;
-                let (pixels, shape) = dispatch!(dtype, T => turned::<T>(&pixels, shape, noted))?;
+                let (pixels, shape) = dispatch!(dtype, T => turned::<T>(&pixels, shape, noted, means.room))?;
                 Ok(Picture { shape, dtype, pixels })
             }
         }
@@ -37,9 +38,14 @@ impl Orientation {
 }
 
 /// Every plane reoriented, and the new shape.
-fn turned<T: Pixel>(from: &HostBuffer, shape: Shape, how: Turned) -> Result<(HostBuffer, Shape), String> {
+fn turned<T: Pixel>(
+    from: &HostBuffer,
+    shape: Shape,
+    how: Turned,
+    room: Room<'_>,
+) -> Result<(HostBuffer, Shape), String> {
     use Turned::{FlipHorizontal, FlipVertical, Rotate90, Rotate90FlipH, Rotate180, Rotate270, Rotate270FlipH};
-    let mut to = HostBuffer::try_zeroed(from.len()).map_err(|e| e.to_string())?;
+    let mut to = room(from.len()).map_err(|e| e.to_string())?;
     // How rows and columns of the file are counted: forwards or backwards.
     let (up, left) = (
         matches!(how, FlipVertical | Rotate180 | Rotate90 | Rotate270FlipH),
@@ -212,7 +218,7 @@ mod tests {
             let from = HostBuffer::from_slice(&pixels);
             for number in 1..=8 {
                 let how = Turned::from_exif(number).unwrap();
-                let (to, turned) = turned::<T>(&from, shape, how).unwrap();
+                let (to, turned) = turned::<T>(&from, shape, how, &HostBuffer::try_zeroed).unwrap();
                 for c in 0..2 {
                     for y in 0..turned.height {
                         for x in 0..turned.width {

@@ -9,6 +9,7 @@ use tiff::tags::{CompressionMethod, PlanarConfiguration, Tag};
 
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::decode::{in_planes, planes};
+use super::load::Means;
 use super::{OpenOptions, Picture, metadata};
 use crate::dtype::Pixel;
 use crate::shape::Shape;
@@ -16,10 +17,10 @@ use crate::shape::Shape;
 type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
 
 /// Decodes the requested page.
-pub(super) fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
+pub(super) fn read(bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
     let mut decoder = at_page(bytes, options.page.unwrap_or(0))?;
     let noted = noted(&mut decoder);
-    options.orientation.of(pixels(decoder, bytes, options)?, noted)
+    options.orientation.of(pixels(decoder, bytes, options, means)?, noted, means)
 }
 
 /// The orientation stored in a page; warns of other metadata that is ignored. What cannot be read counts as absent.
@@ -37,7 +38,7 @@ fn noted(decoder: &mut Reader<'_>) -> Orientation {
     known.unwrap_or(Orientation::NoTransforms)
 }
 
-fn pixels(mut decoder: Reader<'_>, bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
+fn pixels(mut decoder: Reader<'_>, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
     let color = decoder.colortype().map_err(text)?;
     let (w, h) = decoder.dimensions().map_err(text)?;
     check_size(u64::from(h), u64::from(w), options)?;
@@ -59,6 +60,7 @@ fn pixels(mut decoder: Reader<'_>, bytes: &[u8], options: &OpenOptions) -> Resul
         other => return Err(format!("TIFF pixels of type {other:?} are not supported")),
     };
     let page = Page {
+        means,
         shape: Shape::new(h as usize, w as usize, channels),
         cmyk: matches!(color, ColorType::CMYK(_)),
         planar: channels > 1
@@ -225,13 +227,14 @@ impl Place {
 }
 
 /// What a page is made of.
-struct Page {
+struct Page<'a> {
+    means: Means<'a>,
     shape: Shape,
     cmyk: bool,
     planar: bool,
 }
 
-impl Page {
+impl Page<'_> {
     fn exact<T: Pixel>(&self, samples: Vec<T>) -> Result<Picture, String> {
         if self.cmyk {
             return Err(format!("CMYK TIFF pixels as {} are not supported", T::DTYPE));
@@ -259,7 +262,7 @@ impl Page {
     }
 
     fn ordered<T: Pixel>(&self, samples: Vec<T>, shape: Shape) -> Result<Picture, String> {
-        if self.planar { in_planes(&samples, shape) } else { planes(&samples, shape) }
+        if self.planar { in_planes(&samples, shape, self.means) } else { planes(&samples, shape, self.means) }
     }
 
     /// Grey pixels of less than a byte, each row beginning with a byte.
@@ -280,7 +283,7 @@ impl Page {
             (0..self.shape.width).map(pixel).collect()
         };
         let pixels: Vec<u8> = packed.chunks_exact(self.shape.width.div_ceil(per_byte)).flat_map(row).collect();
-        in_planes(&pixels, self.shape)
+        in_planes(&pixels, self.shape, self.means)
     }
 }
 

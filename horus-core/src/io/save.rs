@@ -1,14 +1,14 @@
 //! Saving images.
 
 use std::fmt;
+use std::panic::Location;
 use std::path::Path;
 
 use super::target::Target;
 use super::{Encoder, Format, Saving, on_root};
 use crate::dtype::Element;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Site};
 use crate::image::Image;
-use crate::plan::Want;
 use crate::session::Session;
 
 /// The type of a file's samples. NumPy files keep the image's own type, whatever is requested.
@@ -133,7 +133,7 @@ impl<T: Element> Image<T> {
             Ok(Vec::new())
         })?;
         answer.map_err(failed)?;
-        let written = encoded(self.session(), saving, |encoder| {
+        let written = encoded(self.session(), saving, ("save", Location::caller()), |encoder| {
             let target = target.ok_or("rank 0 has no file")?;
             if let Some(warning) = encoder.warning() {
                 log::warn!("{}: {warning}", path.display());
@@ -149,13 +149,14 @@ impl<T: Element> Image<T> {
     }
 }
 
-/// Evaluates the samples and calls `write` on rank 0; every rank gets its result or its error.
+/// Evaluates the samples for `call` and calls `write` on rank 0; every rank gets its result or its error.
 pub(super) fn encoded(
     session: &Session,
     saving: Saving,
+    call: (&'static str, Site),
     write: impl FnOnce(Encoder) -> Result<Vec<u8>, String>,
 ) -> Result<Result<Vec<u8>, String>> {
-    let fetched = session.fetch_all(&saving.handles(), Want::Root)?;
+    let fetched = session.bring(&saving.handles(), call)?;
     on_root(session, "saving a picture", || {
         let fetched: Option<Vec<_>> = fetched.into_iter().collect();
         write(saving.encoder(fetched.ok_or("rank 0 has no pixels")?))

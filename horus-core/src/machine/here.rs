@@ -2,6 +2,7 @@
 //! ranks.
 
 use std::hash::{Hash, Hasher};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::profile::{Hardware, Profile};
@@ -15,7 +16,8 @@ use crate::settings::{CACHE, PROFILE};
 impl Hardware {
     /// What `device` runs on.
     pub fn of(device: &dyn Device) -> Hardware {
-        Hardware { device: device.hardware(), host: processor(), threads: device.workers().threads() }
+        let (name, driver) = (device.hardware(), device.driver());
+        Hardware { device: name, driver, host: processor(), threads: device.workers().threads() }
     }
 
     /// A number that differs where the hardware does; the same in every process.
@@ -88,7 +90,10 @@ pub fn candidates(threads: usize) -> (Profile, Profile) {
     let asked = PROFILE.path().is_none().then(folder).flatten();
     let files = asked.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let host = processor();
-    let mut kept: Vec<Profile> = files.filter_map(|file| read(&file.path()).ok()).collect();
+    let mut files: Vec<_> = files.map(|file| (file.metadata().and_then(|m| m.modified()).ok(), file.path())).collect();
+    // Of one device by several drivers that of the last.
+    files.sort_by(|a, b| b.cmp(a));
+    let mut kept: Vec<Profile> = files.iter().filter_map(|(_, path)| read(path).ok()).collect();
     kept.retain(|p| p.hardware.host == host && p.hardware.threads == threads);
     kept.sort_by(|a, b| a.hardware.device.cmp(&b.hardware.device));
     let find = |cpu: bool| kept.iter().find(|p| p.hardware.device.starts_with("CPU") == cpu).cloned();
@@ -111,7 +116,11 @@ fn of_hardware(profile: Profile, hardware: &Hardware) -> Result<Profile, String>
 
 /// Reads a profile; the error says what is wrong with it.
 fn read(path: &Path) -> Result<Profile, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    /// Hundred times what a profile takes.
+    const MOST: u64 = 1 << 20;
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
+    file.take(MOST).read_to_string(&mut text).map_err(|e| e.to_string())?;
     let profile: Profile =
         serde_json::from_str(&text).map_err(|e| format!("it is damaged, or of another version ({e})"))?;
     profile.fault().map_or(Ok(profile), |what| Err(format!("it is damaged, or of another version: {what}")))

@@ -41,11 +41,13 @@ pub struct Profile {
     pub links: Links,
 }
 
-/// What a profile is of, without the name of a host.
+/// What a profile is of, without the name of a host: what was measured of another, or by another driver, is of no use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hardware {
     /// The device, as it calls itself.
     pub device: String,
+    /// Version of its driver; empty if it has none.
+    pub driver: String,
     /// Model of the host's processor.
     pub host: String,
     /// Threads of the host that work for the device.
@@ -179,7 +181,7 @@ fn time(seconds: f64) -> bool {
 
 impl Profile {
     /// The version that this Horus writes and reads.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// Bytes per second between a host and a device that computes on the host's memory: nothing is copied.
     pub(super) const NO_COPY: f64 = 1e18;
@@ -216,7 +218,8 @@ impl Profile {
 
 impl fmt::Display for Hardware {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}, {} threads", self.device, self.host, self.threads)
+        let driver = if self.driver.is_empty() { String::new() } else { format!(" by {}", self.driver) };
+        write!(f, "{}{driver}, {}, {} threads", self.device, self.host, self.threads)
     }
 }
 

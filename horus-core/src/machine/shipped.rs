@@ -69,7 +69,7 @@ impl Profile {
             memory: Rates(vec![(MIB, 11.0 * GB * most)]),
             arithmetic: ArithmeticRates { f32: 60.0 * GB * threads as f64, f64: 30.0 * GB * threads as f64 },
             families: BTreeMap::from(CPU),
-            hardware: Hardware { device: String::new(), host: String::new(), threads },
+            hardware: Hardware { device: String::new(), driver: String::new(), host: String::new(), threads },
             ..gpu()
         }
     }
@@ -90,7 +90,7 @@ fn gpu() -> Profile {
     let bus = Copies { pinned: bus, staged: bus, mapped: bus };
     Profile {
         version: Profile::VERSION,
-        hardware: Hardware { device: String::new(), host: String::new(), threads: 4 },
+        hardware: Hardware { device: String::new(), driver: String::new(), host: String::new(), threads: 4 },
         origin: Origin::Default,
         upload: bus,
         download: bus,
@@ -120,7 +120,7 @@ fn h200() -> Profile {
         mapped: Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 50.0 * GB },
     };
     Profile {
-        hardware: Hardware { device: "NVIDIA H200".into(), host: String::new(), threads: 16 },
+        hardware: Hardware { device: "NVIDIA H200".into(), driver: String::new(), host: String::new(), threads: 16 },
         origin: Origin::Shipped,
         upload: copies,
         download: copies,

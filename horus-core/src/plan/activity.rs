@@ -35,7 +35,7 @@ impl Action {
             | Action::Finish(_)
             | Action::Fetch { .. }
             | Action::Sum(_)
-            | Action::Gather(_)
+            | Action::Gather { .. }
             | Action::Collect(_) => Activity::Communication,
         }
     }
@@ -49,6 +49,7 @@ impl Action {
                 | Action::Exchange { direct: true, .. }
                 | Action::Begin { direct: true, .. }
                 | Action::Fetch { direct: true, .. }
+                | Action::Gather { direct: true, .. }
         )
     }
 }

@@ -1,7 +1,7 @@
 //! Bands: images cut in time, so that rows are copied, computed and sent at the same time.
 //!
-//! Within a run of steps in which no rank waits for another, an upload is cut into bands, launches compute what the bands
-//! that are there allow, and a result leaves band by band. Two things come into other places than the walk gave them:
+//! Within a run of steps in which no rank waits for another before it computes, an upload is cut into bands, launches compute
+//! what the bands that are there allow, and a result leaves band by band; on several ranks, a band of every strip at once. Two things come into other places than the walk gave them:
 //!
 //! - While bands arrive, the first launch (in the order of the plan) goes on of which rows can be computed.
 //! - The last launches of a result that is sent (its *tail*) are computed band by band, all of them for one band before
@@ -25,7 +25,7 @@ use super::setting::{Mode, Transfer};
 use super::step::{Action, Band, Part, Rows, Step};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
-use crate::machine::{HostSide, Machine, Profile};
+use crate::machine::{HostSide, Load, Machine, Profile};
 use crate::plan::movement::{over_bus, rows_of, work_of};
 use crate::plan::state::{Event, Halo, Placement, State};
 use crate::shape::Window;
@@ -56,10 +56,12 @@ pub(super) fn cut(draft: &mut Draft<'_>) {
 
 /// The longest runs of steps that may change places.
 fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
-    let fetching: HashSet<NodeId> = draft.steps.iter().filter_map(|s| s.action.fetches_for()).collect();
     let movable = |step: &Step| match step.action {
         Action::Upload { .. } | Action::Send { .. } | Action::Free(_) => true,
-        Action::Launch { node, part, .. } => part == Part::Whole && !fetching.contains(&node),
+        // What was fetched for it came before the run.
+        Action::Launch { part, .. } => part == Part::Whole,
+        // In as many bands on every rank: each waits for the others at every one.
+        Action::Gather { direct, .. } => direct,
         _ => false,
     };
     let mut runs: Vec<Range<usize>> = Vec::new();
@@ -100,7 +102,12 @@ fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<Step>, usize)> 
             _ if board.mapped.is_none() => Vec::new(),
             _ => vec![1],
         };
-        let tails = if in_bands { board.tails() } else { vec![Vec::new()] };
+        let mut tails = if in_bands { board.tails() } else { vec![Vec::new()] };
+        if transfer != Transfer::Auto && !board.gathered.is_empty() {
+            // What comes from other ranks leaves in bands, too.
+            tails.sort_by_key(Vec::is_empty);
+            tails.truncate(tails.iter().filter(|tail| !tail.is_empty()).count().max(1));
+        }
         for schedule in counts.iter().flat_map(|n| tails.iter().map(|tail| board.schedule(*n, tail))) {
             let used = most + board.peak(schedule.actions.iter().copied()).saturating_sub(peak);
             let fits = draft.memory.as_ref().is_none_or(|ledger| ledger.holds(used));
@@ -134,6 +141,8 @@ struct Board<'d, 'a> {
     uploads: Vec<(NodeId, usize)>,
     /// What is sent, with its bytes.
     sends: Vec<(NodeId, usize)>,
+    /// What of that is gathered from other ranks before.
+    gathered: HashSet<NodeId>,
     frees: Vec<NodeId>,
     /// What launches use in the host's memory.
     mapped: Mapped,
@@ -158,7 +167,8 @@ fn key(action: Action) -> (u8, NodeId) {
         Action::Launch { node, .. } => (1, node),
         Action::Send { node, .. } => (2, node),
         Action::Free(node) => (3, node),
-        _ => (4, NodeId(0)),
+        Action::Gather { node, .. } => (4, node),
+        _ => (5, NodeId(0)),
     }
 }
 
@@ -171,6 +181,7 @@ impl<'d, 'a> Board<'d, 'a> {
             jobs: Vec::new(),
             uploads: Vec::new(),
             sends: Vec::new(),
+            gathered: HashSet::new(),
             frees: Vec::new(),
             mapped,
             copied: 0.0,
@@ -200,6 +211,9 @@ impl<'d, 'a> Board<'d, 'a> {
                     board.jobs.push(Job { node, rows, room, divisible, inputs });
                 }
                 Action::Send { node, .. } => board.sends.push((node, draft.bytes_as(node, Rows::All))),
+                Action::Gather { node, .. } => {
+                    board.gathered.insert(node);
+                }
                 Action::Free(node) => board.frees.push(node),
                 _ => return None,
             }
@@ -223,6 +237,15 @@ impl<'d, 'a> Board<'d, 'a> {
         self.machine.slowest(|p| p.download(bytes, HostSide::Pinned))
     }
 
+    /// Predicted seconds in which a share of an image of so many bytes gets to rank 0 from the others, if it has to.
+    fn meeting(&self, node: NodeId, bytes: usize) -> f64 {
+        if !self.gathered.contains(&node) {
+            return 0.0;
+        }
+        let messages = self.ranks() - 1;
+        self.draft.link().time(Load { messages, bytes: bytes * messages / self.ranks() })
+    }
+
     fn ranks(&self) -> usize {
         self.draft.ranks()
     }
@@ -233,6 +256,33 @@ impl<'d, 'a> Board<'d, 'a> {
             Some(job) => rows_of(self.draft.graph, &self.draft.setting.partition, node, rank, job.rows),
             None => Window::whole(self.draft.graph.node(node).shape.height),
         }
+    }
+
+    /// The strips of ranks that have one, with all rows that they compute: those around the strip do not leave.
+    fn strips(&self, node: NodeId) -> impl Iterator<Item = (Window, Window)> {
+        let height = self.draft.graph.node(node).shape.height;
+        let strip = move |rank| (self.draft.setting.partition.strip(rank, height), self.all(node, rank));
+        (0..self.ranks()).map(strip).filter(|(strip, _)| !strip.is_empty())
+    }
+
+    /// Up to which cut a result can leave that is computed up to `cut`.
+    fn leaves(&self, node: NodeId, cut: u8) -> u8 {
+        if cut == Band::PARTS || !self.gathered.contains(&node) {
+            return cut;
+        }
+        let last = |(strip, all): (Window, Window)| {
+            let end = Band::row(cut, all);
+            (0..=Band::PARTS).rev().find(|c| Band::row(*c, strip) <= end).unwrap_or(0)
+        };
+        self.strips(node).map(last).min().unwrap_or(cut)
+    }
+
+    /// Up to which cut a result must be computed to leave up to `cut`.
+    fn comes(&self, node: NodeId, cut: u8) -> u8 {
+        if cut == Band::PARTS || !self.gathered.contains(&node) {
+            return cut;
+        }
+        self.strips(node).map(|(strip, all)| Band::cut_behind(Band::row(cut, strip), all)).max().unwrap_or(cut)
     }
 
     /// Predicted seconds of a band of a launch, on the rank that takes longest.
@@ -336,14 +386,16 @@ impl<'d, 'a> Board<'d, 'a> {
         let made = |n: &NodeId| self.uploads.iter().any(|(u, _)| u == n) || self.jobs.iter().any(|job| job.node == *n);
         let given = self.frees.iter().filter(|n| !made(n)).map(|n| (*n, self.draft.bytes_as(*n, Rows::All)));
         let (mut held, mut most): (HashMap<NodeId, usize>, usize) = (given.collect(), 0);
+        let mut met: HashMap<NodeId, usize> = HashMap::new();
         for action in actions.filter(|action| !self.mapped.holds(action.node())) {
             let _before = match action {
                 Action::Upload { node, .. } => held.insert(node, self.draft.bytes_as(node, Rows::All)),
                 Action::Launch { node, rows, .. } => held.insert(node, self.draft.bytes_as(node, rows)),
                 Action::Free(node) => held.remove(&node),
+                Action::Gather { node, .. } => met.insert(node, self.draft.bytes_as(node, Rows::All)),
                 _ => None,
             };
-            most = most.max(held.values().sum());
+            most = most.max(held.values().chain(met.values()).sum());
         }
         most
     }

@@ -129,15 +129,21 @@ impl Draft<'_> {
     }
 
     pub(super) fn traffic(&self, action: Action, on_root: bool) -> Traffic {
+        self.traffic_over(self.link(), action, on_root)
+    }
+
+    /// What a step sends over links like this one.
+    pub(super) fn traffic_over(&self, link: Link, action: Action, on_root: bool) -> Traffic {
         let (Action::Scatter { node, .. }
         | Action::Replicate { node, .. }
         | Action::Exchange { node, .. }
+        | Action::Gather { node, .. }
         | Action::Fetch { node, .. }) = action
         else {
             return Traffic::default();
         };
         let coarse = BLOCK.max(self.graph.node(node).shape.height / 64);
         movement(self.graph, &self.setting.partition, action, on_root, coarse)
-            .map_or(Traffic::default(), |m| m.traffic(self.link()))
+            .map_or(Traffic::default(), |m| m.traffic(link))
     }
 }

@@ -2,9 +2,10 @@
 
 use super::draft::Draft;
 use super::setting::Want;
-use super::state::{Event, Placement, State};
+use super::state::{Event, Halo, Placement, State};
 use super::step::{Action, Band, Rows};
 use crate::ir::graph::NodeId;
+use crate::machine::HostSide;
 
 /// The pass: brings each result to where it is wanted.
 pub(super) fn deliver(draft: &mut Draft<'_>) {
@@ -26,6 +27,17 @@ fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
         return;
     }
     let in_strips = matches!(placement, Placement::Strips(_));
+    if want == Want::Root && in_strips && !residency.host() && meets_on_device(draft, root) {
+        let gathered = Action::Gather { node: root, band: Band::WHOLE, direct: true };
+        if !draft.steps.iter().any(|s| s.action == gathered) {
+            // What meets there stays until it has been sent, beside the packed messages.
+            let bytes = draft.bytes_as(root, Rows::All) + draft.scratch(root, gathered);
+            draft.hold_temp(bytes, root, root);
+            draft.step(gathered, "rank 0 wants the result, and devices are connected");
+            draft.step(Action::Send { node: root, band: Band::WHOLE }, "rank 0 wants the result");
+        }
+        return;
+    }
     if want == Want::Everyone && in_strips && !residency.host() {
         // Each device's own copy to its host is faster than messages between hosts.
         let sent = Action::Replicate { node: root, direct: true };
@@ -42,7 +54,28 @@ fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
             draft.event(root, Event::Placed(Placement::Replicated));
             draft.step(Action::Deliver(root), "");
         }
-        (Want::Root, Placement::Strips(_)) => draft.step(Action::Gather(root), "rank 0 wants the result"),
+        (Want::Root, Placement::Strips(_)) => {
+            let gathered = Action::Gather { node: root, band: Band::WHOLE, direct: false };
+            draft.step(gathered, "rank 0 wants the result");
+        }
         _ => draft.step(Action::Deliver(root), ""),
     }
+}
+
+/// Whether the strips of a result, which are on the devices alone, had better meet on rank 0's device than on its host, by
+/// predicted time: one copy to the host then, not one of each rank and messages between hosts. Nothing has to leave the device
+/// for it.
+fn meets_on_device(draft: &Draft<'_>, root: NodeId) -> bool {
+    let setting = draft.setting;
+    if !setting.direct || setting.unified || draft.naive() {
+        return false;
+    }
+    let gathered = |direct| Action::Gather { node: root, band: Band::WHOLE, direct };
+    let (whole, strip) = (draft.bytes_as(root, Rows::All), draft.bytes_as(root, Rows::Strip(Halo::NONE)));
+    let meeting = |direct| draft.traffic_over(setting.machine.link(direct), gathered(direct), false).time;
+    let by_device = meeting(true) + setting.machine.of(0).download(whole, HostSide::Pinned);
+    // What meets on the host is copied once more, to where the program wants it.
+    let copied = setting.machine.of(0).host_copy(whole);
+    let by_host = setting.machine.slowest(|m| m.download(strip, HostSide::Staged)) + meeting(false) + copied;
+    by_device < by_host && draft.fits_now(whole + draft.scratch(root, gathered(true)))
 }

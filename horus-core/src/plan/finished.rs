@@ -102,7 +102,8 @@ impl Plan {
                 Action::Send { band, .. } => c.downloads += usize::from(band.ends()),
                 Action::Launch { part, .. } => c.launches += usize::from(part.ends()),
                 Action::Scatter { .. } => c.scatters += 1,
-                Action::Gather(_) | Action::Collect(_) => c.gathers += 1,
+                Action::Gather { band, .. } => c.gathers += usize::from(band.ends()),
+                Action::Collect(_) => c.gathers += 1,
                 Action::Exchange { .. } | Action::Begin { .. } => c.exchanges += 1,
                 Action::Replicate { .. } => c.replications += 1,
                 // Naive mode scatters an input, and uploads it, for every launch anew.

@@ -63,10 +63,10 @@ impl<'a> Follower<'a> {
         self.rows[n.0] * node.shape.width * node.shape.channels * node.dtype.size()
     }
 
-    /// Bytes of a band of what rank 0 has of an image.
-    fn bytes_of(&self, n: NodeId, band: Band) -> usize {
+    /// Bytes of a band of so many rows of an image.
+    fn bytes_of(&self, n: NodeId, band: Band, rows: usize) -> usize {
         let node = self.plan.graph.node(n);
-        let rows = band.of(Window::whole(self.rows[n.0])).len();
+        let rows = band.of(Window::whole(rows)).len();
         rows * node.shape.width * node.shape.channels * node.dtype.size()
     }
 
@@ -114,7 +114,7 @@ impl<'a> Follower<'a> {
         match action {
             Action::Upload { node, band } => {
                 self.on_device[node.0] = true;
-                Some(self.bytes_of(node, band))
+                Some(self.bytes_of(node, band, self.rows[node.0]))
             }
             Action::UploadStrip { node, halo } => {
                 self.rows[node.0] = with_room(self.strip(height(node)), halo, height(node)).len();
@@ -127,7 +127,14 @@ impl<'a> Follower<'a> {
                 Some(self.bytes(n))
             }
             Action::Download(n) | Action::Deliver(n) => Some(self.bytes(n)),
-            Action::Send { node, band } => Some(self.bytes_of(node, band)),
+            Action::Send { node, band } => {
+                // Of the gathered image, if there are several ranks.
+                let bytes = self.bytes_of(node, band, height(node).max(self.rows[node.0]));
+                if band.ends() {
+                    self.copies.retain(|(n, _)| *n != node);
+                }
+                Some(bytes)
+            }
             Action::Evict(n) | Action::Free(n) => {
                 (self.on_device[n.0], self.mapped[n.0]) = (false, false);
                 Some(self.bytes(n))
@@ -164,13 +171,22 @@ impl<'a> Follower<'a> {
                     Rows::Strip(extend) => with_room(self.strip(height(node)), room.max(extend), height(node)).len(),
                 };
                 self.on_device[node.0] = !self.mapped[node.0];
-                Some(if let Part::Band(band) = part { self.bytes_of(node, band) } else { self.bytes(node) })
+                Some(if let Part::Band(band) = part {
+                    self.bytes_of(node, band, self.rows[node.0])
+                } else {
+                    self.bytes(node)
+                })
             }
             Action::Sum(n) => {
                 self.on_device[n.0] = unified;
                 Some(2 * (self.plan.setting.partition.ranks() - 1) * self.bytes(n))
             }
-            Action::Gather(n) => self.sent(action, n),
+            Action::Gather { node, band, direct } => {
+                if direct && band.begins() {
+                    self.copies.push((node, self.bytes_of(node, Band::WHOLE, height(node))));
+                }
+                self.sent(action, node)
+            }
             Action::Collect(n) => {
                 let sent = self.sent(action, n);
                 self.rows[n.0] = height(n);

@@ -206,7 +206,7 @@ pub fn movement(
     | Action::Exchange { node, .. }
     | Action::Begin { node, .. }
     | Action::Fetch { node, .. }
-    | Action::Gather(node)
+    | Action::Gather { node, .. }
     | Action::Collect(node)) = action
     else {
         return None;
@@ -225,7 +225,11 @@ pub fn movement(
             let columns = |block| consumer.op.columns(temp.input, rows, consumer.shape, n.shape, block);
             narrowed(&whole, block, (VECTOR / n.dtype.size()).max(1), columns)
         }
-        Action::Gather(_) | Action::Collect(_) if rank > 0 => Vec::new(),
+        Action::Gather { .. } | Action::Collect(_) if rank > 0 => Vec::new(),
+        Action::Gather { band, .. } if !band.is_whole() => {
+            let bands = (0..partition.ranks()).map(|rank| band.of(strip(rank)));
+            bands.flat_map(|rows| needs_of(rows, height, width)).collect()
+        }
         _ => needs_of(Window::whole(height), height, width),
     };
     let have = |rank| match (on_root, rank) {

@@ -144,8 +144,9 @@ impl Clock<'_> {
             | Action::Replicate { direct, .. }
             | Action::Exchange { direct, .. }
             | Action::Begin { direct, .. }
-            | Action::Fetch { direct, .. } => self.messages(action, on_root, direct),
-            Action::Gather(_) | Action::Collect(_) => self.messages(action, on_root, false),
+            | Action::Fetch { direct, .. }
+            | Action::Gather { direct, .. } => self.messages(action, on_root, direct),
+            Action::Collect(_) => self.messages(action, on_root, false),
         }
     }
 
@@ -175,11 +176,12 @@ impl Clock<'_> {
         self.free[queue as usize] = end;
         // Through the host, it is the host's thread that does it; the device begins other things when it is told to.
         let by_host = match step.action {
-            Action::Unmap(_) | Action::Download(_) | Action::Sum(_) | Action::Gather(_) | Action::Collect(_) => true,
+            Action::Unmap(_) | Action::Download(_) | Action::Sum(_) | Action::Collect(_) => true,
             Action::Scatter { direct, .. }
             | Action::Replicate { direct, .. }
             | Action::Exchange { direct, .. }
-            | Action::Fetch { direct, .. } => !direct,
+            | Action::Fetch { direct, .. }
+            | Action::Gather { direct, .. } => !direct,
             Action::Launch { .. } => self.plan.setting.unified,
             _ => false,
         };

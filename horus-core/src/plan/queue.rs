@@ -65,6 +65,7 @@ impl Action {
             | Action::Begin { node, .. }
             | Action::Fetch { node, .. }
             | Action::Launch { node, .. }
+            | Action::Gather { node, .. }
             | Action::Send { node, .. } => node,
             Action::Download(node)
             | Action::Map(node)
@@ -72,7 +73,6 @@ impl Action {
             | Action::Finish(node)
             | Action::Evict(node)
             | Action::Sum(node)
-            | Action::Gather(node)
             | Action::Collect(node)
             | Action::Deliver(node)
             | Action::Free(node) => node,
@@ -97,7 +97,7 @@ impl Action {
             | Action::Finish(_)
             | Action::Fetch { .. }
             | Action::Sum(_)
-            | Action::Gather(_)
+            | Action::Gather { .. }
             | Action::Collect(_) => Queue::Network,
         }
     }

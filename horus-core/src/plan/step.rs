@@ -220,14 +220,23 @@ pub enum Action {
     Evict(NodeId),
     /// Add up the partial results of all ranks.
     Sum(NodeId),
-    /// Collect the whole image on rank 0's host, as the result; the strips stay.
-    Gather(NodeId),
+    /// Collect an image on rank 0; the strips stay.
+    Gather {
+        /// The image.
+        node: NodeId,
+        /// Which rows of every strip. Bands come in the order of rows; through the host there is one.
+        band: Band,
+        /// From device to device: the strips meet in memory of rank 0's device, apart from its own strip, and are sent to
+        /// the host from there. Else they meet on rank 0's host, as the result.
+        direct: bool,
+    },
     /// Collect the whole image on rank 0, and drop the strips (naive mode).
     Collect(NodeId),
     /// Hand the host's buffer over, as the result.
     Deliver(NodeId),
     /// Send a band of the device's buffer to whoever asked for the result and waits for it; no copy stays on the host. Bands
-    /// come in the order of rows.
+    /// come in the order of rows. On several ranks, rank 0 sends what was gathered on its device, a band of every strip; the
+    /// others do nothing.
     Send {
         /// The image.
         node: NodeId,

@@ -9,7 +9,7 @@ use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
 
 /// What the words of a plan mean; those that it uses end its text.
-const LEGEND: [(&str, &str); 17] = [
+const LEGEND: [(&str, &str); 18] = [
     ("upload", "copy from the host's memory to the device's"),
     ("map", "kernels read or write the image in the host's memory, over the bus"),
     ("unmap", "they do so no more, and a result is on the host"),
@@ -28,6 +28,7 @@ const LEGEND: [(&str, &str); 17] = [
     ("sum", "all ranks add up their parts"),
     ("gather", "rank 0 gets all strips as one image"),
     ("deliver", "the program gets the pixels"),
+    ("send", "copy from the device's memory to where the program wants the pixels"),
     ("free", "nobody needs the image any more"),
     ("[...]", "why the step cannot be left out, or the line of the program that asked for it"),
 ];
@@ -88,7 +89,8 @@ impl Plan {
             }
             Action::Evict(n) => format!("evict      {} from the device", what(n)),
             Action::Sum(n) => format!("sum        {} over ranks", what(n)),
-            Action::Gather(n) | Action::Collect(n) => format!("gather     {}", what(n)),
+            Action::Gather { node, band, direct } => format!("gather     {}{}{}", of(band), what(node), way(direct)),
+            Action::Collect(n) => format!("gather     {}", what(n)),
             Action::Deliver(n) => format!("deliver    {}", what(n)),
             Action::Send { node, band } => format!("send       {}{}", of(band), what(node)),
             Action::Free(n) => format!("free       {}", what(n)),

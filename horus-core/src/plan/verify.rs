@@ -71,6 +71,8 @@ struct Check<'a> {
     sent: HashMap<NodeId, u8>,
     /// Images that launches use in the host's memory.
     mapped: HashSet<NodeId>,
+    /// Up to which part of their strips images have met on rank 0's device.
+    met: HashMap<NodeId, u8>,
     /// What runs before what.
     order: Order<'a>,
     /// The rows that were handed over as the result.
@@ -93,6 +95,7 @@ impl<'a> Check<'a> {
             computed: HashMap::new(),
             sent: HashMap::new(),
             mapped: HashSet::new(),
+            met: HashMap::new(),
             order: Order::new(&plan.steps, n),
             delivered: vec![None; n],
         };
@@ -189,9 +192,11 @@ impl<'a> Check<'a> {
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. }
             | Action::Launch { node, .. } => Some(node),
-            Action::Finish(_) | Action::Fetch { .. } | Action::Gather(_) | Action::Deliver(_) | Action::Send { .. } => {
-                None
-            }
+            Action::Finish(_)
+            | Action::Fetch { .. }
+            | Action::Gather { .. }
+            | Action::Deliver(_)
+            | Action::Send { .. } => None,
         }
     }
 
@@ -238,10 +243,14 @@ impl<'a> Check<'a> {
                 self.on_root[node.0] = false;
                 self.arrives(node, direct, Window::whole(self.height(node)));
             }
-            Action::Gather(n) => {
-                self.gives(n, self.host(n)?)?;
+            Action::Gather { node, band, direct: true } => self.meet(node, band)?,
+            Action::Gather { node, band, .. } => {
+                self.gives(node, self.host(node)?)?;
+                if !band.is_whole() {
+                    return Err(format!("rows {band} of {node} are gathered by the host alone"));
+                }
                 if self.rank == 0 {
-                    self.delivered[n.0] = Some(Window::whole(self.height(n)));
+                    self.delivered[node.0] = Some(Window::whole(self.height(node)));
                 }
             }
             Action::Collect(n) => {

@@ -27,10 +27,23 @@ pub(super) fn of(draft: &Draft<'_>) -> Vec<Vec<usize>> {
 /// Rows of an image on each rank.
 type Windows = Vec<Window>;
 
+/// A copy on a device: of what a rank has of an image, or of what rank 0 gathered of it, of which rows are told in parts of
+/// every strip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Copied {
+    Own(NodeId),
+    Gathered(NodeId),
+}
+
+/// Parts of every strip.
+fn parts(band: Band) -> Window {
+    Window::new(band.from.into(), band.to.into())
+}
+
 struct Waits<'d, 'a> {
     draft: &'d Draft<'a>,
     /// The steps that wrote rows of the device's copies.
-    writers: HashMap<NodeId, Vec<(usize, Windows)>>,
+    writers: HashMap<Copied, Vec<(usize, Windows)>>,
     /// The last step of one queue that another queue knows to be over.
     seen: HashMap<(Line, Line), usize>,
 }
@@ -60,8 +73,8 @@ impl Waits<'_, '_> {
     fn of(&mut self, step: usize) -> Vec<usize> {
         let action = self.draft.steps[step].action;
         let mut needed: HashMap<Line, usize> = HashMap::new();
-        for (node, rows) in self.reads(action) {
-            for (writer, written) in self.writers.get(&node).into_iter().flatten() {
+        for (copy, rows) in self.reads(action) {
+            for (writer, written) in self.writers.get(&copy).into_iter().flatten() {
                 let meets = |(a, b): (&Window, &Window)| !a.intersect(*b).is_empty();
                 if self.line(*writer) != self.line(step) && rows.iter().zip(written).any(meets) {
                     let last = needed.entry(self.line(*writer)).or_default();
@@ -103,13 +116,13 @@ impl Waits<'_, '_> {
     }
 
     /// The rows of device copies that a step reads or takes away.
-    fn reads(&self, action: Action) -> Vec<(NodeId, Windows)> {
+    fn reads(&self, action: Action) -> Vec<(Copied, Windows)> {
         match action {
             Action::Launch { node, rows, part, .. } => {
                 let kernel = self.draft.graph.node(node);
                 let reads = kernel.inputs.iter().enumerate().map(|(input, source)| {
                     if kernel.op.goes_over_input() || !matches!(part, Part::Band(_)) {
-                        return (*source, self.all(*source));
+                        return (Copied::Own(*source), self.all(*source));
                     }
                     let shape = self.draft.graph.node(*source).shape;
                     let read = |rank| {
@@ -117,15 +130,23 @@ impl Waits<'_, '_> {
                         let read = computed.iter().map(|w| kernel.op.footprint(input, *w, kernel.shape, shape));
                         read.fold(Window::new(0, 0), Window::union)
                     };
-                    (*source, self.everywhere(read))
+                    (Copied::Own(*source), self.everywhere(read))
                 });
                 reads.collect()
             }
+            Action::Send { node, band } if self.draft.ranks() > 1 => {
+                vec![(Copied::Gathered(node), self.everywhere(|_| parts(band)))]
+            }
+            Action::Gather { node, band, direct: true } => {
+                let strip = |rank| self.draft.setting.partition.strip(rank, self.height(node));
+                let read = |rank| band.of(strip(rank));
+                vec![(Copied::Own(node), if band.is_whole() { self.all(node) } else { self.everywhere(read) })]
+            }
             Action::Send { node, band } => {
                 let height = self.height(node);
-                vec![(node, self.everywhere(|_| band.of(Window::whole(height))))]
+                vec![(Copied::Own(node), self.everywhere(|_| band.of(Window::whole(height))))]
             }
-            Action::Upload { .. } | Action::Map(_) | Action::Gather(_) | Action::Deliver(_) => Vec::new(),
+            Action::Upload { .. } | Action::Map(_) | Action::Gather { .. } | Action::Deliver(_) => Vec::new(),
             Action::Download(node)
             | Action::Unmap(node)
             | Action::Finish(node)
@@ -138,41 +159,44 @@ impl Waits<'_, '_> {
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. }
-            | Action::Fetch { node, .. } => vec![(node, self.all(node))],
+            | Action::Fetch { node, .. } => vec![(Copied::Own(node), self.all(node))],
         }
     }
 
     fn writes(&mut self, step: usize, action: Action) {
-        let (node, written, first) = match action {
-            Action::Upload { node, band } => (node, self.uploaded(node, band), band.begins()),
+        let (copy, written, first) = match action {
+            Action::Upload { node, band } => (Copied::Own(node), self.uploaded(node, band), band.begins()),
+            Action::Gather { node, band, direct: true } => {
+                (Copied::Gathered(node), self.everywhere(|_| parts(band)), band.begins())
+            }
             Action::Launch { node, rows, part, .. } => {
                 let all =
                     |rank| self.computed(node, rows, part, rank).into_iter().fold(Window::new(0, 0), Window::union);
                 let whole = self.draft.graph.node(node).op.goes_over_input();
                 let written = if whole { self.all(node) } else { self.everywhere(all) };
-                (node, written, part.begins())
+                (Copied::Own(node), written, part.begins())
             }
             // These are in order with all that reads a device's copy, but for what is sent to the host.
             Action::UploadStrip { node, .. }
             | Action::Scatter { node, .. }
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
-            | Action::Begin { node, .. } => (node, self.all(node), true),
-            Action::Finish(node) => (node, self.all(node), false),
+            | Action::Begin { node, .. } => (Copied::Own(node), self.all(node), true),
+            Action::Finish(node) => (Copied::Own(node), self.all(node), false),
             Action::Free(node) | Action::Evict(node) | Action::Unmap(node) => {
-                self.writers.remove(&node);
+                self.writers.remove(&Copied::Own(node));
                 return;
             }
             Action::Map(_)
             | Action::Download(_)
             | Action::Fetch { .. }
             | Action::Sum(_)
-            | Action::Gather(_)
+            | Action::Gather { .. }
             | Action::Collect(_)
             | Action::Deliver(_)
             | Action::Send { .. } => return,
         };
-        let writers = self.writers.entry(node).or_default();
+        let writers = self.writers.entry(copy).or_default();
         if first {
             writers.clear();
         }

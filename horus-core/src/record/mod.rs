@@ -1,5 +1,6 @@
 //! The recorded program of a session: what was recorded, what of it can still be observed, and nothing else.
 
+mod body;
 mod extract;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,6 +11,7 @@ use crate::error::Site;
 use crate::ir::graph::{Op, ValueId};
 use crate::shape::Shape;
 
+pub use body::{Body, Unrolled};
 pub use extract::Extract;
 
 /// Identifies a recorded operation; later ones are greater.

@@ -1,5 +1,6 @@
 //! Pixels between the program's memory and the device's: each is copied once.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -13,7 +14,9 @@ use crate::execute::trace::Trace;
 use crate::host::buffer::HostBuffer;
 use crate::host::spare::Spare;
 use crate::host::workers::Workers;
+use crate::ir::graph::NodeId;
 use crate::plan::{Mode, Want};
+use crate::settings::HOST_MEMORY;
 
 /// A value that is read: computed, or about to be, and on its way to memory that its reader names.
 pub(crate) struct Coming<'a> {
@@ -43,6 +46,14 @@ impl Coming<'_> {
         };
         self.trace.brought(start);
         landed
+    }
+
+    /// A buffer with the pixels for somebody who reads them once; others may share it.
+    pub(crate) fn brought(self, session: &Session) -> Result<HostBuffer, DeviceError> {
+        if let Delivered::Coming(landing) = &self.delivered {
+            landing.make_room(&mut |bytes| session.room_for_result(bytes))?;
+        }
+        self.shared()
     }
 
     /// Appends the pixels to `target`, which has room for them.
@@ -110,8 +121,19 @@ impl Undecided {
 impl Session {
     /// Evaluates a value and lets `reader` bring its pixels to this rank's host; on rank 0 alone if only `root` wants them,
     /// then `None` on the others. Planes one after the other, row-major. `op` names the call at `site` in errors.
-    /// The device may compute into `room`, which nobody else has a share of: then it is what comes, else the reader gets it back.
     pub(crate) fn read_back<R>(
+        &self,
+        value: &Handle,
+        root: bool,
+        call: (&'static str, Site),
+        reader: impl FnOnce(Coming<'_>) -> Result<R, DeviceError>,
+    ) -> Result<Option<R>> {
+        self.read_back_into(value, root, call, &mut None, |coming, _| reader(coming))
+    }
+
+    /// [`Session::read_back`]; the device may compute into `room`, which nobody else has a share of: then that is what comes,
+    /// else the reader gets it back.
+    pub(crate) fn read_back_into<R>(
         &self,
         value: &Handle,
         root: bool,
@@ -137,13 +159,47 @@ impl Session {
         self.publish(&state);
         match read {
             Ok(read) => Ok(Some(read)),
+            // What a device meets late, on its way to one of several ranks, the others would not learn.
+            Err(source) if self.ranks() > 1 && !matches!(source, DeviceError::OutOfMemory { .. }) => {
+                let error = self.at_host((op, site), source);
+                Err(self.lose(&mut state, error))
+            }
             Err(source) => Err(self.at_host((op, site), source)),
         }
     }
 
+    /// Evaluates values, in one evaluation, for somebody who reads their pixels once, as an encoder does: on rank 0's host,
+    /// `None` elsewhere. On one rank no copies stay with the session, bands come while kernels run, and where page-locked memory
+    /// is at hand the device writes there.
+    pub(crate) fn bring(
+        &self,
+        values: &[&Handle],
+        (op, site): (&'static str, Site),
+    ) -> Result<Vec<Option<Arc<HostBuffer>>>> {
+        if self.ranks() > 1 {
+            return self.fetch_all(values, Want::Root);
+        }
+        let mut state = self.lock("evaluating")?;
+        let mut pending = self.look_at(&mut state, values, Want::Handed, Sending::WhenLanded)?;
+        let mut brought: HashMap<NodeId, Arc<HostBuffer>> = HashMap::new();
+        for node in &pending.nodes {
+            // Two values may have become one.
+            let Some(delivered) = pending.delivered.remove(node) else { continue };
+            let coming = Coming { delivered, workers: self.workers(), trace: &mut state.trace };
+            let buffer = coming.brought(self).map_err(|source| self.at_host((op, site), source))?;
+            brought.insert(*node, Arc::new(buffer));
+        }
+        self.publish(&state);
+        Ok(pending.nodes.iter().map(|node| brought.get(node).cloned()).collect())
+    }
+
     /// An error of a call that moves pixels between the host and the device.
     pub(crate) fn at_host(&self, (op, site): (&'static str, Site), source: DeviceError) -> Error {
-        let host = matches!(&source, DeviceError::OutOfMemory { bound: MemoryBound::Machine, .. });
+        let host = match &source {
+            DeviceError::OutOfMemory { bound: MemoryBound::Machine, .. } => true,
+            DeviceError::OutOfMemory { bound: MemoryBound::Setting { name, .. }, .. } => *name == HOST_MEMORY.name,
+            _ => false,
+        };
         let device = if host { "the host".into() } else { self.device_name() };
         Error::Device { op: format!("{op} (at {site})"), device, source }
     }

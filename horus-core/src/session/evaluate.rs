@@ -95,13 +95,16 @@ impl Session {
             // Everything is as it was, on all ranks alike: they made the same plan.
             Unevaluated::Foreseen(error) => error,
             Unevaluated::Met(error) if comm.size() == 1 => error,
-            Unevaluated::Met(error) => {
-                state.lost = Some(error.to_string());
-                state.images.clear();
-                comm.abort(&error.to_string());
-                error
-            }
+            Unevaluated::Met(error) => self.lose(state, error),
         })
+    }
+
+    /// Ends the session, and all other ranks, which may have gone on: the error that says why.
+    pub(super) fn lose(&self, state: &mut Mutable, error: Error) -> Error {
+        state.lost = Some(error.to_string());
+        state.images.clear();
+        self.0.comm.abort(&error.to_string());
+        error
     }
 
     fn try_run(
@@ -122,17 +125,12 @@ impl Session {
         };
         let start = Instant::now(); // to extract took nothing worth telling
         let disposable = state.program.disposable(&graph, &records);
-        let request = self.request(engine, state, (graph, wants), &disposable, sending);
+        let request = self.request(engine, state, graph, wants, &disposable);
+        let mappable = self.mappable(engine, state, &request.sources, sending);
+        let request = Request { mappable, ..request };
         // Who looks at plans sees how they are made.
         let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
-        let new = known.is_none();
-        let plan = match known {
-            Some(plan) => plan,
-            None => {
-                state.stats.planned += 1;
-                self.plan(engine, state, &request).map_err(Unevaluated::Foreseen)?
-            }
-        };
+        let (plan, new) = self.known_or_new(engine, state, &request, known)?;
         state.trace.planned(start);
         let Request { graph, .. } = &request;
         match self.carry_out(state, engine, &request, &plan, (new, sending)) {
@@ -144,17 +142,32 @@ impl Session {
                 state.given.retain(|v, _| state.images.contains_key(v));
                 let of_targets = plan.graph.roots[..targets.len()].to_vec();
                 state.plans.put(request, plan);
+                // On several ranks, what fails here must be met within the evaluation.
+                let lands = self.ranks() > 1 && sending == Sending::AtOnce;
+                let delivered = if lands { self.landed(state, delivered)? } else { delivered };
                 Ok(Results { of_targets, delivered })
             }
             Err(Failed { error, images }) => {
                 self.adopt(state, &plan, (&graph.roots, &records), images);
-                let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
-                for v in read.filter(|v| !state.images.contains_key(v) && state.program.refers_to(*v)) {
-                    state.gone.insert(v, error.to_string());
-                }
+                note_lost(state, &plan, &error);
                 Err(Unevaluated::Met(error))
             }
         }
+    }
+
+    /// The plan for a request, and whether it is new: unless one is `known`, it is made.
+    pub(super) fn known_or_new(
+        &self,
+        engine: &Engine,
+        state: &mut Mutable,
+        request: &Request,
+        known: Option<Plan>,
+    ) -> Result<(Plan, bool), Unevaluated> {
+        if let Some(plan) = known {
+            return Ok((plan, false));
+        }
+        state.stats.planned += 1;
+        Ok((self.plan(engine, state, request).map_err(Unevaluated::Foreseen)?, true))
     }
 
     /// Runs a plan, whose kernels were made before unless it is new, and says when copies begin of what it sends. Takes the images that it reads out of the session; what
@@ -205,6 +218,23 @@ impl Session {
         Ok(outcome)
     }
 
+    /// Waits for results in flight.
+    fn landed(
+        &self,
+        state: &mut Mutable,
+        delivered: HashMap<NodeId, Delivered>,
+    ) -> Result<HashMap<NodeId, Delivered>, Unevaluated> {
+        let start = Instant::now();
+        let land = |(n, delivered)| match delivered {
+            Delivered::Coming(landing) => Ok((n, Delivered::Here(landing.land()?))),
+            here @ Delivered::Here(_) => Ok((n, here)),
+        };
+        let landed: Result<_, DeviceError> = delivered.into_iter().map(land).collect();
+        state.trace.brought(start);
+        let failed = |source| Error::Device { op: "download of a result".into(), device: self.device_name(), source };
+        landed.map_err(|source| Unevaluated::Met(failed(source)))
+    }
+
     /// Takes the images of an evaluation over: sources go back under their names, results get names of their own.
     fn adopt(
         &self,
@@ -244,21 +274,20 @@ impl Session {
     }
 
     /// What a plan for `graph` follows from.
-    fn request(
+    pub(super) fn request(
         &self,
         engine: &Engine,
-        state: &mut Mutable,
-        (graph, wants): (Graph<Op>, Vec<Want>),
+        state: &Mutable,
+        graph: Graph<Op>,
+        wants: Vec<Want>,
         disposable: &[ValueId],
-        sending: Sending,
     ) -> Request {
         let read = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
         let disposable: HashSet<&ValueId> = disposable.iter().collect();
         let sources: Vec<_> =
             read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
         let others = self.others(engine, state, &sources);
-        let mappable = self.mappable(engine, state, &sources, sending);
-        Request { graph, wants, sources, mappable, others }
+        Request { graph, wants, sources, mappable: Mappable::default(), others }
     }
 
     /// The images on the device that a program with these sources does not read, if the device's memory must be watched.
@@ -364,6 +393,14 @@ pub(super) enum Unevaluated {
     Foreseen(Error),
     /// On the way.
     Met(Error),
+}
+
+/// Notes the images that a plan read, that went with it when it failed, and that the program still refers to.
+pub(super) fn note_lost(state: &mut Mutable, plan: &Plan, error: &Error) {
+    let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
+    for v in read.filter(|v| !state.images.contains_key(v) && state.program.refers_to(*v)) {
+        state.gone.insert(v, error.to_string());
+    }
 }
 
 /// Whether all images are there that a program reads.

@@ -8,6 +8,7 @@ mod engine;
 mod evaluate;
 mod failure;
 mod handle;
+mod iterate;
 mod lock;
 mod mapped;
 mod pending;
@@ -32,6 +33,7 @@ use crate::device::{Device, Memory};
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::trace::Times;
 use crate::host::buffer::{HostBuffer, Pool};
+use crate::host::spare::Spare;
 use crate::host::workers::Workers;
 use crate::plan::partition::Partition;
 use crate::plan::{Mode, Parts, Want};
@@ -49,6 +51,7 @@ pub use builder::SessionBuilder;
 pub use cancel::Canceller;
 pub use engine::Chooser;
 pub use handle::Handle;
+pub(crate) use iterate::{Ends, Looped};
 pub use pending::Pending;
 pub use progress::{Progress, Stats};
 pub(crate) use replay::{Refused, Replay};
@@ -146,7 +149,9 @@ impl Session {
         }
     }
 
-    /// Allocates host memory for pixels of the program, with unspecified contents.
+    /// Host memory for pixels of the program, with unspecified contents, which count against no bound. It is page-locked if the
+    /// device has some to lend. Before there is a device it is ordinary memory: a program of one picture would lock pages for
+    /// one copy, which takes ten times as long as that copy through chunks that are locked already.
     pub(crate) fn room(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         let Some(engine) = self.engine() else { return self.0.pool.try_uncounted(bytes) };
         if engine.unified()
@@ -154,7 +159,21 @@ impl Session {
         {
             return Ok(room); // where results can take it over
         }
-        engine.device.room(bytes, &self.0.pool)
+        match engine.device.lent(bytes) {
+            Some(memory) => self.0.pool.try_adopt_uncounted(memory, bytes),
+            None => self.0.pool.try_uncounted(bytes),
+        }
+    }
+
+    /// Host memory for a result that is read once, with unspecified contents. Its pages are there: nobody meets their faults
+    /// when it is written, which is to be while kernels run.
+    pub(crate) fn room_for_result(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
+        if let Some(memory) = self.engine().and_then(|engine| engine.device.lent(bytes)) {
+            return self.0.pool.try_adopt(memory, bytes);
+        }
+        let mut room = self.0.pool.try_allocate(bytes)?;
+        Spare::over(room.bytes_mut()).fault(self.workers());
+        Ok(room)
     }
 
     /// Host memory for pixels that are read ahead, with unspecified contents, which count against no bound. On any thread.

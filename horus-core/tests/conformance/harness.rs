@@ -215,6 +215,17 @@ pub(crate) fn carry_out(
     comm: &dyn Communicator,
     device: &dyn Device,
 ) -> (Vec<Image>, Load) {
+    let (images, sent) = delivered(program, plan, comm, device);
+    (images.into_iter().map(|image| image.expect("a root that every rank wants")).collect(), sent)
+}
+
+/// Executes a plan on one rank: those of the program's roots that come to it, and what it sent.
+pub(crate) fn delivered(
+    program: &Program,
+    plan: &Plan,
+    comm: &dyn Communicator,
+    device: &dyn Device,
+) -> (Vec<Option<Image>>, Load) {
     let unified = device.memory() == MemoryKind::Unified;
     assert_eq!(unified, plan.setting.unified, "the plan is for this device");
     let images = plan.graph.nodes.iter().zip(&plan.initial).map(|(n, state)| {
@@ -248,7 +259,8 @@ pub(crate) fn carry_out(
     let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered.into_iter().map(landed).collect();
     let image = |r: &NodeId| {
         let n = plan.graph.node(*r);
-        dispatch!(n.dtype, T => Image::new::<T>(n.shape, delivered[r].as_slice::<T>().to_vec()))
+        let host = delivered.get(r)?;
+        Some(dispatch!(n.dtype, T => Image::new::<T>(n.shape, host.as_slice::<T>().to_vec())))
     };
     (plan.graph.roots.iter().map(image).collect(), outcome.moved)
 }

@@ -19,7 +19,7 @@ use crate::harness::{Place, Program, carry_out, connect, image, planned_for};
 use crate::random::{Choice, program};
 
 /// A profile whose numbers are those of a usual machine times powers of ten, drawn from `powers`.
-fn drawn(powers: &[i8]) -> Profile {
+pub(crate) fn drawn(powers: &[i8]) -> Profile {
     let mut profile = Profile::of_default(powers.len().is_multiple_of(2));
     let mut at = 0;
     let mut factor = || {
@@ -80,7 +80,7 @@ fn places() -> impl Iterator<Item = Place> {
     })
 }
 
-fn choice() -> impl Strategy<Value = Choice> {
+pub(crate) fn choice() -> impl Strategy<Value = Choice> {
     (any::<u8>(), any::<u8>(), any::<[u8; 3]>()).prop_map(|(kind, param, reads)| Choice { kind, param, reads })
 }
 

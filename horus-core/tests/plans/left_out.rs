@@ -47,7 +47,7 @@ fn wanted(graph: Graph<Op>, want: Want, ranks: usize, unified: bool) -> Plan {
     plan(kernels, &wants, &setting, |_| State { residency, placement }, |_| true, &mut |_, _| ()).unwrap()
 }
 
-fn plans() -> Vec<Plan> {
+pub(crate) fn plans() -> Vec<Plan> {
     let mut plans = vec![
         make(conv_2d(256, 1), 4, false, Mode::Fused),
         make_direct(conv_2d(256, 1), 4, None),
@@ -89,7 +89,7 @@ fn a_step_left_out_is_caught() {
 fn what_is_wanted_and_not_brought_is_named() {
     let plan = wanted(conv_2d(64, 1), Want::Root, 3, false);
     let mut broken = plan.clone();
-    broken.steps.retain(|s| !matches!(s.action, Action::Gather(_)));
+    broken.steps.retain(|s| !matches!(s.action, Action::Gather { .. }));
     let root = plan.graph.roots[0];
     let caught = verify(&broken).unwrap_err().to_string();
     assert!(caught.contains(&format!("{root} is wanted and not delivered on rank 0")), "{caught}");

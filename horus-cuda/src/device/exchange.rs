@@ -132,7 +132,16 @@ impl CudaDevice {
         });
         let tables: Vec<Arc<CudaMemory>> = tables.collect();
         // Copies to the host of what is written come first, in the device's stream, for which the exchange waits.
-        writes.iter().try_for_each(|w| self.core.settle(self.own(w)?))?;
+        // Those of other bytes go on.
+        let written = |number: usize| -> Vec<std::ops::Range<usize>> {
+            let received = work.receives.iter().filter(|m| m.block == number).map(|m| m.at..m.at + m.bytes);
+            let copies = work.before.iter().chain(&work.after).filter(|c| c.to == number).flat_map(|c| &c.pieces);
+            let some = copies.filter(|p| p.bytes > 0 && p.rows > 0);
+            received.chain(some.map(|p| p.to..p.to + (p.rows - 1) * p.to_stride + p.bytes)).collect()
+        };
+        let settle =
+            |(i, w): (usize, &&mut Memory)| self.core.settle_bytes(self.own(w)?, Some(&written(reads.len() + i)));
+        writes.iter().enumerate().try_for_each(settle)?;
         let (ready, done) = (Event::new(false)?, Event::new(false)?);
         ready.record(&self.core.stream)?;
         others.stream.after(&ready)?;

@@ -70,6 +70,7 @@ pub struct CudaDevice {
     shipped: Option<Package>,
     name: String,
     hardware: String,
+    driver: String,
     arch: u32,
     limits: Limits,
     tuning: Option<Tuning>,
@@ -157,6 +158,10 @@ impl Device for CudaDevice {
         self.hardware.clone()
     }
 
+    fn driver(&self) -> String {
+        self.driver.clone()
+    }
+
     fn memory(&self) -> MemoryKind {
         MemoryKind::Separate
     }
@@ -211,6 +216,10 @@ impl Device for CudaDevice {
 
     fn unmap(&self, memory: Memory) -> Result<HostBuffer, DeviceError> {
         self.unmap_host(memory)
+    }
+
+    fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
+        self.transfers.lent(bytes)
     }
 
     fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {

@@ -88,7 +88,8 @@ impl CudaDevice {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(Some(threads.unwrap_or_else(available).min(COPYING)))?;
         let start = Instant::now();
-        let (newest, _) = CudaDevice::driver()?;
+        let version = CudaDevice::driver()?;
+        let (newest, _) = version;
         // Any kernel that is not in the cache needs a compiler: that there is none is said at the start, not in the middle.
         let cache = DiskCache::from_environment();
         let shipped = Package::from_environment(newest);
@@ -131,6 +132,7 @@ impl CudaDevice {
             Ok(CudaDevice {
                 name,
                 hardware,
+                driver: driver::installed(version),
                 arch,
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
                 core,

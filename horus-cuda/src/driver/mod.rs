@@ -44,6 +44,14 @@ pub(crate) fn version() -> Result<(i32, i32), DeviceError> {
     Ok((v / 1000, v % 1000 / 10))
 }
 
+/// What the driver calls itself: its version, where the system tells, else that of CUDA that it supports.
+pub(crate) fn installed((major, minor): (i32, i32)) -> String {
+    let told = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
+    let number = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let told = told.lines().next().and_then(|line| line.split_whitespace().find(number));
+    told.map_or_else(|| format!("a driver of CUDA {major}.{minor}"), |version| format!("driver {version}"))
+}
+
 /// Initialises the driver; the number of devices.
 pub(crate) fn initialise() -> Result<usize, DeviceError> {
     // SAFETY: the library is present, as callers checked.

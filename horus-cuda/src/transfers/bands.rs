@@ -149,7 +149,7 @@ impl Download for Bands {
         let (to, flying) = match &mut self.way {
             Way::Later { source: block, pieces, .. } => {
                 *block = Some(source.block());
-                let first = Piece::now(&self.transfers, 0..0)?;
+                let first = Piece::now(&self.transfers, 0..0)?.behind(pieces.len());
                 pieces.extend(bytes.iter().map(|b| first.with(b.clone())));
                 return Ok(());
             }
@@ -183,7 +183,7 @@ impl Download for Bands {
             Way::Pinned { flying, .. } => Ok(Box::new(flying)),
             Way::Later { source: None, pool, .. } => Ok(Box::new(pool.try_allocate(self.bytes)?)),
             Way::Later { source: Some(block), mut pieces, pool } => {
-                // Bands come one after the other, of every plane.
+                // Bands come one after the other, of every plane and of every strip.
                 pieces.sort_by_key(Piece::start);
                 let from = block.address();
                 later::landing(&self.transfers, block, from, self.bytes, Room::Of(pool), pieces)

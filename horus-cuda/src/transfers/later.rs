@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
-use horus_core::device::{Label, Landing, Lane};
+use horus_core::device::{self, Label, Landing, Lane};
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::host::spare::Spare;
@@ -38,6 +38,8 @@ pub(super) struct Piece {
     bytes: Range<usize>,
     /// Passes when they are on the device.
     ready: Arc<Event>,
+    /// Those with lower numbers are there before: of strips that meet in bands, that is not the order of their bytes.
+    turn: usize,
 }
 
 impl Piece {
@@ -45,12 +47,17 @@ impl Piece {
     pub(super) fn now(transfers: &Transfers, bytes: Range<usize>) -> Result<Piece, DeviceError> {
         let ready = Event::to_sleep_for()?;
         ready.record(&transfers.core.stream)?;
-        Ok(Piece { bytes, ready: Arc::new(ready) })
+        Ok(Piece { bytes, ready: Arc::new(ready), turn: 0 })
     }
 
     /// Others that are there when these are.
     pub(super) fn with(&self, bytes: Range<usize>) -> Piece {
-        Piece { bytes, ready: Arc::clone(&self.ready) }
+        Piece { bytes, ready: Arc::clone(&self.ready), turn: self.turn }
+    }
+
+    /// The same, behind so many others.
+    pub(super) fn behind(self, turn: usize) -> Piece {
+        Piece { turn, ..self }
     }
 
     /// Where they begin.
@@ -111,7 +118,10 @@ impl Waiting {
                     Room::Of(pool) => pool.try_allocate(self.bytes),
                 };
                 let copied = host.and_then(|mut host| {
-                    self.in_chunks(&mut Spare::over(host.bytes_mut()))?;
+                    match pinned(&host) {
+                        Some(to) => self.by_gpu(&block, to, &host)?,
+                        None => self.in_chunks(&mut Spare::over(host.bytes_mut()))?,
+                    }
                     Ok(host)
                 });
                 drop(block);
@@ -148,7 +158,9 @@ impl Waiting {
         let what = || format!("downloading {bytes} bytes");
         transfers.core.context.bind()?;
         let (down, done) = (stream(&transfers.down)?, Event::new(false)?);
-        let begun = self.pieces.iter().try_for_each(|piece| {
+        let mut in_turn: Vec<&Piece> = self.pieces.iter().collect();
+        in_turn.sort_by_key(|piece| piece.turn);
+        let begun = in_turn.into_iter().try_for_each(|piece| {
             down.after(&piece.ready)?;
             let (at, from) = (piece.bytes.start, self.from + piece.bytes.start as u64);
             // SAFETY: the buffer is pinned, has room, and is borrowed mutably by whoever waits here; the caller holds the
@@ -183,9 +195,22 @@ impl Deferred for Waiting {
 struct Landed(Arc<Waiting>);
 
 impl Landing for Landed {
+    fn make_room(&self, room: &mut device::Room<'_>) -> Result<(), DeviceError> {
+        let mut state = self.0.state();
+        if let State::Waits(_, place @ Room::Of(_)) = &mut *state {
+            let host = room(self.0.bytes)?;
+            if host.len() != self.0.bytes {
+                let text = format!("{} bytes of memory for a download of {}", host.len(), self.0.bytes);
+                return Err(DeviceError::Argument(text));
+            }
+            *place = Room::There(host);
+        }
+        Ok(())
+    }
+
     fn begun(&self) -> Result<(), DeviceError> {
         let Waiting { pieces, bytes, transfers, .. } = &*self.0;
-        let Some(first) = pieces.first() else { return Ok(()) };
+        let Some(first) = pieces.iter().min_by_key(|piece| piece.turn) else { return Ok(()) };
         transfers.core.context.bind()?;
         let start = Instant::now();
         // Short kernels are over before a thread that sleeps has been woken.

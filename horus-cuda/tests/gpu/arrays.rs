@@ -89,7 +89,7 @@ fn page_locked_memory_is_read_as_it_was_given() {
             let mut buffer = locked(&device, bytes, &pool);
             buffer.bytes_mut().copy_from_slice(&want);
             let mut memory = device.allocate(bytes).unwrap();
-            device.upload(&buffer, &mut memory, 0).unwrap();
+            device.upload_part(&buffer, 0..buffer.len(), &mut memory, 0).unwrap();
             buffer.overwritten().fill(0xee); // under way: another block
             drop(buffer);
             locked(&device, bytes, &pool).bytes_mut().fill(0xdd);

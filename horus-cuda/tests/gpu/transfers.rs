@@ -229,7 +229,7 @@ fn buffers_that_are_given_are_read_as_they_were() {
             let mut room = device.room(bytes, &pool).unwrap();
             room.bytes_mut().copy_from_slice(&want);
             let mut memory = device.allocate(bytes).unwrap();
-            device.upload(&room, &mut memory, 0).unwrap();
+            device.upload_part(&room, 0..room.len(), &mut memory, 0).unwrap();
             // Whoever writes to it writes to a copy, and whoever takes memory gets other memory.
             room.bytes_mut().fill(0xee);
             drop(room);
@@ -237,7 +237,7 @@ fn buffers_that_are_given_are_read_as_they_were() {
             // Not fresh any more, and in part.
             let mut part = device.room(bytes.div_ceil(2), &pool).unwrap();
             part.bytes_mut().copy_from_slice(&want[..bytes.div_ceil(2)]);
-            device.upload(&part, &mut memory, bytes / 2).unwrap();
+            device.upload_part(&part, 0..part.len(), &mut memory, bytes / 2).unwrap();
             drop(part);
             let mut got = vec![0; bytes];
             device.read(&memory, 0, &mut got).unwrap();
@@ -248,11 +248,12 @@ fn buffers_that_are_given_are_read_as_they_were() {
     // Memory of nobody's goes as it did.
     let want = pattern(7, 3 * M);
     let mut memory = device.allocate(3 * M).unwrap();
-    device.upload(&HostBuffer::from_slice(&want), &mut memory, 0).unwrap();
+    device.upload_part(&HostBuffer::from_slice(&want), 0..want.len(), &mut memory, 0).unwrap();
     let mut got = vec![0; 3 * M];
     device.read(&memory, 0, &mut got).unwrap();
     assert!(got == want);
-    assert!(device.upload(&HostBuffer::from_slice(&want), &mut memory, 1).is_err(), "beyond the block");
+    let beyond = device.upload_part(&HostBuffer::from_slice(&want), 0..want.len(), &mut memory, 1);
+    assert!(beyond.is_err(), "beyond the block");
 }
 
 #[test]
@@ -265,7 +266,7 @@ fn many_given_buffers_are_in_flight_and_outlive_the_device() {
         let mut room = device.room(2 * M + i, &pool).unwrap();
         room.bytes_mut().copy_from_slice(&pattern(i, 2 * M + i));
         let mut memory = device.allocate(2 * M + i).unwrap();
-        device.upload(&room, &mut memory, 0).unwrap();
+        device.upload_part(&room, 0..room.len(), &mut memory, 0).unwrap();
         there.push(memory);
     }
     for (i, memory) in there.iter().enumerate() {

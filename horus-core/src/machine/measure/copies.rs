@@ -19,13 +19,18 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     let pool = Pool::new(effort.bytes);
     let most = effort.bytes;
     let (pinned, mut pageable) = (locked(device, &pool, most)?, vec![1u8; most]);
-    let (mut there, back) = (device.allocate(most)?, device.allocate(most)?);
+    let (mut there, back) = (device.allocate_for_upload(most)?, device.allocate(most)?);
     let each = sizes(most).into_iter().map(|bytes| locked(device, &pool, bytes));
     let mut buffers: Vec<HostBuffer> = each.collect::<Result<_, DeviceError>>()?;
     let of = |bytes: usize| move |buffer: &HostBuffer| buffer.len() == bytes;
-    let up = |there: &mut Memory, bytes: usize| match buffers.iter().position(of(bytes)) {
-        Some(i) => device.upload(&buffers[i], there, 0),
-        None => device.upload(&pinned, there, 0),
+    let upload = |source: &HostBuffer, there: &mut Memory, bytes: usize| {
+        let whole = 0..bytes;
+        let ticket = device.begin_upload(source, there, std::slice::from_ref(&whole))?;
+        device.arrive(ticket, &mut [there])
+    };
+    let up = |there: &mut Memory, bytes: usize| {
+        let source = buffers.iter().find(|buffer| buffer.len() == bytes).unwrap_or(&pinned);
+        upload(source, there, bytes)
     };
     profile.upload.pinned = lines(effort, device, &mut |bytes| up(&mut there, bytes))?.unwrap_or(profile.upload.pinned);
     let staged = lines(effort, device, &mut |bytes| device.write(&pageable[..bytes], &mut there, 0))?;
@@ -39,10 +44,10 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     let staged = lines(effort, device, &mut |bytes| device.read(&back, 0, &mut pageable[..bytes]))?;
     profile.download.staged = staged.unwrap_or(profile.download.staged);
     // Both ways at once, against the slower of them alone.
-    let alone = timed(effort.runs, || device.upload(&pinned, &mut there, 0).and_then(|()| device.synchronize()))?;
+    let alone = timed(effort.runs, || upload(&pinned, &mut there, most).and_then(|()| device.synchronize()))?;
     let alone = alone.max(timed(effort.runs, || down(most))?);
     let both = timed(effort.runs, || {
-        device.upload(&pinned, &mut there, 0)?;
+        upload(&pinned, &mut there, most)?;
         down(most)?;
         device.synchronize()
     })?;

@@ -43,6 +43,11 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
             down: 0.0,
         };
         line.bands = line.upload_bands();
+        // What was computed before the run is there.
+        let made = |node: NodeId| {
+            board.jobs.iter().any(|job| job.node == node) || board.uploads.iter().any(|(uploaded, _)| *uploaded == node)
+        };
+        line.there.extend(board.sends.iter().filter(|(node, _)| !made(*node)).map(|(node, _)| (*node, Band::PARTS)));
         line
     }
 
@@ -99,14 +104,19 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
 
     /// Sends what of a result is there, if it is not too little.
     fn send(&mut self, node: NodeId, bytes: usize) {
-        let band = Band { from: self.sent.get(&node).copied().unwrap_or(0), to: self.done(node) };
+        let band =
+            Band { from: self.sent.get(&node).copied().unwrap_or(0), to: self.board.leaves(node, self.done(node)) };
         let least = Band::PARTS / self.count;
         if band.from >= band.to || (band.to - band.from < least && !band.ends()) {
             return;
         }
+        let share = bytes * usize::from(band.to - band.from) / usize::from(Band::PARTS);
+        if self.board.gathered.contains(&node) {
+            self.actions.push(Action::Gather { node, band, direct: true });
+            self.compute += self.board.meeting(node, share);
+        }
         self.actions.push(Action::Send { node, band });
         self.sent.insert(node, band.to);
-        let share = bytes * usize::from(band.to - band.from) / usize::from(Band::PARTS);
         self.down = self.down.max(self.compute) + self.board.download(share);
     }
 
@@ -138,6 +148,9 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         let board = self.board;
         let order: Vec<usize> =
             (0..board.jobs.len()).filter(|j| !tail.contains(j)).chain(tail.iter().copied()).collect();
+        let before: Vec<(NodeId, usize)> =
+            board.sends.iter().copied().filter(|(node, _)| self.done(*node) == Band::PARTS).collect();
+        before.into_iter().for_each(|(node, bytes)| self.send(node, bytes));
         self.while_uploading(&order);
         for j in &order[..order.len() - tail.len()] {
             // What is uploaded for later launches arrives beside the earlier ones.
@@ -174,7 +187,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         for &j in tail.iter().rev() {
             let job = &board.jobs[j];
             let sent = board.sends.iter().any(|(node, _)| *node == job.node);
-            let own = if sent || cut == Band::PARTS { cut } else { 0 };
+            let own = if sent || cut == Band::PARTS { board.comes(job.node, cut) } else { 0 };
             let read = board.readers(job.node).filter_map(|(at, reader)| {
                 let to = *targets.get(&at)?;
                 let of_it = reader.inputs.iter().filter(|(_, source)| *source == job.node);
@@ -195,7 +208,7 @@ fn with_frees(actions: Vec<Action>, board: &Board<'_, '_>) -> Vec<Action> {
                 last.insert(node, i);
                 last.extend(board.draft.graph.node(node).inputs.iter().map(|source| (*source, i)));
             }
-            Action::Upload { node, .. } | Action::Send { node, .. } => {
+            Action::Upload { node, .. } | Action::Gather { node, .. } | Action::Send { node, .. } => {
                 last.insert(node, i);
             }
             _ => {}

@@ -40,7 +40,7 @@ impl Check<'_> {
             Action::Free(n) | Action::Evict(n) | Action::Unmap(n) => self.order.forget(n),
             Action::Download(_)
             | Action::Fetch { .. }
-            | Action::Gather(_)
+            | Action::Gather { .. }
             | Action::Deliver(_)
             | Action::Send { .. } => {}
             Action::Map(n) | Action::Finish(n) | Action::Sum(n) | Action::Collect(n) => self.rewritten(n),
@@ -99,7 +99,43 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// A band of every strip meets on rank 0's device.
+    pub(super) fn meet(&mut self, n: NodeId, band: Band) -> Result<(), String> {
+        self.added_up(n)?;
+        if self.on_root[n.0] {
+            return Err(format!("{n} has no strips"));
+        }
+        let (held, rows) = (self.side(n, true)?, band.of(self.strip(self.height(n))));
+        if !held.covers(rows) {
+            return Err(format!("gathers rows {rows} of {n}, of which {held} are up to date"));
+        }
+        self.order.sees(n, Some(rows))?;
+        let before = self.met.get(&n).copied().unwrap_or(0);
+        if before != band.from || band.from > band.to || band.to > Band::PARTS {
+            return Err(format!("rows {band} of {n} are gathered after {before} of {} parts", Band::PARTS));
+        }
+        self.met.insert(n, band.to);
+        self.order.gathers(n, band);
+        Ok(())
+    }
+
+    /// Rank 0 sends a band of every strip; others do nothing.
+    fn send_gathered(&mut self, n: NodeId, band: Band) -> Result<(), String> {
+        if self.met.get(&n).is_none_or(|met| *met < band.to) {
+            return Err(format!("sends rows {band} of {n}, which were not gathered"));
+        }
+        self.order.sees_gathered(n, band)?;
+        Self::next_band(&mut self.sent, n, band, (band.from, band.to))?;
+        if self.rank == 0 && band.ends() {
+            self.delivered[n.0] = Some(Window::whole(self.height(n)));
+        }
+        Ok(())
+    }
+
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<(), String> {
+        if self.plan.setting.partition.ranks() > 1 {
+            return self.send_gathered(n, band);
+        }
         self.added_up(n)?;
         let (held, all) = (self.device(n)?, Window::whole(self.height(n)));
         let rows = band.of(all);

@@ -6,6 +6,7 @@ use super::{Check, Copies};
 use crate::ir::graph::NodeId;
 use crate::plan::setting::Want;
 use crate::plan::state::{Placement, State};
+use crate::plan::step::Band;
 use crate::shape::Window;
 
 impl Check<'_> {
@@ -30,7 +31,8 @@ impl Check<'_> {
         let in_bands = [&self.uploaded, &self.sent].into_iter().flat_map(HashMap::keys).chain(self.computed.keys());
         let bands = in_bands.copied().next().map(|n| (n, "a part in bands"));
         let bands = bands.or(self.mapped.iter().next().map(|n| (*n, "a use of the host's memory")));
-        let left = exchange.or(launch).or(footprint).or(bands);
+        let met = self.met.iter().find(|(_, met)| **met < Band::PARTS).map(|(n, _)| (*n, "an unfinished gather"));
+        let left = met.or(exchange).or(launch).or(footprint).or(bands);
         left.map_or(Ok(()), |(n, what)| Err(format!("{what} of {n}")))
     }
 

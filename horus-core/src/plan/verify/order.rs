@@ -5,7 +5,7 @@
 
 use crate::ir::graph::NodeId;
 use crate::plan::queue::Queue;
-use crate::plan::step::Step;
+use crate::plan::step::{Band, Step};
 use crate::shape::Window;
 
 const QUEUES: usize = Queue::ALL.len();
@@ -22,11 +22,14 @@ pub(super) struct Order<'a> {
     at: Vec<Clock>,
     /// Who wrote which rows of the device's copies.
     writers: Vec<Vec<(Window, usize)>>,
+    /// Who gathered which parts of the strips.
+    gathered: Vec<Vec<(Window, usize)>>,
 }
 
 impl<'a> Order<'a> {
     pub(super) fn new(steps: &'a [Step], images: usize) -> Order<'a> {
-        Order { steps, known: [[0; QUEUES]; QUEUES], at: Vec::new(), writers: vec![Vec::new(); images] }
+        let nobody = vec![Vec::new(); images];
+        Order { steps, known: [[0; QUEUES]; QUEUES], at: Vec::new(), writers: nobody.clone(), gathered: nobody }
     }
 
     fn queue(&self, step: usize) -> Queue {
@@ -58,6 +61,12 @@ impl<'a> Order<'a> {
         self.writers[n.0].push((rows, step));
     }
 
+    /// Notes that the step that began last gathers a band of every strip.
+    pub(super) fn gathers(&mut self, n: NodeId, band: Band) {
+        let step = self.at.len() - 1;
+        self.gathered[n.0].push((Window::new(band.from.into(), band.to.into()), step));
+    }
+
     /// Notes that the device's copy of an image is new, or gone.
     pub(super) fn forget(&mut self, n: NodeId) {
         self.writers[n.0].clear();
@@ -66,14 +75,27 @@ impl<'a> Order<'a> {
     /// Fails unless what wrote these rows (all, if none are given) of the device's copy is over when the step that began
     /// last runs.
     pub(super) fn sees(&self, n: NodeId, rows: Option<Window>) -> Result<(), String> {
-        let step = self.at.len() - 1;
-        let meets = |written: Window| rows.is_none_or(|rows| !rows.intersect(written).is_empty());
-        let over = |writer: usize| self.at[step][self.queue(writer) as usize] > writer;
-        match self.writers[n.0].iter().find(|(written, writer)| meets(*written) && !over(*writer)) {
+        match self.unseen(&self.writers[n.0], rows) {
             None => Ok(()),
             Some((written, writer)) => {
                 Err(format!("does not wait for step {writer}, which writes rows {written} of {n}"))
             }
         }
+    }
+
+    /// Fails unless a band of every strip has been gathered when the step that began last runs.
+    pub(super) fn sees_gathered(&self, n: NodeId, band: Band) -> Result<(), String> {
+        match self.unseen(&self.gathered[n.0], Some(Window::new(band.from.into(), band.to.into()))) {
+            None => Ok(()),
+            Some((_, writer)) => Err(format!("does not wait for step {writer}, which gathers rows of {n}")),
+        }
+    }
+
+    /// A write to some of these rows (any, if none are given) that need not be over when the step that began last runs.
+    fn unseen(&self, writers: &[(Window, usize)], rows: Option<Window>) -> Option<(Window, usize)> {
+        let step = self.at.len() - 1;
+        let meets = |written: Window| rows.is_none_or(|rows| !rows.intersect(written).is_empty());
+        let over = |writer: usize| self.at[step][self.queue(writer) as usize] > writer;
+        writers.iter().find(|(written, writer)| meets(*written) && !over(*writer)).copied()
     }
 }

@@ -1,0 +1,71 @@
+//! Strips that meet on rank 0's device, on their way to its host.
+
+use std::ops::Range;
+
+use super::{Run, missing, peers};
+use crate::device::{Device, Geometry, Memory};
+use crate::error::{DeviceError, Result};
+use crate::ir::graph::NodeId;
+use crate::plan::{Action, Band};
+use crate::shape::Window;
+
+/// Memory for all rows of an image on rank 0, for none elsewhere, and what of them is under way.
+pub(super) struct Gathered {
+    pub(super) geometry: Geometry,
+    pub(super) memory: Memory,
+    arriving: Vec<peers::Arriving>,
+}
+
+impl Gathered {
+    /// Waits (on the device, which goes on by itself) for what is under way.
+    pub(super) fn arrive(&mut self, device: &dyn Device) -> Result<(), DeviceError> {
+        let Gathered { memory, arriving, .. } = self;
+        arriving.drain(..).try_for_each(|arriving| arriving.finish(device, memory).map(drop))
+    }
+}
+
+impl Run<'_> {
+    /// Begins to bring a band of every strip to rank 0's device.
+    pub(super) fn meet(&mut self, action: Action, n: NodeId, band: Band) -> Result<()> {
+        let label = self.label("gather", n);
+        let movement = self.movement(action, n)?;
+        let begun = self.gathered.remove(&n).filter(|_| !band.begins());
+        let image = self.images.get(n)?;
+        let rows = if self.rank() == 0 { Window::whole(image.geometry.shape.height) } else { Window::new(0, 0) };
+        let mut gathered = match begun {
+            Some(gathered) => gathered,
+            None => {
+                let geometry = Geometry { window: rows, ..image.geometry };
+                Gathered { geometry, memory: self.allocate(label, geometry.bytes())?, arriving: Vec::new() }
+            }
+        };
+        let strip = (image.device.as_ref().ok_or_else(|| missing(n))?, image.geometry);
+        let whole = (&mut gathered.memory, gathered.geometry);
+        let arriving = peers::order(self.cx.device, self.cx.comm, &movement, Some(strip), whole);
+        let arriving = arriving.map_err(self.failed(label))?;
+        self.count(arriving.sent);
+        gathered.arriving.push(arriving);
+        self.gathered.insert(n, gathered);
+        Ok(())
+    }
+
+    /// The bytes of a band of every strip in an image that was gathered.
+    pub(super) fn bytes_of_strips(&self, geometry: Geometry, band: Band) -> Vec<Range<usize>> {
+        let ranks = 0..self.cx.comm.size();
+        let strips = ranks.map(|rank| band.of(self.strip(rank, geometry.shape.height)));
+        let planes = |rows| (0..geometry.shape.channels).map(move |c| geometry.row_bytes(c, rows));
+        strips.flat_map(planes).collect()
+    }
+
+    /// On ranks that gave their strips away, waits until they have left: what fails on a device before is met here, as it is
+    /// by rank 0 when the pixels come to its host.
+    pub(super) fn finish_gathers(&mut self) -> Result<()> {
+        let device = self.cx.device;
+        let gathered: Vec<(NodeId, Gathered)> = self.gathered.drain().collect();
+        for (n, mut gathered) in gathered {
+            gathered.arrive(device).map_err(self.failed(self.label("gather", n)))?;
+            device.synchronize().map_err(self.failed(self.label("gather", n)))?;
+        }
+        Ok(())
+    }
+}

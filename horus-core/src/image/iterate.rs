@@ -1,0 +1,440 @@
+//! Loops over images: a step is recorded once and made as often as wanted.
+
+use std::ops::ControlFlow;
+use std::panic::Location;
+
+use super::{Image, Value};
+use crate::dtype::Element;
+use crate::error::{Error, Result, Site};
+use crate::ir::graph::Op;
+use crate::session::{Ends, Handle, Looped, Session};
+
+/// What a loop carries from step to step: an image, or a tuple, array or `Vec` of such.
+pub trait State: Sized {
+    /// The images, in a fixed order.
+    #[doc(hidden)]
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>);
+
+    /// The same with other images, of the same types.
+    #[doc(hidden)]
+    fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Self;
+}
+
+impl<T: Element> State for Image<T> {
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        to.push(self.handle());
+    }
+
+    fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Image<T> {
+        Image::from_handle(from.next().expect("an image for each of the state"))
+    }
+}
+
+impl<S: State> State for Vec<S> {
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        self.iter().for_each(|s| s.handles(to));
+    }
+
+    fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Vec<S> {
+        self.iter().map(|s| s.with(from)).collect()
+    }
+}
+
+impl<S: State, const N: usize> State for [S; N] {
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        self.iter().for_each(|s| s.handles(to));
+    }
+
+    fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> [S; N] {
+        std::array::from_fn(|i| self[i].with(from))
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident)+) => {
+        impl<$($name: State),+> State for ($($name,)+) {
+            #[allow(non_snake_case)]
+            fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+                let ($($name,)+) = self;
+                $($name.handles(to);)+
+            }
+
+            #[allow(non_snake_case)]
+            fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Self {
+                let ($($name,)+) = self;
+                ($($name.with(from),)+)
+            }
+        }
+    };
+}
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);
+
+/// How large the change of a state in one step is: one number for all pixels of all its images, in `f64`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Norm {
+    /// The largest difference of a pixel.
+    #[default]
+    Max,
+    /// The root of the mean of squared differences.
+    Rms,
+    /// The root of the sum of squared differences.
+    L2,
+}
+
+/// When a loop ends; see [`Session::iterate`].
+///
+/// ```
+/// # use horus_core::image::{Norm, Until};
+/// let _ = Until::steps(100);
+/// let _ = Until::below(1e-4, 10_000).norm(Norm::Rms).every(50);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use]
+pub struct Until {
+    steps: usize,
+    below: Option<f64>,
+    norm: Norm,
+    every: usize,
+}
+
+impl Until {
+    /// After so many steps.
+    pub fn steps(steps: usize) -> Until {
+        Until { steps, below: None, norm: Norm::Max, every: 1 }
+    }
+
+    /// When a step changes the state by less than `eps`, or after `most` steps. The change is measured after every tenth step
+    /// and after the last one, unless [`Until::every`] says otherwise.
+    pub fn below(eps: f64, most: usize) -> Until {
+        Until { steps: most, below: Some(eps), norm: Norm::Max, every: 10 }
+    }
+
+    /// How the change of a step is measured; [`Norm::Max`] if not said.
+    pub fn norm(self, norm: Norm) -> Until {
+        Until { norm, ..self }
+    }
+
+    /// Measures the change of every so many steps: to measure reads the state once more.
+    pub fn every(self, steps: usize) -> Until {
+        Until { every: steps, ..self }
+    }
+
+    fn check(&self, site: Site) -> Result<()> {
+        let refused = |message: String| Err(Error::parameter("iterate", message, site));
+        match self.below {
+            Some(eps) if eps.is_nan() || eps < 0.0 => {
+                refused(format!("the bound on the change is {eps}; it must not be negative"))
+            }
+            _ if self.every == 0 => refused("the change cannot be measured every 0 steps".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl From<usize> for Until {
+    fn from(steps: usize) -> Until {
+        Until::steps(steps)
+    }
+}
+
+/// Why a loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum Ending {
+    /// All steps were made.
+    Steps,
+    /// The change of a step was below the bound.
+    Converged,
+    /// The change of a step was no finite number.
+    Diverged,
+    /// Who watches wanted no more.
+    Stopped,
+}
+
+/// What a loop led to.
+#[derive(Clone, Debug)]
+pub struct Iterated<S> {
+    /// The state after the last step.
+    pub state: S,
+    /// Number of steps made.
+    pub steps: usize,
+    /// The change of the state in the last step that was measured.
+    pub change: Option<f64>,
+    /// Why the loop ended.
+    pub ending: Ending,
+}
+
+/// Numbers from which the change of a state follows, for each of its images.
+fn changes(before: &[&Handle], after: &[&Handle], norm: Norm, site: Site) -> Vec<Value<f64>> {
+    let wide = |h: &Handle| -> Image<f64> { super::record(&h.session, Op::Convert, &[h], h.shape, site) };
+    let change = |(before, after): (&&Handle, &&Handle)| {
+        let d = wide(after).absdiff(wide(before));
+        match norm {
+            // What is no number must not be overlooked.
+            Norm::Max => d.le(f64::MAX).select(&d, f64::INFINITY).max_value(),
+            Norm::Rms | Norm::L2 => (&d * &d).sum(),
+        }
+    };
+    before.iter().zip(after).map(change).collect()
+}
+
+impl Norm {
+    /// One number from those of each image, of a state of so many pixels.
+    fn of(self, numbers: &[f64], pixels: usize) -> f64 {
+        let sum: f64 = numbers.iter().sum();
+        match self {
+            Norm::Max => numbers.iter().copied().fold(0.0, f64::max),
+            Norm::Rms => (sum / pixels as f64).sqrt(),
+            Norm::L2 => sum.sqrt(),
+        }
+    }
+}
+
+fn handles<S: State>(state: &S) -> Vec<&Handle> {
+    let mut all = Vec::new();
+    state.handles(&mut all);
+    all
+}
+
+fn kinds(handles: &[&Handle]) -> String {
+    let text: Vec<String> = handles.iter().map(|h| format!("{} {}", h.shape, h.dtype)).collect();
+    if text.is_empty() { "no image".into() } else { text.join(", ") }
+}
+
+/// Whether a step leads from a state to one of the same kind.
+fn same_kind(before: &[&Handle], after: &[&Handle], session: &Session, site: Site) -> Result<()> {
+    for h in after {
+        h.check()?;
+        if !session.same(&h.session) {
+            return Err(Error::ForeignImage { op: "iterate", site });
+        }
+    }
+    let kind = |h: &&&Handle| (h.shape, h.dtype);
+    let same = before.len() == after.len() && before.iter().zip(after).all(|(a, b)| kind(&a) == kind(&b));
+    let text = || format!("a step makes {} of {}; it must keep number and shapes", kinds(after), kinds(before));
+    if same { Ok(()) } else { Err(Error::parameter("iterate", text(), site)) }
+}
+
+impl Session {
+    /// Repeats a step: `state = step(state)`, until `until` says so. The state is an image, or a tuple, array or `Vec` of images.
+    ///
+    /// `step` is called once, records what a step computes, and that program is then run as often as needed, several steps
+    /// planned together: nothing is recorded or planned per step, memory does not grow with the number of steps, and on a GPU
+    /// the host runs ahead. What `step` computes without the state is computed once, and so is what was recorded before
+    /// the call; a few pixel operations on such images, and what broadcasts, are evaluated in each step rather than
+    /// stored. Results are the same bits as those of a loop that calls `step` each time.
+    ///
+    /// A `step` that looks at a value ([`Image::to_vec`], [`Value::get`], a loop of its own) is called for each step instead.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::{Image, Until}, session::Session, shape::Border};
+    /// # use horus_core::filters::Footprint;
+    /// # use horus_core::ops::neighbourhood::Filter;
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// // Heat in a plate whose edges are kept at 0: each pixel becomes the mean of its four neighbours.
+    /// let cross = Filter::dense(3, 3, vec![0.0, 0.25, 0.0, 0.25, 0.0, 0.25, 0.0, 0.25, 0.0]);
+    /// let hot = Image::from_fn(&session, 16, 16, |y, x| if (y, x) == (8, 8) { 100.0f32 } else { 0.0 });
+    /// let done = session.iterate(hot, 50, |u| u.correlate(&cross, Border::Constant(0.0)))?;
+    /// assert_eq!(done.steps, 50);
+    /// assert!(done.state.max_value().get()? < 5.0);
+    ///
+    /// let done = session.iterate(done.state, Until::below(1e-3, 10_000), |u| u.correlate(&cross, Border::Constant(0.0)))?;
+    /// assert!(done.steps < 1000 && done.change < Some(1e-3));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// A loop that meets no bound within its steps, or a change that is not a finite number, ends with what it reached:
+    /// [`Iterated::ending`] tells, and so does the log.
+    ///
+    /// # Errors
+    /// If the state carries an error, a step makes one, or changes number, shape or type of its images; if the bound is
+    /// negative or not a number; else the error of the evaluation.
+    #[track_caller]
+    pub fn iterate<S: State>(&self, state: S, until: impl Into<Until>, step: impl Fn(&S) -> S) -> Result<Iterated<S>> {
+        self.looped(state, until.into(), step, None, Location::caller())
+    }
+
+    /// [`Session::iterate`] that shows the state to `watch` after every `every` steps, with their number: to save or print it, or
+    /// to end the loop.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use std::ops::ControlFlow;
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::worms(&session, 32, 32);
+    /// let mut ranges = Vec::new();
+    /// session.iterate_watched(image, 30, |u| u.gauss(1.0), 10, |step, u| {
+    ///     ranges.push((step, u.max_value().get()?));
+    ///     Ok(ControlFlow::Continue(()))
+    /// })?;
+    /// assert_eq!(ranges.iter().map(|(step, _)| *step).collect::<Vec<_>>(), [10, 20, 30]);
+    /// assert!(ranges[0].1 > ranges[2].1);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Session::iterate`], if `every` is 0, and what `watch` returns.
+    #[track_caller]
+    pub fn iterate_watched<S: State>(
+        &self,
+        state: S,
+        until: impl Into<Until>,
+        step: impl Fn(&S) -> S,
+        every: usize,
+        mut watch: impl FnMut(usize, &S) -> Result<ControlFlow<()>>,
+    ) -> Result<Iterated<S>> {
+        let site = Location::caller();
+        if every == 0 {
+            return self.refused(Error::parameter("iterate", "the state cannot be watched every 0 steps", site));
+        }
+        self.looped(state, until.into(), step, Some((every, &mut watch)), site)
+    }
+
+    fn looped<S: State>(
+        &self,
+        state: S,
+        until: Until,
+        step: impl Fn(&S) -> S,
+        watch: Option<(usize, Watch<'_, S>)>,
+        site: Site,
+    ) -> Result<Iterated<S>> {
+        let given = handles(&state);
+        if let Err(e) = until.check(site).and_then(|()| same_kind(&given, &given, self, site)) {
+            return self.refused(e);
+        }
+        self.evaluate_these(&given)?;
+        if until.steps == 0 || given.is_empty() {
+            return Ok(Iterated { state, steps: 0, change: None, ending: Ending::Steps });
+        }
+        // Operations, not the images themselves: what the step reads of these is told from what it reads of others that are
+        // the same, and a step that looks at them sees pixels.
+        let placeholders: Vec<Handle> =
+            given.iter().map(|h| self.record(Op::Convert, &[h], h.shape, h.dtype, site)).collect();
+        let before = self.stats().evaluations;
+        let next = step(&state.with(&mut placeholders.iter().cloned()));
+        let looked = self.stats().evaluations != before;
+        if let Err(e) = same_kind(&given, &handles(&next), self, site) {
+            return self.refused(e);
+        }
+        let told = Told { until, change: None, ending: None, pixels: given.iter().map(|h| h.shape.len()).sum() };
+        if looked {
+            drop((placeholders, next));
+            return self.repeat_each(state, step, watch, told, site);
+        }
+        self.repeat_recorded(state, &placeholders, &next, watch, told, site)
+    }
+
+    /// A loop whose step was recorded.
+    fn repeat_recorded<S: State>(
+        &self,
+        state: S,
+        placeholders: &[Handle],
+        next: &S,
+        watch: Option<(usize, Watch<'_, S>)>,
+        mut told: Told,
+        site: Site,
+    ) -> Result<Iterated<S>> {
+        let initial: Vec<Handle> = handles(&state).into_iter().cloned().collect();
+        drop(state);
+        let (placeholders, after) = (placeholders.iter().collect::<Vec<_>>(), handles(next));
+        let until = told.until;
+        let measured = match until.below {
+            Some(_) => changes(&placeholders, &after, until.norm, site),
+            None => Vec::new(),
+        };
+        let measured: Vec<&Handle> = measured.iter().map(Value::handle).collect();
+        let (every, mut watch) = watch.unzip();
+        let ends = Ends { steps: until.steps, measured: until.below.map(|_| until.every), watched: every };
+        let mut stopped = false;
+        let ended = self.run_loop(
+            Looped { initial, placeholders: &placeholders, next: &after, measured: &measured, site },
+            ends,
+            &mut |_, numbers| told.decide(numbers),
+            &mut |steps, handles| {
+                let Some(watch) = &mut watch else { return Ok(ControlFlow::Continue(())) };
+                let flow = watch(steps, &next.with(&mut handles.into_iter()))?;
+                stopped = flow.is_break();
+                Ok(flow)
+            },
+        )?;
+        let state = next.with(&mut ended.state.into_iter());
+        Ok(told.ended(state, ended.steps, stopped))
+    }
+
+    /// A loop whose step looks at values: it is called each time.
+    fn repeat_each<S: State>(
+        &self,
+        mut state: S,
+        step: impl Fn(&S) -> S,
+        mut watch: Option<(usize, Watch<'_, S>)>,
+        mut told: Told,
+        site: Site,
+    ) -> Result<Iterated<S>> {
+        let until = told.until;
+        for done in 1..=until.steps {
+            let next = step(&state);
+            let (before, after) = (handles(&state), handles(&next));
+            if let Err(e) = same_kind(&before, &after, self, site) {
+                return self.refused(e);
+            }
+            let due = until.below.is_some() && (done == until.steps || done.is_multiple_of(until.every));
+            let changes = if due { changes(&before, &after, until.norm, site) } else { Vec::new() };
+            self.evaluate_these(&after)?;
+            state = next;
+            if due && told.decide(&self.get_all(changes)?).is_break() {
+                return Ok(told.ended(state, done, false));
+            }
+            if let Some((every, watch)) = &mut watch
+                && done.is_multiple_of(*every)
+                && watch(done, &state)?.is_break()
+            {
+                return Ok(told.ended(state, done, true));
+            }
+        }
+        Ok(told.ended(state, until.steps, false))
+    }
+}
+
+type Watch<'a, S> = &'a mut dyn FnMut(usize, &S) -> Result<ControlFlow<()>>;
+
+/// What is known of the end of a loop.
+struct Told {
+    until: Until,
+    pixels: usize,
+    change: Option<f64>,
+    ending: Option<Ending>,
+}
+
+impl Told {
+    /// Whether a change ends the loop.
+    fn decide(&mut self, numbers: &[f64]) -> ControlFlow<()> {
+        let change = self.until.norm.of(numbers, self.pixels);
+        self.change = Some(change);
+        self.ending = match self.until.below {
+            _ if !change.is_finite() => Some(Ending::Diverged),
+            Some(eps) if change < eps => Some(Ending::Converged),
+            _ => None,
+        };
+        if self.ending.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn ended<S>(self, state: S, steps: usize, stopped: bool) -> Iterated<S> {
+        let ending = if stopped { Ending::Stopped } else { self.ending.unwrap_or(Ending::Steps) };
+        let change = self.change;
+        match (ending, self.until.below, change) {
+            (Ending::Diverged, ..) => log::warn!("a loop diverged: step {steps} changed its state by no finite number"),
+            (Ending::Steps, Some(eps), Some(change)) => {
+                log::warn!(
+                    "a loop did not converge in {steps} steps: the last one changed its state by {change:e}, not by less than {eps:e}"
+                );
+            }
+            _ => {}
+        }
+        Iterated { state, steps, change, ending }
+    }
+}

@@ -1,0 +1,151 @@
+//! The body of a loop: what one step does to the state, recorded once, and as many steps in a row as wanted.
+
+use std::collections::HashMap;
+
+use super::{Extract, RecordId};
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+
+/// One step of a loop. The state is a list of images; what else the step reads stays as it is.
+#[derive(Debug)]
+pub struct Body {
+    graph: Graph<Op>,
+    /// For each image of the state, the node that stands for it; `None` if the step does not read it.
+    before: Vec<Option<NodeId>>,
+    /// For each image of the state, the node that computes the next.
+    after: Vec<NodeId>,
+    /// What is measured of a step.
+    measured: Vec<NodeId>,
+}
+
+/// Steps in a row, ready to be planned: its roots are the state after the last step, then what is measured of it.
+#[derive(Debug)]
+pub struct Unrolled {
+    /// The operations.
+    pub graph: Graph<Op>,
+    /// Number of images of the state.
+    pub state: usize,
+}
+
+/// Whether an operation costs so little that its result is computed again in each step rather than stored and read.
+fn is_cheap(graph: &Graph<Op>, node: &Node<Op>) -> bool {
+    match &node.op {
+        Op::Source(_) | Op::Fill(_) | Op::Pixel(..) | Op::Convert | Op::Channel(_) => true,
+        // A row, a column or a pixel that is repeated.
+        Op::Warp(..) => graph.node(node.inputs[0]).shape.len() < node.shape.len(),
+        _ => false,
+    }
+}
+
+impl Body {
+    /// The records that a step reads, that do not depend on the state, and that are computed once, before the loop: those that
+    /// were recorded `before` it, and those that are more than a few pixel operations on such.
+    pub fn invariants(extract: &Extract, placeholders: &[RecordId], before: RecordId) -> Vec<RecordId> {
+        let Extract { graph, records } = extract;
+        let depends = depending(graph, records, placeholders);
+        let mut open: Vec<NodeId> = graph.roots.iter().copied().filter(|r| !depends[r.0]).collect();
+        for (_, node) in graph.iter().filter(|(id, _)| depends[id.0] && !placeholders.contains(&records[id.0])) {
+            open.extend(node.inputs.iter().filter(|i| !depends[i.0]));
+        }
+        let mut seen = vec![false; graph.nodes.len()];
+        let mut out = Vec::new();
+        while let Some(id) = open.pop() {
+            if std::mem::replace(&mut seen[id.0], true) {
+                continue;
+            }
+            let node = graph.node(id);
+            match node.op {
+                Op::Source(_) | Op::Fill(_) => {}
+                _ if records[id.0] >= before && is_cheap(graph, node) => open.extend(&node.inputs),
+                _ => out.push(records[id.0]),
+            }
+        }
+        out.sort_unstable();
+        out
+    }
+
+    /// The step that was extracted for so many `targets`: the next image for each of the `placeholders`, and what is measured.
+    pub fn of(extract: Extract, targets: usize, placeholders: &[RecordId]) -> Body {
+        let Extract { mut graph, records } = extract;
+        // What is kept on the way is no result of a step.
+        graph.roots.truncate(targets);
+        let before = placeholders.iter().map(|p| records.iter().position(|r| r == p).map(NodeId)).collect();
+        let (after, measured) = graph.roots.split_at(placeholders.len());
+        Body { before, after: after.to_vec(), measured: measured.to_vec(), graph }
+    }
+
+    /// Number of operations of a step.
+    pub fn operations(&self) -> usize {
+        self.graph.nodes.len()
+    }
+
+    /// `steps` steps from a state of these values; with what is measured of the last one if `measured`.
+    pub fn unrolled(&self, state: &[ValueId], steps: usize, measured: bool) -> Unrolled {
+        let mut graph = Graph::default();
+        // Images that are one value are one node.
+        let mut sources: HashMap<ValueId, NodeId> = HashMap::new();
+        let mut source = |graph: &mut Graph<Op>, v: ValueId, like: &Node<Op>| {
+            let node = || Node { op: Op::Source(v), inputs: Vec::new(), ..like.clone() };
+            *sources.entry(v).or_insert_with(|| graph.push(node()))
+        };
+        let given: Vec<NodeId> =
+            (state.iter().zip(&self.after)).map(|(v, after)| source(&mut graph, *v, self.graph.node(*after))).collect();
+        let mut fixed: Vec<Option<NodeId>> = vec![None; self.graph.nodes.len()];
+        let mut now = given;
+        let mut last = Vec::new();
+        for step in 0..steps {
+            let mut made = fixed.clone();
+            for (before, now) in self.before.iter().zip(&now) {
+                if let Some(before) = before {
+                    made[before.0] = Some(*now);
+                }
+            }
+            for (id, node) in self.graph.iter() {
+                if made[id.0].is_some() {
+                    continue;
+                }
+                let new = match node.op {
+                    Op::Source(v) => source(&mut graph, v, node),
+                    // What placeholders stand for comes first, so inputs are there.
+                    _ => {
+                        let inputs = node.inputs.iter().filter_map(|i| made[i.0]).collect();
+                        graph.push(Node { inputs, ..node.clone() })
+                    }
+                };
+                made[id.0] = Some(new);
+            }
+            if step == 0 {
+                self.keep_fixed(&made, &mut fixed);
+            }
+            let made = |n: &NodeId| made[n.0].unwrap_or(*n);
+            now = self.after.iter().map(made).collect();
+            last = self.measured.iter().map(made).collect();
+        }
+        let state = now.len();
+        graph.roots = now;
+        if measured {
+            graph.roots.extend(last);
+        }
+        Unrolled { graph: graph.without_dead(), state }
+    }
+
+    /// Notes the nodes that are the same in every step.
+    fn keep_fixed(&self, made: &[Option<NodeId>], fixed: &mut [Option<NodeId>]) {
+        let mut depends = vec![false; made.len()];
+        self.before.iter().flatten().for_each(|n| depends[n.0] = true);
+        for (id, node) in self.graph.iter() {
+            depends[id.0] |= node.inputs.iter().any(|i| depends[i.0]);
+            if !depends[id.0] {
+                fixed[id.0] = made[id.0];
+            }
+        }
+    }
+}
+
+/// For each node, whether it depends on a placeholder.
+fn depending(graph: &Graph<Op>, records: &[RecordId], placeholders: &[RecordId]) -> Vec<bool> {
+    let mut depends = vec![false; graph.nodes.len()];
+    for (id, node) in graph.iter() {
+        depends[id.0] = placeholders.contains(&records[id.0]) || node.inputs.iter().any(|i| depends[i.0]);
+    }
+    depends
+}

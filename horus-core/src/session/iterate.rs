@@ -1,0 +1,315 @@
+//! Loops: a step is recorded once, and plans of several steps in a row run one after the other, each on what the one before
+//! left. The host neither records nor plans while they run, and waits for nothing but the numbers that end them.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use super::evaluate::{Unevaluated, note_lost, source_of};
+use super::{Handle, Mutable, Pending, Session};
+use crate::device::Sending;
+use crate::dtype::DType;
+use crate::error::{Result, Site};
+use crate::execute::{Failed, Outcome};
+use crate::ir::graph::{NodeId, Op, ValueId};
+use crate::plan::Want;
+use crate::record::{Body, RecordId, Unrolled};
+use crate::shape::Shape;
+
+/// Operations that are planned together.
+const PLANNED: usize = 256;
+/// Steps that are planned together.
+const UNROLLED: usize = 16;
+
+/// When a loop ends, and when somebody looks at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// The most steps.
+    pub(crate) steps: usize,
+    /// Steps from one measurement to the next; none if nothing is measured.
+    pub(crate) measured: Option<usize>,
+    /// Steps from one look at the state to the next.
+    pub(crate) watched: Option<usize>,
+}
+
+impl Ends {
+    /// The step after `done` at which something else than a step happens.
+    fn next(&self, done: usize) -> usize {
+        let after = |every: Option<usize>| every.map_or(usize::MAX, |n| (done / n + 1).saturating_mul(n));
+        self.steps.min(after(self.measured)).min(after(self.watched))
+    }
+
+    /// Whether a step is measured: the last one always, if any is.
+    fn measures(&self, step: usize) -> bool {
+        self.measured.is_some_and(|n| step == self.steps || step.is_multiple_of(n))
+    }
+
+    fn watches(&self, step: usize) -> bool {
+        self.watched.is_some_and(|n| step.is_multiple_of(n))
+    }
+}
+
+/// A loop that is recorded.
+pub(crate) struct Looped<'a> {
+    /// The state that it begins with, which is let go of after the first steps.
+    pub(crate) initial: Vec<Handle>,
+    /// What stood for the state when a step was recorded.
+    pub(crate) placeholders: &'a [&'a Handle],
+    /// What the step makes of them.
+    pub(crate) next: &'a [&'a Handle],
+    /// What is measured of a step.
+    pub(crate) measured: &'a [&'a Handle],
+    /// Where the program asks for the loop.
+    pub(crate) site: Site,
+}
+
+/// How a loop ended.
+pub(crate) struct Ended {
+    pub(crate) state: Vec<Handle>,
+    pub(crate) steps: usize,
+}
+
+/// What a step of a loop led to, when its measurements have been read.
+struct Measuring {
+    step: usize,
+    state: Vec<ValueId>,
+    pending: Pending,
+}
+
+/// A loop that runs.
+struct Running<'a> {
+    session: &'a Session,
+    body: Body,
+    /// The state, and whether the loop made the images itself.
+    now: Vec<ValueId>,
+    /// The shapes and types of the state.
+    kinds: Vec<(Shape, DType)>,
+    own: HashSet<ValueId>,
+    /// Values that may yet be the result.
+    pinned: Vec<ValueId>,
+    /// What the program has of the state, too: not to be let go of before the next steps.
+    shared: Vec<Handle>,
+    /// Where the program asks for the loop.
+    site: Site,
+}
+
+impl Session {
+    /// Evaluates values where they are to be found by operations that follow.
+    pub(crate) fn evaluate_these(&self, values: &[&Handle]) -> Result<()> {
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let ids = self.records_of(values)?;
+        self.evaluate_records(state, ids)
+    }
+
+    fn evaluate_records(&self, state: &mut Mutable, mut ids: Vec<RecordId>) -> Result<()> {
+        ids.retain(|id| state.program.value(*id).is_none());
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.run(state, &ids, &vec![Want::Keep; ids.len()], Sending::AtOnce).map(drop)
+    }
+
+    fn records_of(&self, values: &[&Handle]) -> Result<Vec<RecordId>> {
+        let ids: std::result::Result<Vec<RecordId>, _> = values.iter().map(|h| h.record.clone()).collect();
+        ids.or_else(|failure| self.fail(&failure))
+    }
+
+    /// Runs a loop. `decide` is given each step that was measured and its numbers, `watch` each that is watched and the state.
+    /// The initial state is evaluated.
+    pub(crate) fn run_loop(
+        &self,
+        looped: Looped<'_>,
+        ends: Ends,
+        decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
+        watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
+    ) -> Result<Ended> {
+        let mut running = self.loop_of(looped)?;
+        let ended = running.all(ends, decide, watch).and_then(|steps| Ok(Ended { state: running.handles()?, steps }));
+        if ended.is_err() {
+            running.now.clear();
+        }
+        running.pinned.clear();
+        running.let_go(&mut self.acquire());
+        ended
+    }
+
+    fn loop_of(&self, looped: Looped<'_>) -> Result<Running<'_>> {
+        let Looped { initial: shared, placeholders, next, measured, site } = looped;
+        let initial = self.records_of(&shared.iter().collect::<Vec<_>>())?;
+        let placeholders = self.records_of(placeholders)?;
+        let targets = self.records_of(&[next, measured].concat())?;
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        let before = placeholders.iter().min().copied();
+        let extract = state.program.extract(&targets, 0);
+        let fixed = before.map_or_else(Vec::new, |before| Body::invariants(&extract, &placeholders, before));
+        self.evaluate_records(state, fixed)?;
+        let body = Body::of(state.program.extract(&targets, 0), targets.len(), &placeholders);
+        let now = initial.iter().filter_map(|id| state.program.value(*id)).collect();
+        let kinds = shared.iter().map(|h| (h.shape, h.dtype)).collect();
+        Ok(Running { session: self, body, now, kinds, own: HashSet::new(), pinned: Vec::new(), shared, site })
+    }
+}
+
+impl Running<'_> {
+    /// Runs until the loop ends; returns after how many steps that is.
+    fn all(
+        &mut self,
+        ends: Ends,
+        decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
+        watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
+    ) -> Result<usize> {
+        let most = (PLANNED / self.body.operations().max(1)).clamp(1, UNROLLED);
+        let mut done = 0;
+        let mut measuring: Option<Measuring> = None;
+        while done < ends.steps {
+            let stop = ends.next(done);
+            let rest = stop - done;
+            // Few different numbers, so that there are few plans.
+            let steps = if rest >= most { most } else { 1 << rest.ilog2() };
+            done += steps;
+            let due = done == stop && ends.measures(done);
+            let pending = self.run(steps, due)?;
+            // The numbers of an earlier step have travelled meanwhile.
+            if let Some(earlier) = measuring.take()
+                && let Some(steps) = self.decided(earlier, decide)?
+            {
+                return Ok(steps);
+            }
+            if due {
+                let this = Measuring { step: done, state: self.now.clone(), pending };
+                let waits = done < ends.steps && self.session.engine().is_some_and(|e| !e.unified());
+                if waits {
+                    self.pinned.clone_from(&this.state);
+                    measuring = Some(this);
+                } else if let Some(steps) = self.decided(this, decide)? {
+                    return Ok(steps);
+                }
+            }
+            if ends.watches(done) {
+                if let Some(earlier) = measuring.take()
+                    && let Some(steps) = self.decided(earlier, decide)?
+                {
+                    return Ok(steps);
+                }
+                self.shared = self.handles()?;
+                if watch(done, self.shared.clone())?.is_break() {
+                    break;
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Reads the numbers of a step; if they end the loop, the state is that after this step.
+    fn decided(
+        &mut self,
+        Measuring { step, state, pending }: Measuring,
+        decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
+    ) -> Result<Option<usize>> {
+        let numbers: Vec<f64> =
+            pending.wait()?.iter().flatten().filter_map(|b| b.as_slice::<f64>().first().copied()).collect();
+        let end = decide(step, &numbers).is_break();
+        if end {
+            self.now = state;
+        }
+        self.pinned.clear();
+        self.let_go(&mut self.session.acquire());
+        Ok(end.then_some(step))
+    }
+
+    /// Runs steps in a row; what is measured of the last one if `measured`.
+    fn run(&mut self, steps: usize, measured: bool) -> Result<Pending> {
+        let session = self.session;
+        let mut state = session.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let Unrolled { graph, state: images } = self.body.unrolled(&self.now, steps, measured);
+        // Several ranks meet for their results.
+        let number = if session.ranks() == 1 { Want::Handed } else { Want::Everyone };
+        let mut wants = vec![Want::Keep; images];
+        wants.resize(graph.roots.len(), number);
+        let engine = match session.engine() {
+            Some(engine) => engine,
+            None => session.settled(state, &graph)?,
+        };
+        let goes = |v: &ValueId, state: &Mutable| {
+            self.own.contains(v) && !self.pinned.contains(v) && !state.program.refers_to(*v)
+        };
+        let read: Vec<ValueId> =
+            graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None }).collect();
+        let disposable: Vec<ValueId> = read.into_iter().filter(|v| goes(v, state)).collect();
+        let request = session.request(engine, state, graph, wants, &disposable);
+        let mut next = Vec::new();
+        let ran = session.guard(state, |state| {
+            let known = state.plans.take(&request);
+            let (plan, new) = session.known_or_new(engine, state, &request, known)?;
+            match session.carry_out(state, engine, &request, &plan, (new, Sending::AtOnce)) {
+                Ok(Outcome { images: left, delivered, .. }) => {
+                    let (next_state, numbers) = plan.graph.roots.split_at(images);
+                    let mut names = vec![None; plan.graph.nodes.len()];
+                    for (i, (node, image)) in plan.graph.nodes.iter().zip(left).enumerate() {
+                        let Some(image) = image else { continue };
+                        let name = match source_of(&node.op) {
+                            Some(v) => v,
+                            None if next_state.contains(&NodeId(i)) => state.names.value(),
+                            None => {
+                                state.freed.push(image); // a number that was handed over, on the device
+                                continue;
+                            }
+                        };
+                        names[i] = Some(name);
+                        state.images.insert(name, image);
+                    }
+                    next = next_state.iter().filter_map(|r| names[r.0]).collect();
+                    let nodes = numbers.to_vec();
+                    state.plans.put(request, plan);
+                    Ok(Pending { nodes, delivered, device: session.device_name() })
+                }
+                Err(Failed { error, images }) => {
+                    for (node, image) in plan.graph.nodes.iter().zip(images) {
+                        match (source_of(&node.op), image) {
+                            (Some(v), Some(image)) => drop(state.images.insert(v, image)),
+                            (_, image) => state.freed.extend(image),
+                        }
+                    }
+                    note_lost(state, &plan, &error);
+                    Err(Unevaluated::Met(error))
+                }
+            }
+        });
+        let pending = ran?;
+        let before = std::mem::replace(&mut self.now, next);
+        self.own.extend(self.now.iter().filter(|v| !before.contains(v)));
+        self.let_go(state);
+        self.shared.clear();
+        Ok(pending)
+    }
+
+    /// Lets go of what the loop made and needs no longer.
+    fn let_go(&mut self, state: &mut Mutable) {
+        let (now, pinned) = (&self.now, &self.pinned);
+        let gone: Vec<ValueId> = self.own.extract_if(|v| !now.contains(v) && !pinned.contains(v)).collect();
+        let unread = gone.into_iter().filter(|v| !state.program.refers_to(*v)).collect();
+        state.forget(unread);
+    }
+
+    /// The state, for the program.
+    fn handles(&self) -> Result<Vec<Handle>> {
+        let session = self.session;
+        let mut state = session.lock("evaluating")?;
+        let handle = |(value, (shape, dtype)): (&ValueId, &(Shape, DType))| {
+            let id = session.0.numbers.record();
+            state.program.record(id, Op::Source(*value), Vec::new(), *shape, *dtype, self.site);
+            Handle { session: session.clone(), shape: *shape, dtype: *dtype, record: Ok(id) }
+        };
+        Ok(self.now.iter().zip(&self.kinds).map(handle).collect())
+    }
+}
