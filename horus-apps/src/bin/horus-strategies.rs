@@ -128,7 +128,8 @@ fn timed<T: Pixel>(
         run(session)?;
         run(session)?;
     }
-    let predicted: Vec<Duration> = sessions.iter().map(|session| session.stats().predicted).collect();
+    let predicted = |session: &Session| session.stats().predicted + session.stats().recording;
+    let before: Vec<Duration> = sessions.iter().map(predicted).collect();
     let until = Instant::now() + Duration::from_secs_f64(options.budget * how.len() as f64);
     let mut runs: Vec<Vec<f64>> = vec![Vec::new(); how.len()];
     while runs[0].is_empty() || (runs[0].len() < options.runs && Instant::now() < until) {
@@ -140,10 +141,10 @@ fn timed<T: Pixel>(
     }
     let told = |((mut runs, session), before): ((Vec<f64>, &Session), Duration)| {
         runs.sort_by(f64::total_cmp);
-        let predicted = (session.stats().predicted - before).as_secs_f64() * 1e3 / runs.len() as f64;
+        let predicted = (predicted(session) - before).as_secs_f64() * 1e3 / runs.len() as f64;
         Timed { runs, predicted }
     };
-    Ok(runs.into_iter().zip(&sessions).zip(predicted).map(told).collect())
+    Ok(runs.into_iter().zip(&sessions).zip(before).map(told).collect())
 }
 
 /// What was chosen: the forced strategy that is predicted to take as long, as it makes the same plan, and the median of the runs of

@@ -133,6 +133,8 @@ impl Session {
         let (plan, new) = self.known_or_new(engine, state, &request, known)?;
         state.trace.planned(start);
         let Request { graph, .. } = &request;
+        let recording = graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
+        state.stats.recording += Duration::from_secs_f64(recording);
         match self.carry_out(state, engine, &request, &plan, (new, sending)) {
             Ok(Outcome { images, delivered, .. }) => {
                 self.adopt(state, &plan, (&graph.roots, &records), images);

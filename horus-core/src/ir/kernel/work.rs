@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source};
 use crate::dtype::DType;
 use crate::ops::geometric::Interpolation;
-use crate::ops::neighbourhood::{Filter, MedianSize, median_network};
+use crate::ops::neighbourhood::{Filter, Layout, MedianSize, median_network};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Shape, Window};
 
@@ -23,6 +23,8 @@ pub enum Family {
     CorrelateSmall,
     /// Linear filters of 100 taps and more.
     CorrelateLarge,
+    /// Linear filters with taps wherever they are told, as those along oblique lines.
+    Sparse,
     /// Row and column passes in one kernel.
     Separable,
     /// Samples of affine maps, mirror images.
@@ -39,10 +41,11 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: [Family; 9] = [
+    pub const ALL: [Family; 10] = [
         Family::Pixel,
         Family::CorrelateSmall,
         Family::CorrelateLarge,
+        Family::Sparse,
         Family::Separable,
         Family::Warp,
         Family::Rank,
@@ -57,6 +60,7 @@ impl Family {
             Family::Pixel => "pixel operations",
             Family::CorrelateSmall => "small filters",
             Family::CorrelateLarge => "large filters",
+            Family::Sparse => "filters with scattered taps",
             Family::Separable => "separable filters",
             Family::Warp => "affine maps",
             Family::Rank => "rank filters",
@@ -229,6 +233,10 @@ impl MapKernel {
         match self.leaves.iter().map(taps).max().unwrap_or(0) {
             _ if is(|op| matches!(op, LeafOp::Median(..) | LeafOp::Generalized(..))) => Family::Rank,
             _ if !self.stages.is_empty() => Family::Separable,
+            // Tiles are as wide as the line is long, and no row of taps is like the next.
+            1.. if is(|op| matches!(op, LeafOp::Correlate(_, f, _) if matches!(f.layout(), Layout::Sparse(_)))) => {
+                Family::Sparse
+            }
             LARGE.. => Family::CorrelateLarge,
             1.. => Family::CorrelateSmall,
             0 if is(|op| matches!(op, LeafOp::Warp(..) | LeafOp::Flip(..))) => Family::Warp,
