@@ -121,7 +121,9 @@ fn timed<T: Pixel>(
     let sessions = how.iter().map(open).collect::<Result<Vec<Session>>>()?;
     let Some(first) = sessions.first() else { return Ok(Vec::new()) };
     let mut from = first.pixels::<T>(size, size, 1)?;
-    Image::<f32>::from_fn(first, size, size, |y, x| ((y * 7 + x * 13) % 251) as f32).convert::<T>().read_into(&mut from)?;
+    Image::<f32>::from_fn(first, size, size, |y, x| ((y * 7 + x * 13) % 251) as f32)
+        .convert::<T>()
+        .read_into(&mut from)?;
     let mut to = first.pixels::<f32>(size, size, 1)?;
     let mut run = |session: &Session| program(&Image::from_pixels(session, from.clone())).read_into(&mut to);
     for session in &sessions {
@@ -177,7 +179,8 @@ fn run(options: &Options) -> Result<()> {
     table.push_str(" chosen | chosen / best |\n| --- | --- | --- |");
     table.push_str(&" --- |".repeat(names.len() + 2));
     table.push('\n');
-    let mut values = String::from("program\tpixels\tsize\tstrategy\tmeasured_ms\tlow_ms\thigh_ms\tpredicted_ms\truns\n");
+    let mut values =
+        String::from("program\tpixels\tsize\tstrategy\tmeasured_ms\tlow_ms\thigh_ms\tpredicted_ms\truns\n");
     let (mut errors, mut beside) = (Vec::new(), Vec::new());
     let how: Vec<Transfer> = names.iter().map(|(_, transfer)| *transfer).collect();
     let programs = PROGRAMS.iter().filter(|(name, _)| wanted.contains(&"all") || wanted.contains(name));

@@ -126,7 +126,7 @@ impl<D: Device> Device for Simulated<D> {
     }
 
     fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
-        if self.mapping { Locked::new(bytes) } else { Ok(None) }
+        if self.mapping { Locked::room(bytes) } else { Ok(None) }
     }
 
     fn maps(&self, buffer: &HostBuffer) -> bool {

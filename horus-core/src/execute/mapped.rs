@@ -56,7 +56,9 @@ impl Run<'_> {
         let fits = |room: &mut HostBuffer| room.len() == bytes && !room.is_shared();
         let room = match self.cx.room.take_if(fits) {
             Some(room) => room,
-            None => self.page_locked(bytes).inspect_err(|e| log::debug!("a result is copied to the host: {e}")).ok()??,
+            None => {
+                self.page_locked(bytes).inspect_err(|e| log::debug!("a result is copied to the host: {e}")).ok()??
+            }
         };
         let refused = |room| *self.cx.room = Some(room);
         self.cx.device.map(room).map_err(refused).ok()

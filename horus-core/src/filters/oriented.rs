@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-use super::{Pair, memo, bell, check_taps, factor, finite, pair, positions, weight};
+use super::{Pair, bell, check_taps, factor, finite, memo, pair, positions, weight};
 use crate::error::{Error, Result, Site};
 use crate::ops::geometric::exact_sin_cos;
 use crate::ops::neighbourhood::Filter;

@@ -195,9 +195,7 @@ impl<T: Element> Image<T> {
                 let repaired = pixels.repair(session).map_err(|source| session.at_host(call, source));
                 read.and_then(|read| repaired.map(|()| read))
             }
-            Some(Place::Values(values)) => {
-                session.read_back(handle, root, call, |coming| put_values(coming, values))
-            }
+            Some(Place::Values(values)) => session.read_back(handle, root, call, |coming| put_values(coming, values)),
             None => session.read_back(handle, root, call, |_| {
                 Err(DeviceError::Internal("a result came to a rank that has no place for it".into()))
             }),

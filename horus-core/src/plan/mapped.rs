@@ -70,7 +70,7 @@ impl Mapped {
         // Each pixel is written once, and no result is empty.
         let written = |n: &NodeId| {
             let node = draft.graph.node(*n);
-            node.op.distribution() == Distribution::Rows && !node.op.launches_without_rows() && node.shape.len() > 0
+            node.op.distribution() == Distribution::Rows && !node.op.launches_without_rows() && !node.shape.is_empty()
         };
         Mapped { sources: sources.collect(), results: results.filter(written).collect() }
     }

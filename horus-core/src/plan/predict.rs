@@ -107,13 +107,7 @@ struct Clock<'a> {
 
 impl Clock<'_> {
     /// Seconds that a step takes by itself.
-    fn takes(
-        &self,
-        action: Action,
-        bytes: usize,
-        on_root: bool,
-        mapped: &dyn Fn(NodeId) -> bool,
-    ) -> (f64, Bounded) {
+    fn takes(&self, action: Action, bytes: usize, on_root: bool, mapped: &dyn Fn(NodeId) -> bool) -> (f64, Bounded) {
         let bus = |seconds: f64| (seconds, Bounded::Bus);
         match action {
             Action::Upload { .. } => bus(self.profile.upload(bytes, HostSide::Pinned)),
@@ -123,7 +117,8 @@ impl Clock<'_> {
             Action::Launch { node: id, rows, part, .. } => {
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
                 let windows = windows_of(graph, partition, id, 0, (rows, part));
-                let cost = |rows| self.profile.launch_over(&work_of(graph, id, rows), over_bus(graph, id, rows, mapped));
+                let cost =
+                    |rows| self.profile.launch_over(&work_of(graph, id, rows), over_bus(graph, id, rows, mapped));
                 let [first, second] = windows.map(cost);
                 let longer = if second.seconds > first.seconds { second } else { first };
                 (first.seconds + second.seconds, Bounded::Kernel(longer.bound))

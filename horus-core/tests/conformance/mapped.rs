@@ -18,15 +18,8 @@ use proptest::prelude::*;
 use crate::harness::{Place, Program, carry_out, image};
 use crate::random::{Choice, program};
 
-const PLACE: Place = Place {
-    ranks: 1,
-    mode: Mode::Fused,
-    separate: true,
-    direct: false,
-    overlap: false,
-    from_root: false,
-    bands: None,
-};
+const PLACE: Place =
+    Place { ranks: 1, mode: Mode::Fused, separate: true, direct: false, overlap: false, from_root: false, bands: None };
 
 /// A plan in which launches use the host's memory for all that they can.
 fn planned(program: &Program, transfer: Transfer, mode: Mode) -> Plan {
@@ -52,7 +45,8 @@ fn maps(plan: &Plan) -> usize {
 /// Compares the roots with the reference in every strategy that uses the host's memory; the plans.
 fn conforms_mapped(program: &Program, what: &str) -> Vec<Plan> {
     let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
-    let strategies = ["implicit", "hybrid", "hybrid:3"].map(|text| horus_core::settings::TRANSFER.values.parse(text).unwrap());
+    let strategies =
+        ["implicit", "hybrid", "hybrid:3"].map(|text| horus_core::settings::TRANSFER.values.parse(text).unwrap());
     let mut plans = Vec::new();
     for mode in [Mode::Fused, Mode::Lazy] {
         for transfer in strategies {
@@ -96,11 +90,8 @@ fn a_result_that_is_read_again_and_one_of_no_rows_of_its_own() {
     let a = p.source(image(shape, DType::F32, 5));
     let blurred = p.like(Op::Correlate(Filter::dense(3, 3, vec![0.125; 9]), Border::Wrap), a);
     let sharp = p.pixel(PixelOp::Sub, &[a, blurred]);
-    let bins = Op::Histogram {
-        bins: 16,
-        lo: horus_core::dtype::Scalar::F64(0.0),
-        hi: horus_core::dtype::Scalar::F64(300.0),
-    };
+    let bins =
+        Op::Histogram { bins: 16, lo: horus_core::dtype::Scalar::F64(0.0), hi: horus_core::dtype::Scalar::F64(300.0) };
     let bins = p.op(bins, &[blurred], Shape::new(1, 16, 1), DType::F64);
     conforms_mapped(&p.wanted(&[sharp, blurred, bins]), "a histogram of a result");
 }

@@ -82,7 +82,8 @@ fn ordinary_memory_is_copied_whatever_is_requested() {
         assert!(Image::from_slice(&session, 64, 48, &values).gauss(2.0).to_vec().unwrap() == want);
         let all = ThreadComm::run(3, |comm| {
             let device = Simulated::new(cpu(), 1 << 28).with_mapping();
-            let session = Session::on(Box::new(device)).communicator(Arc::new(comm)).transfer(transfer).build().unwrap();
+            let session =
+                Session::on(Box::new(device)).communicator(Arc::new(comm)).transfer(transfer).build().unwrap();
             Image::from_slice(&session, 64, 48, &values).gauss(2.0).to_vec().unwrap()
         });
         assert!(all.iter().all(|got| *got == want), "{transfer:?}");

@@ -66,7 +66,9 @@ fn turned(size: usize) -> Graph<Op> {
 }
 
 fn steps(plan: &Plan) -> Vec<String> {
-    let words = |text: String| text.split(" = ").next().unwrap_or_default().split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let words = |text: String| {
+        text.split(" = ").next().unwrap_or_default().split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+    };
     plan.steps.iter().map(|s| words(plan.describe(&s.action))).collect()
 }
 
@@ -131,7 +133,10 @@ fn what_cannot_be_used_is_copied() {
         let mappable = everything.clone();
         for (what, setting) in [
             ("several ranks", Setting { transfer, mappable: mappable.clone(), ..of(3) }),
-            ("nothing stays on the device", Setting { transfer, mappable: mappable.clone(), mode: Mode::Naive, ..of(1) }),
+            (
+                "nothing stays on the device",
+                Setting { transfer, mappable: mappable.clone(), mode: Mode::Naive, ..of(1) },
+            ),
             ("the host computes", Setting { transfer, mappable, ..Setting::of(Partition::equal(1), true) }),
         ] {
             let plan = made(graph(), setting, false);
@@ -167,13 +172,16 @@ fn predictions_choose_among_all_strategies() {
         let bands = numbers.into_iter().flat_map(|n| [Transfer::Streams(n), Transfer::Hybrid(n)]);
         bands.chain([Transfer::Explicit, Transfer::Implicit])
     };
-    for (name, graph) in
-        [("filter", filtered as fn(usize) -> Graph<Op>), ("ConvRot", |n| conv_rot(n, 12)), ("Conv2D", |n| conv_2d(n, 1))]
-    {
+    for (name, graph) in [
+        ("filter", filtered as fn(usize) -> Graph<Op>),
+        ("ConvRot", |n| conv_rot(n, 12)),
+        ("Conv2D", |n| conv_2d(n, 1)),
+    ] {
         for size in [256, 1024, 4096] {
-            let (best, chosen) = all().map(|t| (seconds(graph(size), t), t)).fold((f64::INFINITY, Transfer::Auto), |a, b| {
-                if b.0 < a.0 { b } else { a }
-            });
+            let (best, chosen) =
+                all()
+                    .map(|t| (seconds(graph(size), t), t))
+                    .fold((f64::INFINITY, Transfer::Auto), |a, b| if b.0 < a.0 { b } else { a });
             let auto = seconds(graph(size), Transfer::Auto);
             assert!(auto <= 1.03 * best, "{name} {size}: {auto} s, {best} by {chosen:?}");
         }

@@ -65,7 +65,9 @@ impl Pinned {
     pub(crate) fn allocated(core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
         let mut at: *mut c_void = std::ptr::null_mut();
         // SAFETY: a pointer to a live pointer; a context is current.
-        let code = unsafe { sys::cuMemHostAlloc(&mut at, len, sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP) };
+        let code = unsafe {
+            sys::cuMemHostAlloc(&mut at, len, sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP)
+        };
         check(code, || format!("allocating {len} bytes of pinned memory"))?;
         // SAFETY: the block is `len` bytes; zeroing makes all of them initialised.
         unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, len) };

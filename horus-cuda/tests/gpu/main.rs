@@ -13,6 +13,8 @@ mod hostile;
 mod mapped;
 #[path = "../../../horus-core/tests/conformance/ops.rs"]
 mod ops;
+#[path = "../../../horus-core/tests/mapped/cases.rs"]
+mod page_locked;
 #[path = "../../../horus-core/tests/conformance/programs.rs"]
 mod programs;
 #[path = "../../../horus-core/tests/conformance/random.rs"]
@@ -21,8 +23,6 @@ mod random;
 mod segments;
 #[path = "../../../horus-core/tests/conformance/wide.rs"]
 mod wide;
-#[path = "../../../horus-core/tests/mapped/cases.rs"]
-mod page_locked;
 // Of this crate.
 mod arrays;
 mod traced;

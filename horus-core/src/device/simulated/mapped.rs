@@ -12,7 +12,7 @@ use crate::host::buffer::{HostBuffer, HostMemory};
 pub(super) struct Locked(HostBuffer);
 
 impl Locked {
-    pub(super) fn new(bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+    pub(super) fn room(bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
         Ok(Some(Box::new(Locked(HostBuffer::try_zeroed(bytes)?))))
     }
 }
@@ -28,7 +28,7 @@ impl HostMemory for Locked {
         self
     }
     fn alike(&self) -> Option<Box<dyn HostMemory>> {
-        Locked::new(self.0.len()).ok().flatten()
+        Locked::room(self.0.len()).ok().flatten()
     }
 }
 

@@ -76,7 +76,13 @@ fn mapped(device: &dyn Device, effort: Effort, pinned: HostBuffer, profile: &mut
         let run = |from: &Memory, to: &mut Memory| {
             timed(effort.runs, || {
                 let inputs = [LaunchInput { memory: from, geometry }];
-                device.launch(Launch { kernel: &kernel, inputs: &inputs, output: to, geometry, rows: geometry.window })?;
+                device.launch(Launch {
+                    kernel: &kernel,
+                    inputs: &inputs,
+                    output: to,
+                    geometry,
+                    rows: geometry.window,
+                })?;
                 device.synchronize()
             })
         };

@@ -69,13 +69,20 @@ fn oblique(sigma: f64, dtype: DType) -> [Kernel; 2] {
 
 /// Filters across a line, of which the largest response is kept, as in a detector.
 fn oblique_bank(dtype: DType) -> Kernel {
-    let across = [1.0, 2.0, 3.0].into_iter().flat_map(|sigma| [0, 2].map(|order| filters::gauss_uv(30.0, 5.0, sigma, 0, order).1));
+    let across = [1.0, 2.0, 3.0]
+        .into_iter()
+        .flat_map(|sigma| [0, 2].map(|order| filters::gauss_uv(30.0, 5.0, sigma, 0, order).1));
     let leaves: Vec<Leaf> =
         across.map(|filter| Leaf { op: LeafOp::Correlate(Source::Input(0), filter, EDGE), dtype }).collect();
     let mut code: Vec<Instr> = Vec::new();
     for i in 1..leaves.len() {
         let last = if i == 1 { Val::Leaf(0) } else { Val::Instr(i - 2) };
-        code.push(Instr { op: InstrOp::Pixel(PixelOp::Max), operand: dtype, result: dtype, args: vec![last, Val::Leaf(i)] });
+        code.push(Instr {
+            op: InstrOp::Pixel(PixelOp::Max),
+            operand: dtype,
+            result: dtype,
+            args: vec![last, Val::Leaf(i)],
+        });
     }
     let result = Some(Val::Instr(code.len() - 1));
     Kernel::Map(MapKernel { inputs: 1, leaves, code, result, ..MapKernel::default() })
