@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
 use horus_core::device::DeviceMemory;
 use horus_core::error::{DeviceError, MemoryBound};
+use horus_core::host::buffer::HostBuffer;
 use horus_core::settings::GPU_MEMORY;
 
 use crate::clock::Clock;
@@ -31,6 +32,8 @@ pub(crate) struct Core {
     flights: Mutex<Vec<Flight>>,
     /// Copies to the host under way in another stream.
     readings: Mutex<Vec<Reading>>,
+    /// Buffers of the host that launches used in place of the device's memory, and when those are done.
+    lent: Mutex<Vec<(Event, HostBuffer)>>,
     /// Copies to the host that have not begun.
     deferred: Mutex<Vec<Weak<dyn Deferred>>>,
 }
@@ -113,6 +116,7 @@ impl Core {
             used: AtomicUsize::new(0),
             flights: Mutex::default(),
             readings: Mutex::default(),
+            lent: Mutex::default(),
             deferred: Mutex::default(),
         })
     }
@@ -223,7 +227,29 @@ impl Core {
         // Where the driver cannot tell, they stay.
         let is_over = |r: &mut Reading| r.done.passed().unwrap_or(false);
         let over: Vec<Reading> = self.readings().extract_if(.., is_over).collect();
-        drop(over);
+        let is_over = |(done, _): &mut (Event, HostBuffer)| done.passed().unwrap_or(false);
+        let lent: Vec<_> = self.lent().extract_if(.., is_over).collect();
+        drop((over, lent));
+    }
+
+    fn lent(&self) -> MutexGuard<'_, Vec<(Event, HostBuffer)>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of all buffers that were lent: the stream is at rest.
+    pub(crate) fn give_lent_back(&self) {
+        let lent = std::mem::take(&mut *self.lent());
+        drop(lent);
+    }
+
+    /// Holds a buffer that launches have used until the stream is past them.
+    fn hold_lent(&self, buffer: HostBuffer) {
+        let done = self.context.bind().and_then(|()| Event::new(false));
+        match done.and_then(|done| done.record(&self.stream).map(|()| done)) {
+            Ok(done) => self.lent().push((done, buffer)),
+            // Nobody can tell when it is free: it stays for good.
+            Err(_) => std::mem::forget(buffer),
+        }
     }
 
     /// Called before anything in the stream writes to a block: copies of it to the host come first.
@@ -284,18 +310,21 @@ impl Core {
     }
 }
 
-/// A block of the driver's memory, freed in the order of the device's stream when its last owner lets go of it.
+/// A block of the driver's memory, freed in the order of the device's stream when its last owner lets go of it; or one of the
+/// host's, which is held until the stream is past what uses it.
 #[derive(Debug)]
 pub(crate) struct Block {
     core: Arc<Core>,
     at: CUdeviceptr,
+    /// The host's memory that it is.
+    mapped: Option<HostBuffer>,
     /// Whether anything was told to write to it.
     touched: AtomicBool,
 }
 
 impl Block {
     fn new(core: &Arc<Core>, at: CUdeviceptr) -> Block {
-        Block { core: Arc::clone(core), at, touched: AtomicBool::new(false) }
+        Block { core: Arc::clone(core), at, mapped: None, touched: AtomicBool::new(false) }
     }
 
     /// The device address.
@@ -306,6 +335,9 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
+        if let Some(buffer) = self.mapped.take() {
+            return self.core.hold_lent(buffer);
+        }
         if self.at == 0 || self.core.context.bind().is_err() {
             return;
         }
@@ -330,6 +362,21 @@ pub(crate) struct CudaMemory {
 }
 
 impl CudaMemory {
+    /// Memory of the host, which launches find at this address.
+    pub(crate) fn mapped(core: &Arc<Core>, at: CUdeviceptr, buffer: HostBuffer) -> CudaMemory {
+        let bytes = buffer.len();
+        let block = Block { core: Arc::clone(core), at, mapped: Some(buffer), touched: AtomicBool::new(true) };
+        CudaMemory { block: Arc::new(block), bytes }
+    }
+
+    /// The host's memory, if it is that; nothing uses it any more.
+    pub(crate) fn give_back(&mut self) -> Option<HostBuffer> {
+        let Some(block) = Arc::get_mut(&mut self.block) else { return self.block.mapped.clone() };
+        let buffer = block.mapped.take()?;
+        block.at = 0;
+        Some(buffer)
+    }
+
     /// The device address.
     pub(crate) fn address(&self) -> CUdeviceptr {
         self.block.at
@@ -376,8 +423,8 @@ impl DeviceMemory for CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        let Block { core, at, .. } = &*self.block;
-        if *at == 0 {
+        let Block { core, at, mapped, .. } = &*self.block;
+        if *at == 0 || mapped.is_some() {
             return;
         }
         core.used.fetch_sub(self.bytes, Ordering::Relaxed);

@@ -74,7 +74,7 @@ fn stream(cell: &OnceLock<Stream>) -> Result<&Stream, DeviceError> {
 }
 
 /// Where a buffer begins that the GPU reads and writes by itself.
-fn pinned(buffer: &HostBuffer) -> Option<*mut c_void> {
+pub(crate) fn pinned(buffer: &HostBuffer) -> Option<*mut c_void> {
     let loan = buffer.adopted()?.as_any().downcast_ref::<Loan<Pinned>>()?;
     Some(loan.address()).filter(|_| !buffer.is_empty())
 }

@@ -19,20 +19,23 @@ struct Options {
     #[arg(long, default_value = "all")]
     op: String,
     /// Rows and columns of the image; several, comma separated, are measured one after the other.
-    #[arg(long, default_value = "1024,4096,16384", value_delimiter = ',')]
+    #[arg(long, default_value = "1024,2048,4096,8192,16384", value_delimiter = ',')]
     size: Vec<usize>,
     /// Device: auto, cpu, cuda, cuda:N.
     #[arg(long, default_value = "cuda")]
     device: String,
-    /// Timed runs after two that are not counted.
-    #[arg(long, default_value_t = 7)]
+    /// Timed runs of each strategy after two that are not counted.
+    #[arg(long, default_value_t = 31)]
     runs: usize,
-    /// Seconds after which no further run of a row begins.
-    #[arg(long, default_value_t = 3.0)]
+    /// Seconds for each strategy of a row, after which no further run begins.
+    #[arg(long, default_value_t = 1.0)]
     budget: f64,
     /// Write a table to this file.
     #[arg(long)]
     markdown: Option<PathBuf>,
+    /// Write the numbers, separated by tabs, to this file: `benches/plot_strategies.py` draws them.
+    #[arg(long)]
+    tsv: Option<PathBuf>,
 }
 
 /// A program over an image of real numbers.
@@ -56,17 +59,31 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("Conv2D", |i| conv2d(i, &Params::default())),
 ];
 
-/// The strategies that are forced, and the choice between them.
+/// The strategies that are forced, and the choice between them, which comes last.
 fn strategies() -> Vec<(String, Transfer)> {
     let streams = |n| (format!("{n} streams"), Transfer::Streams(NonZeroU8::new(n)));
     let forced = [("explicit".to_owned(), Transfer::Explicit)].into_iter().chain([2, 4, 8, 16].map(streams));
-    forced.chain([("auto".to_owned(), Transfer::Auto)]).collect()
+    let mapped = [("implicit", Transfer::Implicit), ("hybrid", Transfer::Hybrid(None)), ("auto", Transfer::Auto)];
+    forced.chain(mapped.map(|(name, transfer)| (name.to_owned(), transfer))).collect()
 }
 
 /// Milliseconds of one strategy.
+#[derive(Clone)]
 struct Timed {
-    measured: f64,
+    /// Of each run, sorted.
+    runs: Vec<f64>,
     predicted: f64,
+}
+
+impl Timed {
+    /// The run that this share of runs takes no longer than.
+    fn quantile(&self, share: f64) -> f64 {
+        self.runs[((self.runs.len() - 1) as f64 * share).round() as usize]
+    }
+
+    fn median(&self) -> f64 {
+        self.quantile(0.5)
+    }
 }
 
 /// The type of the pixels that are given.
@@ -84,40 +101,63 @@ impl Given {
         }
     }
 
-    /// Times a program from pixels of this type to real numbers.
-    fn timed(self, options: &Options, size: usize, program: Program, transfer: Transfer) -> Result<Timed> {
+    /// Times a program from pixels of this type to real numbers, by each strategy.
+    fn timed(self, options: &Options, size: usize, program: Program, how: &[Transfer]) -> Result<Vec<Timed>> {
         match self {
-            Given::Bytes => timed::<u8>(options, size, transfer, |i| program(&i.to_unit())),
-            Given::Reals => timed::<f32>(options, size, transfer, program),
+            Given::Bytes => timed::<u8>(options, size, how, |i| program(&i.to_unit())),
+            Given::Reals => timed::<f32>(options, size, how, program),
         }
     }
 }
 
+/// Strategies take turns, so that a machine that becomes slower or faster does so for all of them.
 fn timed<T: Pixel>(
     options: &Options,
     size: usize,
-    transfer: Transfer,
+    how: &[Transfer],
     program: impl Fn(&Image<T>) -> Image<f32>,
-) -> Result<Timed> {
-    let session = Session::builder().device(&options.device).eager(true).transfer(transfer).build()?;
-    let mut from = session.pixels::<T>(size, size, 1)?;
-    Image::<f32>::from_fn(&session, size, size, |y, x| ((y * 7 + x * 13) % 251) as f32)
+) -> Result<Vec<Timed>> {
+    let open = |transfer: &Transfer| Session::builder().device(&options.device).eager(true).transfer(*transfer).build();
+    let sessions = how.iter().map(open).collect::<Result<Vec<Session>>>()?;
+    let Some(first) = sessions.first() else { return Ok(Vec::new()) };
+    let mut from = first.pixels::<T>(size, size, 1)?;
+    Image::<f32>::from_fn(first, size, size, |y, x| ((y * 7 + x * 13) % 251) as f32)
         .convert::<T>()
         .read_into(&mut from)?;
-    let mut to = session.pixels::<f32>(size, size, 1)?;
-    let mut run = || program(&Image::from_pixels(&session, from.clone())).read_into(&mut to);
-    run()?;
-    run()?;
-    let (before, until) = (session.stats().predicted, Instant::now() + Duration::from_secs_f64(options.budget));
-    let mut times = Vec::new();
-    while times.is_empty() || (times.len() < options.runs && Instant::now() < until) {
-        let start = Instant::now();
-        run()?;
-        times.push(start.elapsed().as_secs_f64() * 1e3);
+    let mut to = first.pixels::<f32>(size, size, 1)?;
+    let mut run = |session: &Session| program(&Image::from_pixels(session, from.clone())).read_into(&mut to);
+    for session in &sessions {
+        run(session)?;
+        run(session)?;
     }
-    times.sort_by(f64::total_cmp);
-    let predicted = (session.stats().predicted - before).as_secs_f64() * 1e3 / times.len() as f64;
-    Ok(Timed { measured: times[times.len() / 2], predicted })
+    let predicted = |session: &Session| session.stats().predicted + session.stats().recording;
+    let before: Vec<Duration> = sessions.iter().map(predicted).collect();
+    let until = Instant::now() + Duration::from_secs_f64(options.budget * how.len() as f64);
+    let mut runs: Vec<Vec<f64>> = vec![Vec::new(); how.len()];
+    while runs[0].is_empty() || (runs[0].len() < options.runs && Instant::now() < until) {
+        for (session, runs) in sessions.iter().zip(&mut runs) {
+            let start = Instant::now();
+            run(session)?;
+            runs.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    let told = |((mut runs, session), before): ((Vec<f64>, &Session), Duration)| {
+        runs.sort_by(f64::total_cmp);
+        let predicted = (predicted(session) - before).as_secs_f64() * 1e3 / runs.len() as f64;
+        Timed { runs, predicted }
+    };
+    Ok(runs.into_iter().zip(&sessions).zip(before).map(told).collect())
+}
+
+/// What was chosen: the forced strategy that is predicted to take as long, as it makes the same plan, and the median of the runs of
+/// both.
+fn chosen(times: &[Timed]) -> (Option<usize>, f64) {
+    let Some((auto, forced)) = times.split_last() else { return (None, 0.0) };
+    let same = forced.iter().position(|t| (t.predicted / auto.predicted - 1.0).abs() < 1e-6);
+    let mut runs = auto.runs.clone();
+    runs.extend(same.iter().flat_map(|i| &forced[*i].runs));
+    runs.sort_by(f64::total_cmp);
+    (same, Timed { runs, ..auto.clone() }.median())
 }
 
 /// How far predictions are away, of what was measured.
@@ -136,25 +176,35 @@ fn run(options: &Options) -> Result<()> {
         "Measured / predicted ms, from page-locked memory to page-locked memory.\n\n| program | pixels | size |",
     );
     names.iter().for_each(|(name, _)| table.push_str(&format!(" {name} |")));
-    table.push_str(" auto / best |\n| --- | --- | --- |");
-    table.push_str(&" --- |".repeat(names.len() + 1));
+    table.push_str(" chosen | chosen / best |\n| --- | --- | --- |");
+    table.push_str(&" --- |".repeat(names.len() + 2));
     table.push('\n');
+    let mut values =
+        String::from("program\tpixels\tsize\tstrategy\tmeasured_ms\tlow_ms\thigh_ms\tpredicted_ms\truns\n");
     let (mut errors, mut beside) = (Vec::new(), Vec::new());
+    let how: Vec<Transfer> = names.iter().map(|(_, transfer)| *transfer).collect();
     let programs = PROGRAMS.iter().filter(|(name, _)| wanted.contains(&"all") || wanted.contains(name));
     for (name, program) in programs {
         for &size in &options.size {
             for given in [Given::Reals, Given::Bytes] {
-                let times = names.iter().map(|(_, transfer)| given.timed(options, size, *program, *transfer));
-                let times = times.collect::<Result<Vec<Timed>>>()?;
+                let times = given.timed(options, size, *program, &how)?;
                 let mut row = format!("| {name} | {} | {size} |", given.name());
-                for time in &times {
-                    let _ = write!(row, " {:.3} / {:.3} |", time.measured, time.predicted);
-                    errors.push((time.predicted / time.measured - 1.0).abs());
+                for (time, (strategy, _)) in times.iter().zip(&names) {
+                    let (measured, predicted) = (time.median(), time.predicted);
+                    let _ = write!(row, " {measured:.3} / {predicted:.3} |");
+                    errors.push((predicted / measured - 1.0).abs());
+                    let (low, high, n) = (time.quantile(0.25), time.quantile(0.75), time.runs.len());
+                    let _ = writeln!(
+                        values,
+                        "{name}\t{}\t{size}\t{strategy}\t{measured:.6}\t{low:.6}\t{high:.6}\t{predicted:.6}\t{n}",
+                        given.name()
+                    );
                 }
-                let best = times.iter().map(|t| t.measured).fold(f64::INFINITY, f64::min);
-                let auto = times.last().map_or(1.0, |t| t.measured / best);
-                beside.push(auto);
-                let _ = write!(row, " {auto:.3} |");
+                let (same, measured) = chosen(&times);
+                let best = times.iter().map(Timed::median).fold(measured, f64::min);
+                beside.push(measured / best);
+                let what = same.map_or("other", |i| &names[i].0);
+                let _ = write!(row, " {what} | {:.3} |", measured / best);
                 println!("{row}");
                 table.push_str(&row);
                 table.push('\n');
@@ -169,10 +219,12 @@ fn run(options: &Options) -> Result<()> {
     );
     println!("{summary}");
     table.push_str(&summary);
-    match &options.markdown {
-        Some(path) => std::fs::write(path, table).map_err(|e| Error::write(path, e)),
-        None => Ok(()),
+    for (path, text) in [(&options.markdown, table), (&options.tsv, values)] {
+        if let Some(path) = path {
+            std::fs::write(path, text).map_err(|e| Error::write(path, e))?;
+        }
     }
+    Ok(())
 }
 
 fn main() -> ExitCode {

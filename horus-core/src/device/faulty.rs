@@ -7,6 +7,7 @@ use crate::comm::Communicator;
 use crate::device::{Device, DeviceSpan, Exchange, Label, Launch, Memory, MemoryKind, Ticket};
 use crate::error::{DeviceError, MemoryBound};
 use crate::host::Piece;
+use crate::host::buffer::{HostBuffer, HostMemory};
 use crate::host::workers::Workers;
 
 /// A device that behaves as `inner`, except for one call, which fails.
@@ -88,6 +89,19 @@ impl<D: Device> Device for Faulty<D> {
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.call("a copy to the host")?;
         self.inner.read(source, at, target)
+    }
+    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        self.inner.page_locked(bytes)
+    }
+    fn maps(&self, buffer: &HostBuffer) -> bool {
+        self.inner.maps(buffer)
+    }
+    fn map(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
+        if self.call("a use of the host's memory").is_ok() { self.inner.map(buffer) } else { Err(buffer) }
+    }
+    fn unmap(&self, memory: Memory) -> Result<HostBuffer, DeviceError> {
+        self.call("the end of a use of the host's memory")?;
+        self.inner.unmap(memory)
     }
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
         self.call("a copy on the device")?;

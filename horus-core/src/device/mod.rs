@@ -232,6 +232,29 @@ pub trait Device: Send + Sync {
         Ok(None)
     }
 
+    /// Whether launches can use this memory of the host in place of the device's: whether [`Device::map`] takes it.
+    fn maps(&self, _buffer: &HostBuffer) -> bool {
+        false
+    }
+
+    /// Memory that is the buffer's: launches read and write it where the host has it, over the bus. Nobody else writes to the
+    /// buffer meanwhile; if launches write to it, nobody else has a share of it. The device holds it as long as launches under
+    /// way use it, also if the memory is dropped. The buffer comes back where that is not possible.
+    ///
+    /// # Errors
+    /// The buffer.
+    fn map(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
+        Err(buffer)
+    }
+
+    /// Waits for everything that was launched so far, and gives back the buffer of memory that [`Device::map`] made.
+    ///
+    /// # Errors
+    /// What the driver reports of earlier calls; [`DeviceError::Argument`] if the memory is other memory.
+    fn unmap(&self, _memory: Memory) -> Result<HostBuffer, DeviceError> {
+        Err(DeviceError::Argument("memory that is not the host's cannot be given back to it".into()))
+    }
+
     /// Host memory of this size that the device reads and writes by itself, with unspecified contents, for pixels that pass
     /// once: if such memory lies unused, or so many bytes have come so often that locking pages pays. Otherwise ordinary
     /// memory is faster, whatever its copies take. May be called on any thread.

@@ -5,6 +5,7 @@
 
 mod exchange;
 mod log;
+mod mapped;
 mod memory;
 
 use std::collections::HashMap;
@@ -20,13 +21,14 @@ use crate::device::{
 };
 use crate::error::{DeviceError, MemoryBound};
 use crate::host::Piece;
-use crate::host::buffer::HostBuffer;
+use crate::host::buffer::{HostBuffer, HostMemory};
 use crate::host::workers::Workers;
 use crate::ir::kernel::Kernel;
 use crate::shape::Window;
 
 use self::exchange::{UnderWay, check};
 use self::log::Counters;
+use self::mapped::Locked;
 use self::memory::{SeparateMemory, bytes, fit, foreign, separate, separate_mut};
 
 pub use log::{Log, LogHandle};
@@ -44,6 +46,8 @@ pub struct Simulated<D> {
     arriving: Mutex<HashMap<u64, UnderWay>>,
     /// Launches that were prepared, if no others are allowed.
     announced: Option<Mutex<Vec<Announced>>>,
+    /// Whether launches can use the host's memory.
+    mapping: bool,
     counters: Arc<Counters>,
     /// Copies and exchanges; launches are noted by `inner`.
     spans: HostSpans,
@@ -56,13 +60,21 @@ impl<D: Device> Simulated<D> {
     /// A device of `capacity` bytes.
     pub fn new(inner: D, capacity: usize) -> Simulated<D> {
         let (arriving, counters) = (Mutex::default(), Arc::default());
-        Simulated { inner, capacity, address: 0, arriving, announced: None, counters, spans: HostSpans::default() }
+        let spans = HostSpans::default();
+        Simulated { inner, capacity, address: 0, arriving, announced: None, mapping: false, counters, spans }
     }
 
     /// Makes launches that were not prepared fail, from the first [`Device::prepare`] on.
     #[must_use]
     pub fn demanding(mut self) -> Simulated<D> {
         self.announced = Some(Mutex::default());
+        self
+    }
+
+    /// Has page-locked memory on the host, which launches can use in place of its own.
+    #[must_use]
+    pub fn with_mapping(mut self) -> Simulated<D> {
+        self.mapping = true;
         self
     }
 
@@ -109,7 +121,33 @@ impl<D: Device> Device for Simulated<D> {
         self.counters.bytes.fetch_add(size, Ordering::Relaxed);
         self.counters.peak.fetch_max(used + size, Ordering::Relaxed);
         let counters = Arc::clone(&self.counters);
-        Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), counters })))
+        Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: false, counters })))
+    }
+
+    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        if self.mapping { Locked::room(bytes) } else { Ok(None) }
+    }
+
+    fn maps(&self, buffer: &HostBuffer) -> bool {
+        self.mapping && mapped::is_locked(buffer)
+    }
+
+    /// What is to be computed there is poisoned, and the host sees nothing of it before [`Device::unmap`].
+    fn map(&self, mut buffer: HostBuffer) -> Result<Memory, HostBuffer> {
+        if !self.maps(&buffer) {
+            return Err(buffer);
+        }
+        if !buffer.is_shared() {
+            buffer.bytes_mut().fill(POISON);
+        }
+        self.counters.maps.fetch_add(1, Ordering::Relaxed);
+        let (memory, counters) = (Memory::Host(buffer), Arc::clone(&self.counters));
+        Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: true, counters })))
+    }
+
+    fn unmap(&self, mut memory: Memory) -> Result<HostBuffer, DeviceError> {
+        self.inner.synchronize()?;
+        mapped::given_back(&mut memory)
     }
 
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {

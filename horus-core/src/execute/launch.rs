@@ -23,7 +23,10 @@ impl Run<'_> {
         self.await_footprints(n)?;
         let mut output = match part {
             part if !part.begins() => self.images.take(n).and_then(|i| i.device).ok_or_else(|| missing(n))?,
-            _ => self.allocate(|| launch_of(node), geometry.bytes())?,
+            _ => match self.mapped.room_of(n) {
+                Some(room) => room,
+                None => self.allocate(|| launch_of(node), geometry.bytes())?,
+            },
         };
         match part {
             Part::Whole => self.launch_on(n, &mut output, geometry, self.rows_of(n, which))?,

@@ -9,6 +9,7 @@ mod gathered;
 mod halos;
 mod images;
 mod launch;
+mod mapped;
 pub mod peers;
 mod queues;
 pub(crate) mod routes;
@@ -33,6 +34,7 @@ use self::footprints::Fetched;
 use self::gathered::Gathered;
 use self::halos::Halos;
 use self::images::Images;
+use self::mapped::Results;
 use self::queues::{Leaving, Uploads};
 use self::trace::Trace;
 use self::transfer::Held;
@@ -63,6 +65,8 @@ pub struct Context<'a> {
     pub keep: usize,
     /// When copies begin of results that are sent.
     pub sending: Sending,
+    /// Where the result goes that is handed over, if that is known and the device may write there.
+    pub room: &'a mut Option<HostBuffer>,
 }
 
 /// An execution that failed.
@@ -104,6 +108,7 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         uploads: Uploads::default(),
         leaving: Leaving::new(),
         incomplete: HashSet::new(),
+        mapped: Results::default(),
         moved: Load::default(),
     };
     match run.all() {
@@ -135,6 +140,8 @@ struct Run<'a> {
     leaving: Leaving<'a>,
     /// Images of which only the first rows were computed.
     incomplete: HashSet<NodeId>,
+    /// Results that launches write in the host's memory.
+    mapped: Results,
     moved: Load,
 }
 
@@ -168,6 +175,8 @@ impl Run<'_> {
         match action {
             Action::Upload { node, band } => self.upload(i, node, band),
             Action::UploadStrip { node, halo, band } => self.upload_strip(i, node, halo, band),
+            Action::Map(n) => self.map(i, n),
+            Action::Unmap(n) => self.unmap(n),
             Action::Download(n) => self.download(n),
             Action::Evict(n) => {
                 if let Some(image) = self.images.find_mut(n) {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-use super::{Pair, bell, check_taps, factor, finite, pair, positions, weight};
+use super::{Pair, bell, check_taps, factor, finite, memo, pair, positions, weight};
 use crate::error::{Error, Result, Site};
 use crate::ops::geometric::exact_sin_cos;
 use crate::ops::neighbourhood::Filter;
@@ -28,7 +28,10 @@ use crate::ops::neighbourhood::Filter;
 /// ```
 #[track_caller]
 pub fn gauss_2d(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Filter {
-    dense(theta, sigma_u, sigma_v, order_u, order_v, Location::caller()).unwrap_or_else(Filter::faulty)
+    let site = Location::caller();
+    let key = memo::key("gauss_2d", (theta, sigma_u, sigma_v), [order_u, order_v]);
+    let made = || dense(theta, sigma_u, sigma_v, order_u, order_v, site).map(|filter| (filter.clone(), filter));
+    memo::kept(key, made).map_or_else(Filter::faulty, |(filter, _)| filter)
 }
 
 fn dense(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32, site: Site) -> Result<Filter> {
@@ -72,14 +75,16 @@ fn dense(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32, sit
 pub fn gauss_uv(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filter, Filter) {
     let site = Location::caller();
     let op = "gauss_uv";
-    pair(|| {
+    let made = || {
         if let Some(Aligned { row, column, turned }) = aligned(op, theta, sigma_u, sigma_v, order_u, order_v, site)? {
             return Ok(if turned { (column, row) } else { (row, column) });
         }
         let (u, v) = Pair::of_line(op, sigma_u, sigma_v, order_u, order_v, site)?.taps();
         let (sin, cos) = exact_sin_cos(theta);
         Ok((sampled(op, &u, (-sin, cos), site)?, sampled(op, &v, (cos, sin), site)?))
-    })
+    };
+    let key = memo::key(op, (theta, sigma_u, sigma_v), [order_u, order_v]);
+    pair(|| memo::kept(key, made))
 }
 
 /// The row and the column filter whose product is the kernel of [`gauss_2d`], at multiples of 90 degrees; `None` at

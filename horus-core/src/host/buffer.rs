@@ -116,6 +116,11 @@ impl HostBuffer {
         self.bytes == 0
     }
 
+    /// Whether somebody else has a share of the block.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.block) > 1
+    }
+
     /// The memory that it was made over, if that is somebody else's; see [`Pool::try_adopt`].
     pub fn adopted(&self) -> Option<&dyn HostMemory> {
         match &self.block.storage {

@@ -9,7 +9,7 @@ use ndarray::{Array3, ArrayView3, ArrayViewMut3};
 
 use super::check_shape;
 use crate::dtype::Element;
-use crate::error::Result;
+use crate::error::{DeviceError, Result};
 use crate::host::buffer::HostBuffer;
 use crate::session::{Session, Undecided};
 use crate::shape::Shape;
@@ -65,6 +65,32 @@ impl<T: Element> Pixels<T> {
     pub(super) fn overwritten(&mut self) -> &mut HostBuffer {
         self.decide(false);
         &mut self.buffer
+    }
+
+    /// The memory, for a device that may compute there, if there is such a device; it comes back by [`Pixels::restore`].
+    pub(super) fn lend(&mut self, session: &Session) -> Option<HostBuffer> {
+        if self.undecided.is_some() || !self.is_page_locked() || !session.may_map() {
+            return None;
+        }
+        self.buffer.overwritten();
+        Some(std::mem::replace(&mut self.buffer, HostBuffer::zeroed(0)))
+    }
+
+    /// Has memory again that was lent.
+    pub(super) fn restore(&mut self, lent: Option<HostBuffer>) {
+        if let Some(buffer) = lent {
+            self.buffer = buffer;
+        }
+    }
+
+    /// Has other memory in place of what went with an evaluation that failed.
+    pub(super) fn repair(&mut self, session: &Session) -> Result<(), DeviceError> {
+        let bytes = self.shape.len() * size_of::<T>();
+        if self.buffer.len() != bytes {
+            self.buffer = session.locked_room(bytes)?;
+            self.buffer.bytes_mut().fill(0);
+        }
+        Ok(())
     }
 
     /// Takes other memory once the session has chosen a device that has better.

@@ -183,11 +183,23 @@ impl<T: Element> Image<T> {
     }
 
     fn put(&self, root: bool, call: (&'static str, Site), place: Option<Place<'_, T>>) -> Result<Option<()>> {
-        self.session().read_back(self.handle(), root, call, |coming| match place {
-            Some(Place::Pixels(pixels)) => put_pixels(coming, pixels),
-            Some(Place::Values(values)) => put_values(coming, values),
-            None => Err(DeviceError::Internal("a result came to a rank that has no place for it".into())),
-        })
+        let (session, handle) = (self.session(), self.handle());
+        match place {
+            Some(Place::Pixels(pixels)) => {
+                let mut room = pixels.lend(session);
+                let read = session.read_back_into(handle, root, call, &mut room, |coming, room| {
+                    pixels.restore(room);
+                    put_pixels(coming, pixels)
+                });
+                pixels.restore(room);
+                let repaired = pixels.repair(session).map_err(|source| session.at_host(call, source));
+                read.and_then(|read| repaired.map(|()| read))
+            }
+            Some(Place::Values(values)) => session.read_back(handle, root, call, |coming| put_values(coming, values)),
+            None => session.read_back(handle, root, call, |_| {
+                Err(DeviceError::Internal("a result came to a rank that has no place for it".into()))
+            }),
+        }
     }
 
     /// The pixels of an image of one channel, of shape `(height, width)`.
@@ -321,7 +333,8 @@ fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
 
 fn put_pixels<T: Element>(coming: Coming<'_>, pixels: &mut Pixels<T>) -> Result<(), DeviceError> {
     let buffer = pixels.overwritten();
-    if coming.is_here() && buffer.adopted().is_none() {
+    // Of memory that was lent nothing is left but what comes.
+    if coming.is_here() && (buffer.adopted().is_none() || buffer.is_empty()) {
         *buffer = coming.shared()?;
         return Ok(());
     }

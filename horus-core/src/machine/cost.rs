@@ -7,7 +7,7 @@ use crate::ir::kernel::KernelWork;
 
 /// How much of an image is read from memory by each evaluation of a chain after the first: an estimate, between what it takes for
 /// three row passes over one image, which pay, and for two over two images, which do not.
-const CACHED: f64 = 0.45;
+pub(crate) const CACHED: f64 = 0.45;
 
 /// What bounds a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +18,22 @@ pub enum Bound {
     Memory,
     /// Multiply-adds.
     Arithmetic,
+    /// What it reads and writes in the host's memory.
+    Bus,
+}
+
+/// Bytes that a launch itself moves between the host's memory and the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OverBus {
+    /// Read, each byte as often as it comes over the bus.
+    pub read: f64,
+    /// Written.
+    pub written: f64,
+}
+
+impl OverBus {
+    /// Nothing.
+    pub const NONE: OverBus = OverBus { read: 0.0, written: 0.0 };
 }
 
 /// What a launch takes.
@@ -81,6 +97,23 @@ impl Profile {
             _ => Bound::Arithmetic,
         };
         Cost { seconds: self.launch.device + memory.hypot(arithmetic), bound }
+    }
+
+    /// [`Profile::launch`], where some of what is read and written lies in the host's memory (thesis, section 5.2.3): the bus
+    /// works in both directions beside memory and arithmetic. Rows around tiles come over the bus once for each tile.
+    pub fn launch_over(&self, work: &KernelWork, bus: OverBus) -> Cost {
+        let here = self.launch(work);
+        if bus == OverBus::NONE || work.bytes() == 0 {
+            return here;
+        }
+        let (up, down) = (self.upload.mapped, self.download.mapped);
+        let read = bus.read * (1.0 + self.around(work.reach));
+        let (read, written) = (read / up.bandwidth, bus.written / down.bandwidth);
+        let latency = if read > 0.0 { up.latency } else { down.latency };
+        let slowdown = if read.min(written) > 0.5 * read.max(written) { self.both_ways } else { 1.0 };
+        let (here_alone, over) = (here.seconds - self.launch.device, read.max(written) * slowdown + latency);
+        let bound = if over > here_alone { Bound::Bus } else { here.bound };
+        Cost { seconds: self.launch.device + over.hypot(here_alone), bound }
     }
 
     /// How many rows around each row of a tile there are for a filter that reads `reach` of them: few for small filters, as tiles

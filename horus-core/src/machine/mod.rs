@@ -17,7 +17,8 @@ mod set;
 mod shipped;
 mod table;
 
-pub use cost::{Bound, Cost};
+pub(crate) use cost::CACHED;
+pub use cost::{Bound, Cost, OverBus};
 pub use link::{Link, Load};
 pub use profile::{
     ArithmeticRates, Copies, Efficiency, Files, Hardware, HostSide, Launching, Line, Links, Origin, Profile, Rates,

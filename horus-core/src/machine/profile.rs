@@ -25,6 +25,9 @@ pub struct Profile {
     pub both_ways: f64,
     /// What a launch costs, whatever it does.
     pub launch: Launching,
+    /// Seconds that the host spends on a recorded operation beside its launches: to record it, to find its plan again, to let
+    /// go of it.
+    pub recording: f64,
     /// Bytes per second, read and written together, that a copy within the device's memory moves, by the bytes that it goes through.
     pub memory: Rates,
     /// Multiply-adds per second.
@@ -181,7 +184,7 @@ fn time(seconds: f64) -> bool {
 
 impl Profile {
     /// The version that this Horus writes and reads.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// Bytes per second between a host and a device that computes on the host's memory: nothing is copied.
     pub(super) const NO_COPY: f64 = 1e18;
@@ -204,6 +207,7 @@ impl Profile {
             (lines.into_iter().all(line), "a copy between host and device"),
             (useful(self.both_ways) && self.both_ways >= 1.0, "copies both ways"),
             (time(launch.host) && time(launch.device), "launches"),
+            (time(self.recording), "recording"),
             (self.memory.sound(), "the device's memory"),
             (useful(arithmetic.f32) && useful(arithmetic.f64), "multiply-adds"),
             (useful(self.tile_rows), "the rows of a tile"),

@@ -18,10 +18,11 @@ const fn family(memory: f64, arithmetic: f64) -> Efficiency {
 
 /// Fitted to kernels of one H200 at 4096x4096 (`benches/results/2026-11-21-h200.md`; the test of this module repeats the comparison).
 /// Rank filters, histograms and transpositions are estimates.
-const GPU: [(Family, Efficiency); 9] = [
+const GPU: [(Family, Efficiency); 10] = [
     (Family::Pixel, family(1.25, 0.5)),
     (Family::CorrelateSmall, family(1.0, 0.7)),
     (Family::CorrelateLarge, family(1.0, 0.8)),
+    (Family::Sparse, family(1.0, 0.18)),
     (Family::Separable, family(0.68, 0.65)),
     (Family::Warp, family(0.64, 0.5)),
     (Family::Rank, family(0.9, 0.4)),
@@ -31,10 +32,11 @@ const GPU: [(Family, Efficiency); 9] = [
 ];
 
 /// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`benches/results/2026-11-21-cpu.md`); the same are estimates.
-const CPU: [(Family, Efficiency); 9] = [
+const CPU: [(Family, Efficiency); 10] = [
     (Family::Pixel, family(1.35, 0.25)),
     (Family::CorrelateSmall, family(1.2, 0.95)),
     (Family::CorrelateLarge, family(1.2, 1.0)),
+    (Family::Sparse, family(1.0, 0.33)),
     (Family::Separable, family(0.85, 0.85)),
     (Family::Warp, family(0.3, 0.2)),
     (Family::Rank, family(0.9, 0.3)),
@@ -97,6 +99,7 @@ fn gpu() -> Profile {
         both_ways: 1.0,
         // Two launches more take 50 us: those of one host, some 30 us, and a margin.
         launch: Launching { host: 20e-6, device: 5e-6 },
+        recording: 2e-6,
         memory: Rates(vec![(128.0 * MIB, 1.5 * TB)]),
         arithmetic: ArithmeticRates { f32: 10.0 * TB, f64: 0.3 * TB },
         tile_rows: 40.0,
@@ -117,7 +120,7 @@ fn h200() -> Profile {
     let copies = Copies {
         pinned: Line { latency: 8e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 55.0 * GB },
         staged: Line { latency: 20e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 40.0 * GB },
-        mapped: Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 45.0 * GB },
+        mapped: Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 50.0 * GB },
     };
     Profile {
         hardware: Hardware { device: "NVIDIA H200".into(), driver: String::new(), host: String::new(), threads: 16 },

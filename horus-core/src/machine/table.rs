@@ -44,6 +44,7 @@ impl fmt::Display for Profile {
         }
         let (host, device) = (us(self.launch.host), us(self.launch.device));
         writeln!(f, "{:28} host {host}, device {device}", "launch")?;
+        writeln!(f, "{:28} host {} for an operation", "recording", us(self.recording))?;
         let megabytes = |bytes: f64| format!("{:.0} MiB", bytes / f64::from(1 << 20));
         writeln!(f, "{:28} GB/s: {}", "device memory", rates(&self.memory.0, megabytes))?;
         let (single, double) = (giga(self.arithmetic.f32), giga(self.arithmetic.f64));

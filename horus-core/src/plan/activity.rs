@@ -27,7 +27,9 @@ impl Action {
             Action::Upload { .. } | Action::UploadStrip { .. } => Activity::Upload,
             Action::Launch { .. } => Activity::Kernels,
             Action::Download(_) | Action::Send { .. } => Activity::Download,
-            Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => Activity::Rest,
+            Action::Map(_) | Action::Unmap(_) | Action::Deliver(_) | Action::Free(_) | Action::Evict(_) => {
+                Activity::Rest
+            }
             Action::Scatter { .. }
             | Action::Replicate { .. }
             | Action::Exchange { .. }

@@ -9,7 +9,8 @@
 //!   band by band is complete before them. The tail is as long as it takes to hide the copy.
 //!
 //! No pixel is computed twice, and each by the same kernel as ever: bands change when, not what. How many there are is the
-//! cheapest prediction; one (the steps as they are) is always a possible answer.
+//! cheapest prediction; one (the steps as they are) is always a possible answer. So are launches that use the host's memory in
+//! place of copies ([`mapped`](super::mapped)).
 
 mod schedule;
 
@@ -19,13 +20,14 @@ use std::ops::Range;
 
 use self::schedule::{Line, Schedule};
 use super::draft::Draft;
+use super::mapped::{Mapped, Way};
 use super::setting::{Mode, Transfer};
 use super::step::{Action, Band, Part, Rows, Step};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
 use crate::machine::{HostSide, Load, Machine, Profile};
-use crate::plan::movement::{rows_of, with_room, work_of};
-use crate::plan::state::{Halo, Placement, State};
+use crate::plan::movement::{over_bus, rows_of, with_room, work_of};
+use crate::plan::state::{Event, Halo, Placement, State};
 use crate::shape::Window;
 
 /// Numbers of bands that are considered.
@@ -44,8 +46,10 @@ pub(super) fn cut(draft: &mut Draft<'_>) {
     }
     for run in runs(draft).into_iter().rev() {
         if let Some((steps, used)) = cheapest(draft, run.clone()) {
+            let unmapped: Vec<NodeId> = steps.iter().filter_map(|s| s.action.unmaps()).collect();
             draft.used.splice(run.clone(), vec![used; steps.len()]);
             draft.steps.splice(run, steps);
+            unmapped.into_iter().for_each(|n| draft.event(n, Event::Placed(Placement::Replicated)));
         }
     }
 }
@@ -74,27 +78,47 @@ fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
 /// The steps of a run in as many bands as are predicted to be best, and a bound of the bytes in use at each; none if they stay
 /// as they are.
 fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<Step>, usize)> {
-    let board = Board::new(draft, run.clone())?;
-    let before = board.schedule(1, &[]);
-    let candidates = match draft.setting.transfer {
-        Transfer::Streams(Some(n)) => vec![n.get()],
-        _ => COUNTS.to_vec(),
-    };
-    let forced = matches!(draft.setting.transfer, Transfer::Streams(_));
-    let peak = board.peak(draft.steps[run.clone()].iter().map(|s| s.action));
-    let most = draft.used[run].iter().copied().max().unwrap_or(0);
-    let used = |steps: &[Action]| most + board.peak(steps.iter().copied()).saturating_sub(peak);
-    let free = |steps: &[Action]| draft.memory.as_ref().is_none_or(|ledger| ledger.holds(used(steps)));
-    let mut tails = board.tails();
-    if forced && !board.gathered.is_empty() {
-        // What comes from other ranks leaves in bands, too.
-        tails.sort_by_key(Vec::is_empty);
-        tails.truncate(tails.iter().filter(|tail| !tail.is_empty()).count().max(1));
+    let transfer = draft.setting.transfer;
+    let counts = transfer.bands().map_or(COUNTS.to_vec(), |n| vec![n.get()]);
+    let plain = Board::new(draft, run.clone(), Mapped::none())?;
+    let peak = plain.peak(draft.steps[run.clone()].iter().map(|s| s.action));
+    let most = draft.used[run.clone()].iter().copied().max().unwrap_or(0);
+    let mut best: Option<(Vec<Step>, usize, f64)> = None;
+    for way in Way::considered(transfer) {
+        let mapped = Mapped::found(draft, &run, *way);
+        // Where nothing can be mapped, what is left of a strategy is that of copies.
+        let board = match (*way, mapped.is_none()) {
+            (Way::Copied, _) => Board::new(draft, run.clone(), mapped)?,
+            (_, true) if transfer == Transfer::Auto => continue,
+            (Way::Both, true) => continue,
+            _ => Board::new(draft, run.clone(), mapped)?,
+        };
+        let in_bands = board.copied > 0.0 && (transfer != Transfer::Auto || board.is_worthwhile());
+        let counts = match way {
+            Way::Both => vec![1],
+            Way::Results if transfer.bands().is_none() && in_bands => [&[1], &counts[..]].concat(),
+            Way::Results if transfer.bands().is_none() => vec![1],
+            _ if in_bands => counts.clone(),
+            _ if board.mapped.is_none() => Vec::new(),
+            _ => vec![1],
+        };
+        let mut tails = if in_bands { board.tails() } else { vec![Vec::new()] };
+        if transfer != Transfer::Auto && !board.gathered.is_empty() {
+            // What comes from other ranks leaves in bands, too.
+            tails.sort_by_key(Vec::is_empty);
+            tails.truncate(tails.iter().filter(|tail| !tail.is_empty()).count().max(1));
+        }
+        for schedule in counts.iter().flat_map(|n| tails.iter().map(|tail| board.schedule(*n, tail))) {
+            let used = most + board.peak(schedule.actions.iter().copied()).saturating_sub(peak);
+            let fits = draft.memory.as_ref().is_none_or(|ledger| ledger.holds(used));
+            if fits && best.as_ref().is_none_or(|(.., seconds)| schedule.seconds < *seconds) {
+                best = Some((board.steps(&schedule.actions), used, schedule.seconds));
+            }
+        }
     }
-    let tries = candidates.iter().flat_map(|n| tails.iter().map(|tail| board.schedule(*n, tail)));
-    let fitting = tries.filter(|s| free(&s.actions));
-    let best = fitting.min_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
-    (forced || best.seconds < GAIN * before.seconds).then(|| (board.steps(&best.actions), used(&best.actions)))
+    let (steps, used, seconds) = best?;
+    let gains = || seconds < GAIN * plain.schedule(1, &[]).seconds;
+    (transfer != Transfer::Auto || gains()).then_some((steps, used))
 }
 
 /// A launch of a run.
@@ -122,6 +146,10 @@ struct Board<'d, 'a> {
     /// What of that is gathered from other ranks before.
     gathered: HashSet<NodeId>,
     frees: Vec<NodeId>,
+    /// What launches use in the host's memory.
+    mapped: Mapped,
+    /// Predicted seconds of all copies.
+    copied: f64,
     reasons: HashMap<(u8, NodeId), String>,
     /// What was found out: schedules ask the same again.
     found: RefCell<Found>,
@@ -147,8 +175,8 @@ fn key(action: Action) -> (u8, NodeId) {
 }
 
 impl<'d, 'a> Board<'d, 'a> {
-    /// None if there is nothing to gain.
-    fn new(draft: &'d Draft<'a>, run: Range<usize>) -> Option<Board<'d, 'a>> {
+    /// None if nothing is computed or copied, or it cannot change places.
+    fn new(draft: &'d Draft<'a>, run: Range<usize>, mapped: Mapped) -> Option<Board<'d, 'a>> {
         let mut board = Board {
             draft,
             machine: &draft.setting.machine,
@@ -158,6 +186,8 @@ impl<'d, 'a> Board<'d, 'a> {
             sends: Vec::new(),
             gathered: HashSet::new(),
             frees: Vec::new(),
+            mapped,
+            copied: 0.0,
             reasons: HashMap::new(),
             found: RefCell::default(),
         };
@@ -165,6 +195,7 @@ impl<'d, 'a> Board<'d, 'a> {
         for step in &draft.steps[run] {
             board.reasons.insert(key(step.action), step.why.clone());
             match step.action {
+                Action::Upload { node, .. } | Action::Send { node, .. } if board.mapped.holds(node) => {}
                 Action::Upload { node, .. } => {
                     // Strips are cut where they lie, which is not where the rows of a whole image are.
                     let whole = |s: State| s.placement == Placement::Replicated;
@@ -195,11 +226,15 @@ impl<'d, 'a> Board<'d, 'a> {
                 _ => return None,
             }
         }
-        let copied = board.uploads.iter().map(|(_, bytes)| board.upload(*bytes)).sum::<f64>()
+        board.copied = board.uploads.iter().map(|(_, bytes)| board.upload(*bytes)).sum::<f64>()
             + board.sends.iter().map(|(_, bytes)| board.download(*bytes)).sum::<f64>();
-        let forced = matches!(draft.setting.transfer, Transfer::Streams(_));
-        let worthwhile = copied > WORTHWHILE * board.machine.slowest(Profile::division);
-        (!board.jobs.is_empty() && copied > 0.0 && (forced || worthwhile)).then_some(board)
+        let something = board.copied > 0.0 || !board.mapped.is_none();
+        (!board.jobs.is_empty() && something).then_some(board)
+    }
+
+    /// Whether copies take long enough to be looked at.
+    fn is_worthwhile(&self) -> bool {
+        self.copied > WORTHWHILE * self.machine.slowest(Profile::division)
     }
 
     fn upload(&self, bytes: usize) -> f64 {
@@ -274,8 +309,10 @@ impl<'d, 'a> Board<'d, 'a> {
             return *known;
         }
         let seconds = |rank| {
-            let work = work_of(self.draft.graph, job.node, band.of(self.all(job.node, rank)));
-            self.machine.slowest(|p| p.launch(&work).seconds)
+            let rows = band.of(self.all(job.node, rank));
+            let work = work_of(self.draft.graph, job.node, rows);
+            let bus = over_bus(self.draft.graph, job.node, rows, |n| self.mapped.holds(n));
+            self.machine.slowest(|p| p.launch_over(&work, bus).seconds)
         };
         let longest = (0..self.ranks()).map(seconds).fold(0.0, f64::max);
         self.found.borrow_mut().seconds.insert((job.node, band), longest);
@@ -368,7 +405,7 @@ impl<'d, 'a> Board<'d, 'a> {
         let given = self.frees.iter().filter(|n| !made(n)).map(|n| (*n, self.draft.bytes_as(*n, Rows::All)));
         let (mut held, mut most): (HashMap<NodeId, usize>, usize) = (given.collect(), 0);
         let mut met: HashMap<NodeId, usize> = HashMap::new();
-        for action in actions {
+        for action in actions.filter(|action| !self.mapped.holds(action.node())) {
             let _before = match action {
                 Action::Upload { node, .. } => held.insert(node, self.draft.bytes_as(node, Rows::All)),
                 Action::UploadStrip { node, halo, .. } => {
@@ -386,6 +423,7 @@ impl<'d, 'a> Board<'d, 'a> {
 
     fn steps(&self, actions: &[Action]) -> Vec<Step> {
         let why = |action: Action| self.reasons.get(&key(action)).cloned().unwrap_or_default();
-        actions.iter().map(|action| Step { action: *action, why: why(*action), waits: Vec::new() }).collect()
+        let steps = actions.iter().map(|action| Step { action: *action, why: why(*action), waits: Vec::new() });
+        self.mapped.around(steps, &self.frees)
     }
 }

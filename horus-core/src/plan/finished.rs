@@ -113,7 +113,13 @@ impl Plan {
                     c.uploads += usize::from(!self.setting.unified);
                 }
                 Action::Fetch { .. } => c.footprints += 1,
-                Action::Finish(_) | Action::Evict(_) | Action::Sum(_) | Action::Deliver(_) | Action::Free(_) => {}
+                Action::Map(_)
+                | Action::Unmap(_)
+                | Action::Finish(_)
+                | Action::Evict(_)
+                | Action::Sum(_)
+                | Action::Deliver(_)
+                | Action::Free(_) => {}
             }
         }
         c

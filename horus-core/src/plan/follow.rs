@@ -14,6 +14,8 @@ pub(super) struct Follower<'a> {
     on_device: Vec<bool>,
     /// Images that rank 0 alone has.
     on_root: Vec<bool>,
+    /// Images that launches use in the host's memory.
+    mapped: Vec<bool>,
     /// Bytes of copies that launches read, with the launch.
     copies: Vec<(NodeId, usize)>,
     /// Bytes on the device now, and most at any time.
@@ -31,6 +33,7 @@ impl<'a> Follower<'a> {
             rows: vec![0; plan.graph.nodes.len()],
             on_device: vec![false; plan.graph.nodes.len()],
             on_root: vec![false; plan.graph.nodes.len()],
+            mapped: vec![false; plan.graph.nodes.len()],
             copies: Vec::new(),
             held: 0,
             most: 0,
@@ -77,6 +80,11 @@ impl<'a> Follower<'a> {
         self.on_root[action.node().0]
     }
 
+    /// Whether launches use an image in the host's memory.
+    pub(super) fn is_mapped(&self, n: NodeId) -> bool {
+        self.mapped[n.0]
+    }
+
     /// Bytes that all ranks send each other in a step.
     fn sent(&self, action: Action, n: NodeId) -> Option<usize> {
         if !self.sent {
@@ -113,6 +121,11 @@ impl<'a> Follower<'a> {
                 self.on_device[node.0] = true;
                 Some(self.bytes_of(node, band, self.rows[node.0]))
             }
+            Action::Map(n) | Action::Unmap(n) => {
+                self.mapped[n.0] = matches!(action, Action::Map(_));
+                self.rows[n.0] = height(n);
+                Some(self.bytes(n))
+            }
             Action::Download(n) | Action::Deliver(n) => Some(self.bytes(n)),
             Action::Send { node, band } => {
                 // Of the gathered image, if there are several ranks.
@@ -123,7 +136,7 @@ impl<'a> Follower<'a> {
                 Some(bytes)
             }
             Action::Evict(n) | Action::Free(n) => {
-                self.on_device[n.0] = false;
+                (self.on_device[n.0], self.mapped[n.0]) = (false, false);
                 Some(self.bytes(n))
             }
             Action::Scatter { node, room, direct } => {
@@ -157,7 +170,7 @@ impl<'a> Follower<'a> {
                     Rows::All => height(node),
                     Rows::Strip(extend) => with_room(self.strip(height(node)), room.max(extend), height(node)).len(),
                 };
-                self.on_device[node.0] = true;
+                self.on_device[node.0] = !self.mapped[node.0];
                 Some(if let Part::Band(band) = part {
                     self.bytes_of(node, band, self.rows[node.0])
                 } else {

@@ -141,7 +141,8 @@ impl Computing {
             match cost.bound {
                 Bound::Memory => self.memory += cost.seconds,
                 Bound::Arithmetic => self.arithmetic += cost.seconds,
-                Bound::Launch => {}
+                // Of forecasts, which are of what ranks copy.
+                Bound::Launch | Bound::Bus => {}
             }
         }
     }

@@ -20,6 +20,7 @@ mod footprints;
 pub mod forecast;
 mod halos;
 mod lifetimes;
+mod mapped;
 mod memory;
 pub mod movement;
 mod overlap;
@@ -42,7 +43,7 @@ pub use activity::{Activity, Parts};
 pub use finished::{Counts, Plan};
 pub use passes::plan;
 pub use queue::Queue;
-pub use setting::{Mode, Setting, Transfer, Want};
+pub use setting::{Mappable, Mode, Setting, Transfer, Want};
 pub use step::{Action, Band, Part, Rows, Step, Temp};
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::state::Halo;
 use super::step::{Action, Part, Rows};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{Distribution, Extent, Kernel, KernelWork};
+use crate::machine::{CACHED, OverBus};
 pub use crate::machine::{Link, Load};
 use crate::shape::Window;
 
@@ -165,6 +166,23 @@ pub fn work_of(graph: &Graph<Kernel>, n: NodeId, rows: Window) -> KernelWork {
     let extent = |n: NodeId| (graph.node(n).shape, graph.node(n).dtype);
     let inputs: Vec<Extent> = graph.node(n).inputs.iter().map(|i| extent(*i)).collect();
     graph.node(n).op.work(&inputs, extent(n), rows)
+}
+
+/// What a launch of `n` for these rows reads and writes in the host's memory, where the images are that are `mapped`. What it
+/// reads again comes in part from a cache.
+pub fn over_bus(graph: &Graph<Kernel>, n: NodeId, rows: Window, mapped: impl Fn(NodeId) -> bool) -> OverBus {
+    let node = graph.node(n);
+    let mut bus = OverBus::NONE;
+    for (i, source) in node.inputs.iter().enumerate().filter(|(_, source)| mapped(**source)) {
+        let extent = (graph.node(*source).shape, graph.node(*source).dtype);
+        let again = node.op.times_read(i).saturating_sub(1) as f64 * CACHED;
+        bus.read += (1.0 + again) * node.op.bytes_read(i, rows, node.shape, extent) as f64;
+    }
+    if mapped(n) {
+        let written = rows.clipped(node.shape.height).len() * node.shape.width * node.shape.channels;
+        bus.written = (written * node.dtype.size()) as f64;
+    }
+    bus
 }
 
 /// `strip` with room for a halo around it; beyond the image only for a wrapped one.

@@ -5,9 +5,10 @@ use std::fmt;
 
 use super::finished::Plan;
 use super::follow::Follower;
-use super::movement::{BLOCK, movement, windows_of, work_of};
+use super::movement::{BLOCK, movement, over_bus, windows_of, work_of};
 use super::queue::Queue;
 use super::step::Action;
+use crate::ir::graph::NodeId;
 use crate::machine::{Bound, HostSide, Profile};
 
 /// What a step takes most of its time for.
@@ -33,6 +34,7 @@ impl Bounded {
             Bounded::Kernel(Bound::Launch) => "launch",
             Bounded::Kernel(Bound::Memory) => "memory",
             Bounded::Kernel(Bound::Arithmetic) => "arithmetic",
+            Bounded::Kernel(Bound::Bus) => "bus",
         }
     }
 }
@@ -86,7 +88,7 @@ pub fn predict(plan: &Plan) -> Prediction<'_> {
     for (i, step) in plan.steps.iter().enumerate() {
         let on_root = follower.on_root(step.action);
         let bytes = follower.step(step.action).unwrap_or(0);
-        let (seconds, bounded) = clock.takes(step.action, bytes, on_root);
+        let (seconds, bounded) = clock.takes(step.action, bytes, on_root, &|n| follower.is_mapped(n));
         clock.step(i, seconds, bounded);
     }
     let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
@@ -105,7 +107,7 @@ struct Clock<'a> {
 
 impl Clock<'_> {
     /// Seconds that a step takes by itself.
-    fn takes(&self, action: Action, bytes: usize, on_root: bool) -> (f64, Bounded) {
+    fn takes(&self, action: Action, bytes: usize, on_root: bool, mapped: &dyn Fn(NodeId) -> bool) -> (f64, Bounded) {
         let bus = |seconds: f64| (seconds, Bounded::Bus);
         match action {
             Action::Upload { .. } | Action::UploadStrip { .. } => bus(self.profile.upload(bytes, HostSide::Pinned)),
@@ -114,12 +116,18 @@ impl Clock<'_> {
             Action::Launch { node: id, rows, part, .. } => {
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
                 let windows = windows_of(graph, partition, id, 0, (rows, part));
-                let costs = windows.map(|rows| self.profile.launch(&work_of(graph, id, rows))).into_iter();
-                costs.fold((0.0, Bounded::Nothing), |(seconds, _), cost| {
-                    (seconds + cost.seconds, Bounded::Kernel(cost.bound))
-                })
+                let cost =
+                    |rows| self.profile.launch_over(&work_of(graph, id, rows), over_bus(graph, id, rows, mapped));
+                let [first, second] = windows.map(cost);
+                let longer = if second.seconds > first.seconds { second } else { first };
+                (first.seconds + second.seconds, Bounded::Kernel(longer.bound))
             }
-            Action::Evict(_) | Action::Deliver(_) | Action::Free(_) | Action::Finish(_) => (0.0, Bounded::Nothing),
+            Action::Map(_)
+            | Action::Unmap(_)
+            | Action::Evict(_)
+            | Action::Deliver(_)
+            | Action::Free(_)
+            | Action::Finish(_) => (0.0, Bounded::Nothing),
             Action::Sum(n) => {
                 let node = self.plan.graph.node(n);
                 let bytes = 2 * node.shape.len() * node.dtype.size();
@@ -162,7 +170,7 @@ impl Clock<'_> {
         self.free[queue as usize] = end;
         // Through the host, it is the host's thread that does it; the device begins other things when it is told to.
         let by_host = match step.action {
-            Action::Download(_) | Action::Sum(_) | Action::Collect(_) => true,
+            Action::Unmap(_) | Action::Download(_) | Action::Sum(_) | Action::Collect(_) => true,
             Action::Scatter { direct, .. }
             | Action::Replicate { direct, .. }
             | Action::Exchange { direct, .. }

@@ -68,6 +68,8 @@ impl Action {
             | Action::Gather { node, .. }
             | Action::Send { node, .. } => node,
             Action::Download(node)
+            | Action::Map(node)
+            | Action::Unmap(node)
             | Action::Finish(node)
             | Action::Evict(node)
             | Action::Sum(node)
@@ -82,8 +84,8 @@ impl Action {
         match self {
             Action::Upload { .. } | Action::UploadStrip { .. } => Queue::Upload,
             Action::Send { .. } => Queue::Download,
-            Action::Launch { .. } | Action::Evict(_) | Action::Free(_) => Queue::Compute,
-            Action::Download(_) | Action::Deliver(_) => Queue::Host,
+            Action::Map(_) | Action::Launch { .. } | Action::Evict(_) | Action::Free(_) => Queue::Compute,
+            Action::Unmap(_) | Action::Download(_) | Action::Deliver(_) => Queue::Host,
             Action::Scatter { .. }
             | Action::Replicate { .. }
             | Action::Exchange { .. }

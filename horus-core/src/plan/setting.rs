@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::partition::Partition;
+use crate::ir::graph::ValueId;
 use crate::machine::Machine;
 pub use crate::settings::{Mode, Transfer};
 
@@ -17,6 +18,15 @@ pub enum Want {
     Everyone,
     /// Of the only rank: the pixels for whoever asked, who waits for them. No copy of a device's image stays on the host.
     Handed,
+}
+
+/// What launches may read and write in the host's memory: what is page-locked there, for the device to use by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mappable {
+    /// Images that the host has there.
+    pub sources: Vec<ValueId>,
+    /// Whether there is such memory for a result that is handed over.
+    pub results: bool,
 }
 
 /// What a plan is made for.
@@ -35,6 +45,8 @@ pub struct Setting {
     pub mode: Mode,
     /// How images get to the device and back.
     pub transfer: Transfer,
+    /// What may be used in the host's memory, where `transfer` allows it.
+    pub mappable: Mappable,
     /// Bytes that a device with memory of its own can hold; `None` if it need not be watched.
     pub capacity: Option<usize>,
     /// The machines of all ranks, by which costs are predicted. Plans are the same on every rank because it is.
@@ -51,6 +63,7 @@ impl Setting {
             overlap: false,
             mode: Mode::Fused,
             transfer: Transfer::Auto,
+            mappable: Mappable::default(),
             capacity: None,
             machine: Arc::new(Machine::of_default(unified)),
         }

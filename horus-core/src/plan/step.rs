@@ -152,6 +152,12 @@ pub enum Action {
         /// Which of all these rows.
         band: Band,
     },
+    /// Let launches of the only rank use the host's page-locked memory in place of the device's: read an image there that the
+    /// host has, or write a result there that is not computed yet. Nothing is copied: what launches read and write goes over
+    /// the bus.
+    Map(NodeId),
+    /// End that. A result is the host's when the launches that write it are over.
+    Unmap(NodeId),
     /// Copy the device's buffer to the host.
     Download(NodeId),
     /// Send each rank its strip of an image that rank 0 has; `room` rows of halo are reserved around it.

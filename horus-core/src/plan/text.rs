@@ -9,8 +9,10 @@ use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
 
 /// What the words of a plan mean; those that it uses end its text.
-const LEGEND: [(&str, &str); 16] = [
+const LEGEND: [(&str, &str); 18] = [
     ("upload", "copy from the host's memory to the device's"),
+    ("map", "kernels read or write the image in the host's memory, over the bus"),
+    ("unmap", "they do so no more, and a result is on the host"),
     ("download", "copy from the device's memory to the host's"),
     ("scatter", "rank 0 sends each rank its strip of rows"),
     ("replicate", "every rank gets the whole image"),
@@ -55,6 +57,8 @@ impl Plan {
                 let around = if halo.is_none() { String::new() } else { format!(", and {halo} rows around it") };
                 format!("upload     {}each strip of {}{around}", of(band), what(node))
             }
+            Action::Map(n) => format!("map        {}", what(n)),
+            Action::Unmap(n) => format!("unmap      {}", what(n)),
             Action::Download(n) => format!("download   {}", what(n)),
             Action::Scatter { node, direct, .. } => format!("scatter    {}{}", what(node), way(direct)),
             Action::Replicate { node, direct } => format!("replicate  {}{}", what(node), way(direct)),

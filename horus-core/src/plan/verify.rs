@@ -7,9 +7,10 @@
 
 mod bands;
 mod ends;
+mod mapped;
 mod order;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use self::order::Order;
 use super::finished::Plan;
@@ -68,6 +69,8 @@ struct Check<'a> {
     uploaded: HashMap<NodeId, u8>,
     computed: HashMap<NodeId, (Rows, u8)>,
     sent: HashMap<NodeId, u8>,
+    /// Images that launches use in the host's memory.
+    mapped: HashSet<NodeId>,
     /// Up to which part of their strips images have met on rank 0's device.
     met: HashMap<NodeId, u8>,
     /// What runs before what.
@@ -91,6 +94,7 @@ impl<'a> Check<'a> {
             uploaded: HashMap::new(),
             computed: HashMap::new(),
             sent: HashMap::new(),
+            mapped: HashSet::new(),
             met: HashMap::new(),
             order: Order::new(&plan.steps, n),
             delivered: vec![None; n],
@@ -174,7 +178,13 @@ impl<'a> Check<'a> {
     /// The image that `action` changes or takes away as a whole, which it must not while the image's borders arrive.
     fn disturbs(action: Action) -> Option<NodeId> {
         match action {
-            Action::Download(n) | Action::Evict(n) | Action::Collect(n) | Action::Sum(n) | Action::Free(n) => Some(n),
+            Action::Download(n)
+            | Action::Map(n)
+            | Action::Unmap(n)
+            | Action::Evict(n)
+            | Action::Collect(n)
+            | Action::Sum(n)
+            | Action::Free(n) => Some(n),
             Action::Upload { node, .. }
             | Action::UploadStrip { node, .. }
             | Action::Scatter { node, .. }
@@ -194,6 +204,7 @@ impl<'a> Check<'a> {
         if let Some(n) = Self::disturbs(action).filter(|n| self.arriving.contains_key(n)) {
             return Err(format!("borders of {n} are still under way"));
         }
+        self.leaves_mapped(action)?;
         if let Some(n) = Self::settles(action) {
             self.order.sees(n, None)?;
             if let Some(what) = self.unfinished(n) {
@@ -203,6 +214,8 @@ impl<'a> Check<'a> {
         match action {
             Action::Upload { node, band } => self.upload(node, band)?,
             Action::UploadStrip { node, halo, band } => self.upload_strip(node, halo, band)?,
+            Action::Map(n) => self.map(n)?,
+            Action::Unmap(n) => self.unmap(n)?,
             Action::Download(n) => {
                 let rows = self.device(n)?;
                 if self.images[n.0].host.is_some() {
@@ -281,7 +294,10 @@ impl<'a> Check<'a> {
                 }
                 self.set(n, Some(rows), None);
             }
-            Action::Free(n) => self.images[n.0] = Copies::default(),
+            Action::Free(n) => {
+                self.mapped.remove(&n);
+                self.images[n.0] = Copies::default();
+            }
         }
         self.notes_writes(action);
         Ok(())

@@ -147,10 +147,13 @@ impl Waits<'_, '_> {
                 let height = self.height(node);
                 vec![(Copied::Own(node), self.everywhere(|_| band.of(Window::whole(height))))]
             }
-            Action::Upload { .. } | Action::UploadStrip { .. } | Action::Gather { .. } | Action::Deliver(_) => {
-                Vec::new()
-            }
+            Action::Upload { .. }
+            | Action::UploadStrip { .. }
+            | Action::Map(_)
+            | Action::Gather { .. }
+            | Action::Deliver(_) => Vec::new(),
             Action::Download(node)
+            | Action::Unmap(node)
             | Action::Finish(node)
             | Action::Evict(node)
             | Action::Sum(node)
@@ -189,11 +192,12 @@ impl Waits<'_, '_> {
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. } => (Copied::Own(node), self.all(node), true),
             Action::Finish(node) => (Copied::Own(node), self.all(node), false),
-            Action::Free(node) | Action::Evict(node) => {
+            Action::Free(node) | Action::Evict(node) | Action::Unmap(node) => {
                 self.writers.remove(&Copied::Own(node));
                 return;
             }
-            Action::Download(_)
+            Action::Map(_)
+            | Action::Download(_)
             | Action::Fetch { .. }
             | Action::Sum(_)
             | Action::Gather { .. }

@@ -127,8 +127,21 @@ impl Session {
         &self,
         value: &Handle,
         root: bool,
-        (op, site): (&'static str, Site),
+        call: (&'static str, Site),
         reader: impl FnOnce(Coming<'_>) -> Result<R, DeviceError>,
+    ) -> Result<Option<R>> {
+        self.read_back_into(value, root, call, &mut None, |coming, _| reader(coming))
+    }
+
+    /// [`Session::read_back`]; the device may compute into `room`, which nobody else has a share of: then that is what comes,
+    /// else the reader gets it back.
+    pub(crate) fn read_back_into<R>(
+        &self,
+        value: &Handle,
+        root: bool,
+        (op, site): (&'static str, Site),
+        room: &mut Option<HostBuffer>,
+        reader: impl FnOnce(Coming<'_>, Option<HostBuffer>) -> Result<R, DeviceError>,
     ) -> Result<Option<R>> {
         let want = match (self.ranks(), root) {
             (1, _) => Want::Handed,
@@ -136,12 +149,15 @@ impl Session {
             (_, false) => Want::Everyone,
         };
         let mut state = self.lock("evaluating")?;
-        let mut pending = self.look_at(&mut state, &[value], want, Sending::WhenLanded)?;
+        state.room = room.take();
+        let looked = self.look_at(&mut state, &[value], want, Sending::WhenLanded);
+        *room = state.room.take();
+        let mut pending = looked?;
         let delivered = pending.nodes.first().and_then(|n| pending.delivered.remove(n));
         // Other ranks may have what rank 0 wants, too.
         let delivered = delivered.filter(|_| !root || self.rank() == 0);
         let Some(delivered) = delivered else { return Ok(None) };
-        let read = reader(Coming { delivered, workers: self.workers(), trace: &mut state.trace });
+        let read = reader(Coming { delivered, workers: self.workers(), trace: &mut state.trace }, room.take());
         self.publish(&state);
         match read {
             Ok(read) => Ok(Some(read)),

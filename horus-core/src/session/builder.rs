@@ -1,6 +1,6 @@
 //! Settings of a session, and how it is opened.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -214,6 +214,9 @@ impl SessionBuilder {
             images: HashMap::new(),
             given: HashMap::new(),
             gone: HashMap::new(),
+            room: None,
+            mapped: HashSet::new(),
+            read_again: false,
             freed: Vec::new(),
             patience: (0, 0),
             stats: Stats::default(),
@@ -260,7 +263,9 @@ fn agreed_transfer(comm: &dyn Communicator, mine: Transfer) -> Result<Transfer> 
     let word = match mine {
         Transfer::Auto => 0,
         Transfer::Explicit => 1,
-        Transfer::Streams(n) => 2 + n.map_or(0, |n| u64::from(n.get())),
+        Transfer::Implicit => 2,
+        Transfer::Streams(n) => 0x100 + n.map_or(0, |n| u64::from(n.get())),
+        Transfer::Hybrid(n) => 0x200 + n.map_or(0, |n| u64::from(n.get())),
     };
     let all = comm.gather(word).map_err(|e| e.during(comm.rank(), "opening a session"))?;
     Ok(if all.iter().all(|other| *other == word) { mine } else { Transfer::Auto })

@@ -23,7 +23,7 @@ use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::plan::verify::verify;
-use crate::plan::{Mode, Plan, Setting, Want, plan};
+use crate::plan::{Mappable, Mode, Plan, Setting, Want, plan};
 use crate::record::{Extract, RecordId};
 use crate::shape::Shape;
 
@@ -126,11 +126,15 @@ impl Session {
         let start = Instant::now(); // to extract took nothing worth telling
         let disposable = state.program.disposable(&graph, &records);
         let request = self.request(engine, state, graph, wants, &disposable);
+        let mappable = self.mappable(engine, state, &request.sources, sending);
+        let request = Request { mappable, ..request };
         // Who looks at plans sees how they are made.
         let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
         let (plan, new) = self.known_or_new(engine, state, &request, known)?;
         state.trace.planned(start);
         let Request { graph, .. } = &request;
+        let recording = graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
+        state.stats.recording += Duration::from_secs_f64(recording);
         match self.carry_out(state, engine, &request, &plan, (new, sending)) {
             Ok(Outcome { images, delivered, .. }) => {
                 self.adopt(state, &plan, (&graph.roots, &records), images);
@@ -204,6 +208,7 @@ impl Session {
             trace: &mut state.trace,
             keep: if self.ranks() == 1 { self.0.max_pinned } else { 0 },
             sending,
+            room: &mut state.room,
         };
         let outcome = execute(plan, images, context)?;
         state.stats.evaluations += 1;
@@ -251,6 +256,8 @@ impl Session {
             names.insert(id, name);
             state.images.insert(name, image);
         }
+        let left = plan.steps.iter().filter_map(|s| s.action.unmaps()).filter_map(|n| names.get(&n).copied());
+        state.mapped.extend(left);
         let mut freed = Vec::new();
         for (recorded, planned) in roots.iter().zip(&plan.graph.roots) {
             if let Some(&name) = names.get(planned) {
@@ -282,7 +289,7 @@ impl Session {
         let sources: Vec<_> =
             read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
         let others = self.others(engine, state, &sources);
-        Request { graph, wants, sources, others }
+        Request { graph, wants, sources, mappable: Mappable::default(), others }
     }
 
     /// The images on the device that a program with these sources does not read, if the device's memory must be watched.
@@ -307,12 +314,14 @@ impl Session {
         let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
         let Inner { overlap, transfer, mode, .. } = **self.0;
         let machine = Arc::clone(&engine.machine);
-        Setting { partition, unified, direct, overlap, transfer, mode, capacity, machine }
+        let mappable = Mappable::default();
+        Setting { partition, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
     }
 
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
-        let Request { graph, wants, sources, others } = request;
+        let Request { graph, wants, sources, mappable, others } = request;
         let setting = self.setting(engine, self.0.partition.clone());
+        let setting = Setting { mappable: mappable.clone(), ..setting };
         let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
             let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();

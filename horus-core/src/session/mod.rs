@@ -10,6 +10,7 @@ mod failure;
 mod handle;
 mod iterate;
 mod lock;
+mod mapped;
 mod pending;
 mod plans;
 mod progress;

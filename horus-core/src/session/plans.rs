@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::plan::state::State;
-use crate::plan::{Plan, Want};
+use crate::plan::{Mappable, Plan, Want};
 use crate::shape::Shape;
 
 /// Plans that are kept; the one used least recently goes first.
@@ -22,6 +22,8 @@ pub(super) struct Request {
     pub(super) wants: Vec<Want>,
     /// The images that it reads, where they are, and whether nothing will refer to them afterwards.
     pub(super) sources: Vec<(ValueId, Option<State>, bool)>,
+    /// What launches may use in the host's memory.
+    pub(super) mappable: Mappable,
     /// The other images on the device, if its memory must be watched.
     pub(super) others: Vec<(ValueId, Shape, DType, State)>,
 }
@@ -32,11 +34,16 @@ impl Request {
         let states = |r: &Request| r.sources.iter().map(|&(_, state, gone)| (state, gone)).collect::<Vec<_>>();
         let others =
             |r: &Request| r.others.iter().map(|&(_, shape, dtype, state)| (shape, dtype, state)).collect::<Vec<_>>();
+        let mappable = |r: &Request| {
+            let source = |(v, ..): &(ValueId, Option<State>, bool)| r.mappable.sources.contains(v);
+            (r.mappable.results, r.sources.iter().map(source).collect::<Vec<_>>())
+        };
         if self.graph.nodes.len() != known.graph.nodes.len()
             || self.graph.roots != known.graph.roots
             || self.wants != known.wants
             || states(self) != states(known)
             || others(self) != others(known)
+            || mappable(self) != mappable(known)
         {
             return None;
         }

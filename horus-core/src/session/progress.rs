@@ -39,6 +39,8 @@ pub struct Stats {
     pub sent: Load,
     /// Time that the plans were predicted to take, from where their images were to where they were wanted.
     pub predicted: Duration,
+    /// Time that the host was predicted to take for recording what they evaluate, and for finding plans again.
+    pub recording: Duration,
     /// For how long each part of the machine of rank 0 was predicted to be busy meanwhile.
     pub parts: Parts,
 }
@@ -46,7 +48,7 @@ pub struct Stats {
 impl Stats {
     /// Adds what another session did.
     pub(super) fn add(&mut self, other: &Stats) {
-        let Stats { evaluations, planned, made, naive, sent, predicted, parts } = other;
+        let Stats { evaluations, planned, made, naive, sent, predicted, recording, parts } = other;
         self.evaluations += evaluations;
         self.planned += planned;
         self.made.add(made);
@@ -54,6 +56,7 @@ impl Stats {
         self.sent.messages += sent.messages;
         self.sent.bytes += sent.bytes;
         self.predicted += *predicted;
+        self.recording += *recording;
         self.parts.add(parts);
     }
 }

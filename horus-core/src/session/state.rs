@@ -1,6 +1,6 @@
 //! What a session has behind its lock: the program, the images, and what came of evaluations.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::plans::Plans;
 use super::progress::Stats;
@@ -23,6 +23,12 @@ pub(super) struct Mutable {
     /// Counts values: behind the lock, so that all ranks name them alike.
     pub(super) names: Numbering,
     pub(super) images: HashMap<ValueId, Stored>,
+    /// Where the result goes that is read now, if that is memory which the device may write to.
+    pub(super) room: Option<HostBuffer>,
+    /// Images that launches used in the host's memory.
+    pub(super) mapped: HashSet<ValueId>,
+    /// Whether one of them was read again, which a copy on the device would have made faster.
+    pub(super) read_again: bool,
     /// Images that are no longer needed: their memory is freed without the lock.
     pub(super) freed: Vec<Stored>,
     /// Where images that were given to the session were then.

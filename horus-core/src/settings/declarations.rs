@@ -108,11 +108,28 @@ pub enum Transfer {
     Explicit,
     /// In bands, so that copies and kernels run at the same time: so many, or as many as are predicted to be best.
     Streams(Option<NonZeroU8>),
+    /// Kernels read given images and write the result in the host's page-locked memory by themselves, over the bus.
+    Implicit,
+    /// Given images in bands, as many as are told or predicted to be best; kernels write the result in the host's memory.
+    Hybrid(Option<NonZeroU8>),
 }
 
 impl Transfer {
     /// Most bands.
     pub const MOST: u8 = 64;
+
+    /// The bands that are forced, if some are.
+    pub const fn bands(self) -> Option<NonZeroU8> {
+        match self {
+            Transfer::Streams(bands) | Transfer::Hybrid(bands) => bands,
+            Transfer::Auto | Transfer::Explicit | Transfer::Implicit => None,
+        }
+    }
+
+    /// Whether kernels may read and write the host's memory.
+    pub const fn may_map(self) -> bool {
+        matches!(self, Transfer::Auto | Transfer::Implicit | Transfer::Hybrid(_))
+    }
 }
 
 /// The device.
@@ -258,17 +275,25 @@ pub static TRANSFER: Variable<Transfer> = Variable {
     name: "HORUS_TRANSFER",
     help: "how images get to a GPU and back",
     values: Accepted::Form {
-        expected: "auto, explicit, streams or streams:N (N bands, 1 to 64)",
+        expected: "auto, explicit, streams, implicit, hybrid, streams:N or hybrid:N (N bands, 1 to 64)",
         shown: "`auto` (default: the one predicted to finish sooner), `explicit` (each image as a whole), `streams` (in bands, beside kernels), \
-                `streams:N` (in N bands, at most 64)",
+                `streams:N` (in N bands, at most 64), `implicit` (kernels read and write page-locked memory of the host), `hybrid` and \
+                `hybrid:N` (in bands to the device; kernels write the result)",
         parse: |text| match text {
             "auto" => Ok(Transfer::Auto),
             "explicit" => Ok(Transfer::Explicit),
             "streams" => Ok(Transfer::Streams(None)),
+            "implicit" => Ok(Transfer::Implicit),
+            "hybrid" => Ok(Transfer::Hybrid(None)),
             _ => {
-                let bands: Option<NonZeroU8> = text.strip_prefix("streams:").and_then(|n| n.parse().ok());
-                let bands = bands.filter(|n| n.get() <= Transfer::MOST).ok_or_else(String::new)?;
-                Ok(Transfer::Streams(Some(bands)))
+                let (strategy, bands) = text.split_once(':').ok_or_else(String::new)?;
+                let bands: NonZeroU8 = bands.parse().map_err(|_| String::new())?;
+                match strategy {
+                    _ if bands.get() > Transfer::MOST => Err(String::new()),
+                    "streams" => Ok(Transfer::Streams(Some(bands))),
+                    "hybrid" => Ok(Transfer::Hybrid(Some(bands))),
+                    _ => Err(String::new()),
+                }
             }
         },
     },

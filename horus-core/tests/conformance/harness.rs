@@ -196,6 +196,18 @@ pub(crate) fn planned_for(program: &Program, place: Place, setting: &Setting) ->
     plan(kernels, &wants, setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
 }
 
+/// The host's memory that a program would give to a device: page-locked, if it has any.
+fn given_to(device: &dyn Device, bytes: &[u8]) -> HostBuffer {
+    match device.page_locked(bytes.len()).unwrap() {
+        Some(memory) => {
+            let mut buffer = Pool::new(0).try_adopt_uncounted(memory, bytes.len()).unwrap();
+            buffer.bytes_mut().copy_from_slice(bytes);
+            buffer
+        }
+        None => HostBuffer::from_slice(bytes),
+    }
+}
+
 /// Executes a plan on one rank: the program's roots, and what the rank sent.
 pub(crate) fn carry_out(
     program: &Program,
@@ -221,7 +233,7 @@ pub(crate) fn delivered(
         let given = &program.sources[v.0 as usize];
         let here = state.placement != Placement::Root || comm.rank() == 0;
         let window = if here { Window::whole(n.shape.height) } else { Window::new(0, 0) };
-        let host = HostBuffer::from_slice(if here { given.bytes() } else { &[] });
+        let host = given_to(device, if here { given.bytes() } else { &[] });
         let geometry = Geometry { shape: n.shape, dtype: n.dtype, window };
         let (host, device) = if unified { (None, Some(Memory::Host(host))) } else { (Some(host), None) };
         Some(Stored { geometry, state, host, device })
@@ -237,6 +249,7 @@ pub(crate) fn delivered(
         trace: &mut Trace::new(comm.rank(), false),
         keep: 0,
         sending: Sending::AtOnce,
+        room: &mut None,
     };
     let outcome = execute(plan, images, context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error));
     let landed = |(n, d)| match d {

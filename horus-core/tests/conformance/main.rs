@@ -8,6 +8,7 @@ mod harness;
 mod hostile;
 mod kernels;
 mod machines;
+mod mapped;
 mod ops;
 mod programs;
 mod random;
@@ -29,7 +30,7 @@ pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> 
     let cpu = CpuDevice::new(Some(1)).unwrap();
     match (place.separate, place.direct) {
         (false, _) => f(&cpu),
-        (true, false) => f(&Simulated::new(cpu, usize::MAX / 2).demanding()),
+        (true, false) => f(&Simulated::new(cpu, usize::MAX / 2).demanding().with_mapping()),
         (true, true) => f(&Simulated::new(cpu, usize::MAX / 2).demanding().with_fabric()),
     }
 }

@@ -7,7 +7,7 @@ use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
 use horus_core::plan::state::{Placement, Residency, State};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Mode, Plan, Setting, Want, plan};
+use horus_core::plan::{Action, Mode, Plan, Setting, Transfer, Want, plan};
 use horus_core::shape::Shape;
 
 use crate::recorder::{Recorder, conv_2d, conv_rot, make, make_direct, make_given, make_within};
@@ -56,6 +56,8 @@ pub(crate) fn plans() -> Vec<Plan> {
         make_given(conv_2d(256, 1), 3, None),
         make_within(many_images(), 1, false, Mode::Lazy, Some(4 * 100 * 100 * 4)),
         make_within(many_images(), 2, false, Mode::Lazy, Some(4 * 100 * 100 * 4)),
+        crate::mapped::handed(conv_2d(64, 1), Transfer::Implicit, None),
+        crate::mapped::handed(conv_2d(64, 1), Transfer::Hybrid(None), None),
     ];
     for unified in [false, true] {
         plans.push(wanted(conv_2d(64, 1), Want::Handed, 1, unified));
@@ -79,7 +81,7 @@ fn a_step_left_out_is_caught() {
         }
     }
     // Begin and finish are left out in `overlap.rs`; collect is a step of naive mode, which transfers what nobody needs.
-    let all = 17;
+    let all = 19;
     assert_eq!(kinds.len(), all - 3, "some kind of step is not left out");
 }
 

@@ -4,6 +4,7 @@ mod bands;
 mod devices;
 mod gathered;
 mod left_out;
+mod mapped;
 mod recorder;
 mod text;
 

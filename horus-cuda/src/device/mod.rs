@@ -3,6 +3,7 @@
 mod exchange;
 mod launch;
 mod making;
+mod mapped;
 mod open;
 mod tables;
 mod timing;
@@ -35,7 +36,7 @@ use crate::memo::Memo;
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
 use crate::shipped::Package;
-use crate::transfers::Transfers;
+use crate::transfers::{Transfers, pinned};
 use crate::tuning::Tuning;
 
 use self::exchange::Others;
@@ -205,6 +206,18 @@ impl Device for CudaDevice {
         self.transfers.page_locked(bytes).map(Some)
     }
 
+    fn maps(&self, buffer: &HostBuffer) -> bool {
+        pinned(buffer).is_some()
+    }
+
+    fn map(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
+        self.map_host(buffer)
+    }
+
+    fn unmap(&self, memory: Memory) -> Result<HostBuffer, DeviceError> {
+        self.unmap_host(memory)
+    }
+
     fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
         self.transfers.lent(bytes)
     }
@@ -335,6 +348,7 @@ impl Device for CudaDevice {
             Some(others) => others.group.wait(&[&self.core.stream, &others.stream], None),
             None => self.core.stream.synchronize(),
         }?;
+        self.core.reap();
         self.transfers.let_go()
     }
 
@@ -364,6 +378,8 @@ impl Drop for CudaDevice {
             // Exchanges that nobody ended are over. They hold blocks, and those the device's core: a circle.
             let over = std::mem::take(&mut *self.core.flights());
             drop(over);
+            // The same circle: pinned memory holds the core.
+            self.core.give_lent_back();
         }
     }
 }

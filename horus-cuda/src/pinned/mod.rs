@@ -65,7 +65,9 @@ impl Pinned {
     pub(crate) fn allocated(core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
         let mut at: *mut c_void = std::ptr::null_mut();
         // SAFETY: a pointer to a live pointer; a context is current.
-        let code = unsafe { sys::cuMemHostAlloc(&mut at, len, sys::CU_MEMHOSTALLOC_PORTABLE) };
+        let code = unsafe {
+            sys::cuMemHostAlloc(&mut at, len, sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP)
+        };
         check(code, || format!("allocating {len} bytes of pinned memory"))?;
         // SAFETY: the block is `len` bytes; zeroing makes all of them initialised.
         unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, len) };
@@ -77,8 +79,9 @@ impl Pinned {
         let at = pages::map(len)?;
         // SAFETY: mapped above, `len` zeroed bytes that nobody else knows of.
         Spare::over(unsafe { std::slice::from_raw_parts_mut(at, len) }).fault(workers);
+        const FLAGS: u32 = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_DEVICEMAP;
         // SAFETY: the range is mapped, and stays so until it is unregistered; a context is current.
-        let code = unsafe { sys::cuMemHostRegister_v2(at.cast(), len, sys::CU_MEMHOSTREGISTER_PORTABLE) };
+        let code = unsafe { sys::cuMemHostRegister_v2(at.cast(), len, FLAGS) };
         if let Err(e) = check(code, || format!("pinning {len} bytes")) {
             log::debug!("{e}");
             // SAFETY: mapped above, and nobody else has the address.

@@ -9,8 +9,12 @@ mod draw;
 mod harness;
 #[path = "../../../horus-core/tests/conformance/hostile.rs"]
 mod hostile;
+#[path = "../../../horus-core/tests/conformance/mapped.rs"]
+mod mapped;
 #[path = "../../../horus-core/tests/conformance/ops.rs"]
 mod ops;
+#[path = "../../../horus-core/tests/mapped/cases.rs"]
+mod page_locked;
 #[path = "../../../horus-core/tests/conformance/programs.rs"]
 mod programs;
 #[path = "../../../horus-core/tests/conformance/random.rs"]
@@ -28,7 +32,8 @@ use std::sync::LazyLock;
 
 use harness::Place;
 use horus_core::device::Device;
-use horus_core::plan::Mode;
+use horus_core::plan::{Mode, Transfer};
+use horus_core::session::Session;
 use horus_cuda::CudaDevice;
 
 /// Random programs tried: each is some kernels to compile.
@@ -40,6 +45,12 @@ pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> 
         LazyLock::new(|| CudaDevice::open(0, None).unwrap_or_else(|e| panic!("this test needs a GPU: {e}")));
     assert!(place.separate, "a GPU has memory of its own");
     f(&*GPU)
+}
+
+/// A session on the GPU.
+pub(crate) fn opened(transfer: Transfer) -> Session {
+    let gpu = CudaDevice::open(0, None).unwrap_or_else(|e| panic!("this test needs a GPU: {e}"));
+    Session::on(Box::new(gpu)).transfer(transfer).build().unwrap()
 }
 
 impl Place {

@@ -12,6 +12,8 @@ pub struct Log {
     pub reads: usize,
     /// Kernels.
     pub launches: usize,
+    /// Buffers of the host that launches used in place of the device's memory.
+    pub maps: usize,
     /// Exchanges with the devices of other ranks.
     pub exchanges: usize,
     /// Bytes allocated now.
@@ -25,6 +27,7 @@ pub(super) struct Counters {
     pub(super) writes: AtomicUsize,
     pub(super) reads: AtomicUsize,
     pub(super) launches: AtomicUsize,
+    pub(super) maps: AtomicUsize,
     pub(super) exchanges: AtomicUsize,
     pub(super) bytes: AtomicUsize,
     pub(super) peak: AtomicUsize,
@@ -43,6 +46,7 @@ impl LogHandle {
             writes: get(&c.writes),
             reads: get(&c.reads),
             launches: get(&c.launches),
+            maps: get(&c.maps),
             exchanges: get(&c.exchanges),
             bytes: get(&c.bytes),
             peak: get(&c.peak),

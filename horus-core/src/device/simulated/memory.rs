@@ -14,6 +14,8 @@ pub(super) struct SeparateMemory {
     pub(super) memory: Memory,
     /// This block and no other, for as long as somebody remembers it.
     pub(super) identity: Arc<()>,
+    /// Whether it is the host's.
+    pub(super) mapped: bool,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -31,7 +33,9 @@ impl DeviceMemory for SeparateMemory {
 
 impl Drop for SeparateMemory {
     fn drop(&mut self) {
-        self.counters.bytes.fetch_sub(self.memory.len(), Ordering::Relaxed);
+        if !self.mapped {
+            self.counters.bytes.fetch_sub(self.memory.len(), Ordering::Relaxed);
+        }
     }
 }
 

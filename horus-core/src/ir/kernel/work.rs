@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source};
 use crate::dtype::DType;
 use crate::ops::geometric::Interpolation;
-use crate::ops::neighbourhood::{MedianSize, median_network};
+use crate::ops::neighbourhood::{Filter, Layout, MedianSize, median_network};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Shape, Window};
 
@@ -23,6 +23,8 @@ pub enum Family {
     CorrelateSmall,
     /// Linear filters of 100 taps and more.
     CorrelateLarge,
+    /// Linear filters with taps wherever they are told, as those along oblique lines.
+    Sparse,
     /// Row and column passes in one kernel.
     Separable,
     /// Samples of affine maps, mirror images.
@@ -39,10 +41,11 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: [Family; 9] = [
+    pub const ALL: [Family; 10] = [
         Family::Pixel,
         Family::CorrelateSmall,
         Family::CorrelateLarge,
+        Family::Sparse,
         Family::Separable,
         Family::Warp,
         Family::Rank,
@@ -57,6 +60,7 @@ impl Family {
             Family::Pixel => "pixel operations",
             Family::CorrelateSmall => "small filters",
             Family::CorrelateLarge => "large filters",
+            Family::Sparse => "filters with scattered taps",
             Family::Separable => "separable filters",
             Family::Warp => "affine maps",
             Family::Rank => "rank filters",
@@ -159,8 +163,31 @@ impl Kernel {
         }
     }
 
+    /// How often a launch reads each pixel of input `i` from where it lies, as far as no cache has it: filters of different
+    /// extent, row passes and chains each go through it by themselves.
+    pub fn times_read(&self, i: usize) -> usize {
+        let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return 1 };
+        let reads = |source: Source| match source {
+            Source::Input(input) => input == i,
+            Source::Chain(c) => m.chains[c].leaves.iter().any(|l| l.source() == Source::Input(i)),
+            Source::Stage(_) => false, // told of the stage
+        };
+        let extent = |f: &Filter| {
+            let reach = f.reach();
+            (reach.up, reach.down, reach.left, reach.right)
+        };
+        let mut passes: Vec<_> = m.stages.iter().filter(|s| reads(s.source)).map(|s| Some(extent(&s.filter))).collect();
+        passes.extend(m.leaves.iter().filter(|l| reads(l.source())).map(|l| match &l.op {
+            LeafOp::Correlate(_, f, _) => Some(extent(f)),
+            _ => None,
+        }));
+        passes.sort_unstable();
+        passes.dedup();
+        passes.len().max(1)
+    }
+
     /// Bytes of input `i` that a launch reads, each counted once.
-    fn bytes_read(&self, i: usize, rows: Window, out: Shape, (shape, dtype): Extent) -> usize {
+    pub(crate) fn bytes_read(&self, i: usize, rows: Window, out: Shape, (shape, dtype): Extent) -> usize {
         /// Blocks of rows in which the columns of a warped image are looked up, at most.
         const BLOCKS: usize = 64;
         let lines = if self.goes_over_input() && i == 0 {
@@ -206,6 +233,10 @@ impl MapKernel {
         match self.leaves.iter().map(taps).max().unwrap_or(0) {
             _ if is(|op| matches!(op, LeafOp::Median(..) | LeafOp::Generalized(..))) => Family::Rank,
             _ if !self.stages.is_empty() => Family::Separable,
+            // Tiles are as wide as the line is long, and no row of taps is like the next.
+            1.. if is(|op| matches!(op, LeafOp::Correlate(_, f, _) if matches!(f.layout(), Layout::Sparse(_)))) => {
+                Family::Sparse
+            }
             LARGE.. => Family::CorrelateLarge,
             1.. => Family::CorrelateSmall,
             0 if is(|op| matches!(op, LeafOp::Warp(..) | LeafOp::Flip(..))) => Family::Warp,

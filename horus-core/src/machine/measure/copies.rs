@@ -4,18 +4,22 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::fit::{line, median};
-use super::{Effort, timed};
-use crate::device::{Device, Memory};
+use super::{Effort, kernels, timed};
+use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, Prepared};
+use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::machine::profile::{Line, Profile};
+use crate::shape::{Shape, Window};
+
+/// Columns of the images by which kernels' own copies are measured.
+const WIDTH: usize = 4096;
 
 /// A copy of so many bytes.
 type Copy<'a> = dyn FnMut(usize) -> Result<(), DeviceError> + 'a;
 
-/// Lines of both directions for page-locked and pageable memory, and what both at once take. Copies by kernels (mapped memory) keep
-/// their assumed lines.
+/// Lines of both directions for page-locked and pageable memory and for kernels that use the host's, and what both at once take.
 pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
     let pool = Pool::new(effort.bytes);
     let most = effort.bytes;
@@ -52,6 +56,48 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
         device.synchronize()
     })?;
     profile.both_ways = (both / alone).max(1.0);
+    drop((there, back, buffers));
+    mapped(device, effort, pinned, profile)
+}
+
+/// Lines of kernels that read and write the host's memory themselves, if they can.
+fn mapped(device: &dyn Device, effort: Effort, pinned: HostBuffer, profile: &mut Profile) -> Result<(), DeviceError> {
+    let most = pinned.len();
+    let Ok(host) = device.map(pinned) else { return Ok(()) };
+    let (mut host, there) = (host, device.allocate(most)?);
+    let kernel = kernels::smallest(DType::F32);
+    let few = 64 << 10;
+    let mut points = [Vec::new(), Vec::new(), Vec::new()];
+    for bytes in [few, most / 4, most] {
+        let shape = Shape::new((bytes / WIDTH / size_of::<f32>()).max(1), WIDTH, 1);
+        let geometry = Geometry { shape, dtype: DType::F32, window: Window::whole(shape.height) };
+        let inputs = vec![geometry];
+        device.prepare(&[Prepared { kernel: &kernel, inputs, output: geometry, rows: geometry.window }])?;
+        let run = |from: &Memory, to: &mut Memory| {
+            timed(effort.runs, || {
+                let inputs = [LaunchInput { memory: from, geometry }];
+                device.launch(Launch {
+                    kernel: &kernel,
+                    inputs: &inputs,
+                    output: to,
+                    geometry,
+                    rows: geometry.window,
+                })?;
+                device.synchronize()
+            })
+        };
+        let mut other = device.allocate(geometry.bytes())?;
+        points[0].push((geometry.bytes(), run(&host, &mut other)?));
+        points[1].push((geometry.bytes(), run(&there, &mut host)?));
+        points[2].push((geometry.bytes(), run(&there, &mut other)?));
+    }
+    // What waiting for a launch takes is no part of the bus.
+    let around = points[2][0].1;
+    for (points, line_of) in points.iter().zip([&mut profile.upload.mapped, &mut profile.download.mapped]) {
+        if let Some(found) = line(points, 0.0) {
+            *line_of = Line { latency: (found.latency - around).max(0.0), ..found };
+        }
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Kernels by which a machine is measured: some of each family.
 
 use crate::dtype::{DType, Scalar};
+use crate::filters;
 use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use crate::ops::geometric::{Affine, Interpolation, rotation};
 use crate::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
@@ -60,6 +61,33 @@ fn bank(dtype: DType) -> Kernel {
     Kernel::Map(MapKernel { inputs: 1, stages, leaves, code, result, ..MapKernel::default() })
 }
 
+/// Filters along and across a line at 30 degrees, from one image.
+fn oblique(sigma: f64, dtype: DType) -> [Kernel; 2] {
+    let (along, across) = filters::gauss_uv(30.0, sigma, 1.0, 0, 2);
+    [along, across].map(|filter| one(LeafOp::Correlate(Source::Input(0), filter, EDGE), dtype))
+}
+
+/// Filters across a line, of which the largest response is kept, as in a detector.
+fn oblique_bank(dtype: DType) -> Kernel {
+    let across = [1.0, 2.0, 3.0]
+        .into_iter()
+        .flat_map(|sigma| [0, 2].map(|order| filters::gauss_uv(30.0, 5.0, sigma, 0, order).1));
+    let leaves: Vec<Leaf> =
+        across.map(|filter| Leaf { op: LeafOp::Correlate(Source::Input(0), filter, EDGE), dtype }).collect();
+    let mut code: Vec<Instr> = Vec::new();
+    for i in 1..leaves.len() {
+        let last = if i == 1 { Val::Leaf(0) } else { Val::Instr(i - 2) };
+        code.push(Instr {
+            op: InstrOp::Pixel(PixelOp::Max),
+            operand: dtype,
+            result: dtype,
+            args: vec![last, Val::Leaf(i)],
+        });
+    }
+    let result = Some(Val::Instr(code.len() - 1));
+    Kernel::Map(MapKernel { inputs: 1, leaves, code, result, ..MapKernel::default() })
+}
+
 fn rotate(degrees: f64, how: Interpolation, shape: Shape, dtype: DType) -> Option<Kernel> {
     let map = Affine::new(rotation(degrees, shape), shape)?;
     Some(one(LeafOp::Warp(0, map, how, Border::Constant(0.0)), dtype))
@@ -105,6 +133,7 @@ pub(super) fn all(shape: Shape, dtype: DType) -> Vec<Kernel> {
         separable(19, dtype),
         separable(43, dtype),
         bank(dtype),
+        oblique_bank(dtype),
         one(LeafOp::Median(0, MedianSize::Three, EDGE), dtype),
         erode(5, dtype),
         erode(11, dtype),
@@ -113,6 +142,7 @@ pub(super) fn all(shape: Shape, dtype: DType) -> Vec<Kernel> {
         Kernel::Histogram { bins: 256, lo: 0.0, hi: 1.0 },
         Kernel::Transpose,
     ];
+    kernels.extend([3.0, 7.0].into_iter().flat_map(|sigma| oblique(sigma, dtype)));
     kernels.extend(rotate(30.0, Interpolation::Bilinear, shape, dtype));
     kernels.extend(rotate(75.0, Interpolation::Bilinear, shape, dtype));
     kernels.extend(rotate(30.0, Interpolation::Bicubic, shape, dtype));

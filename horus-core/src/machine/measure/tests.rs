@@ -32,11 +32,13 @@ fn a_processor_is_measured() {
 
 #[test]
 fn copies_of_a_device_with_memory_of_its_own_are_measured() {
-    let device = Simulated::new(cpu(), 1 << 30);
+    let device = Simulated::new(cpu(), 1 << 30).with_mapping();
     let assumed = here::assumed(Hardware::of(&device), false);
     let profile = measure(&device, &Alone, true).expect("a profile");
     assert_eq!((profile.fault(), profile.origin), (None, Origin::Measured));
-    let lines = |p: &Profile| [p.upload.pinned, p.upload.staged, p.download.pinned, p.download.staged];
+    let lines = |p: &Profile| {
+        [p.upload.pinned, p.upload.staged, p.upload.mapped, p.download.pinned, p.download.staged, p.download.mapped]
+    };
     assert!(lines(&profile).iter().zip(lines(&assumed)).all(|(found, assumed)| *found != assumed), "{profile:?}");
     assert!(profile.both_ways >= 1.0);
 }

@@ -40,13 +40,13 @@ impl Check<'_> {
                 let start = self.written_until(node, action, band.from);
                 self.order.writes(node, Window::new(start.unwrap_or(all.start), all.end));
             }
-            Action::Free(n) | Action::Evict(n) => self.order.forget(n),
+            Action::Free(n) | Action::Evict(n) | Action::Unmap(n) => self.order.forget(n),
             Action::Download(_)
             | Action::Fetch { .. }
             | Action::Gather { .. }
             | Action::Deliver(_)
             | Action::Send { .. } => {}
-            Action::Finish(n) | Action::Sum(n) | Action::Collect(n) => self.rewritten(n),
+            Action::Map(n) | Action::Finish(n) | Action::Sum(n) | Action::Collect(n) => self.rewritten(n),
             Action::Scatter { node, .. }
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }

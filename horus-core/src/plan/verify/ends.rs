@@ -30,6 +30,7 @@ impl Check<'_> {
         let footprint = self.temps.keys().next().map(|t| (t.consumer, "a footprint for a launch that was over"));
         let in_bands = [&self.uploaded, &self.sent].into_iter().flat_map(HashMap::keys).chain(self.computed.keys());
         let bands = in_bands.copied().next().map(|n| (n, "a part in bands"));
+        let bands = bands.or(self.mapped.iter().next().map(|n| (*n, "a use of the host's memory")));
         let met = self.met.iter().find(|(_, met)| **met < Band::PARTS).map(|(n, _)| (*n, "an unfinished gather"));
         let left = met.or(exchange).or(launch).or(footprint).or(bands);
         left.map_or(Ok(()), |(n, what)| Err(format!("{what} of {n}")))

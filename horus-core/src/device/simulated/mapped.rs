@@ -1,0 +1,45 @@
+//! Memory of the host that a simulated device uses in place of its own.
+
+use std::any::Any;
+
+use super::memory::{SeparateMemory, foreign};
+use crate::device::Memory;
+use crate::error::DeviceError;
+use crate::host::buffer::{HostBuffer, HostMemory};
+
+/// Memory that counts as page-locked.
+#[derive(Debug)]
+pub(super) struct Locked(HostBuffer);
+
+impl Locked {
+    pub(super) fn room(bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        Ok(Some(Box::new(Locked(HostBuffer::try_zeroed(bytes)?))))
+    }
+}
+
+impl HostMemory for Locked {
+    fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0.bytes_mut()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn alike(&self) -> Option<Box<dyn HostMemory>> {
+        Locked::room(self.0.len()).ok().flatten()
+    }
+}
+
+/// Whether a buffer lies there.
+pub(super) fn is_locked(buffer: &HostBuffer) -> bool {
+    buffer.adopted().is_some_and(|memory| memory.as_any().is::<Locked>())
+}
+
+/// Takes the buffer out of memory that it was made over.
+pub(super) fn given_back(memory: &mut Memory) -> Result<HostBuffer, DeviceError> {
+    let Memory::Device(block) = memory else { return Err(foreign()) };
+    let block = block.as_any_mut().downcast_mut::<SeparateMemory>().filter(|block| block.mapped).ok_or_else(foreign)?;
+    block.memory.host().cloned().ok_or_else(foreign)
+}

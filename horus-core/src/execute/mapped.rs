@@ -1,0 +1,91 @@
+//! Launches that use the host's memory in place of the device's. Where the device refuses, what the plan leaves out is done: the
+//! image is copied.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Run, missing};
+use crate::device::Memory;
+use crate::error::{DeviceError, Result};
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::NodeId;
+use crate::plan::Band;
+
+/// Results that launches write in the host's memory.
+#[derive(Default)]
+pub(super) struct Results {
+    /// Where those go that no launch has begun.
+    rooms: HashMap<NodeId, Memory>,
+    /// Those that have begun.
+    begun: HashSet<NodeId>,
+}
+
+impl Results {
+    /// Where the launch writes that begins to compute `n`; none for the device's memory.
+    pub(super) fn room_of(&mut self, n: NodeId) -> Option<Memory> {
+        let room = self.rooms.remove(&n)?;
+        self.begun.insert(n);
+        Some(room)
+    }
+}
+
+impl Run<'_> {
+    /// Lets launches use the host's memory: for an image that is there, or a result that is not computed yet.
+    pub(super) fn map(&mut self, step: usize, n: NodeId) -> Result<()> {
+        let Some(image) = self.images.find_mut(n) else {
+            let node = self.plan.graph.node(n);
+            if let Some(room) = self.room(node.shape.len() * node.dtype.size()) {
+                self.mapped.rooms.insert(n, room);
+            }
+            return Ok(());
+        };
+        let host = image.host.clone().ok_or_else(|| missing(n))?;
+        match self.cx.device.map(host) {
+            Ok(memory) => image.device = Some(memory),
+            Err(host) => {
+                drop(host);
+                log::debug!("{n} is not where the device can read it, and is copied");
+                self.upload(step, n, Band::WHOLE)?;
+                self.finish_uploads()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Memory of the host for a result, of which nobody else has a share, if there is any that the device writes to.
+    fn room(&mut self, bytes: usize) -> Option<Memory> {
+        let fits = |room: &mut HostBuffer| room.len() == bytes && !room.is_shared();
+        let room = match self.cx.room.take_if(fits) {
+            Some(room) => room,
+            None => {
+                self.page_locked(bytes).inspect_err(|e| log::debug!("a result is copied to the host: {e}")).ok()??
+            }
+        };
+        let refused = |room| *self.cx.room = Some(room);
+        self.cx.device.map(room).map_err(refused).ok()
+    }
+
+    /// Page-locked memory, if the device has any.
+    fn page_locked(&self, bytes: usize) -> Result<Option<HostBuffer>, DeviceError> {
+        let memory = self.cx.device.page_locked(bytes)?;
+        memory.map(|memory| self.cx.pool.try_adopt(memory, bytes)).transpose()
+    }
+
+    /// Ends the use of the host's memory: the host has the result once the launches that write it are over.
+    pub(super) fn unmap(&mut self, n: NodeId) -> Result<()> {
+        let (label, begun) = (self.label("the wait for the result", n), self.mapped.begun.remove(&n));
+        let image = self.images.get_mut(n)?;
+        if image.host.is_none() {
+            let memory = image.device.take().ok_or_else(|| missing(n))?;
+            if begun {
+                let host = self.cx.device.unmap(memory);
+                let host = host.map_err(self.failed(label))?;
+                self.images.get_mut(n)?.host = Some(host);
+                return Ok(());
+            }
+            image.device = Some(memory);
+            self.download(n)?;
+        }
+        self.images.get_mut(n)?.device = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! What launches may use in the host's memory, and whether that went well.
+
+use super::engine::Engine;
+use super::{Mutable, Session};
+use crate::device::Sending;
+use crate::ir::graph::ValueId;
+use crate::plan::state::{Residency, State};
+use crate::plan::{Mappable, Mode, Transfer};
+
+impl Session {
+    /// Whether launches may use the host's memory at all. Of several ranks each needs a part of an image, which is copied.
+    pub(crate) fn may_map(&self) -> bool {
+        self.0.transfer.may_map() && self.ranks() == 1 && self.mode() != Mode::Naive
+    }
+
+    /// What the launches of a plan with these sources may use. Where that is left to predictions, which know one plan, nothing is
+    /// once an image that was used in the host's memory is read by another plan: with a copy on the device it would have gone
+    /// over the bus once.
+    pub(super) fn mappable(
+        &self,
+        engine: &Engine,
+        state: &mut Mutable,
+        sources: &[(ValueId, Option<State>, bool)],
+        sending: Sending,
+    ) -> Mappable {
+        if engine.unified() || !self.may_map() {
+            return Mappable::default();
+        }
+        let foreseen = self.0.transfer == Transfer::Auto;
+        if foreseen {
+            state.mapped.retain(|v| state.images.contains_key(v));
+            state.read_again |= sources.iter().any(|(v, ..)| state.mapped.contains(v));
+            if state.read_again {
+                return Mappable::default();
+            }
+        }
+        let device = &engine.device;
+        let locked = |v: &ValueId| state.images.get(v).and_then(|i| i.host.as_ref()).is_some_and(|b| device.maps(b));
+        let on_host = sources.iter().filter(|(_, s, _)| s.is_some_and(|s| s.residency == Residency::Host));
+        let results = match &state.room {
+            Some(room) => device.maps(room),
+            // Who waits now does not mind where it is computed; pages are locked for it only if that is requested.
+            None => !foreseen && sending == Sending::WhenLanded,
+        };
+        Mappable { sources: on_host.map(|(v, ..)| *v).filter(locked).collect(), results }
+    }
+}

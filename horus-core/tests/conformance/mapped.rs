@@ -1,0 +1,120 @@
+//! Launches that use the host's memory in place of the device's: the same bits.
+
+use horus_core::comm::Alone;
+use horus_core::dtype::DType;
+use horus_core::ir::graph::{Op, ValueId};
+use horus_core::ops::geometric::{Affine, Interpolation, rotation};
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::ops::pixel::PixelOp;
+use horus_core::optimize::optimize;
+use horus_core::plan::partition::Partition;
+use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::verify::verify;
+use horus_core::plan::{Action, Mappable, Mode, Plan, Setting, Transfer, Want, plan};
+use horus_core::reference;
+use horus_core::shape::{Border, Shape};
+use proptest::prelude::*;
+
+use crate::harness::{Place, Program, carry_out, image};
+use crate::random::{Choice, program};
+
+const PLACE: Place =
+    Place { ranks: 1, mode: Mode::Fused, separate: true, direct: false, overlap: false, from_root: false, bands: None };
+
+/// A plan in which launches use the host's memory for all that they can.
+fn planned(program: &Program, transfer: Transfer, mode: Mode) -> Plan {
+    let sources = (0..program.sources.len()).map(|v| ValueId(v as u64)).collect();
+    let mappable = Mappable { sources, results: true };
+    let setting = Setting { transfer, mappable, mode, ..Setting::of(Partition::equal(1), false) };
+    let kernels = optimize(program.graph.clone(), mode == Mode::Fused, &setting.machine, &mut |_, _| ()).unwrap();
+    let wants = vec![Want::Handed; kernels.roots.len()];
+    let state = State { residency: Residency::Host, placement: Placement::Replicated };
+    let plan = plan(kernels, &wants, &setting, |_| state, |_| true, &mut |_, _| ()).unwrap();
+    verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+    plan
+}
+
+fn count(plan: &Plan, which: fn(&Action) -> bool) -> usize {
+    plan.steps.iter().filter(|s| which(&s.action)).count()
+}
+
+fn maps(plan: &Plan) -> usize {
+    count(plan, |a| matches!(a, Action::Map(_)))
+}
+
+/// Compares the roots with the reference in every strategy that uses the host's memory; the plans.
+fn conforms_mapped(program: &Program, what: &str) -> Vec<Plan> {
+    let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
+    let strategies =
+        ["implicit", "hybrid", "hybrid:3"].map(|text| horus_core::settings::TRANSFER.values.parse(text).unwrap());
+    let mut plans = Vec::new();
+    for mode in [Mode::Fused, Mode::Lazy] {
+        for transfer in strategies {
+            let plan = planned(program, transfer, mode);
+            let (got, _) = crate::with_device(PLACE, |device| carry_out(program, &plan, &Alone, device));
+            for (i, (g, w)) in got.iter().zip(&want).enumerate() {
+                assert!(g == w, "{what}: root {i} differs from the reference, {transfer:?}, {mode:?}\n{plan}");
+            }
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+#[test]
+fn what_launches_read_and_write_in_the_hosts_memory_is_the_same() {
+    for shape in [Shape::new(1, 1, 1), Shape::new(37, 53, 1), Shape::new(64, 130, 3)] {
+        for dtype in [DType::U8, DType::F32, DType::F64] {
+            let mut p = Program::default();
+            let (a, b) = (p.source(image(shape, dtype, 3)), p.source(image(shape, dtype, 4)));
+            let sum = p.pixel(PixelOp::Add, &[a, b]);
+            let sum = if dtype == DType::U8 { p.convert(sum, DType::F32) } else { sum };
+            let filter = Filter::dense(5, 7, (0..35).map(|i| f64::from(i % 11) - 4.0).collect::<Vec<_>>());
+            let filtered = p.like(Op::Correlate(filter, Border::Reflect101), sum);
+            let map = Affine::new(rotation(30.0, shape), shape).unwrap();
+            let turned = p.like(Op::Warp(map, Interpolation::Bilinear, Border::Constant(1.0)), filtered);
+            let program = p.wanted(&[turned, filtered]);
+            let plans = conforms_mapped(&program, &format!("{shape} {dtype}"));
+            assert!(plans.iter().all(|plan| maps(plan) >= 2), "both results are mapped");
+            let implicit = &plans[0];
+            let copied = count(implicit, |a| matches!(a, Action::Upload { .. } | Action::Send { .. }));
+            assert_eq!((maps(implicit), copied), (4, 0), "{implicit}");
+        }
+    }
+}
+
+#[test]
+fn a_result_that_is_read_again_and_one_of_no_rows_of_its_own() {
+    let shape = Shape::new(40, 30, 1);
+    let mut p = Program::default();
+    let a = p.source(image(shape, DType::F32, 5));
+    let blurred = p.like(Op::Correlate(Filter::dense(3, 3, vec![0.125; 9]), Border::Wrap), a);
+    let sharp = p.pixel(PixelOp::Sub, &[a, blurred]);
+    let bins =
+        Op::Histogram { bins: 16, lo: horus_core::dtype::Scalar::F64(0.0), hi: horus_core::dtype::Scalar::F64(300.0) };
+    let bins = p.op(bins, &[blurred], Shape::new(1, 16, 1), DType::F64);
+    conforms_mapped(&p.wanted(&[sharp, blurred, bins]), "a histogram of a result");
+}
+
+fn choice() -> impl Strategy<Value = Choice> {
+    (any::<u8>(), any::<u8>(), any::<[u8; 3]>()).prop_map(|(kind, param, reads)| Choice { kind, param, reads })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: crate::draw::cases(crate::RANDOM_PROGRAMS / 4), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_programs_in_the_hosts_memory(
+        height in 1usize..24,
+        width in 1usize..40,
+        steps in prop::collection::vec(choice(), 1..10),
+        seed in any::<u64>(),
+    ) {
+        let p = program(Shape::new(height, width, 1), &steps, seed);
+        for plan in conforms_mapped(&p, "random program") {
+            for i in 0..plan.steps.len() {
+                prop_assert!(verify(&plan.without(i)).is_err(), "leaving out step {} goes unnoticed\n{}", i, plan);
+            }
+        }
+    }
+}
