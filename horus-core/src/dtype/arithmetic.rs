@@ -187,7 +187,7 @@ macro_rules! integer {
             fn order_digit(self, level: Self) -> Self {
                 const LAST: i64 = if size_of::<$t>() > 2 { 1 } else { 0 };
                 let (level, place) = (level as i64, self as i64 - <$t>::MIN as i64);
-                if level < 0 || level > LAST { 0 } else { (place >> (16 * (LAST - level)) & 0xffff) as $t }
+                if (0..=LAST).contains(&level) { (place >> (16 * (LAST - level)) & 0xffff) as $t } else { 0 }
             }
             #[inline(always)]
             fn floor(self) -> Self {
