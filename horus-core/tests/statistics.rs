@@ -2,6 +2,8 @@
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
+use horus_core::device::simulated::Simulated;
 use horus_core::dtype::Pixel;
 use horus_core::image::Image;
 use horus_core::session::Session;
@@ -38,8 +40,13 @@ fn on_ranks<R: PartialEq + std::fmt::Debug + Send>(compute: impl Fn(&Session) ->
     let alone = compute(&session());
     for ranks in 2..=5 {
         let all = ThreadComm::run(ranks, |comm| {
-            let device = CpuDevice::new(Some(1)).unwrap();
-            compute(&Session::on(Box::new(device)).communicator(std::sync::Arc::new(comm)).build().unwrap())
+            let cpu = CpuDevice::new(Some(1)).unwrap();
+            // Every other time on devices with memory of their own.
+            let device: Box<dyn Device> = match ranks % 2 {
+                0 => Box::new(cpu),
+                _ => Box::new(Simulated::new(cpu, usize::MAX / 2)),
+            };
+            compute(&Session::on(device).communicator(std::sync::Arc::new(comm)).build().unwrap())
         });
         assert!(all.iter().all(|one| *one == alone), "{ranks} ranks");
     }

@@ -7,9 +7,9 @@
 mod arithmetic;
 mod element;
 mod math;
-#[cfg(test)]
-mod order_tests;
 mod pixel;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

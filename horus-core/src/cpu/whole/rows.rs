@@ -17,9 +17,6 @@ pub(super) struct How {
     pub(super) threads: usize,
 }
 
-/// Pixels of integers, in bytes, of which extremes are found at a time: they stay in the first level of the cache.
-const NEAR: usize = 1 << 14;
-
 /// Reduces rows `rows` of every plane of `input` to one element each, or as many as there are columns. `operand` is asked for
 /// by those that [have one](RowReduce::has_operand) alone.
 pub(super) fn reduce<T: Pixel>(
@@ -187,11 +184,12 @@ fn column<T: Pixel>(isa: Isa, how: Fold, values: &[T]) -> T {
     })
 }
 
-/// The smallest pixel of a row and the largest. Each part of it is in the cache when it is read again.
+/// The smallest pixel of a row and the largest: by segments, or at once where every order gives the same bits.
 fn extremes<T: Pixel>(isa: Isa, row: &[T]) -> [T; 2] {
-    let near = if T::DTYPE.is_float() { SEGMENT } else { NEAR / T::DTYPE.size() };
-    row.chunks(near).fold([T::HIGHEST, T::LOWEST], |[low, high], part| {
-        [Fold::Min.combine(low, smallest(isa, part)), Fold::Max.combine(high, largest(isa, part))]
+    let part = if T::DTYPE.is_float() { SEGMENT } else { row.len().max(1) };
+    row.chunks(part).fold([T::HIGHEST, T::LOWEST], |[low, high], part| {
+        let [smallest, largest] = smallest_and_largest(isa, part);
+        [Fold::Min.combine(low, smallest), Fold::Max.combine(high, largest)]
     })
 }
 
@@ -220,6 +218,7 @@ for_each_isa! { fn squared_deviation[T: Pixel][T](row: &[T], mean: f64) -> f64 a
 for_each_isa! { fn total[T: Pixel][T](values: &[T]) -> T as total_body }
 for_each_isa! { fn smallest[T: Pixel][T](values: &[T]) -> T as smallest_body }
 for_each_isa! { fn largest[T: Pixel][T](values: &[T]) -> T as largest_body }
+for_each_isa! { fn smallest_and_largest[T: Pixel][T](values: &[T]) -> [T; 2] as smallest_and_largest_body }
 for_each_isa! { fn first[T: Pixel][T](row: &[T], wanted: f64) -> f64 as first_body }
 
 #[inline(always)]
@@ -254,6 +253,24 @@ fn largest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
     lanes(Fold::Max, values, max, max)
 }
 
+/// Both extremes: reading memory, or the cache, takes longer than comparing twice.
+#[inline(always)]
+fn smallest_and_largest_body<T: Pixel>(_: Isa, values: &[T]) -> [T; 2] {
+    let min = |acc: T, v: T| if v < acc { v } else { acc };
+    let max = |acc: T, v: T| if v > acc { v } else { acc };
+    let (mut low, mut high) = ([T::HIGHEST; LANES], [T::LOWEST; LANES]);
+    let (groups, rest) = values.as_chunks::<LANES>();
+    for group in groups {
+        for (i, &v) in group.iter().enumerate() {
+            (low[i], high[i]) = (min(low[i], v), max(high[i], v));
+        }
+    }
+    for (i, &v) in rest.iter().enumerate() {
+        (low[i], high[i]) = (min(low[i], v), max(high[i], v));
+    }
+    [halves(low, min), halves(high, max)]
+}
+
 /// The first column of a pixel, or infinity.
 #[inline(always)]
 fn first_body<T: Pixel>(_: Isa, row: &[T], wanted: f64) -> f64 {
@@ -282,6 +299,12 @@ fn lanes<T: Pixel, A: Pixel>(how: Fold, values: &[T], step: impl Fn(A, T) -> A, 
     for (lane, &v) in lanes.iter_mut().zip(rest) {
         *lane = step(*lane, v);
     }
+    halves(lanes, join)
+}
+
+/// Lanes combined in halves.
+#[inline(always)]
+fn halves<A: Copy>(mut lanes: [A; LANES], join: impl Fn(A, A) -> A) -> A {
     let mut half = LANES / 2;
     while half > 0 {
         let (lower, upper) = lanes.split_at_mut(half);

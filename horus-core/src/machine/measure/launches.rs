@@ -32,7 +32,7 @@ fn whole(shape: Shape, dtype: DType) -> Geometry {
 fn announced(kernel: &Kernel, shape: Shape, dtype: DType) -> Prepared<'_> {
     let (count, out) = match kernel {
         Kernel::Map(m) => (m.inputs, whole(shape, dtype)),
-        Kernel::RowReduce(r) => (1, whole(Shape { width: 1, ..shape }, r.result(dtype))),
+        Kernel::RowReduce(r) => (1, whole(Shape { width: r.columns(), ..shape }, r.result(dtype))),
         Kernel::Histogram { bins, .. } => (1, whole(Shape { height: 1, width: *bins, ..shape }, DType::F64)),
         Kernel::Transpose => (1, whole(Shape { height: shape.width, width: shape.height, ..shape }, dtype)),
         _ => (1, whole(shape, dtype)),

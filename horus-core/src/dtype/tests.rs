@@ -1,6 +1,40 @@
-//! The places of numbers in the order of their types.
+//! Arithmetic, and the places of numbers in the order of their types.
 
-use super::{Arithmetic, Pixel};
+use super::{Arithmetic, Float, Pixel};
+
+#[test]
+fn integers_saturate_and_divide_by_zero_to_zero() {
+    assert_eq!(Arithmetic::add(250u8, 10), 255);
+    assert_eq!(Arithmetic::sub(3u16, 10), 0);
+    assert_eq!(Arithmetic::mul(i32::MAX, -2), i32::MIN);
+    assert_eq!(Arithmetic::div(i32::MIN, -1), i32::MAX);
+    assert_eq!(Arithmetic::div(7i32, 0), 0);
+    assert_eq!(Arithmetic::neg(9u8), 0);
+    assert_eq!(Arithmetic::absdiff(i32::MIN, i32::MAX), i32::MAX);
+}
+
+#[test]
+fn conversion_rounds_to_nearest_even_and_saturates() {
+    assert_eq!(u8::from_f64(2.5), 2);
+    assert_eq!(u8::from_f64(3.5), 4);
+    assert_eq!(u8::from_f64(-1.0), 0);
+    assert_eq!(u16::from_f64(1e9), 65535);
+    assert_eq!(i32::from_f64(f64::NAN), 0);
+}
+
+#[test]
+fn float_extremes_ignore_nan_and_keep_the_first_on_a_tie() {
+    assert_eq!(Arithmetic::max(f32::NAN, 1.0), 1.0);
+    assert_eq!(Arithmetic::max(1.0, f32::NAN), 1.0);
+    assert_eq!(Arithmetic::min(0.0f32, -0.0).to_bits(), 0.0f32.to_bits());
+    assert_eq!(Arithmetic::min(-0.0f32, 0.0).to_bits(), (-0.0f32).to_bits());
+}
+
+#[test]
+fn fraction_weights_are_exact() {
+    assert_eq!(f32::from_fraction(1 << 31), 0.5);
+    assert_eq!(f64::from_fraction(1), 2f64.powi(-32));
+}
 
 /// Numbers in order have digits in order, and other numbers others.
 fn digits_are_in_order<T: Pixel>(sorted: &[T]) {
