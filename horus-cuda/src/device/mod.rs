@@ -354,6 +354,7 @@ impl Drop for CudaDevice {
         // Pinned buffers and modules must outlive what the GPU does with them; an error has been reported, or never
         // will be needed.
         let bound = self.core.context.bind();
+        self.transfers.stop_pinning();
         if let Some(pinning) = self.pinning.take() {
             // It has nothing to report; a panic has been.
             let _ = pinning.join();
