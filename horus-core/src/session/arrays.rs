@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use super::start::Held;
-use super::{Handle, Session};
+use super::{Handle, Mutable, Session};
 use crate::comm::agree::agree_on;
 use crate::device::{Label, Memory, Sending};
 use crate::error::{DeviceError, Error, MemoryBound, Result, Site};
@@ -161,34 +161,39 @@ impl Session {
         self.publish(&state);
         match read {
             Ok(read) => Ok(Some(read)),
-            // What a device meets late, on its way to one of several ranks, the others would not learn.
-            Err(source) if self.ranks() > 1 && !matches!(source, DeviceError::OutOfMemory { .. }) => {
-                let error = self.at_host((op, site), source);
-                Err(self.lose(&mut state, error))
-            }
-            Err(source) => Err(self.at_host((op, site), source)),
+            Err(source) => Err(self.unread(&mut state, (op, site), source)),
         }
     }
 
+    /// An error of pixels on their way to this rank's host. What a device meets late, the other ranks would not learn: it ends
+    /// them.
+    fn unread(&self, state: &mut Mutable, call: (&'static str, Site), source: DeviceError) -> Error {
+        let here = matches!(source, DeviceError::OutOfMemory { .. });
+        let error = self.at_host(call, source);
+        if self.ranks() > 1 && !here { self.lose(state, error) } else { error }
+    }
+
     /// Evaluates values, in one evaluation, for somebody who reads their pixels once, as an encoder does: on rank 0's host,
-    /// `None` elsewhere. On one rank no copies stay with the session, bands come while kernels run, and where page-locked memory
-    /// is at hand the device writes there.
+    /// `None` elsewhere. No copies stay with the session, bands come while kernels run, and where page-locked memory is at hand
+    /// the device writes there.
     pub(crate) fn bring(
         &self,
         values: &[&Handle],
         (op, site): (&'static str, Site),
     ) -> Result<Vec<Option<Arc<HostBuffer>>>> {
-        if self.ranks() > 1 {
-            return self.fetch_all(values, Want::Root);
-        }
+        let want = if self.ranks() > 1 { Want::Root } else { Want::Handed };
         let mut state = self.lock("evaluating")?;
-        let mut pending = self.look_at(&mut state, values, Want::Handed, Sending::WhenLanded)?;
+        let mut pending = self.look_at(&mut state, values, want, Sending::WhenLanded)?;
+        if self.rank() > 0 {
+            return Ok(vec![None; values.len()]); // which other ranks may have, too
+        }
         let mut brought: HashMap<NodeId, Arc<HostBuffer>> = HashMap::new();
         for node in &pending.nodes {
             // Two values may have become one.
             let Some(delivered) = pending.delivered.remove(node) else { continue };
             let coming = Coming { delivered, workers: self.workers(), trace: &mut state.trace };
-            let buffer = coming.brought(self).map_err(|source| self.at_host((op, site), source))?;
+            let buffer = coming.brought(self);
+            let buffer = buffer.map_err(|source| self.unread(&mut state, (op, site), source))?;
             brought.insert(*node, Arc::new(buffer));
         }
         self.publish(&state);

@@ -25,6 +25,7 @@ mod segments;
 mod wide;
 // Of this crate.
 mod arrays;
+mod strips;
 mod traced;
 mod transfers;
 

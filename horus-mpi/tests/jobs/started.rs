@@ -10,13 +10,15 @@ use horus_core::session::Session;
 use horus_mpi::MpiComm;
 
 type Outcome = Result<(), String>;
+/// Names of threads.
+type Threads = Arc<Mutex<Vec<String>>>;
 
 fn text(e: impl std::fmt::Display) -> String {
     e.to_string()
 }
 
 /// A session, and the names of the threads that its evaluations ran on.
-fn session(comm: &Arc<MpiComm>) -> Result<(Session, Arc<Mutex<Vec<String>>>), String> {
+fn session(comm: &Arc<MpiComm>) -> Result<(Session, Threads), String> {
     let threads = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&threads);
     let note = move |_: horus_core::session::Progress<'_>| {
