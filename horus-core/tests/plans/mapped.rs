@@ -178,10 +178,9 @@ fn predictions_choose_among_all_strategies() {
         ("Conv2D", |n| conv_2d(n, 1)),
     ] {
         for size in [256, 1024, 4096] {
-            let (best, chosen) =
-                all()
-                    .map(|t| (seconds(graph(size), t), t))
-                    .fold((f64::INFINITY, Transfer::Auto), |a, b| if b.0 < a.0 { b } else { a });
+            let (best, chosen) = all()
+                .map(|t| (seconds(graph(size), t), t))
+                .fold((f64::INFINITY, Transfer::Auto), |a, b| if b.0 < a.0 { b } else { a });
             let auto = seconds(graph(size), Transfer::Auto);
             assert!(auto <= 1.03 * best, "{name} {size}: {auto} s, {best} by {chosen:?}");
         }
