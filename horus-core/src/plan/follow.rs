@@ -116,10 +116,10 @@ impl<'a> Follower<'a> {
                 self.on_device[node.0] = true;
                 Some(self.bytes_of(node, band, self.rows[node.0]))
             }
-            Action::UploadStrip { node, halo } => {
+            Action::UploadStrip { node, halo, band } => {
                 self.rows[node.0] = with_room(self.strip(height(node)), halo, height(node)).len();
                 self.on_device[node.0] = true;
-                Some(self.bytes(node))
+                Some(self.bytes_of(node, band, self.rows[node.0]))
             }
             Action::Map(n) | Action::Unmap(n) => {
                 self.mapped[n.0] = matches!(action, Action::Map(_));

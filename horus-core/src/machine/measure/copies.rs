@@ -8,6 +8,7 @@ use super::{Effort, kernels, timed};
 use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, Prepared};
 use crate::dtype::DType;
 use crate::error::DeviceError;
+use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::machine::profile::{Line, Profile};
 use crate::shape::{Shape, Window};
@@ -28,8 +29,7 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     let mut buffers: Vec<HostBuffer> = each.collect::<Result<_, DeviceError>>()?;
     let of = |bytes: usize| move |buffer: &HostBuffer| buffer.len() == bytes;
     let upload = |source: &HostBuffer, there: &mut Memory, bytes: usize| {
-        let whole = 0..bytes;
-        let ticket = device.begin_upload(source, there, std::slice::from_ref(&whole))?;
+        let ticket = device.begin_upload(source, there, &[Piece::run(0, 0, bytes)])?;
         device.arrive(ticket, &mut [there])
     };
     let up = |there: &mut Memory, bytes: usize| {
