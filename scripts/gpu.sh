@@ -17,6 +17,7 @@
 #   ranks     detectors under mpirun on 1, 2, 4 GPUs: same bytes, then times (SIZES, RUNS, BUDGET); not by default
 #   scaling   naive, lazy, fused under mpirun on 1, 2, 4 GPUs (GPUS, SIZES, RUNS, BUDGET), as a table and plots of
 #             all OUT/scaling-N.json, those of earlier runs too; 3-10 min, not by default
+#   strategies copying strategies, predicted beside measured, as a table and plots (OP, SIZES, RUNS, BUDGET); not by default
 #   process   picture file to picture file, CPU and GPU, cold and warm, with a breakdown (INPUT=picture, COLD_SIZES)
 #   user      picture file to picture file beside its floors, at several sizes (SIZES, RUNS; OLD=binaries to compare)
 #
@@ -257,6 +258,13 @@ scaling() {
   return $failed
 }
 
+# Explicit, streams, implicit, hybrid and the choice between them, from page-locked memory to page-locked memory.
+strategies() {
+  "$bin/horus-strategies" --op "${OP:-all}" --size "${SIZES:-1024,4096}" --runs "${RUNS:-31}" --budget "${BUDGET:-1}" \
+    --markdown "$out/strategies.md" --tsv "$out/strategies.tsv" &&
+    python3 benches/plot_strategies.py "$out/strategies" "$out/strategies.tsv"
+}
+
 # One process: wall seconds and the program's own account, the median of three by wall time.
 timed() {
   local i
@@ -348,7 +356,7 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | s
 status=0 table=""
 for stage in "${stages[@]}"; do
   case $stage in
-    kernels | session | apps | memory | driver | sanitize | bench | modes | ranks | scaling | process | user) ;;
+    kernels | session | apps | memory | driver | sanitize | bench | modes | ranks | scaling | strategies | process | user) ;;
     *) echo "no stage $stage" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$stage"
@@ -358,7 +366,7 @@ for stage in "${stages[@]}"; do
   table+="$(printf '%-9s %-5s %5d s  %s' "$stage" $verdict $((SECONDS - from)) "$last")"$'\n'
   { printf '\n## %s: %s in %d s\n\n' "$stage" $verdict $((SECONDS - from))
     case $stage in
-      modes | process | user | scaling) cat "$out/$stage.log" ;;
+      modes | process | user | scaling | strategies) cat "$out/$stage.log" ;;
       *) printf '```\n%s\n```\n' "$(tail -n 60 "$out/$stage.log")" ;;
     esac; } >>"$out/results.md"
 done

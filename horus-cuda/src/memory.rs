@@ -1,5 +1,7 @@
 //! Device memory from the driver's stream-ordered pool.
 
+mod lent;
+
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
@@ -222,36 +224,6 @@ impl Core {
         self.deferred.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
     }
 
-    /// Lets go of blocks that have been copied to the host. The context must be current.
-    pub(crate) fn reap(&self) {
-        // Where the driver cannot tell, they stay.
-        let is_over = |r: &mut Reading| r.done.passed().unwrap_or(false);
-        let over: Vec<Reading> = self.readings().extract_if(.., is_over).collect();
-        let is_over = |(done, _): &mut (Event, HostBuffer)| done.passed().unwrap_or(false);
-        let lent: Vec<_> = self.lent().extract_if(.., is_over).collect();
-        drop((over, lent));
-    }
-
-    fn lent(&self) -> MutexGuard<'_, Vec<(Event, HostBuffer)>> {
-        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Lets go of all buffers that were lent: the stream is at rest.
-    pub(crate) fn give_lent_back(&self) {
-        let lent = std::mem::take(&mut *self.lent());
-        drop(lent);
-    }
-
-    /// Holds a buffer that launches have used until the stream is past them.
-    fn hold_lent(&self, buffer: HostBuffer) {
-        let done = self.context.bind().and_then(|()| Event::new(false));
-        match done.and_then(|done| done.record(&self.stream).map(|()| done)) {
-            Ok(done) => self.lent().push((done, buffer)),
-            // Nobody can tell when it is free: it stays for good.
-            Err(_) => std::mem::forget(buffer),
-        }
-    }
-
     /// Called before anything in the stream writes to a block: copies of it to the host come first.
     pub(crate) fn settle(&self, memory: &CudaMemory) -> Result<(), DeviceError> {
         self.settle_bytes(memory, None)
@@ -362,21 +334,6 @@ pub(crate) struct CudaMemory {
 }
 
 impl CudaMemory {
-    /// Memory of the host, which launches find at this address.
-    pub(crate) fn mapped(core: &Arc<Core>, at: CUdeviceptr, buffer: HostBuffer) -> CudaMemory {
-        let bytes = buffer.len();
-        let block = Block { core: Arc::clone(core), at, mapped: Some(buffer), touched: AtomicBool::new(true) };
-        CudaMemory { block: Arc::new(block), bytes }
-    }
-
-    /// The host's memory, if it is that; nothing uses it any more.
-    pub(crate) fn give_back(&mut self) -> Option<HostBuffer> {
-        let Some(block) = Arc::get_mut(&mut self.block) else { return self.block.mapped.clone() };
-        let buffer = block.mapped.take()?;
-        block.at = 0;
-        Some(buffer)
-    }
-
     /// The device address.
     pub(crate) fn address(&self) -> CUdeviceptr {
         self.block.at

@@ -294,10 +294,7 @@ impl<'a> Check<'a> {
                 }
                 self.set(n, Some(rows), None);
             }
-            Action::Free(n) => {
-                self.mapped.remove(&n);
-                self.images[n.0] = Copies::default();
-            }
+            Action::Free(n) => self.free(n),
         }
         self.notes_writes(action);
         Ok(())

@@ -1,6 +1,6 @@
 //! Images that launches use in the host's memory.
 
-use super::Check;
+use super::{Check, Copies};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Kernel;
 use crate::plan::step::Action;
@@ -32,6 +32,12 @@ impl Check<'_> {
         let rows = self.device(n)?;
         self.set(n, Some(rows), None);
         Ok(())
+    }
+
+    /// An image goes, and with it the use of the host's memory.
+    pub(super) fn free(&mut self, n: NodeId) {
+        self.mapped.remove(&n);
+        self.images[n.0] = Copies::default();
     }
 
     /// Fails if a step treats memory of the host as the device's own.

@@ -1,0 +1,61 @@
+//! The choice of a strategy: what is copied, and in how many bands.
+
+use std::ops::Range;
+
+use super::Board;
+use crate::plan::draft::Draft;
+use crate::plan::mapped::{Mapped, Way};
+use crate::plan::setting::Transfer;
+use crate::plan::step::Step;
+
+/// Numbers of bands that are considered.
+const COUNTS: [u8; 4] = [2, 4, 8, 16];
+/// A plan in bands replaces the one without if it is predicted to take at most this share of its time: a guess,
+/// about what predictions of copies are off by.
+const GAIN: f64 = 0.98;
+
+/// The steps of a run in as many bands as are predicted to be best, and a bound of the bytes in use at each; none if they stay
+/// as they are.
+pub(super) fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<Step>, usize)> {
+    let transfer = draft.setting.transfer;
+    let counts = transfer.bands().map_or(COUNTS.to_vec(), |n| vec![n.get()]);
+    let plain = Board::new(draft, run.clone(), Mapped::none())?;
+    let peak = plain.peak(draft.steps[run.clone()].iter().map(|s| s.action));
+    let most = draft.used[run.clone()].iter().copied().max().unwrap_or(0);
+    let mut best: Option<(Vec<Step>, usize, f64)> = None;
+    for way in Way::considered(transfer) {
+        let mapped = Mapped::found(draft, &run, *way);
+        // Where nothing can be mapped, what is left of a strategy is that of copies.
+        let board = match (*way, mapped.is_none()) {
+            (Way::Copied, _) => Board::new(draft, run.clone(), mapped)?,
+            (_, true) if transfer == Transfer::Auto => continue,
+            (Way::Both, true) => continue,
+            _ => Board::new(draft, run.clone(), mapped)?,
+        };
+        let in_bands = board.copied > 0.0 && (transfer != Transfer::Auto || board.is_worthwhile());
+        let counts = match way {
+            Way::Both => vec![1],
+            Way::Results if transfer.bands().is_none() && in_bands => [&[1], &counts[..]].concat(),
+            Way::Results if transfer.bands().is_none() => vec![1],
+            _ if in_bands => counts.clone(),
+            _ if board.mapped.is_none() => Vec::new(),
+            _ => vec![1],
+        };
+        let mut tails = if in_bands { board.tails() } else { vec![Vec::new()] };
+        if transfer != Transfer::Auto && !board.gathered.is_empty() {
+            // What comes from other ranks leaves in bands, too.
+            tails.sort_by_key(Vec::is_empty);
+            tails.truncate(tails.iter().filter(|tail| !tail.is_empty()).count().max(1));
+        }
+        for schedule in counts.iter().flat_map(|n| tails.iter().map(|tail| board.schedule(*n, tail))) {
+            let used = most + board.peak(schedule.actions.iter().copied()).saturating_sub(peak);
+            let fits = draft.memory.as_ref().is_none_or(|ledger| ledger.holds(used));
+            if fits && best.as_ref().is_none_or(|(.., seconds)| schedule.seconds < *seconds) {
+                best = Some((board.steps(&schedule.actions), used, schedule.seconds));
+            }
+        }
+    }
+    let (steps, used, seconds) = best?;
+    let gains = || seconds < GAIN * plain.schedule(1, &[]).seconds;
+    (transfer != Transfer::Auto || gains()).then_some((steps, used))
+}

@@ -1,0 +1,59 @@
+//! Memory of the host that launches use in place of the device's, until the stream is past them.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use cudarc::driver::sys::CUdeviceptr;
+use horus_core::host::buffer::HostBuffer;
+
+use super::{Block, Core, CudaMemory, Reading};
+use crate::driver::Event;
+
+impl Core {
+    /// Lets go of blocks that have been copied to the host. The context must be current.
+    pub(crate) fn reap(&self) {
+        // Where the driver cannot tell, they stay.
+        let is_over = |r: &mut Reading| r.done.passed().unwrap_or(false);
+        let over: Vec<Reading> = self.readings().extract_if(.., is_over).collect();
+        let is_over = |(done, _): &mut (Event, HostBuffer)| done.passed().unwrap_or(false);
+        let lent: Vec<_> = self.lent().extract_if(.., is_over).collect();
+        drop((over, lent));
+    }
+
+    pub(super) fn lent(&self) -> MutexGuard<'_, Vec<(Event, HostBuffer)>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of all buffers that were lent: the stream is at rest.
+    pub(crate) fn give_lent_back(&self) {
+        let lent = std::mem::take(&mut *self.lent());
+        drop(lent);
+    }
+
+    /// Holds a buffer that launches have used until the stream is past them.
+    pub(super) fn hold_lent(&self, buffer: HostBuffer) {
+        let done = self.context.bind().and_then(|()| Event::new(false));
+        match done.and_then(|done| done.record(&self.stream).map(|()| done)) {
+            Ok(done) => self.lent().push((done, buffer)),
+            // Nobody can tell when it is free: it stays for good.
+            Err(_) => std::mem::forget(buffer),
+        }
+    }
+}
+
+impl CudaMemory {
+    /// Memory of the host, which launches find at this address.
+    pub(crate) fn mapped(core: &Arc<Core>, at: CUdeviceptr, buffer: HostBuffer) -> CudaMemory {
+        let bytes = buffer.len();
+        let block = Block { core: Arc::clone(core), at, mapped: Some(buffer), touched: AtomicBool::new(true) };
+        CudaMemory { block: Arc::new(block), bytes }
+    }
+
+    /// The host's memory, if it is that; nothing uses it any more.
+    pub(crate) fn give_back(&mut self) -> Option<HostBuffer> {
+        let Some(block) = Arc::get_mut(&mut self.block) else { return self.block.mapped.clone() };
+        let buffer = block.mapped.take()?;
+        block.at = 0;
+        Some(buffer)
+    }
+}
