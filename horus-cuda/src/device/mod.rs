@@ -231,15 +231,10 @@ impl Device for CudaDevice {
         Ok(Memory::Device(Box::new(self.transfers.allocate(bytes)?)))
     }
 
-    fn begin_upload(
-        &self,
-        source: &HostBuffer,
-        target: &mut Memory,
-        bytes: &[Range<usize>],
-    ) -> Result<Ticket, DeviceError> {
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
         self.core.context.bind()?;
         let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
-        self.transfers.begin(ticket, source, self.own_mut(target)?, bytes)
+        self.transfers.begin(ticket, source, self.own_mut(target)?, pieces)
     }
 
     fn begin_download<'a>(
