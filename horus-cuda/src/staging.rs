@@ -33,10 +33,12 @@ use crate::pinned::{Blocks, Loan, Pinned};
 pub(crate) use downloads::Downloads;
 
 /// Buffers in flight in one direction: some are copied in one go while the GPU transfers another.
-pub(crate) const BUFFERS: usize = 6;
-/// With fewer buffers the GPU waits for the host. More are taken where they lie ready: to pin one takes longer than to wait
-/// for the GPU.
+const BUFFERS: usize = 6;
+/// With fewer buffers the GPU waits for the host. These are pinned ahead. To pin another takes longer than ten copies of as much,
+/// so it is done once [`MUCH`] has been copied.
 pub(crate) const FEWEST: usize = 2;
+/// Bytes after whose copies there probably come many more.
+const MUCH: usize = 256 << 20;
 /// Bytes of a buffer: enough for the full speed of the bus, and pinned in a moment.
 pub(crate) const CHUNK: usize = 4 << 20;
 /// Up to so many bytes have a buffer of their own on their way to the host.
@@ -85,10 +87,11 @@ impl HostBytes {
         self.blocks.stock(bytes, count, |size| Pinned::new(&self.core, size));
     }
 
-    /// A buffer for somebody who has `some`: one that lies ready, or else one pinned now for those who have too few.
-    fn buffer(&self, bytes: usize, some: usize) -> Result<Option<Buffer>, DeviceError> {
-        let pinned = || if some < FEWEST { self.take(bytes) } else { None };
-        let Some(memory) = self.blocks.ready(bytes).or_else(pinned) else { return Ok(None) };
+    /// A buffer for somebody who has `some` and has copied `moved` bytes: one that lies ready, or else one pinned now, if it is
+    /// needed or pays.
+    fn buffer(&self, bytes: usize, some: usize, moved: usize) -> Result<Option<Buffer>, DeviceError> {
+        let pays = some < FEWEST || moved >= MUCH;
+        let Some(memory) = (if pays { self.take(bytes) } else { None }) else { return Ok(None) };
         Ok(Some(Buffer { memory, free: Event::new(false)?, filled: 0, stream: std::ptr::null_mut() }))
     }
 }
@@ -134,6 +137,8 @@ pub(crate) struct Uploads {
     source: HostBytes,
     /// In the order in which they were filled.
     buffers: VecDeque<Buffer>,
+    /// Bytes copied so far.
+    moved: usize,
 }
 
 /// A buffer that is filled, from byte `at`.
@@ -155,7 +160,7 @@ unsafe impl Sync for Sent<'_> {}
 
 impl Uploads {
     pub(crate) fn new(source: HostBytes) -> Uploads {
-        Uploads { source, buffers: VecDeque::new() }
+        Uploads { source, buffers: VecDeque::new(), moved: 0 }
     }
 
     /// The rest of the buffer filled last, if `bytes` bytes have room there and it is used in this stream.
@@ -176,7 +181,7 @@ impl Uploads {
         let all = self.buffers.len() + some;
         if !idle
             && all < BUFFERS
-            && let Some(buffer) = self.source.buffer(CHUNK, all)?
+            && let Some(buffer) = self.source.buffer(CHUNK, all, self.moved)?
         {
             return Ok(Some(Filling { buffer, at: 0 }));
         }
@@ -200,6 +205,7 @@ impl Uploads {
         source: &[u8],
         target: CUdeviceptr,
     ) -> Result<(), DeviceError> {
+        self.moved = self.moved.saturating_add(source.len());
         let (mut left, mut to) = (source, target);
         while !left.is_empty() {
             let mut fillings: Vec<Filling> = self.rest(left.len().min(CHUNK), stream).into_iter().collect();

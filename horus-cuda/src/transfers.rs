@@ -40,7 +40,7 @@ use self::later::Room;
 use crate::driver::{Event, Stream, check};
 use crate::memory::{Core, CudaMemory};
 use crate::pinned::{Blocks, KEPT, Loan, MOST, Pinned, Rules};
-use crate::staging::{BUFFERS, CHUNK, Downloads, FEWEST, HostBytes, SMALL, Uploads};
+use crate::staging::{CHUNK, Downloads, FEWEST, HostBytes, SMALL, Uploads};
 
 /// Fewer bytes go up in the device's stream: they take less time than the order of two streams.
 const BESIDE: usize = 1 << 20;
@@ -102,7 +102,7 @@ impl Transfers {
         move || {
             source.stock(CHUNK, FEWEST);
             source.stock(SMALL, 1);
-            source.stock(CHUNK, 2 * BUFFERS - FEWEST);
+            source.stock(CHUNK, FEWEST);
         }
     }
 

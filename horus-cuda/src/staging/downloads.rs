@@ -25,11 +25,13 @@ pub(crate) struct Downloads {
     /// One of [`SMALL`] bytes.
     small: Vec<Buffer>,
     buffers: Vec<Buffer>,
+    /// Bytes copied so far.
+    moved: usize,
 }
 
 impl Downloads {
     pub(crate) fn new(source: HostBytes) -> Downloads {
-        Downloads { source, small: Vec::new(), buffers: Vec::new() }
+        Downloads { source, small: Vec::new(), buffers: Vec::new(), moved: 0 }
     }
 
     /// Copies from the device as many bytes as `target` has room for; returns when they are there.
@@ -44,6 +46,7 @@ impl Downloads {
         target: &mut Spare<'_>,
     ) -> Result<(), DeviceError> {
         let total = target.left();
+        self.moved = self.moved.saturating_add(total);
         let what = || format!("downloading {total} bytes");
         let (buffers, room, most) =
             if total <= SMALL { (&mut self.small, SMALL, 1) } else { (&mut self.buffers, CHUNK, BUFFERS) };
@@ -51,7 +54,7 @@ impl Downloads {
         let size = if total <= SMALL { SMALL } else { (total / 4).clamp(LEAST, CHUNK).next_multiple_of(ALIGN) };
         let chunks = total.div_ceil(size);
         while buffers.len() < chunks.min(most)
-            && let Some(buffer) = self.source.buffer(room, buffers.len())?
+            && let Some(buffer) = self.source.buffer(room, buffers.len(), self.moved)?
         {
             buffers.push(buffer);
         }
