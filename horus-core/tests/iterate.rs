@@ -9,7 +9,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::device::faulty::Faulty;
 use horus_core::device::simulated::Simulated;
 use horus_core::error::{Error, Result};
-use horus_core::image::{Ending, Image, Norm, State, Until};
+use horus_core::image::{Ending, Image, LoopState, Norm, Until};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::Border;
@@ -43,7 +43,7 @@ fn bits(image: &Image<f32>) -> Result<Vec<u32>> {
 }
 
 /// A loop that calls its step each time.
-fn each<S: State>(mut state: S, steps: usize, step: impl Fn(&S) -> S) -> S {
+fn each<S: LoopState>(mut state: S, steps: usize, step: impl Fn(&S) -> S) -> S {
     for _ in 0..steps {
         state = step(&state);
     }

@@ -3,76 +3,10 @@
 use std::ops::ControlFlow;
 use std::panic::Location;
 
-use super::{Image, Value};
-use crate::dtype::Element;
+use super::{Image, LoopState, Value};
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::session::{Ends, Handle, Looped, Session};
-
-/// What a loop carries from step to step: an image, or a tuple, array or `Vec` of such.
-pub trait State: Sized {
-    /// The images, in a fixed order.
-    #[doc(hidden)]
-    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>);
-
-    /// The same with other images, of the same types.
-    #[doc(hidden)]
-    fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Self;
-}
-
-impl<T: Element> State for Image<T> {
-    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
-        to.push(self.handle());
-    }
-
-    fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Image<T> {
-        Image::from_handle(from.next().expect("an image for each of the state"))
-    }
-}
-
-impl<S: State> State for Vec<S> {
-    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
-        self.iter().for_each(|s| s.handles(to));
-    }
-
-    fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Vec<S> {
-        self.iter().map(|s| s.with(from)).collect()
-    }
-}
-
-impl<S: State, const N: usize> State for [S; N] {
-    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
-        self.iter().for_each(|s| s.handles(to));
-    }
-
-    fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> [S; N] {
-        std::array::from_fn(|i| self[i].with(from))
-    }
-}
-
-macro_rules! tuples {
-    ($($name:ident)+) => {
-        impl<$($name: State),+> State for ($($name,)+) {
-            #[allow(non_snake_case)]
-            fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
-                let ($($name,)+) = self;
-                $($name.handles(to);)+
-            }
-
-            #[allow(non_snake_case)]
-            fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Self {
-                let ($($name,)+) = self;
-                ($($name.with(from),)+)
-            }
-        }
-    };
-}
-tuples!(A);
-tuples!(A B);
-tuples!(A B C);
-tuples!(A B C D);
-tuples!(A B C D E);
-tuples!(A B C D E F);
 
 /// How large the change of a state in one step is: one number for all pixels of all its images, in `f64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -195,7 +129,7 @@ impl Norm {
     }
 }
 
-fn handles<S: State>(state: &S) -> Vec<&Handle> {
+fn handles<S: LoopState>(state: &S) -> Vec<&Handle> {
     let mut all = Vec::new();
     state.handles(&mut all);
     all
@@ -255,7 +189,12 @@ impl Session {
     /// If the state carries an error, a step makes one, or changes number, shape or type of its images; if the bound is
     /// negative or not a number; else the error of the evaluation.
     #[track_caller]
-    pub fn iterate<S: State>(&self, state: S, until: impl Into<Until>, step: impl Fn(&S) -> S) -> Result<Iterated<S>> {
+    pub fn iterate<S: LoopState>(
+        &self,
+        state: S,
+        until: impl Into<Until>,
+        step: impl Fn(&S) -> S,
+    ) -> Result<Iterated<S>> {
         self.looped(state, until.into(), step, None, Location::caller())
     }
 
@@ -280,7 +219,7 @@ impl Session {
     /// # Errors
     /// As [`Session::iterate`], if `every` is 0, and what `watch` returns.
     #[track_caller]
-    pub fn iterate_watched<S: State>(
+    pub fn iterate_watched<S: LoopState>(
         &self,
         state: S,
         until: impl Into<Until>,
@@ -295,7 +234,7 @@ impl Session {
         self.looped(state, until.into(), step, Some((every, &mut watch)), site)
     }
 
-    fn looped<S: State>(
+    fn looped<S: LoopState>(
         &self,
         state: S,
         until: Until,
@@ -330,7 +269,7 @@ impl Session {
     }
 
     /// A loop whose step was recorded.
-    fn repeat_recorded<S: State>(
+    fn repeat_recorded<S: LoopState>(
         &self,
         state: S,
         placeholders: &[Handle],
@@ -367,7 +306,7 @@ impl Session {
     }
 
     /// A loop whose step looks at values: it is called each time.
-    fn repeat_each<S: State>(
+    fn repeat_each<S: LoopState>(
         &self,
         mut state: S,
         step: impl Fn(&S) -> S,

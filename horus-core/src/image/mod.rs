@@ -37,6 +37,7 @@ mod create;
 mod geometric;
 mod iterate;
 mod lookup;
+mod loop_state;
 mod mask;
 mod morphology;
 mod neighbourhood;
@@ -54,7 +55,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 pub use argument::Argument;
-pub use iterate::{Ending, Iterated, Norm, State, Until};
+pub use iterate::{Ending, Iterated, Norm, Until};
+pub use loop_state::LoopState;
 pub use pixels::Pixels;
 #[doc(hidden)]
 pub use read::Place;

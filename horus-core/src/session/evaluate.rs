@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::engine::Engine;
 use super::plans::Request;
-use super::{Handle, Inner, Mutable, Progress, Session, debug};
+use super::{Inner, Mutable, Progress, Session, debug};
 use crate::comm::guarded;
 use crate::device::Sending;
 use crate::dtype::DType;
@@ -16,54 +16,16 @@ use crate::execute::agree::agree_on_plan;
 use crate::execute::{Context, Delivered, Failed, Outcome, Stored, execute, prepare};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
-use crate::machine::Machine;
 use crate::optimize::{lower::lower, optimize};
-use crate::plan::forecast::{Cluster, Forecast, forecast};
 use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
-use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::plan::state::{Placement, Residency, State};
 use crate::plan::verify::verify;
 use crate::plan::{Mappable, Mode, Plan, Setting, Want, plan};
 use crate::record::{Extract, RecordId};
 use crate::shape::Shape;
 
 impl Session {
-    /// Plans for ranks of equal speed what brings a value to rank 0's host, and tells what they would take.
-    /// Images stand where the program left them: what it read from files on rank 0, what it gave everywhere, what was
-    /// computed in strips.
-    pub(crate) fn forecast(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
-        let Cluster { ranks, on_each_host, network } = cluster;
-        let id = value.look()?;
-        let mut state = self.lock("forecasting")?;
-        let Extract { graph, records } = state.program.extract(&[id], self.room_to_keep(&state));
-        let engine = self.settled(&mut state, &graph)?;
-        let mut wants = vec![Want::Root];
-        wants.resize(graph.roots.len(), Want::Keep);
-        let disposable = state.program.disposable(&graph, &records);
-        let setting = self.setting(engine, Partition::equal(ranks));
-        let residency = if setting.unified { Residency::Both } else { Residency::Host };
-        let with = |fuse: bool| -> Result<Plan> {
-            let kernels = optimize(graph.clone(), fuse, &setting.machine, &mut |_, _| ())?;
-            let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
-            let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
-                _ if ranks == 1 => Placement::Replicated,
-                Some(given) => *given,
-                None => Placement::Strips(Halo::NONE),
-            };
-            let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
-            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone, &mut |_, _| ())
-        };
-        let fuse = self.0.mode == Mode::Fused;
-        let mut plan = with(fuse)?;
-        if fuse && !plan.fits {
-            plan = with(false)?;
-        }
-        verify(&plan)?;
-        let machine = Machine::clone(&setting.machine);
-        let machine = network.map_or(machine.clone(), |link| machine.networked_by(link));
-        Ok(forecast(&plan, &machine, on_each_host))
-    }
-
     /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
     pub(super) fn run(
         &self,
@@ -271,7 +233,7 @@ impl Session {
 
     /// Bytes that an evaluation may keep of values that nobody holds but recorded operations read: no more than may be
     /// pinned without the program being evaluated for it.
-    fn room_to_keep(&self, state: &Mutable) -> usize {
+    pub(super) fn room_to_keep(&self, state: &Mutable) -> usize {
         self.0.max_pinned.saturating_sub(state.program.pinned_bytes())
     }
 
@@ -310,7 +272,7 @@ impl Session {
     }
 
     /// What plans for these strips are made for.
-    fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
+    pub(super) fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
         let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
         let Inner { overlap, transfer, mode, .. } = **self.0;
         let machine = Arc::clone(&engine.machine);

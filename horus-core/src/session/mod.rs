@@ -7,6 +7,7 @@ mod debug;
 mod engine;
 mod evaluate;
 mod failure;
+mod forecast;
 mod handle;
 mod iterate;
 mod lock;

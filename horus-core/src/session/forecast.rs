@@ -1,0 +1,53 @@
+//! Forecasts: what a program would take on other ranks.
+
+use super::evaluate::source_of;
+use super::{Handle, Session};
+use crate::error::Result;
+use crate::ir::graph::NodeId;
+use crate::ir::graph::ValueId;
+use crate::machine::Machine;
+use crate::optimize::optimize;
+use crate::plan::forecast::{Cluster, Forecast, forecast};
+use crate::plan::partition::Partition;
+use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::plan::verify::verify;
+use crate::plan::{Mode, Plan, Want, plan};
+use crate::record::Extract;
+
+impl Session {
+    /// Plans for ranks of equal speed what brings a value to rank 0's host, and tells what they would take.
+    /// Images stand where the program left them: what it read from files on rank 0, what it gave everywhere, what was
+    /// computed in strips.
+    pub(crate) fn forecast(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
+        let Cluster { ranks, on_each_host, network } = cluster;
+        let id = value.look()?;
+        let mut state = self.lock("forecasting")?;
+        let Extract { graph, records } = state.program.extract(&[id], self.room_to_keep(&state));
+        let engine = self.settled(&mut state, &graph)?;
+        let mut wants = vec![Want::Root];
+        wants.resize(graph.roots.len(), Want::Keep);
+        let disposable = state.program.disposable(&graph, &records);
+        let setting = self.setting(engine, Partition::equal(ranks));
+        let residency = if setting.unified { Residency::Both } else { Residency::Host };
+        let with = |fuse: bool| -> Result<Plan> {
+            let kernels = optimize(graph.clone(), fuse, &setting.machine, &mut |_, _| ())?;
+            let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
+            let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
+                _ if ranks == 1 => Placement::Replicated,
+                Some(given) => *given,
+                None => Placement::Strips(Halo::NONE),
+            };
+            let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
+            plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone, &mut |_, _| ())
+        };
+        let fuse = self.0.mode == Mode::Fused;
+        let mut plan = with(fuse)?;
+        if fuse && !plan.fits {
+            plan = with(false)?;
+        }
+        verify(&plan)?;
+        let machine = Machine::clone(&setting.machine);
+        let machine = network.map_or(machine.clone(), |link| machine.networked_by(link));
+        Ok(forecast(&plan, &machine, on_each_host))
+    }
+}
