@@ -20,6 +20,7 @@ using std::min;
 #define __launch_bounds__(...)
 #define HS_INFINITY INFINITY
 #define __syncthreads() hs_barrier()
+#define __syncwarp() hs_barrier()
 template <class T> static T __ldg(const T* p) { return *p; }
 struct hs_dim3 { int x, y, z; };
 static hs_dim3 threadIdx, blockIdx;
@@ -35,6 +36,15 @@ template <class T> static T __shfl_down_sync(unsigned, T v, int by) {
     given[self] = v;
     hs_barrier();
     const T got = self % 32 + by < 32 ? given[self + by] : v;
+    hs_barrier();
+    return got;
+}
+template <class T> static T __shfl_sync(unsigned, T v, int from) {
+    static T given[1024];
+    const int self = hs_current;
+    given[self] = v;
+    hs_barrier();
+    const T got = given[self / 32 * 32 + from];
     hs_barrier();
     return got;
 }

@@ -156,6 +156,28 @@ struct hs_division {
     }
 };
 
+// As horus_core::dtype::Arithmetic::order_digit.
+template <class T> HS_FN T hs_order_digit(T a, T level) { return level == (T)0 ? a : (T)0; }
+HS_FN i32 hs_order_digit(i32 a, i32 level) {
+    const u32 place = (u32)a ^ 0x80000000u;
+    return level == 0 ? (i32)(place >> 16) : level == 1 ? (i32)(place & 0xffffu) : 0;
+}
+HS_FN f32 hs_order_digit(f32 a, f32 level) {
+    const u32 bits = hs_bits(a + 0.0f), place = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+    const u32 digit = level == 0.0f ? place >> 16 : level == 1.0f ? place & 0xffffu : 0u;
+    return a != a ? a : (f32)digit;
+}
+HS_FN f64 hs_order_digit(f64 a, f64 level) {
+    const f64 v = a + 0.0;
+    u64 bits;
+    memcpy(&bits, &v, 8);
+    const u64 place = bits >> 63 != 0 ? ~bits : bits | 0x8000000000000000ULL;
+    u64 digit = 0;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) digit = level == (f64)k ? place >> (48 - 16 * k) & 0xffffULL : digit;
+    return a != a ? a : (f64)digit;
+}
+
 template <class T> HS_FN T hs_absdiff(T a, T b) { return a > b ? hs_sub(a, b) : hs_abs(hs_sub(b, a)); }
 template <class T> HS_FN T hs_absdiv(T a, T b, T eps) { return hs_abs(b) < eps ? (T)0 : hs_abs(hs_div(a, b)); }
 

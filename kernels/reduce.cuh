@@ -74,6 +74,125 @@ template <int HOW, class A, class T> HS_FN A hs_row(const T* p, i64 count, int t
     return total;
 }
 
+// The value of the warp's first thread, in all of them.
+template <class A> HS_FN A hs_from_first(A v) { return (A)__shfl_sync(~0u, v, 0); }
+
+// The smallest element of a row and the largest, as `hs_row` finds them; the results are in thread 0.
+template <class A> HS_FN void hs_row_extremes(const A* p, i64 count, int t, A* found) {
+    constexpr int EACH = HS_SEGMENT / 32;
+    found[0] = hs_identity<HS_MIN, A>();
+    found[1] = hs_identity<HS_MAX, A>();
+#pragma unroll 1
+    for (i64 at = 0; at < count; at += HS_SEGMENT) {
+        const int n = count - at < HS_SEGMENT ? (int)(count - at) : (int)HS_SEGMENT;
+        A v[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; ++k) v[k] = t + 32 * k < n ? p[at + t + 32 * k] : (A)0;
+        A low[2] = {hs_identity<HS_MIN, A>(), hs_identity<HS_MIN, A>()};
+        A high[2] = {hs_identity<HS_MAX, A>(), hs_identity<HS_MAX, A>()};
+#pragma unroll
+        for (int k = 0; k < EACH; ++k) {
+            if (t + 32 * k < n) {
+                low[k % 2] = hs_combine<HS_MIN, A>(low[k % 2], v[k]);
+                high[k % 2] = hs_combine<HS_MAX, A>(high[k % 2], v[k]);
+            }
+        }
+        found[0] = hs_combine<HS_MIN, A>(found[0], hs_halves<HS_MIN, A>(low[0], low[1]));
+        found[1] = hs_combine<HS_MAX, A>(found[1], hs_halves<HS_MAX, A>(high[0], high[1]));
+    }
+}
+
+// Moments: sum, squared deviation from the mean, number; see horus_core::ops::reduce::Moments.
+HS_FN void hs_no_moments(f64* all) { all[0] = all[1] = all[2] = 0.0; }
+HS_FN void hs_add_moments(f64* all, int count, f64 sum, f64 squares) {
+    const f64 n = (f64)count;
+    if (all[2] == 0.0) {
+        all[0] = sum;
+        all[1] = squares;
+        all[2] = n;
+        return;
+    }
+    const f64 total = all[2] + n;
+    const f64 apart = sum / n - all[0] / all[2];
+    all[1] = all[1] + squares + apart * apart * (all[2] * n / total);
+    all[0] = all[0] + sum;
+    all[2] = total;
+}
+
+// The moments of a row: each segment is kept in registers until its mean is known. The results are in thread 0.
+template <class T> HS_FN void hs_row_moments(const T* p, i64 count, int t, f64* found) {
+    constexpr int EACH = HS_SEGMENT / 32;
+    hs_no_moments(found);
+#pragma unroll 1
+    for (i64 at = 0; at < count; at += HS_SEGMENT) {
+        const int n = count - at < HS_SEGMENT ? (int)(count - at) : (int)HS_SEGMENT;
+        T v[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; ++k) v[k] = t + 32 * k < n ? p[at + t + 32 * k] : (T)0;
+        f64 lanes[2] = {0.0, 0.0}, squares[2] = {0.0, 0.0};
+#pragma unroll
+        for (int k = 0; k < EACH; ++k)
+            if (t + 32 * k < n) lanes[k % 2] = lanes[k % 2] + hs_to<f64>(v[k]);
+        const f64 sum = hs_from_first(hs_halves<HS_SUM, f64>(lanes[0], lanes[1]));
+        const f64 mean = sum / (f64)n;
+#pragma unroll
+        for (int k = 0; k < EACH; ++k)
+            if (t + 32 * k < n) squares[k % 2] = squares[k % 2] + hs_value<HS_SQUARED, f64>(v[k], mean);
+        hs_add_moments(found, n, sum, hs_halves<HS_SUM, f64>(squares[0], squares[1]));
+    }
+}
+
+// The column of an element if it is the one that is looked for, else infinity.
+template <class T> HS_FN f64 hs_column_of(T v, f64 wanted, i64 column) {
+    return hs_to<f64>(v) == wanted ? (f64)column : hs_highest<f64>();
+}
+
+// The first column of a row with an element, or infinity; the result is in thread 0.
+template <class T> HS_FN f64 hs_row_first(const T* p, i64 count, int t, f64 wanted) {
+    f64 at = hs_highest<f64>();
+    for (i64 x = t; x < count; x += 32) at = hs_min(at, hs_column_of(p[x], wanted, x));
+    return hs_halves<HS_MIN, f64>(at, at);
+}
+
+// The running sums of a row, by a warp: each thread runs over a chunk of 32 elements of a segment, which lies in `shared`, with
+// room for 33 of each chunk, so that the threads are at different banks.
+template <class T> HS_FN void hs_running(const T* p, i64 count, int t, f64* shared, f64* out) {
+    f64 before = 0.0;
+#pragma unroll 1
+    for (i64 at = 0; at < count; at += HS_SEGMENT) {
+        const int n = count - at < HS_SEGMENT ? (int)(count - at) : (int)HS_SEGMENT;
+#pragma unroll 8
+        for (int k = 0; k < 32; ++k)
+            if (t + 32 * k < n) shared[t + 33 * k] = hs_to<f64>(p[at + t + 32 * k]);
+        __syncwarp();
+        f64 sum = 0.0;
+#pragma unroll 8
+        for (int k = 0; k < 32; ++k) {
+            if (32 * t + k < n) {
+                sum = sum + shared[33 * t + k];
+                shared[33 * t + k] = sum;
+            }
+        }
+        // What comes after the last chunk adds 0.
+        f64 offset = 0.0, all = 0.0;
+#pragma unroll 8
+        for (int k = 0; k < 32; ++k) {
+            const f64 chunk = (f64)__shfl_sync(~0u, sum, k);
+            if (k == t) offset = all;
+            all = all + chunk;
+        }
+#pragma unroll 8
+        for (int k = 0; k < 32; ++k)
+            if (32 * t + k < n) shared[33 * t + k] = before + (offset + shared[33 * t + k]);
+        __syncwarp();
+#pragma unroll 8
+        for (int k = 0; k < 32; ++k)
+            if (t + 32 * k < n) out[at + t + 32 * k] = shared[t + 33 * k];
+        __syncwarp();
+        before = before + all;
+    }
+}
+
 // `planes` columns of `count` elements each, one after the other from `p`, by a block of WARPS warps: its warps reduce as
 // many segments at once, and thread 0, which has the result, takes them in order. `found` has room for one value of each
 // warp.
@@ -97,6 +216,70 @@ template <int HOW, class A, int WARPS> HS_FN A hs_columns(const A* p, i64 count,
         all = hs_combine<HOW, A>(all, total);
     }
     return all;
+}
+
+// A segment of which element i is `value(i)`, by a warp; the result is in thread 0.
+template <int HOW, class A, class F> HS_FN A hs_segment_of(F value, i64 first, int count, int t) {
+    A low = hs_identity<HOW, A>(), high = low;
+#pragma unroll 4
+    for (int k = t; k < count; k += 64) {
+        low = hs_combine<HOW, A>(low, value(first + k));
+        if (k + 32 < count) high = hs_combine<HOW, A>(high, value(first + k + 32));
+    }
+    return hs_halves<HOW, A>(low, high);
+}
+
+// As `hs_columns`, where element i of all planes is `value(i)`.
+template <int HOW, class A, int WARPS, class F> HS_FN A hs_columns_of(F value, i64 count, int planes, A* found) {
+    const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
+    A all = hs_identity<HOW, A>();
+#pragma unroll 1
+    for (int plane = 0; plane < planes; ++plane) {
+        A total = hs_identity<HOW, A>();
+#pragma unroll 1
+        for (i64 at = 0; at < count; at += WARPS * HS_SEGMENT) {
+            const i64 first = at + warp * HS_SEGMENT, left = count - first;
+            const int n = left < 0 ? 0 : left < HS_SEGMENT ? (int)left : (int)HS_SEGMENT;
+            const A v = hs_segment_of<HOW, A>(value, plane * count + first, n, t);
+            if (t == 0) found[warp] = v;
+            __syncthreads();
+            if (threadIdx.x == 0)
+                for (int k = 0; k < WARPS && at + k * HS_SEGMENT < count; ++k) total = hs_combine<HOW, A>(total, found[k]);
+            __syncthreads();
+        }
+        all = hs_combine<HOW, A>(all, total);
+    }
+    return all;
+}
+
+// The extremes of `rows` rows of each plane, of which each has its smallest and its largest element.
+template <class A, int WARPS> HS_FN void hs_fold_extremes(const A* p, i64 rows, int planes, A* found, A* out) {
+    const A low = hs_columns_of<HS_MIN, A, WARPS>([=](i64 i) { return p[2 * i]; }, rows, planes, found);
+    const A high = hs_columns_of<HS_MAX, A, WARPS>([=](i64 i) { return p[2 * i + 1]; }, rows, planes, found);
+    if (threadIdx.x == 0) {
+        out[0] = low;
+        out[1] = high;
+    }
+}
+
+// The moments of `rows` rows of each plane from those of each row.
+template <class A, int WARPS> HS_FN void hs_fold_moments(const A* p, i64 rows, int planes, A* found, A* out) {
+    const f64 count = hs_columns_of<HS_SUM, f64, WARPS>([=](i64 i) { return p[3 * i + 2]; }, rows, planes, found);
+    const f64 sum = hs_columns_of<HS_SUM, f64, WARPS>([=](i64 i) { return p[3 * i]; }, rows, planes, found);
+    if (threadIdx.x == 0) found[0] = sum / count;
+    __syncthreads();
+    const f64 mean = found[0];
+    __syncthreads();
+    const auto spread = [=](i64 i) {
+        const f64 apart = p[3 * i] / p[3 * i + 2] - mean;
+        return p[3 * i + 1] + p[3 * i + 2] * (apart * apart);
+    };
+    const f64 squares = hs_columns_of<HS_SUM, f64, WARPS>(spread, rows, planes, found);
+    if (threadIdx.x == 0) {
+        out[0] = sum;
+        out[1] = squares;
+        out[2] = count;
+    }
 }
 
 // The bin of v as in horus_core::ops::reduce::bin_of, or -1.

@@ -264,5 +264,5 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::session::{Progress, Stats};
     #[doc(inline)]
-    pub use horus_core::shape::{Border, Shape};
+    pub use horus_core::shape::{Axis, Border, Shape};
 }

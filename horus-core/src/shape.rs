@@ -16,7 +16,27 @@ pub struct Shape {
     pub channels: usize,
 }
 
+/// An axis of an image. What is reduced over an axis has an extent of 1 along it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Axis {
+    /// From row to row: over the rows, `height x width x channels` becomes `1 x width x channels` (numpy's axis 0).
+    Rows,
+    /// From column to column: over the columns, it becomes `height x 1 x channels` (numpy's axis 1).
+    Columns,
+    /// From channel to channel: over the channels, it becomes `height x width x 1` (numpy's last axis).
+    Channels,
+}
+
 impl Shape {
+    /// The extent along an axis.
+    pub const fn extent(self, axis: Axis) -> usize {
+        match axis {
+            Axis::Rows => self.height,
+            Axis::Columns => self.width,
+            Axis::Channels => self.channels,
+        }
+    }
+
     /// A shape of the given extent.
     pub const fn new(height: usize, width: usize, channels: usize) -> Shape {
         Shape { height, width, channels }

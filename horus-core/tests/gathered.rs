@@ -199,12 +199,11 @@ fn programs_get_the_same_pixels_in_every_way_of_gathering() {
 #[test]
 fn a_device_that_fails_on_the_way_ends_all_ranks() {
     for (failing, ranks) in [(0, 2), (1, 2), (2, 3)] {
-        let mut failures = 0;
-        for call in 0..20 {
+        for call in 0.. {
             let ended = ThreadComm::run(ranks, |comm| {
                 let (rank, (device, fault)) = (comm.rank(), Faulty::new(connected()));
                 let session = session(comm, Box::new(device));
-                let smooth: Handle<f32> = Handle::worms(&session, 900, 700).gauss(2.0);
+                let smooth: Handle<f32> = Handle::worms(&session, 300, 220).gauss(2.0);
                 if rank == failing {
                     fault.after(call);
                 }
@@ -216,9 +215,11 @@ fn a_device_that_fails_on_the_way_ends_all_ranks() {
                 (failed, all.is_ok())
             });
             let failed = ended.iter().any(|(failed, _)| *failed);
-            failures += usize::from(failed);
             assert!(ended.iter().all(|(_, all)| *all != failed), "call {call} on rank {failing} of {ranks}: {ended:?}");
+            if !failed {
+                assert!(call > 4, "an evaluation is {call} calls");
+                break;
+            }
         }
-        assert!((5..20).contains(&failures), "{failures} calls of an evaluation");
     }
 }

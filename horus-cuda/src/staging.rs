@@ -12,8 +12,11 @@
 //! To register a program's own memory for one copy would take longer than to copy it: locking takes 0.2 to 0.4 ms for each
 //! MiB, staging 0.03 (H200, 16 cores), and it must not outlive the call, as the program may free its memory.
 
+mod downloads;
+
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUstream};
@@ -27,6 +30,8 @@ use crate::driver::{Event, Stream, check};
 use crate::memory::Core;
 use crate::pinned::{Blocks, Loan, Pinned};
 
+pub(crate) use downloads::Downloads;
+
 /// Buffers in flight in one direction: some are copied in one go while the GPU transfers another.
 pub(crate) const BUFFERS: usize = 6;
 /// With fewer buffers the GPU waits for the host. More are taken where they lie ready: to pin one takes longer than to wait
@@ -38,8 +43,6 @@ pub(crate) const CHUNK: usize = 4 << 20;
 pub(crate) const SMALL: usize = 64 << 10;
 /// Where bytes may begin in a buffer.
 const ALIGN: usize = 256;
-/// From so many bytes on the caches do not hold what is downloaded.
-const LARGE: usize = 8 << 20;
 
 #[derive(Debug)]
 struct Buffer {
@@ -92,12 +95,19 @@ impl HostBytes {
 
 /// What went wrong while several threads sent chunks off.
 #[derive(Debug, Default)]
-struct Failures(Mutex<(Option<DeviceError>, Vec<usize>)>);
+struct Failures {
+    any: AtomicBool,
+    told: Mutex<(Option<DeviceError>, Vec<usize>)>,
+}
 
 impl Failures {
-    /// Of chunk `k`: `copied` is what came of its copy, and `known` whether its event tells when the buffer is free.
+    /// Of buffer `k`: `copied` is what came of its copy, and `known` whether its event tells when it is free.
     fn note(&self, k: usize, copied: Result<(), DeviceError>, known: Result<(), DeviceError>) {
-        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_ok() && copied.is_ok() {
+            return;
+        }
+        self.any.store(true, Ordering::Release);
+        let mut failures = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_err() {
             failures.1.push(k);
         }
@@ -106,9 +116,14 @@ impl Failures {
         }
     }
 
-    /// The first error, and the chunks whose buffers are left alone for good.
+    /// Whether there was any.
+    fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    /// The first error, and the buffers that are left alone for good.
     fn told(self) -> (Result<(), DeviceError>, Vec<usize>) {
-        let (error, unknown) = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (error, unknown) = self.told.into_inner().unwrap_or_else(PoisonError::into_inner);
         (error.map_or(Ok(()), Err), unknown)
     }
 }
@@ -248,111 +263,5 @@ impl Uploads {
             }
         }
         done
-    }
-}
-
-/// The buffers of copies to the host.
-#[derive(Debug)]
-pub(crate) struct Downloads {
-    source: HostBytes,
-    /// One of [`SMALL`] bytes.
-    small: Vec<Buffer>,
-    buffers: Vec<Buffer>,
-}
-
-impl Downloads {
-    pub(crate) fn new(source: HostBytes) -> Downloads {
-        Downloads { source, small: Vec::new(), buffers: Vec::new() }
-    }
-
-    /// Copies from the device as many bytes as `target` has room for; returns when they are there.
-    ///
-    /// # Safety
-    /// `source` holds as many bytes until this returns, and what writes them is in the stream, or done.
-    pub(crate) unsafe fn download(
-        &mut self,
-        workers: &Workers,
-        stream: &Stream,
-        source: CUdeviceptr,
-        target: &mut Spare<'_>,
-    ) -> Result<(), DeviceError> {
-        let total = target.left();
-        let what = || format!("downloading {total} bytes");
-        let (buffers, size, most) =
-            if total <= SMALL { (&mut self.small, SMALL, 1) } else { (&mut self.buffers, CHUNK, BUFFERS) };
-        let chunks = total.div_ceil(size);
-        while buffers.len() < chunks.min(most)
-            && let Some(buffer) = self.source.buffer(size, buffers.len())?
-        {
-            buffers.push(buffer);
-        }
-        let there = buffers.len().min(chunks);
-        if there == 0 && total > 0 {
-            // SAFETY: pageable memory, which the driver has written when the stream is done; the caller's promise.
-            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), source, total, stream.0) };
-            stream.synchronize()?;
-            check(code, what)?;
-            // SAFETY: there is room for so many, and the stream is past the copy.
-            unsafe { target.wrote(total) };
-            return Ok(());
-        }
-        // After a failure copies may still be under way.
-        buffers[..there].iter().try_for_each(|buffer| buffer.free.wait())?;
-        let (core, failures) = (&self.source.core, Failures::default());
-        let bytes = |k: usize| size.min(total - k * size);
-        let order = |k: usize, buffer: &Buffer| {
-            if let Err(e) = core.context.bind() {
-                return failures.note(k % there, Err(e), Ok(()));
-            }
-            let from = source + (k * size) as u64;
-            // SAFETY: the buffer is not read before its event has passed; the caller's promise.
-            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(buffer.memory.address(), from, bytes(k), stream.0) };
-            let known = buffer.free.record(stream);
-            failures.note(k % there, check(code, what), known);
-        };
-        let copied = Downloads::in_flight(workers, target, (chunks, there), &buffers[..there], bytes, order, &failures);
-        let (done, mut unknown) = failures.told();
-        unknown.sort_unstable();
-        unknown.dedup();
-        unknown.into_iter().rev().for_each(|i| buffers.remove(i).memory.abandon());
-        copied.and(done)
-    }
-
-    /// Copies chunks as they arrive, as many at a time as have, and orders the next into their buffers; stops behind a failure.
-    fn in_flight(
-        workers: &Workers,
-        target: &mut Spare<'_>,
-        (chunks, there): (usize, usize),
-        buffers: &[Buffer],
-        bytes: impl Fn(usize) -> usize + Sync,
-        order: impl Fn(usize, &Buffer) + Sync,
-        failures: &Failures,
-    ) -> Result<(), DeviceError> {
-        let stores = if target.left() >= LARGE { Stores::Streamed } else { Stores::Cached };
-        let failed = || failures.0.lock().unwrap_or_else(PoisonError::into_inner).0.is_some();
-        (0..there).for_each(|k| order(k, &buffers[k]));
-        let mut next = 0;
-        while next < chunks && !failed() {
-            buffers[next % there].free.wait_for(|| format!("downloading {} bytes", bytes(next)))?;
-            let mut end = next + 1;
-            while end < chunks.min(next + there) && buffers[end % there].free.passed()? {
-                end += 1;
-            }
-            let arrived: usize = (next..end).map(&bytes).sum();
-            // All chunks but the last are as long.
-            let parts = target.part(arrived).into_parts(bytes(next));
-            let landed = (next..end).map(|k| &buffers[k % there].memory.bytes()[..bytes(k)]);
-            let free = |i: usize| {
-                let k = next + i;
-                if k + there < chunks {
-                    order(k + there, &buffers[k % there]);
-                }
-            };
-            workers.copy_in_turn(landed.zip(parts).collect(), stores, free);
-            // SAFETY: the parts were that many bytes from there on, and all are written.
-            unsafe { target.wrote(arrived) };
-            next = end;
-        }
-        Ok(())
     }
 }

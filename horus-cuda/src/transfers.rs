@@ -106,6 +106,11 @@ impl Transfers {
         }
     }
 
+    /// Ends what pins chunks ahead.
+    pub(crate) fn stop_pinning(&self) {
+        self.source.blocks.close();
+    }
+
     fn uploads(&self) -> MutexGuard<'_, Uploads> {
         self.uploads.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use horus_core::comm::{Begun, CommError, Communicator, Parcel};
+use horus_core::comm::{Begun, CommError, Communicator, Parcel, Turns};
 use mpi::ffi;
 
 use crate::codes::{check, int, succeeded, text};
@@ -257,6 +257,10 @@ impl Communicator for MpiComm {
 
     fn sharers(&self) -> usize {
         self.world.sharers
+    }
+
+    fn turns(&self) -> Option<&Turns> {
+        self.world.any_thread().then_some(&self.world.turns)
     }
 
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError> {

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use horus_core::comm::CommError;
 use horus_core::comm::agree::agree_on;
+use horus_core::comm::{CommError, Turns};
 use mpi::ffi;
 
 use crate::codes::{check, int};
@@ -33,6 +33,8 @@ pub(crate) struct World {
     /// The one thread that may call, if MPI insists on that.
     thread: Option<ThreadId>,
     turn: Mutex<()>,
+    /// Which session evaluates beside the program.
+    pub(crate) turns: Turns,
 }
 
 // SAFETY: a communicator handle is a number or a pointer that any thread may pass to MPI. Calls are made one at a time
@@ -90,8 +92,24 @@ impl World {
             }
             let thread = (provided < wanted).then(|| std::thread::current().id());
             log::info!("rank {rank} of {size}, {local_rank} of {local_size} on node {node}");
-            Ok(World { comm, rank, size, node, local_rank, local_size, sharers, thread, turn: Mutex::new(()) })
+            Ok(World {
+                comm,
+                rank,
+                size,
+                node,
+                local_rank,
+                local_size,
+                sharers,
+                thread,
+                turn: Mutex::new(()),
+                turns: Turns::new(),
+            })
         }
+    }
+
+    /// Whether any thread may call, one at a time.
+    pub(crate) fn any_thread(&self) -> bool {
+        self.thread.is_none()
     }
 
     /// The lock under which MPI is called.
@@ -239,6 +257,8 @@ extern "C" fn leave() {
     if asked.is_err() || done != 0 {
         return;
     }
+    // What sessions that nobody closed were asked to start is done before: ranks communicate in one order.
+    world.turns.wait();
     if let Err(e) = agree_on(&MpiComm::of(world), "the end of the program") {
         world.abort(&e.to_string());
     }

@@ -60,6 +60,10 @@ const JOBS: &[Job] = &[
     good("weights", jobs::weights, &[3]),
     good("parts_while_borders_travel", jobs::parts, &[2, 3, 5]),
     good("two_sessions_and_a_late_drop", jobs::two_sessions, &[2]),
+    good("started_beside_the_program", jobs::started::beside, &[1, 2, 3, 4, 5]),
+    good("started_in_several_sessions", jobs::started::sessions, &[2, 3, 5]),
+    good("started_and_never_looked_at", jobs::started::forgotten, &[1, 2, 3, 5]),
+    bad("one_starts_something_else", jobs::started::otherwise, &["different programs", "rank 1 reached"]),
     bad("wrong_length", jobs::wrong_length, &["rank 1", "MPI_Testsome", "expected from rank 0"]),
     bad(
         "branching",

@@ -161,7 +161,9 @@ fn device(device: &dyn Device, options: &Options) -> Result<(), DeviceError> {
             None => pool.try_uncounted(bytes),
         };
         let (from, mut to) = (locked(())?, locked(())?);
-        let fast_up = rate(runs, bytes, || device.upload_part(&from, 0..bytes, &mut there, 0).and_then(|()| device.synchronize()))?;
+        let fast_up = rate(runs, bytes, || {
+            device.upload_part(&from, 0..bytes, &mut there, 0).and_then(|()| device.synchronize())
+        })?;
         let land = |to: &mut _| device.hold(&back, 0, bytes, &pool)?.land_in(to, device.workers());
         let fast_down = rate(runs, bytes, || land(&mut to))?;
         println!("{size:>9} {up:>9.1} {down:>9.1} {both:>9.1} {fast_up:>9.1} {fast_down:>9.1}");

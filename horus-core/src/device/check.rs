@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::ir::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::geometric::Affine;
-use crate::ops::reduce::RowReduce;
+use crate::ops::reduce::{Fold, RowReduce};
 use crate::shape::{Shape, Window};
 
 /// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and no memory holds as
@@ -80,7 +80,14 @@ fn fits(
             pixels(map, images, &Geometry { shape, dtype, ..*output })?;
             column(*how, shape, dtype, output)?;
         }
-        Kernel::Fold(_) => fold(inputs, output)?,
+        Kernel::Running => {
+            count(inputs, 1)?;
+            if (inputs[0].geometry.shape, DType::F64) != (output.shape, output.dtype) {
+                let Geometry { shape, dtype, .. } = inputs[0].geometry;
+                return Err(format!("sums along {shape} {dtype} in {} {}", output.shape, output.dtype));
+            }
+        }
+        Kernel::Fold(how) => fold(*how, inputs, output)?,
         Kernel::Histogram { bins, .. } => histogram(*bins, inputs, output)?,
     }
     // Some write everything, from the rows of their input.
@@ -148,25 +155,24 @@ fn count(inputs: &[LaunchInput<'_>], wanted: usize) -> Result<(), String> {
     if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, got {}", inputs.len())) }
 }
 
-/// The images that a row reduction reads, of which there are `images`, before the mean if it takes one.
+/// The images that a row reduction reads, of which there are `images`, before its operand if it takes one.
 fn reduced<'a, 'b>(
     how: RowReduce,
     inputs: &'b [LaunchInput<'a>],
     images: usize,
 ) -> Result<&'b [LaunchInput<'a>], String> {
-    let mean = usize::from(how == RowReduce::SquaredDeviation);
-    count(inputs, images.saturating_add(mean))?;
-    if let [mean] = &inputs[images..]
-        && (mean.geometry.shape, mean.geometry.dtype) != (Shape::new(1, 1, 1), DType::F64)
+    count(inputs, images.saturating_add(usize::from(how.has_operand())))?;
+    if let [operand] = &inputs[images..]
+        && (operand.geometry.shape, operand.geometry.dtype) != (Shape::new(1, 1, 1), DType::F64)
     {
-        return Err(format!("a mean of {} {}", mean.geometry.shape, mean.geometry.dtype));
+        return Err(format!("an operand of {} {}", operand.geometry.shape, operand.geometry.dtype));
     }
     Ok(&inputs[..images])
 }
 
-/// Whether `output` is the column of row results of an image.
+/// Whether `output` has the row results of an image.
 fn column(how: RowReduce, image: Shape, dtype: DType, output: &Geometry) -> Result<(), String> {
-    let wanted = (Shape { width: 1, ..image }, how.result(dtype));
+    let wanted = (Shape { width: how.columns(), ..image }, how.result(dtype));
     if wanted == (output.shape, output.dtype) {
         return Ok(());
     }
@@ -212,11 +218,15 @@ fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     Ok(())
 }
 
-fn fold(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
+fn fold(how: Fold, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 1)?;
     let Geometry { shape, dtype, window } = inputs[0].geometry;
-    if (output.shape, output.dtype) != (Shape::new(1, 1, 1), dtype) {
-        return Err(format!("{shape} {dtype} is folded to one value, not to {} {}", output.shape, output.dtype));
+    let columns = how.columns();
+    if (output.shape, output.dtype) != (Shape::new(1, columns, 1), dtype) {
+        return Err(format!("{shape} {dtype} is folded to {columns} pixels, not to {} {}", output.shape, output.dtype));
+    }
+    if (columns > 1 && shape.width != columns) || (how == Fold::Moments && dtype != DType::F64) {
+        return Err(format!("{} of {shape} {dtype}", how.name()));
     }
     // It reads the buffer from end to end.
     if window != Window::whole(shape.height) || inputs[0].memory.len() != inputs[0].geometry.bytes() {

@@ -272,24 +272,19 @@ pub trait Device: Send + Sync {
         self.allocate(bytes)
     }
 
-    /// Starts to copy bytes of a buffer to the same places of a block, beside launches: only what follows [`Device::arrive`],
+    /// Starts to copy pieces of a buffer to a block, beside launches: only what follows [`Device::arrive`],
     /// called with the ticket and the block, sees them. Uploads are carried out in the order in which they are begun. The
     /// device holds a share of the buffer, and the block's memory, as long as it needs them. Until the upload has arrived
     /// nobody reads or writes these bytes of the block; launches may read others. The default implementation is blocking.
     ///
     /// # Errors
     /// As [`Device::write`].
-    fn begin_upload(
-        &self,
-        source: &HostBuffer,
-        target: &mut Memory,
-        bytes: &[Range<usize>],
-    ) -> Result<Ticket, DeviceError> {
-        for bytes in bytes {
-            let held = source.bytes().get(bytes.clone()).ok_or_else(|| {
-                DeviceError::Argument(format!("bytes {bytes:?} are outside a buffer of {}", source.len()))
-            })?;
-            self.write(held, target, bytes.start)?;
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+        if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
+            return Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}")));
+        }
+        for (from, to, bytes) in pieces.iter().flat_map(|p| p.runs()) {
+            self.write(&source.bytes()[from..from + bytes], target, to)?;
         }
         Ok(Ticket::OVER)
     }

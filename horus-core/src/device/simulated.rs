@@ -8,7 +8,6 @@ mod log;
 mod memory;
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -122,14 +121,9 @@ impl<D: Device> Device for Simulated<D> {
     }
 
     /// The bytes are in the block when the upload arrives, and not before.
-    fn begin_upload(
-        &self,
-        source: &HostBuffer,
-        target: &mut Memory,
-        bytes: &[Range<usize>],
-    ) -> Result<Ticket, DeviceError> {
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
         let begun = self.counters.writes.fetch_add(1, Ordering::Relaxed) as u64;
-        let upload = self.spans.note(Lane::Upload, || UnderWay::upload(source.bytes(), target, bytes))?;
+        let upload = self.spans.note(Lane::Upload, || UnderWay::upload(source.bytes(), target, pieces))?;
         // Exchanges are counted from the other end.
         let ticket = u64::MAX / 2 + begun;
         self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket, upload);

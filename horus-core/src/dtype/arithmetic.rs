@@ -67,6 +67,10 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn absdiff(self, b: Self) -> Self {
         if self > b { self.sub(b) } else { b.sub(self).abs() }
     }
+    /// Bits of the place of `a` in the order of all numbers of its type: the `level`-th 16 of them, from the highest (level 0)
+    /// on. There are 16 in an integer of 8 or 16 bits, 32 in `i32` and `f32`, 64 in `f64`. 0 for a level that is not, a NaN for
+    /// a NaN; zeros of both signs have one place.
+    fn order_digit(self, level: Self) -> Self;
     /// `|a / b|`, and 0 where `|b| < eps`.
     #[inline(always)]
     fn absdiv(self, b: Self, eps: Self) -> Self {
@@ -178,6 +182,12 @@ macro_rules! integer {
             #[inline(always)]
             fn hypot(self, b: Self) -> Self {
                 Self::from_f64(double::hypot(self as f64, b as f64))
+            }
+            #[inline(always)]
+            fn order_digit(self, level: Self) -> Self {
+                const LAST: i64 = if size_of::<$t>() > 2 { 1 } else { 0 };
+                let (level, place) = (level as i64, self as i64 - <$t>::MIN as i64);
+                if level < 0 || level > LAST { 0 } else { (place >> (16 * (LAST - level)) & 0xffff) as $t }
             }
             #[inline(always)]
             fn floor(self) -> Self {
@@ -310,6 +320,16 @@ macro_rules! float {
             #[inline(always)]
             fn hypot(self, b: Self) -> Self {
                 $functions::hypot(self, b)
+            }
+            #[inline(always)]
+            fn order_digit(self, level: Self) -> Self {
+                const BITS: u32 = <$t>::MAX.to_bits().count_ones().next_power_of_two();
+                // Zeros are equal.
+                let bits = (self + 0.0).to_bits();
+                let place = if bits >> (BITS - 1) != 0 { !bits } else { bits | 1 << (BITS - 1) };
+                let digit = (0..BITS / 16)
+                    .fold(0, |digit, k| if level == k as $t { place >> (BITS - 16 * (k + 1)) & 0xffff } else { digit });
+                if self.is_nan() { self } else { digit as $t }
             }
             #[inline(always)]
             fn floor(self) -> Self {

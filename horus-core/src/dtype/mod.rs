@@ -7,6 +7,8 @@
 mod arithmetic;
 mod element;
 mod math;
+#[cfg(test)]
+mod order_tests;
 mod pixel;
 
 use std::fmt;

@@ -32,7 +32,7 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
     let mut found = Vec::new();
     for step in &plan.steps {
         match step.action {
-            Action::UploadStrip { node, halo: room } | Action::Scatter { node, room, .. } => {
+            Action::UploadStrip { node, halo: room, .. } | Action::Scatter { node, room, .. } => {
                 windows[node.0] = Some(with_room(strip(node), room, height(node)));
             }
             Action::Replicate { node, .. } | Action::Collect(node) => {

@@ -24,8 +24,8 @@ use crate::device::{Device, Geometry, Label, Memory, MemoryKind, Sending};
 use crate::error::{DeviceError, Error, Result};
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::graph::NodeId;
-use crate::plan::movement::{Load, rows_of, with_room};
-use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::plan::movement::{Load, rows_of};
+use crate::plan::state::Placement;
 use crate::plan::{Action, Plan, Rows, Temp};
 use crate::shape::Window;
 
@@ -34,7 +34,6 @@ use self::gathered::Gathered;
 use self::halos::Halos;
 use self::images::Images;
 use self::queues::{Leaving, Uploads};
-use self::routes::rows;
 use self::trace::Trace;
 use self::transfer::Held;
 
@@ -100,6 +99,7 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         temps: HashMap::new(),
         halos: HashMap::new(),
         gathered: HashMap::new(),
+        giving: HashMap::new(),
         delivered: HashMap::new(),
         uploads: Uploads::default(),
         leaving: Leaving::new(),
@@ -128,6 +128,8 @@ struct Run<'a> {
     halos: HashMap<NodeId, Halos<'a>>,
     /// Strips that meet on rank 0's device, by image.
     gathered: HashMap<NodeId, Gathered>,
+    /// Images of which the first bands of strips are uploaded, as the host has them.
+    giving: HashMap<NodeId, (HostBuffer, Geometry)>,
     delivered: HashMap<NodeId, Delivered>,
     uploads: Uploads,
     leaving: Leaving<'a>,
@@ -165,7 +167,7 @@ impl Run<'_> {
     fn step(&mut self, i: usize, action: Action) -> Result<()> {
         match action {
             Action::Upload { node, band } => self.upload(i, node, band),
-            Action::UploadStrip { node, halo } => self.upload_strip(node, halo),
+            Action::UploadStrip { node, halo, band } => self.upload_strip(i, node, halo, band),
             Action::Download(n) => self.download(n),
             Action::Evict(n) => {
                 if let Some(image) = self.images.find_mut(n) {
@@ -236,23 +238,6 @@ impl Run<'_> {
         if let Some(image) = self.images.find_mut(n) {
             image.state.placement = placement;
         }
-    }
-
-    fn upload_strip(&mut self, n: NodeId, halo: Halo) -> Result<()> {
-        let label = self.label("upload", n);
-        let image = self.images.get(n)?;
-        let (Some(pixels), given) = (image.host(), image.geometry) else { return Err(missing(n)) };
-        let height = given.shape.height;
-        let geometry = Geometry { window: with_room(self.strip(self.rank(), height), halo, height), ..given };
-        let (from, to) = rows(given, geometry);
-        let mut memory = self.allocate(label, geometry.bytes())?;
-        for (from, to) in from.iter().zip(&to) {
-            let rows = from.at..from.at + from.total();
-            self.cx.device.upload_part(pixels, rows, &mut memory, to.at).map_err(self.failed(label))?;
-        }
-        let state = State { residency: Residency::Device, placement: Placement::Strips(halo) };
-        self.images.put(n, Stored { geometry, state, host: None, device: Some(memory) });
-        Ok(())
     }
 
     /// The pixels of an image on whichever side the plan keeps valid, and their geometry.

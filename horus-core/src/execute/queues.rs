@@ -3,11 +3,15 @@
 use std::collections::VecDeque;
 
 use super::deliver::Delivered;
+use super::routes::{between, some_rows};
 use super::{Run, Stored, missing};
 use crate::device::{Download, Geometry, Sending, Ticket};
 use crate::error::{Error, Result};
+use crate::host::Piece;
 use crate::ir::graph::NodeId;
 use crate::plan::Band;
+use crate::plan::movement::with_room;
+use crate::plan::state::{Halo, Placement, Residency, State};
 
 /// Uploads under way, in the order in which they were begun, with their steps.
 #[derive(Default)]
@@ -40,12 +44,41 @@ impl<'a> Run<'a> {
                 allocated.map_err(self.failed(label))?
             }
         };
-        let ticket = self.cx.device.begin_upload(&host, &mut memory, &bytes(geometry, band));
+        let pieces: Vec<Piece> =
+            bytes(geometry, band).into_iter().map(|b| Piece::run(b.start, b.start, b.len())).collect();
+        let ticket = self.cx.device.begin_upload(&host, &mut memory, &pieces);
         drop(host);
         if let Some(image) = self.images.find_mut(n) {
             image.device = Some(memory);
         }
         self.uploads.0.push_back((step, n, ticket.map_err(self.failed(label))?));
+        Ok(())
+    }
+
+    /// Begins to copy a band of this rank's strip, and rows around it, to the device.
+    pub(super) fn upload_strip(&mut self, step: usize, n: NodeId, halo: Halo, band: Band) -> Result<()> {
+        let label = self.label("upload", n);
+        if band.begins() {
+            let image = self.images.get(n)?;
+            let (Some(pixels), given) = (image.host().cloned(), image.geometry) else { return Err(missing(n)) };
+            let height = given.shape.height;
+            let geometry = Geometry { window: with_room(self.strip(self.rank(), height), halo, height), ..given };
+            let allocated = self.images.with_memory(|| self.cx.device.allocate_for_upload(geometry.bytes()));
+            let memory = allocated.map_err(self.failed(label))?;
+            let state = State { residency: Residency::Device, placement: Placement::Strips(halo) };
+            self.images.put(n, Stored { geometry, state, host: None, device: Some(memory) });
+            self.giving.insert(n, (pixels, given));
+        }
+        let (pixels, given) = self.giving.remove(&n).ok_or_else(|| missing(n))?;
+        let image = self.images.get_mut(n)?;
+        let geometry = image.geometry;
+        let (from, to) = some_rows(given, geometry, band.of(geometry.window));
+        let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
+        let ticket = self.cx.device.begin_upload(&pixels, memory, &between(&from, &to));
+        self.uploads.0.push_back((step, n, ticket.map_err(self.failed(label))?));
+        if !band.ends() {
+            self.giving.insert(n, (pixels, given));
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod testing;
 use crate::device::Geometry;
 use crate::host::Piece;
 use crate::plan::movement::{Movement, Need, RowSize, needs_of, overlap};
+use crate::shape::Window;
 
 /// Runs of bytes at equal distances in one block of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +77,13 @@ fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -
 
 /// Where the rows of `wanted` lie in a block of geometry `given` of the same image, and in their own.
 pub(crate) fn rows(given: Geometry, wanted: Geometry) -> (Vec<Runs>, Vec<Runs>) {
-    let Geometry { shape, dtype, window } = wanted;
+    some_rows(given, wanted, wanted.window)
+}
+
+/// Where rows `window` lie in two blocks of the same image that hold them: in `given` those beyond its edges are taken
+/// periodically.
+pub(crate) fn some_rows(given: Geometry, wanted: Geometry, window: Window) -> (Vec<Runs>, Vec<Runs>) {
+    let Geometry { shape, dtype, .. } = wanted;
     let size = RowSize { width: shape.width, pixel: dtype.size(), channels: shape.channels };
     let needs = needs_of(window, shape.height, shape.width);
     (runs(&needs, size, given, |n| n.rows.start), runs(&needs, size, wanted, |n| n.at))

@@ -17,6 +17,8 @@ const MOST_THREADS: usize = 4096;
 /// The fewest bytes that one thread copies: with 1 and 4 MiB, images took longer from host to GPU and back (16
 /// threads).
 pub(super) const SHARE: usize = 256 << 10;
+/// The fewest bytes of a chunk that one thread copies, once the threads have met.
+const LEAST: usize = 64 << 10;
 
 /// A pool of its own threads; a single thread is the caller's.
 #[derive(Debug, Default)]
@@ -95,26 +97,53 @@ impl Workers {
     /// # Panics
     /// If a source and its target are not as long.
     pub fn copy_in_turn(&self, chunks: Vec<(&[u8], Spare<'_>)>, stores: Stores, done: impl Fn(usize) + Sync) {
-        let mut parts: Vec<Part<'_>> = Vec::new();
-        let mut left: Vec<AtomicUsize> = Vec::with_capacity(chunks.len());
-        for (chunk, (from, to)) in chunks.into_iter().enumerate() {
+        let raw = |(from, to): &(&[u8], Spare<'_>)| {
             assert_eq!(from.len(), to.left(), "a chunk is as long as what is copied");
+            Chunk { from: from.as_ptr(), to: to.as_ptr(), bytes: from.len() }
+        };
+        let raw: Vec<Chunk> = chunks.iter().map(raw).collect();
+        // SAFETY: the chunks are there, and targets are borrowed mutably: nobody else writes there.
+        unsafe { self.copy_arriving(&raw, stores, |_| true, done) };
+    }
+
+    /// [`Workers::copy_in_turn`] of chunks that may still be on their way: `arrived` waits for the one of this index and says
+    /// whether it is there; what is not, is not copied, nor told of. It is asked by all threads, for each chunk after those
+    /// before it.
+    ///
+    /// # Safety
+    /// Where `arrived` says so, a chunk may be read until `done` is called for it, and nobody writes there. Targets may be
+    /// written, do not overlap, and nobody else reads or writes them.
+    pub unsafe fn copy_arriving(
+        &self,
+        chunks: &[Chunk],
+        stores: Stores,
+        arrived: impl Fn(usize) -> bool + Sync,
+        done: impl Fn(usize) + Sync,
+    ) {
+        let share = |bytes: usize| (bytes / self.threads()).clamp(LEAST, SHARE);
+        let mut parts: Vec<(usize, usize)> = Vec::new();
+        let mut left: Vec<AtomicUsize> = Vec::with_capacity(chunks.len());
+        for (k, chunk) in chunks.iter().enumerate() {
             let before = parts.len();
-            parts.extend(from.chunks(SHARE).zip(to.into_parts(SHARE)).map(|(from, to)| Part { chunk, from, to }));
+            parts.extend((0..chunk.bytes).step_by(share(chunk.bytes)).map(|at| (k, at)));
             left.push(AtomicUsize::new(parts.len() - before));
             if parts.len() == before {
-                done(chunk);
+                done(k);
             }
         }
-        let copy = |part: usize| {
-            let Part { chunk, from, to } = &parts[part];
-            // SAFETY: as long, as both were cut alike. Each part is copied once, by one thread: nobody else writes there.
-            unsafe { stores::copy(from.as_ptr(), to.as_ptr(), from.len(), stores) };
-            if left[*chunk].fetch_sub(1, Ordering::AcqRel) == 1 {
-                done(*chunk);
+        self.in_order(parts.len(), |part| {
+            let (k, at) = parts[part];
+            if !arrived(k) {
+                return;
             }
-        };
-        self.in_order(parts.len(), copy);
+            let Chunk { from, to, bytes } = chunks[k];
+            let bytes = share(bytes).min(bytes - at);
+            // SAFETY: the caller's promise, of a part of a chunk that no other thread copies.
+            unsafe { stores::copy(from.add(at), to.add(at), bytes, stores) };
+            if left[k].fetch_sub(1, Ordering::AcqRel) == 1 {
+                done(k);
+            }
+        });
     }
 
     /// Copies bytes, after what other threads have submitted to these workers.
@@ -143,12 +172,21 @@ impl Workers {
     }
 }
 
-/// A part of a chunk, and where it goes.
-struct Part<'a> {
-    chunk: usize,
-    from: &'a [u8],
-    to: Spare<'a>,
+/// Bytes that are copied, and where to; see [`Workers::copy_arriving`].
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// Where they are.
+    pub from: *const u8,
+    /// Where they go.
+    pub to: *mut u8,
+    /// How many.
+    pub bytes: usize,
 }
+
+// SAFETY: plain addresses; whoever uses them promises what is needed.
+unsafe impl Send for Chunk {}
+// SAFETY: as above.
+unsafe impl Sync for Chunk {}
 
 fn copy_rows(from: &[u8], to: &mut [u8], piece: Piece) {
     if piece.bytes == 0 {
@@ -214,103 +252,4 @@ fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sequential(from: &[u8], to: &mut [u8], pieces: &[Piece]) {
-        let runs = pieces.iter().flat_map(|p| p.runs()).filter(|(.., n)| *n > 0);
-        runs.for_each(|(a, b, n)| to[b..b + n].copy_from_slice(&from[a..a + n]));
-    }
-
-    #[test]
-    fn any_number_of_threads_copies_the_same() {
-        let from: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-        let strided = |from, to, bytes, rows| Piece { from, to, bytes, rows, from_stride: 1500, to_stride: 2000 };
-        let copies: [&[Piece]; 6] = [
-            &[Piece::run(0, 0, 3_000_000)],
-            &[Piece::run(7, 1_000_001, 1_999_999), Piece::run(0, 3, 700_000)],
-            &[strided(0, 5, 900, 1000), strided(300, 2_000_005, 1200, 400)],
-            &[strided(0, 0, 900, 1000), strided(0, 1000, 900, 1000)], // interlaced
-            &[Piece { from: 0, to: 0, bytes: 1000, rows: 2000, from_stride: 1000, to_stride: 1000 }],
-            &[Piece::run(0, 9_000_000, 0), Piece { rows: 0, ..Piece::run(0, 0, 9) }],
-        ];
-        for pieces in copies {
-            let mut want = vec![0xaa; 3_100_000];
-            sequential(&from, &mut want, pieces);
-            for threads in [1, 2, 5] {
-                let mut got = vec![0xaa; 3_100_000];
-                Workers::new(Some(threads)).unwrap().copy_pieces(&from, &mut got, pieces);
-                assert!(got == want, "{threads} threads, {pieces:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn chunks_are_copied_and_told_of_once_they_are_there() {
-        let from: Vec<u8> = (0..5_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-        for (threads, size, stores) in
-            [(1, 1_000_000, Stores::Cached), (2, 300_001, Stores::Streamed), (5, 2_000_000, Stores::Cached)]
-        {
-            let mut to = vec![0; from.len()];
-            let at = to.as_ptr() as usize;
-            let told: Vec<AtomicUsize> = from.chunks(size).map(|_| AtomicUsize::new(0)).collect();
-            let targets = Spare::over(&mut to).into_parts(size);
-            let check = |k: usize| {
-                let want = from.chunks(size).nth(k).unwrap();
-                // SAFETY: inside `to`, and nobody writes there any more.
-                let got = unsafe { std::slice::from_raw_parts((at + k * size) as *const u8, want.len()) };
-                assert!(got == want, "chunk {k} is told of and not there");
-                told[k].fetch_add(1, Ordering::Relaxed);
-            };
-            let workers = Workers::new(Some(threads)).unwrap();
-            workers.copy_in_turn(from.chunks(size).zip(targets).collect(), stores, check);
-            assert!(told.iter().all(|n| n.load(Ordering::Relaxed) == 1), "{threads} threads, {told:?}");
-            assert!(to == from);
-        }
-        let told = AtomicUsize::new(0);
-        let nothing: Vec<(&[u8], Spare<'_>)> = vec![(&[], Spare::over(&mut []))];
-        Workers::alone().copy_in_turn(nothing, Stores::Cached, |k| assert_eq!(told.fetch_add(1, Ordering::Relaxed), k));
-        assert_eq!(told.into_inner(), 1);
-    }
-
-    #[test]
-    fn parts_begin_in_order_and_each_is_done_once() {
-        for (threads, parts) in [(1, 5), (3, 0), (3, 1), (3, 1000)] {
-            let (seen, begun) = (std::sync::Mutex::new(Vec::new()), AtomicUsize::new(0));
-            Workers::new(Some(threads)).unwrap().in_order(parts, |i| {
-                // Those before have begun, though others may be quicker to say so.
-                assert!(begun.fetch_add(1, Ordering::Relaxed) + threads > i);
-                seen.lock().unwrap().push(i);
-            });
-            let mut seen = seen.into_inner().unwrap();
-            seen.sort_unstable();
-            assert!(seen.into_iter().eq(0..parts), "{threads} threads, {parts} parts");
-        }
-    }
-
-    #[test]
-    fn all_bytes_are_cleared() {
-        for (n, threads) in [(0, 2), (1, 5), (1_000_003, 1), (1_000_003, 3)] {
-            let mut bytes = vec![7; n];
-            Workers::new(Some(threads)).unwrap().clear(&mut bytes);
-            assert!(bytes.iter().all(|b| *b == 0), "{n} bytes, {threads} threads");
-        }
-    }
-
-    #[test]
-    fn shares_are_of_the_size_asked_for() {
-        let parts: Vec<Piece> = shares(Piece::run(3, 5, 1000), 300).collect();
-        assert_eq!(
-            parts.iter().map(|p| (p.from, p.to, p.bytes)).collect::<Vec<_>>(),
-            [(3, 5, 300), (303, 305, 300), (603, 605, 300), (903, 905, 100)]
-        );
-        let rows = Piece { from: 0, to: 0, bytes: 100, rows: 7, from_stride: 100, to_stride: 128 };
-        assert_eq!(shares(rows, 250).map(|p| p.rows).collect::<Vec<_>>(), [3, 3, 1]);
-    }
-
-    #[test]
-    #[should_panic(expected = "as long as")]
-    fn a_copy_of_another_length_is_refused() {
-        Workers::default().copy(&[1, 2], &mut [0]);
-    }
-}
+mod tests;

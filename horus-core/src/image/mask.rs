@@ -6,7 +6,9 @@ use std::panic::Location;
 use super::argument::{Term, pixel};
 use super::{Argument, Image, Value};
 use crate::dtype::{Pixel, Scalar};
+use crate::error::Site;
 use crate::ops::pixel::PixelOp;
+use crate::ops::reduce::RowReduce;
 
 /// Masks: the results of comparisons. They combine by `& | ^ !`, select between images, and restrict sums. A file of a
 /// mask holds 0 and 255.
@@ -59,11 +61,48 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn mean_where(&self, mask: &Image<bool>) -> Value<f64> {
         let site = Location::caller();
-        let ones = mask.select(T::ONE, T::ZERO);
-        // A mask of one channel counts once for each channel of the image.
+        Value::single(&(mask.select(self, T::ZERO).total(site) / self.count_where(mask, site)))
+    }
+
+    /// The population variance of the pixels where `mask` is true, in two passes; NaN if it is true nowhere.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 5, &[1.0f32, 1.0, 5.0, 5.0, 100.0]);
+    /// let most = image.lt(50.0);
+    /// assert_eq!(image.variance_where(&most).get()?, 4.0);
+    /// assert_eq!((image.min_where(&most).get()?, image.max_where(&most).get()?), (1.0, 5.0));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn variance_where(&self, mask: &Image<bool>) -> Value<f64> {
+        let site = Location::caller();
+        let count = self.count_where(mask, site);
+        let mean = mask.select(self, T::ZERO).total(site) / &count;
+        let apart = self.converted::<f64>(site) - mean;
+        let squares = mask.select(&apart * &apart, 0.0);
+        Value::single(&(squares.total(site) / count))
+    }
+
+    /// The smallest pixel where `mask` is true, ignoring NaN; the largest number of the type if it is true nowhere (infinity
+    /// of floats).
+    #[track_caller]
+    pub fn min_where(&self, mask: &Image<bool>) -> Value<T> {
+        Value::single(&mask.select(self, T::HIGHEST).reduced(RowReduce::Min, Location::caller()))
+    }
+
+    /// The largest pixel where `mask` is true, ignoring NaN; the smallest number of the type if it is true nowhere (minus
+    /// infinity of floats).
+    #[track_caller]
+    pub fn max_where(&self, mask: &Image<bool>) -> Value<T> {
+        Value::single(&mask.select(self, T::LOWEST).reduced(RowReduce::Max, Location::caller()))
+    }
+
+    /// How many pixels a mask holds for, which counts once for each channel if it has one.
+    fn count_where(&self, mask: &Image<bool>, site: Site) -> Image<f64> {
         let repeated = if mask.channels() == 1 { self.channels() as f64 } else { 1.0 };
-        let count = ones.convert::<u8>().total(site) * repeated;
-        Value::single(&(mask.select(self, T::ZERO).total(site) / count))
+        mask.convert::<u8>().total(site) * repeated
     }
 }
 

@@ -30,6 +30,7 @@
 //! gets the same result.
 
 mod argument;
+mod axis;
 mod channels;
 mod colour;
 mod create;
@@ -40,6 +41,7 @@ mod mask;
 mod morphology;
 mod neighbourhood;
 mod operators;
+mod order;
 mod pixel;
 mod pixels;
 mod read;

@@ -105,6 +105,9 @@ impl<T: Pixel> Image<T> {
         atan2 Atan2;
         /// `sqrt(a * a + b * b)`, which neither over- nor underflows on the way: the length of a gradient.
         hypot Hypot;
+        /// Bits of the place of `a` in the order of all numbers of its type: the `b`-th 16, from the highest (0) on. What is
+        /// counted to find an order statistic ([`Image::percentile`]). 0 for a `b` that is not, NaN for NaN.
+        order_digit OrderDigit;
     }
 }
 

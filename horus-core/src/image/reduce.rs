@@ -2,13 +2,13 @@
 
 use std::panic::Location;
 
-use super::{Image, Value, record};
+use super::{Image, Value};
 use crate::dtype::{Pixel, Scalar};
 use crate::error::{Error, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::PixelOp;
-use crate::ops::reduce::{Fold, RowReduce};
+use crate::ops::reduce::RowReduce;
 use crate::shape::Shape;
 
 /// The largest number of bins of a histogram.
@@ -25,6 +25,7 @@ const MAX_BINS: usize = 1 << 24;
 /// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 254]);
 /// assert_eq!((image.sum().get()?, image.mean().get()?), (260.0, 65.0));
 /// assert_eq!(session.get_all((image.min_value(), image.max_value()))?, (1, 254)); // in one pass
+/// assert_eq!(image.min_max().get()?, (1, 254));
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Pixel> Image<T> {
@@ -40,7 +41,9 @@ impl<T: Pixel> Image<T> {
         Value::single(&self.average(Location::caller()))
     }
 
-    /// The population variance of all pixels: the mean of the squared deviation from the mean, in two passes.
+    /// The population variance of all pixels: the mean of the squared deviation from the mean, in one pass. Deviations are from
+    /// the mean of each segment of 1024 pixels, and then joined ([`ops::reduce::Moments`](crate::ops::reduce::Moments)), so that
+    /// nothing is lost where the mean is large.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -52,22 +55,56 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn variance(&self) -> Value<f64> {
         let site = Location::caller();
-        let mean = self.average(site);
-        let op = Op::RowReduce(RowReduce::SquaredDeviation);
-        let rows = record::<f64>(self.session(), op, &[self.handle(), mean.handle()], self.row_shape(), site);
-        Value::single(&self.per_pixel(&fold(&rows, Fold::Sum, site), site))
+        let squares = pick(&self.reduced::<f64>(RowReduce::Moments, site), 1, site);
+        Value::single(&self.per_pixel(&squares, site))
+    }
+
+    /// The [`mean`](Image::mean) and the [`variance`](Image::variance) of all pixels, in one pass.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 4, &[1u8, 1, 5, 5]);
+    /// assert_eq!(image.mean_and_variance().get()?, (3.0, 4.0));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mean_and_variance(&self) -> Value<(f64, f64)> {
+        let read = |b: &HostBuffer| {
+            let of: &[f64] = b.as_slice();
+            (of[0] / of[2], of[1] / of[2])
+        };
+        Value::of(&self.reduced::<f64>(RowReduce::Moments, Location::caller()), read)
     }
 
     /// The smallest pixel, ignoring NaN (infinity where there is nothing else).
     #[track_caller]
     pub fn min_value(&self) -> Value<T> {
-        Value::single(&self.extreme(RowReduce::Min, Location::caller()))
+        Value::single(&self.reduced(RowReduce::Min, Location::caller()))
     }
 
     /// The largest pixel, ignoring NaN (minus infinity where there is nothing else).
     #[track_caller]
     pub fn max_value(&self) -> Value<T> {
-        Value::single(&self.extreme(RowReduce::Max, Location::caller()))
+        Value::single(&self.reduced(RowReduce::Max, Location::caller()))
+    }
+
+    /// The smallest pixel and the largest, ignoring NaN, in one pass (infinity and minus infinity where there is nothing else).
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 4, &[3.0f32, f32::NAN, -1.0, 2.0]);
+    /// assert_eq!(image.min_max().get()?, (-1.0, 3.0));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn min_max(&self) -> Value<(T, T)> {
+        let read = |b: &HostBuffer| {
+            let of: &[T] = b.as_slice();
+            (of[0], of[1])
+        };
+        Value::of(&self.reduced::<T>(RowReduce::Extremes, Location::caller()), read)
     }
 
     /// The number of pixels in each of `bins` equal bins over `lo..=hi`; the last bin includes `hi`, and pixels outside
@@ -136,16 +173,18 @@ impl<T: Pixel> Image<T> {
         self.transpose().row_sums().transpose()
     }
 
-    fn row_shape(&self) -> Shape {
-        Shape { width: 1, ..self.shape() }
+    pub(super) fn reduce_rows<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {
+        self.node_of_shape(Op::RowReduce(how), Shape { width: how.columns(), ..self.shape() }, site)
     }
 
-    fn reduce_rows<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {
-        self.node_of_shape(Op::RowReduce(how), self.row_shape(), site)
+    /// Everything reduced to one pixel, or as many as there are columns.
+    pub(super) fn reduced<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {
+        let rows = self.reduce_rows::<R>(how, site);
+        rows.node_of_shape(Op::Fold(how.fold()), Shape::new(1, how.columns(), 1), site)
     }
 
     pub(super) fn total(&self, site: Site) -> Image<f64> {
-        fold(&self.reduce_rows::<f64>(RowReduce::Sum, site), Fold::Sum, site)
+        self.reduced(RowReduce::Sum, site)
     }
 
     fn average(&self, site: Site) -> Image<f64> {
@@ -157,12 +196,9 @@ impl<T: Pixel> Image<T> {
         let count = Operand::Const(Scalar::F64(self.shape().len() as f64));
         total.node(Op::Pixel(PixelOp::Div, vec![Operand::Input(0), count]), site)
     }
-
-    fn extreme(&self, how: RowReduce, site: Site) -> Image<T> {
-        fold(&self.reduce_rows::<T>(how, site), how.fold(), site)
-    }
 }
 
-fn fold<T: Pixel>(rows: &Image<T>, how: Fold, site: Site) -> Image<T> {
-    rows.node_of_shape(Op::Fold(how), Shape::new(1, 1, 1), site)
+/// Column `x` of a reduction.
+fn pick<T: Pixel>(reduced: &Image<T>, x: usize, site: Site) -> Image<T> {
+    reduced.node_of_shape(Op::column(x), Shape::new(1, 1, 1), site)
 }

@@ -28,13 +28,16 @@ use crate::session::{Handle, Session};
 #[derive(Clone)]
 pub struct Value<V> {
     handle: Handle,
-    read: fn(&HostBuffer) -> V,
+    read: Arc<dyn Fn(&HostBuffer) -> V + Send + Sync>,
 }
 
 impl<V> Value<V> {
     /// A value that `read` finds in the pixels of an image.
-    pub(super) fn of<T: Element>(image: &Image<T>, read: fn(&HostBuffer) -> V) -> Value<V> {
-        Value { handle: image.handle().clone(), read }
+    pub(super) fn of<T: Element>(
+        image: &Image<T>,
+        read: impl Fn(&HostBuffer) -> V + Send + Sync + 'static,
+    ) -> Value<V> {
+        Value { handle: image.handle().clone(), read: Arc::new(read) }
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -169,7 +172,7 @@ impl<V: 'static> Values for Value<V> {
     }
 
     fn reader(&self) -> Reader<V> {
-        let read = self.read;
+        let read = Arc::clone(&self.read);
         Arc::new(move |from| read(&from.next().expect("a buffer for each value")))
     }
 }

@@ -74,9 +74,13 @@ pub enum Op {
     Flip(Flip),
     /// Rows and columns exchanged.
     Transpose,
-    /// Each row reduced to one value: `h x w x c` to `h x 1 x c`. `SquaredDeviation` has the mean as second input.
+    /// Each row reduced to one value, `h x w x c` to `h x 1 x c`, or to as many as there are
+    /// [columns](RowReduce::columns). Some have an [operand](RowReduce::has_operand) as second input.
     RowReduce(RowReduce),
-    /// Everything reduced to one value, plane by plane in the fixed order: to `1 x 1 x 1`.
+    /// Along each row, the sums of the pixels up to and with each, in `f64`.
+    Running,
+    /// Everything reduced to one value, plane by plane in the fixed order: to `1 x 1 x 1`; or each of several
+    /// [columns](Fold::columns).
     Fold(Fold),
     /// Counts in `bins` equal bins over `lo..=hi`, over all planes: to `1 x bins x 1`, `f64`.
     Histogram {
@@ -90,6 +94,12 @@ pub enum Op {
 }
 
 impl Op {
+    /// Column `x` of an image, as an image of one column.
+    pub fn column(x: usize) -> Op {
+        let map = Affine { x0: (x as i64) << 32, ..Affine::IDENTITY };
+        Op::Warp(map, Interpolation::Nearest, Border::Replicate)
+    }
+
     /// The name of the operation, without its parameters.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -108,6 +118,7 @@ impl Op {
             Op::Flip(_) => "flip",
             Op::Transpose => "transpose",
             Op::RowReduce(r) => r.name(),
+            Op::Running => "running_sum",
             Op::Fold(f) => f.name(),
             Op::Histogram { .. } => "histogram",
         }
@@ -140,6 +151,7 @@ impl Op {
             Op::Lookup => "lookup".into(),
             Op::Transpose => "transpose".into(),
             Op::RowReduce(r) => r.name().into(),
+            Op::Running => "running_sum".into(),
             Op::Fold(f) => f.name().into(),
             Op::Histogram { bins, .. } => format!("histogram {bins}"),
         }

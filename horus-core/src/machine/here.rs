@@ -1,9 +1,11 @@
 //! The profile of the machine that this process runs on: which hardware it is, where profiles are kept, and the machines of all
 //! ranks.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::profile::{Hardware, Profile};
 use super::set::Machine;
@@ -72,7 +74,7 @@ pub fn profile(device: &dyn Device) -> Result<Profile> {
     let kept = kept.and_then(|path| match read(&path).and_then(|p| of_hardware(p, &hardware)) {
         Ok(profile) => Some(profile),
         Err(why) => {
-            log::warn!("{} is not used: {why}; horus-machine measures again", path.display());
+            tell(&path, &why);
             None
         }
     });
@@ -82,6 +84,14 @@ pub fn profile(device: &dyn Device) -> Result<Profile> {
         Some(Profile { hardware, ..shipped })
     };
     Ok(kept.or_else(shipped).unwrap_or_else(|| assumed(hardware.clone(), unified)))
+}
+
+/// Says that a profile is not used: once, however many sessions the process opens.
+fn tell(path: &Path, why: &str) {
+    static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let first = TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+    let level = if first { log::Level::Warn } else { log::Level::Debug };
+    log::log!(level, "{} is not used: {why}; horus-machine measures again", path.display());
 }
 
 /// The profiles of this host's processor with so many threads and of its GPU, before there is a device: measured ones that are kept,

@@ -75,6 +75,12 @@ impl Affine {
     /// The identity.
     pub const IDENTITY: Affine = Affine { xx: 1 << 32, xy: 0, x0: 0, yx: 0, yy: 1 << 32, y0: 0 };
 
+    /// Whether all rows, or all columns, of the output are the same pixels of the input: a row, a column or a pixel that is
+    /// repeated.
+    pub const fn repeats(&self) -> bool {
+        (self.xx == 0 && self.yx == 0) || (self.xy == 0 && self.yy == 0)
+    }
+
     /// From a 2x3 matrix `[[xx, xy, x0], [yx, yy, y0]]`, for outputs up to `shape`. `None` if a coefficient is not
     /// finite or a position would leave the range of about 2^30 pixels.
     pub fn new(m: [[f64; 3]; 2], shape: Shape) -> Option<Affine> {

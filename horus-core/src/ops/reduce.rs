@@ -30,23 +30,53 @@ pub enum RowReduce {
     Min,
     /// The largest pixel, ignoring NaN; keeps the type.
     Max,
+    /// The smallest pixel and the largest, in two columns; keeps the type.
+    Extremes,
+    /// [`Moments`] in `f64`, in three columns: sum, squared deviation from the mean, number of pixels.
+    Moments,
+    /// The first column whose pixel is that of a second operand, a 1x1 `f64` image; yields `f64`, infinity where there is
+    /// none.
+    First,
 }
 
 impl RowReduce {
+    /// All of them.
+    pub const ALL: [RowReduce; 7] = [
+        RowReduce::Sum,
+        RowReduce::SquaredDeviation,
+        RowReduce::Min,
+        RowReduce::Max,
+        RowReduce::Extremes,
+        RowReduce::Moments,
+        RowReduce::First,
+    ];
+
     /// The type of the result for an image of type `dtype`.
     pub const fn result(self, dtype: DType) -> DType {
         match self {
-            RowReduce::Sum | RowReduce::SquaredDeviation => DType::F64,
-            RowReduce::Min | RowReduce::Max => dtype,
+            RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First => DType::F64,
+            RowReduce::Min | RowReduce::Max | RowReduce::Extremes => dtype,
         }
+    }
+
+    /// How many results each row has: columns of the image of row results.
+    pub const fn columns(self) -> usize {
+        self.fold().columns()
+    }
+
+    /// Whether there is a second operand, of one `f64` pixel.
+    pub const fn has_operand(self) -> bool {
+        matches!(self, RowReduce::SquaredDeviation | RowReduce::First)
     }
 
     /// How the row results are combined.
     pub const fn fold(self) -> Fold {
         match self {
             RowReduce::Sum | RowReduce::SquaredDeviation => Fold::Sum,
-            RowReduce::Min => Fold::Min,
+            RowReduce::Min | RowReduce::First => Fold::Min,
             RowReduce::Max => Fold::Max,
+            RowReduce::Extremes => Fold::Extremes,
+            RowReduce::Moments => Fold::Moments,
         }
     }
 
@@ -57,6 +87,9 @@ impl RowReduce {
             RowReduce::SquaredDeviation => "row_squared_deviation",
             RowReduce::Min => "row_min",
             RowReduce::Max => "row_max",
+            RowReduce::Extremes => "row_extremes",
+            RowReduce::Moments => "row_moments",
+            RowReduce::First => "row_first",
         }
     }
 }
@@ -70,24 +103,37 @@ pub enum Fold {
     Min,
     /// The largest.
     Max,
+    /// Of two columns: the smallest of the first, the largest of the second.
+    Extremes,
+    /// Of the three columns of [`RowReduce::Moments`]: see [`fold_moments`].
+    Moments,
 }
 
 impl Fold {
-    /// The value that changes nothing.
+    /// Columns that it reads, each reduced to one value.
+    pub const fn columns(self) -> usize {
+        match self {
+            Fold::Sum | Fold::Min | Fold::Max => 1,
+            Fold::Extremes => 2,
+            Fold::Moments => 3,
+        }
+    }
+
+    /// The value that changes nothing; of several columns, that of the first.
     pub fn identity<T: Pixel>(self) -> T {
         match self {
-            Fold::Sum => T::ZERO,
-            Fold::Min => T::HIGHEST,
+            Fold::Sum | Fold::Moments => T::ZERO,
+            Fold::Min | Fold::Extremes => T::HIGHEST,
             Fold::Max => T::LOWEST,
         }
     }
 
-    /// Combines two values.
+    /// Combines two values; of several columns, those of the first.
     #[inline(always)]
     pub fn combine<T: Pixel>(self, a: T, b: T) -> T {
         match self {
-            Fold::Sum => a.add(b),
-            Fold::Min => a.min(b),
+            Fold::Sum | Fold::Moments => a.add(b),
+            Fold::Min | Fold::Extremes => a.min(b),
             Fold::Max => a.max(b),
         }
     }
@@ -98,7 +144,74 @@ impl Fold {
             Fold::Sum => "fold_sum",
             Fold::Min => "fold_min",
             Fold::Max => "fold_max",
+            Fold::Extremes => "fold_extremes",
+            Fold::Moments => "fold_moments",
         }
+    }
+}
+
+/// Number, sum and squared deviation from the mean of some values. Those of a row are found in one pass: of each segment
+/// the sum by [`fold`], and by [`fold`] again the squares of the deviations from its mean; segments are joined from the first
+/// to the last (as Chan, Golub and LeVeque do). Sums are those of [`RowReduce::Sum`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// How many values.
+    pub count: f64,
+    /// Their sum.
+    pub sum: f64,
+    /// The sum of the squares of their deviations from their mean.
+    pub squares: f64,
+}
+
+impl Moments {
+    /// Those of a segment whose sum and squared deviation are known.
+    pub fn of_segment(count: usize, sum: f64, squares: f64) -> Moments {
+        Moments { count: count as f64, sum, squares }
+    }
+
+    /// Those of these values and the values after them.
+    #[must_use]
+    pub fn followed_by(self, next: Moments) -> Moments {
+        if self.count == 0.0 {
+            return next;
+        }
+        let count = self.count + next.count;
+        let apart = next.sum / next.count - self.sum / self.count;
+        let squares = self.squares + next.squares + apart * apart * (self.count * next.count / count);
+        Moments { count, sum: self.sum + next.sum, squares }
+    }
+}
+
+/// The [`Moments`] of a row.
+pub fn moments(values: impl IntoIterator<Item = f64>) -> Moments {
+    let values: Vec<f64> = values.into_iter().collect();
+    values.chunks(SEGMENT).fold(Moments::default(), |all, segment| {
+        let sum = fold(Fold::Sum, segment.iter().copied());
+        let mean = sum / segment.len() as f64;
+        let squares = fold(Fold::Sum, segment.iter().map(|v| (v - mean) * (v - mean)));
+        all.followed_by(Moments::of_segment(segment.len(), sum, squares))
+    })
+}
+
+/// The moments of all rows: sum and number are added up by [`fold_planes`], and so are the squares, to which each row brings
+/// its own and, for each of its pixels, the square of the distance of its mean from that of all.
+pub fn fold_moments<P: IntoIterator<Item = Moments>>(planes: impl Clone + IntoIterator<Item = P>) -> Moments {
+    let total = |of: fn(Moments) -> f64| {
+        fold_planes(Fold::Sum, planes.clone().into_iter().map(|plane| plane.into_iter().map(of)))
+    };
+    let (count, sum) = (total(|row| row.count), total(|row| row.sum));
+    let mean = sum / count;
+    let spread = |row: Moments| row.spread(mean);
+    let squares = planes.clone().into_iter().map(|plane| plane.into_iter().map(spread));
+    Moments { count, sum, squares: fold_planes(Fold::Sum, squares) }
+}
+
+impl Moments {
+    /// The squared deviation of these values from `mean`.
+    #[inline(always)]
+    pub fn spread(self, mean: f64) -> f64 {
+        let apart = self.sum / self.count - mean;
+        self.squares + self.count * (apart * apart)
     }
 }
 
@@ -116,6 +229,30 @@ pub fn fold<T: Pixel>(how: Fold, values: impl IntoIterator<Item = T>) -> T {
         total = how.combine(total, combine_lanes(how, lanes));
     }
     total
+}
+
+/// Elements of a chunk of a running sum.
+pub const CHUNK: usize = 32;
+
+/// The running sums of a row, in an order of their own: within chunks of 32 elements ([`CHUNK`]) of a segment from the first
+/// element on; to these is added the sum of the chunks before in the segment, added up from the first; to that the sum of the
+/// segments before. So the last one is the sum of the row, up to how it is rounded.
+pub fn running(values: &[f64]) -> Vec<f64> {
+    let mut out = Vec::with_capacity(values.len());
+    let mut before = 0.0;
+    for segment in values.chunks(SEGMENT) {
+        let mut offset = 0.0;
+        for chunk in segment.chunks(CHUNK) {
+            let mut sum = 0.0;
+            for v in chunk {
+                sum += v;
+                out.push(before + (offset + sum));
+            }
+            offset += sum;
+        }
+        before += offset;
+    }
+    out
 }
 
 /// Reduces planes, each by [`fold`], to one value.

@@ -60,12 +60,9 @@ fn has_inputs<O>(node: &Node<O>, count: usize) -> Result<(), String> {
     hold(node.inputs.len() == count, || format!("it has {} inputs instead of {count}", node.inputs.len()))
 }
 
-/// How many images a reduction along rows reads: a deviation is one from the mean.
+/// How many images a reduction along rows reads.
 fn operands_of(how: RowReduce) -> usize {
-    match how {
-        RowReduce::SquaredDeviation => 2,
-        RowReduce::Sum | RowReduce::Min | RowReduce::Max => 1,
-    }
+    1 + usize::from(how.has_operand())
 }
 
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
@@ -93,6 +90,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
         | Op::Separable { .. }
         | Op::Generalized(..)
         | Op::Median(..)
+        | Op::Running
         | Op::Flip(_) => node.inputs.len(),
         _ => 0,
     };
@@ -138,7 +136,7 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
         Kernel::Merge => has_inputs(node, node.shape.channels),
         Kernel::Lookup => has_inputs(node, 2),
         Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
-        Kernel::Transpose | Kernel::Fold(_) | Kernel::Histogram { .. } => has_inputs(node, 1),
+        Kernel::Transpose | Kernel::Running | Kernel::Fold(_) | Kernel::Histogram { .. } => has_inputs(node, 1),
     }
 }
 

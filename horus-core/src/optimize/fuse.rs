@@ -9,6 +9,9 @@
 //! - taking in a producer must not leave *more* values to be stored than before: if its own producers cannot follow, it
 //!   stays outside (cutting a chain of maxima between two filter sizes costs one image, cutting inside costs three);
 //! - the number of computed images read stays small, so that they need not all be alive at once.
+//!
+//! A few pixel operations on rows, columns and pixels that are repeated cost less than reading their result: each reader
+//! computes them for itself.
 
 mod build;
 mod region;
@@ -19,6 +22,8 @@ use region::Region;
 
 /// Most images that one kernel reads.
 pub(super) const MAX_INPUTS: usize = 12;
+/// Most operations that each reader computes for itself.
+const MAX_REPEATED: usize = 8;
 
 /// Fuses what can be fused. Absorbed nodes stay in the graph, dead.
 pub fn fuse(graph: Graph<Kernel>) -> Graph<Kernel> {
@@ -27,6 +32,11 @@ pub fn fuse(graph: Graph<Kernel>) -> Graph<Kernel> {
     let mut out = graph.clone();
     let mut region = Region::new(&graph, &facts);
     for id in (0..graph.nodes.len()).rev().map(NodeId) {
+        if facts.repeated[id.0] {
+            // Until somebody reads it all the same.
+            let reads = |r: &NodeId| !absorbed[r.0] && out.node(*r).inputs.contains(&id);
+            absorbed[id.0] = !facts.wanted[id.0] && !facts.readers[id.0].iter().any(reads);
+        }
         if absorbed[id.0] || map(graph.node(id)).is_none() {
             continue;
         }
@@ -54,6 +64,8 @@ struct Facts {
     stage: Vec<bool>,
     /// Whether the node is a constant.
     fill: Vec<bool>,
+    /// Whether the node is a few pixel operations on what is repeated, so that each reader computes it for itself.
+    repeated: Vec<bool>,
 }
 
 impl Facts {
@@ -67,6 +79,7 @@ impl Facts {
             stage: row_pass.clone(),
             row_pass,
             fill: graph.nodes.iter().map(is_fill).collect(),
+            repeated: repeated(graph),
         };
         facts.readers.iter_mut().for_each(|r| r.dedup());
         graph.roots.iter().for_each(|r| facts.wanted[r.0] = true);
@@ -101,6 +114,24 @@ fn row_pass(node: &Node<Kernel>) -> Option<Stage> {
 
 fn is_column_pass(leaf: &Leaf) -> bool {
     matches!(&leaf.op, LeafOp::Correlate(Source::Input(_), f, _) if f.is_column())
+}
+
+/// For each node, whether it is at most [`MAX_REPEATED`] pixel operations on rows, columns and pixels that are repeated.
+fn repeated(graph: &Graph<Kernel>) -> Vec<bool> {
+    let mut operations: Vec<Option<usize>> = Vec::with_capacity(graph.nodes.len());
+    for node in &graph.nodes {
+        let input = |leaf: &Leaf| match leaf.op {
+            // Constants are part of whoever reads them anyway.
+            LeafOp::Load(i) if is_fill(graph.node(node.inputs[i])) => Some(0),
+            LeafOp::Load(i) => operations[node.inputs[i].0],
+            _ if leaf.repeats() => Some(0),
+            _ => None,
+        };
+        let own = map(node).filter(|m| m.inputs > 0 && m.chains.is_empty() && m.stages.is_empty());
+        let sum = own.and_then(|m| m.leaves.iter().map(input).sum::<Option<usize>>());
+        operations.push(sum.map(|n| n + 1).filter(|n| *n <= MAX_REPEATED));
+    }
+    operations.iter().map(Option::is_some).collect()
 }
 
 fn is_fill(node: &Node<Kernel>) -> bool {

@@ -10,6 +10,7 @@ pub mod lower;
 pub mod prologue;
 pub mod reductions;
 pub mod separable;
+pub mod together;
 
 use std::fmt;
 
@@ -46,6 +47,7 @@ pub enum Run {
 pub const PASSES: &[Pass] = &[
     Pass { name: "split separable filters", fusing: true, run: Run::Recorded(separable::split) },
     Pass { name: "common subexpressions", fusing: true, run: Run::Recorded(cse::merge) },
+    Pass { name: "reductions together", fusing: true, run: Run::Recorded(together::reduce) },
     Pass { name: "dead code", fusing: false, run: Run::Recorded(Graph::without_dead) },
     Pass { name: "lower", fusing: false, run: Run::Lower(lower::lower) },
     Pass { name: "fuse", fusing: true, run: Run::Kernels(fuse::fuse) },

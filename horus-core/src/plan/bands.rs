@@ -24,7 +24,7 @@ use super::step::{Action, Band, Part, Rows, Step};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
 use crate::machine::{HostSide, Load, Machine, Profile};
-use crate::plan::movement::{rows_of, work_of};
+use crate::plan::movement::{rows_of, with_room, work_of};
 use crate::plan::state::{Halo, Placement, State};
 use crate::shape::Window;
 
@@ -53,7 +53,7 @@ pub(super) fn cut(draft: &mut Draft<'_>) {
 /// The longest runs of steps that may change places.
 fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
     let movable = |step: &Step| match step.action {
-        Action::Upload { .. } | Action::Send { .. } | Action::Free(_) => true,
+        Action::Upload { .. } | Action::UploadStrip { .. } | Action::Send { .. } | Action::Free(_) => true,
         // What was fetched for it came before the run.
         Action::Launch { part, .. } => part == Part::Whole,
         // In as many bands on every rank: each waits for the others at every one.
@@ -115,6 +115,8 @@ struct Board<'d, 'a> {
     jobs: Vec<Job>,
     /// What is uploaded, with its bytes, in the order in which it is read.
     uploads: Vec<(NodeId, usize)>,
+    /// How many rows around its strip each rank uploads of those of which it uploads no more.
+    strips: HashMap<NodeId, Halo>,
     /// What is sent, with its bytes.
     sends: Vec<(NodeId, usize)>,
     /// What of that is gathered from other ranks before.
@@ -135,7 +137,7 @@ struct Found {
 
 fn key(action: Action) -> (u8, NodeId) {
     match action {
-        Action::Upload { node, .. } => (0, node),
+        Action::Upload { node, .. } | Action::UploadStrip { node, .. } => (0, node),
         Action::Launch { node, .. } => (1, node),
         Action::Send { node, .. } => (2, node),
         Action::Free(node) => (3, node),
@@ -152,6 +154,7 @@ impl<'d, 'a> Board<'d, 'a> {
             machine: &draft.setting.machine,
             jobs: Vec::new(),
             uploads: Vec::new(),
+            strips: HashMap::new(),
             sends: Vec::new(),
             gathered: HashSet::new(),
             frees: Vec::new(),
@@ -170,6 +173,11 @@ impl<'d, 'a> Board<'d, 'a> {
                     }
                     here.insert(node);
                     board.uploads.push((node, draft.bytes_as(node, Rows::All)));
+                }
+                Action::UploadStrip { node, halo, .. } => {
+                    here.insert(node);
+                    board.uploads.push((node, draft.bytes_as(node, Rows::Strip(halo))));
+                    board.strips.insert(node, halo);
                 }
                 Action::Launch { node, rows, room, .. } => {
                     let kernel = draft.graph.node(node);
@@ -217,9 +225,19 @@ impl<'d, 'a> Board<'d, 'a> {
 
     /// All rows that rank `rank` computes in a launch, or has of an image that is uploaded.
     fn all(&self, node: NodeId, rank: usize) -> Window {
-        match self.jobs.iter().find(|job| job.node == node) {
-            Some(job) => rows_of(self.draft.graph, &self.draft.setting.partition, node, rank, job.rows),
-            None => Window::whole(self.draft.graph.node(node).shape.height),
+        let (partition, height) = (&self.draft.setting.partition, self.draft.graph.node(node).shape.height);
+        match (self.jobs.iter().find(|job| job.node == node), self.strips.get(&node)) {
+            (Some(job), _) => rows_of(self.draft.graph, partition, node, rank, job.rows),
+            (None, Some(halo)) => with_room(partition.strip(rank, height), *halo, height),
+            (None, None) => Window::whole(height),
+        }
+    }
+
+    /// The step that uploads a band.
+    fn uploading(&self, node: NodeId, band: Band) -> Action {
+        match self.strips.get(&node) {
+            Some(halo) => Action::UploadStrip { node, halo: *halo, band },
+            None => Action::Upload { node, band },
         }
     }
 
@@ -353,6 +371,9 @@ impl<'d, 'a> Board<'d, 'a> {
         for action in actions {
             let _before = match action {
                 Action::Upload { node, .. } => held.insert(node, self.draft.bytes_as(node, Rows::All)),
+                Action::UploadStrip { node, halo, .. } => {
+                    held.insert(node, self.draft.bytes_as(node, Rows::Strip(halo)))
+                }
                 Action::Launch { node, rows, .. } => held.insert(node, self.draft.bytes_as(node, rows)),
                 Action::Free(node) => held.remove(&node),
                 Action::Gather { node, .. } => met.insert(node, self.draft.bytes_as(node, Rows::All)),

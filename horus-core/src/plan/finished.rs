@@ -96,8 +96,9 @@ impl Plan {
         let mut c = Counts::default();
         for s in &self.steps {
             match s.action {
-                Action::Upload { band, .. } => c.uploads += usize::from(band.ends()),
-                Action::UploadStrip { .. } => c.uploads += 1,
+                Action::Upload { band, .. } | Action::UploadStrip { band, .. } => {
+                    c.uploads += usize::from(band.ends());
+                }
                 Action::Download(_) => c.downloads += 1,
                 Action::Send { band, .. } => c.downloads += usize::from(band.ends()),
                 Action::Launch { part, .. } => c.launches += usize::from(part.ends()),

@@ -108,10 +108,10 @@ impl<'a> Follower<'a> {
                 self.on_device[node.0] = true;
                 Some(self.bytes_of(node, band, self.rows[node.0]))
             }
-            Action::UploadStrip { node, halo } => {
+            Action::UploadStrip { node, halo, band } => {
                 self.rows[node.0] = with_room(self.strip(height(node)), halo, height(node)).len();
                 self.on_device[node.0] = true;
-                Some(self.bytes(node))
+                Some(self.bytes_of(node, band, self.rows[node.0]))
             }
             Action::Download(n) | Action::Deliver(n) => Some(self.bytes(n)),
             Action::Send { node, band } => {

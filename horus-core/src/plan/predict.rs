@@ -108,8 +108,7 @@ impl Clock<'_> {
     fn takes(&self, action: Action, bytes: usize, on_root: bool) -> (f64, Bounded) {
         let bus = |seconds: f64| (seconds, Bounded::Bus);
         match action {
-            Action::Upload { .. } => bus(self.profile.upload(bytes, HostSide::Pinned)),
-            Action::UploadStrip { .. } => bus(self.profile.upload(bytes, HostSide::Staged)),
+            Action::Upload { .. } | Action::UploadStrip { .. } => bus(self.profile.upload(bytes, HostSide::Pinned)),
             Action::Send { .. } => bus(self.profile.download(bytes, HostSide::Pinned)),
             Action::Download(_) => bus(self.profile.download(bytes, HostSide::Staged)),
             Action::Launch { node: id, rows, part, .. } => {

@@ -80,9 +80,9 @@ impl Action {
     /// The queue of this step.
     pub const fn queue(&self) -> Queue {
         match self {
-            Action::Upload { .. } => Queue::Upload,
+            Action::Upload { .. } | Action::UploadStrip { .. } => Queue::Upload,
             Action::Send { .. } => Queue::Download,
-            Action::UploadStrip { .. } | Action::Launch { .. } | Action::Evict(_) | Action::Free(_) => Queue::Compute,
+            Action::Launch { .. } | Action::Evict(_) | Action::Free(_) => Queue::Compute,
             Action::Download(_) | Action::Deliver(_) => Queue::Host,
             Action::Scatter { .. }
             | Action::Replicate { .. }

@@ -3,7 +3,7 @@
 
 use super::demand::needed;
 use super::state::{Event, Halo, Placement};
-use super::step::{Action, Rows};
+use super::step::{Action, Band, Rows};
 use super::transfers::Transfers;
 use crate::ir::graph::NodeId;
 use crate::machine::HostSide;
@@ -72,7 +72,7 @@ impl Transfers<'_, '_> {
         }
         self.draft.make_room(source, Some(Rows::Strip(halo)), reader);
         let why = format!("{} needs its strip, and every host has the whole", self.draft.label(reader));
-        self.draft.step(Action::UploadStrip { node: source, halo }, why);
+        self.draft.step(Action::UploadStrip { node: source, halo, band: Band::WHOLE }, why);
         self.draft.event(source, Event::PlacedOnDevice(Placement::Strips(halo)));
         true
     }

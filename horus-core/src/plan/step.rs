@@ -142,13 +142,15 @@ pub enum Action {
         /// Which of its rows.
         band: Band,
     },
-    /// Copy this rank's strip, and rows around it, of an image that every host has whole to the device; the host's buffer
-    /// goes.
+    /// Copy a band of this rank's strip, and rows around it, of an image that every host has whole to the device. Bands come
+    /// in the order of rows; after the last, the host's buffer goes.
     UploadStrip {
         /// The image.
         node: NodeId,
         /// Rows around the strip.
         halo: Halo,
+        /// Which of all these rows.
+        band: Band,
     },
     /// Copy the device's buffer to the host.
     Download(NodeId),

@@ -104,7 +104,7 @@ fn the_pass_that_breaks_a_plan_is_named() {
     assert!(wrong.contains("up to date"), "{wrong}");
     let wrong = caught(walk, |d| d.exchanges[0].step += 1);
     assert!(wrong.contains("told to be an exchange"), "{wrong}");
-    let wrong = caught("delivery", |d| remove(d, |a| matches!(a, Action::Send { .. })));
+    let wrong = caught("delivery", |d| remove(d, |a| matches!(a, Action::Gather { .. })));
     assert!(wrong.contains("%3 is wanted and not delivered"), "{wrong}");
     let wrong = caught("overlap", |d| remove(d, |a| matches!(a, Action::Finish(_))));
     assert!(wrong.contains("up to date"), "{wrong}");

@@ -51,9 +51,9 @@ impl Plan {
         let way = |direct| if direct { ", from device to device" } else { "" };
         match *action {
             Action::Upload { node, band } => format!("upload     {}{}", of(band), what(node)),
-            Action::UploadStrip { node, halo } if halo.is_none() => format!("upload     each strip of {}", what(node)),
-            Action::UploadStrip { node, halo } => {
-                format!("upload     each strip of {}, and {halo} rows around it", what(node))
+            Action::UploadStrip { node, halo, band } => {
+                let around = if halo.is_none() { String::new() } else { format!(", and {halo} rows around it") };
+                format!("upload     {}each strip of {}{around}", of(band), what(node))
             }
             Action::Download(n) => format!("download   {}", what(n)),
             Action::Scatter { node, direct, .. } => format!("scatter    {}{}", what(node), way(direct)),

@@ -202,13 +202,7 @@ impl<'a> Check<'a> {
         }
         match action {
             Action::Upload { node, band } => self.upload(node, band)?,
-            Action::UploadStrip { node, halo } => {
-                let (rows, whole) = (self.host(node)?, Window::whole(self.height(node)));
-                if self.on_root[node.0] || !rows.covers(whole) {
-                    return Err(format!("{node} is not whole on every host"));
-                }
-                self.set(node, None, Some(self.grown(self.height(node), halo)));
-            }
+            Action::UploadStrip { node, halo, band } => self.upload_strip(node, halo, band)?,
             Action::Download(n) => {
                 let rows = self.device(n)?;
                 if self.images[n.0].host.is_some() {

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use super::draft::Draft;
+use super::movement::with_room;
 use super::queue::Queue;
 use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
@@ -146,14 +147,15 @@ impl Waits<'_, '_> {
                 let height = self.height(node);
                 vec![(Copied::Own(node), self.everywhere(|_| band.of(Window::whole(height))))]
             }
-            Action::Upload { .. } | Action::Gather { .. } | Action::Deliver(_) => Vec::new(),
+            Action::Upload { .. } | Action::UploadStrip { .. } | Action::Gather { .. } | Action::Deliver(_) => {
+                Vec::new()
+            }
             Action::Download(node)
             | Action::Finish(node)
             | Action::Evict(node)
             | Action::Sum(node)
             | Action::Collect(node)
             | Action::Free(node)
-            | Action::UploadStrip { node, .. }
             | Action::Scatter { node, .. }
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
@@ -175,9 +177,14 @@ impl Waits<'_, '_> {
                 let written = if whole { self.all(node) } else { self.everywhere(all) };
                 (Copied::Own(node), written, part.begins())
             }
+            Action::UploadStrip { node, halo, band } => {
+                let strip = |rank| self.draft.setting.partition.strip(rank, self.height(node));
+                let rows = |rank| band.of(with_room(strip(rank), halo, self.height(node)));
+                let all = band.is_whole() || self.height(node) == 0;
+                (Copied::Own(node), if all { self.all(node) } else { self.everywhere(rows) }, band.begins())
+            }
             // These are in order with all that reads a device's copy, but for what is sent to the host.
-            Action::UploadStrip { node, .. }
-            | Action::Scatter { node, .. }
+            Action::Scatter { node, .. }
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. } => (Copied::Own(node), self.all(node), true),
@@ -201,7 +208,7 @@ impl Waits<'_, '_> {
         writers.push((step, written));
     }
 
-    /// The rows of a band on each rank. Strips are uploaded whole.
+    /// The rows of a band on each rank, of an image of which each uploads all that its host has.
     fn uploaded(&self, node: NodeId, band: Band) -> Windows {
         if band.is_whole() || self.height(node) == 0 {
             self.all(node)

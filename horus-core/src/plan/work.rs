@@ -91,6 +91,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         | Op::Flip(_)
         | Op::Transpose
         | Op::RowReduce(_)
+        | Op::Running
         | Op::Fold(_)
         | Op::Histogram { .. } => (0.0, 1.0),
     }

@@ -9,7 +9,7 @@ use crate::dtype::{DType, Numeric, Pixel, Scalar, convert_pixel};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::geometric::Flip;
 use crate::ops::pixel::PixelKind;
-use crate::ops::reduce::{Fold, RowReduce, bin_of, fold, fold_planes};
+use crate::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
 use crate::shape::{Border, Shape, Window};
 
 /// An image on the host: the rows of its window.
@@ -184,7 +184,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             }
         }),
         Kernel::RowReduce(how) => dispatch!(inputs[0].geometry.dtype, T => {
-            let mean = inputs.get(1).map_or(0.0, |m| m.get::<f64>(0, 0, 0));
+            let operand = inputs.get(1).map_or(0.0, |m| m.get::<f64>(0, 0, 0));
             let width = inputs[0].geometry.shape.width;
             for c in 0..out.shape.channels {
                 for y in rows.start..rows.end {
@@ -194,11 +194,32 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                             output.put(c, y, 0, fold(Fold::Sum, line.map(Pixel::to_f64)));
                         }
                         RowReduce::SquaredDeviation => {
-                            let square = line.map(|v| { let d = v.to_f64() - mean; d * d });
+                            let square = line.map(|v| { let d = v.to_f64() - operand; d * d });
                             output.put(c, y, 0, fold(Fold::Sum, square));
                         }
                         RowReduce::Min | RowReduce::Max => output.put::<T>(c, y, 0, fold(how.fold(), line)),
+                        RowReduce::Extremes => {
+                            output.put::<T>(c, y, 0, fold(Fold::Min, line.clone()));
+                            output.put::<T>(c, y, 1, fold(Fold::Max, line));
+                        }
+                        RowReduce::Moments => {
+                            let of = moments(line.map(Pixel::to_f64));
+                            let columns = [of.sum, of.squares, of.count].into_iter().enumerate();
+                            columns.for_each(|(x, v)| output.put::<f64>(c, y, x, v));
+                        }
+                        RowReduce::First => {
+                            let at = line.map(Pixel::to_f64).position(|v| v == operand);
+                            output.put::<f64>(c, y, 0, at.map_or(f64::INFINITY, |at| at as f64));
+                        }
                     }
+                }
+            }
+        }),
+        Kernel::Running => dispatch!(inputs[0].geometry.dtype, T => {
+            for c in 0..out.shape.channels {
+                for y in rows.start..rows.end {
+                    let line: Vec<f64> = (0..out.shape.width).map(|x| inputs[0].get::<T>(c, y, x).to_f64()).collect();
+                    running(&line).into_iter().enumerate().for_each(|(x, v)| output.put::<f64>(c, y, x, v));
                 }
             }
         }),
@@ -214,8 +235,24 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             let g = inputs[0].geometry;
             let plane = |c| (0..g.shape.height).flat_map(move |y| (0..g.shape.width).map(move |x| (c, y, x)));
             let value = |(c, y, x): (usize, usize, usize)| inputs[0].get::<T>(c, y.cast_signed(), x);
-            let v = fold_planes(*how, (0..g.shape.channels).map(|c| plane(c).map(value)));
-            output.put::<T>(0, 0, 0, v);
+            let column = |x: usize| (0..g.shape.channels).map(move |c| (0..g.shape.height).map(move |y| (c, y, x)));
+            match how {
+                Fold::Sum | Fold::Min | Fold::Max => {
+                    let v = fold_planes(*how, (0..g.shape.channels).map(|c| plane(c).map(value)));
+                    output.put::<T>(0, 0, 0, v);
+                }
+                Fold::Extremes => for (x, how) in [Fold::Min, Fold::Max].into_iter().enumerate() {
+                    let v = fold_planes(how, column(x).map(|rows| rows.map(value)));
+                    output.put::<T>(0, 0, x, v);
+                },
+                Fold::Moments => {
+                    let f = |c, y: usize, x| inputs[0].get::<f64>(c, y.cast_signed(), x);
+                    let row = |(c, y, _)| Moments { sum: f(c, y, 0), squares: f(c, y, 1), count: f(c, y, 2) };
+                    let of = fold_moments(column(0).map(|rows| rows.map(row)));
+                    let columns = [of.sum, of.squares, of.count].into_iter().enumerate();
+                    columns.for_each(|(x, v)| output.put::<f64>(0, 0, x, v));
+                }
+            }
         }),
         &Kernel::Histogram { bins, lo, hi } => dispatch!(inputs[0].geometry.dtype, T => {
             let mut counts = vec![0.0; bins];

@@ -1,15 +1,15 @@
 //! Reductions, in the fixed order of [`ops::reduce`](crate::ops::reduce).
 
 use super::{Image, Pixel, Shape};
-use crate::ops::reduce::{self, Fold, RowReduce, bin_of};
+use crate::ops::reduce::{self, Fold, Moments, RowReduce, bin_of};
 
-/// Each row of each plane reduced to one value: `h x w x c` to `h x 1 x c`. `mean`, a 1x1 `f64` image, is read by
-/// [`RowReduce::SquaredDeviation`] only.
+/// Each row of each plane reduced to one value, or as many as there are columns: `h x w x c` to `h x 1 x c`. `operand`, a
+/// 1x1 `f64` image, is read by those that [have one](RowReduce::has_operand) only: the mean, or what is looked for.
 ///
 /// # Panics
-/// If the squared deviation lacks its mean.
-pub fn rows(image: &Image, how: RowReduce, mean: Option<&Image>) -> Image {
-    let shape = Shape { width: 1, ..image.shape };
+/// If an operand is lacking.
+pub fn rows(image: &Image, how: RowReduce, operand: Option<&Image>) -> Image {
+    let shape = Shape { width: how.columns(), ..image.shape };
     let columns = 0..image.shape.width;
     crate::dispatch!(image.dtype(), T => {
         let row = |c, y| columns.clone().map(move |x| image.at::<T>(c, y, x));
@@ -18,7 +18,7 @@ pub fn rows(image: &Image, how: RowReduce, mean: Option<&Image>) -> Image {
                 Image::from_fn(shape, |c, y, _| reduce::fold(how.fold(), row(c, y).map(T::to_f64)))
             }
             RowReduce::SquaredDeviation => {
-                let mean: f64 = mean.expect("the squared deviation has the mean as second input").at(0, 0, 0);
+                let mean: f64 = operand.expect("the squared deviation has the mean as second input").at(0, 0, 0);
                 Image::from_fn(shape, |c, y, _| {
                     let squares = row(c, y).map(|p| {
                         let d = p.to_f64() - mean;
@@ -30,13 +30,53 @@ pub fn rows(image: &Image, how: RowReduce, mean: Option<&Image>) -> Image {
             RowReduce::Min | RowReduce::Max => {
                 Image::from_fn(shape, |c, y, _| reduce::fold::<T>(how.fold(), row(c, y)))
             }
+            RowReduce::Extremes => Image::from_fn(shape, |c, y, k| {
+                reduce::fold::<T>([Fold::Min, Fold::Max][k], row(c, y))
+            }),
+            RowReduce::Moments => Image::from_fn(shape, |c, y, k| {
+                let of = reduce::moments(row(c, y).map(T::to_f64));
+                [of.sum, of.squares, of.count][k]
+            }),
+            RowReduce::First => {
+                let wanted: f64 = operand.expect("what is looked for is the second input").at(0, 0, 0);
+                Image::from_fn(shape, |c, y, _| {
+                    let at = row(c, y).position(|p| p.to_f64() == wanted);
+                    at.map_or(f64::INFINITY, |at| at as f64)
+                })
+            }
         }
     })
 }
 
-/// All elements reduced to one value: those of each plane, row by row as one sequence, then planes.
+/// The running sums of each row of each plane.
+pub fn running(image: &Image) -> Image {
+    let pixels: Vec<f64> = crate::dispatch!(image.dtype(), T => {
+        image.as_slice::<T>().iter().map(|p| p.to_f64()).collect()
+    });
+    let rows = pixels.chunks(image.shape.width.max(1));
+    Image::new(image.shape, rows.flat_map(reduce::running).collect::<Vec<f64>>())
+}
+
+/// All elements reduced to one value: those of each plane, row by row as one sequence, then planes. Of several columns, each
+/// is reduced.
 pub fn fold(image: &Image, how: Fold) -> Image {
+    let Shape { height, channels, .. } = image.shape;
+    let result = Shape::new(1, how.columns(), 1);
+    if how == Fold::Moments {
+        let row = |c, y| {
+            let [sum, squares, count] = [0, 1, 2].map(|x| image.at::<f64>(c, y, x));
+            Moments { count, sum, squares }
+        };
+        let of = reduce::fold_moments((0..channels).map(|c| (0..height).map(move |y| row(c, y))));
+        return Image::new(result, vec![of.sum, of.squares, of.count]);
+    }
     crate::dispatch!(image.dtype(), T => {
+        if how == Fold::Extremes {
+            let column = |how, x| {
+                reduce::fold_planes::<T, _>(how, (0..channels).map(|c| (0..height).map(move |y| image.at(c, y, x))))
+            };
+            return Image::new(result, vec![column(Fold::Min, 0), column(Fold::Max, 1)]);
+        }
         let planes = image.as_slice::<T>().chunks(image.shape.area().max(1));
         Image::new(Shape::new(1, 1, 1), vec![reduce::fold_planes(how, planes.map(|p| p.iter().copied()))])
     })

@@ -51,7 +51,9 @@ impl Coming<'_> {
     /// A buffer with the pixels for somebody who reads them once; others may share it.
     pub(crate) fn brought(self, session: &Session) -> Result<HostBuffer, DeviceError> {
         if let Delivered::Coming(landing) = &self.delivered {
+            let start = Instant::now();
             landing.make_room(&mut |bytes| session.room_for_result(bytes))?;
+            self.trace.waited(start);
         }
         self.shared()
     }

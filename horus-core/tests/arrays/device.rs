@@ -130,13 +130,9 @@ impl Device for Locking {
         }
         self.write(&source.bytes()[range], target, at)
     }
-    fn begin_upload(
-        &self,
-        source: &HostBuffer,
-        target: &mut Memory,
-        bytes: &[Range<usize>],
-    ) -> Result<Ticket, DeviceError> {
-        bytes.iter().try_for_each(|bytes| self.upload_part(source, bytes.clone(), target, bytes.start))?;
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+        let mut runs = pieces.iter().flat_map(|p| p.runs());
+        runs.try_for_each(|(from, to, bytes)| self.upload_part(source, from..from + bytes, target, to))?;
         Ok(Ticket::OVER)
     }
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {

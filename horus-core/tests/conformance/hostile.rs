@@ -118,6 +118,7 @@ fn cases() -> Vec<Case> {
     let mut all: Vec<Case> = maps.into_iter().map(|k| Case::new(k, &[image], image)).collect();
     let plane = (Shape { channels: 1, ..shape }, F32);
     let sum = (column, DType::F64);
+    let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
         Case::new(one(LeafOp::LoadChannel(0, 1)), &[image], plane),
         Case::new(Kernel::Merge, &[plane; 2], image),
@@ -125,8 +126,15 @@ fn cases() -> Vec<Case> {
         Case::new(Kernel::RowReduce(RowReduce::Max), &[image], (column, F32)),
         Case::new(Kernel::RowReduce(RowReduce::Sum), &[image], sum),
         Case::new(Kernel::RowReduce(RowReduce::SquaredDeviation), &[image, (single, DType::F64)], sum),
+        Case::new(Kernel::RowReduce(RowReduce::First), &[image, (single, DType::F64)], sum),
+        Case::new(Kernel::RowReduce(RowReduce::Extremes), &[image], (pairs, F32)),
+        Case::new(Kernel::RowReduce(RowReduce::Moments), &[image], (moments, DType::F64)),
+        Case::new(Kernel::MapReduce(square(loads.clone()), RowReduce::Moments), &[image], (moments, DType::F64)),
         Case::new(Kernel::MapReduce(square(loads), RowReduce::Sum), &[image], sum),
         Case::new(Kernel::Fold(Fold::Max), &[image], (single, F32)),
+        Case::new(Kernel::Running, &[image], (shape, DType::F64)),
+        Case::new(Kernel::Fold(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
+        Case::new(Kernel::Fold(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
         Case::new(Kernel::Histogram { bins: 7, lo: 0.0, hi: 1.0 }, &[image], (Shape::new(1, 7, 1), DType::F64)),
     ]);
     all
@@ -202,10 +210,12 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
     for i in 0..good.inputs.len() {
         add("a small input", good.with(|c| c.bytes[i] -= c.inputs[i].dtype.size()));
         add("an input of nothing", good.with(|c| c.bytes[i] = 0));
-        let typed = !matches!(
-            good.kernel,
-            Kernel::RowReduce(RowReduce::Sum | RowReduce::SquaredDeviation) | Kernel::Histogram { .. }
-        );
+        let typed = good.kernel != Kernel::Running
+            && !matches!(
+                good.kernel,
+                Kernel::RowReduce(RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First)
+                    | Kernel::Histogram { .. }
+            );
         if typed || i > 0 {
             add(
                 "an input of another type",

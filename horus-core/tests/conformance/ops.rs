@@ -251,18 +251,22 @@ fn reductions_on_every_number_of_ranks() {
         for shape in SHAPES {
             let mut p = Program::default();
             let a = p.source(image(shape, dtype, 13));
-            let column = Shape::new(shape.height, 1, shape.channels);
-            let one = Shape::new(1, 1, 1);
-            let mut roots = Vec::new();
-            for how in [RowReduce::Sum, RowReduce::Min, RowReduce::Max] {
+            let mut reduce = |how: RowReduce| {
+                let column = Shape::new(shape.height, how.columns(), shape.channels);
                 let rows = p.op(Op::RowReduce(how), &[a], column, how.result(dtype));
-                let all = p.op(Op::Fold(how.fold()), &[rows], one, how.result(dtype));
-                roots.extend([rows, all]);
-            }
+                let one = Shape::new(1, how.columns(), 1);
+                [rows, p.op(Op::Fold(how.fold()), &[rows], one, how.result(dtype))]
+            };
+            let alone = RowReduce::ALL.into_iter().filter(|how| !how.has_operand());
+            let mut roots: Vec<_> = alone.flat_map(&mut reduce).collect();
+            roots.push(p.op(Op::Running, &[a], shape, DType::F64));
             let mean = p.pixel_const(PixelOp::Div, roots[1], &[shape.len() as f64]);
-            let how = RowReduce::SquaredDeviation;
-            let rows = p.op(Op::RowReduce(how), &[a, mean], column, DType::F64);
-            roots.push(p.op(Op::Fold(how.fold()), &[rows], one, DType::F64));
+            let largest = p.convert(roots[5], DType::F64);
+            for (how, operand) in [(RowReduce::SquaredDeviation, mean), (RowReduce::First, largest)] {
+                let column = Shape::new(shape.height, 1, shape.channels);
+                let rows = p.op(Op::RowReduce(how), &[a, operand], column, DType::F64);
+                roots.push(p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, 1, 1), DType::F64));
+            }
             let (lo, hi) = (Scalar::F64(0.0), Scalar::F64(250.0));
             roots.push(p.op(Op::Histogram { bins: 16, lo, hi }, &[a], Shape::new(1, 16, 1), DType::F64));
             conforms(&p.wanted(&roots), &Place::all(), &format!("reductions {dtype} {shape}"));
@@ -274,16 +278,16 @@ fn reductions_on_every_number_of_ranks() {
 fn reductions_of_expressions_on_every_number_of_ranks() {
     for dtype in DType::ALL {
         for shape in SHAPES {
-            for how in [RowReduce::Sum, RowReduce::SquaredDeviation, RowReduce::Min, RowReduce::Max] {
+            for how in RowReduce::ALL {
                 let mut p = Program::default();
                 let (a, b) = (p.source(image(shape, dtype, 15)), p.source(image(shape, dtype, 16)));
                 let mean = p.source(image(Shape::new(1, 1, 1), DType::F64, 17));
                 let product = p.pixel(PixelOp::Mul, &[a, b]);
                 let scaled = p.pixel_const(PixelOp::Sub, product, &[1.5]);
-                let inputs = if how == RowReduce::SquaredDeviation { vec![scaled, mean] } else { vec![scaled] };
-                let column = Shape::new(shape.height, 1, shape.channels);
+                let inputs = if how.has_operand() { vec![scaled, mean] } else { vec![scaled] };
+                let column = Shape::new(shape.height, how.columns(), shape.channels);
                 let rows = p.op(Op::RowReduce(how), &inputs, column, how.result(dtype));
-                let all = p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, 1, 1), how.result(dtype));
+                let all = p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, how.columns(), 1), how.result(dtype));
                 conforms(&p.wanted(&[all]), &Place::all(), &format!("{} of {dtype} {shape}", how.name()));
             }
         }

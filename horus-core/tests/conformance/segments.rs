@@ -75,8 +75,8 @@ fn picture(shape: Shape, dtype: DType, seed: u64) -> Image {
 /// The results of rows of `a`, and of the whole of it.
 fn reduced(p: &mut Program, how: RowReduce, inputs: &[NodeId]) -> [NodeId; 2] {
     let (shape, dtype) = (p.graph.node(inputs[0]).shape, how.result(p.graph.node(inputs[0]).dtype));
-    let rows = p.op(Op::RowReduce(how), inputs, Shape { width: 1, ..shape }, dtype);
-    [rows, p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, 1, 1), dtype)]
+    let rows = p.op(Op::RowReduce(how), inputs, Shape { width: how.columns(), ..shape }, dtype);
+    [rows, p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, how.columns(), 1), dtype)]
 }
 
 /// Every reduction of a picture: sums, minima and maxima of rows and of all, and the squared deviation from the sum.
@@ -90,6 +90,12 @@ fn totals(shape: Shape, dtype: DType) -> (Program, Image) {
     }
     let sum = roots[1];
     roots.extend(reduced(&mut p, RowReduce::SquaredDeviation, &[a, sum]));
+    for how in [RowReduce::Moments, RowReduce::Extremes] {
+        roots.extend(reduced(&mut p, how, &[a]));
+    }
+    let largest = p.convert(roots[5], DType::F64);
+    roots.extend(reduced(&mut p, RowReduce::First, &[a, largest]));
+    roots.push(p.op(Op::Running, &[a], shape, DType::F64));
     (p.wanted(&roots), picture)
 }
 
@@ -119,6 +125,111 @@ fn the_reference_sums_segments_then_rows_then_planes() {
             noticed[2] |= by_hand(&rows.concat()) != sum;
         }
         assert_eq!(noticed, [dtype.is_float(); 3], "{dtype}");
+    }
+}
+
+#[test]
+fn the_reference_joins_the_deviations_of_segments_then_of_rows() {
+    for dtype in DType::ALL {
+        for shape in SHAPES.into_iter().filter(|s| !s.is_empty()) {
+            let what = format!("{dtype} {shape}");
+            let (program, picture) = totals(shape, dtype);
+            let values = reference::evaluate(&program.graph, &|_| picture.clone());
+            let count = shape.len() as f64;
+            let [sum, squares, number] = [0, 1, 2].map(|x| values[9].at::<f64>(0, 0, x));
+            assert_eq!(bits(&[sum, number]), bits(&[values[1].at(0, 0, 0), count]), "{what}: the sum as ever");
+            // As the documentation says it: within a row segments are joined, rows by the distance of their means.
+            let Shape { height, width, channels } = shape;
+            let row = |c: usize, y: usize| -> (f64, f64) {
+                let pixel = |x| dispatch!(dtype, T => picture.at::<T>(c, y, x).to_f64());
+                let line: Vec<f64> = (0..width).map(pixel).collect();
+                let (mut n, mut s, mut q) = (0.0, 0.0, 0.0);
+                for segment in line.chunks(1024) {
+                    let (m, t) = (segment.len() as f64, one_tree(segment));
+                    let mean = t / m;
+                    let own = one_tree(&segment.iter().map(|v| (v - mean) * (v - mean)).collect::<Vec<_>>());
+                    if n == 0.0 {
+                        (n, s, q) = (m, t, own);
+                    } else {
+                        let apart = t / m - s / n;
+                        (n, s, q) = (n + m, s + t, q + own + apart * apart * (n * m / (n + m)));
+                    }
+                }
+                (s, q)
+            };
+            let term = |c, y| {
+                let (s, q) = row(c, y);
+                let apart = s / width as f64 - sum / count;
+                q + width as f64 * (apart * apart)
+            };
+            let terms: Vec<Vec<f64>> = (0..channels).map(|c| (0..height).map(|y| term(c, y)).collect()).collect();
+            assert_eq!(bits(&[squares]), bits(&[total(&terms)]), "{what}");
+            // Far from what rounding does: the definition, with the mean first.
+            let all: Vec<f64> = dispatch!(dtype, T => picture.as_slice::<T>().iter().map(|v| v.to_f64()).collect());
+            let mean = all.iter().sum::<f64>() / count;
+            let wanted: f64 = all.iter().map(|v| (v - mean) * (v - mean)).sum();
+            let scale: f64 = all.iter().map(|v| v * v).sum();
+            assert!((squares - wanted).abs() <= 1e-12 * scale, "{what}: {squares} instead of {wanted}");
+        }
+    }
+}
+
+#[test]
+fn the_reference_finds_both_extremes_and_where_the_largest_is() {
+    for dtype in DType::ALL {
+        for shape in SHAPES.into_iter().filter(|s| !s.is_empty()) {
+            let (program, picture) = totals(shape, dtype);
+            let values = reference::evaluate(&program.graph, &|_| picture.clone());
+            dispatch!(dtype, T => {
+                let both = [0, 1].map(|x| values[11].at::<T>(0, 0, x));
+                assert_eq!(both, [3, 5].map(|i| values[i].at::<T>(0, 0, 0)), "{dtype} {shape}");
+                for c in 0..shape.channels {
+                    for y in 0..shape.height {
+                        let mut found = f64::INFINITY;
+                        for x in (0..shape.width).rev() {
+                            if picture.at::<T>(c, y, x) == both[1] {
+                                found = x as f64;
+                            }
+                        }
+                        assert_eq!(values[12].at::<f64>(c, y, 0), found, "{dtype} {shape} row {y}");
+                    }
+                }
+            });
+            assert!(values[13].at::<f64>(0, 0, 0).is_finite());
+        }
+    }
+}
+
+#[test]
+fn the_reference_adds_up_chunks_then_segments() {
+    for dtype in DType::ALL {
+        let mut noticed = false;
+        for shape in SHAPES.into_iter().filter(|s| !s.is_empty()) {
+            let (program, picture) = totals(shape, dtype);
+            let values = reference::evaluate(&program.graph, &|_| picture.clone());
+            let Shape { height, width, channels } = shape;
+            for (c, y) in (0..channels).flat_map(|c| (0..height).map(move |y| (c, y))) {
+                let pixel = |x| dispatch!(dtype, T => picture.at::<T>(c, y, x).to_f64());
+                let line: Vec<f64> = (0..width).map(pixel).collect();
+                let (mut segments, mut chunks, mut chunk, mut plain) = (0.0, 0.0, 0.0, 0.0);
+                for (x, v) in line.iter().enumerate() {
+                    if x % 32 == 0 {
+                        chunks += chunk;
+                        chunk = 0.0;
+                    }
+                    if x % 1024 == 0 {
+                        segments += chunks;
+                        chunks = 0.0;
+                    }
+                    chunk += v;
+                    plain += v;
+                    let want = segments + (chunks + chunk);
+                    assert_eq!(values[14].at::<f64>(c, y, x).to_bits(), want.to_bits(), "{dtype} {shape} {y} {x}");
+                    noticed |= want != plain;
+                }
+            }
+        }
+        assert_eq!(noticed, dtype.is_float(), "{dtype}: another order is told from this one");
     }
 }
 

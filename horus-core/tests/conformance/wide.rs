@@ -262,11 +262,14 @@ impl Builder {
             let (lo, hi) = (Scalar::F64(-10.0), Scalar::F64(200.0));
             return self.p.op(Op::Histogram { bins, lo, hi }, &[a], Shape::new(1, bins, 1), DType::F64);
         }
-        let how = d.one(&[RowReduce::Sum, RowReduce::Min, RowReduce::Max, RowReduce::SquaredDeviation]);
-        let column = Shape { width: 1, ..shape };
-        let one = Shape::new(1, 1, 1);
+        if d.below(6) == 0 {
+            return self.p.op(Op::Running, &[a], shape, DType::F64);
+        }
+        let how = d.one(&RowReduce::ALL);
+        let column = Shape { width: how.columns(), ..shape };
+        let one = Shape::new(1, how.columns(), 1);
         let mut inputs = vec![a];
-        if how == RowReduce::SquaredDeviation {
+        if how.has_operand() {
             let rows = self.p.op(Op::RowReduce(RowReduce::Sum), &[a], column, DType::F64);
             let sum = self.p.op(Op::Fold(RowReduce::Sum.fold()), &[rows], one, DType::F64);
             inputs.push(self.p.pixel_const(PixelOp::Div, sum, &[shape.len() as f64]));

@@ -43,10 +43,10 @@ impl Program {
 
     /// The source reduced over everything: along rows, then over the column of results.
     pub(crate) fn reduce(&mut self, how: RowReduce, inputs: &[NodeId]) -> NodeId {
-        let column = Shape { width: 1, ..self.input.shape };
+        let column = Shape { width: how.columns(), ..self.input.shape };
         let dtype = how.result(self.input.dtype());
         let rows = self.add(Op::RowReduce(how), inputs, column, dtype);
-        self.add(Op::Fold(how.fold()), &[rows], Shape::new(1, 1, 1), dtype)
+        self.add(Op::Fold(how.fold()), &[rows], Shape::new(1, how.columns(), 1), dtype)
     }
 
     /// The values of some nodes.

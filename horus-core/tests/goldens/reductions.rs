@@ -27,12 +27,22 @@ fn statistics_agree() {
         let variance = p.pixel(PixelOp::Div, &[squares], &[n]);
         let min = p.reduce(RowReduce::Min, &[source]);
         let max = p.reduce(RowReduce::Max, &[source]);
-        let ours = p.values(&[sum, mean, variance, min, max]);
+        let moments = p.reduce(RowReduce::Moments, &[source]);
+        let extremes = p.reduce(RowReduce::Extremes, &[source]);
+        let mut ours = p.values(&[sum, mean, variance, min, max, moments, extremes]);
+        let (extremes, moments) = (ours.pop().unwrap(), ours.pop().unwrap());
+        let [sum, squares, count] = [0, 1, 2].map(|x| moments.at::<f64>(0, 0, x));
+        let extremes = [0, 1].map(|x| f64::from(extremes.at::<f32>(0, 0, x)));
+        let in_one_pass = [sum, sum / count, squares / count, extremes[0], extremes[1]];
 
         let magnitude: f64 = to_f64(&input).iter().map(|v| v.abs()).sum();
         let tolerances = [magnitude * SUMMATION, SUMMATION, SUMMATION, 0.0, 0.0];
-        for ((ours, golden), tolerance) in ours.iter().zip(load::<f64>(&format!("{name}_statistics"))).zip(tolerances) {
-            assert_close(ours, &[golden], tolerance, name);
+        let goldens = load::<f64>(&format!("{name}_statistics"));
+        for ((ours, golden), tolerance) in ours.iter().zip(&goldens).zip(tolerances) {
+            assert_close(ours, &[*golden], tolerance, name);
+        }
+        for ((ours, golden), tolerance) in in_one_pass.into_iter().zip(goldens).zip(tolerances) {
+            assert!((ours - golden).abs() <= tolerance, "{name}: {ours} instead of {golden}");
         }
     }
 }

@@ -190,16 +190,11 @@ impl Device for Watched {
             Box::new(Lent(vec![u64::MAX; bytes.div_ceil(8) + 8], Arc::clone(&self.calls))) as Box<dyn HostMemory>
         })
     }
-    fn begin_upload(
-        &self,
-        source: &HostBuffer,
-        target: &mut Memory,
-        bytes: &[Range<usize>],
-    ) -> Result<Ticket, DeviceError> {
-        if bytes.first().is_some_and(|first| first.start == 0) {
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+        if pieces.first().is_some_and(|first| first.to == 0) {
             self.calls.note(Call::Upload);
         }
-        self.inner.begin_upload(source, target, bytes)
+        self.inner.begin_upload(source, target, pieces)
     }
     fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
         self.inner.arrive(ticket, writes)

@@ -52,22 +52,28 @@ pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Generated, DeviceEr
         Fold::Sum => "HS_SUM",
         Fold::Min => "HS_MIN",
         Fold::Max => "HS_MAX",
+        Fold::Extremes => "hs_fold_extremes",
+        Fold::Moments => "hs_fold_moments",
     };
+    let several = how.columns() > 1;
     let mut p = KernelParams::default();
     p.pointer(a, "out", Pointer::Output { offset: 0 });
     p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
-    p.long("count", input.shape.area() as i64);
+    p.long("count", if several { input.shape.height } else { input.shape.area() } as i64);
     p.int("planes", input.shape.channels.cast_signed());
-    let args = args!["p.in", "p.count", "p.planes", Expr::Shared(out.dtype, 0)];
-    let body = [
-        Call::new("hs_wait_for_previous", template![], args![]).into(),
-        Stmt::constant(a, "result", Call::new("hs_columns", template![code, a, COLUMN], args)),
-        Stmt::If {
+    let mut args = args!["p.in", "p.count", "p.planes", Expr::Shared(out.dtype, 0)];
+    let mut body: Vec<Stmt> = vec![Call::new("hs_wait_for_previous", template![], args![]).into()];
+    if several {
+        args.push("p.out".into());
+        body.push(Call::new(code, template![a, COLUMN], args).into());
+    } else {
+        body.push(Stmt::constant(a, "result", Call::new("hs_columns", template![code, a, COLUMN], args)));
+        body.push(Stmt::If {
             condition: name("threadIdx.x").with(Operator::Equal, 0),
             then: vec![Stmt::Assign { to: name("p.out").element(0), value: name("result") }],
             otherwise: Vec::new(),
-        },
-    ];
+        });
+    }
     // It reads what the reduction along rows has just written, and is over sooner than it could be launched.
     let (threads, shared) = (WARP * COLUMN, COLUMN * out.dtype.size());
     Ok(Generated { early: true, ..program(&[PRELUDE, REDUCE], &body, p, [1, 1], threads, shared) })

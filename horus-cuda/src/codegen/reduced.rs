@@ -1,9 +1,10 @@
 //! Reductions along rows: of an image, and of an expression that is never stored, of which each thread evaluates the pixels
 //! of its two lanes.
 
+use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
-use horus_core::ops::reduce::{LANES, RowReduce, SEGMENT};
+use horus_core::ops::reduce::{CHUNK, LANES, RowReduce, SEGMENT};
 
 use super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
 use super::fixed::program;
@@ -16,7 +17,7 @@ const LINES: usize = 4;
 /// Threads that reduce a segment, of two lanes each.
 pub(super) const WARP: usize = LANES / 2;
 // `reduce.cuh` counts on them.
-const _: () = assert!(WARP == 32 && SEGMENT == 1024);
+const _: () = assert!(WARP == 32 && SEGMENT == 1024 && CHUNK == 32);
 /// Reads of all leaves together that a thread has in flight.
 const IN_FLIGHT: usize = 16;
 
@@ -30,7 +31,7 @@ struct RowKernel<'a> {
 
 impl<'a> RowKernel<'a> {
     /// The parameters of a kernel that reads the first `images` inputs, and its variables: the thread's `lane`, its `plane`
-    /// and row `y`, the `count` of pixels of it, and the `mean`.
+    /// and row `y`, the `count` of pixels of it, and the `mean` (or what is looked for).
     fn new(how: RowReduce, images: usize, shapes: &'a Shapes<'a>) -> RowKernel<'a> {
         let out = shapes.output;
         let mut p = KernelParams::default();
@@ -40,7 +41,7 @@ impl<'a> RowKernel<'a> {
             p.long(&format!("plane{i}"), g.plane() as i64);
             p.int(&format!("start{i}"), g.window.start);
         }
-        let mean = if how == RowReduce::SquaredDeviation {
+        let mean = if how.has_operand() {
             let g = shapes.inputs[images];
             p.pointer("const f64", "mean", Pointer::Input { index: images, offset: g.row(0, 0) * g.dtype.size() });
             name("p.mean").element(0)
@@ -76,27 +77,46 @@ impl<'a> RowKernel<'a> {
     }
 
     /// A call of a function of `reduce.cuh`: they are templates over what is reduced, and to which type.
-    fn call(&self, function: &str, args: Vec<Expr>) -> Call {
-        let code = match self.how {
-            RowReduce::Sum => "HS_SUM",
-            RowReduce::SquaredDeviation => "HS_SQUARED",
-            RowReduce::Min => "HS_MIN",
-            RowReduce::Max => "HS_MAX",
-        };
+    fn call(&self, code: &str, function: &str, args: Vec<Expr>) -> Call {
         Call::new(function, template![code, self.shapes.output.dtype.name()], args)
     }
 
-    /// The kernel that stores `total`, which the first thread of a warp has.
-    fn finish(mut self, total: impl Into<Expr>) -> Result<Generated, DeviceError> {
+    /// How the lanes of a segment are combined, where a row has one result.
+    fn code(&self) -> &'static str {
+        match self.how {
+            RowReduce::Sum | RowReduce::Moments => "HS_SUM",
+            RowReduce::SquaredDeviation => "HS_SQUARED",
+            RowReduce::Min | RowReduce::Extremes | RowReduce::First => "HS_MIN",
+            RowReduce::Max => "HS_MAX",
+        }
+    }
+
+    /// The array of the results of a row, of which there are several.
+    fn found(&self) -> Stmt {
+        Stmt::Array { dtype: self.shapes.output.dtype, name: "found".into(), extents: vec![self.how.columns()] }
+    }
+
+    /// The kernel that stores `results`, which the first thread of a warp has.
+    fn finish(mut self, results: Vec<Expr>) -> Result<Generated, DeviceError> {
         let out = self.shapes.output;
-        // All threads of the warp compute it together.
-        self.body.push(Stmt::constant(out.dtype.name(), "result", total));
-        let at = name("plane") * "p.out_plane" + "y" - "p.out_start";
+        let columns = results.len();
+        let mut then = Vec::new();
+        for (k, result) in results.into_iter().enumerate() {
+            // All threads of the warp compute it together.
+            let variable = format!("result{k}");
+            self.body.push(Stmt::constant(out.dtype.name(), &variable, result));
+            let row = name("plane") * "p.out_plane";
+            let at = match columns {
+                1 => row + "y" - "p.out_start",
+                _ => row + (name("y") - "p.out_start") * columns + k,
+            };
+            then.push(Stmt::Assign { to: name("p.out").element(at), value: name(variable) });
+        }
         self.body.push(Stmt::If {
             condition: name("lane")
                 .with(Operator::Equal, 0)
                 .with(Operator::And, name("y").with(Operator::Less, "p.row1")),
-            then: vec![Stmt::Assign { to: name("p.out").element(at), value: name("result") }],
+            then,
             otherwise: Vec::new(),
         });
         let rows = self.shapes.rows.len().div_ceil(LINES);
@@ -105,12 +125,46 @@ impl<'a> RowKernel<'a> {
     }
 }
 
+/// The results of a row of `columns` columns, in an array.
+fn columns(columns: usize) -> Vec<Expr> {
+    (0..columns).map(|k| name("found").element(k)).collect()
+}
+
 /// Rows of an image.
 pub(super) fn image(how: RowReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let mut k = RowKernel::new(how, 1, shapes);
     k.row("row", 0, name("plane"));
-    let total = k.call("hs_row", args!["row", "count", "lane", "mean"]);
-    k.finish(total)
+    let several = match how {
+        RowReduce::Extremes => "hs_row_extremes",
+        RowReduce::Moments => "hs_row_moments",
+        RowReduce::First => {
+            let first = Call::new("hs_row_first", template![], args!["row", "count", "lane", "mean"]);
+            return k.finish(vec![first.into()]);
+        }
+        RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Min | RowReduce::Max => {
+            let total = k.call(k.code(), "hs_row", args!["row", "count", "lane", "mean"]);
+            return k.finish(vec![total.into()]);
+        }
+    };
+    k.body.extend([k.found(), Call::new(several, template![], args!["row", "count", "lane", "found"]).into()]);
+    k.finish(columns(how.columns()))
+}
+
+/// Running sums of rows of an image: a warp each, with a segment in shared memory.
+pub(super) fn running(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    /// Elements of a segment, and one more for each chunk.
+    const ROOM: usize = SEGMENT + SEGMENT / CHUNK;
+    let mut k = RowKernel::new(RowReduce::Sum, 1, shapes);
+    k.row("row", 0, name("plane"));
+    let down = Call::new("i64", template![], args![name("y") - "p.out_start"]);
+    let to = name("p.out") + name("plane") * "p.out_plane" + Expr::from(down) * "p.width";
+    let shared = Expr::Shared(DType::F64, 0) + name("line") * ROOM;
+    let sums = Call::new("hs_running", template![], args!["row", "count", "lane", shared, to]);
+    k.body.push(sums.into());
+    let rows = shapes.rows.len().div_ceil(LINES);
+    let grid = [blocks(rows, "running sums")?, blocks(shapes.output.shape.channels, "planes")?];
+    let shared = LINES * ROOM * DType::F64.size();
+    Ok(program(&[PRELUDE, REDUCE], &k.body, k.params, grid, WARP * LINES, shared))
 }
 
 /// Rows of an expression.
@@ -144,29 +198,118 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
     }
     code.advance(&mut step, &mut k.params, &vec![false; kernel.leaves.len()])?;
     let value = pixel(code.result(&mut step, &mut k.params, kernel.result_type())?);
-    // Beyond the segment nothing is accumulated; within it, in order.
-    let lane = |n: Expr| name("lanes").element(n);
-    let turn = || lane(name("c").with(Operator::Remainder, 2));
-    let added = k.call("hs_combine", args![turn(), k.call("hs_value", args![value, "mean"])]);
-    let accumulate = Stmt::If {
-        condition: inside(),
-        then: vec![Stmt::Assign { to: turn(), value: added.into() }],
-        otherwise: Vec::new(),
+    let (mut before, mut segment) = (
+        Vec::new(),
+        vec![Stmt::constant("int", "end", Call::new("min", template![], args![name("at") + SEGMENT, "count"]))],
+    );
+    let results = match how {
+        RowReduce::Extremes => {
+            let both = [Part::of("HS_MIN", "low", &value), Part::of("HS_MAX", "high", &value)];
+            before.push(k.found());
+            for (at, part) in both.iter().enumerate() {
+                let to = || name("found").element(at);
+                before.push(Stmt::Assign { to: to(), value: k.call(part.code, "hs_identity", args![]).into() });
+            }
+            segment.extend(k.sweep(&both, &step, ahead, inside()));
+            for (at, part) in both.iter().enumerate() {
+                let to = || name("found").element(at);
+                let value = k.call(part.code, "hs_combine", args![to(), part.halves(&k)]);
+                segment.push(Stmt::Assign { to: to(), value: value.into() });
+            }
+            columns(2)
+        }
+        RowReduce::Moments => {
+            // Twice over a segment, which is in the cache then: its mean comes first.
+            let sums = Part::of("HS_SUM", "lanes", &value);
+            let squares = Part { mean: "own", value_code: "HS_SQUARED", ..Part::of("HS_SUM", "squares", &value) };
+            before.extend([k.found(), Call::new("hs_no_moments", template![], args!["found"]).into()]);
+            segment.extend(k.sweep(std::slice::from_ref(&sums), &step, ahead, inside()));
+            let count = || name("end") - "at";
+            let sum = Call::new("hs_from_first", template![], args![sums.halves(&k)]);
+            segment.push(Stmt::constant("f64", "sum", sum));
+            let own = name("sum").with(Operator::Divide, Call::new("f64", template![], args![count()]));
+            segment.push(Stmt::constant("f64", "own", own));
+            segment.extend(k.sweep(std::slice::from_ref(&squares), &step, ahead, inside()));
+            let add = args!["found", count(), "sum", squares.halves(&k)];
+            segment.push(Call::new("hs_add_moments", template![], add).into());
+            columns(3)
+        }
+        RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Min | RowReduce::Max | RowReduce::First => {
+            let part = Part { first: how == RowReduce::First, ..Part::of(k.code(), "lanes", &value) };
+            let identity = k.call(part.code, "hs_identity", args![]).into();
+            before.push(Stmt::Let { ctype: out.dtype.name().into(), name: "total".into(), value: identity });
+            segment.extend(k.sweep(std::slice::from_ref(&part), &step, ahead, inside()));
+            let value = k.call(part.code, "hs_combine", args!["total", part.halves(&k)]);
+            segment.push(Stmt::Assign { to: name("total"), value: value.into() });
+            vec![name("total")]
+        }
     };
-    step.push(Stmt::each_pixel((1, ahead), accumulate));
+    k.body.extend(before);
+    k.body.push(Stmt::For { variable: "at", first: 0.into(), end: name("count"), step: SEGMENT, body: segment });
+    k.finish(results)
+}
 
-    let identity = || Expr::from(k.call("hs_identity", args![]));
-    let both = k.call("hs_halves", args![lane(0.into()), lane(1.into())]);
-    let segment = vec![
-        Stmt::constant("int", "end", Call::new("min", template![], args![name("at") + SEGMENT, "count"])),
-        Stmt::Array { dtype: out.dtype, name: "lanes".into(), extents: vec![2] },
-        Stmt::Assign { to: lane(0.into()), value: identity() },
-        Stmt::Assign { to: lane(1.into()), value: identity() },
-        Stmt::For { variable: "i", first: name("at") + "lane", end: name("end"), step: WARP * ahead, body: step },
-        Stmt::Assign { to: name("total"), value: k.call("hs_combine", args!["total", both]).into() },
-    ];
-    let total = Stmt::Let { ctype: out.dtype.name().into(), name: "total".into(), value: identity() };
-    let segments = Stmt::For { variable: "at", first: 0.into(), end: name("count"), step: SEGMENT, body: segment };
-    k.body.extend([total, segments]);
-    k.finish("total")
+/// What the two lanes of a thread accumulate.
+struct Part<'a> {
+    /// How.
+    code: &'static str,
+    /// How each pixel becomes what is accumulated.
+    value_code: &'static str,
+    /// The array of the lanes.
+    lanes: &'static str,
+    /// The pixel.
+    value: &'a Expr,
+    /// The variable that deviations are from.
+    mean: &'static str,
+    /// Whether it is the column of a pixel that is accumulated.
+    first: bool,
+}
+
+impl<'a> Part<'a> {
+    fn of(code: &'static str, lanes: &'static str, value: &'a Expr) -> Part<'a> {
+        Part { code, value_code: code, lanes, value, mean: "mean", first: false }
+    }
+
+    fn lane(&self, n: impl Into<Expr>) -> Expr {
+        name(self.lanes).element(n)
+    }
+
+    /// The lanes of the warp combined.
+    fn halves(&self, k: &RowKernel<'_>) -> Call {
+        k.call(self.code, "hs_halves", args![self.lane(0), self.lane(1)])
+    }
+
+    /// Accumulates pixel `c` of those that a thread evaluates at once.
+    fn accumulate(&self, k: &RowKernel<'_>) -> Stmt {
+        let turn = || self.lane(name("c").with(Operator::Remainder, 2));
+        let value = match self.first {
+            true => {
+                let column = name("i") + name(WARP) * "c";
+                Call::new("hs_column_of", template![], args![self.value.clone(), self.mean, column])
+            }
+            false => k.call(self.value_code, "hs_value", args![self.value.clone(), self.mean]),
+        };
+        let added = k.call(self.code, "hs_combine", args![turn(), value]);
+        Stmt::Assign { to: turn(), value: added.into() }
+    }
+}
+
+impl RowKernel<'_> {
+    /// Goes over the pixels of a segment once: beyond it nothing is accumulated; within it, in order.
+    fn sweep(&self, parts: &[Part<'_>], step: &[Stmt], ahead: usize, inside: Expr) -> Vec<Stmt> {
+        let mut all = Vec::new();
+        for part in parts {
+            all.push(Stmt::Array { dtype: self.shapes.output.dtype, name: part.lanes.into(), extents: vec![2] });
+            for lane in 0..2 {
+                let identity = self.call(part.code, "hs_identity", args![]);
+                all.push(Stmt::Assign { to: part.lane(lane), value: identity.into() });
+            }
+        }
+        let accumulate = parts.iter().map(|part| part.accumulate(self)).collect();
+        let accumulate = Stmt::If { condition: inside, then: accumulate, otherwise: Vec::new() };
+        let mut body = step.to_vec();
+        body.push(Stmt::each_pixel((1, ahead), accumulate));
+        all.push(Stmt::For { variable: "i", first: name("at") + "lane", end: name("end"), step: WARP * ahead, body });
+        all
+    }
 }

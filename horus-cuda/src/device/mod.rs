@@ -231,15 +231,10 @@ impl Device for CudaDevice {
         Ok(Memory::Device(Box::new(self.transfers.allocate(bytes)?)))
     }
 
-    fn begin_upload(
-        &self,
-        source: &HostBuffer,
-        target: &mut Memory,
-        bytes: &[Range<usize>],
-    ) -> Result<Ticket, DeviceError> {
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
         self.core.context.bind()?;
         let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
-        self.transfers.begin(ticket, source, self.own_mut(target)?, bytes)
+        self.transfers.begin(ticket, source, self.own_mut(target)?, pieces)
     }
 
     fn begin_download<'a>(
@@ -359,6 +354,7 @@ impl Drop for CudaDevice {
         // Pinned buffers and modules must outlive what the GPU does with them; an error has been reported, or never
         // will be needed.
         let bound = self.core.context.bind();
+        self.transfers.stop_pinning();
         if let Some(pinning) = self.pinning.take() {
             // It has nothing to report; a panic has been.
             let _ = pinning.join();

@@ -10,6 +10,7 @@ use cudarc::driver::sys;
 use horus_core::device::check::part;
 use horus_core::device::{DeviceMemory as _, Download, Landing, Lane, Memory, Sending, Ticket};
 use horus_core::error::DeviceError;
+use horus_core::host::Piece as HostPiece;
 use horus_core::host::buffer::{HostBuffer, Pool};
 
 use super::later::{self, Piece, Room};
@@ -35,19 +36,20 @@ impl Transfers {
         Ok(memory)
     }
 
-    /// Starts to copy these bytes of a buffer to the same places of a block that [`Transfers::allocate`] made.
+    /// Starts to copy pieces of a buffer to a block that [`Transfers::allocate`] made.
     pub(crate) fn begin(
         &self,
         ticket: u64,
         source: &HostBuffer,
         target: &mut CudaMemory,
-        bytes: &[Range<usize>],
+        pieces: &[HostPiece],
     ) -> Result<Ticket, DeviceError> {
-        for bytes in bytes {
-            part(bytes.start, bytes.len(), source.len().min(target.len()))?;
+        if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
+            return Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}")));
         }
+        let mut runs = pieces.iter().flat_map(|p| p.runs());
         if target.len() < BESIDE {
-            bytes.iter().try_for_each(|b| self.write(&source.bytes()[b.clone()], target, b.start))?;
+            runs.try_for_each(|(from, to, n)| self.write(&source.bytes()[from..from + n], target, to))?;
             return Ok(Ticket::OVER);
         }
         self.let_go()?;
@@ -61,21 +63,20 @@ impl Transfers {
             done: Event::new(false)?,
         };
         let pinned = pinned(source);
-        let copy = |b: &Range<usize>| {
-            let to = target.address() + b.start as u64;
+        let copy = |(at, to, n): (usize, usize, usize)| {
+            let to = target.address() + to as u64;
             match pinned {
                 Some(from) => {
                     // SAFETY: the bytes are inside both, as checked. The buffer is pinned, and held until the stream is past
                     // the copy; the block until the device's stream waits for the flight.
-                    let code =
-                        unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.byte_add(b.start).cast_const(), b.len(), up.0) };
-                    check(code, || format!("uploading {} bytes", b.len()))
+                    let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.byte_add(at).cast_const(), n, up.0) };
+                    check(code, || format!("uploading {n} bytes"))
                 }
                 // SAFETY: as above; the bytes have been read when this returns.
-                None => unsafe { self.uploads().upload(&self.workers, up, &source.bytes()[b.clone()], to) },
+                None => unsafe { self.uploads().upload(&self.workers, up, &source.bytes()[at..at + n], to) },
             }
         };
-        let copies = || bytes.iter().filter(|b| !b.is_empty()).try_for_each(copy);
+        let copies = || runs.try_for_each(copy);
         let begun = self.core.clock.note(Lane::Upload, up, copies);
         let held = pinned.map(|_| source.clone());
         // Also what was begun before a failure reads and writes.

@@ -136,20 +136,34 @@ impl Waiting {
         let transfers = &*self.transfers;
         transfers.core.context.bind()?;
         let down = stream(&transfers.down)?;
-        self.pieces.iter().try_for_each(|piece| {
+        let mut next = 0;
+        while let Some(piece) = self.pieces.get(next) {
             // Others may use the buffers while the kernels run.
             piece.ready.wait_for(|| format!("downloading {} bytes", self.bytes))?;
-            let from = self.from + piece.bytes.start as u64;
+            // Those that are there by now come with it: all of them together keep the bus and the threads busy.
+            let mut end = next + 1;
+            while let Some(piece) = self.pieces.get(end)
+                && piece.ready.passed()?
+            {
+                end += 1;
+            }
+            let bytes = piece.bytes.start..self.pieces[end - 1].bytes.end;
+            let from = self.from + bytes.start as u64;
             let all = {
-                let mut part = target.part(piece.bytes.len());
+                let mut part = target.part(bytes.len());
                 // SAFETY: the caller holds the block, and what wrote to these bytes is done.
                 let copy = || unsafe { transfers.downloads().download(&transfers.workers, down, from, &mut part) };
                 transfers.core.clock.note_for(self.label, Lane::Download, down, copy)?;
                 part.left() == 0
             };
+            if !all {
+                return Err(twice());
+            }
             // SAFETY: the part began there, and is full.
-            all.then(|| unsafe { target.wrote(piece.bytes.len()) }).ok_or_else(twice)
-        })
+            unsafe { target.wrote(bytes.len()) };
+            next = end;
+        }
+        Ok(())
     }
 
     /// Lets the GPU copy to `to`, the beginning of the pinned buffer `target`, and waits for that.

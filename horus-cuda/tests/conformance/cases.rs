@@ -190,10 +190,14 @@ fn segments() -> Vec<Case> {
     for length in [1023, 1024, 1025, 2049] {
         for dtype in [DType::F32, DType::F64, DType::U8] {
             let (image, column) = (whole(Shape::new(3, length, 2), dtype), Shape::new(3, 1, 2));
-            for how in [RowReduce::Sum, RowReduce::Max] {
+            for how in [RowReduce::Sum, RowReduce::Max, RowReduce::Extremes, RowReduce::Moments] {
                 let (kernel, name) = (Kernel::RowReduce(how), format!("{} {dtype} {length}", how.name()));
-                all.push(case(name, kernel, vec![image], whole(column, how.result(dtype))));
+                let columns = Shape { width: how.columns(), ..column };
+                all.push(case(name, kernel, vec![image], whole(columns, how.result(dtype))));
             }
+            let inputs = vec![image, whole(Shape::new(1, 1, 1), DType::F64)];
+            let (kernel, name) = (Kernel::RowReduce(RowReduce::First), format!("row_first {dtype} {length}"));
+            all.push(case(name, kernel, inputs, whole(column, DType::F64)));
         }
         let column = whole(Shape::new(3, 1, 2), DType::F64);
         let images = vec![whole(Shape::new(3, length, 2), DType::F32); 3];
@@ -206,6 +210,8 @@ fn segments() -> Vec<Case> {
                 let (rows, one) = (whole(Shape::new(height, 1, 2), DType::F64), whole(Shape::new(1, 1, 1), DType::F64));
                 all.push(case(format!("{} {height}", how.name()), Kernel::Fold(how), vec![rows], one));
             }
+            let (rows, one) = (whole(Shape::new(height, 3, 2), DType::F64), whole(Shape::new(1, 3, 1), DType::F64));
+            all.push(case(format!("fold_moments {height}"), Kernel::Fold(Fold::Moments), vec![rows], one));
         }
     }
     all
@@ -453,10 +459,14 @@ fn others() -> Vec<Case> {
             let inputs = vec![whole(SMALL, of), whole(Shape::new(1, entries, 1), dtype)];
             tables.push(case(format!("lookup {of} {dtype}"), Kernel::Lookup, inputs, whole(SMALL, dtype)));
         }
-        let column = Shape { width: 1, ..ALIGNED };
-        for how in [RowReduce::Sum, RowReduce::Min, RowReduce::Max] {
+        for how in RowReduce::ALL.into_iter().filter(|how| !how.has_operand()) {
+            let column = Shape { width: how.columns(), ..ALIGNED };
             add(how.name().into(), Kernel::RowReduce(how), ALIGNED, column, how.result(dtype));
         }
+        for shape in [SMALL, Shape::new(5, 2100, 2)] {
+            add(format!("running_sum {}", shape.width), Kernel::Running, shape, shape, DType::F64);
+        }
+        add("fold_extremes".into(), Kernel::Fold(Fold::Extremes), Shape::new(2500, 2, 3), Shape::new(1, 2, 1), dtype);
         for how in [Fold::Min, Fold::Max] {
             add(how.name().into(), Kernel::Fold(how), SMALL, Shape::new(1, 1, 1), dtype);
         }
@@ -475,10 +485,11 @@ fn others() -> Vec<Case> {
     all.push(case("row_squared_deviation", deviation, vec![whole(ALIGNED, DType::F32), f64s(one)], f64s(column)));
     all.extend(segments());
     let Kernel::Map(chain) = pixel_chain() else { return all };
-    for how in [RowReduce::Sum, RowReduce::Min, RowReduce::Max] {
-        for shape in [ALIGNED, SMALL] {
-            let inputs = vec![whole(shape, DType::F32); 3];
-            let output = whole(Shape { width: 1, ..shape }, how.result(DType::F32));
+    for how in RowReduce::ALL.into_iter().filter(|how| *how != RowReduce::SquaredDeviation) {
+        for shape in [ALIGNED, SMALL, Shape::new(3, 2050, 2)] {
+            let mut inputs = vec![whole(shape, DType::F32); 3];
+            inputs.extend(how.has_operand().then_some(f64s(one)));
+            let output = whole(Shape { width: how.columns(), ..shape }, how.result(DType::F32));
             let kernel = Kernel::MapReduce(chain.clone(), how);
             all.push(case(format!("{} of a chain {}", how.name(), shape.width), kernel, inputs, output));
         }

@@ -80,6 +80,59 @@ fn what_is_held_lands_wherever_somebody_says() {
     }
 }
 
+/// What is held lands in memory that was made for it while kernels ran: page-locked, lent or ordinary.
+#[test]
+fn what_is_held_lands_in_memory_made_for_it() {
+    let (device, pool) = (gpu(), Pool::new(0));
+    let mut delay = Delay::new(&device);
+    for bytes in [1, 64 * K + 1, 5 * M + 3, 66 * M + 5] {
+        let want = pattern(bytes, bytes);
+        let memory = uploaded(&device, &want);
+        // It is lent once the size has come often.
+        let mut lent = (0..40).find_map(|_| device.lent(bytes)).map(|m| pool.try_adopt(m, bytes).unwrap());
+        assert!(lent.is_some(), "{bytes} bytes come often");
+        let rooms = [lent.take().unwrap(), locked(&device, bytes, &pool), HostBuffer::try_zeroed(bytes).unwrap()];
+        for (kind, room) in rooms.into_iter().enumerate() {
+            delay.run(&device);
+            let at = room.bytes().as_ptr();
+            let landing = device.hold(&memory, 0, bytes, &pool).unwrap();
+            let mut room = Some(room);
+            landing.make_room(&mut |n| Ok(room.take().filter(|room| room.len() == n).expect("asked once"))).unwrap();
+            landing.make_room(&mut |_| panic!("there is room")).unwrap();
+            landing.begun().unwrap();
+            let landed = landing.land().unwrap();
+            assert!(landed.bytes() == want && landed.bytes().as_ptr() == at, "{bytes} bytes, kind {kind}");
+        }
+        let landing = device.hold(&memory, 0, bytes, &pool).unwrap();
+        assert!(landing.make_room(&mut |n| HostBuffer::try_zeroed(n + 1)).is_err(), "another size");
+        assert!(landing.land().unwrap().bytes() == want, "into other memory");
+        assert!(device.lent(bytes).is_some(), "it went back");
+    }
+}
+
+/// Downloads of a few threads and of many, while uploads go on.
+#[test]
+fn copies_both_ways_at_once_bring_the_same_bytes() {
+    for threads in [1, 2, 5, 16] {
+        let device = CudaDevice::open(0, Some(threads)).unwrap();
+        let sizes = [700 * K, 3 * M + 1, 17 * M + 5, 90 * M + 3];
+        std::thread::scope(|scope| {
+            for half in 0..2 {
+                let device = &device;
+                scope.spawn(move || {
+                    for (turn, bytes) in (0..3).flat_map(|turn| sizes.map(|bytes| (turn, bytes))) {
+                        let want = pattern(turn + 10 * half, bytes);
+                        let memory = uploaded(device, &want);
+                        let mut got = vec![0; bytes];
+                        device.read(&memory, 0, &mut got).unwrap();
+                        assert!(got == want, "{bytes} bytes, {threads} threads, turn {turn}");
+                    }
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn page_locked_memory_is_read_as_it_was_given() {
     let (device, pool) = (gpu(), Pool::new(0));

@@ -1,5 +1,7 @@
 //! What the ranks of each job do.
 
+pub(crate) mod started;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -7,6 +7,9 @@ use crate::cpu::simd::Isa;
 use crate::dtype::{Float, Pixel};
 use crate::ops::geometric::cubic_weights;
 
+/// A step of one pixel.
+const ONE: i64 = 1 << 32;
+
 /// An interpolation over `N x N` pixels.
 pub(super) trait Sampler<const N: usize> {
     /// Coordinate of the first pixel, relative to the integer part of the position.
@@ -34,6 +37,22 @@ impl Sampler<1> for Nearest {
     #[inline(always)]
     fn sample<T: Pixel, const L: usize>(_: &[u32; L], _: &[u32; L], pixel: impl Fn(usize, usize) -> [T; L]) -> [T; L] {
         pixel(0, 0)
+    }
+
+    /// Shifts and broadcasts: a run of one row, or one pixel again and again.
+    #[inline(always)]
+    fn accelerated<T: Pixel>(_: Isa, held: &Held<'_, T>, line: &Line, out: &mut [T]) -> bool {
+        if line.y.step != 0 || !matches!(line.x.step, 0 | ONE) {
+            return false;
+        }
+        let (y, x) = line.at(0);
+        let at = ((y >> 32) - held.window.start as i64) * held.width as i64 + (x >> 32);
+        // The caller's run lies inside the held rows, so none of this fails.
+        let Ok(at) = usize::try_from(at) else { return false };
+        match line.x.step {
+            0 => held.data.get(at).map(|pixel| out.fill(*pixel)).is_some(),
+            _ => held.data.get(at..at + out.len()).map(|pixels| out.copy_from_slice(pixels)).is_some(),
+        }
     }
 }
 

@@ -34,9 +34,9 @@ pub(crate) fn launch(
     let Some(width) = images.first().map(|i| i.geometry.shape.width) else {
         return Err(DeviceError::Argument("a reduction of no image".into()));
     };
-    let mean = match how {
-        RowReduce::SquaredDeviation => view::<f64>(scalars, 0)?.data.first().copied().unwrap_or(0.0),
-        _ => 0.0,
+    let operand = match how.has_operand() {
+        true => view::<f64>(scalars, 0)?.data.first().copied().unwrap_or(0.0),
+        false => 0.0,
     };
     let shape = Shape { width, ..geometry.shape };
     let dtype = expression.result_type();
@@ -56,7 +56,7 @@ pub(crate) fn launch(
         dispatch!(dtype, T => {
             let view = View { data: host.as_slice::<T>(), geometry: values };
             let how = rows::How { reduce: how, isa, threads: 1 };
-            rows::reduce(how, view, || Ok(mean), &mut results, &column, window)?;
+            rows::reduce(how, view, || Ok(operand), &mut results, &column, window)?;
         });
         Ok((column, results))
     };

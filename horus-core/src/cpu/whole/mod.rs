@@ -20,8 +20,8 @@ use crate::ir::kernel::Kernel;
 /// Pixels that one task should have at least, so that handing it to another thread is worth it.
 const GRAIN: usize = 1 << 15;
 
-/// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::Lookup`], [`Kernel::RowReduce`], [`Kernel::Fold`] or [`Kernel::Histogram`] on
-/// host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
+/// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::Lookup`], [`Kernel::RowReduce`], [`Kernel::Running`],
+/// [`Kernel::Fold`] or [`Kernel::Histogram`] on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///
 /// # Errors
 /// [`DeviceError::Unsupported`] for any other kernel, [`DeviceError::Argument`] for memory that is not the host's.
@@ -44,13 +44,15 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
             }
         }),
         Kernel::RowReduce(how) => {
-            let mean = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
+            let operand = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
             let how = rows::How { reduce: *how, isa, threads };
-            dispatch!(dtype, T => rows::reduce(how, view::<T>(inputs, 0)?, mean, output, &geometry, rows)?);
+            dispatch!(dtype, T => rows::reduce(how, view::<T>(inputs, 0)?, operand, output, &geometry, rows)?);
+        }
+        Kernel::Running => {
+            dispatch!(dtype, T => rows::running(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads)));
         }
         Kernel::Fold(how) => dispatch!(dtype, T => {
-            let value = rows::fold(isa, *how, view::<T>(inputs, 0)?);
-            out(output)?[..1].fill(value);
+            rows::fold(isa, *how, view::<T>(inputs, 0)?, out(output)?);
         }),
         &Kernel::Histogram { bins, lo, hi } => {
             let bins = histogram::Bins { lo, hi, bins };

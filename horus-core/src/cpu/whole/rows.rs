@@ -6,7 +6,7 @@ use crate::cpu::versions::for_each_isa;
 use crate::device::{Geometry, Memory};
 use crate::dtype::{Arithmetic, Pixel};
 use crate::error::DeviceError;
-use crate::ops::reduce::{Fold, LANES, RowReduce, SEGMENT};
+use crate::ops::reduce::{CHUNK, Fold, LANES, Moments, RowReduce, SEGMENT};
 use crate::shape::Window;
 
 /// What to reduce rows to, and on what.
@@ -17,12 +17,15 @@ pub(super) struct How {
     pub(super) threads: usize,
 }
 
-/// Reduces rows `rows` of every plane of `input` to one element each. `mean` is asked for by
-/// [`RowReduce::SquaredDeviation`] alone.
+/// Pixels of integers, in bytes, of which extremes are found at a time: they stay in the first level of the cache.
+const NEAR: usize = 1 << 14;
+
+/// Reduces rows `rows` of every plane of `input` to one element each, or as many as there are columns. `operand` is asked for
+/// by those that [have one](RowReduce::has_operand) alone.
 pub(super) fn reduce<T: Pixel>(
     how: How,
     input: View<'_, T>,
-    mean: impl Fn() -> Result<f64, DeviceError>,
+    operand: impl Fn() -> Result<f64, DeviceError>,
     output: &mut Memory,
     geometry: &Geometry,
     rows: Window,
@@ -31,31 +34,53 @@ pub(super) fn reduce<T: Pixel>(
     let fold = reduce.fold();
     match reduce {
         RowReduce::Sum => {
-            each_row(threads, input, out(output)?, geometry, rows, |row| pixels(fold, row, |part| sum(isa, part)));
+            each_row(threads, input, out(output)?, geometry, rows, |row| [pixels(fold, row, |part| sum(isa, part))]);
         }
         RowReduce::SquaredDeviation => {
-            let mean = mean()?;
+            let mean = operand()?;
             each_row(threads, input, out(output)?, geometry, rows, |row| {
-                segments(fold, row, |segment| squared_deviation(isa, segment, mean))
+                [segments(fold, row, |segment| squared_deviation(isa, segment, mean))]
             });
         }
         RowReduce::Min => {
-            each_row(threads, input, out(output)?, geometry, rows, |row| pixels(fold, row, |part| smallest(isa, part)));
+            each_row(threads, input, out(output)?, geometry, rows, |row| {
+                [pixels(fold, row, |part| smallest(isa, part))]
+            });
         }
         RowReduce::Max => {
-            each_row(threads, input, out(output)?, geometry, rows, |row| pixels(fold, row, |part| largest(isa, part)));
+            each_row(threads, input, out(output)?, geometry, rows, |row| {
+                [pixels(fold, row, |part| largest(isa, part))]
+            });
+        }
+        RowReduce::Extremes => {
+            each_row(threads, input, out(output)?, geometry, rows, |row| extremes(isa, row));
+        }
+        RowReduce::Moments => {
+            each_row(threads, input, out(output)?, geometry, rows, |row| {
+                let of = row.chunks(SEGMENT).fold(Moments::default(), |all, segment| {
+                    // The segment is in the cache when it is read again.
+                    let sum = sum(isa, segment);
+                    let squares = squared_deviation(isa, segment, sum / segment.len() as f64);
+                    all.followed_by(Moments::of_segment(segment.len(), sum, squares))
+                });
+                [of.sum, of.squares, of.count]
+            });
+        }
+        RowReduce::First => {
+            let wanted = operand()?;
+            each_row(threads, input, out(output)?, geometry, rows, |row| [first(isa, row, wanted)]);
         }
     }
     Ok(())
 }
 
-fn each_row<T: Pixel, R: Pixel>(
+fn each_row<T: Pixel, R: Pixel, const N: usize>(
     threads: usize,
     input: View<'_, T>,
     out: &mut [R],
     geometry: &Geometry,
     rows: Window,
-    reduce: impl Fn(&[T]) -> R + Sync,
+    reduce: impl Fn(&[T]) -> [R; N] + Sync,
 ) {
     if rows.is_empty() {
         return;
@@ -64,22 +89,110 @@ fn each_row<T: Pixel, R: Pixel>(
         let plane = input.plane(c);
         let at = geometry.row(c, rows.start);
         let n = grain(plane.width);
-        each_chunk(threads, &mut out[at..at + rows.len()], n, |k, out| {
+        each_chunk(threads, &mut out[at..at + N * rows.len()], N * n, |k, out| {
             let first = rows.start + (k * n).cast_signed();
-            (first..).zip(out).for_each(|(y, out)| *out = reduce(plane.row(y)));
+            let results = out.as_chunks_mut::<N>().0;
+            (first..).zip(results).for_each(|(y, out)| *out = reduce(plane.row(y)));
         });
     }
 }
 
-/// [`crate::ops::reduce::fold_planes`] of an image that is held whole.
-pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>) -> T {
-    let one = |segment: &[T]| match how {
-        Fold::Sum => total(isa, segment),
-        Fold::Min => smallest(isa, segment),
-        Fold::Max => largest(isa, segment),
-    };
+/// [`crate::ops::reduce::fold_planes`] of an image that is held whole, into as many pixels as it has columns, if there are
+/// several.
+pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>, out: &mut [T]) {
     let planes = input.data.chunks(input.geometry.plane().max(1));
-    planes.fold(how.identity(), |all, plane| how.combine(all, segments(how, plane, one)))
+    match how {
+        Fold::Sum | Fold::Min | Fold::Max => {
+            out[0] = planes.fold(how.identity(), |all, plane| how.combine(all, column(isa, how, plane)));
+        }
+        Fold::Extremes => {
+            for (x, how) in [Fold::Min, Fold::Max].into_iter().enumerate() {
+                out[x] = planes.clone().fold(how.identity(), |all, plane| {
+                    let values: Vec<T> = plane.iter().copied().skip(x).step_by(2).collect();
+                    how.combine(all, column(isa, how, &values))
+                });
+            }
+        }
+        Fold::Moments => {
+            let row = |[sum, squares, count]: &[T; 3]| {
+                let [sum, squares, count] = [sum, squares, count].map(|v| v.to_f64());
+                Moments { count, sum, squares }
+            };
+            let rows: Vec<Vec<Moments>> = planes.map(|p| p.as_chunks().0.iter().map(row).collect()).collect();
+            let total = |of: &dyn Fn(&Moments) -> f64| {
+                rows.iter().fold(0.0, |all, plane| {
+                    let values: Vec<f64> = plane.iter().map(of).collect();
+                    all + column(isa, Fold::Sum, &values)
+                })
+            };
+            let (count, sum) = (total(&|row| row.count), total(&|row| row.sum));
+            let squares = total(&|row| row.spread(sum / count));
+            out.iter_mut().zip([sum, squares, count]).for_each(|(out, v)| *out = T::from_f64(v));
+        }
+    }
+}
+
+/// [`crate::ops::reduce::running`] of rows `rows` of every plane.
+pub(super) fn running<T: Pixel>(
+    input: View<'_, T>,
+    out: &mut [f64],
+    geometry: &Geometry,
+    rows: Window,
+    (isa, threads): (Isa, usize),
+) {
+    let width = geometry.shape.width;
+    if rows.is_empty() || width == 0 {
+        return;
+    }
+    for c in 0..geometry.shape.channels {
+        let plane = input.plane(c);
+        let at = geometry.row(c, rows.start);
+        let n = grain(width);
+        each_chunk(threads, &mut out[at..at + rows.len() * width], n * width, |k, out| {
+            let first = rows.start + (k * n).cast_signed();
+            for (y, out) in (first..).zip(out.chunks_mut(width)) {
+                running_sums(isa, plane.row(y), out);
+            }
+        });
+    }
+}
+
+for_each_isa! { fn running_sums[T: Pixel][T](row: &[T], out: &mut [f64]) as running_sums_body }
+
+#[inline(always)]
+fn running_sums_body<T: Pixel>(_: Isa, row: &[T], out: &mut [f64]) {
+    let mut before = 0.0;
+    for (row, out) in row.chunks(SEGMENT).zip(out.chunks_mut(SEGMENT)) {
+        let mut offset = 0.0;
+        for (row, out) in row.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
+            // Sums of a chunk wait for each other, but not for those of the chunk before.
+            let mut sum = 0.0;
+            for (v, out) in row.iter().zip(&mut *out) {
+                sum += v.to_f64();
+                *out = sum;
+            }
+            out.iter_mut().for_each(|out| *out = before + (offset + *out));
+            offset += sum;
+        }
+        before += offset;
+    }
+}
+
+/// A column of row results, by its [`segments`].
+fn column<T: Pixel>(isa: Isa, how: Fold, values: &[T]) -> T {
+    segments(how, values, |segment| match how {
+        Fold::Sum | Fold::Moments => total(isa, segment),
+        Fold::Min | Fold::Extremes => smallest(isa, segment),
+        Fold::Max => largest(isa, segment),
+    })
+}
+
+/// The smallest pixel of a row and the largest. Each part of it is in the cache when it is read again.
+fn extremes<T: Pixel>(isa: Isa, row: &[T]) -> [T; 2] {
+    let near = if T::DTYPE.is_float() { SEGMENT } else { NEAR / T::DTYPE.size() };
+    row.chunks(near).fold([T::HIGHEST, T::LOWEST], |[low, high], part| {
+        [Fold::Min.combine(low, smallest(isa, part)), Fold::Max.combine(high, largest(isa, part))]
+    })
 }
 
 /// A row of pixels: by its [`segments`], or at once where every order gives the same bits. So it is with extremes of integers,
@@ -107,6 +220,7 @@ for_each_isa! { fn squared_deviation[T: Pixel][T](row: &[T], mean: f64) -> f64 a
 for_each_isa! { fn total[T: Pixel][T](values: &[T]) -> T as total_body }
 for_each_isa! { fn smallest[T: Pixel][T](values: &[T]) -> T as smallest_body }
 for_each_isa! { fn largest[T: Pixel][T](values: &[T]) -> T as largest_body }
+for_each_isa! { fn first[T: Pixel][T](row: &[T], wanted: f64) -> f64 as first_body }
 
 #[inline(always)]
 fn sum_body<T: Pixel>(_: Isa, row: &[T]) -> f64 {
@@ -138,6 +252,20 @@ fn smallest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
 fn largest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
     let max = |acc: T, v: T| if v > acc { v } else { acc };
     lanes(Fold::Max, values, max, max)
+}
+
+/// The first column of a pixel, or infinity.
+#[inline(always)]
+fn first_body<T: Pixel>(_: Isa, row: &[T], wanted: f64) -> f64 {
+    for (k, part) in row.chunks(LANES).enumerate() {
+        // Whether it is there at all is asked of many at a time.
+        if part.iter().fold(false, |any, v| any | (v.to_f64() == wanted))
+            && let Some(at) = part.iter().position(|v| v.to_f64() == wanted)
+        {
+            return (k * LANES + at) as f64;
+        }
+    }
+    f64::INFINITY
 }
 
 /// A segment: element `i` into lane `i mod 64` by `step`, then lanes combined in halves by `join`. As

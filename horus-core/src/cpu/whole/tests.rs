@@ -91,6 +91,66 @@ fn row_reductions_follow_the_fixed_order_for_every_type() {
     for_each_type!(row_reductions_follow_the_fixed_order);
 }
 
+/// Those with several results, and where a pixel is, on every instruction set.
+fn columns_of_rows_follow_their_definitions<T: Pixel>() {
+    for (h, w) in SIZES.into_iter().chain([(2, 1023), (2, 1024), (3, 2049), (1, 20_000)]) {
+        for (window, rows) in windows(h) {
+            let (all, held) = image::<T>(h, w, window);
+            let input = [(held, geometry(h, w, CHANNELS, T::DTYPE, window))];
+            let row = |c: usize, y: isize| &all[(c * h + y as usize) * w..][..w];
+            // The last one of the middle row.
+            let wanted = row(1, rows.start)[w - 1].to_f64();
+            for isa in Isa::available() {
+                let out = |how: RowReduce| geometry(h, how.columns(), CHANNELS, how.result(T::DTYPE), window);
+                let (pairs, of) = (out(RowReduce::Extremes), out(RowReduce::Moments));
+                let extremes = run::<T, T>(&Kernel::RowReduce(RowReduce::Extremes), &input, None, pairs, rows, isa);
+                let found = run::<T, f64>(&Kernel::RowReduce(RowReduce::Moments), &input, None, of, rows, isa);
+                let column = out(RowReduce::First);
+                let first = Kernel::RowReduce(RowReduce::First);
+                let first = run::<T, f64>(&first, &input, Some(wanted), column, rows, isa);
+                for (c, y) in (0..CHANNELS).flat_map(|c| (rows.start..rows.end).map(move |y| (c, y))) {
+                    let what = format!("{h}x{w} {} {isa:?} row {y}", T::DTYPE);
+                    let values = || row(c, y).iter().copied();
+                    let both = [fold(Fold::Min, values()), fold(Fold::Max, values())];
+                    assert_same(&extremes[pairs.row(c, y)..][..2], &both, &what);
+                    let m = crate::ops::reduce::moments(values().map(T::to_f64));
+                    assert_same(&found[of.row(c, y)..][..3], &[m.sum, m.squares, m.count], &what);
+                    let at = values().position(|v| v.to_f64() == wanted).map_or(f64::INFINITY, |x| x as f64);
+                    assert_eq!(first[column.row(c, y)], at, "{what}");
+                }
+            }
+        }
+    }
+}
+
+fn running_sums_follow_their_definition<T: Pixel>() {
+    for (h, w) in SIZES.into_iter().chain([(2, 31), (2, 32), (2, 1023), (3, 2049), (1, 5000)]) {
+        for (window, rows) in windows(h) {
+            let (all, held) = image::<T>(h, w, window);
+            let input = [(held, geometry(h, w, CHANNELS, T::DTYPE, window))];
+            let out = geometry(h, w, CHANNELS, DType::F64, window);
+            for isa in Isa::available() {
+                let got = run::<T, f64>(&Kernel::Running, &input, None, out, rows, isa);
+                for (c, y) in (0..CHANNELS).flat_map(|c| (rows.start..rows.end).map(move |y| (c, y))) {
+                    let row: Vec<f64> = all[(c * h + y as usize) * w..][..w].iter().map(|v| v.to_f64()).collect();
+                    let want = crate::ops::reduce::running(&row);
+                    assert_same(&got[out.row(c, y)..][..w], &want, &format!("{h}x{w} {isa:?} row {y}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn running_sums_follow_their_definition_for_every_type() {
+    for_each_type!(running_sums_follow_their_definition);
+}
+
+#[test]
+fn columns_of_rows_follow_their_definitions_for_every_type() {
+    for_each_type!(columns_of_rows_follow_their_definitions);
+}
+
 #[test]
 fn folds_run_over_all_planes() {
     for (h, w) in SIZES.into_iter().chain([(1023, 1), (1024, 1), (1025, 1), (2049, 1)]) {

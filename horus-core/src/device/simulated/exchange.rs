@@ -1,6 +1,5 @@
 //! An exchange in progress between simulated devices.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::POISON;
@@ -9,6 +8,7 @@ use crate::comm::Communicator;
 use crate::device::check::part;
 use crate::device::{BlockCopy, Exchange, Memory};
 use crate::error::DeviceError;
+use crate::host::Piece;
 
 /// Bytes for a place in a written block.
 type Arrival = (usize, usize, Vec<u8>);
@@ -24,11 +24,11 @@ pub(super) struct UnderWay {
 }
 
 impl UnderWay {
-    /// An upload of bytes of a buffer to the same places of a block: nothing of it is there before it arrives.
-    pub(super) fn upload(source: &[u8], target: &Memory, ranges: &[Range<usize>]) -> Result<UnderWay, DeviceError> {
-        let size = bytes(separate(target)?)?.len().min(source.len());
-        let arrivals = ranges.iter().map(|r| Ok((0, r.start, source[part(r.start, r.len(), size)?].to_vec())));
-        let arrivals = arrivals.collect::<Result<_, DeviceError>>()?;
+    /// An upload of pieces of a buffer to a block: nothing of it is there before it arrives.
+    pub(super) fn upload(source: &[u8], target: &Memory, pieces: &[Piece]) -> Result<UnderWay, DeviceError> {
+        fit(pieces, source.len(), bytes(separate(target)?)?.len())?;
+        let runs = pieces.iter().flat_map(|p| p.runs());
+        let arrivals = runs.map(|(from, to, n)| (0, to, source[from..from + n].to_vec())).collect();
         Ok(UnderWay { writes: vec![identity(target)?], arrivals, copies: Vec::new() })
     }
 
@@ -140,7 +140,6 @@ mod tests {
     use crate::cpu::device::CpuDevice;
     use crate::device::simulated::Simulated;
     use crate::device::{Device as _, Message, Ticket};
-    use crate::host::Piece;
 
     const N: usize = 64;
 

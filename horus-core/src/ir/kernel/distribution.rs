@@ -38,6 +38,7 @@ impl Kernel {
             | Kernel::Transpose
             | Kernel::Lookup
             | Kernel::RowReduce(_)
+            | Kernel::Running
             | Kernel::MapReduce(..) => Distribution::Rows,
         }
     }

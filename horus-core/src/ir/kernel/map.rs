@@ -123,6 +123,11 @@ impl Leaf {
         }
     }
 
+    /// Whether the leaf repeats a row, a column or a pixel: what it reads is small beside what is computed.
+    pub fn repeats(&self) -> bool {
+        matches!(&self.op, LeafOp::Warp(_, map, Interpolation::Nearest, _) if map.repeats())
+    }
+
     /// Changes which kernel input the leaf reads (stages and chains are not touched).
     pub fn map_input(&mut self, f: impl Fn(usize) -> usize) {
         match &mut self.op {

@@ -38,6 +38,8 @@ pub enum Kernel {
     /// A row reduction of an expression that is never stored. Every leaf of the expression reads the pixel itself; the
     /// mean of a squared deviation is the input after the expression's.
     MapReduce(MapKernel, RowReduce),
+    /// See [`crate::ir::graph::Op::Running`].
+    Running,
     /// See [`crate::ir::graph::Op::Fold`].
     Fold(Fold),
     /// See [`crate::ir::graph::Op::Histogram`]. Counts only the rows it is launched on.
@@ -61,6 +63,7 @@ impl Kernel {
             Kernel::Transpose => "transpose".into(),
             Kernel::Lookup => "lookup".into(),
             Kernel::RowReduce(r) => r.name().into(),
+            Kernel::Running => "running_sum".into(),
             Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),
             Kernel::Fold(f) => f.name().into(),
             Kernel::Histogram { bins, .. } => format!("histogram {bins}"),

@@ -140,9 +140,12 @@ impl Kernel {
             Kernel::RowReduce(_) | Kernel::Lookup if i == 1 => Access::Whole,
             Kernel::MapReduce(m, _) if i < m.inputs => m.access(i),
             Kernel::MapReduce(..) => Access::Whole,
-            Kernel::Source(_) | Kernel::Merge | Kernel::Lookup | Kernel::RowReduce(_) | Kernel::Histogram { .. } => {
-                Access::Rows { reach: Reach::NONE, wrap: false }
-            }
+            Kernel::Source(_)
+            | Kernel::Merge
+            | Kernel::Lookup
+            | Kernel::RowReduce(_)
+            | Kernel::Running
+            | Kernel::Histogram { .. } => Access::Rows { reach: Reach::NONE, wrap: false },
             Kernel::Transpose => Access::Whole,
             Kernel::Fold(_) => Access::Whole,
         }

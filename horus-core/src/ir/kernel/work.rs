@@ -131,7 +131,7 @@ impl Kernel {
         let (family, map) = match self {
             Kernel::Map(m) => (m.family(), Some(m)),
             Kernel::MapReduce(m, _) => (Family::Reduction, Some(m)),
-            Kernel::RowReduce(_) | Kernel::Fold(_) => (Family::Reduction, None),
+            Kernel::RowReduce(_) | Kernel::Running | Kernel::Fold(_) => (Family::Reduction, None),
             Kernel::Histogram { .. } => (Family::Histogram, None),
             Kernel::Transpose => (Family::Transpose, None),
             Kernel::Source(_) | Kernel::Merge | Kernel::Lookup => (Family::Pixel, None),

@@ -7,6 +7,7 @@ use super::fit::{line, median};
 use super::{Effort, timed};
 use crate::device::{Device, Memory};
 use crate::error::DeviceError;
+use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::machine::profile::{Line, Profile};
 
@@ -24,8 +25,7 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     let mut buffers: Vec<HostBuffer> = each.collect::<Result<_, DeviceError>>()?;
     let of = |bytes: usize| move |buffer: &HostBuffer| buffer.len() == bytes;
     let upload = |source: &HostBuffer, there: &mut Memory, bytes: usize| {
-        let whole = 0..bytes;
-        let ticket = device.begin_upload(source, there, std::slice::from_ref(&whole))?;
+        let ticket = device.begin_upload(source, there, &[Piece::run(0, 0, bytes)])?;
         device.arrive(ticket, &mut [there])
     };
     let up = |there: &mut Memory, bytes: usize| {

@@ -95,11 +95,14 @@ impl<'a> Region<'a> {
         self.members.push(id);
         self.member[id.0] = true;
         for p in distinct(&self.graph.node(id).inputs) {
-            if self.inside[p.0] > 0 {
+            let outside = !self.member[p.0];
+            if outside && self.inside[p.0] > 0 {
                 self.account(p, false);
             }
             self.inside[p.0] += 1;
-            self.account(p, true);
+            if outside {
+                self.account(p, true);
+            }
         }
     }
 
@@ -108,9 +111,12 @@ impl<'a> Region<'a> {
             && let Some(id) = self.members.pop()
         {
             for p in distinct(&self.graph.node(id).inputs) {
-                self.account(p, false);
+                let outside = !self.member[p.0];
+                if outside {
+                    self.account(p, false);
+                }
                 self.inside[p.0] -= 1;
-                if self.inside[p.0] > 0 {
+                if outside && self.inside[p.0] > 0 {
                     self.account(p, true);
                 }
             }
@@ -142,13 +148,13 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// Whether `p` could be a member: it is computed by a map, nobody outside needs it, and members read it in a way
-    /// that can be substituted.
+    /// Whether `p` could be a member: it is computed by a map, nobody outside needs it (unless all can compute it for
+    /// themselves), and members read it in a way that can be substituted.
     fn can_absorb(&self, p: NodeId) -> bool {
         let node = self.graph.node(p);
         map(node).is_some()
             && !self.facts.wanted[p.0]
-            && self.inside[p.0] == self.facts.readers[p.0].len()
+            && (self.facts.repeated[p.0] || self.inside[p.0] == self.facts.readers[p.0].len())
             && (self.facts.read_by_pixel[p.0] || self.facts.stage[p.0])
             && node.shape == self.graph.node(self.root).shape
     }
@@ -208,6 +214,7 @@ impl<'a> Region<'a> {
                     }
                 }
                 LeafOp::Generalized(..) | LeafOp::Median(..) => Family::Order,
+                LeafOp::Warp(..) if leaf.repeats() => continue,
                 LeafOp::Warp(..) | LeafOp::Flip(..) => Family::Geometric,
             };
             if *bank.family.get_or_insert(this) != this {

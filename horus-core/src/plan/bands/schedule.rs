@@ -76,7 +76,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
     /// Takes the first `n` bands of uploads.
     fn upload(&mut self, n: usize) {
         for &(node, band, _) in &self.bands[self.uploaded..n.max(self.uploaded)] {
-            self.actions.push(Action::Upload { node, band });
+            self.actions.push(self.board.uploading(node, band));
             self.there.insert(node, band.to);
         }
         self.uploaded = self.uploaded.max(n);
@@ -208,7 +208,10 @@ fn with_frees(actions: Vec<Action>, board: &Board<'_, '_>) -> Vec<Action> {
                 last.insert(node, i);
                 last.extend(board.draft.graph.node(node).inputs.iter().map(|source| (*source, i)));
             }
-            Action::Upload { node, .. } | Action::Gather { node, .. } | Action::Send { node, .. } => {
+            Action::Upload { node, .. }
+            | Action::UploadStrip { node, .. }
+            | Action::Gather { node, .. }
+            | Action::Send { node, .. } => {
                 last.insert(node, i);
             }
             _ => {}

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::Check;
 use crate::ir::graph::NodeId;
+use crate::plan::state::Halo;
 use crate::plan::step::{Action, Band, Part};
 use crate::shape::Window;
 
@@ -13,7 +14,7 @@ impl Check<'_> {
     pub(super) fn settles(action: Action) -> Option<NodeId> {
         match action {
             Action::Finish(n) | Action::Fetch { node: n, .. } => Some(n),
-            Action::Upload { .. } | Action::Launch { .. } => None,
+            Action::Upload { .. } | Action::UploadStrip { .. } | Action::Launch { .. } => None,
             _ => Self::disturbs(action),
         }
     }
@@ -28,7 +29,9 @@ impl Check<'_> {
     /// Tells the order what a step has written on the device.
     pub(super) fn notes_writes(&mut self, action: Action) {
         match action {
-            Action::Upload { node, band } | Action::Launch { node, part: Part::Band(band), .. } => {
+            Action::Upload { node, band }
+            | Action::UploadStrip { node, band, .. }
+            | Action::Launch { node, part: Part::Band(band), .. } => {
                 if band.begins() {
                     self.order.forget(node);
                 }
@@ -44,8 +47,7 @@ impl Check<'_> {
             | Action::Deliver(_)
             | Action::Send { .. } => {}
             Action::Finish(n) | Action::Sum(n) | Action::Collect(n) => self.rewritten(n),
-            Action::UploadStrip { node, .. }
-            | Action::Scatter { node, .. }
+            Action::Scatter { node, .. }
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
             | Action::Begin { node, .. }
@@ -64,6 +66,7 @@ impl Check<'_> {
     pub(super) fn written_until(&self, n: NodeId, action: Action, cut: u8) -> Option<isize> {
         let all = match action {
             Action::Launch { rows, .. } => self.rows(n, rows),
+            Action::UploadStrip { halo, .. } => self.grown(self.height(n), halo),
             _ => self.images[n.0].host?,
         };
         Some(Band::row(cut, all))
@@ -96,6 +99,22 @@ impl Check<'_> {
         }
         Self::next_band(&mut self.uploaded, n, band, (band.from, band.to))?;
         self.set(n, Some(rows), Some(Window::new(rows.start, Band::row(band.to, rows))));
+        Ok(())
+    }
+
+    /// A band of the strip, and rows around it, of what every host has; after the last, the host's copy is gone.
+    pub(super) fn upload_strip(&mut self, n: NodeId, halo: Halo, band: Band) -> Result<(), String> {
+        let (rows, whole) = (self.host(n)?, Window::whole(self.height(n)));
+        if self.on_root[n.0] || !rows.covers(whole) {
+            return Err(format!("{n} is not whole on every host"));
+        }
+        if band.begins() && self.images[n.0].device.is_some() {
+            return Err(format!("{n} is on the device already"));
+        }
+        Self::next_band(&mut self.uploaded, n, band, (band.from, band.to))?;
+        let all = self.grown(self.height(n), halo);
+        let host = (!band.ends()).then_some(rows);
+        self.set(n, host, Some(Window::new(all.start, Band::row(band.to, all))));
         Ok(())
     }
 

@@ -1,0 +1,148 @@
+//! Any number of threads copies the same bytes.
+
+use super::*;
+
+fn sequential(from: &[u8], to: &mut [u8], pieces: &[Piece]) {
+    let runs = pieces.iter().flat_map(|p| p.runs()).filter(|(.., n)| *n > 0);
+    runs.for_each(|(a, b, n)| to[b..b + n].copy_from_slice(&from[a..a + n]));
+}
+
+#[test]
+fn any_number_of_threads_copies_the_same() {
+    let from: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let strided = |from, to, bytes, rows| Piece { from, to, bytes, rows, from_stride: 1500, to_stride: 2000 };
+    let copies: [&[Piece]; 6] = [
+        &[Piece::run(0, 0, 3_000_000)],
+        &[Piece::run(7, 1_000_001, 1_999_999), Piece::run(0, 3, 700_000)],
+        &[strided(0, 5, 900, 1000), strided(300, 2_000_005, 1200, 400)],
+        &[strided(0, 0, 900, 1000), strided(0, 1000, 900, 1000)], // interlaced
+        &[Piece { from: 0, to: 0, bytes: 1000, rows: 2000, from_stride: 1000, to_stride: 1000 }],
+        &[Piece::run(0, 9_000_000, 0), Piece { rows: 0, ..Piece::run(0, 0, 9) }],
+    ];
+    for pieces in copies {
+        let mut want = vec![0xaa; 3_100_000];
+        sequential(&from, &mut want, pieces);
+        for threads in [1, 2, 5] {
+            let mut got = vec![0xaa; 3_100_000];
+            Workers::new(Some(threads)).unwrap().copy_pieces(&from, &mut got, pieces);
+            assert!(got == want, "{threads} threads, {pieces:?}");
+        }
+    }
+}
+
+#[test]
+fn chunks_are_copied_and_told_of_once_they_are_there() {
+    let from: Vec<u8> = (0..5_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for (threads, size, stores) in
+        [(1, 1_000_000, Stores::Cached), (2, 300_001, Stores::Streamed), (5, 2_000_000, Stores::Cached)]
+    {
+        let mut to = vec![0; from.len()];
+        let at = to.as_ptr() as usize;
+        let told: Vec<AtomicUsize> = from.chunks(size).map(|_| AtomicUsize::new(0)).collect();
+        let targets = Spare::over(&mut to).into_parts(size);
+        let check = |k: usize| {
+            let want = from.chunks(size).nth(k).unwrap();
+            // SAFETY: inside `to`, and nobody writes there any more.
+            let got = unsafe { std::slice::from_raw_parts((at + k * size) as *const u8, want.len()) };
+            assert!(got == want, "chunk {k} is told of and not there");
+            told[k].fetch_add(1, Ordering::Relaxed);
+        };
+        let workers = Workers::new(Some(threads)).unwrap();
+        workers.copy_in_turn(from.chunks(size).zip(targets).collect(), stores, check);
+        assert!(told.iter().all(|n| n.load(Ordering::Relaxed) == 1), "{threads} threads, {told:?}");
+        assert!(to == from);
+    }
+    let told = AtomicUsize::new(0);
+    let nothing: Vec<(&[u8], Spare<'_>)> = vec![(&[], Spare::over(&mut []))];
+    Workers::alone().copy_in_turn(nothing, Stores::Cached, |k| assert_eq!(told.fetch_add(1, Ordering::Relaxed), k));
+    assert_eq!(told.into_inner(), 1);
+}
+
+#[test]
+fn chunks_that_arrive_late_are_waited_for_and_those_that_never_do_are_left() {
+    let from: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for (threads, comes) in [(1, 9), (2, 9), (4, 9), (3, 5), (1, 0)] {
+        let size = from.len() / 9 + 1;
+        // Two buffers in turn: the next chunk comes when the one before it has gone.
+        let mut buffers = vec![vec![0u8; size]; 2];
+        let places: Vec<usize> = buffers.iter_mut().map(|b| b.as_mut_ptr() as usize).collect();
+        let mut to = vec![0; from.len()];
+        let start = to.as_mut_ptr();
+        let part = |k: usize| &from[k * size..from.len().min((k + 1) * size)];
+        let chunk = |k: usize| Chunk {
+            from: places[k % 2] as *const u8,
+            to: start.wrapping_add(k * size),
+            bytes: part(k).len(),
+        };
+        let chunks: Vec<Chunk> = (0..9).map(chunk).collect();
+        let (there, gone) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let arrive = |k: usize| {
+            // SAFETY: the buffer is as long, and nobody reads it before it is told to be there.
+            unsafe { std::ptr::copy_nonoverlapping(part(k).as_ptr(), places[k % 2] as *mut u8, part(k).len()) };
+            there.fetch_max(k + 1, Ordering::Release);
+        };
+        (0..comes.min(2)).for_each(arrive);
+        let arrived = |k: usize| {
+            while there.load(Ordering::Acquire) <= k {
+                if k >= comes {
+                    return false;
+                }
+                std::thread::yield_now();
+            }
+            true
+        };
+        let done = |k: usize| {
+            gone.fetch_add(1, Ordering::Relaxed);
+            if k + 2 < comes {
+                arrive(k + 2);
+            }
+        };
+        let workers = Workers::new(Some(threads)).unwrap();
+        // SAFETY: a chunk is written again once it is done, and the targets lie apart in `to`.
+        unsafe { workers.copy_arriving(&chunks, Stores::Streamed, arrived, done) };
+        let whole = from.len().min(comes * size);
+        assert!(to[..whole] == from[..whole] && to[whole..].iter().all(|b| *b == 0), "{threads} threads, {comes}");
+        assert_eq!(gone.into_inner(), comes);
+    }
+}
+
+#[test]
+fn parts_begin_in_order_and_each_is_done_once() {
+    for (threads, parts) in [(1, 5), (3, 0), (3, 1), (3, 1000)] {
+        let (seen, begun) = (std::sync::Mutex::new(Vec::new()), AtomicUsize::new(0));
+        Workers::new(Some(threads)).unwrap().in_order(parts, |i| {
+            // Those before have begun, though others may be quicker to say so.
+            assert!(begun.fetch_add(1, Ordering::Relaxed) + threads > i);
+            seen.lock().unwrap().push(i);
+        });
+        let mut seen = seen.into_inner().unwrap();
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..parts), "{threads} threads, {parts} parts");
+    }
+}
+
+#[test]
+fn all_bytes_are_cleared() {
+    for (n, threads) in [(0, 2), (1, 5), (1_000_003, 1), (1_000_003, 3)] {
+        let mut bytes = vec![7; n];
+        Workers::new(Some(threads)).unwrap().clear(&mut bytes);
+        assert!(bytes.iter().all(|b| *b == 0), "{n} bytes, {threads} threads");
+    }
+}
+
+#[test]
+fn shares_are_of_the_size_asked_for() {
+    let parts: Vec<Piece> = shares(Piece::run(3, 5, 1000), 300).collect();
+    assert_eq!(
+        parts.iter().map(|p| (p.from, p.to, p.bytes)).collect::<Vec<_>>(),
+        [(3, 5, 300), (303, 305, 300), (603, 605, 300), (903, 905, 100)]
+    );
+    let rows = Piece { from: 0, to: 0, bytes: 100, rows: 7, from_stride: 100, to_stride: 128 };
+    assert_eq!(shares(rows, 250).map(|p| p.rows).collect::<Vec<_>>(), [3, 3, 1]);
+}
+
+#[test]
+#[should_panic(expected = "as long as")]
+fn a_copy_of_another_length_is_refused() {
+    Workers::default().copy(&[1, 2], &mut [0]);
+}

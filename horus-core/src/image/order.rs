@@ -1,0 +1,198 @@
+//! Where the extremes are, order statistics, thresholds.
+
+use std::panic::Location;
+
+use super::{Image, Value, record};
+use crate::dtype::{DType, Pixel, Scalar};
+use crate::error::{Error, Site};
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::Op;
+use crate::ops::reduce::RowReduce;
+use crate::shape::{Axis, Shape};
+
+/// Values of 16 bits.
+const DIGITS: usize = 1 << 16;
+/// Bins of a threshold where levels are not counted one by one.
+const LEVELS: usize = 256;
+
+/// Where the extremes are, order statistics, thresholds: over all channels together.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_slice(&session, 2, 3, &[7u8, 1, 9, 2, 1, 200]);
+/// assert_eq!(image.argmin().get()?, Some([0, 1, 0])); // row, column, channel
+/// assert_eq!(image.argmax().get()?, Some([1, 2, 0]));
+/// assert_eq!(image.median_value().get()?, 4.5);
+/// assert_eq!(image.percentile(20.0).get()?, 1.0);
+/// assert_eq!(image.gt(image.otsu()).count().get()?, 1);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+impl<T: Pixel> Image<T> {
+    /// Row, column and channel of the smallest pixel, of several the first: channel by channel, each row by row. NaN are
+    /// ignored; `None` where there is nothing else. Two passes.
+    #[track_caller]
+    pub fn argmin(&self) -> Value<Option<[usize; 3]>> {
+        self.place_of(RowReduce::Min, Location::caller())
+    }
+
+    /// Row, column and channel of the largest pixel, of several the first; see [`Image::argmin`].
+    #[track_caller]
+    pub fn argmax(&self) -> Value<Option<[usize; 3]>> {
+        self.place_of(RowReduce::Max, Location::caller())
+    }
+
+    fn place_of(&self, how: RowReduce, site: Site) -> Value<Option<[usize; 3]>> {
+        let wanted = self.reduced::<T>(how, site).converted::<f64>(site);
+        let shape = Shape { width: 1, ..self.shape() };
+        let inputs = [self.handle(), wanted.handle()];
+        let columns = record::<f64>(self.session(), Op::RowReduce(RowReduce::First), &inputs, shape, site);
+        // Of each row the column; a row is found among few.
+        Value::of(&columns, move |b: &HostBuffer| {
+            let columns: &[f64] = b.as_slice();
+            let at = columns.iter().position(|column| column.is_finite())?;
+            Some([at % shape.height, columns[at] as usize, at / shape.height])
+        })
+    }
+
+    /// The median of all pixels: their 50th [percentile](Image::percentile). ([`Image::median`] is the filter.)
+    #[track_caller]
+    pub fn median_value(&self) -> Value<f64> {
+        self.percentile_at(50.0, "median_value", Location::caller())
+    }
+
+    /// The `percent`-th percentile of all pixels, 0 to 100, exactly: of the two pixels in order between which it lies, the
+    /// linear interpolation (`numpy.nanpercentile`). NaN are ignored. It is an error if `percent` is not in 0 to 100.
+    ///
+    /// The place in the order is found 16 bits at a time, by as many counts: one pass for `u8` and `u16`; two for `i32` and
+    /// `f32`, four for `f64`, and two more for the pixel that follows.
+    #[track_caller]
+    pub fn percentile(&self, percent: f64) -> Value<f64> {
+        self.percentile_at(percent, "percentile", Location::caller())
+    }
+
+    fn percentile_at(&self, percent: f64, name: &'static str, site: Site) -> Value<f64> {
+        let found = self.attempt(Shape::new(1, 1, 1), || {
+            if !(0.0..=100.0).contains(&percent) {
+                let message = format!("requested the percentile {percent}; the range is 0 to 100");
+                return Err(Error::parameter(name, message, site));
+            }
+            let share = percent / 100.0;
+            Ok(match T::DTYPE {
+                DType::U8 | DType::U16 => self.percentile_of_levels(share, site),
+                _ => self.percentile_of_digits(share, site),
+            })
+        });
+        Value::single(&found)
+    }
+
+    /// How many pixels each level of a narrow type has, or of `bins` between two bounds: a row.
+    fn counts(&self, bins: usize, hi: f64, site: Site) -> Image<f64> {
+        let op = Op::Histogram { bins, lo: Scalar::F64(0.0), hi: Scalar::F64(hi) };
+        self.node_of_shape(op, Shape::new(1, bins, 1), site)
+    }
+
+    fn percentile_of_levels(&self, share: f64, site: Site) -> Image<f64> {
+        let levels = 1 << (8 * T::DTYPE.size());
+        let up_to = self.counts(levels, levels as f64, site).running(site);
+        let last = (self.shape().len() - 1) as f64;
+        let at = last * share;
+        // As many levels as have all their pixels before the one in this place.
+        let level = |place: f64| up_to.le(place.min(last)).convert::<u8>().total(site);
+        let (value, part) = (level(at.floor()), at.fract());
+        if part == 0.0 {
+            return value;
+        }
+        let next = level(at.floor() + 1.0);
+        // As in `between`.
+        let apart = &next - &value;
+        if part < 0.5 { value + apart * part } else { next - apart * (1.0 - part) }
+    }
+
+    fn percentile_of_digits(&self, share: f64, site: Site) -> Image<f64> {
+        let mut inside = None;
+        // Place in the order among the pixels that are left, part of the way to the next, whether that has the same value.
+        let (mut place, mut part, mut same) = (None, None, None);
+        for level in 0..T::DTYPE.size() / 2 {
+            let digit = self.order_digit(T::from_f64(level as f64));
+            let shown = match &inside {
+                None => digit.clone(),
+                Some(mask) => Image::select(mask, &digit, T::from_f64(-1.0)),
+            };
+            let up_to = shown.counts(DIGITS, DIGITS as f64, site).running(site);
+            let from = place.take().unwrap_or_else(|| {
+                let at = ((up_to.reduced(RowReduce::Max, site) - 1.0) * share).max(0.0);
+                part = Some(&at - at.floor());
+                at.floor()
+            });
+            let lower = up_to.le(&from);
+            let found: Image<f64> = lower.convert::<u8>().total(site);
+            let below: Image<f64> = lower.select(&up_to, 0.0).reduced(RowReduce::Max, site);
+            let with: Image<f64> = lower.select(f64::INFINITY, &up_to).reduced(RowReduce::Min, site);
+            same = Some(with.gt(&from + 1.0));
+            place = Some(from - below);
+            let here = digit.eq(found.converted::<T>(site));
+            inside = Some(match inside {
+                None => here,
+                Some(mask) => mask & here,
+            });
+        }
+        let (Some(inside), Some(part), Some(same)) = (inside, part, same) else {
+            return self.total(site); // no type is without digits
+        };
+        let value: Image<T> = inside.select(self, T::LOWEST).reduced(RowReduce::Max, site);
+        let larger: Image<T> = self.gt(&value).select(self, T::HIGHEST).reduced(RowReduce::Min, site);
+        let next = same.select(&value, &larger);
+        between(&value.converted(site), &next.converted(site), &part)
+    }
+
+    /// Otsu's threshold (1979): where the pixels divide into two classes of the largest variance between them, those above it
+    /// and the others (`skimage.filters.threshold_otsu`). Of `u8` and `u16` each level is counted; of other types 256 bins from
+    /// the smallest pixel to the largest, of which the threshold is a centre. The smallest pixel if all are equal.
+    #[track_caller]
+    pub fn otsu(&self) -> Value<T> {
+        let site = Location::caller();
+        let threshold = self.attempt(Shape::new(1, 1, 1), || {
+            let low = self.reduced::<T>(RowReduce::Min, site);
+            Ok(match T::DTYPE {
+                DType::U8 | DType::U16 => {
+                    let levels = 1 << (8 * T::DTYPE.size());
+                    let level = best_level(&self.counts(levels, levels as f64, site), site);
+                    level.lt(f64::INFINITY).select(level.converted::<T>(site), low)
+                }
+                _ => {
+                    let from = low.converted::<f64>(site);
+                    let range = self.reduced::<T>(RowReduce::Max, site).converted::<f64>(site) - &from;
+                    let parts = (self.converted::<f64>(site) - &from) / &range;
+                    let level = best_level(&parts.counts(LEVELS, 1.0, site), site);
+                    let centre = from + range * ((&level + 0.5) / LEVELS as f64);
+                    level.lt(f64::INFINITY).select(centre.converted::<T>(site), low)
+                }
+            })
+        });
+        Value::single(&threshold)
+    }
+}
+
+/// The level up to which, and above which, a row of counts divides with the largest variance between both; infinite if it
+/// does not divide.
+fn best_level(counts: &Image<f64>, site: Site) -> Image<f64> {
+    let level = Image::from_fn(counts.session(), 1, counts.width(), |_, x| x as f64);
+    let moments = counts * level;
+    let (weight, moment) = (counts.cumsum(Axis::Columns), moments.cumsum(Axis::Columns));
+    let (above, rest) = (-(&weight - counts.total(site)), -(&moment - moments.total(site)));
+    // Not a number where a class is empty, which the maximum ignores.
+    let apart = &moment / &weight - rest / &above;
+    let variance = weight * above * apart.square();
+    let best = variance.reduced::<f64>(RowReduce::Max, site);
+    let inputs = [variance.handle(), best.handle()];
+    record(counts.session(), Op::RowReduce(RowReduce::First), &inputs, Shape::new(1, 1, 1), site)
+}
+
+/// Part of the way from one value to the next, as numpy goes it.
+fn between(value: &Image<f64>, next: &Image<f64>, part: &Image<f64>) -> Image<f64> {
+    let apart = next - value;
+    let (up, down) = (value + &apart * part, next - apart * (1.0 - part));
+    let there = part.ge(0.5).select(down, up);
+    part.gt(0.0).select(there, value)
+}

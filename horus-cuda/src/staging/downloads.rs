@@ -1,0 +1,202 @@
+//! Copies to the host through pinned buffers: all threads copy chunks on as they arrive, in one go.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use cudarc::driver::sys::{self, CUdeviceptr};
+use horus_core::error::DeviceError;
+use horus_core::host::spare::Spare;
+use horus_core::host::stores::Stores;
+use horus_core::host::workers::{Chunk, Workers};
+
+use super::{ALIGN, BUFFERS, Buffer, CHUNK, Failures, HostBytes, SMALL};
+use crate::driver::{Stream, check};
+use crate::memory::Core;
+
+/// Bytes that are worth a copy of their own to the host.
+const LEAST: usize = 512 << 10;
+/// From so many bytes on the caches do not hold what is downloaded.
+const LARGE: usize = 8 << 20;
+
+/// The buffers of copies to the host.
+#[derive(Debug)]
+pub(crate) struct Downloads {
+    source: HostBytes,
+    /// One of [`SMALL`] bytes.
+    small: Vec<Buffer>,
+    buffers: Vec<Buffer>,
+}
+
+impl Downloads {
+    pub(crate) fn new(source: HostBytes) -> Downloads {
+        Downloads { source, small: Vec::new(), buffers: Vec::new() }
+    }
+
+    /// Copies from the device as many bytes as `target` has room for; returns when they are there.
+    ///
+    /// # Safety
+    /// `source` holds as many bytes until this returns, and what writes them is in the stream, or done.
+    pub(crate) unsafe fn download(
+        &mut self,
+        workers: &Workers,
+        stream: &Stream,
+        source: CUdeviceptr,
+        target: &mut Spare<'_>,
+    ) -> Result<(), DeviceError> {
+        let total = target.left();
+        let what = || format!("downloading {total} bytes");
+        let (buffers, room, most) =
+            if total <= SMALL { (&mut self.small, SMALL, 1) } else { (&mut self.buffers, CHUNK, BUFFERS) };
+        // Of few bytes the first are copied on while others come.
+        let size = if total <= SMALL { SMALL } else { (total / 4).clamp(LEAST, CHUNK).next_multiple_of(ALIGN) };
+        let chunks = total.div_ceil(size);
+        while buffers.len() < chunks.min(most)
+            && let Some(buffer) = self.source.buffer(room, buffers.len())?
+        {
+            buffers.push(buffer);
+        }
+        let there = buffers.len().min(chunks);
+        if there == 0 && total > 0 {
+            // SAFETY: pageable memory, which the driver has written when the stream is done; the caller's promise.
+            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), source, total, stream.0) };
+            stream.synchronize()?;
+            check(code, what)?;
+            // SAFETY: there is room for so many, and the stream is past the copy.
+            unsafe { target.wrote(total) };
+            return Ok(());
+        }
+        // After a failure copies may still be under way.
+        buffers[..there].iter().try_for_each(|buffer| buffer.free.wait())?;
+        let flight = Flight {
+            core: &self.source.core,
+            stream,
+            source,
+            buffers: &buffers[..there],
+            size,
+            total,
+            ordered: (0..chunks).map(|_| AtomicBool::new(false)).collect(),
+            landed: AtomicUsize::new(0),
+            asking: Mutex::default(),
+            drained: AtomicUsize::new(0),
+            failures: Failures::default(),
+        };
+        flight.all(workers, target);
+        let (complete, (done, mut unknown)) = (flight.drained.into_inner() == chunks, flight.failures.told());
+        unknown.sort_unstable();
+        unknown.dedup();
+        unknown.into_iter().rev().for_each(|i| buffers.remove(i).memory.abandon());
+        if done.is_err() {
+            // What is read may go when this returns. A driver that fails here has failed before.
+            buffers.iter().for_each(|buffer| drop(buffer.free.wait()));
+        }
+        done?;
+        if !complete {
+            return Err(DeviceError::Internal("chunks of a download are missing".into()));
+        }
+        // SAFETY: there is room for so many, and all chunks have been copied there.
+        unsafe { target.wrote(total) };
+        Ok(())
+    }
+}
+
+/// A copy to the host under way: chunks in turn through buffers.
+struct Flight<'a> {
+    core: &'a Core,
+    stream: &'a Stream,
+    source: CUdeviceptr,
+    buffers: &'a [Buffer],
+    /// Bytes of a chunk, and of all.
+    size: usize,
+    total: usize,
+    /// Which chunks the GPU has been told to copy.
+    ordered: Vec<AtomicBool>,
+    /// Chunks that have arrived.
+    landed: AtomicUsize,
+    /// One thread asks the driver for all.
+    asking: Mutex<()>,
+    /// Chunks that have been copied on.
+    drained: AtomicUsize,
+    failures: Failures,
+}
+
+impl Flight<'_> {
+    fn bytes(&self, k: usize) -> usize {
+        self.size.min(self.total - k * self.size)
+    }
+
+    fn buffer(&self, k: usize) -> &Buffer {
+        &self.buffers[k % self.buffers.len()]
+    }
+
+    /// Copies all chunks to `target`; stops behind a failure.
+    fn all(&self, workers: &Workers, target: &mut Spare<'_>) {
+        let chunks = self.ordered.len();
+        (0..self.buffers.len()).for_each(|k| self.order(k));
+        if chunks == 0 || self.failures.any() {
+            return;
+        }
+        // Kernels may come before it: whoever waits for those sleeps or does other work. What follows are copies, in a moment.
+        let first = self.buffer(0).free.wait_for(|| format!("downloading {} bytes", self.total));
+        if let Err(e) = first {
+            return self.failures.note(0, Err(e), Ok(()));
+        }
+        let to = target.as_mut_ptr();
+        let chunk = |k: usize| Chunk {
+            from: self.buffer(k).memory.address().cast_const().cast(),
+            to: to.wrapping_add(k * self.size),
+            bytes: self.bytes(k),
+        };
+        let parts: Vec<Chunk> = (0..chunks).map(chunk).collect();
+        let stores = if self.total >= LARGE { Stores::Streamed } else { Stores::Cached };
+        let drained = |k: usize| {
+            self.drained.fetch_add(1, Ordering::Relaxed);
+            if k + self.buffers.len() < chunks {
+                self.order(k + self.buffers.len());
+            }
+        };
+        // SAFETY: a chunk is there once its event has passed, and its buffer is written again when it is drained; the target
+        // is borrowed mutably, has room for all, and they lie apart there.
+        unsafe { workers.copy_arriving(&parts, stores, |k| self.has_landed(k), drained) };
+    }
+
+    /// Lets the GPU copy chunk `k` to its buffer, which nobody needs.
+    fn order(&self, k: usize) {
+        let i = k % self.buffers.len();
+        if let Err(e) = self.core.context.bind() {
+            return self.failures.note(i, Err(e), Ok(()));
+        }
+        let (buffer, from, bytes) = (self.buffer(k), self.source + (k * self.size) as u64, self.bytes(k));
+        // SAFETY: the buffer is not read before its event has passed; the promise of whoever downloads.
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(buffer.memory.address(), from, bytes, self.stream.0) };
+        let known = buffer.free.record(self.stream);
+        self.failures.note(i, check(code, || format!("downloading {} bytes", self.total)), known);
+        self.ordered[k].store(true, Ordering::Release);
+    }
+
+    /// Waits for chunk `k`; whether it is there. It is ordered already, or somebody copies what is before it.
+    fn has_landed(&self, k: usize) -> bool {
+        /// Looks before others get this processor.
+        const PATIENCE: usize = 1000;
+        for look in 1.. {
+            let next = self.landed.load(Ordering::Acquire);
+            if next > k {
+                return true;
+            }
+            if self.failures.any() {
+                return false;
+            }
+            if self.ordered[next].load(Ordering::Acquire)
+                && let Ok(_asking) = self.asking.try_lock()
+                && self.landed.load(Ordering::Acquire) == next
+            {
+                match self.core.context.bind().and_then(|()| self.buffer(next).free.passed()) {
+                    Ok(true) => self.landed.store(next + 1, Ordering::Release),
+                    Ok(false) => {}
+                    Err(e) => self.failures.note(next % self.buffers.len(), Err(e), Ok(())),
+                }
+            }
+            if look % PATIENCE == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+        false
+    }
+}

@@ -1,0 +1,113 @@
+//! Evaluations that run beside the program on several ranks.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use horus_core::comm::Communicator;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::image::Image;
+use horus_core::session::Session;
+use horus_mpi::MpiComm;
+
+type Outcome = Result<(), String>;
+
+fn text(e: impl std::fmt::Display) -> String {
+    e.to_string()
+}
+
+/// A session, and the names of the threads that its evaluations ran on.
+fn session(comm: &Arc<MpiComm>) -> Result<(Session, Arc<Mutex<Vec<String>>>), String> {
+    let threads = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&threads);
+    let note = move |_: horus_core::session::Progress<'_>| {
+        let name = std::thread::current().name().unwrap_or("unnamed").to_owned();
+        seen.lock().unwrap().push(name);
+    };
+    let cpu = Box::new(CpuDevice::new(Some(1)).map_err(text)?);
+    Ok((Session::on(cpu).communicator(comm.clone()).observer(note).build().map_err(text)?, threads))
+}
+
+fn alone() -> Result<Session, String> {
+    Session::on(Box::new(CpuDevice::new(Some(1)).map_err(text)?)).build().map_err(text)
+}
+
+/// Steps that ranks communicate in, of a state that is carried on.
+fn step(state: &Image<f32>, i: usize) -> Image<f32> {
+    state.gauss(1.0 + (i % 3) as f64).max(&(state.rotate(15.0 * i as f64) * 0.5))
+}
+
+/// What is started runs on a thread of its own where MPI admits it, and gives the bits of one rank alone, whenever it is
+/// looked at.
+pub(crate) fn beside(comm: MpiComm) -> Outcome {
+    let comm = Arc::new(comm);
+    let want = {
+        let alone = alone()?;
+        (0..6).fold(Image::worms(&alone, 53, 47), |state, i| step(&state, i)).to_vec().map_err(text)?
+    };
+    for looks in [1, 2, 6] {
+        let (session, threads) = session(&comm)?;
+        let mut state = Image::<f32>::worms(&session, 53, 47);
+        let patience = Instant::now() + Duration::from_secs(30);
+        for i in 0..6 {
+            state = step(&state, i);
+            session.start();
+            // Where it does not run inside the call, nobody has to come for it.
+            while threads.lock().unwrap().is_empty() && Instant::now() < patience {
+                std::thread::yield_now();
+            }
+            if i % looks == 0 {
+                state.sum().get().map_err(text)?;
+            }
+        }
+        assert_eq!(state.to_vec().map_err(text)?, want, "looked at every {looks} steps");
+        let beside = threads.lock().unwrap().first().is_some_and(|name| name == "horus-start");
+        assert!(beside || comm.turns().is_none(), "nothing ran beside the program");
+        // Ranks communicate in between, in calls of their own.
+        assert_eq!(session.comm().gather(comm.rank() as u64).map_err(text)?.len(), comm.size());
+    }
+    Ok(())
+}
+
+/// Sessions on the same ranks start in turns, and what is dropped is finished.
+pub(crate) fn sessions(comm: MpiComm) -> Outcome {
+    let comm = Arc::new(comm);
+    let want = step(&Image::worms(&alone()?, 41, 33), 1).to_vec().map_err(text)?;
+    for _ in 0..10 {
+        let (first, _) = session(&comm)?;
+        let (second, _) = session(&comm)?;
+        let (a, b) = (Image::worms(&first, 41, 33), Image::worms(&second, 41, 33));
+        let (a, b) = (step(&a, 1), step(&b, 1));
+        first.start();
+        second.start();
+        let again = step(&a, 2);
+        first.start();
+        assert_eq!(b.to_vec().map_err(text)?, want);
+        assert_eq!(a.to_vec().map_err(text)?, want);
+        drop((first, a, again)); // what it was asked to start is finished
+        second.start();
+    }
+    Ok(())
+}
+
+/// A program ends while sessions that nobody closes have something to do: it is done, and MPI is finalised after it.
+pub(crate) fn forgotten(comm: MpiComm) -> Outcome {
+    let comm = Arc::new(comm);
+    let (session, _) = session(&comm)?;
+    let mut state = Image::<f32>::worms(&session, 200, 150);
+    for i in 0..8 {
+        state = step(&state, i);
+        session.start();
+    }
+    std::mem::forget((session, state));
+    Ok(())
+}
+
+/// A rank that starts another program than the others is told, by whatever comes next.
+pub(crate) fn otherwise(comm: MpiComm) -> Outcome {
+    let comm = Arc::new(comm);
+    let (session, _) = session(&comm)?;
+    let state = Image::<f32>::worms(&session, 20, 30);
+    let state = if comm.rank() == 1 { state.rotate(10.0) } else { state.gauss(1.0) };
+    session.start();
+    state.to_vec().map(drop).map_err(text)
+}
