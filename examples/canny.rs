@@ -30,13 +30,8 @@ pub(crate) fn canny(image: &Image<f32>, sigma: f64, low: f32, high: f32) -> Resu
     // Pixels of the frame lack neighbours.
     let thin = thin.crop(1, 1, image.height() - 2, image.width() - 2).pad(1, 1, 1, 1, Border::Constant(0.0));
 
-    let mut edges = &thin & magnitude.ge(high);
-    loop {
-        let grown = edges.dilate(&Footprint::rectangle(3, 3)) & &thin;
-        let (before, after) = image.session().get_all((edges.count(), grown.count()))?;
-        edges = grown;
-        if before == after {
-            return Ok(edges);
-        }
-    }
+    // Grown until nothing changes.
+    let grow = |edges: &Image<bool>| edges.dilate(&Footprint::rectangle(3, 3)) & &thin;
+    let strong = &thin & magnitude.ge(high);
+    Ok(image.session().iterate(strong, Until::below(1.0, usize::MAX), grow)?.state)
 }

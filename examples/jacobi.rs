@@ -7,23 +7,17 @@ fn main() -> Result<()> {
     let image = session.open("assets/vessels.png")?.to_unit().crop(60, 200, 192, 256);
     let scratches = Image::worms(&session, 192, 256).gt(0.5).dilate(&Footprint::disc(1));
     let scratched = scratches.select(1.0, &image);
-    let filled = jacobi(&scratched, &scratches, 1e-4)?;
+    let filled = jacobi(&scratched, &scratches, 1e-6)?;
     // Scratched on the left, filled on the right.
     filled.paste(&scratched.crop(0, 0, 192, 128), 0, 0).save("jacobi.png")?;
     Ok(())
 }
 
-/// The image with each pixel of the holes the mean of its four neighbours, until 50 steps change none by `tolerance`.
-pub(crate) fn jacobi(image: &Image<f32>, holes: &Image<bool>, tolerance: f32) -> Result<Image<f32>> {
+/// The image with each pixel of the holes the mean of its four neighbours, until a step changes none by `tolerance`.
+pub(crate) fn jacobi(image: &Image<f32>, holes: &Image<bool>, tolerance: f64) -> Result<Image<f32>> {
     let neighbours = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [0.25; 4]);
-    let mut filled = holes.select(image.mean_where(&!holes), image);
-    loop {
-        let before = filled.clone();
-        for _ in 0..50 {
-            filled = holes.select(filled.correlate(&neighbours, Border::Reflect101), filled);
-        }
-        if filled.absdiff(before).max_value().get()? < tolerance {
-            return Ok(filled);
-        }
-    }
+    let begin = holes.select(image.mean_where(&!holes), image);
+    let step = |u: &Image<f32>| holes.select(u.correlate(&neighbours, Border::Reflect101), u);
+    let filled = image.session().iterate(begin, Until::below(tolerance, 100_000), step)?;
+    Ok(filled.state)
 }

@@ -5,7 +5,7 @@ use horus::prelude::*;
 fn main() -> Result<()> {
     let session = Session::new()?;
     let image = Image::worms(&session, 192, 256);
-    let smooth = perona_malik(&image, 0.06, 0.2, 40);
+    let smooth = perona_malik(&image, 0.06, 0.2, 40)?;
     // Noisy on the left, smooth on the right.
     smooth.paste(&image.crop(0, 0, 192, 128), 0, 0).save("perona_malik.png")?;
     Ok(())
@@ -13,16 +13,15 @@ fn main() -> Result<()> {
 
 /// Diffusion that differences much larger than `kappa` hinder; a `rate` of up to 0.25 is stable. Nothing flows through the
 /// frame.
-pub(crate) fn perona_malik(image: &Image<f32>, kappa: f32, rate: f32, steps: usize) -> Image<f32> {
+pub(crate) fn perona_malik(image: &Image<f32>, kappa: f32, rate: f32, steps: usize) -> Result<Image<f32>> {
     let towards = |dy, dx| Filter::sparse([(dy, dx), (0, 0)], [1.0, -1.0]);
     let (north, south, west, east) = (towards(-1, 0), towards(1, 0), towards(0, -1), towards(0, 1));
-    let mut image = image.clone();
-    for _ in 0..steps {
+    let step = |u: &Image<f32>| {
         let flow = |to: &Filter| {
-            let slope = image.correlate(to, Border::Replicate);
+            let slope = u.correlate(to, Border::Replicate);
             (-(&slope / kappa).square()).exp() * slope
         };
-        image += (flow(&north) + flow(&south) + flow(&west) + flow(&east)) * rate;
-    }
-    image
+        u + (flow(&north) + flow(&south) + flow(&west) + flow(&east)) * rate
+    };
+    Ok(image.session().iterate(image.clone(), steps, step)?.state)
 }

@@ -7,7 +7,7 @@ fn main() -> Result<()> {
     let image = session.open("assets/vessels.png")?.to_unit().channel(1);
     let psf = filters::gauss_2d(30.0, 5.0, 1.0, 0, 0);
     let blurred = image.correlate(&psf, Border::Reflect101);
-    let sharp = richardson_lucy(&blurred, &psf, 40);
+    let sharp = richardson_lucy(&blurred, &psf, 40)?;
     // Blurred on the left, restored on the right.
     let both = sharp.paste(&blurred.crop(0, 0, 384, 300), 0, 0).crop(60, 172, 192, 256);
     both.save_with("richardson_lucy.png", &SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() })?;
@@ -15,12 +15,13 @@ fn main() -> Result<()> {
 }
 
 /// What most likely became `blurred` by convolution with `psf`, after so many steps. Nothing shines beyond the frame.
-pub(crate) fn richardson_lucy(blurred: &Image<f32>, psf: &Filter, steps: usize) -> Image<f32> {
+pub(crate) fn richardson_lucy(blurred: &Image<f32>, psf: &Filter, steps: usize) -> Result<Image<f32>> {
     let border = Border::Constant(0.0);
-    let mut estimate = Image::constant(blurred.session(), blurred.height(), blurred.width(), 0.5);
-    for _ in 0..steps {
+    let grey = Image::constant(blurred.session(), blurred.height(), blurred.width(), 0.5);
+    let step = |estimate: &Image<f32>| {
         let ratio = blurred / (estimate.convolve(psf, border) + 1e-12);
-        estimate *= ratio.correlate(psf, border);
-    }
-    estimate.clamp(0.0, 1.0)
+        estimate * ratio.correlate(psf, border)
+    };
+    let estimate = blurred.session().iterate(grey, steps, step)?.state;
+    Ok(estimate.clamp(0.0, 1.0))
 }

@@ -2,6 +2,7 @@
 //!
 //! [`detectors`] holds the algorithms, [`cli`] their options, [`command`] the general command and its operations, [`batch`] what surrounds an operation on pictures: files, one
 //! or a series of them, progress, saving, the summary.
+//! [`loops`] holds programs that repeat a step.
 
 pub mod batch;
 pub mod cli;
@@ -9,6 +10,7 @@ pub mod command;
 pub mod detectors;
 #[cfg(feature = "cuda")]
 pub mod kernels;
+pub mod loops;
 pub mod measured;
 mod progress;
 mod report;

@@ -39,5 +39,6 @@ pub(crate) fn job(
     let steps_per_pixel = params.steps_per_pixel();
     let work = RunFiles::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
     let operation = move |picture: &AnyImage| Ok(detector(&picture.luminance(), &params).into());
-    Ok(Job { scaling: Scaling::Range, about: what, steps_per_pixel, ..Job::new(name, args.options, work, operation) })
+    let about = Box::new(move || what.clone());
+    Ok(Job { scaling: Scaling::Range, about, steps_per_pixel, ..Job::new(name, args.options, work, operation) })
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from scipy import fft
 from scipy import ndimage as ndi
 from scipy import sparse
 from scipy.sparse.linalg import spsolve
@@ -137,6 +138,12 @@ def laplace(image, holes):
     return filled
 
 
+def heat(image, rate, steps):
+    """All steps at once: cosines are the eigenvectors of the Laplacian whose edge pixels are repeated."""
+    y, x = (2 * np.cos(np.pi * np.arange(n) / n) - 2 for n in image.shape)
+    return fft.idctn(fft.dctn(image) * (1 + rate * np.add.outer(y, x))**steps)
+
+
 BINOMIAL = np.array([1, 4, 6, 4, 1]) / 16
 
 
@@ -253,6 +260,21 @@ holes = ndi.binary_dilation(holes, iterations=2)
 holes[40:46, :] = holes[:9, 60:66] = True
 save("holes", holes, np.uint8)
 save("jacobi", laplace(grey, holes))
+
+# scikit-image returns the image of the dual variable before its last step.
+save("chambolle", restoration.denoise_tv_chambolle(grey, 0.1, eps=0, max_num_iter=41))
+
+
+def hysteresis(image):
+    return filters.apply_hysteresis_threshold(black_hat(image, disc), 0.03, 0.13)
+
+
+kept = decided(grey, hysteresis)
+weak = black_hat(grey, disc) > 0.03
+assert 100 < kept.sum() < weak.sum() - 100
+save("hysteresis", kept, np.uint8)
+
+save("heat", heat(grey, 0.2, 50))
 
 means = unit.mean((0, 1))
 balanced = np.clip(unit * (unit.mean() / means), 0, 1)

@@ -52,7 +52,7 @@ use crate::progress::Bar;
 use crate::report::Printer;
 
 pub use inputs::{Pair, STANDARD, outputs, pictures};
-pub(crate) use options::AUTO;
+pub(crate) use options::{AUTO, level};
 pub use options::{Comparison, Options};
 pub use response::Response;
 
@@ -126,8 +126,8 @@ pub struct Job {
     pub work: RunFiles,
     /// How values become integers.
     pub scaling: Scaling,
-    /// The operation in a few words, for the summary.
-    pub about: String,
+    /// What was done, in a few words, for the summary.
+    pub about: Box<dyn Fn() -> String>,
     /// Roughly how many multiply-adds that takes for each pixel; see [`Builder::steps_per_pixel`].
     pub steps_per_pixel: f64,
     /// The operation.
@@ -145,8 +145,8 @@ impl Job {
         operation: impl Fn(&AnyImage) -> Result<Response> + 'static,
     ) -> Job {
         let (operation, numbers) = (Box::new(operation), Box::new(|_: &AnyImage| Ok(nothing())));
-        let (scaling, about, steps_per_pixel) = (Scaling::Auto, String::new(), 0.0);
-        Job { name, options, work, scaling, about, steps_per_pixel, operation, numbers }
+        let about = Box::new(String::new);
+        Job { name, options, work, scaling: Scaling::Auto, about, steps_per_pixel: 0.0, operation, numbers }
     }
 
     /// How results are saved.
@@ -168,7 +168,7 @@ pub fn usage(command: &mut clap::Command, message: String) -> clap::Error {
 }
 
 /// The outcome of a run.
-enum End {
+pub(crate) enum End {
     /// Success.
     Done,
     /// Some pictures of a series failed, and were reported: their number.
@@ -183,6 +183,19 @@ enum End {
 /// failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after an interrupt. On several ranks, rank 0 alone prints.
 pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
     let level = job.as_ref().map_or(::log::LevelFilter::Warn, |job| job.options.log_level());
+    framed(level, job, |job, comm| match &job.work {
+        RunFiles::Single { input, output } => single::run(job, input, output, comm).map(|()| End::Done),
+        RunFiles::Series { inputs, out_dir } => series::run(job, inputs, out_dir, comm),
+        RunFiles::Numbers { inputs } => numbers::run(job, inputs, comm),
+    })
+}
+
+/// The frame of [`run`] around any work: messages of at least this level, ranks, signals, how it ends.
+pub(crate) fn framed<J>(
+    level: ::log::LevelFilter,
+    job: Result<J, clap::Error>,
+    work: impl FnOnce(&J, &Arc<dyn Communicator>) -> Result<End>,
+) -> ExitCode {
     log::begin(level);
     let comm = match horus::ranks() {
         Ok(comm) => comm,
@@ -200,14 +213,7 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
     if !first && level < ::log::LevelFilter::Debug {
         log::leave_to_the_first();
     }
-    let listening = ends::listen(first, comm.size() == 1);
-    let end = match &job.work {
-        _ if listening.is_err() => listening.map(|()| End::Done),
-        RunFiles::Single { input, output } => single::run(&job, input, output, &comm).map(|()| End::Done),
-        RunFiles::Series { inputs, out_dir } => series::run(&job, inputs, out_dir, &comm),
-        RunFiles::Numbers { inputs } => numbers::run(&job, inputs, &comm),
-    };
-    match end {
+    match ends::listen(first, comm.size() == 1).and_then(|()| work(&job, &comm)) {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Failed(message) | End::Cut(message)) => {
             if first {
@@ -268,7 +274,7 @@ fn session(
 }
 
 /// Ends a run on all ranks alike if what rank 0 printed was lost.
-fn printed(session: &Session, printer: &Printer) -> Result<()> {
+pub(crate) fn printed(session: &Session, printer: &Printer) -> Result<()> {
     on_root(session, "printing", || printer.result().map(|()| Vec::new()))?.map(drop).map_err(Error::Config)
 }
 

@@ -130,12 +130,17 @@ impl Options {
 
     /// The least severe messages to log.
     pub fn log_level(&self) -> log::LevelFilter {
-        match (self.quiet, self.verbose) {
-            (true, _) => log::LevelFilter::Error,
-            (false, 0) => log::LevelFilter::Warn,
-            (false, 1) => log::LevelFilter::Info,
-            (false, _) => log::LevelFilter::Debug,
-        }
+        level(self.quiet, self.verbose)
+    }
+}
+
+/// The least severe messages to log.
+pub(crate) fn level(quiet: bool, verbose: u8) -> log::LevelFilter {
+    match (quiet, verbose) {
+        (true, _) => log::LevelFilter::Error,
+        (false, 0) => log::LevelFilter::Warn,
+        (false, 1) => log::LevelFilter::Info,
+        (false, _) => log::LevelFilter::Debug,
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
         printer.print(&Summary {
             name: job.name,
             shape: run.picture.shape(),
-            about: &job.about,
+            about: &(job.about)(),
             device: session.device_name(),
             ranks: session.ranks(),
             time: run.time,

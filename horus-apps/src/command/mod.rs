@@ -96,7 +96,7 @@ fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Erro
     };
     let job = Job {
         scaling,
-        about,
+        about: Box::new(move || about.clone()),
         numbers: Box::new(move |picture| match numbers.record(picture)? {
             Outcome::Numbers(answer) => Ok(answer),
             Outcome::Picture(_) => Err(Error::Config("a picture cannot be printed".into())),

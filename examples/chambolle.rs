@@ -1,0 +1,35 @@
+//! Noise removed by the least total variation, Chambolle (2004): `cargo run --release --example chambolle`.
+
+use horus::prelude::*;
+
+fn main() -> Result<()> {
+    let session = Session::new()?;
+    let image = Image::worms(&session, 192, 256);
+    let smooth = chambolle(&image, 0.1, 100)?;
+    // Noisy on the left, smooth on the right.
+    smooth.paste(&image.crop(0, 0, 192, 128), 0, 0).save("chambolle.png")?;
+    Ok(())
+}
+
+/// Slopes down and to the right, times minus the weight: the dual variable, of length 1 at most.
+type Dual = (Image<f32>, Image<f32>);
+
+/// About the image u of the least `|u - image|^2 / 2 + weight * (sum of the lengths of its gradients)`, after so many steps.
+pub(crate) fn chambolle(image: &Image<f32>, weight: f32, steps: usize) -> Result<Image<f32>> {
+    let difference = |to, from| Filter::sparse([to, from], [1.0, -1.0]);
+    let (south, east) = (difference((1, 0), (0, 0)), difference((0, 1), (0, 0)));
+    let (north, west) = (difference((-1, 0), (0, 0)), difference((0, -1), (0, 0)));
+    let primal = |(py, px): &Dual| {
+        let divergence = py.correlate(&north, Border::Constant(0.0)) + px.correlate(&west, Border::Constant(0.0));
+        image + divergence
+    };
+    let rate = 0.25; // the largest that is stable
+    let step = |dual: &Dual| {
+        let u = primal(dual);
+        let (gy, gx) = (u.correlate(&south, Border::Replicate), u.correlate(&east, Border::Replicate));
+        let length = gy.hypot(&gx) * (rate / weight) + 1.0;
+        ((&dual.0 - gy * rate) / &length, (&dual.1 - gx * rate) / length)
+    };
+    let begin = (image.zeros_like(), image.zeros_like());
+    Ok(primal(&image.session().iterate(begin, steps, step)?.state))
+}

@@ -1,0 +1,7 @@
+//! Solves the equation of Poisson on a square by Jacobi's relaxation.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    horus_apps::loops::jacobi::run()
+}

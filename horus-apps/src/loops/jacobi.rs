@@ -1,0 +1,193 @@
+//! The command line of `jacobi`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
+use horus::core::comm::Communicator;
+use horus::core::device::Device;
+use horus::core::io::{Format, Target, on_root};
+use horus::prelude::*;
+
+use super::poisson::{Poisson, Rhs};
+use super::{parse_tolerance, reached};
+use crate::batch::{self, End};
+use crate::report::{Breakdown, Printer, Summary};
+
+/// Points times steps from which on it is worth to wait for a GPU, if no device is asked for.
+const MANY: f64 = 1e9;
+
+/// Solves the equation of Poisson on the unit square by Jacobi's relaxation: from 0, each of N x N interior points becomes
+/// (the sum of its four neighbours + h^2 f) / 4, with 0 around them, h = 1 / (N + 1) and f = 2 pi^2 sin(pi x) sin(pi y)
+#[derive(Parser, Clone, Debug)]
+#[command(name = "jacobi", version, about, allow_negative_numbers = true)]
+struct Args {
+    /// Rows, and columns, of interior points
+    #[arg(long, value_name = "N")]
+    size: NonZeroUsize,
+
+    /// Steps to make, at most
+    #[arg(long, value_name = "T")]
+    steps: usize,
+
+    /// End when a step (every tenth is measured) changes no point by as much as E
+    #[arg(long, value_name = "E", value_parser = parse_tolerance)]
+    tolerance: Option<f64>,
+
+    /// Compute in double precision
+    #[arg(long = "f64")]
+    double: bool,
+
+    /// The right-hand side: a column times a row, multiplied in each step, or an image that is stored
+    #[arg(long, value_name = "HOW", default_value = "broadcast")]
+    rhs: Rhs,
+
+    /// The file to write: npy for the exact values, or a picture, scaled to their range
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+
+    /// Worker threads per rank (default: all cores, divided among the ranks that share them)
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+
+    /// How much is optimised: naive, lazy or fused (default: HORUS_MODE, else fused)
+    #[arg(long)]
+    mode: Option<Mode>,
+
+    /// Device to run on: auto, cpu, cuda or cuda:N (default: HORUS_DEVICE, else auto)
+    #[arg(long)]
+    device: Option<String>,
+
+    /// Print the plans: each step, its image, and why it is needed
+    #[arg(long)]
+    explain: bool,
+
+    /// Print nothing but errors
+    #[arg(long, conflicts_with = "verbose")]
+    quiet: bool,
+
+    /// Print which device was chosen and where the time went; twice for debugging
+    #[arg(short, long, action = ArgAction::Count)]
+    verbose: u8,
+}
+
+/// The program `jacobi`: see [`batch::run`] for how it ends.
+pub fn run() -> ExitCode {
+    let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
+    let level = args.as_ref().map_or(log::LevelFilter::Warn, |a| batch::level(a.quiet, a.verbose));
+    batch::framed(level, args, |args, comm| {
+        let started = Instant::now();
+        let printer = Arc::new(Printer::default());
+        let session = session(args, comm, &printer)?;
+        if args.double {
+            solve::<f64>(args, session, &printer, started)
+        } else {
+            solve::<f32>(args, session, &printer, started)
+        }
+    })
+}
+
+fn session(args: &Args, comm: &Arc<dyn Communicator>, printer: &Arc<Printer>) -> Result<Session> {
+    let (n, first) = (args.size.get() as f64, comm.rank() == 0);
+    let mut builder = Session::builder()
+        .communicator(Arc::clone(comm))
+        .eager(n * n * args.steps as f64 > MANY)
+        .compare_naive(first && !args.quiet)
+        .measure(args.verbose > 0);
+    if let Some(threads) = args.threads {
+        builder = builder.threads(threads.get());
+    }
+    if let Some(mode) = args.mode {
+        builder = builder.mode(mode);
+    }
+    if let Some(device) = &args.device {
+        builder = builder.device(device);
+    }
+    if args.explain && first {
+        let printer = Arc::clone(printer);
+        builder = builder.explain(move |text| printer.print(&text));
+    }
+    builder.build()
+}
+
+/// Relaxes, writes, prints the summary.
+fn solve<T: Float>(args: &Args, session: Session, printer: &Printer, started: Instant) -> Result<End> {
+    let (out, failed) = (&args.out, |cause| Error::write(&args.out, cause));
+    // Before the work: a file that cannot be written.
+    Format::of(out, 1).map_err(failed)?;
+    on_root(&session, "trying a file", || Target::new(out).map(|_| Vec::new()))?.map_err(failed)?;
+    let start = started.elapsed();
+    let problem = Poisson::<T>::new(&session, args.size.get(), args.rhs)?;
+    let done = problem.relaxed(args.steps, args.tolerance)?;
+    let relaxed = started.elapsed();
+    let scale = done.state.save_with(out, &SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() })?;
+    let (time, times) = (started.elapsed(), session.times());
+    let breakdown = Breakdown {
+        start,
+        read: std::time::Duration::ZERO,
+        times,
+        compilation: session.device().map(Device::compilation).unwrap_or_default(),
+        write: time.saturating_sub(start + times.total()),
+    };
+    if !args.quiet && session.rank() == 0 {
+        let ms = (relaxed - start).as_secs_f64() * 1e3;
+        let speed = if args.verbose > 0 && done.steps > 0 {
+            format!(", {ms:.1} ms, {:.4} ms for each", ms / done.steps as f64)
+        } else {
+            String::new()
+        };
+        printer.print(&Summary {
+            name: "jacobi",
+            shape: done.state.shape(),
+            about: &format!("{}, {}{speed}", T::DTYPE, reached(&done, args.tolerance)),
+            device: session.device_name(),
+            ranks: session.ranks(),
+            time,
+            stats: session.stats(),
+            output: out.display().to_string(),
+            scale,
+            breakdown: (args.verbose > 0).then_some(&breakdown),
+            forecasted: None,
+        });
+    }
+    batch::printed(&session, printer)?;
+    if session.ranks() > 1 {
+        drop((problem, done)); // the session is closed before ranks part
+    }
+    printer.leave(session, 0);
+    Ok(End::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(words: &[&str]) -> Result<Args, String> {
+        let words = ["jacobi", "--out", "u.npy"].iter().chain(words);
+        Args::try_parse_from(words).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_command_is_well_formed() {
+        Args::command().debug_assert();
+        let args = parse(&["--size", "8", "--steps", "0", "--rhs", "image", "--f64", "--tolerance", "1e-9"]).unwrap();
+        assert_eq!((args.size.get(), args.steps, args.rhs, args.double), (8, 0, Rhs::Image, true));
+        assert_eq!(args.tolerance, Some(1e-9));
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_refused() {
+        let bad = [["--size", "0"], ["--size", "-3"], ["--steps", "-1"], ["--tolerance", "0"], ["--tolerance", "NaN"]];
+        for [name, value] in bad {
+            let mut words = vec!["--size", "8", "--steps", "3"];
+            words.retain(|w| name == "--tolerance" || *w != name);
+            words.retain(|w| !(name == "--size" && *w == "8" || name == "--steps" && *w == "3"));
+            words.extend([name, value]);
+            assert!(parse(&words).unwrap_err().contains(name), "{words:?}");
+        }
+        assert!(parse(&["--steps", "3"]).unwrap_err().contains("--size"));
+    }
+}

@@ -1,0 +1,82 @@
+//! The equation of Poisson on a square, and the relaxation of Jacobi.
+
+use std::f64::consts::PI;
+
+use clap::ValueEnum;
+use horus::core::session::Session as CoreSession;
+use horus::prelude::*;
+
+use super::until;
+
+/// What the right-hand side is while the loop runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Rhs {
+    /// A column times a row, multiplied where it is read.
+    Broadcast,
+    /// An image.
+    Image,
+}
+
+/// `-(u_xx + u_yy) = f` on the unit square with `f = 2 pi^2 sin(pi x) sin(pi y)`, and u = 0 around it; `u = sin(pi x) sin(pi y)`
+/// solves it. N x N interior points: x = (column + 1) h and y = (row + 1) h with h = 1 / (N + 1).
+#[derive(Clone, Debug)]
+pub struct Poisson<T: Pixel> {
+    session: CoreSession,
+    size: usize,
+    neighbours: Filter,
+    source: Source<T>,
+}
+
+/// `h^2 f / 4`.
+#[derive(Clone, Debug)]
+enum Source<T: Pixel> {
+    /// The product of a column and a row.
+    Factors(Image<T>, Image<T>),
+    Image(Image<T>),
+}
+
+impl<T: Float> Poisson<T> {
+    /// The problem, evaluated.
+    ///
+    /// # Errors
+    /// If the images are too large, or that of the evaluation.
+    pub fn new(session: &CoreSession, size: usize, rhs: Rhs) -> Result<Poisson<T>> {
+        Image::<T>::zeros(session, size, size).check()?;
+        let h = 1.0 / (size as f64 + 1.0);
+        let angle = |i: usize| PI * h * (i + 1) as f64;
+        // Sines of Horus, which have the same bits on every machine.
+        let row = Image::from_fn(session, 1, size, |_, j| angle(j)).sin();
+        let column = Image::from_fn(session, size, 1, |i, _| angle(i)).sin();
+        let scale = h * h * PI.powi(2) / 2.0;
+        let (row, column) = ((row * scale).convert::<T>(), column.convert::<T>());
+        let source = match rhs {
+            Rhs::Broadcast => Source::Factors(column, row),
+            Rhs::Image => Source::Image(column * row),
+        };
+        session.evaluate()?;
+        let neighbours = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [0.25; 4]);
+        Ok(Poisson { session: session.clone(), size, neighbours, source })
+    }
+
+    /// What the relaxation begins with: 0.
+    pub fn begin(&self) -> Image<T> {
+        Image::zeros(&self.session, self.size, self.size)
+    }
+
+    /// A step: each point becomes (the sum of its four neighbours `+ h^2 f`) / 4.
+    pub fn step(&self, u: &Image<T>) -> Image<T> {
+        let mean = u.correlate(&self.neighbours, Border::Constant(0.0));
+        match &self.source {
+            Source::Factors(column, row) => mean + column * row,
+            Source::Image(image) => mean + image,
+        }
+    }
+
+    /// So many steps from 0, or until one changes no point by `tolerance`.
+    ///
+    /// # Errors
+    /// See `Session::iterate`.
+    pub fn relaxed(&self, steps: usize, tolerance: Option<f64>) -> Result<Iterated<Image<T>>> {
+        self.session.iterate(self.begin(), until(steps, tolerance), |u| self.step(u))
+    }
+}
