@@ -152,7 +152,7 @@ fn steps_until(s: &Session, u: &Image<f32>, eps: f64, every: usize, most: usize,
             Norm::L2 => d.map(|d| d * d).sum::<f64>().sqrt(),
         };
         u = next;
-        if (steps == most || steps % every == 0) && (change < eps || steps == most) {
+        if steps == most || (steps % every == 0 && change < eps) {
             s.evaluate().unwrap();
             return (steps, change);
         }
