@@ -50,6 +50,8 @@ def row(op, peer, size, bytes_per_pixel, prepare, steps):
         work(many)  # a count of steps may be compiled in
         short, long = median(work, few), median(work, many)
         step = (long - short) / (many - few)
+        if step <= 0:
+            raise RuntimeError("runs differ by more than the steps take: more steps, please")
         rate = size * size * bytes_per_pixel / step / 1e9
         print(f"{op:17} {peer:18} {size:6} {step * 1e3:11.4f} ms a step {1 / step:11.1f} steps/s {rate:9.1f} GB/s", flush=True)
         RESULTS.append({"op": op, "peer": peer, "size": size, "ms_per_step": step * 1e3, "few_ms": short * 1e3})

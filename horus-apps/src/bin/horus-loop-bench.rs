@@ -159,6 +159,10 @@ fn run(options: &Options) -> Result<()> {
             let (short, long) = (timed(&work, few, options)?, timed(&work, many, options)?);
             let (short, long) = (short[short.len() / 2], long[long.len() / 2]);
             let step = (long - short) / (many - few) as f64;
+            if step <= 0.0 {
+                eprintln!("{} of {size}: runs differ by more than the steps take; more steps, please", row.name);
+                continue;
+            }
             let bandwidth = (size * size * row.bytes) as f64 / step / 1e9;
             if first {
                 println!(
