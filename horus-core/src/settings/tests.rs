@@ -22,7 +22,7 @@ fn values_are_taken_or_refused_with_what_is_expected() {
             "HORUS_TRANSFER",
             "streams:4",
             "streams:65",
-            "expected auto, explicit, streams or streams:N (N bands, 1 to 64)",
+            "expected auto, explicit, streams, implicit, hybrid, streams:N or hybrid:N (N bands, 1 to 64)",
         ),
     ] {
         declared(name).check(Some(good.into())).unwrap();

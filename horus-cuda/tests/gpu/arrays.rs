@@ -106,7 +106,7 @@ fn what_is_held_lands_in_memory_made_for_it() {
         let landing = device.hold(&memory, 0, bytes, &pool).unwrap();
         assert!(landing.make_room(&mut |n| HostBuffer::try_zeroed(n + 1)).is_err(), "another size");
         assert!(landing.land().unwrap().bytes() == want, "into other memory");
-        assert!(device.lent(bytes).is_some(), "it went back");
+        assert!(device.lent(bytes).is_some(), "{bytes} bytes went back");
     }
 }
 

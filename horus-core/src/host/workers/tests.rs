@@ -1,5 +1,7 @@
 //! Any number of threads copies the same bytes.
 
+use std::sync::atomic::AtomicBool;
+
 use super::*;
 
 fn sequential(from: &[u8], to: &mut [u8], pieces: &[Piece]) {
@@ -75,15 +77,16 @@ fn chunks_that_arrive_late_are_waited_for_and_those_that_never_do_are_left() {
             bytes: part(k).len(),
         };
         let chunks: Vec<Chunk> = (0..9).map(chunk).collect();
-        let (there, gone) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let there: Vec<AtomicBool> = (0..9).map(|_| AtomicBool::new(false)).collect();
+        let gone = AtomicUsize::new(0);
         let arrive = |k: usize| {
             // SAFETY: the buffer is as long, and nobody reads it before it is told to be there.
             unsafe { std::ptr::copy_nonoverlapping(part(k).as_ptr(), places[k % 2] as *mut u8, part(k).len()) };
-            there.fetch_max(k + 1, Ordering::Release);
+            there[k].store(true, Ordering::Release);
         };
         (0..comes.min(2)).for_each(arrive);
         let arrived = |k: usize| {
-            while there.load(Ordering::Acquire) <= k {
+            while !there[k].load(Ordering::Acquire) {
                 if k >= comes {
                     return false;
                 }

@@ -107,7 +107,11 @@ impl MapGenerator<'_> {
             let value = x * "x" + y * "y" + constant;
             out.push(Stmt::Let { ctype: "const i64".into(), name: format!("w{to}{l}"), value });
         }
+        // Of what repeats, the same pixels are read for all rows, or columns, of the thread: the compiler reads each once.
+        let (still_down, still_along) = (affine.xy == 0 && affine.yy == 0, affine.xx == 0 && affine.yx == 0);
         let at = |r: Expr, c: Expr| {
+            let r = if still_down { Expr::from(0) } else { r };
+            let c = if still_along { Expr::from(0) } else { c };
             let y = name(format_args!("wy{l}")) + r.clone() * coefficient("yy") + c.clone() * coefficient("yx");
             let x = name(format_args!("wx{l}")) + r * coefficient("xy") + c * coefficient("xx");
             [name(format_args!("in{input}")), y, x]
@@ -133,6 +137,17 @@ impl MapGenerator<'_> {
                 let edge = where_it_exists(&array, pixel_of("bilinear", template![b, false]));
                 let otherwise = vec![Stmt::each_pixel(extents, edge)];
                 out.push(Stmt::If { condition: inside, then: vec![whole], otherwise });
+            }
+            // Positions that no pixel has are inside the image, too, and so are rows that are the same for all. One read
+            // serves all that repeat it if none is under a condition of its own.
+            Interpolation::Nearest if !matches!(border, Border::Constant(_)) && still_down => {
+                out.push(Stmt::fill(extents, &array, pixel_of("nearest", template![b]).into()));
+            }
+            Interpolation::Nearest if !matches!(border, Border::Constant(_)) && still_along => {
+                let value = Stmt::Assign { to: pixel(&array), value: pixel_of("nearest", template![b]).into() };
+                let condition = here("y", "r").with(Operator::Less, "p.row1");
+                let each = Stmt::If { condition, then: vec![value], otherwise: vec![] };
+                out.push(Stmt::each_pixel(extents, each));
             }
             // A function that the kernels lack fails to compile, with its name.
             other => {
