@@ -41,7 +41,7 @@ macro_rules! pixel_ops {
                 Pow "pow" |a, b| a.pow(b), "hs_pow(a, b)", "`a` to the power `b`";
                 Atan2 "atan2" |a, b| a.atan2(b), "hs_atan2(a, b)", "angle of the point with ordinate `a` and abscissa `b`, in radians";
                 Hypot "hypot" |a, b| a.hypot(b), "hs_hypot(a, b)", "`sqrt(a * a + b * b)`";
-                OrderDigit "order_digit" |a, b| a.order_digit(b), "hs_order_digit(a, b)", "the `b`-th 16 bits, from the highest (0) on, of the place of `a` in the order of all numbers of its type; NaN of NaN";
+                OrderDigit "order_digit" |a, b| a.order_digit(b), "hs_order_digit(a, b)", "16 bits, the `b`-th from the highest (0), of the place of `a` among numbers of its type; NaN of NaN";
                 Threshold "threshold" |a, b| (if a > b { T::ONE } else { T::ZERO }), "(a > b ? (T)1 : (T)0)", "1 where `a > b`, else 0";
             }
             compare {
