@@ -48,6 +48,6 @@ step cargo test --workspace
 # Under mpirun, with 1 to 5 ranks. Apart, because the other packages must build and pass without MPI.
 step cargo clippy -p horus-mpi -p horus-image -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --all-targets --quiet -- -D warnings
 step cargo test -p horus-mpi -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --test ranks --test mpirun \
-  --test series_mpirun --test command_mpirun
+  --test series_mpirun --test command_mpirun --test loops_mpirun
 # After all others, whose dependencies it uses again.
 step scripts/packages.sh
