@@ -1,7 +1,7 @@
 //! Copies between pageable host memory and the device, through pinned buffers: while the GPU transfers some chunks, host
 //! threads copy the next. One thread does not reach the speed of the bus.
 //!
-//! Threads that meet for each chunk spend half as long on that as on copying it. So they copy as many chunks as there are
+//! Threads that meet for each chunk spend about as long on that as on copying it (16 threads, 4 MiB: 51 GB/s, 101 without). So they copy as many chunks as there are
 //! buffers for in one go, one after the other, and whoever finishes a chunk sends it off ([`Workers::copy_in_turn`]). What
 //! is uploaded stays in the caches, as the GPU reads it there; what is downloaded is larger than they are and goes past them.
 //!

@@ -4,11 +4,14 @@ use std::collections::HashMap;
 
 use super::{Extract, RecordId};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ops::geometric::Interpolation;
 
 /// One step of a loop. The state is a list of images; what else the step reads stays as it is.
 #[derive(Debug)]
 pub struct Body {
     graph: Graph<Op>,
+    /// For each node, whether it differs from step to step.
+    depends: Vec<bool>,
     /// For each image of the state, the node that stands for it; `None` if the step does not read it.
     before: Vec<Option<NodeId>>,
     /// For each image of the state, the node that computes the next.
@@ -17,21 +20,11 @@ pub struct Body {
     measured: Vec<NodeId>,
 }
 
-/// Steps in a row, ready to be planned: its roots are the state after the last step, then what is measured of it.
-#[derive(Debug)]
-pub struct Unrolled {
-    /// The operations.
-    pub graph: Graph<Op>,
-    /// Number of images of the state.
-    pub state: usize,
-}
-
 /// Whether an operation costs so little that its result is computed again in each step rather than stored and read.
-fn is_cheap(graph: &Graph<Op>, node: &Node<Op>) -> bool {
-    match &node.op {
+fn is_cheap(op: &Op) -> bool {
+    match op {
         Op::Source(_) | Op::Fill(_) | Op::Pixel(..) | Op::Convert | Op::Channel(_) => true,
-        // A row, a column or a pixel that is repeated.
-        Op::Warp(..) => graph.node(node.inputs[0]).shape.len() < node.shape.len(),
+        Op::Warp(map, Interpolation::Nearest, _) => map.repeats(),
         _ => false,
     }
 }
@@ -55,7 +48,7 @@ impl Body {
             let node = graph.node(id);
             match node.op {
                 Op::Source(_) | Op::Fill(_) => {}
-                _ if records[id.0] >= before && is_cheap(graph, node) => open.extend(&node.inputs),
+                _ if records[id.0] >= before && is_cheap(&node.op) => open.extend(&node.inputs),
                 _ => out.push(records[id.0]),
             }
         }
@@ -68,9 +61,10 @@ impl Body {
         let Extract { mut graph, records } = extract;
         // What is kept on the way is no result of a step.
         graph.roots.truncate(targets);
+        let depends = depending(&graph, &records, placeholders);
         let before = placeholders.iter().map(|p| records.iter().position(|r| r == p).map(NodeId)).collect();
         let (after, measured) = graph.roots.split_at(placeholders.len());
-        Body { before, after: after.to_vec(), measured: measured.to_vec(), graph }
+        Body { before, after: after.to_vec(), measured: measured.to_vec(), depends, graph }
     }
 
     /// Number of operations of a step.
@@ -78,8 +72,9 @@ impl Body {
         self.graph.nodes.len()
     }
 
-    /// `steps` steps from a state of these values; with what is measured of the last one if `measured`.
-    pub fn unrolled(&self, state: &[ValueId], steps: usize, measured: bool) -> Unrolled {
+    /// `steps` steps from a state of these values. The roots are the state after the last step, then what is measured of it if
+    /// `measured`.
+    pub fn unrolled(&self, state: &[ValueId], steps: usize, measured: bool) -> Graph<Op> {
         let mut graph = Graph::default();
         // Images that are one value are one node.
         let mut sources: HashMap<ValueId, NodeId> = HashMap::new();
@@ -114,30 +109,18 @@ impl Body {
                 made[id.0] = Some(new);
             }
             if step == 0 {
-                self.keep_fixed(&made, &mut fixed);
+                let kept = |(made, depends): (&Option<NodeId>, &bool)| made.filter(|_| !depends);
+                fixed = made.iter().zip(&self.depends).map(kept).collect();
             }
             let made = |n: &NodeId| made[n.0].unwrap_or(*n);
             now = self.after.iter().map(made).collect();
             last = self.measured.iter().map(made).collect();
         }
-        let state = now.len();
         graph.roots = now;
         if measured {
             graph.roots.extend(last);
         }
-        Unrolled { graph: graph.without_dead(), state }
-    }
-
-    /// Notes the nodes that are the same in every step.
-    fn keep_fixed(&self, made: &[Option<NodeId>], fixed: &mut [Option<NodeId>]) {
-        let mut depends = vec![false; made.len()];
-        self.before.iter().flatten().for_each(|n| depends[n.0] = true);
-        for (id, node) in self.graph.iter() {
-            depends[id.0] |= node.inputs.iter().any(|i| depends[i.0]);
-            if !depends[id.0] {
-                fixed[id.0] = made[id.0];
-            }
-        }
+        graph.without_dead()
     }
 }
 

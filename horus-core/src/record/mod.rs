@@ -11,7 +11,7 @@ use crate::error::Site;
 use crate::ir::graph::{Op, ValueId};
 use crate::shape::Shape;
 
-pub use body::{Body, Unrolled};
+pub use body::Body;
 pub use extract::Extract;
 
 /// Identifies a recorded operation; later ones are greater.

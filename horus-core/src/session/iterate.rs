@@ -12,7 +12,7 @@ use crate::error::{Result, Site};
 use crate::execute::{Failed, Outcome};
 use crate::ir::graph::{NodeId, Op, ValueId};
 use crate::plan::Want;
-use crate::record::{Body, RecordId, Unrolled};
+use crate::record::{Body, RecordId};
 use crate::shape::Shape;
 
 /// Operations that are planned together.
@@ -231,7 +231,8 @@ impl Running<'_> {
         if let Some(e) = state.error.take() {
             return Err(e);
         }
-        let Unrolled { graph, state: images } = self.body.unrolled(&self.now, steps, measured);
+        let graph = self.body.unrolled(&self.now, steps, measured);
+        let images = self.now.len();
         // Several ranks meet for their results.
         let number = if session.ranks() == 1 { Want::Handed } else { Want::Everyone };
         let mut wants = vec![Want::Keep; images];
