@@ -51,9 +51,12 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     // Both ways at once, against the slower of them alone.
     let alone = timed(effort.runs, || upload(&pinned, &mut there, most).and_then(|()| device.synchronize()))?;
     let alone = alone.max(timed(effort.runs, || down(most))?);
+    let mut target = locked(device, &pool, most)?;
     let both = timed(effort.runs, || {
+        // What is held waits for no upload that begins later.
+        let landing = device.hold(&back, 0, most, &pool)?;
         upload(&pinned, &mut there, most)?;
-        down(most)?;
+        landing.land_in(&mut target, workers)?;
         device.synchronize()
     })?;
     profile.both_ways = (both / alone).max(1.0);
