@@ -254,6 +254,15 @@ template <class T> HS_FN int hs_held(const hs_plane<T>& in, int y) {
     return min(max(y, in.start), in.end - 1);
 }
 
+// The row of an image of so many rows that row y is: itself, or what a row beyond the image is a copy of.
+HS_FN int hs_row_of(int y, int rows) {
+    if (y < 0 || y >= rows) {
+        y %= rows;
+        if (y < 0) y += rows;
+    }
+    return y;
+}
+
 // ---- small vectors ----------------------------------------------------------------------------------------------
 template <class T, int N> struct alignas(sizeof(T) * N) hs_vec { T v[N]; };
 
