@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::pixels::{self, Lanes};
 use super::plane::Rows;
-use super::schedule::{Place, Schedule, Task};
+use super::schedule::{Level, Place, Schedule, Task};
 use super::simd::Isa;
 use crate::device::{Geometry, LaunchInput};
 use crate::dtype::{DType, Pixel};
@@ -49,6 +49,11 @@ impl Expression<'_> {
         match place {
             Place::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
             Place::Constant(c) => (self.schedule.constants[c].bytes().as_ptr().cast_mut(), None),
+            Place::Level(l) => {
+                let Level { input, map, outside } = self.schedule.levels[l];
+                let place = map.at(at.channel).map_or(Place::Constant(outside), |p| Place::Plane(input, Some(p)));
+                self.resolve(place, dtype, at)
+            }
             Place::Plane(i, c) => {
                 let LaunchInput { memory, geometry } = &self.inputs[i];
                 let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
@@ -134,8 +139,11 @@ impl<'a> ChainRows<'a> {
             Task::Run(_, _, _, args) => args.as_slice(),
             _ => &[],
         });
-        let held =
-            read.filter_map(|p| if let Place::Plane(i, _) = p { Some(inputs[*i].geometry.window) } else { None });
+        let held = read.filter_map(|p| match p {
+            Place::Plane(i, _) => Some(inputs[*i].geometry.window),
+            Place::Level(l) => Some(inputs[schedule.levels[*l].input].geometry.window),
+            _ => None,
+        });
         let window = held.reduce(Window::union).unwrap_or(Window::whole(geometry.shape.height));
         let expression = Expression { schedule, inputs, slot_bytes: slot_bytes(schedule, PIECE), isa };
         let (height, width) = (geometry.shape.height, geometry.shape.width);

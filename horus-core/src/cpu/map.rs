@@ -111,7 +111,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
             Ok(())
         })
     };
-    let all = blocks * geometry.shape.channels;
+    let all = blocks * geometry.shape.planes();
     if threads <= 1 || all == 1 {
         (0..all).try_for_each(run)
     } else {
@@ -365,7 +365,7 @@ impl Job<'_> {
                     warp::warp(&self.plane(*i, at.channel), map, *how, *b, &mut tile, isa);
                 }
                 LeafOp::Flip(i, flip) => order::flip(&self.plane(*i, at.channel), *flip, &mut tile),
-                LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Correlate(..) => {
+                LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Correlate(..) => {
                     debug_assert!(false, "loads are operands, and filters come in groups");
                 }
             }
