@@ -222,6 +222,14 @@ template <int BORDER> HS_FN int hs_map(int i, int n) {
     return m < n ? m : (BORDER == HS_REFLECT ? 2 * n - 1 : 2 * n - 2) - m;
 }
 
+// The plane of an input that plane `plane` of the result reads, or -1 where the constant is read. `m` has the channels of the
+// result; depth and channels of the input; the channel that is read, or -1 for the plane's own; levels from level to level.
+template <int BORDER> HS_FN int hs_plane_read(int plane, const int (&m)[5], int offset) {
+    const int z = m[0] == 1 ? plane : plane / m[0];
+    const int level = hs_map<BORDER>(m[4] * z + offset, m[1]);
+    return level < 0 ? -1 : level * m[2] + (m[3] < 0 ? plane - z * m[0] : m[3]);
+}
+
 // The held row that is read at image row y; `constant` tells that the constant is read instead. A tile may reach over
 // rows that no output pixel needs and that are not held: those are clamped into the window. An image is a plane, or a
 // chain of pixel operations: what has an extent, a window of rows, and pixels `at`.

@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use ndarray::{Array2, Array3, ArrayView3};
+use ndarray::{Array2, Array3, Array4, ArrayView4, Axis};
 
 use super::{Image, Pixels};
 use crate::dtype::Element;
@@ -14,12 +14,13 @@ use crate::plan::Want;
 use crate::plan::forecast::{Cluster, Forecast};
 use crate::plan::movement::Link;
 use crate::session::{Coming, Handle};
+use crate::shape::Shape;
 
 /// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger evaluation.
 ///
 /// | | new memory | kept memory |
 /// | --- | --- | --- |
-/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_pixels` | `read_into` |
+/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_array4`, `to_pixels` | `read_into` |
 /// | on rank 0 alone | `gather`, `gather_pixels` | `gather_into` |
 ///
 /// Kept memory is fastest, if it is [`Pixels`] above all: new memory has its pages mapped by the system first.
@@ -35,7 +36,8 @@ use crate::session::{Coming, Handle};
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// All pixels, channels one after the other, each in row-major order.
+    /// All pixels, channels one after the other, each in row-major order; of a volume, those of the first level, then those of
+    /// the second, and so on.
     ///
     /// # Errors
     /// The error that the image carries; also if the evaluation fails on the device or between ranks, or there is not
@@ -205,7 +207,7 @@ impl<T: Element> Image<T> {
     /// The pixels of an image of one channel, of shape `(height, width)`.
     ///
     /// # Errors
-    /// If there are several channels, or as [`Image::to_vec`].
+    /// If there are several channels or levels, or as [`Image::to_vec`].
     #[track_caller]
     pub fn to_array(&self) -> Result<Array2<T>> {
         let site = Location::caller();
@@ -214,6 +216,7 @@ impl<T: Element> Image<T> {
             let message = format!("the image has {} channels; use to_array3", self.channels());
             return Err(Error::parameter("to_array", message, site));
         }
+        self.one_level(("to_array", site))?;
         let pixels = everyone(self.vec(false, ("to_array", site)))?;
         Ok(Array2::from_shape_vec((self.height(), self.width()), pixels).expect("a fetched image fills its shape"))
     }
@@ -221,20 +224,53 @@ impl<T: Element> Image<T> {
     /// The pixels, of shape `(height, width, channels)`.
     ///
     /// # Errors
-    /// As [`Image::to_vec`].
+    /// Of a volume (see [`Image::to_array4`]), or as [`Image::to_vec`].
     #[track_caller]
     pub fn to_array3(&self) -> Result<Array3<T>> {
-        let (shape, call) = (self.shape(), ("to_array3", Location::caller()));
-        if shape.channels == 1 {
+        let call = ("to_array3", Location::caller());
+        self.one_level(call)?;
+        Ok(self.array4(call)?.index_axis_move(Axis(0), 0))
+    }
+
+    /// The pixels of a volume or an image, of shape `(depth, height, width, channels)`.
+    ///
+    /// # Errors
+    /// As [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
+    /// assert_eq!(volume.to_array4()?[[1, 2, 3, 0]], 123);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn to_array4(&self) -> Result<Array4<T>> {
+        self.array4(("to_array4", Location::caller()))
+    }
+
+    fn array4(&self, call: (&'static str, Site)) -> Result<Array4<T>> {
+        let Shape { depth, height, width, channels } = self.shape();
+        if channels == 1 {
             let pixels = everyone(self.vec(false, call))?;
-            let array = Array3::from_shape_vec((shape.height, shape.width, 1), pixels);
+            let array = Array4::from_shape_vec((depth, height, width, 1), pixels);
             return Ok(array.expect("a fetched image fills its shape"));
         }
         let session = self.session();
         let pixels = everyone(session.read_back(self.handle(), false, call, |coming| coming.brought(session)))?;
-        let planes = ArrayView3::from_shape((shape.channels, shape.height, shape.width), elements(&pixels));
+        let planes = ArrayView4::from_shape((depth, channels, height, width), elements(&pixels));
         let planes = planes.expect("a fetched image fills its shape");
-        Ok(planes.permuted_axes([1, 2, 0]).as_standard_layout().into_owned())
+        Ok(planes.permuted_axes([0, 2, 3, 1]).as_standard_layout().into_owned())
+    }
+
+    /// Fails if this is a volume: what `op` gives has no place for levels.
+    fn one_level(&self, (op, site): (&'static str, Site)) -> Result<()> {
+        self.look()?;
+        if self.depth() == 1 {
+            return Ok(());
+        }
+        let message = format!("the image has {} levels; use to_array4, or a slice", self.depth());
+        Err(Error::parameter(op, message, site))
     }
 
     /// What `ranks` ranks, each on a host of its own, would exchange to compute this image and gather it on rank 0, as a
@@ -291,6 +327,32 @@ impl<T: Element> Image<T> {
         self.pixel_at(y, x, 0)
     }
 
+    /// The pixel in row `y` and column `x` of channel `channel` of level `z`.
+    ///
+    /// Copies the whole volume to the host each time: for many pixels call [`Image::to_vec`] once.
+    ///
+    /// # Errors
+    /// If it lies outside, or as [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume(&session, 2, 1, 3, &[1u8, 2, 3, 4, 5, 6]);
+    /// assert_eq!(volume.voxel(1, 0, 2, 0)?, 6);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn voxel(&self, z: usize, y: usize, x: usize, channel: usize) -> Result<T> {
+        self.look()?;
+        let shape = self.shape();
+        if z >= shape.depth || y >= shape.height || x >= shape.width || channel >= shape.channels {
+            let message = format!("level {z}, row {y}, column {x}, channel {channel} is outside {shape}");
+            return Err(Error::parameter("voxel", message, Location::caller()));
+        }
+        let pixels = fetch(self.handle())?;
+        Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
+    }
+
     /// The pixel in row `y` and column `x` of channel `channel`.
     ///
     /// Copies the whole image to the host each time: for many pixels call [`Image::to_vec`] once.
@@ -303,6 +365,10 @@ impl<T: Element> Image<T> {
         let shape = self.shape();
         if y >= shape.height || x >= shape.width || channel >= shape.channels {
             let message = format!("row {y}, column {x}, channel {channel} is outside {shape}");
+            return Err(Error::parameter("pixel", message, Location::caller()));
+        }
+        if shape.depth != 1 {
+            let message = format!("the image has {} levels; use voxel", shape.depth);
             return Err(Error::parameter("pixel", message, Location::caller()));
         }
         let pixels = fetch(self.handle())?;

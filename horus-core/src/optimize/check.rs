@@ -3,6 +3,7 @@
 use crate::dtype::DType;
 use crate::ir::graph::{Graph, Node, Op, Operand};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::planes::stacked;
 use crate::ops::reduce::RowReduce;
 use crate::shape::Shape;
 
@@ -77,7 +78,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
             hold(operands.iter().all(known), || "an operand is no input".into())?;
             node.inputs.len()
         }
-        Op::Merge => node.shape.channels,
+        Op::Merge => node.inputs.len(),
         Op::Lookup => 2,
         Op::RowReduce(how) => operands_of(*how),
         _ => 1,
@@ -97,7 +98,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     (0..same_shape).try_for_each(|i| fits(input(i).shape, node.shape))?;
     let keeps_type = matches!(
         node.op,
-        Op::Channel(_)
+        Op::Planes(_)
             | Op::Merge
             | Op::Correlate(..)
             | Op::Separable { .. }
@@ -133,7 +134,10 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             expression(m, program, node)?;
             hold(m.is_pointwise(), || "it reduces what it must store".into())
         }
-        Kernel::Merge => has_inputs(node, node.shape.channels),
+        Kernel::Merge => {
+            let shapes = node.inputs.iter().map(|i| program.node(*i).shape);
+            hold(stacked(shapes, node.shape).is_some(), || format!("its inputs do not make up {}", node.shape))
+        }
         Kernel::Lookup => has_inputs(node, 2),
         Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
         Kernel::Transpose | Kernel::Running | Kernel::Fold(_) | Kernel::Histogram { .. } => has_inputs(node, 1),
@@ -146,11 +150,10 @@ fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, sh
         let plane = |s: Shape| (s.height, s.width);
         match (&leaf.op, m.image(leaf)) {
             (LeafOp::Warp(..), _) | (_, Source::Chain(_) | Source::Stage(_)) => {}
-            (LeafOp::LoadChannel(_, c), Source::Input(i)) => {
+            (LeafOp::LoadPlane(_, map), Source::Input(i)) => {
                 let read = program.node(node.inputs[i]).shape;
-                hold(plane(read) == plane(shape) && *c < read.channels, || {
-                    format!("it reads plane {c} of {read} and is {shape}")
-                })?;
+                hold(plane(read) == plane(shape), || format!("it reads planes of {read} and is {shape}"))?;
+                map.fits(read.planes(), shape.planes())?;
             }
             (_, Source::Input(i)) => fits(program.node(node.inputs[i]).shape, shape)?,
         }

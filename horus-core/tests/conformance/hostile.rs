@@ -13,6 +13,7 @@ use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, So
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::shape::{Border, Shape, Window};
 
@@ -122,7 +123,7 @@ fn cases() -> Vec<Case> {
     let sum = (column, DType::F64);
     let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
-        Case::new(one(LeafOp::LoadChannel(0, 1)), &[image], plane),
+        Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
         Case::new(Kernel::Merge, &[plane; 2], image),
         Case::new(Kernel::Transpose, &[image], (Shape::new(9, 8, 2), F32)),
         Case::new(Kernel::RowReduce(RowReduce::Max), &[image], (column, F32)),
@@ -292,7 +293,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                 m.leaves[0].op = LeafOp::Correlate(Source::Input(0), filter, Border::Reflect);
             }),
         );
-        add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadChannel(0, 2)));
+        add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadPlane(0, PlaneMap::one(2))));
         let far = Affine { yx: i64::MAX, yy: i64::MIN, x0: i64::MAX, ..Affine::IDENTITY };
         add(
             "a map out of range",

@@ -7,6 +7,7 @@ use horus_core::ir::graph::{NodeId, Op, Operand};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::plan::partition::Partition;
 use horus_core::reference;
@@ -240,14 +241,22 @@ impl Builder {
         let (shape, dtype) = self.of(a);
         let plane = Shape { channels: 1, ..shape };
         let channel = d.below(shape.channels);
-        let one = if shape.channels == 1 { a } else { self.p.op(Op::Channel(channel), &[a], plane, dtype) };
-        let kind = d.below(4);
+        let one =
+            if shape.channels == 1 { a } else { self.p.op(Op::Planes(PlaneMap::one(channel)), &[a], plane, dtype) };
+        let kind = d.below(5);
+        if kind == 4 {
+            // Its planes as levels of one channel: shifted, mirrored, in steps.
+            let levels = Shape::volume(shape.channels, shape.height, shape.width, 1);
+            let (step, offset) = (d.below(4) as i32 - 1, d.below(7) as i32 - 3);
+            let map = PlaneMap::levels(levels, 1, step, offset, d.border());
+            return self.p.op(Op::Planes(map), &[a], shape, dtype);
+        }
         if kind <= 1 || plane.len() * 4 > PIXELS {
             return one;
         }
         if kind == 2 {
             let planes = Shape { channels: 2 + d.below(3), ..shape };
-            return self.p.op(Op::Channel(channel), &[a], planes, dtype);
+            return self.p.op(Op::Planes(PlaneMap::one(channel)), &[a], planes, dtype);
         }
         let alike: Vec<NodeId> = self.values.iter().copied().filter(|v| self.of(*v).0 == plane).collect();
         let mut parts = vec![one];

@@ -16,6 +16,7 @@ mod fixed;
 mod instructions;
 mod map;
 mod params;
+mod planes;
 mod pointwise;
 mod reduced;
 mod schedule;

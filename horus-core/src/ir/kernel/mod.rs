@@ -27,7 +27,7 @@ pub enum Kernel {
     Source(ValueId),
     /// An expression per pixel, applied to each plane.
     Map(MapKernel),
-    /// The one-channel inputs as planes of the output.
+    /// See [`crate::ir::graph::Op::Merge`].
     Merge,
     /// Rows and columns exchanged, per plane.
     Transpose,

@@ -28,7 +28,7 @@ impl Leaf {
     /// sides.
     pub fn reach(&self, stages: &[Stage]) -> Option<(Reach, bool)> {
         let Some((reach, border)) = self.around(stages) else {
-            let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadChannel(..));
+            let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadPlane(..));
             return itself.then_some((Reach::NONE, false));
         };
         let rows = reach.up.max(reach.down);
@@ -46,7 +46,7 @@ impl Leaf {
             LeafOp::Correlate(_, f, b) => Some((f.reach(), *b)),
             LeafOp::Generalized(_, g, b) => Some((g.window.reach(), *b)),
             LeafOp::Median(_, s, b) => Some((s.reach(), *b)),
-            LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
+            LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
         }
     }
 }

@@ -137,7 +137,7 @@ impl Kernel {
         }
         let over_input = self.goes_over_input();
         let first = inputs.first().map_or(out, |(shape, _)| *shape);
-        let wide = |shape: Shape| shape.width * shape.channels;
+        let wide = |shape: Shape| shape.width * shape.planes();
         let read: usize = inputs.iter().enumerate().map(|(i, &input)| self.bytes_read(i, rows, out, input)).sum();
         let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * out_type.size();
         let (family, map) = match self {
@@ -212,22 +212,29 @@ impl Kernel {
             area += part.len() * columns;
             at = part.end;
         }
-        area * self.planes_read(i, shape.channels) * dtype.size()
+        area * self.planes_read(i, shape.planes(), out.planes()) * dtype.size()
     }
 
-    /// How many of `channels` planes of input `i` are read.
-    fn planes_read(&self, i: usize, channels: usize) -> usize {
-        let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return channels };
+    /// How many of `planes` planes of input `i` are read for a result of `result` planes.
+    fn planes_read(&self, i: usize, planes: usize, result: usize) -> usize {
+        let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return planes };
         let all = m.leaves.iter().chain(m.chains.iter().flat_map(|c| &c.leaves));
-        let mut planes: Vec<Option<usize>> = all
-            .filter_map(|l| match l.op {
-                LeafOp::LoadChannel(input, c) => (input == i).then_some(Some(c)),
-                _ => m.reads(l, i).then_some(None),
-            })
-            .collect();
-        planes.sort_unstable();
-        planes.dedup();
-        if planes.iter().any(Option::is_none) { channels } else { planes.len().min(channels) }
+        let (mut fixed, mut moved) = (Vec::new(), 0);
+        for leaf in all {
+            match leaf.op {
+                LeafOp::LoadPlane(input, _) if input != i => {}
+                LeafOp::LoadPlane(_, map) => match map.fixed() {
+                    Some(plane) => fixed.push(plane),
+                    // Neighbouring levels are mostly the same planes.
+                    None => moved = moved.max(map.count(result)),
+                },
+                _ if m.reads(leaf, i) => return planes,
+                _ => {}
+            }
+        }
+        fixed.sort_unstable();
+        fixed.dedup();
+        (fixed.len() + moved).min(planes)
     }
 }
 
@@ -287,7 +294,7 @@ fn of_instruction(op: InstrOp) -> f64 {
 /// What the read of a leaf counts as, without the stage or the chain that it reads.
 fn of_leaf(leaf: &Leaf) -> f64 {
     match &leaf.op {
-        LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Flip(..) => 0.0,
+        LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Flip(..) => 0.0,
         LeafOp::Correlate(_, f, _) => f.taps().len() as f64,
         LeafOp::Generalized(_, g, _) => 2.0 * g.window.taps().len() as f64,
         // Each exchange takes a minimum and a maximum.
