@@ -27,6 +27,16 @@ pub enum Axis {
     Channels,
 }
 
+impl fmt::Display for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Axis::Rows => "rows",
+            Axis::Columns => "columns",
+            Axis::Channels => "channels",
+        })
+    }
+}
+
 impl Shape {
     /// The extent along an axis.
     pub const fn extent(self, axis: Axis) -> usize {

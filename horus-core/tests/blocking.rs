@@ -27,7 +27,7 @@ use horus_core::plan::{Action, Mode, Plan, Setting, Want, plan};
 use horus_core::reference::kernel::{HostImage, evaluate};
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::settings::Steps;
-use horus_core::shape::{Border, Shape, Window};
+use horus_core::shape::{Axis, Border, Shape, Window};
 
 const BORDERS: [Border; 5] =
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.5)];
@@ -84,6 +84,10 @@ fn results(s: &Session, steps: usize, height: usize, width: usize) -> Result<Vec
         })?;
         check(format!("planes {border}"), &planes, &|u| u.correlate(&cross(), border) + &row)?;
     }
+    check("places".into(), &u, &|u| {
+        u.correlate(&cross(), Border::Reflect) + Image::<f32>::index(s, u.shape(), Axis::Rows) * 0.25
+            - Image::<f32>::index(s, u.shape(), Axis::Columns)
+    })?;
     check("pixels".into(), &u, &|u| u * u * 0.01 + &stored)?;
     check("two borders".into(), &u, &|u| {
         u.correlate(&cross(), Border::Reflect) * 0.5 + u.correlate(&cross(), Border::Replicate) * 0.5

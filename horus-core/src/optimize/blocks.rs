@@ -131,7 +131,7 @@ fn ordered(m: &MapKernel, inputs: &[NodeId]) -> (MapKernel, Vec<NodeId>) {
                 code[i] = Some(out.code.len());
                 out.code.push(Instr { args, ..m.code[i].clone() });
             }
-            Val::Leaf(_) | Val::Instr(_) | Val::Const(_) => {}
+            Val::Leaf(_) | Val::Instr(_) | Val::Const(_) | Val::Index(..) => {}
         }
     }
     out.result = m.result.map(|v| renamed(v, &leaves, &code));
@@ -143,7 +143,7 @@ fn renamed(value: Val, leaves: &[Option<usize>], code: &[Option<usize>]) -> Val 
     match value {
         Val::Leaf(l) => Val::Leaf(leaves[l].unwrap_or(l)),
         Val::Instr(i) => Val::Instr(code[i].unwrap_or(i)),
-        Val::Const(c) => Val::Const(c),
+        Val::Const(_) | Val::Index(..) => value,
     }
 }
 

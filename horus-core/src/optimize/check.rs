@@ -68,7 +68,7 @@ fn operands_of(how: RowReduce) -> usize {
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     let input = |i: usize| program.node(node.inputs[i]);
     let count = match &node.op {
-        Op::Source(_) | Op::Fill(_) => 0,
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) => 0,
         Op::Pixel(op, operands) => {
             hold(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
             let known = |o: &Operand| {
@@ -207,5 +207,6 @@ fn value(m: &MapKernel, v: Val, at: usize) -> Result<DType, String> {
         Val::Instr(i) if i < at => Ok(m.code[i].result),
         Val::Instr(i) => Err(format!("instruction {at} reads the result of {i}")),
         Val::Const(c) => Ok(c.dtype()),
+        Val::Index(_, dtype) => Ok(dtype),
     }
 }

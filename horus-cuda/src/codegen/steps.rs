@@ -18,7 +18,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, name, pixel, template, text};
-use super::instructions::Instructions;
+use super::instructions::{Instructions, declare_height};
 use super::map::Helpers;
 use super::params::KernelParams;
 use super::{GATHER, Generated, Limits, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry};
@@ -135,6 +135,7 @@ impl Generator<'_> {
         p.int("width", output.shape.width.cast_signed());
         p.int("row0", shapes.rows.start);
         p.int("row1", shapes.rows.end);
+        declare_height(&self.repeat.body, p, output.shape.height);
         p.int("steps", self.repeat.steps.cast_signed());
         p.int("halo_x", halo[0].cast_signed());
         p.int("halo_y", halo[1].cast_signed());

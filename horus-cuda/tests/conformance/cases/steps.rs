@@ -6,7 +6,7 @@ use horus_core::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Va
 use horus_core::ops::geometric::{Affine, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::ops::pixel::PixelOp;
-use horus_core::shape::{Border, Shape, Window};
+use horus_core::shape::{Axis, Border, Shape, Window};
 use horus_cuda::workloads::{instr, taps};
 
 use super::Case;
@@ -34,6 +34,10 @@ fn kernel(dtype: DType, readings: &[LeafOp], steps: usize) -> Kernel {
         let last = Val::Instr(code.len() - 1);
         code.push(instr(PixelOp::Sub, dtype, vec![Val::Leaf(leaves.len() - 1), last]));
         code.push(instr(PixelOp::Max, dtype, vec![last, Val::Instr(code.len() - 1)]));
+    }
+    for axis in [Axis::Rows, Axis::Columns] {
+        let place = Val::Index(axis, dtype);
+        code.push(instr(PixelOp::Max, dtype, vec![Val::Instr(code.len() - 1), place]));
     }
     let last = Val::Instr(code.len() - 1);
     code.push(instr(PixelOp::AbsDiff, dtype, vec![last, Val::Leaf(1)]));
