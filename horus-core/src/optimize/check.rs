@@ -134,6 +134,14 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             expression(m, program, node)?;
             hold(m.is_pointwise(), || "it reduces what it must store".into())
         }
+        Kernel::Repeat(r) => {
+            has_inputs(node, r.body.inputs)?;
+            expression(&r.body, program, node)?;
+            read_in_place(&r.body, program, node, node.shape)?;
+            typed(r.body.result_type(), node.dtype)?;
+            hold(r.fault().is_none(), || format!("it cannot make so many steps: {}", r.fault().unwrap_or_default()))?;
+            fits(program.node(node.inputs[r.state]).shape, node.shape)
+        }
         Kernel::Merge => {
             let shapes = node.inputs.iter().map(|i| program.node(*i).shape);
             hold(stacked(shapes, node.shape).is_some(), || format!("its inputs do not make up {}", node.shape))

@@ -25,7 +25,7 @@ use super::similar::{Loop, loops};
 use super::{DENSE, GATHER, Generated, Limits, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
 use super::{assemble, blocks, cost, defect, entry, rows_aligned};
 use crate::tuning::Tuning;
-use accumulate::Helpers;
+pub(super) use accumulate::Helpers;
 use chains::constant_bytes;
 use loops::NEED_BYTES;
 use shared::SharedMemory;
