@@ -67,9 +67,9 @@ impl<T: Element> Image<T> {
     }
 
     fn vec(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Vec<T>>> {
-        let len = self.shape().len();
+        let shape = self.shape();
         self.session().read_back(self.handle(), root, call, |coming| {
-            let mut room = Unwritten::<T::Stored>::new(len)?;
+            let mut room = Unwritten::<T::Stored>::new(shape.len())?;
             if !coming.is_here() {
                 room.fault(coming.workers()); // while the kernels run
             }
