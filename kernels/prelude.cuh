@@ -262,6 +262,15 @@ template <class T> HS_FN int hs_held(const hs_plane<T>& in, int y) {
     return min(max(y, in.start), in.end - 1);
 }
 
+// The row of an image of so many rows that row y is: itself, or what a row beyond the image is a copy of.
+HS_FN int hs_row_of(int y, int rows) {
+    if (y < 0 || y >= rows) {
+        y %= rows;
+        if (y < 0) y += rows;
+    }
+    return y;
+}
+
 // ---- small vectors ----------------------------------------------------------------------------------------------
 template <class T, int N> struct alignas(sizeof(T) * N) hs_vec { T v[N]; };
 
@@ -303,6 +312,38 @@ HS_FN void hs_load_block(const hs_plane<T>& in, int y, int x, int y1, bool align
             for (int c = 0; c < C; ++c)
                 if (x + c < in.width) v[r][c] = p[c];
         }
+    }
+}
+
+// The same of an image whose first row is that of all rows: the edge repeated, where there are fewer columns.
+template <class T, int R, int C>
+HS_FN void hs_repeat_row(const hs_plane<T>& in, int x, bool aligned, T (&v)[R][C]) {
+    constexpr int A = hs_lanes<T>(C);
+    const T* p = in.row(0);
+    T one[C];
+    if (aligned && x + C <= in.width) {
+        hs_span<T, A, C> s;
+        s.load(p + x);
+#pragma unroll
+        for (int c = 0; c < C; ++c) one[c] = s.v[c];
+    } else {
+#pragma unroll
+        for (int c = 0; c < C; ++c) one[c] = p[min(x + c, in.width - 1)];
+    }
+#pragma unroll
+    for (int r = 0; r < R; ++r)
+#pragma unroll
+        for (int c = 0; c < C; ++c) v[r][c] = one[c];
+}
+
+// And of one whose first column is that of all columns.
+template <class T, int R, int C> HS_FN void hs_repeat_column(const hs_plane<T>& in, int y, int y1, T (&v)[R][C]) {
+    const int last = min(y1, in.height) - 1;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        const T one = in.row(min(y + r, last))[0];
+#pragma unroll
+        for (int c = 0; c < C; ++c) v[r][c] = one;
     }
 }
 

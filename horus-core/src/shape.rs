@@ -36,6 +36,17 @@ pub enum Axis {
     Depth,
 }
 
+impl fmt::Display for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Axis::Rows => "rows",
+            Axis::Columns => "columns",
+            Axis::Channels => "channels",
+            Axis::Depth => "levels",
+        })
+    }
+}
+
 impl Shape {
     /// The extent along an axis.
     pub const fn extent(self, axis: Axis) -> usize {

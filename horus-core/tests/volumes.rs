@@ -132,6 +132,33 @@ fn extents_of_one_are_repeated_along_every_axis() {
 }
 
 #[test]
+fn coordinates_know_levels_and_channels() {
+    for shape in [Shape::volume(5, 3, 4, 1), Shape::volume(3, 2, 5, 2), Shape::volume(4, 1, 1, 1), Shape::new(2, 3, 4)]
+    {
+        for axis in [Axis::Depth, Axis::Channels, Axis::Rows, Axis::Columns] {
+            let ours = everywhere(&format!("{axis} of {shape}"), |s| {
+                let index = Image::<f32>::index(s, shape, axis);
+                numbers(&(&index * 2.0 + index.shift(1, 0, 0, Border::Constant(-1.0))))
+            });
+            let mut want = Vec::new();
+            for (z, c, y, x) in (0..shape.len()).map(|i| {
+                let (plane, at) = (i / shape.area(), i % shape.area());
+                (plane / shape.channels, plane % shape.channels, at / shape.width, at % shape.width)
+            }) {
+                let of = |z: usize| match axis {
+                    Axis::Depth => z as f64,
+                    Axis::Channels => c as f64,
+                    Axis::Rows => y as f64,
+                    Axis::Columns => x as f64,
+                };
+                want.push(2.0 * of(z) + z.checked_sub(1).map_or(-1.0, of));
+            }
+            assert_eq!(ours, want, "{axis} of {shape}");
+        }
+    }
+}
+
+#[test]
 fn slices_channels_and_stacks_keep_their_places() {
     let s = session();
     let pixels = Array4::from_shape_fn((3, 4, 5, 2), |(z, y, x, c)| (1000 * z + 100 * c + 10 * y + x) as u16);

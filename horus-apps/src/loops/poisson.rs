@@ -43,10 +43,10 @@ impl<T: Float> Poisson<T> {
     pub fn new(session: &CoreSession, size: usize, rhs: Rhs) -> Result<Poisson<T>> {
         Image::<T>::zeros(session, size, size).check()?;
         let h = 1.0 / (size as f64 + 1.0);
-        let angle = |i: usize| PI * h * (i + 1) as f64;
+        let angle = |shape, axis| (Image::<f64>::index(session, shape, axis) + 1.0) * (PI * h);
         // Sines of Horus, which have the same bits on every machine.
-        let row = Image::from_fn(session, 1, size, |_, j| angle(j)).sin();
-        let column = Image::from_fn(session, size, 1, |i, _| angle(i)).sin();
+        let row = angle(Shape::new(1, size, 1), Axis::Columns).sin();
+        let column = angle(Shape::new(size, 1, 1), Axis::Rows).sin();
         let scale = h * h * PI.powi(2) / 2.0;
         let (row, column) = ((row * scale).convert::<T>(), column.convert::<T>());
         let source = match rhs {

@@ -8,10 +8,11 @@ use super::plane::Rows;
 use super::schedule::{Level, Place, Schedule, Task};
 use super::simd::Isa;
 use crate::device::{Geometry, LaunchInput};
+use crate::dispatch;
 use crate::dtype::{DType, Pixel};
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::InstrOp;
-use crate::shape::{Border, Window};
+use crate::shape::{Axis, Border, Window};
 
 /// Elements of a row of a chain that are computed at a time.
 const PIECE: usize = 1024;
@@ -34,6 +35,8 @@ pub(super) struct Spot {
 pub(super) struct Expression<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) inputs: &'a [LaunchInput<'a>],
+    /// Rows of the image.
+    pub(super) height: usize,
     pub(super) slot_bytes: usize,
     pub(super) isa: Isa,
 }
@@ -66,6 +69,25 @@ impl Expression<'_> {
             }
             Place::Output => (at.out, Some(at.stride)),
         }
+    }
+
+    /// Writes where the pixels of a tile are.
+    pub(super) fn index(&self, axis: Axis, dtype: DType, target: Place, at: &Spot) {
+        let (out, stride) = self.resolve(target, dtype, at);
+        let (stride, n) = (stride.unwrap_or(0), at.cols.len());
+        dispatch!(dtype, T => {
+            for (r, y) in (at.rows.start..at.rows.end).enumerate() {
+                let first = out.cast::<T>().wrapping_add(r * stride);
+                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else refers to now.
+                let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
+                match axis {
+                    // A row beyond the image is a copy of another.
+                    Axis::Rows => row.fill(T::from_f64(y.rem_euclid(self.height.cast_signed()) as f64)),
+                    Axis::Columns => row.iter_mut().zip(at.cols.clone()).for_each(|(v, x)| *v = T::from_f64(x as f64)),
+                    Axis::Channels | Axis::Depth => row.fill(T::from_f64(at.channel as f64)),
+                }
+            }
+        });
     }
 
     /// Runs one instruction.
@@ -145,8 +167,8 @@ impl<'a> ChainRows<'a> {
             _ => None,
         });
         let window = held.reduce(Window::union).unwrap_or(Window::whole(geometry.shape.height));
-        let expression = Expression { schedule, inputs, slot_bytes: slot_bytes(schedule, PIECE), isa };
         let (height, width) = (geometry.shape.height, geometry.shape.width);
+        let expression = Expression { schedule, inputs, height, slot_bytes: slot_bytes(schedule, PIECE), isa };
         ChainRows { expression, channel, height, width, window, scratch, element: geometry.dtype.size() }
     }
 
@@ -174,8 +196,12 @@ impl<T: Pixel> Rows<T> for ChainRows<'_> {
                 stride: self.width,
             };
             for step in &self.expression.schedule.steps {
-                if let Task::Run(op, operand, result, args) = &step.action {
-                    self.expression.run(*op, (*operand, *result), args, step.targets[0], &spot);
+                match &step.action {
+                    Task::Run(op, operand, result, args) => {
+                        self.expression.run(*op, (*operand, *result), args, step.targets[0], &spot);
+                    }
+                    Task::Index(axis, dtype) => self.expression.index(*axis, *dtype, step.targets[0], &spot),
+                    Task::Group(_) | Task::Leaf(_) => debug_assert!(false, "a chain reads pixels themselves"),
                 }
             }
         }

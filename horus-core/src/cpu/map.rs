@@ -194,7 +194,8 @@ impl Job<'_> {
     }
 
     fn expression(&self) -> Expression<'_> {
-        Expression { schedule: &self.schedule, inputs: self.inputs, slot_bytes: self.slot_bytes, isa: self.isa }
+        let height = self.geometry.shape.height;
+        Expression { schedule: &self.schedule, inputs: self.inputs, height, slot_bytes: self.slot_bytes, isa: self.isa }
     }
 
     /// Computes rows `rows` of plane `channel`, with scratch as measured.
@@ -309,6 +310,7 @@ impl Job<'_> {
             match &step.action {
                 Task::Group(g) => self.group(*g, step, at, &tables[*g], along),
                 Task::Leaf(l) => self.leaf(*l, step.targets[0], at),
+                Task::Index(axis, dtype) => self.expression().index(*axis, *dtype, step.targets[0], at),
                 Task::Run(op, operand, result, args) => {
                     self.expression().run(*op, (*operand, *result), args, step.targets[0], at);
                 }

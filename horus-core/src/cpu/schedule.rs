@@ -9,6 +9,7 @@ use crate::dtype::{DType, Pixel, Scalar};
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::{InstrOp, LeafOp, MapKernel, Val};
 use crate::ops::planes::PlaneMap;
+use crate::shape::Axis;
 
 use self::groups::{Groups, source_type, weights};
 
@@ -36,6 +37,8 @@ pub(super) enum Task {
     Group(usize),
     /// A leaf of the kernel that is no filter and no plain load.
     Leaf(usize),
+    /// Where pixels are along an axis, as numbers of this type.
+    Index(Axis, DType),
     /// A pixel operation, with the type of its operands and of its result.
     Run(InstrOp, DType, DType, Vec<Place>),
 }
@@ -192,6 +195,7 @@ impl Compiler<'_> {
                 let at = self.operand_of(c);
                 self.push(Task::Run(InstrOp::Convert, c.dtype(), c.dtype(), vec![at]), vec![Place::Output]);
             }
+            Some(Val::Index(axis, dtype)) => self.push(Task::Index(axis, dtype), vec![Place::Output]),
             Some(Val::Leaf(l)) => {
                 if let Some(at @ (Place::Plane(..) | Place::Level(_))) = self.leaves[l] {
                     let dtype = kernel.leaves[l].dtype;
@@ -205,7 +209,7 @@ impl Compiler<'_> {
     /// Whether a value can be read; a plain load always can.
     fn is_there(&mut self, value: Val) -> bool {
         match value {
-            Val::Const(_) => true,
+            Val::Const(_) | Val::Index(..) => true,
             Val::Instr(i) => self.results[i].is_some(),
             Val::Leaf(l) => {
                 match self.kernel.leaves[l].op {
@@ -238,14 +242,16 @@ impl Compiler<'_> {
 
     /// Where a new value goes.
     fn target(&mut self, value: Val, dtype: DType) -> Place {
-        if self.kernel.result == Some(value) {
-            return Place::Output;
-        }
+        if self.kernel.result == Some(value) { Place::Output } else { Place::Slot(self.slot(dtype)) }
+    }
+
+    /// A free slot.
+    fn slot(&mut self, dtype: DType) -> usize {
         self.schedule.element = self.schedule.element.max(dtype.size());
-        Place::Slot(self.free.pop().unwrap_or_else(|| {
+        self.free.pop().unwrap_or_else(|| {
             self.schedule.slots += 1;
             self.schedule.slots - 1
-        }))
+        })
     }
 
     fn leaf(&mut self, l: usize) {
@@ -269,7 +275,21 @@ impl Compiler<'_> {
     fn instruction(&mut self, i: usize) {
         let instr = &self.kernel.code[i];
         let target = self.target(Val::Instr(i), instr.result);
-        let args: Vec<Place> = instr.args.iter().filter_map(|a| self.operand(*a)).collect();
+        // Where pixels are is written for each reader, while the other operands still have their slots.
+        let mut indices = Vec::new();
+        for arg in &instr.args {
+            indices.push(if let Val::Index(axis, dtype) = *arg {
+                let slot = self.slot(dtype);
+                self.push(Task::Index(axis, dtype), vec![Place::Slot(slot)]);
+                Some(slot)
+            } else {
+                None
+            });
+        }
+        let operands = instr.args.iter().zip(&indices);
+        let args: Vec<Place> =
+            operands.filter_map(|(a, index)| index.map(Place::Slot).or_else(|| self.operand(*a))).collect();
+        self.free.extend(indices.into_iter().flatten());
         self.results[i] = Some(target);
         self.push(Task::Run(instr.op, instr.operand, instr.result, args), vec![target]);
     }
@@ -278,6 +298,7 @@ impl Compiler<'_> {
     fn operand(&mut self, value: Val) -> Option<Place> {
         let (place, uses) = match value {
             Val::Const(c) => return Some(self.operand_of(c)),
+            Val::Index(..) => return None, // written where it is read
             Val::Leaf(l) => (self.leaves[l], &mut self.leaf_uses[l]),
             Val::Instr(i) => (self.results[i], &mut self.result_uses[i]),
         };

@@ -322,6 +322,7 @@ impl MapKernel {
             Val::Leaf(l) => self.leaves.get(l).map(|l| l.dtype).ok_or(format!("leaf {l} does not exist")),
             Val::Instr(i) => results.get(i).copied().ok_or(format!("instruction {i} is read before it is computed")),
             Val::Const(c) => Ok(c.dtype()),
+            Val::Index(_, dtype) => Ok(dtype),
         };
         for instr in &self.code {
             let (arity, result) = match instr.op {

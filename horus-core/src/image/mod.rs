@@ -33,6 +33,7 @@ mod argument;
 mod axis;
 mod channels;
 mod colour;
+mod coordinates;
 mod create;
 mod geometric;
 mod iterate;

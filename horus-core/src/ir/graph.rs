@@ -12,7 +12,7 @@ use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
 use crate::ops::reduce::{Fold, RowReduce};
-use crate::shape::{Border, Shape};
+use crate::shape::{Axis, Border, Shape};
 
 /// A value that exists: an image given by the user, or the result of an earlier evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +44,8 @@ pub enum Op {
     Source(ValueId),
     /// An image filled with a constant of the node's type.
     Fill(Scalar),
+    /// An image whose pixels are their own row, column or channel.
+    Index(Axis),
     /// A pixel operation; operands of fewer than three are a prefix.
     Pixel(PixelOp, Vec<Operand>),
     /// Conversion of the input to the node's type.
@@ -106,6 +108,7 @@ impl Op {
         match self {
             Op::Source(_) => "image",
             Op::Fill(_) => "fill",
+            Op::Index(_) => "index",
             Op::Pixel(op, _) => op.info().name,
             Op::Convert => "convert",
             Op::Planes(_) => "planes",
@@ -130,6 +133,7 @@ impl Op {
         match self {
             Op::Source(v) => format!("image#{}", v.0),
             Op::Fill(v) => format!("fill {v}"),
+            Op::Index(axis) => format!("index {axis}"),
             Op::Pixel(op, operands) => {
                 let consts: Vec<String> = operands
                     .iter()

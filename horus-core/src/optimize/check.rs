@@ -5,7 +5,7 @@ use crate::ir::graph::{Graph, Node, Op, Operand};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::planes::stacked;
 use crate::ops::reduce::RowReduce;
-use crate::shape::Shape;
+use crate::shape::{Axis, Shape};
 
 /// The results of a program, which no pass may change: their shapes and stored types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +70,11 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     let input = |i: usize| program.node(node.inputs[i]);
     let count = match &node.op {
         Op::Source(_) | Op::Fill(_) => 0,
+        Op::Index(axis) => {
+            let planes = matches!(axis, Axis::Channels | Axis::Depth);
+            hold(!planes || node.shape.planes() == node.shape.extent(*axis), || format!("the {axis} are no planes"))?;
+            0
+        }
         Op::Pixel(op, operands) => {
             hold(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
             let known = |o: &Operand| {
@@ -202,5 +207,6 @@ fn value(m: &MapKernel, v: Val, at: usize) -> Result<DType, String> {
         Val::Instr(i) if i < at => Ok(m.code[i].result),
         Val::Instr(i) => Err(format!("instruction {at} reads the result of {i}")),
         Val::Const(c) => Ok(c.dtype()),
+        Val::Index(_, dtype) => Ok(dtype),
     }
 }

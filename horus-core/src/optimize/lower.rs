@@ -27,6 +27,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
     match &node.op {
         Op::Source(v) => Kernel::Source(*v),
         Op::Fill(v) => Kernel::Map(MapKernel { result: Some(Val::Const(*v)), ..MapKernel::default() }),
+        Op::Index(axis) => Kernel::Map(MapKernel { result: Some(Val::Index(*axis, dtype)), ..MapKernel::default() }),
         Op::Pixel(op, operands) => {
             let leaves = (0..node.inputs.len()).map(|i| Leaf { op: LeafOp::Load(i), dtype: input(i) }).collect();
             let args = operands.iter().map(|o| match o {

@@ -145,7 +145,7 @@ fn inlined(kernel: MapKernel, chain: &MapKernel) -> MapKernel {
     let value = |v: Val| match v {
         Val::Leaf(i) => of_kernel[i].or(chain.result.map(in_chain)).unwrap_or(v),
         Val::Instr(i) => Val::Instr(chain.code.len() + i),
-        Val::Const(_) => v,
+        Val::Const(_) | Val::Index(..) => v,
     };
     let moved =
         |i: &Instr, to: &dyn Fn(Val) -> Val| Instr { args: i.args.iter().map(|&a| to(a)).collect(), ..i.clone() };

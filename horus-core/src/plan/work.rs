@@ -27,7 +27,7 @@ impl Work {
             let values = node.shape.len() as f64;
             match node.op {
                 Op::Source(_) => work.bytes += values * node.dtype.size() as f64,
-                Op::Fill(_) => {}
+                Op::Fill(_) | Op::Index(_) => {}
                 _ => work.operations += 1,
             }
             let read = node.inputs.first().map_or(0.0, |i| graph.node(*i).shape.len() as f64);
@@ -73,7 +73,7 @@ impl Work {
 fn cost(node: &Node<Op>) -> (f64, f64) {
     let taps = |n: usize| n as f64;
     match &node.op {
-        Op::Source(_) | Op::Fill(_) => (0.0, 0.0),
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) => (0.0, 0.0),
         Op::Correlate(f, _) => (taps(f.taps().len()), 0.0),
         Op::Separable { row, column, .. } => (taps(row.taps().len() + column.taps().len()), 0.0),
         Op::Generalized(g, _) => (taps(g.window.taps().len()), 0.0),

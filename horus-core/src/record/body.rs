@@ -23,7 +23,7 @@ pub struct Body {
 /// Whether an operation costs so little that its result is computed again in each step rather than stored and read.
 fn is_cheap(op: &Op) -> bool {
     match op {
-        Op::Source(_) | Op::Fill(_) | Op::Pixel(..) | Op::Convert | Op::Planes(_) => true,
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert | Op::Planes(_) => true,
         Op::Warp(map, Interpolation::Nearest, _) => map.repeats(),
         _ => false,
     }
@@ -47,7 +47,7 @@ impl Body {
             }
             let node = graph.node(id);
             match node.op {
-                Op::Source(_) | Op::Fill(_) => {}
+                Op::Source(_) | Op::Fill(_) | Op::Index(_) => {}
                 _ if records[id.0] >= before && is_cheap(&node.op) => open.extend(&node.inputs),
                 _ => out.push(records[id.0]),
             }

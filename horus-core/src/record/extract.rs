@@ -47,7 +47,7 @@ struct Taken {
 impl Record {
     /// Whether it is recorded and not evaluated, and worth keeping.
     fn is_work(&self) -> bool {
-        !matches!(self.op, Op::Source(_) | Op::Fill(_))
+        !matches!(self.op, Op::Source(_) | Op::Fill(_) | Op::Index(_))
     }
 }
 
@@ -179,7 +179,7 @@ impl Recording {
         let most = Self::bytes(r);
         for _ in 0..=QUICK {
             let one = match (&r.op, r.inputs.as_slice()) {
-                (Op::Source(_) | Op::Fill(_), _) => return Self::bytes(r) <= most,
+                (Op::Source(_) | Op::Fill(_) | Op::Index(_), _) => return Self::bytes(r) <= most,
                 (Op::Pixel(..) | Op::Convert, [one]) => one,
                 _ => return false,
             };

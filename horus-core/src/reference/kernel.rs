@@ -11,7 +11,7 @@ use crate::ops::geometric::Flip;
 use crate::ops::pixel::PixelKind;
 use crate::ops::planes::stacked;
 use crate::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
-use crate::shape::{Border, Shape, Window};
+use crate::shape::{Axis, Border, Shape, Window};
 
 /// An image on the host: the rows of its window.
 #[derive(Clone, Debug)]
@@ -152,7 +152,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let v = map_pixel(m, inputs, out.dtype, c, y, x);
+                        let v = map_pixel(m, inputs, out, (c, y, x));
                         output.put::<T>(c, y, x, T::from_scalar(v));
                     }
                 }
@@ -300,7 +300,7 @@ fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKer
     (m, inputs)
 }
 
-fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: DType, c: usize, y: isize, x: usize) -> Scalar {
+fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: Geometry, (c, y, x): (usize, isize, usize)) -> Scalar {
     let leaves: Vec<Scalar> = m
         .leaves
         .iter()
@@ -311,6 +311,15 @@ fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: DType, c: usize, y: isize
         Val::Leaf(i) => leaves[i],
         Val::Instr(i) => results[i],
         Val::Const(s) => s,
+        Val::Index(axis, dtype) => {
+            let at = match axis {
+                Axis::Rows => y.rem_euclid(out.shape.height.cast_signed()).cast_unsigned(),
+                Axis::Columns => x,
+                Axis::Channels => c % out.shape.channels,
+                Axis::Depth => c / out.shape.channels,
+            };
+            Scalar::from_f64(dtype, at as f64)
+        }
     };
     for i in &m.code {
         let args: Vec<Scalar> = i.args.iter().map(|&a| value(a, &results)).collect();
@@ -328,7 +337,7 @@ fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: DType, c: usize, y: isize
         };
         results.push(v);
     }
-    m.result.map_or(Scalar::from_f64(out, 0.0), |v| value(v, &results))
+    m.result.map_or(Scalar::from_f64(out.dtype, 0.0), |v| value(v, &results))
 }
 
 fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], c: usize, y: isize, x: isize) -> T {

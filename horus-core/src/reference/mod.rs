@@ -48,6 +48,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
     match &node.op {
         Op::Source(id) => source(*id),
         Op::Fill(value) => fill(node.shape, node.dtype.stored(), *value),
+        Op::Index(axis) => index(node.shape, node.dtype.stored(), *axis),
         Op::Pixel(op, operands) => {
             let operands: Vec<pixel::ImageOrScalar<'_>> = operands
                 .iter()
@@ -79,6 +80,18 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
 /// An image of one value.
 pub fn fill(shape: Shape, dtype: DType, value: Scalar) -> Image {
     crate::dispatch!(dtype, T => Image::from_fn(shape, |_, _, _| T::from_scalar(value)))
+}
+
+/// An image of the rows, columns, channels or levels of its pixels.
+pub fn index(shape: Shape, dtype: DType, axis: Axis) -> Image {
+    crate::dispatch!(dtype, T => Image::from_fn(shape, |plane, y, x| {
+        T::from_f64(match axis {
+            Axis::Rows => y,
+            Axis::Columns => x,
+            Axis::Channels => plane % shape.channels,
+            Axis::Depth => plane / shape.channels,
+        } as f64)
+    }))
 }
 
 /// Every pixel converted to another type; see [`convert_pixel`].

@@ -11,7 +11,7 @@ use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::plan::partition::Partition;
 use horus_core::reference;
-use horus_core::shape::{Border, Shape};
+use horus_core::shape::{Axis, Border, Shape};
 use proptest::prelude::*;
 
 use crate::draw::{self, Draw};
@@ -220,9 +220,13 @@ impl Builder {
         }
     }
 
-    /// An image filled with a constant, or the entries of a table at bytes.
+    /// An image filled with a constant or with where its pixels are, or the entries of a table at bytes.
     fn made(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
+        if d.below(4) == 0 {
+            let axis = d.one(&[Axis::Rows, Axis::Columns, Axis::Channels]);
+            return self.p.op(Op::Index(axis), &[], shape, dtype);
+        }
         if d.below(2) == 0 {
             let to = d.one(&TYPES);
             return self.p.op(Op::Fill(Scalar::from_f64(to, d.below(30) as f64 - 6.5)), &[], shape, to);

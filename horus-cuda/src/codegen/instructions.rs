@@ -6,8 +6,9 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{Instr, InstrOp, MapKernel, Val};
 use horus_core::ops::pixel::PixelOp;
+use horus_core::shape::Axis;
 
-use super::cpp::{Expr, PixelStmt, Stmt, pixel};
+use super::cpp::{Call, Expr, PixelStmt, Stmt, args, name, pixel, template};
 use super::defect;
 use super::params::KernelParams;
 use super::schedule::LeafGroup;
@@ -40,7 +41,7 @@ impl Leaves for KernelParams {
 pub(super) enum PixelValue {
     /// The element `[r][c]` of this array of the thread.
     Array(String),
-    /// The same for all pixels.
+    /// The same for all pixels, or computed for `[r][c]` from where it is.
     Uniform(Expr),
 }
 
@@ -68,13 +69,21 @@ pub(super) struct Instructions<'a> {
     names: HashMap<usize, String>,
     /// Rows and columns of the arrays.
     extents: (usize, usize),
+    /// The row and the column of pixel `[r][c]`.
+    place: (Expr, Expr),
 }
 
 impl<'a> Instructions<'a> {
     /// Those of a kernel, for `rows` times `cols` pixels of each thread.
     pub(super) fn new(kernel: &'a MapKernel, rows: usize, cols: usize) -> Instructions<'a> {
         let (leaves, done) = (vec![None; kernel.leaves.len()], vec![false; kernel.code.len()]);
-        Instructions { kernel, leaves, done, names: HashMap::new(), extents: (rows, cols) }
+        let place = (name("y") + "r", name("x") + "c");
+        Instructions { kernel, leaves, done, names: HashMap::new(), extents: (rows, cols), place }
+    }
+
+    /// The same for pixels `[r][c]` in other rows and columns than `y + r` and `x + c`.
+    pub(super) fn at(self, row: Expr, column: Expr) -> Instructions<'a> {
+        Instructions { place: (row, column), ..self }
     }
 
     /// The instructions that can run after each group in turn, beside those that can before; a `lazy` leaf is there when
@@ -245,7 +254,18 @@ impl<'a> Instructions<'a> {
             }
             Val::Instr(i) => PixelValue::Array(self.names.get(&i).cloned().unwrap_or_else(|| format!("v{i}"))),
             Val::Const(s) => PixelValue::Uniform(params.constant(s, dtype)),
+            Val::Index(axis, dtype) => PixelValue::Uniform(self.index(axis, dtype)),
         })
+    }
+
+    /// Where pixel `[r][c]` is; see [`declare_height`].
+    fn index(&self, axis: Axis, dtype: DType) -> Expr {
+        let at = match axis {
+            Axis::Rows => Call::new("hs_row_of", template![], args![self.place.0.clone(), name("p.rows")]).into(),
+            Axis::Columns => self.place.1.clone(),
+            Axis::Channels | Axis::Depth => name("plane"),
+        };
+        Call::new(dtype.name(), template![], args![at]).into()
     }
 
     /// Operand `j` of the first of `similar` instructions.
@@ -266,6 +286,13 @@ impl<'a> Instructions<'a> {
             return Ok(params.constants(&constants, dtype));
         }
         Ok(self.value(self.kernel.code[similar[0]].args[j], dtype, params)?.expr())
+    }
+}
+
+/// A parameter for kernels that ask where pixels are: the rows of the image.
+pub(super) fn declare_height(kernel: &MapKernel, params: &mut KernelParams, height: usize) {
+    if kernel.has_index() {
+        params.int("rows", height.cast_signed());
     }
 }
 

@@ -144,7 +144,8 @@ fn generate_with(
 ) -> Result<Generated, DeviceError> {
     check_extents(shapes)?;
     match kernel {
-        Kernel::Map(m) if m.is_pointwise() => pointwise::generate(m, shapes, tuning),
+        // Lines of vectors do not know their rows.
+        Kernel::Map(m) if m.is_pointwise() && !m.has_index() => pointwise::generate(m, shapes, tuning),
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats),
         Kernel::Transpose => fixed::transpose(shapes),
         Kernel::Lookup => fixed::lookup(shapes),

@@ -132,6 +132,7 @@ impl Finder<'_> {
                 .enumerate()
                 .find_map(|(j, g)| g.leaves.iter().position(|&k| k == l).map(|at| OperandOrigin::Leaf(j, at)))
                 .unwrap_or(OperandOrigin::Outer(*v)),
+            Val::Index(..) => OperandOrigin::Outer(*v),
             Val::Instr(i) => match step.code.iter().position(|&k| k == i) {
                 Some(at) => OperandOrigin::Own(at),
                 None if before == Some(i) => OperandOrigin::Before,

@@ -4,12 +4,12 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
-use horus_core::ops::geometric::{Flip, Interpolation};
+use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
-use horus_core::shape::{Border, Shape, Window};
+use horus_core::shape::{Axis, Border, Shape, Window};
 
 use horus_core::reference::kernel::HostImage;
 use horus_cuda::workloads::{
@@ -53,6 +53,17 @@ fn wild(geometry: Geometry, seed: u64) -> HostImage {
         v.copy_from_slice(&if (i / geometry.shape.width).is_multiple_of(2) { bits } else { moderate }.to_ne_bytes());
     }
     image
+}
+
+const AXES: [Axis; 3] = [Axis::Rows, Axis::Columns, Axis::Channels];
+
+/// Pixels divided by where they are, and that taken from where they are.
+fn placed(axis: Axis) -> MapKernel {
+    let (f, index) = (DType::F32, Val::Index(axis, DType::F32));
+    let code =
+        vec![instr(PixelOp::Div, f, vec![Val::Leaf(0), index]), instr(PixelOp::Sub, f, vec![index, Val::Instr(0)])];
+    let leaves = vec![Leaf { op: LeafOp::Load(0), dtype: f }];
+    MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() }
 }
 
 pub(super) fn whole(shape: Shape, dtype: DType) -> Geometry {
@@ -219,8 +230,34 @@ fn segments() -> Vec<Case> {
 }
 
 /// All launches. They are small: an evaluation of all on the host takes seconds.
+/// A row and a column that repeat beside an image: whole, and a strip of it.
+fn repeated() -> Vec<Case> {
+    let one = 1i64 << 32;
+    let map = |xx, yy| Affine { xx, yy, ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 } };
+    let mut all = Vec::new();
+    for (dtype, width) in [DType::F32, DType::F64, DType::U8].into_iter().flat_map(|t| [1, 33, 64].map(|w| (t, w))) {
+        let warp = |i, map| LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate);
+        let ops = [LeafOp::Load(0), warp(1, map(one, 0)), warp(2, map(0, one))];
+        let leaves = ops.map(|op| Leaf { op, dtype }).to_vec();
+        let instr = |a, b| Instr { op: InstrOp::Pixel(PixelOp::Add), operand: dtype, result: dtype, args: vec![a, b] };
+        let code = vec![instr(Val::Leaf(1), Val::Leaf(2)), instr(Val::Instr(0), Val::Leaf(0))];
+        let kernel = MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() };
+        let (image, row, column) = (Shape::new(37, width, 2), Shape::new(1, width, 2), Shape::new(37, 1, 2));
+        let inputs = vec![whole(image, dtype), whole(row, dtype), whole(column, dtype)];
+        let name = format!("row and column of {width} {dtype}");
+        all.push(case(name, Kernel::Map(kernel.clone()), inputs, whole(image, dtype)));
+        let strip = |shape, start, end| Geometry { shape, dtype, window: Window::new(start, end) };
+        let inputs = vec![strip(image, 10, 30), whole(row, dtype), strip(column, 11, 29)];
+        let name = format!("strip with row and column of {width} {dtype}");
+        let rows = Window::new(11, 29);
+        all.push(Case { rows, ..case(name, Kernel::Map(kernel), inputs, strip(image, 11, 29)) });
+    }
+    all
+}
+
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = pixels();
+    all.extend(repeated());
     all.extend(filters());
     all.extend(prologues());
     all.extend(others());
@@ -271,6 +308,19 @@ fn pixels() -> Vec<Case> {
     }
     let fill = MapKernel { result: Some(Val::Const(Scalar::U16(777))), ..MapKernel::default() };
     all.push(case("fill", Kernel::Map(fill), vec![], whole(SMALL, DType::U16)));
+    for axis in AXES {
+        for dtype in [DType::U8, DType::I32, DType::F64] {
+            let index = MapKernel { result: Some(Val::Index(axis, dtype)), ..MapKernel::default() };
+            let mut c = case(format!("index {axis} {dtype}"), Kernel::Map(index), vec![], whole(SMALL, dtype));
+            c.output.window = Window::new(4, 37);
+            c.rows = Window::new(5, 33);
+            all.push(c);
+        }
+        for shape in [SMALL, ALIGNED] {
+            let f = whole(shape, DType::F32);
+            all.push(case(format!("{axis} and pixels {}", shape.width), Kernel::Map(placed(axis)), vec![f], f));
+        }
+    }
     let channel = single(LeafOp::LoadPlane(0, PlaneMap::one(1)), DType::U8);
     let one = Shape { channels: 1, ..SMALL };
     all.push(case("channel", channel, vec![whole(SMALL, DType::U8)], whole(one, DType::U8)));
@@ -404,6 +454,29 @@ fn prologues() -> Vec<Case> {
         c.rows = Window::new(0, 10);
         all.push(c);
     }
+    for axis in AXES {
+        for (name, border) in [("filter", Border::Reflect101), ("wrapped filter", Border::Wrap)] {
+            for kernel in [correlate(5, 5, f, border), separable(9, f, border)] {
+                let Kernel::Map(mut m) = kernel else { continue };
+                let source = |s: &mut Source| *s = if let Source::Input(_) = s { Source::Chain(0) } else { *s };
+                m.stages.iter_mut().for_each(|s| source(&mut s.source));
+                for leaf in &mut m.leaves {
+                    if let LeafOp::Correlate(s, ..) = &mut leaf.op {
+                        source(s);
+                    }
+                }
+                m.chains = vec![placed(axis)];
+                let name = format!("{name} of {axis} and pixels, {}", m.stages.len());
+                let mut c = case(name, Kernel::Map(m), vec![whole(ALIGNED, f)], whole(ALIGNED, f));
+                if border == Border::Wrap {
+                    c.inputs[0].window = Window::new(-4, 14);
+                    c.output.window = Window::new(0, 10);
+                    c.rows = Window::new(0, 10);
+                }
+                all.push(c);
+            }
+        }
+    }
     // A plane of a picture, filtered and added to itself.
     let shape = Shape { channels: 3, ..SMALL };
     let Kernel::Map(mut m) = correlate(3, 5, f, Border::Replicate) else { return all };
@@ -494,6 +567,18 @@ fn others() -> Vec<Case> {
             let output = whole(Shape { width: how.columns(), ..shape }, how.result(DType::F32));
             let kernel = Kernel::MapReduce(chain.clone(), how);
             all.push(case(format!("{} of a chain {}", how.name(), shape.width), kernel, inputs, output));
+        }
+    }
+    for axis in AXES {
+        for how in [RowReduce::Sum, RowReduce::Extremes] {
+            let mut c = case(
+                format!("{} of {axis} and pixels", how.name()),
+                Kernel::MapReduce(placed(axis), how),
+                vec![whole(SMALL, DType::F32)],
+                whole(Shape { width: how.columns(), ..SMALL }, how.result(DType::F32)),
+            );
+            c.rows = Window::new(3, 30);
+            all.push(c);
         }
     }
     let inputs = vec![whole(ALIGNED, DType::F32), whole(ALIGNED, DType::F32), whole(ALIGNED, DType::F32), f64s(one)];

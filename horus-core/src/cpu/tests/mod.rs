@@ -13,7 +13,7 @@ use crate::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce
 use crate::ops::pixel::{PixelKind, PixelOp, TABLE};
 use crate::ops::planes::PlaneMap;
 use crate::reference::kernel::{HostImage, evaluate};
-use crate::shape::{Border, Shape, Window};
+use crate::shape::{Axis, Border, Shape, Window};
 use crate::{dispatch, dispatch_float};
 
 struct Random(u64);
@@ -221,6 +221,16 @@ fn bare_leaves_and_constants_are_results() {
         check(&leaf(LeafOp::LoadPlane(0, PlaneMap::one(2))), &inputs(), dtype, "channel");
         let fill = MapKernel { result: Some(Val::Const(Scalar::from_f64(dtype, 7.0))), ..leaf(LeafOp::Load(0)) };
         check(&fill, &inputs(), dtype, "fill");
+        for axis in [Axis::Rows, Axis::Columns, Axis::Channels] {
+            let index = Val::Index(axis, dtype);
+            let alone = MapKernel { result: Some(index), ..leaf(LeafOp::Load(0)) };
+            check(&alone, &inputs(), dtype, &format!("index {axis}"));
+            let code = [(PixelOp::Add, vec![Val::Leaf(0), index]), (PixelOp::Sub, vec![index, Val::Instr(0)])];
+            let instr = |(op, args)| Instr { op: InstrOp::Pixel(op), operand: dtype, result: dtype, args };
+            let read =
+                MapKernel { code: code.map(instr).to_vec(), result: Some(Val::Instr(1)), ..leaf(LeafOp::Load(0)) };
+            check(&read, &inputs(), dtype, &format!("{axis} and pixels"));
+        }
     }
 }
 

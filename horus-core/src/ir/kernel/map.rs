@@ -7,7 +7,7 @@ use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
-use crate::shape::Border;
+use crate::shape::{Axis, Border};
 
 /// A value inside a [`MapKernel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +18,9 @@ pub enum Val {
     Instr(usize),
     /// A constant.
     Const(Scalar),
+    /// Where the pixel is along an axis of the image, as a number of this type; of a copy beyond the image, where it was copied
+    /// from.
+    Index(Axis, DType),
 }
 
 /// What an instruction does.
@@ -167,8 +170,15 @@ impl MapKernel {
             Some(Val::Leaf(l)) => self.leaves[l].dtype,
             Some(Val::Instr(i)) => self.code[i].result,
             Some(Val::Const(s)) => s.dtype(),
+            Some(Val::Index(_, dtype)) => dtype,
             None => DType::F32,
         }
+    }
+
+    /// Whether a value is where the pixel is.
+    pub fn has_index(&self) -> bool {
+        let values = self.code.iter().flat_map(|i| &i.args).chain(&self.result);
+        values.into_iter().any(|v| matches!(v, Val::Index(..))) || self.chains.iter().any(MapKernel::has_index)
     }
 
     /// Whether every leaf reads just the pixel itself.
@@ -205,6 +215,7 @@ impl fmt::Display for MapKernel {
         if parts.is_empty() {
             return match self.result {
                 Some(Val::Const(c)) => write!(f, "fill {c}"),
+                Some(Val::Index(axis, _)) => write!(f, "index {axis}"),
                 _ => f.write_str("copy"),
             };
         }

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use super::region::Region;
 use super::{is_fill, map, reads_pixel, row_pass};
+use crate::dtype::Scalar;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use crate::shape::{Axis, Border};
 
 impl Region<'_> {
     /// The region's kernel and its inputs.
@@ -30,7 +32,7 @@ impl Region<'_> {
             let value = |v: Val| match v {
                 Val::Leaf(i) => leaves[i],
                 Val::Instr(i) => Val::Instr(at + i),
-                Val::Const(c) => Val::Const(c),
+                Val::Const(_) | Val::Index(..) => v,
             };
             let code = m.code.iter().map(|i| Instr { args: i.args.iter().map(|&a| value(a)).collect(), ..i.clone() });
             b.kernel.code.extend(code);
@@ -84,15 +86,13 @@ impl Builder {
             }
         } else if let Source::Input(i) = leaf.source() {
             let producer = node.inputs[i];
-            if reads_pixel(&leaf) {
-                if let Some(&v) = self.values.get(&producer) {
-                    return v;
-                }
-                if let (true, Some(Val::Const(c))) =
-                    (is_fill(graph.node(producer)), map(graph.node(producer)).and_then(|k| k.result))
-                {
-                    return Val::Const(c);
-                }
+            if reads_pixel(&leaf)
+                && let Some(&v) = self.values.get(&producer)
+            {
+                return v;
+            }
+            if let Some(v) = stored_nowhere(&leaf, graph.node(producer)) {
+                return v;
             }
             match (&mut leaf.op, self.stages.get(&producer)) {
                 (LeafOp::Correlate(source, ..), Some(&s)) => *source = Source::Stage(s),
@@ -107,5 +107,19 @@ impl Builder {
             self.kernel.leaves.push(leaf);
             self.kernel.leaves.len() - 1
         }))
+    }
+}
+
+/// The pixel that a leaf reads of an image that each reader knows without reading it.
+fn stored_nowhere(leaf: &Leaf, producer: &Node<Kernel>) -> Option<Val> {
+    let value = map(producer).filter(|_| is_fill(producer))?.result?;
+    match (&leaf.op, value) {
+        (LeafOp::LoadPlane(_, map), Val::Index(Axis::Channels | Axis::Depth, dtype)) => {
+            map.fixed().map(|plane| Val::Const(Scalar::from_f64(dtype, plane as f64)))
+        }
+        // Beyond the levels there is another constant.
+        (LeafOp::LoadPlane(_, map), _) if matches!(map.border, Border::Constant(_)) => None,
+        (LeafOp::Load(_) | LeafOp::LoadPlane(..), Val::Const(_) | Val::Index(..)) => Some(value),
+        _ => None,
     }
 }

@@ -61,8 +61,8 @@ impl MapGenerator<'_> {
         for (n, chain) in self.kernel.chains.iter().enumerate() {
             let dtype = chain.result_type();
             let (t, v) = (dtype.name(), vector(dtype));
-            let mut planes = String::new();
-            let mut given = Vec::new();
+            let mut planes = String::from(if chain.has_index() { "    int plane;\n" } else { "" });
+            let mut given: Vec<Expr> = chain.has_index().then(|| name("plane")).into_iter().collect();
             // Of each leaf, what is read where it has no plane.
             let mut outside = Vec::new();
             for (l, leaf) in chain.leaves.iter().enumerate() {
@@ -89,12 +89,14 @@ impl MapGenerator<'_> {
                 parts.reduce(|a, b| Call::new(f, template![], vec![a, b]).into()).unwrap_or_else(|| name("0"))
             };
             let first = inputs(chain).next().unwrap_or(0);
-            let one = body(chain, &mut self.params, (1, 1), |l| {
+            let place = (name("y"), name("x"));
+            let one = body(chain, &mut self.params, (1, 1), place, |l| {
                 let value = name(format_args!("q{l}.row(hs_held(q{l}, y))[x]"));
                 let read = Stmt::Assign { to: name(format_args!("l{l}[0][0]")), value };
                 where_held(l, (1, 1), outside[l].as_ref(), read)
             })?;
-            let mut many = body(chain, &mut self.params, (AHEAD, v), |l| {
+            let place = (name("y[r]"), name("x[r]") + "c");
+            let mut many = body(chain, &mut self.params, (AHEAD, v), place, |l| {
                 let args = args![format!("q{l}"), "y", "x", "aligned", format!("l{l}")];
                 let read = Call::new("hs_load_lines", template![], args).into();
                 where_held(l, (AHEAD, v), outside[l].as_ref(), read)
@@ -134,15 +136,16 @@ fn where_held(l: usize, extents: (usize, usize), outside: Option<&Expr>, read: S
 }
 
 /// The code of a chain for so many rows and columns of pixels, and the array of its result. `read` gives the statement that
-/// reads a leaf.
+/// reads a leaf; `row` and `column` are where pixel `[r][c]` is.
 fn body(
     chain: &MapKernel,
     params: &mut KernelParams,
     (rows, cols): (usize, usize),
+    (row, column): (Expr, Expr),
     read: impl Fn(usize) -> Stmt,
 ) -> Result<(Vec<Stmt>, String), DeviceError> {
     let mut out = Vec::new();
-    let mut code = Instructions::new(chain, rows, cols);
+    let mut code = Instructions::new(chain, rows, cols).at(row, column);
     for (l, leaf) in chain.leaves.iter().enumerate() {
         out.push(Stmt::Array { dtype: leaf.dtype, name: format!("l{l}"), extents: vec![rows, cols] });
         out.push(read(l));

@@ -18,7 +18,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, calls, name, template, text};
-use super::instructions::{Instructions, Leaves};
+use super::instructions::{Instructions, Leaves, declare_height};
 use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
@@ -159,6 +159,7 @@ impl MapGenerator<'_> {
         p.int("width", output.shape.width.cast_signed());
         p.int("row0", shapes.rows.start);
         p.int("row1", shapes.rows.end);
+        declare_height(self.kernel, p, output.shape.height);
         p.int("tiles_x", output.shape.width.div_ceil(self.block.width()).cast_signed());
         p.int("tiles_y", shapes.rows.len().div_ceil(self.block.height()).cast_signed());
         out.extend(shapes.inputs.iter().enumerate().map(|(i, g)| Stmt::Let {

@@ -1,0 +1,94 @@
+//! Images that know where their pixels are.
+
+use std::panic::Location;
+
+use super::argument::spread;
+use super::create::{source, write};
+use super::{Image, carry, check_shape, record};
+use crate::dtype::{Element, Pixel};
+use crate::error::{Error, Result, Site};
+use crate::ir::graph::Op;
+use crate::session::Session;
+use crate::shape::{Axis, Shape};
+
+/// Coordinates. They cost no memory and no launch: whatever operation reads them computes them for each pixel. On several ranks they
+/// are those of the whole image.
+impl<T: Pixel> Image<T> {
+    /// An image whose pixels are their own row, column, channel or level, from 0 on. An extent of which `T` cannot hold every number
+    /// (beyond 256 in `u8`, beyond 2^24 + 1 in `f32`) is an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::{Axis, Shape}};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let shape = Shape::new(2, 3, 1);
+    /// assert_eq!(Image::<u8>::index(&session, shape, Axis::Rows).to_vec()?, [0, 0, 0, 1, 1, 1]);
+    /// assert_eq!(Image::<f32>::index(&session, shape, Axis::Columns).to_vec()?, [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]);
+    /// let ramp = Image::from_slice(&session, 2, 3, &[1.0f32; 6]) * Image::index(&session, shape, Axis::Columns);
+    /// assert_eq!(ramp.sum().get()?, 6.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn index(session: &Session, shape: Shape, axis: Axis) -> Image<T> {
+        let site = Location::caller();
+        carry(session, shape, index("index", session, shape, axis, site))
+    }
+
+    /// An image of one channel computed from the rows `y` and the columns `x` of its pixels by operations on images, which are
+    /// recorded: unlike [`Image::from_fn`], which calls a function for each pixel on the host, it takes no memory and no time
+    /// of its own, and pixels are computed where they are read. See [`Image::index`] for the numbers that `T` can hold.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let (h, w) = (64, 48);
+    /// let disk = Image::<f32>::from_index(&session, h, w, |y, x| {
+    ///     let (y, x) = (y - 31.5, x - 23.5);
+    ///     (&y * &y + &x * &x).le(20.0f32.powi(2))
+    /// });
+    /// assert!((disk.count().get()? - std::f64::consts::PI * 400.0).abs() < 10.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn from_index<R: Element>(
+        session: &Session,
+        height: usize,
+        width: usize,
+        f: impl FnOnce(Image<T>, Image<T>) -> Image<R>,
+    ) -> Image<R> {
+        let site = Location::caller();
+        let shape = Shape::new(height, width, 1);
+        let axis = |axis| index("from_index", session, shape, axis, site);
+        let made =
+            axis(Axis::Rows).and_then(|y| Ok((y, axis(Axis::Columns)?))).map(|(y, x)| f(y, x)).and_then(|image| {
+                let is = image.shape();
+                if (is.height, is.width) == (height, width) {
+                    return Ok(image);
+                }
+                Err(Error::parameter("from_index", format!("the function makes {is} of coordinates of {shape}"), site))
+            });
+        carry(session, shape, made)
+    }
+}
+
+fn index<T: Pixel>(op: &'static str, session: &Session, shape: Shape, axis: Axis, site: Site) -> Result<Image<T>> {
+    check_shape(op, shape, T::TAG, site)?;
+    let last = (shape.extent(axis) - 1) as f64;
+    // If a type cannot hold some whole number, it cannot hold the largest, or the next smaller one.
+    if [last, last - 1.0].into_iter().any(|v| v > 0.0 && T::from_f64(v).to_f64() != v) {
+        let message = format!("{} cannot hold the {axis} of an image of {shape}", T::TAG);
+        return Err(Error::parameter(op, message, site));
+    }
+    let n = shape.extent(axis);
+    let planes = matches!(axis, Axis::Channels | Axis::Depth);
+    if planes && n == 1 {
+        return Ok(record(session, Op::Fill(T::ZERO.scalar()), &[], shape, site));
+    }
+    if planes && shape.planes() != n {
+        // A kernel knows planes, not which of them are of one level.
+        let numbers = Shape::new(1, 1, 1).with_extent(axis, n);
+        let fill = |buffer: &mut [u8]| write(buffer, (0..n).map(|i| T::from_f64(i as f64)));
+        let numbers = source::<T>(op, session, numbers, fill, site)?;
+        return Ok(Image::from_handle(spread(numbers.handle().clone(), shape, site)));
+    }
+    Ok(record(session, Op::Index(axis), &[], shape, site))
+}
