@@ -180,6 +180,9 @@ HS_FN f64 hs_order_digit(f64 a, f64 level) {
 
 template <class T> HS_FN T hs_absdiff(T a, T b) { return a > b ? hs_sub(a, b) : hs_abs(hs_sub(b, a)); }
 template <class T> HS_FN T hs_absdiv(T a, T b, T eps) { return hs_abs(b) < eps ? (T)0 : hs_abs(hs_div(a, b)); }
+template <class T> HS_FN T hs_mul_add(T a, T b, T c) { return hs_add(hs_mul(a, b), c); }
+template <> __device__ __forceinline__ f32 hs_mul_add(f32 a, f32 b, f32 c) { return hs_fma(a, b, c); }
+template <> __device__ __forceinline__ f64 hs_mul_add(f64 a, f64 b, f64 c) { return hs_fma(a, b, c); }
 
 // A linear filter as a reduction: acc = fma(tap, pixel, acc) from +0.
 template <class T> struct hs_linear {

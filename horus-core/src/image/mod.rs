@@ -51,6 +51,7 @@ mod reduce;
 mod resample;
 mod value;
 mod volume;
+mod volume_filters;
 mod worms;
 
 use std::fmt;

@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use ndarray::{Array2, Array3, Array4, ArrayView4, Axis};
+use ndarray::{Array2, Array3, Axis};
 
 use super::{Image, Pixels};
 use crate::dtype::Element;
@@ -14,7 +14,6 @@ use crate::plan::Want;
 use crate::plan::forecast::{Cluster, Forecast};
 use crate::plan::movement::Link;
 use crate::session::{Coming, Handle};
-use crate::shape::Shape;
 
 /// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger evaluation.
 ///
@@ -66,10 +65,10 @@ impl<T: Element> Image<T> {
         self.vec(true, ("gather", Location::caller()))
     }
 
-    fn vec(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Vec<T>>> {
-        let len = self.shape().len();
+    pub(super) fn vec(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Vec<T>>> {
+        let shape = self.shape();
         self.session().read_back(self.handle(), root, call, |coming| {
-            let mut room = Unwritten::<T::Stored>::new(len)?;
+            let mut room = Unwritten::<T::Stored>::new(shape.len())?;
             if !coming.is_here() {
                 room.fault(coming.workers()); // while the kernels run
             }
@@ -232,37 +231,6 @@ impl<T: Element> Image<T> {
         Ok(self.array4(call)?.index_axis_move(Axis(0), 0))
     }
 
-    /// The pixels of a volume or an image, of shape `(depth, height, width, channels)`.
-    ///
-    /// # Errors
-    /// As [`Image::to_vec`].
-    ///
-    /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
-    /// assert_eq!(volume.to_array4()?[[1, 2, 3, 0]], 123);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn to_array4(&self) -> Result<Array4<T>> {
-        self.array4(("to_array4", Location::caller()))
-    }
-
-    fn array4(&self, call: (&'static str, Site)) -> Result<Array4<T>> {
-        let Shape { depth, height, width, channels } = self.shape();
-        if channels == 1 {
-            let pixels = everyone(self.vec(false, call))?;
-            let array = Array4::from_shape_vec((depth, height, width, 1), pixels);
-            return Ok(array.expect("a fetched image fills its shape"));
-        }
-        let session = self.session();
-        let pixels = everyone(session.read_back(self.handle(), false, call, |coming| coming.brought(session)))?;
-        let planes = ArrayView4::from_shape((depth, channels, height, width), elements(&pixels));
-        let planes = planes.expect("a fetched image fills its shape");
-        Ok(planes.permuted_axes([0, 2, 3, 1]).as_standard_layout().into_owned())
-    }
-
     /// Fails if this is a volume: what `op` gives has no place for levels.
     fn one_level(&self, (op, site): (&'static str, Site)) -> Result<()> {
         self.look()?;
@@ -327,32 +295,6 @@ impl<T: Element> Image<T> {
         self.pixel_at(y, x, 0)
     }
 
-    /// The pixel in row `y` and column `x` of channel `channel` of level `z`.
-    ///
-    /// Copies the whole volume to the host each time: for many pixels call [`Image::to_vec`] once.
-    ///
-    /// # Errors
-    /// If it lies outside, or as [`Image::to_vec`].
-    ///
-    /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_volume(&session, 2, 1, 3, &[1u8, 2, 3, 4, 5, 6]);
-    /// assert_eq!(volume.voxel(1, 0, 2, 0)?, 6);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn voxel(&self, z: usize, y: usize, x: usize, channel: usize) -> Result<T> {
-        self.look()?;
-        let shape = self.shape();
-        if z >= shape.depth || y >= shape.height || x >= shape.width || channel >= shape.channels {
-            let message = format!("level {z}, row {y}, column {x}, channel {channel} is outside {shape}");
-            return Err(Error::parameter("voxel", message, Location::caller()));
-        }
-        let pixels = fetch(self.handle())?;
-        Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
-    }
-
     /// The pixel in row `y` and column `x` of channel `channel`.
     ///
     /// Copies the whole image to the host each time: for many pixels call [`Image::to_vec`] once.
@@ -382,7 +324,7 @@ impl<T: Element> Image<T> {
 }
 
 /// The pixels in a buffer. Masks hold 0 and 1 only.
-fn elements<T: Element>(buffer: &HostBuffer) -> &[T] {
+pub(super) fn elements<T: Element>(buffer: &HostBuffer) -> &[T] {
     bytemuck::checked::cast_slice(buffer.bytes())
 }
 
@@ -393,7 +335,7 @@ pub(super) fn fetch(handle: &Handle) -> Result<Arc<HostBuffer>> {
 }
 
 /// What every rank reads.
-fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
+pub(super) fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
     Ok(read?.expect("a value read by everyone is everywhere"))
 }
 

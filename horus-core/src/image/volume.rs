@@ -3,10 +3,11 @@
 use std::borrow::Borrow;
 use std::panic::Location;
 
-use ndarray::{ArrayView3, ArrayView4, Axis as ArrayAxis};
+use ndarray::{Array4, ArrayView3, ArrayView4, Axis as ArrayAxis};
 
 use super::channels::stacked;
 use super::create::{array4, copied, filled, source, write};
+use super::read::{elements, everyone, fetch};
 use super::{Image, carry, check_shape};
 use crate::dtype::Element;
 use crate::error::{Error, Result, Site};
@@ -207,12 +208,72 @@ impl<T: Element> Image<T> {
     }
 
     /// Levels `step * z + offset`, `depth` of them. Of an image that carries an error, an image that carries it.
-    fn levels(&self, depth: usize, step: i32, offset: isize, border: Border, site: Site) -> Image<T> {
+    pub(super) fn levels(&self, depth: usize, step: i32, offset: isize, border: Border, site: Site) -> Image<T> {
         let shape = Shape { depth, ..self.shape() };
         if shape == self.shape() && (step, offset) == (1, 0) || (self.depth(), depth, offset) == (1, 1, 0) {
             return self.clone();
         }
         let map = PlaneMap::levels(self.shape(), self.channels(), step, offset as i32, border);
         self.node_of_shape(Op::Planes(map), shape, site)
+    }
+}
+
+/// Reading volumes back.
+impl<T: Element> Image<T> {
+    /// The pixels of a volume or an image, of shape `(depth, height, width, channels)`.
+    ///
+    /// # Errors
+    /// As [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
+    /// assert_eq!(volume.to_array4()?[[1, 2, 3, 0]], 123);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn to_array4(&self) -> Result<Array4<T>> {
+        self.array4(("to_array4", Location::caller()))
+    }
+
+    pub(super) fn array4(&self, call: (&'static str, Site)) -> Result<Array4<T>> {
+        let Shape { depth, height, width, channels } = self.shape();
+        if channels == 1 {
+            let pixels = everyone(self.vec(false, call))?;
+            let array = Array4::from_shape_vec((depth, height, width, 1), pixels);
+            return Ok(array.expect("a fetched image fills its shape"));
+        }
+        let session = self.session();
+        let pixels = everyone(session.read_back(self.handle(), false, call, |coming| coming.brought(session)))?;
+        let planes = ArrayView4::from_shape((depth, channels, height, width), elements(&pixels));
+        let planes = planes.expect("a fetched image fills its shape");
+        Ok(planes.permuted_axes([0, 2, 3, 1]).as_standard_layout().into_owned())
+    }
+
+    /// The pixel in row `y` and column `x` of channel `channel` of level `z`.
+    ///
+    /// Copies the whole volume to the host each time: for many pixels call [`Image::to_vec`] once.
+    ///
+    /// # Errors
+    /// If it lies outside, or as [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume(&session, 2, 1, 3, &[1u8, 2, 3, 4, 5, 6]);
+    /// assert_eq!(volume.voxel(1, 0, 2, 0)?, 6);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn voxel(&self, z: usize, y: usize, x: usize, channel: usize) -> Result<T> {
+        self.look()?;
+        let shape = self.shape();
+        if z >= shape.depth || y >= shape.height || x >= shape.width || channel >= shape.channels {
+            let message = format!("level {z}, row {y}, column {x}, channel {channel} is outside {shape}");
+            return Err(Error::parameter("voxel", message, Location::caller()));
+        }
+        let pixels = fetch(self.handle())?;
+        Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
     }
 }

@@ -316,7 +316,7 @@ mod tests {
         assert!(refused("<f2", "(2, 2)", &[0; 8]).contains("<f2"));
         assert!(refused("<c8", "(2, 2)", &[0; 32]).contains("<c8"));
         assert!(refused("|u1", "(4,)", &[0; 4]).contains("of shape (4,) is not a picture"));
-        assert!(refused("|u1", "(1, 1, 1, 1)", &[0]).contains("(1, 1, 1, 1)"));
+        assert!(refused("|u1", "(1, 1, 1, 1, 1)", &[0]).contains("(1, 1, 1, 1, 1)"));
         assert!(refused("|u1", "()", &[0]).contains("()"));
         assert!(refused("|u1", "(0, 5)", &[]).contains("(0, 5) has no pixels"));
         assert!(

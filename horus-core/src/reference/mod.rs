@@ -82,14 +82,14 @@ pub fn fill(shape: Shape, dtype: DType, value: Scalar) -> Image {
     crate::dispatch!(dtype, T => Image::from_fn(shape, |_, _, _| T::from_scalar(value)))
 }
 
-/// An image of the rows, columns or channels of its pixels.
+/// An image of the rows, columns, channels or levels of its pixels.
 pub fn index(shape: Shape, dtype: DType, axis: Axis) -> Image {
-    crate::dispatch!(dtype, T => Image::from_fn(shape, |c, y, x| {
+    crate::dispatch!(dtype, T => Image::from_fn(shape, |plane, y, x| {
         T::from_f64(match axis {
             Axis::Rows => y,
             Axis::Columns => x,
-            Axis::Channels => c % shape.channels,
-            Axis::Depth => c / shape.channels,
+            Axis::Channels => plane % shape.channels,
+            Axis::Depth => plane / shape.channels,
         } as f64)
     }))
 }

@@ -240,15 +240,12 @@ impl Builder {
     fn planes(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
         let plane = Shape { channels: 1, ..shape };
-        let channel = d.below(shape.channels);
-        let one =
-            if shape.channels == 1 { a } else { self.p.op(Op::Planes(PlaneMap::one(channel)), &[a], plane, dtype) };
+        let first = Op::Planes(PlaneMap::one(d.below(shape.channels)));
+        let one = if shape.channels == 1 { a } else { self.p.op(first.clone(), &[a], plane, dtype) };
         let kind = d.below(5);
         if kind == 4 {
-            // Its planes as levels of one channel: shifted, mirrored, in steps.
-            let levels = Shape::volume(shape.channels, shape.height, shape.width, 1);
-            let (step, offset) = (d.below(4) as i32 - 1, d.below(7) as i32 - 3);
-            let map = PlaneMap::levels(levels, 1, step, offset, d.border());
+            let levels = Shape { depth: shape.channels, channels: 1, ..shape }; // its planes as such
+            let map = PlaneMap::levels(levels, 1, d.below(4) as i32 - 1, d.below(7) as i32 - 3, d.border());
             return self.p.op(Op::Planes(map), &[a], shape, dtype);
         }
         if kind <= 1 || plane.len() * 4 > PIXELS {
@@ -256,7 +253,7 @@ impl Builder {
         }
         if kind == 2 {
             let planes = Shape { channels: 2 + d.below(3), ..shape };
-            return self.p.op(Op::Planes(PlaneMap::one(channel)), &[a], planes, dtype);
+            return self.p.op(first, &[a], planes, dtype);
         }
         let alike: Vec<NodeId> = self.values.iter().copied().filter(|v| self.of(*v).0 == plane).collect();
         let mut parts = vec![one];
