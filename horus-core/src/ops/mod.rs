@@ -7,3 +7,4 @@ pub mod geometric;
 pub mod neighbourhood;
 pub mod pixel;
 pub mod reduce;
+pub mod tiles;

@@ -14,6 +14,7 @@ use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::shape::{Border, Shape, Window};
 
 use crate::harness::Place;
@@ -120,6 +121,7 @@ fn cases() -> Vec<Case> {
     let mut all: Vec<Case> = maps.into_iter().map(|k| Case::new(k, &[image], image)).collect();
     let plane = (Shape { channels: 1, ..shape }, F32);
     let sum = (column, DType::F64);
+    let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
     let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
         Case::new(one(LeafOp::LoadChannel(0, 1)), &[image], plane),
@@ -135,6 +137,8 @@ fn cases() -> Vec<Case> {
         Case::new(Kernel::MapReduce(square(loads), RowReduce::Sum), &[image], sum),
         Case::new(Kernel::Fold(Fold::Max), &[image], (single, F32)),
         Case::new(Kernel::Running, &[image], (shape, DType::F64)),
+        Case::new(Kernel::Tiles(grid, TileReduce::Sum), &[image], (Shape::new(3, 2, 2), DType::F64)),
+        Case::new(Kernel::Tiles(grid, TileReduce::Max), &[image], (Shape::new(3, 2, 2), F32)),
         Case::new(Kernel::Fold(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
         Case::new(Kernel::Fold(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
         Case::new(Kernel::Histogram { bins: 7, lo: 0.0, hi: 1.0 }, &[image], (Shape::new(1, 7, 1), DType::F64)),
@@ -216,6 +220,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
             && !matches!(
                 good.kernel,
                 Kernel::RowReduce(RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First)
+                    | Kernel::Tiles(_, TileReduce::Sum)
                     | Kernel::Histogram { .. }
             );
         if typed || i > 0 {
