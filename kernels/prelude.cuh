@@ -307,6 +307,38 @@ HS_FN void hs_load_block(const hs_plane<T>& in, int y, int x, int y1, bool align
     }
 }
 
+// The same of an image whose first row is that of all rows: the edge repeated, where there are fewer columns.
+template <class T, int R, int C>
+HS_FN void hs_repeat_row(const hs_plane<T>& in, int x, bool aligned, T (&v)[R][C]) {
+    constexpr int A = hs_lanes<T>(C);
+    const T* p = in.row(0);
+    T one[C];
+    if (aligned && x + C <= in.width) {
+        hs_span<T, A, C> s;
+        s.load(p + x);
+#pragma unroll
+        for (int c = 0; c < C; ++c) one[c] = s.v[c];
+    } else {
+#pragma unroll
+        for (int c = 0; c < C; ++c) one[c] = p[min(x + c, in.width - 1)];
+    }
+#pragma unroll
+    for (int r = 0; r < R; ++r)
+#pragma unroll
+        for (int c = 0; c < C; ++c) v[r][c] = one[c];
+}
+
+// And of one whose first column is that of all columns.
+template <class T, int R, int C> HS_FN void hs_repeat_column(const hs_plane<T>& in, int y, int y1, T (&v)[R][C]) {
+    const int last = min(y1, in.height) - 1;
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+        const T one = in.row(min(y + r, last))[0];
+#pragma unroll
+        for (int c = 0; c < C; ++c) v[r][c] = one;
+    }
+}
+
 // R lines of C consecutive pixels, line r from (y[r], x[r]), all of which exist.
 template <class T, int R, int C>
 HS_FN void hs_load_lines(const hs_plane<T>& in, const int (&y)[R], const int (&x)[R], bool aligned, T (&v)[R][C]) {

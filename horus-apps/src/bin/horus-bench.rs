@@ -48,6 +48,9 @@ struct Options {
     /// Write a table of the modes to this file.
     #[arg(long)]
     markdown: Option<PathBuf>,
+    /// Write when each step ran and was predicted to run to this file, of the last size and mode (benches/plot_timeline.py draws it).
+    #[arg(long)]
+    trace: Option<PathBuf>,
 }
 
 type Work = Box<dyn FnMut() -> Result<()>>;
@@ -228,7 +231,7 @@ fn threads_of(session: &Session) -> usize {
 
 /// Measures the wanted operations on images of one size in one mode.
 fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<BenchLine>)> {
-    let mut builder = Session::builder().device(&options.device).eager(true).mode(mode);
+    let mut builder = Session::builder().device(&options.device).eager(true).mode(mode).trace(options.trace.is_some());
     if let Some(threads) = options.threads.or((options.device == "cpu").then_some(1)) {
         builder = builder.threads(threads);
     }
@@ -281,6 +284,9 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
             println!("{line}");
         }
         lines.push(line);
+    }
+    if let (Some(path), Some(trace)) = (&options.trace, session.trace_json()?) {
+        std::fs::write(path, trace).map_err(|e| Error::write(path, e))?;
     }
     Ok((session.device_name(), lines))
 }

@@ -77,7 +77,7 @@ impl Profile {
     /// the sum of their squares.
     ///
     /// Filters work in tiles that hold the rows around them too ([`Profile::tile_rows`]). Row passes, and pixel operations that filters
-    /// read, are computed for those as well.
+    /// read, are computed for those as well. A launch of few pixels leaves some of the device idle.
     pub fn launch(&self, work: &KernelWork) -> Cost {
         if work.bytes() == 0 {
             return Cost { seconds: 0.0, bound: Bound::Launch };
@@ -90,7 +90,8 @@ impl Profile {
         let moved = work.read as f64 * chained + work.written as f64;
         let memory = moved / (self.memory.at(work.bytes() as f64) * of.memory);
         let rate = if work.dtype == DType::F64 { self.arithmetic.f64 } else { self.arithmetic.f32 };
-        let arithmetic = (work.multiply_adds + work.staged * around) / (rate * of.arithmetic);
+        let idle = (self.arithmetic.fill / work.pixels.max(1) as f64).max(1.0);
+        let arithmetic = (work.multiply_adds + work.staged * around) * idle / (rate * of.arithmetic);
         let bound = match self.launch.device {
             fixed if fixed > memory.max(arithmetic) => Bound::Launch,
             _ if memory >= arithmetic => Bound::Memory,
@@ -106,7 +107,8 @@ impl Profile {
         if bus == OverBus::NONE || work.bytes() == 0 {
             return here;
         }
-        let (up, down) = (self.upload.mapped, self.download.mapped);
+        let of = |copies: &Copies| if work.family.is_tiled() { copies.tiled } else { copies.mapped };
+        let (up, down) = (of(&self.upload), of(&self.download));
         let read = bus.read * (1.0 + self.around(work.reach));
         let (read, written) = (read / up.bandwidth, bus.written / down.bandwidth);
         let latency = if read > 0.0 { up.latency } else { down.latency };

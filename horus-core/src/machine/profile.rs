@@ -87,8 +87,10 @@ pub struct Copies {
     pub pinned: Line,
     /// From or to pageable memory.
     pub staged: Line,
-    /// By kernels.
+    /// By kernels that go through images pixel by pixel.
     pub mapped: Line,
+    /// By kernels that work in tiles.
+    pub tiled: Line,
 }
 
 /// The seconds of a copy, as a function of its bytes.
@@ -120,6 +122,8 @@ pub struct ArithmeticRates {
     pub f32: f64,
     /// In `f64`.
     pub f64: f64,
+    /// Pixels of a launch that keep all of the device busy: one of fewer takes as long.
+    pub fill: f64,
 }
 
 /// How kernels of a family use a machine.
@@ -184,7 +188,7 @@ fn time(seconds: f64) -> bool {
 
 impl Profile {
     /// The version that this Horus writes and reads.
-    pub const VERSION: u32 = 3;
+    pub const VERSION: u32 = 4;
 
     /// Bytes per second between a host and a device that computes on the host's memory: nothing is copied.
     pub(super) const NO_COPY: f64 = 1e18;
@@ -198,7 +202,7 @@ impl Profile {
     /// The first thing about the profile that cannot be, if any: it was made by something else, or damaged.
     pub fn fault(&self) -> Option<&'static str> {
         let Profile { upload, download, launch, arithmetic, files, links, .. } = self;
-        let lines = [upload, download].into_iter().flat_map(|c| [c.pinned, c.staged, c.mapped]);
+        let lines = [upload, download].into_iter().flat_map(|c| [c.pinned, c.staged, c.mapped, c.tiled]);
         let line = |l: Line| time(l.latency) && time(l.overhead) && time(l.gap) && useful(l.bandwidth);
         let link = |l: Link| time(l.latency) && useful(l.bandwidth);
         let families = |e: &Efficiency| useful(e.memory) && useful(e.arithmetic);
@@ -209,7 +213,7 @@ impl Profile {
             (time(launch.host) && time(launch.device), "launches"),
             (time(self.recording), "recording"),
             (self.memory.sound(), "the device's memory"),
-            (useful(arithmetic.f32) && useful(arithmetic.f64), "multiply-adds"),
+            (useful(arithmetic.f32) && useful(arithmetic.f64) && time(arithmetic.fill), "multiply-adds"),
             (useful(self.tile_rows), "the rows of a tile"),
             (self.families.values().all(families), "a family of kernels"),
             (self.host_copy.sound(), "copies of the host"),

@@ -62,14 +62,14 @@ impl Profile {
         let most = threads.min(8) as f64;
         // Nothing is copied between a host and itself.
         let here = line(0.0, Profile::NO_COPY);
-        let here = Copies { pinned: here, staged: here, mapped: here };
+        let here = Copies { pinned: here, staged: here, mapped: here, tiled: here };
         Profile {
             upload: here,
             download: here,
             both_ways: 1.0,
             launch: Launching { host: 20e-6, device: 5e-6 },
             memory: Rates(vec![(MIB, 11.0 * GB * most)]),
-            arithmetic: ArithmeticRates { f32: 60.0 * GB * threads as f64, f64: 30.0 * GB * threads as f64 },
+            arithmetic: ArithmeticRates { f32: 60.0 * GB * threads as f64, f64: 30.0 * GB * threads as f64, fill: 0.0 },
             families: BTreeMap::from(CPU),
             hardware: Hardware { device: String::new(), driver: String::new(), host: String::new(), threads },
             ..gpu()
@@ -89,7 +89,7 @@ impl Profile {
 /// A GPU of which nothing is known.
 fn gpu() -> Profile {
     let bus = line(0.0, 20.0 * GB);
-    let bus = Copies { pinned: bus, staged: bus, mapped: bus };
+    let bus = Copies { pinned: bus, staged: bus, mapped: bus, tiled: bus };
     Profile {
         version: Profile::VERSION,
         hardware: Hardware { device: String::new(), driver: String::new(), host: String::new(), threads: 4 },
@@ -101,7 +101,7 @@ fn gpu() -> Profile {
         launch: Launching { host: 20e-6, device: 5e-6 },
         recording: 2e-6,
         memory: Rates(vec![(128.0 * MIB, 1.5 * TB)]),
-        arithmetic: ArithmeticRates { f32: 10.0 * TB, f64: 0.3 * TB },
+        arithmetic: ArithmeticRates { f32: 10.0 * TB, f64: 0.3 * TB, fill: 0.0 },
         tile_rows: 40.0,
         families: BTreeMap::from(GPU),
         host_copy: Rates(vec![(1.0, 20.0 * GB)]),
@@ -121,6 +121,7 @@ fn h200() -> Profile {
         pinned: Line { latency: 8e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 55.0 * GB },
         staged: Line { latency: 20e-6, overhead: 4e-6, gap: 3e-6, bandwidth: 40.0 * GB },
         mapped: Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 50.0 * GB },
+        tiled: Line { latency: 2e-6, overhead: 0.0, gap: 0.0, bandwidth: 50.0 * GB },
     };
     Profile {
         hardware: Hardware { device: "NVIDIA H200".into(), driver: String::new(), host: String::new(), threads: 16 },
@@ -131,7 +132,7 @@ fn h200() -> Profile {
         launch: Launching { host: 5e-6, device: 2.5e-6 },
         // Without the launch: 64 MiB are copied in 45 us, of which 5.5 are around an empty kernel too.
         memory: Rates(vec![(8.0 * MIB, 3.2 * TB), (128.0 * MIB, 3.4 * TB), (4096.0 * MIB, 4.2 * TB)]),
-        arithmetic: ArithmeticRates { f32: 30.5 * TB, f64: 15.0 * TB },
+        arithmetic: ArithmeticRates { f32: 30.5 * TB, f64: 15.0 * TB, fill: 0.0 },
         host_copy: Rates(vec![(1.0, 6.0 * GB), (16.0, 45.0 * GB)]),
         links: Links { peers: Link { latency: 12e-6, bandwidth: 290.0 * GB }, ..gpu().links },
         ..gpu()

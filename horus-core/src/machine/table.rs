@@ -16,8 +16,10 @@ fn giga(rate: f64) -> String {
 }
 
 fn copies(f: &mut fmt::Formatter<'_>, direction: &str, copies: &Copies) -> fmt::Result {
-    let Copies { pinned, staged, mapped } = copies;
-    for (memory, line) in [("page-locked", pinned), ("pageable", staged), ("mapped", mapped)] {
+    let Copies { pinned, staged, mapped, tiled } = copies;
+    for (memory, line) in
+        [("page-locked", pinned), ("pageable", staged), ("mapped", mapped), ("mapped, in tiles", tiled)]
+    {
         let Line { latency, overhead, gap, bandwidth } = *line;
         let (latency, overhead, gap) = (us(latency), us(overhead), us(gap));
         let what = format!("{direction}, {memory}");
@@ -49,6 +51,9 @@ impl fmt::Display for Profile {
         writeln!(f, "{:28} GB/s: {}", "device memory", rates(&self.memory.0, megabytes))?;
         let (single, double) = (giga(self.arithmetic.f32), giga(self.arithmetic.f64));
         writeln!(f, "{:28} {single:>9} G/s in f32, {double} in f64", "multiply-adds")?;
+        if self.arithmetic.fill > 0.0 {
+            writeln!(f, "{:28} {:>9.0} pixels", "launches that fill it", self.arithmetic.fill)?;
+        }
         for family in Family::ALL {
             let of = self.efficiency(family);
             let (memory, arithmetic) = (of.memory * 100.0, of.arithmetic * 100.0);

@@ -263,6 +263,19 @@ fn what_goes_over_the_bus_takes_its_time_there() {
 }
 
 #[test]
+fn launches_that_leave_a_device_idle_take_as_long_as_those_that_fill_it() {
+    let mut profile = Profile::shipped("NVIDIA H200").expect("a profile");
+    profile.arithmetic.fill = (1 << 20) as f64;
+    let seconds = |n: usize, rows: usize| {
+        let work = Kernel::Map(dense(n)).work(&[(SIZE, F)], (SIZE, F), Window::new(0, rows.cast_signed()));
+        profile.launch(&work).seconds
+    };
+    let (few, many) = (seconds(43, 32), seconds(43, 256));
+    assert!(few > 0.95 * many && few <= many, "{few} and {many}: a row has 4096 pixels");
+    assert!(seconds(43, 512) > 1.9 * many);
+}
+
+#[test]
 fn bounds_are_named() {
     let profile = Profile::shipped("NVIDIA H200").expect("a profile");
     let bound = |m: MapKernel, rows| {

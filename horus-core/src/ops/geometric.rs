@@ -3,7 +3,7 @@
 //! An affine map takes *output* pixel positions to *input* positions. It is held in fixed point with 32 fractional
 //! bits, so that every backend computes the very same positions with integer arithmetic.
 
-use crate::shape::{Shape, Window};
+use crate::shape::{Axis, Shape, Window};
 
 /// How an image is sampled between its pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,12 +73,25 @@ pub struct Affine {
 
 impl Affine {
     /// The identity.
-    pub const IDENTITY: Affine = Affine { xx: 1 << 32, xy: 0, x0: 0, yx: 0, yy: 1 << 32, y0: 0 };
+    pub const IDENTITY: Affine = Affine { xx: Self::ONE, xy: 0, x0: 0, yx: 0, yy: Self::ONE, y0: 0 };
+    /// A step of one pixel.
+    const ONE: i64 = 1 << 32;
 
     /// Whether all rows, or all columns, of the output are the same pixels of the input: a row, a column or a pixel that is
     /// repeated.
     pub const fn repeats(&self) -> bool {
         (self.xx == 0 && self.yx == 0) || (self.xy == 0 && self.yy == 0)
+    }
+
+    /// Along which axis the map repeats the first row, or the first column, of its input as it is; none if it does anything else.
+    pub fn repeated(&self) -> Option<Axis> {
+        let Affine { xx, xy, x0, yx, yy, y0 } = *self;
+        match (xx, yy) {
+            _ if (xy, x0, yx, y0) != (0, 0, 0, 0) => None,
+            (Self::ONE, 0) => Some(Axis::Rows),
+            (0, Self::ONE) => Some(Axis::Columns),
+            _ => None,
+        }
     }
 
     /// From a 2x3 matrix `[[xx, xy, x0], [yx, yy, y0]]`, for outputs up to `shape`. `None` if a coefficient is not

@@ -30,13 +30,14 @@ pub(crate) fn drawn(powers: &[i8]) -> Profile {
     for Link { latency, bandwidth } in [&mut links.peers, &mut links.host, &mut links.network] {
         (*latency, *bandwidth) = (*latency * factor(), *bandwidth * factor());
     }
-    for Copies { pinned, staged, mapped } in [&mut profile.upload, &mut profile.download] {
-        for line in [pinned, staged, mapped] {
+    for Copies { pinned, staged, mapped, tiled } in [&mut profile.upload, &mut profile.download] {
+        for line in [pinned, staged, mapped, tiled] {
             (line.latency, line.bandwidth) = (1e-6 * factor(), line.bandwidth * factor());
         }
     }
     (profile.launch.host, profile.launch.device) = (profile.launch.host * factor(), profile.launch.device * factor());
     (profile.arithmetic.f32, profile.arithmetic.f64) = (1e12 * factor(), 1e12 * factor());
+    profile.arithmetic.fill = 1e5 * factor();
     profile.tile_rows = 40.0 * factor();
     profile.memory.0.iter_mut().chain(&mut profile.host_copy.0).for_each(|(_, rate)| *rate *= factor());
     for of in profile.families.values_mut() {

@@ -29,11 +29,14 @@ fn logged(transfer: Transfer) -> (Session, LogHandle) {
     (Session::on(Box::new(device)).transfer(transfer).build().unwrap(), log)
 }
 
+/// Rows and columns of an image of which copies take much longer than a launch.
+const LARGE: usize = 700;
+
 /// Filters pixels of a session into others, so many times; copies to the device, to the host, and buffers mapped.
 fn filtered(transfer: Transfer, times: usize) -> (usize, usize, usize) {
     let (session, log) = logged(transfer);
-    let mut to = session.pixels::<f32>(64, 48, 1).unwrap();
-    let from = session.pixels::<f32>(64, 48, 1).unwrap();
+    let mut to = session.pixels::<f32>(LARGE, LARGE, 1).unwrap();
+    let from = session.pixels::<f32>(LARGE, LARGE, 1).unwrap();
     for _ in 0..times {
         Image::from_pixels(&session, from.clone()).gauss(2.0).read_into(&mut to).unwrap();
     }
@@ -47,15 +50,14 @@ fn implicit_copies_nothing_and_hybrid_no_result() {
     assert_eq!(filtered(Transfer::Explicit, 3), (3, 3, 0));
     assert_eq!(filtered(Transfer::Implicit, 3), (0, 0, 6));
     assert_eq!(filtered(Transfer::Hybrid(std::num::NonZeroU8::new(4)), 3), (12, 0, 3));
-    // Of small images the latencies of copies are most.
     assert_eq!(filtered(Transfer::Auto, 3), (0, 0, 6));
 }
 
 #[test]
 fn a_choice_that_turns_out_badly_is_not_made_again() {
     let (session, log) = logged(Transfer::Auto);
-    let mut to = session.pixels::<f32>(64, 48, 1).unwrap();
-    let image = Image::from_pixels(&session, session.pixels::<f32>(64, 48, 1).unwrap());
+    let mut to = session.pixels::<f32>(LARGE, LARGE, 1).unwrap();
+    let image = Image::from_pixels(&session, session.pixels::<f32>(LARGE, LARGE, 1).unwrap());
     for _ in 0..5 {
         image.gauss(2.0).read_into(&mut to).unwrap();
     }

@@ -182,7 +182,9 @@ fn predictions_choose_among_all_strategies() {
                 .map(|t| (seconds(graph(size), t), t))
                 .fold((f64::INFINITY, Transfer::Auto), |a, b| if b.0 < a.0 { b } else { a });
             let auto = seconds(graph(size), Transfer::Auto);
-            assert!(auto <= 1.03 * best, "{name} {size}: {auto} s, {best} by {chosen:?}");
+            // Launches that use the host's memory must be predicted to gain a tenth.
+            let doubt = if matches!(chosen, Transfer::Implicit | Transfer::Hybrid(_)) { 1.0 / 0.9 } else { 1.0 };
+            assert!(auto <= 1.03 * doubt * best, "{name} {size}: {auto} s, {best} by {chosen:?}");
         }
     }
     // A small filter reads its image once; turns do so many times.

@@ -106,7 +106,8 @@ fn what_is_held_lands_in_memory_made_for_it() {
         let landing = device.hold(&memory, 0, bytes, &pool).unwrap();
         assert!(landing.make_room(&mut |n| HostBuffer::try_zeroed(n + 1)).is_err(), "another size");
         assert!(landing.land().unwrap().bytes() == want, "into other memory");
-        assert!(device.lent(bytes).is_some(), "{bytes} bytes went back");
+        // The smallest blocks serve the device's own copies, too.
+        assert!(bytes <= 64 * K || device.lent(bytes).is_some(), "{bytes} bytes went back");
     }
 }
 

@@ -54,6 +54,14 @@ impl Family {
         Family::Transpose,
     ];
 
+    /// Whether its kernels read and write images tile by tile.
+    pub const fn is_tiled(self) -> bool {
+        match self {
+            Family::CorrelateSmall | Family::CorrelateLarge | Family::Sparse | Family::Separable | Family::Rank => true,
+            Family::Pixel | Family::Warp | Family::Reduction | Family::Histogram | Family::Transpose => false,
+        }
+    }
+
     /// Its name in words.
     pub const fn name(self) -> &'static str {
         match self {

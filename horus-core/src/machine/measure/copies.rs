@@ -10,6 +10,7 @@ use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, Pool};
+use crate::ir::kernel::Kernel;
 use crate::machine::profile::{Line, Profile};
 use crate::shape::{Shape, Window};
 
@@ -50,9 +51,12 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     // Both ways at once, against the slower of them alone.
     let alone = timed(effort.runs, || upload(&pinned, &mut there, most).and_then(|()| device.synchronize()))?;
     let alone = alone.max(timed(effort.runs, || down(most))?);
+    let mut target = locked(device, &pool, most)?;
     let both = timed(effort.runs, || {
+        // What is held waits for no upload that begins later.
+        let landing = device.hold(&back, 0, most, &pool)?;
         upload(&pinned, &mut there, most)?;
-        down(most)?;
+        landing.land_in(&mut target, workers)?;
         device.synchronize()
     })?;
     profile.both_ways = (both / alone).max(1.0);
@@ -65,35 +69,46 @@ fn mapped(device: &dyn Device, effort: Effort, pinned: HostBuffer, profile: &mut
     let most = pinned.len();
     let Ok(host) = device.map(pinned) else { return Ok(()) };
     let (mut host, there) = (host, device.allocate(most)?);
-    let kernel = kernels::smallest(DType::F32);
+    let Profile { upload, download, .. } = profile;
+    let pixels = (kernels::smallest(DType::F32), [&mut upload.mapped, &mut download.mapped]);
+    let tiles = (kernels::small_filter(DType::F32), [&mut upload.tiled, &mut download.tiled]);
+    for (kernel, lines) in [pixels, tiles] {
+        over_bus(device, effort, &kernel, (&mut host, &there), lines)?;
+    }
+    Ok(())
+}
+
+/// The lines of a kernel that reads the host's memory, and that writes it.
+fn over_bus(
+    device: &dyn Device,
+    effort: Effort,
+    kernel: &Kernel,
+    (host, there): (&mut Memory, &Memory),
+    lines: [&mut Line; 2],
+) -> Result<(), DeviceError> {
+    let most = there.len();
     let few = 64 << 10;
     let mut points = [Vec::new(), Vec::new(), Vec::new()];
     for bytes in [few, most / 4, most] {
         let shape = Shape::new((bytes / WIDTH / size_of::<f32>()).max(1), WIDTH, 1);
         let geometry = Geometry { shape, dtype: DType::F32, window: Window::whole(shape.height) };
         let inputs = vec![geometry];
-        device.prepare(&[Prepared { kernel: &kernel, inputs, output: geometry, rows: geometry.window }])?;
+        device.prepare(&[Prepared { kernel, inputs, output: geometry, rows: geometry.window }])?;
         let run = |from: &Memory, to: &mut Memory| {
             timed(effort.runs, || {
                 let inputs = [LaunchInput { memory: from, geometry }];
-                device.launch(Launch {
-                    kernel: &kernel,
-                    inputs: &inputs,
-                    output: to,
-                    geometry,
-                    rows: geometry.window,
-                })?;
+                device.launch(Launch { kernel, inputs: &inputs, output: to, geometry, rows: geometry.window })?;
                 device.synchronize()
             })
         };
         let mut other = device.allocate(geometry.bytes())?;
-        points[0].push((geometry.bytes(), run(&host, &mut other)?));
-        points[1].push((geometry.bytes(), run(&there, &mut host)?));
-        points[2].push((geometry.bytes(), run(&there, &mut other)?));
+        points[0].push((geometry.bytes(), run(host, &mut other)?));
+        points[1].push((geometry.bytes(), run(there, host)?));
+        points[2].push((geometry.bytes(), run(there, &mut other)?));
     }
     // What waiting for a launch takes is no part of the bus.
     let around = points[2][0].1;
-    for (points, line_of) in points.iter().zip([&mut profile.upload.mapped, &mut profile.download.mapped]) {
+    for (points, line_of) in points.iter().zip(lines) {
         if let Some(found) = line(points, 0.0) {
             *line_of = Line { latency: (found.latency - around).max(0.0), ..found };
         }

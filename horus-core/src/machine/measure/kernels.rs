@@ -111,6 +111,11 @@ pub(super) fn smallest(dtype: DType) -> Kernel {
     Kernel::Map(MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() })
 }
 
+/// The smallest filter.
+pub(super) fn small_filter(dtype: DType) -> Kernel {
+    correlate(3, dtype)
+}
+
 /// The filter that shows how many multiply-adds there are in a second.
 pub(super) fn arithmetic(dtype: DType) -> Kernel {
     correlate(31, dtype)

@@ -172,6 +172,9 @@ pub(super) fn empty(device: &dyn Device, effort: Effort, profile: &mut Profile) 
     Ok(())
 }
 
+/// Rows of a launch that leaves much of a GPU idle.
+const FEW: usize = 16;
+
 /// Multiply-adds in `f32` and `f64`, then the efficiency of each family.
 pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
     for dtype in [DType::F64, DType::F32] {
@@ -182,7 +185,20 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
         let images = noise(device, shape, dtype, 1)?;
         let seconds = bench.seconds(device, &images, effort)?;
         let rate = bench.work().multiply_adds / seconds / profile.efficiency(Family::CorrelateLarge).arithmetic;
-        if dtype == DType::F64 { profile.arithmetic.f64 = rate } else { profile.arithmetic.f32 = rate }
+        if dtype == DType::F64 {
+            profile.arithmetic.f64 = rate
+        } else {
+            profile.arithmetic.f32 = rate
+        }
+        if dtype == DType::F32 && device.memory() == MemoryKind::Separate {
+            // Few rows, which take as long as more: those that the device has time for.
+            let strip = Shape::new(FEW, side, 1);
+            let images = noise(device, strip, dtype, 1)?;
+            let few = Bench::new(device, &kernel, strip, dtype)?.seconds(device, &images, effort)?;
+            let fixed = profile.launch.device;
+            let fill = shape.len() as f64 * (few - fixed) / (seconds - fixed);
+            profile.arithmetic.fill = if fill > strip.len() as f64 { fill } else { 0.0 };
+        }
     }
     let (shape, dtype) = (Shape::new(effort.side, effort.side, 1), DType::F32);
     let images = noise(device, shape, dtype, 3)?;

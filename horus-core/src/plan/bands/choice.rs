@@ -13,6 +13,10 @@ const COUNTS: [u8; 4] = [2, 4, 8, 16];
 /// A plan in bands replaces the one without if it is predicted to take at most this share of its time: a guess,
 /// about what predictions of copies are off by.
 const GAIN: f64 = 0.98;
+/// Launches that use the host's memory are chosen if they are predicted to take at most this share of copies' time: predictions of
+/// them are off by more. Of 54 programs and sizes on an H200 this picks the fastest in 44, 1 in 37
+/// (`benches/results/2026-11-22-strategies.md`).
+const MAPPED_GAIN: f64 = 0.9;
 
 /// The steps of a run in as many bands as are predicted to be best, and a bound of the bytes in use at each; none if they stay
 /// as they are.
@@ -47,11 +51,12 @@ pub(super) fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<Step
             tails.sort_by_key(Vec::is_empty);
             tails.truncate(tails.iter().filter(|tail| !tail.is_empty()).count().max(1));
         }
+        let doubt = if transfer == Transfer::Auto && *way != Way::Copied { 1.0 / MAPPED_GAIN } else { 1.0 };
         for schedule in counts.iter().flat_map(|n| tails.iter().map(|tail| board.schedule(*n, tail))) {
             let used = most + board.peak(schedule.actions.iter().copied()).saturating_sub(peak);
             let fits = draft.memory.as_ref().is_none_or(|ledger| ledger.holds(used));
-            if fits && best.as_ref().is_none_or(|(.., seconds)| schedule.seconds < *seconds) {
-                best = Some((board.steps(&schedule.actions), used, schedule.seconds));
+            if fits && best.as_ref().is_none_or(|(.., seconds)| schedule.seconds * doubt < *seconds) {
+                best = Some((board.steps(&schedule.actions), used, schedule.seconds * doubt));
             }
         }
     }

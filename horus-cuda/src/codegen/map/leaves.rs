@@ -4,7 +4,7 @@ use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, Source};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::neighbourhood::Layout;
-use horus_core::shape::Border;
+use horus_core::shape::{Axis, Border};
 
 use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
 use super::super::schedule::window;
@@ -42,6 +42,18 @@ impl MapGenerator<'_> {
                 self.params.int(&format!("channel{l}"), c.cast_signed());
                 let members = plane_of(*i, name(format_args!("p.channel{l}")));
                 out.push(load(Expr::Members(Some(format!("hs_plane<{t}>")), members), *i));
+            }
+            // A row or a column that repeats needs no positions of pixels.
+            &LeafOp::Warp(i, affine, Interpolation::Nearest, Border::Replicate) if affine.repeated().is_some() => {
+                let input = name(format_args!("in{i}"));
+                let call = match affine.repeated() {
+                    Some(Axis::Rows) => {
+                        let args = args![input, "x", format!("p.aligned{i}"), array.as_str()];
+                        Call::new("hs_repeat_row", template![], args)
+                    }
+                    _ => Call::new("hs_repeat_column", template![], args![input, "y", "p.row1", array.as_str()]),
+                };
+                out.push(call.into());
             }
             &LeafOp::Warp(i, affine, how, border) => self.warp(l, i, affine, how, border, out),
             &LeafOp::Flip(i, flip) => {
