@@ -93,6 +93,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         | Op::RowReduce(_)
         | Op::Running
         | Op::Fold(_)
+        | Op::Tiles(..)
         | Op::Histogram { .. } => (0.0, 1.0),
     }
 }

@@ -11,6 +11,7 @@ use crate::ops::geometric::Flip;
 use crate::ops::pixel::PixelKind;
 use crate::ops::planes::stacked;
 use crate::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
+use crate::ops::tiles::{TileReduce, rectangle, squared_deviation};
 use crate::shape::{Axis, Border, Shape, Window};
 
 /// An image on the host: the rows of its window.
@@ -270,6 +271,24 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                     let of = fold_moments(column(0).map(|rows| rows.map(row)));
                     let columns = [of.sum, of.squares, of.count].into_iter().enumerate();
                     columns.for_each(|(x, v)| output.put::<f64>(0, 0, x, v));
+                }
+            }
+        }),
+        Kernel::Tiles(grid, how) => dispatch!(inputs[0].geometry.dtype, T => {
+            for c in 0..out.shape.channels {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let (down, along) = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);
+                        let count = down.len() * along.len();
+                        let get = |y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
+                        let pixels = down.map(|y| along.clone().map(move |x| get(y, x)));
+                        let numbers = pixels.clone().map(|row| row.map(Pixel::to_f64));
+                        match how {
+                            TileReduce::Sum => output.put(c, y, x, rectangle(Fold::Sum, numbers)),
+                            TileReduce::SquaredDeviation => output.put(c, y, x, squared_deviation(count, numbers)),
+                            _ => output.put::<T>(c, y, x, rectangle(how.fold(), pixels)),
+                        }
+                    }
                 }
             }
         }),

@@ -199,7 +199,8 @@ impl Generator<'_> {
         match op {
             LeafOp::Load(i) => self.column(&format!("in{i}"), &array, Border::Replicate, zero, *dtype, out),
             LeafOp::LoadPlane(i, map) => {
-                let c = map.fixed().ok_or_else(|| defect(format_args!("leaf {l} reads other levels in other planes")))?;
+                let c =
+                    map.fixed().ok_or_else(|| defect(format_args!("leaf {l} reads other levels in other planes")))?;
                 self.params.int(&format!("channel{l}"), c.cast_signed());
                 let of = format!("of{l}");
                 out.push(plane(&of, *i, &shapes.inputs[*i], name(format_args!("p.channel{l}"))));

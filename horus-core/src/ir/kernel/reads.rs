@@ -147,6 +147,7 @@ impl Kernel {
             | Kernel::RowReduce(_)
             | Kernel::Running
             | Kernel::Histogram { .. } => Access::Rows { reach: Reach::NONE, wrap: false },
+            Kernel::Tiles(..) => Access::Footprint,
             Kernel::Transpose => Access::Whole,
             Kernel::Fold(_) => Access::Whole,
         }
@@ -161,6 +162,7 @@ impl Kernel {
         match (self, self.access(i)) {
             (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
             (Kernel::Repeat(r), _) => r.footprint(i, rows, out, input),
+            (Kernel::Tiles(grid, _), _) => grid.rows(input, rows),
             (_, Access::Rows { .. }) => rows.clipped(input.height),
             _ => Window::whole(input.height),
         }
