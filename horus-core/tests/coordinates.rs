@@ -63,6 +63,34 @@ fn every_axis_counts_from_zero_on_all_ranks() {
 }
 
 #[test]
+fn levels_and_their_channels_are_told_apart() {
+    let shape = Shape::volume(4, 5, 3, 2);
+    for axis in [Axis::Depth, Axis::Channels] {
+        let at = |plane: usize| if axis == Axis::Depth { plane / 2 } else { plane % 2 } as f64;
+        // Planes one after the other: levels, then channels.
+        let held = everywhere(|s| {
+            let index = Image::<f64>::index(s, shape, axis);
+            let levels = (0..4).flat_map(|z| (0..2).map(move |c| (z, c)));
+            levels.flat_map(|(z, c)| index.slice(z).channel(c).to_vec().unwrap()).collect()
+        });
+        assert_eq!(held, (0..8).flat_map(|plane| [at(plane); 15]).collect::<Vec<_>>(), "{axis}");
+        // Beyond the last level there is what the border says.
+        for (border, beyond) in [(Border::Constant(9.0), 9.0), (Border::Replicate, 3.0)] {
+            let sum =
+                everywhere(|s| vec![Image::<f64>::index(s, shape, axis).shift(-1, 0, 0, border).sum().get().unwrap()]);
+            let next = |z: usize, c: usize| match (z < 4, axis) {
+                (true, _) => at(2 * z + c),
+                (false, Axis::Depth) => beyond,
+                (false, _) if border == Border::Replicate => c as f64,
+                (false, _) => beyond,
+            };
+            let want: f64 = (1..5).flat_map(|z| (0..2).map(move |c| 15.0 * next(z, c))).sum();
+            assert_eq!(sum, [want], "{axis} {border}");
+        }
+    }
+}
+
+#[test]
 fn filters_of_coordinates_see_the_border_of_the_whole_image() {
     let shape = Shape { channels: 1, ..SHAPE };
     let (h, w) = (shape.height as isize, shape.width as isize);

@@ -200,6 +200,9 @@ fn element(map: &MapKernel, dtype: DType) -> DType {
 
 /// The tuning of a kernel whose first input is of type `dtype` on architecture `arch`.
 pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
+    if matches!(kernel, Kernel::Repeat(_)) {
+        return search::steps(dtype)[0];
+    }
     let Kernel::Map(map) = kernel else {
         return guess(TunedFamily { kind: Kind::Pointwise, size: 0, filters: 0, bytes: 4 });
     };

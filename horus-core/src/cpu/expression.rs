@@ -12,7 +12,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Pixel};
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::InstrOp;
-use crate::shape::{Axis, Border, Window};
+use crate::shape::{Axis, Border, Shape, Window};
 
 /// Elements of a row of a chain that are computed at a time.
 const PIECE: usize = 1024;
@@ -35,8 +35,8 @@ pub(super) struct Spot {
 pub(super) struct Expression<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) inputs: &'a [LaunchInput<'a>],
-    /// Rows of the image.
-    pub(super) height: usize,
+    /// The extent of the image.
+    pub(super) shape: Shape,
     pub(super) slot_bytes: usize,
     pub(super) isa: Isa,
 }
@@ -82,9 +82,10 @@ impl Expression<'_> {
                 let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
                 match axis {
                     // A row beyond the image is a copy of another.
-                    Axis::Rows => row.fill(T::from_f64(y.rem_euclid(self.height.cast_signed()) as f64)),
+                    Axis::Rows => row.fill(T::from_f64(y.rem_euclid(self.shape.height.cast_signed()) as f64)),
                     Axis::Columns => row.iter_mut().zip(at.cols.clone()).for_each(|(v, x)| *v = T::from_f64(x as f64)),
-                    Axis::Channels | Axis::Depth => row.fill(T::from_f64(at.channel as f64)),
+                    Axis::Channels => row.fill(T::from_f64((at.channel % self.shape.channels) as f64)),
+                    Axis::Depth => row.fill(T::from_f64((at.channel / self.shape.channels) as f64)),
                 }
             }
         });
@@ -168,7 +169,8 @@ impl<'a> ChainRows<'a> {
         });
         let window = held.reduce(Window::union).unwrap_or(Window::whole(geometry.shape.height));
         let (height, width) = (geometry.shape.height, geometry.shape.width);
-        let expression = Expression { schedule, inputs, height, slot_bytes: slot_bytes(schedule, PIECE), isa };
+        let expression =
+            Expression { schedule, inputs, shape: geometry.shape, slot_bytes: slot_bytes(schedule, PIECE), isa };
         ChainRows { expression, channel, height, width, window, scratch, element: geometry.dtype.size() }
     }
 

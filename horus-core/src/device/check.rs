@@ -64,6 +64,17 @@ fn fits(
             count(inputs, map.inputs)?;
             pixels(map, inputs, output)?;
         }
+        Kernel::Repeat(repeat) => {
+            count(inputs, repeat.body.inputs)?;
+            pixels(&repeat.body, inputs, output)?;
+            if let Some(fault) = repeat.fault() {
+                return Err(format!("steps that cannot be put together: {fault}"));
+            }
+            let Geometry { shape, dtype, .. } = inputs[repeat.state].geometry;
+            if (shape, dtype) != (output.shape, output.dtype) {
+                return Err(format!("steps from {shape} {dtype} to {} {}", output.shape, output.dtype));
+            }
+        }
         Kernel::Merge => merge(inputs, output)?,
         Kernel::Transpose => transpose(inputs, output)?,
         Kernel::Lookup => lookup(inputs, output)?,

@@ -2,8 +2,6 @@
 
 use std::panic::Location;
 
-use super::argument::spread;
-use super::create::{source, write};
 use super::{Image, carry, check_shape, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
@@ -77,18 +75,6 @@ fn index<T: Pixel>(op: &'static str, session: &Session, shape: Shape, axis: Axis
     if [last, last - 1.0].into_iter().any(|v| v > 0.0 && T::from_f64(v).to_f64() != v) {
         let message = format!("{} cannot hold the {axis} of an image of {shape}", T::TAG);
         return Err(Error::parameter(op, message, site));
-    }
-    let n = shape.extent(axis);
-    let planes = matches!(axis, Axis::Channels | Axis::Depth);
-    if planes && n == 1 {
-        return Ok(record(session, Op::Fill(T::ZERO.scalar()), &[], shape, site));
-    }
-    if planes && shape.planes() != n {
-        // A kernel knows planes, not which of them are of one level.
-        let numbers = Shape::new(1, 1, 1).with_extent(axis, n);
-        let fill = |buffer: &mut [u8]| write(buffer, (0..n).map(|i| T::from_f64(i as f64)));
-        let numbers = source::<T>(op, session, numbers, fill, site)?;
-        return Ok(Image::from_handle(spread(numbers.handle().clone(), shape, site)));
     }
     Ok(record(session, Op::Index(axis), &[], shape, site))
 }

@@ -5,7 +5,7 @@ use crate::ir::graph::{Graph, Node, Op, Operand};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::planes::stacked;
 use crate::ops::reduce::RowReduce;
-use crate::shape::{Axis, Shape};
+use crate::shape::Shape;
 
 /// The results of a program, which no pass may change: their shapes and stored types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,12 +69,7 @@ fn operands_of(how: RowReduce) -> usize {
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     let input = |i: usize| program.node(node.inputs[i]);
     let count = match &node.op {
-        Op::Source(_) | Op::Fill(_) => 0,
-        Op::Index(axis) => {
-            let planes = matches!(axis, Axis::Channels | Axis::Depth);
-            hold(!planes || node.shape.planes() == node.shape.extent(*axis), || format!("the {axis} are no planes"))?;
-            0
-        }
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) => 0,
         Op::Pixel(op, operands) => {
             hold(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
             let known = |o: &Operand| {
@@ -138,6 +133,14 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             has_inputs(node, m.inputs + operands_of(*how) - 1)?;
             expression(m, program, node)?;
             hold(m.is_pointwise(), || "it reduces what it must store".into())
+        }
+        Kernel::Repeat(r) => {
+            has_inputs(node, r.body.inputs)?;
+            expression(&r.body, program, node)?;
+            read_in_place(&r.body, program, node, node.shape)?;
+            typed(r.body.result_type(), node.dtype)?;
+            hold(r.fault().is_none(), || format!("it cannot make so many steps: {}", r.fault().unwrap_or_default()))?;
+            fits(program.node(node.inputs[r.state]).shape, node.shape)
         }
         Kernel::Merge => {
             let shapes = node.inputs.iter().map(|i| program.node(*i).shape);

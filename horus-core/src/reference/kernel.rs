@@ -158,6 +158,23 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
+        Kernel::Repeat(repeat) => {
+            let step = Kernel::Map(repeat.body.clone());
+            let mut inputs = inputs.to_vec();
+            for window in repeat.windows(rows, out.shape) {
+                // Nothing of a result on the way is there but the rows that the steps to come read.
+                let mut next = HostImage::zeroed(Geometry { window, ..out });
+                evaluate(&step, &inputs, &mut next, window);
+                inputs[repeat.state] = next;
+            }
+            let last = &inputs[repeat.state];
+            for c in 0..out.shape.channels {
+                for y in rows.start..rows.end {
+                    let (to, from) = (output.at(c, y, 0), last.at(c, y, 0)..last.at(c, y, out.shape.width));
+                    output.bytes[to..to + from.len()].copy_from_slice(&last.bytes[from]);
+                }
+            }
+        }
         Kernel::Merge => dispatch!(out.dtype, T => {
             let from = stacked(inputs.iter().map(|i| i.geometry.shape), out.shape).expect("a launch that fits");
             for (p, (i, plane)) in from.into_iter().enumerate() {

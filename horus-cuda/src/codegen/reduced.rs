@@ -8,7 +8,7 @@ use horus_core::ops::reduce::{CHUNK, LANES, RowReduce, SEGMENT};
 
 use super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
 use super::fixed::program;
-use super::instructions::{Instructions, declare_height};
+use super::instructions::{Instructions, declare_extent};
 use super::params::KernelParams;
 use super::planes::PlaneRead;
 use super::{Generated, PRELUDE, Pointer, REDUCE, Shapes, blocks, defect};
@@ -177,7 +177,7 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
     let here = || name("i") + name(WARP) * "c";
     let inside = || here().with(Operator::Less, "end");
     let mut step = Vec::new();
-    declare_height(kernel, &mut k.params, shapes.inputs[0].shape.height);
+    declare_extent(kernel, &mut k.params, out.shape);
     let mut code = Instructions::new(kernel, 1, ahead).at(name("y"), here());
     for l in code.order() {
         let leaf = &kernel.leaves[l];

@@ -1,6 +1,8 @@
 //! The launches.
 // Long because it is one list, of launches of every kind.
 
+mod steps;
+
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
@@ -262,6 +264,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(prologues());
     all.extend(others());
     all.extend(super::planes::cases());
+    all.extend(steps::steps());
     all
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
             let bins = histogram::Bins { lo, hi, bins };
             dispatch!(dtype, T => histogram::count((isa, threads), view::<T>(inputs, 0)?, bins, out(output)?, rows));
         }
-        Kernel::Source(_) | Kernel::Map(_) | Kernel::MapReduce(..) => {
+        Kernel::Source(_) | Kernel::Map(_) | Kernel::Repeat(_) | Kernel::MapReduce(..) => {
             return Err(DeviceError::Unsupported { kernel: kernel.name(), dtype });
         }
     }

@@ -34,6 +34,7 @@ impl Kernel {
             Kernel::Histogram { .. } => Distribution::Partial(AllReduce::Sum),
             Kernel::Source(_)
             | Kernel::Map(_)
+            | Kernel::Repeat(_)
             | Kernel::Merge
             | Kernel::Transpose
             | Kernel::Lookup

@@ -64,7 +64,7 @@ impl MapKernel {
         Access::Rows { reach: rows.0, wrap: rows.1 }
     }
 
-    fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
+    pub(super) fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
         let mut need = Window::new(0, 0);
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let window = match (&leaf.op, leaf.around(&self.stages)) {
@@ -137,6 +137,7 @@ impl Kernel {
     pub fn access(&self, i: usize) -> Access {
         match self {
             Kernel::Map(m) => m.access(i),
+            Kernel::Repeat(r) => r.access(i),
             Kernel::RowReduce(_) | Kernel::Lookup if i == 1 => Access::Whole,
             Kernel::MapReduce(m, _) if i < m.inputs => m.access(i),
             Kernel::MapReduce(..) => Access::Whole,
@@ -159,6 +160,7 @@ impl Kernel {
         }
         match (self, self.access(i)) {
             (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
+            (Kernel::Repeat(r), _) => r.footprint(i, rows, out, input),
             (_, Access::Rows { .. }) => rows.clipped(input.height),
             _ => Window::whole(input.height),
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source};
+use super::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
 use crate::dtype::DType;
 use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::{Filter, Layout, MedianSize, median_network};
@@ -98,6 +98,8 @@ pub struct KernelWork {
     pub evaluations: usize,
     /// Pixels computed, of all planes (for reductions and histograms: read).
     pub pixels: usize,
+    /// Steps of a loop that are made one after the other, each within tiles of the device.
+    pub steps: usize,
     /// The kind of kernel.
     pub family: Family,
     /// The type in which it computes: [`DType::F32`] or [`DType::F64`].
@@ -114,6 +116,7 @@ impl KernelWork {
         reach: 0,
         evaluations: 0,
         pixels: 0,
+        steps: 1,
         family: Family::Pixel,
         dtype: DType::F32,
     };
@@ -142,6 +145,7 @@ impl Kernel {
         let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * out_type.size();
         let (family, map) = match self {
             Kernel::Map(m) => (m.family(), Some(m)),
+            Kernel::Repeat(r) => (r.body.family(), Some(&r.body)),
             Kernel::MapReduce(m, _) => (Family::Reduction, Some(m)),
             Kernel::RowReduce(_) | Kernel::Running | Kernel::Fold(_) => (Family::Reduction, None),
             Kernel::Histogram { .. } => (Family::Histogram, None),
@@ -154,6 +158,12 @@ impl Kernel {
             _ => rows.len() * wide(out),
         };
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, 0), MapKernel::arithmetic);
+        let steps = if let Kernel::Repeat(r) = self { r.steps } else { 1 };
+        // All steps, with the rows around that those to come read.
+        let computed = match self {
+            Kernel::Repeat(r) => r.rows_computed(rows, out) * wide(out),
+            _ => pixels,
+        };
         let own = f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram)));
         let types = inputs.iter().map(|(_, t)| *t).chain([out_type]);
         // Sums are kept in f64 and bound by memory all the same: what counts is the type of the pixels.
@@ -161,11 +171,12 @@ impl Kernel {
         KernelWork {
             read,
             written,
-            multiply_adds: (per_pixel + own) * pixels as f64,
+            multiply_adds: (per_pixel + own) * computed as f64,
             staged: staged * pixels as f64,
-            reach,
+            reach: reach * steps,
             evaluations: map.map_or(0, |m| (0..m.chains.len()).map(|c| m.evaluations(c)).max().unwrap_or(0)),
             pixels,
+            steps,
             family,
             dtype: if doubles == Some(DType::F64) { DType::F64 } else { DType::F32 },
         }
@@ -217,7 +228,9 @@ impl Kernel {
 
     /// How many of `planes` planes of input `i` are read for a result of `result` planes.
     fn planes_read(&self, i: usize, planes: usize, result: usize) -> usize {
-        let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return planes };
+        let (Kernel::Map(m) | Kernel::MapReduce(m, _) | Kernel::Repeat(Repeat { body: m, .. })) = self else {
+            return planes;
+        };
         let all = m.leaves.iter().chain(m.chains.iter().flat_map(|c| &c.leaves));
         let (mut fixed, mut moved) = (Vec::new(), 0);
         for leaf in all {

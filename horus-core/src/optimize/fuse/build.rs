@@ -114,12 +114,15 @@ impl Builder {
 fn stored_nowhere(leaf: &Leaf, producer: &Node<Kernel>) -> Option<Val> {
     let value = map(producer).filter(|_| is_fill(producer))?.result?;
     match (&leaf.op, value) {
-        (LeafOp::LoadPlane(_, map), Val::Index(Axis::Channels | Axis::Depth, dtype)) => {
-            map.fixed().map(|plane| Val::Const(Scalar::from_f64(dtype, plane as f64)))
-        }
-        // Beyond the levels there is another constant.
+        (LeafOp::Load(_), Val::Const(_) | Val::Index(..)) => Some(value),
+        // Beyond the levels of the image there is something else.
         (LeafOp::LoadPlane(_, map), _) if matches!(map.border, Border::Constant(_)) => None,
-        (LeafOp::Load(_) | LeafOp::LoadPlane(..), Val::Const(_) | Val::Index(..)) => Some(value),
+        (LeafOp::LoadPlane(..), Val::Const(_) | Val::Index(Axis::Rows | Axis::Columns, _)) => Some(value),
+        (LeafOp::LoadPlane(_, map), Val::Index(axis, dtype)) => {
+            let (plane, channels) = (map.fixed()?, producer.shape.channels);
+            let at = if axis == Axis::Depth { plane / channels } else { plane % channels };
+            Some(Val::Const(Scalar::from_f64(dtype, at as f64)))
+        }
         _ => None,
     }
 }

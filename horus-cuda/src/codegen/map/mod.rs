@@ -18,14 +18,14 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, calls, name, template, text};
-use super::instructions::{Instructions, Leaves, declare_height};
+use super::instructions::{Instructions, Leaves, declare_extent};
 use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
 use super::{DENSE, GATHER, Generated, Limits, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
 use super::{assemble, blocks, cost, defect, entry, rows_aligned};
 use crate::tuning::Tuning;
-use accumulate::Helpers;
+pub(super) use accumulate::Helpers;
 use chains::constant_bytes;
 use loops::NEED_BYTES;
 use shared::SharedMemory;
@@ -159,7 +159,7 @@ impl MapGenerator<'_> {
         p.int("width", output.shape.width.cast_signed());
         p.int("row0", shapes.rows.start);
         p.int("row1", shapes.rows.end);
-        declare_height(self.kernel, p, output.shape.height);
+        declare_extent(self.kernel, p, output.shape);
         p.int("tiles_x", output.shape.width.div_ceil(self.block.width()).cast_signed());
         p.int("tiles_y", shapes.rows.len().div_ceil(self.block.height()).cast_signed());
         out.extend(shapes.inputs.iter().enumerate().map(|(i, g)| Stmt::Let {
