@@ -92,6 +92,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
         | Op::Generalized(..)
         | Op::Median(..)
         | Op::Running
+        | Op::RunningDepth
         | Op::Flip(_) => node.inputs.len(),
         _ => 0,
     };
@@ -148,7 +149,9 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
         }
         Kernel::Lookup => has_inputs(node, 2),
         Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
-        Kernel::Transpose | Kernel::Running | Kernel::Fold(_) | Kernel::Histogram { .. } => has_inputs(node, 1),
+        Kernel::Transpose | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Histogram { .. } => {
+            has_inputs(node, 1)
+        }
     }
 }
 

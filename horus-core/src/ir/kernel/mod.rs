@@ -44,6 +44,8 @@ pub enum Kernel {
     MapReduce(MapKernel, RowReduce),
     /// See [`crate::ir::graph::Op::Running`].
     Running,
+    /// See [`crate::ir::graph::Op::RunningDepth`].
+    RunningDepth,
     /// See [`crate::ir::graph::Op::Fold`].
     Fold(Fold),
     /// See [`crate::ir::graph::Op::Histogram`]. Counts only the rows it is launched on.
@@ -69,6 +71,7 @@ impl Kernel {
             Kernel::Lookup => "lookup".into(),
             Kernel::RowReduce(r) => r.name().into(),
             Kernel::Running => "running_sum".into(),
+            Kernel::RunningDepth => "running_sum of levels".into(),
             Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),
             Kernel::Fold(f) => f.name().into(),
             Kernel::Histogram { bins, .. } => format!("histogram {bins}"),
