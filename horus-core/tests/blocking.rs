@@ -19,6 +19,7 @@ use horus_core::machine::{Machine, Profile};
 use horus_core::ops::geometric::{Affine, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::planes::PlaneMap;
 use horus_core::optimize::{Aim, optimize_for};
 use horus_core::plan::partition::Partition;
 use horus_core::plan::state::{Halo, Placement, Residency, State};
@@ -358,7 +359,7 @@ fn repeats(dtype: DType, border: Border, steps: usize) -> Vec<Repeat> {
         leaf(LeafOp::Warp(2, Affine { yy: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate), dtype);
     let column =
         leaf(LeafOp::Warp(3, Affine { xx: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate), dtype);
-    let rest = [leaf(LeafOp::Load(0), dtype), leaf(LeafOp::LoadChannel(1, 0), dtype), row, column];
+    let rest = [leaf(LeafOp::Load(0), dtype), leaf(LeafOp::LoadPlane(1, PlaneMap::one(0)), dtype), row, column];
     let code = |first: usize| {
         vec![
             instr(PixelOp::Mul, dtype, vec![Val::Leaf(first + 2), Val::Leaf(first + 3)]),

@@ -91,7 +91,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         let end = rows.end.min(start + tiling.block_rows.cast_signed());
         job.block_in_scratch(i / blocks, Window::new(start, end))
     };
-    let all = blocks * geometry.shape.channels;
+    let all = blocks * geometry.shape.planes();
     if threads <= 1 || all == 1 {
         (0..all).try_for_each(run)
     } else {
@@ -246,8 +246,8 @@ impl Job<'_> {
     }
 
     fn expression(&self) -> Expression<'_> {
-        let height = self.geometry.shape.height;
-        Expression { schedule: self.schedule, inputs: self.inputs, height, slot_bytes: self.slot_bytes, isa: self.isa }
+        let shape = self.geometry.shape;
+        Expression { schedule: self.schedule, inputs: self.inputs, shape, slot_bytes: self.slot_bytes, isa: self.isa }
     }
 
     /// Computes rows `rows` of plane `channel`, with scratch as measured.
@@ -419,7 +419,7 @@ impl Job<'_> {
                     warp::warp(&self.plane(*i, at.channel), map, *how, *b, &mut tile, isa);
                 }
                 LeafOp::Flip(i, flip) => order::flip(&self.plane(*i, at.channel), *flip, &mut tile),
-                LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Correlate(..) => {
+                LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Correlate(..) => {
                     debug_assert!(false, "loads are operands, and filters come in groups");
                 }
             }

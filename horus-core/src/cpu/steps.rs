@@ -65,7 +65,7 @@ pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usi
         let start = rows.start + ((i % blocks) * block).cast_signed();
         wave.block(i / blocks, Window::new(start, rows.end.min(start + block.cast_signed())))
     };
-    let all = blocks * geometry.shape.channels;
+    let all = blocks * geometry.shape.planes();
     if threads <= 1 || all == 1 {
         (0..all).try_for_each(run)
     } else {

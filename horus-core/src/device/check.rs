@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::ir::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::geometric::Affine;
+use crate::ops::planes::stacked;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::shape::{Shape, Window};
 
@@ -99,6 +100,13 @@ fn fits(
             }
         }
         Kernel::Fold(how) => fold(*how, inputs, output)?,
+        Kernel::Tiles(grid, how) => {
+            count(inputs, 1)?;
+            let Geometry { shape, dtype, .. } = inputs[0].geometry;
+            if !grid.covers(shape, output.shape) || output.dtype != how.result(dtype) {
+                return Err(format!("{grid:?} of {shape} {dtype} is not {} {}", output.shape, output.dtype));
+            }
+        }
         Kernel::Histogram { bins, .. } => histogram(*bins, inputs, output)?,
     }
     // Some write everything, from the rows of their input.
@@ -146,16 +154,16 @@ fn near(window: Window) -> Result<(), ()> {
 /// Whether a buffer of `bytes` bytes has room for its geometry.
 fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
     let Geometry { shape, dtype, window } = *geometry;
-    let extents = [shape.height, shape.width, shape.channels];
+    let extents = [shape.depth, shape.height, shape.width, shape.channels];
     // The whole image as well as the part: sizes of both are computed later on.
     let size = |rows: usize| {
-        let planes = [shape.width.max(1), shape.channels.max(1), dtype.size()];
+        let planes = [shape.width.max(1), shape.depth.max(1), shape.channels.max(1), dtype.size()];
         planes.iter().try_fold(rows, |n, m| n.checked_mul(*m)).filter(|n| isize::try_from(*n).is_ok())
     };
     if extents.iter().any(|n| *n > FAR) || near(window).is_err() || size(shape.height.max(1)).is_none() {
         return Err(format!("invalid image: {shape} {dtype} with rows {window}"));
     }
-    let empty = shape.width == 0 || shape.channels == 0;
+    let empty = shape.width == 0 || shape.depth == 0 || shape.channels == 0;
     match size(window.len()) {
         Some(n) if (n <= bytes || empty) && bytes.is_multiple_of(dtype.size()) => Ok(()),
         _ => Err(format!("rows {window} of {shape} {dtype} do not fit into {bytes} bytes")),
@@ -191,11 +199,12 @@ fn column(how: RowReduce, image: Shape, dtype: DType, output: &Geometry) -> Resu
 }
 
 fn merge(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    count(inputs, output.shape.channels)?;
-    let plane = (Shape { channels: 1, ..output.shape }, output.dtype);
-    match inputs.iter().map(|i| (i.geometry.shape, i.geometry.dtype)).find(|i| *i != plane) {
-        None => Ok(()),
-        Some((shape, dtype)) => Err(format!("a plane of {shape} {dtype} for {} {}", output.shape, output.dtype)),
+    if let Some(other) = inputs.iter().map(|i| i.geometry).find(|g| g.dtype != output.dtype) {
+        return Err(format!("planes of {} {} for {} {}", other.shape, other.dtype, output.shape, output.dtype));
+    }
+    match stacked(inputs.iter().map(|i| i.geometry.shape), output.shape) {
+        Some(_) => Ok(()),
+        None => Err(format!("{} images are not the planes of {}", inputs.len(), output.shape)),
     }
 }
 
@@ -366,10 +375,13 @@ fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
         let shape = inputs[i].geometry.shape;
         let same = (shape.height, shape.width) == (output.shape.height, output.shape.width);
         let fits = match op {
-            Some(LeafOp::LoadChannel(_, c)) => same && *c < shape.channels,
+            Some(LeafOp::LoadPlane(_, map)) => {
+                map.fits(shape.planes(), output.shape.planes())?;
+                same
+            }
             Some(LeafOp::Warp(_, map, ..)) => {
                 in_range(map, output.shape)?;
-                shape.channels == output.shape.channels && !shape.is_empty()
+                (shape.depth, shape.channels) == (output.shape.depth, output.shape.channels) && !shape.is_empty()
             }
             _ => shape == output.shape,
         };

@@ -10,7 +10,9 @@ use crate::error::Site;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
+use crate::ops::planes::PlaneMap;
 use crate::ops::reduce::{Fold, RowReduce};
+use crate::ops::tiles::{Grid, TileReduce};
 use crate::shape::{Axis, Border, Shape};
 
 /// A value that exists: an image given by the user, or the result of an earlier evaluation.
@@ -49,9 +51,9 @@ pub enum Op {
     Pixel(PixelOp, Vec<Operand>),
     /// Conversion of the input to the node's type.
     Convert,
-    /// One plane of the input, in every plane of the result.
-    Channel(usize),
-    /// The one-channel inputs as the planes of one image.
+    /// Planes of the input, each pixel from its own place: of another level or channel, or one plane in all of the result.
+    Planes(PlaneMap),
+    /// The inputs behind each other along the channels, or along the depth: see [`stacked`](crate::ops::planes::stacked).
     Merge,
     /// Linear filter, as correlation. Input and output are of one float type.
     Correlate(Filter, Border),
@@ -84,6 +86,8 @@ pub enum Op {
     /// Everything reduced to one value, plane by plane in the fixed order: to `1 x 1 x 1`; or each of several
     /// [columns](Fold::columns).
     Fold(Fold),
+    /// Each rectangle of a grid, of each plane, reduced to one value: the node's shape is that of the grid.
+    Tiles(Grid, TileReduce),
     /// Counts in `bins` equal bins over `lo..=hi`, over all planes: to `1 x bins x 1`, `f64`.
     Histogram {
         /// Number of bins.
@@ -110,7 +114,7 @@ impl Op {
             Op::Index(_) => "index",
             Op::Pixel(op, _) => op.info().name,
             Op::Convert => "convert",
-            Op::Channel(_) => "channel",
+            Op::Planes(_) => "planes",
             Op::Merge => "stack",
             Op::Correlate(..) => "correlate",
             Op::Separable { .. } => "separable",
@@ -123,6 +127,7 @@ impl Op {
             Op::RowReduce(r) => r.name(),
             Op::Running => "running_sum",
             Op::Fold(f) => f.name(),
+            Op::Tiles(_, how) => how.name(),
             Op::Histogram { .. } => "histogram",
         }
     }
@@ -144,7 +149,7 @@ impl Op {
                 if consts.is_empty() { op.to_string() } else { format!("{op}[{}]", consts.join(", ")) }
             }
             Op::Convert => "convert".into(),
-            Op::Channel(c) => format!("channel {c}"),
+            Op::Planes(map) => map.to_string(),
             Op::Merge => "stack".into(),
             Op::Correlate(f, _) => format!("correlate {f}"),
             Op::Separable { row, column, .. } => format!("separable {row} {column}"),
@@ -157,6 +162,7 @@ impl Op {
             Op::RowReduce(r) => r.name().into(),
             Op::Running => "running_sum".into(),
             Op::Fold(f) => f.name().into(),
+            Op::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
             Op::Histogram { bins, .. } => format!("histogram {bins}"),
         }
     }

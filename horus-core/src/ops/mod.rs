@@ -6,4 +6,6 @@
 pub mod geometric;
 pub mod neighbourhood;
 pub mod pixel;
+pub mod planes;
 pub mod reduce;
+pub mod tiles;

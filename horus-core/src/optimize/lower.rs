@@ -49,7 +49,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
             let leaves = vec![Leaf { op: LeafOp::Load(0), dtype: input(0) }];
             single(1, leaves, InstrOp::Convert, input(0), dtype, vec![Val::Leaf(0)])
         }
-        Op::Channel(c) => leaf(LeafOp::LoadChannel(0, *c)),
+        Op::Planes(map) => leaf(LeafOp::LoadPlane(0, *map)),
         Op::Correlate(f, b) => leaf(LeafOp::Correlate(Source::Input(0), f.clone(), *b)),
         Op::Separable { row, column, border } => Kernel::Map(MapKernel {
             inputs: 1,
@@ -68,6 +68,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
         Op::RowReduce(r) => Kernel::RowReduce(*r),
         Op::Running => Kernel::Running,
         Op::Fold(f) => Kernel::Fold(*f),
+        Op::Tiles(grid, how) => Kernel::Tiles(*grid, *how),
         Op::Histogram { bins, lo, hi } => Kernel::Histogram { bins: *bins, lo: lo.to_f64(), hi: hi.to_f64() },
     }
 }

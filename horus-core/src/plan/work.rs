@@ -85,7 +85,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         Op::Warp(_, Interpolation::Bicubic, _) => (32.0, 1.0),
         Op::Pixel(..)
         | Op::Convert
-        | Op::Channel(_)
+        | Op::Planes(_)
         | Op::Merge
         | Op::Lookup
         | Op::Flip(_)
@@ -93,6 +93,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         | Op::RowReduce(_)
         | Op::Running
         | Op::Fold(_)
+        | Op::Tiles(..)
         | Op::Histogram { .. } => (0.0, 1.0),
     }
 }

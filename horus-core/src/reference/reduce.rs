@@ -2,6 +2,7 @@
 
 use super::{Image, Pixel, Shape};
 use crate::ops::reduce::{self, Fold, Moments, RowReduce, bin_of};
+use crate::ops::tiles::{self, Grid, TileReduce};
 
 /// Each row of each plane reduced to one value, or as many as there are columns: `h x w x c` to `h x 1 x c`. `operand`, a
 /// 1x1 `f64` image, is read by those that [have one](RowReduce::has_operand) only: the mean, or what is looked for.
@@ -60,25 +61,48 @@ pub fn running(image: &Image) -> Image {
 /// All elements reduced to one value: those of each plane, row by row as one sequence, then planes. Of several columns, each
 /// is reduced.
 pub fn fold(image: &Image, how: Fold) -> Image {
-    let Shape { height, channels, .. } = image.shape;
+    let (height, planes) = (image.shape.height, image.shape.planes());
     let result = Shape::new(1, how.columns(), 1);
     if how == Fold::Moments {
         let row = |c, y| {
             let [sum, squares, count] = [0, 1, 2].map(|x| image.at::<f64>(c, y, x));
             Moments { count, sum, squares }
         };
-        let of = reduce::fold_moments((0..channels).map(|c| (0..height).map(move |y| row(c, y))));
+        let of = reduce::fold_moments((0..planes).map(|c| (0..height).map(move |y| row(c, y))));
         return Image::new(result, vec![of.sum, of.squares, of.count]);
     }
     crate::dispatch!(image.dtype(), T => {
         if how == Fold::Extremes {
             let column = |how, x| {
-                reduce::fold_planes::<T, _>(how, (0..channels).map(|c| (0..height).map(move |y| image.at(c, y, x))))
+                reduce::fold_planes::<T, _>(how, (0..planes).map(|c| (0..height).map(move |y| image.at(c, y, x))))
             };
             return Image::new(result, vec![column(Fold::Min, 0), column(Fold::Max, 1)]);
         }
         let planes = image.as_slice::<T>().chunks(image.shape.area().max(1));
         Image::new(Shape::new(1, 1, 1), vec![reduce::fold_planes(how, planes.map(|p| p.iter().copied()))])
+    })
+}
+
+/// Each rectangle of a grid reduced; `out` is the extent of the grid.
+pub fn tiles(image: &Image, grid: Grid, how: TileReduce, out: Shape) -> Image {
+    crate::dispatch!(image.dtype(), T => {
+        let rectangle = |c, y, x| {
+            let (rows, columns) = grid.rectangle(image.shape, y, x);
+            rows.map(move |y| columns.clone().map(move |x| image.at::<T>(c, y, x)))
+        };
+        match how {
+            TileReduce::Min | TileReduce::Max => {
+                Image::from_fn(out, |c, y, x| tiles::rectangle::<T, _>(how.fold(), rectangle(c, y, x)))
+            }
+            TileReduce::Sum => Image::from_fn(out, |c, y, x| {
+                tiles::rectangle(Fold::Sum, rectangle(c, y, x).map(|row| row.map(Pixel::to_f64)))
+            }),
+            TileReduce::SquaredDeviation => Image::from_fn(out, |c, y, x| {
+                let (rows, columns) = grid.rectangle(image.shape, y, x);
+                let values = rectangle(c, y, x).map(|row| row.map(Pixel::to_f64));
+                tiles::squared_deviation(rows.len() * columns.len(), values)
+            }),
+        }
     })
 }
 

@@ -13,7 +13,9 @@ use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Re
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::shape::{Border, Shape, Window};
 
 use crate::harness::Place;
@@ -123,9 +125,10 @@ fn cases() -> Vec<Case> {
     all.push(Case::new(Kernel::Repeat(Repeat { body, state: 0, steps: 3 }), &[image], image));
     let plane = (Shape { channels: 1, ..shape }, F32);
     let sum = (column, DType::F64);
+    let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
     let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
-        Case::new(one(LeafOp::LoadChannel(0, 1)), &[image], plane),
+        Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
         Case::new(Kernel::Merge, &[plane; 2], image),
         Case::new(Kernel::Transpose, &[image], (Shape::new(9, 8, 2), F32)),
         Case::new(Kernel::RowReduce(RowReduce::Max), &[image], (column, F32)),
@@ -138,6 +141,8 @@ fn cases() -> Vec<Case> {
         Case::new(Kernel::MapReduce(square(loads), RowReduce::Sum), &[image], sum),
         Case::new(Kernel::Fold(Fold::Max), &[image], (single, F32)),
         Case::new(Kernel::Running, &[image], (shape, DType::F64)),
+        Case::new(Kernel::Tiles(grid, TileReduce::Sum), &[image], (Shape::new(3, 2, 2), DType::F64)),
+        Case::new(Kernel::Tiles(grid, TileReduce::Max), &[image], (Shape::new(3, 2, 2), F32)),
         Case::new(Kernel::Fold(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
         Case::new(Kernel::Fold(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
         Case::new(Kernel::Histogram { bins: 7, lo: 0.0, hi: 1.0 }, &[image], (Shape::new(1, 7, 1), DType::F64)),
@@ -219,6 +224,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
             && !matches!(
                 good.kernel,
                 Kernel::RowReduce(RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First)
+                    | Kernel::Tiles(_, TileReduce::Sum)
                     | Kernel::Histogram { .. }
             );
         if typed || i > 0 {
@@ -303,7 +309,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                 m.leaves[0].op = LeafOp::Correlate(Source::Input(0), filter, Border::Reflect);
             }),
         );
-        add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadChannel(0, 2)));
+        add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadPlane(0, PlaneMap::one(2))));
         let far = Affine { yx: i64::MAX, yy: i64::MIN, x0: i64::MAX, ..Affine::IDENTITY };
         add(
             "a map out of range",

@@ -17,6 +17,7 @@ mod fixed;
 mod instructions;
 mod map;
 mod params;
+mod planes;
 mod pointwise;
 mod reduced;
 mod schedule;
@@ -156,6 +157,7 @@ fn generate_with(
         Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),
         Kernel::Running => reduced::running(shapes),
         Kernel::Fold(how) => fixed::fold(*how, shapes),
+        Kernel::Tiles(grid, how) => fixed::tiles(*grid, *how, shapes),
         &Kernel::Histogram { bins, lo, hi } => fixed::histogram(bins, lo, hi, shapes),
         Kernel::Source(_) | Kernel::Merge => {
             Err(DeviceError::Unsupported { kernel: kernel.name(), dtype: shapes.output.dtype })

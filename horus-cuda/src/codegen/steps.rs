@@ -18,7 +18,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, name, pixel, template, text};
-use super::instructions::{Instructions, declare_height};
+use super::instructions::{Instructions, declare_extent};
 use super::map::Helpers;
 use super::params::KernelParams;
 use super::{GATHER, Generated, Limits, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry};
@@ -135,7 +135,7 @@ impl Generator<'_> {
         p.int("width", output.shape.width.cast_signed());
         p.int("row0", shapes.rows.start);
         p.int("row1", shapes.rows.end);
-        declare_height(&self.repeat.body, p, output.shape.height);
+        declare_extent(&self.repeat.body, p, output.shape);
         p.int("steps", self.repeat.steps.cast_signed());
         p.int("halo_x", halo[0].cast_signed());
         p.int("halo_y", halo[1].cast_signed());
@@ -201,7 +201,9 @@ impl Generator<'_> {
         let array = format!("l{l}");
         match op {
             LeafOp::Load(i) => self.column(&format!("in{i}"), &array, Border::Replicate, zero, *dtype, out),
-            LeafOp::LoadChannel(i, c) => {
+            LeafOp::LoadPlane(i, map) => {
+                let c =
+                    map.fixed().ok_or_else(|| defect(format_args!("leaf {l} reads other levels in other planes")))?;
                 self.params.int(&format!("channel{l}"), c.cast_signed());
                 let of = format!("of{l}");
                 out.push(plane(&of, *i, &shapes.inputs[*i], name(format_args!("p.channel{l}"))));
@@ -296,15 +298,15 @@ impl Generator<'_> {
     /// The kernel around its body.
     fn finish(self, shapes: &Shapes<'_>, tiles: [usize; 2], body: &[Stmt]) -> Result<Generated, DeviceError> {
         let tile = self.tile;
-        let channels = shapes.output.shape.channels;
-        let planar = channels == 1 && tiles[1] <= MOST_BLOCKS_DOWN;
+        let planes = shapes.output.shape.planes();
+        let planar = planes == 1 && tiles[1] <= MOST_BLOCKS_DOWN;
         let (grid, place) = if planar {
             let place = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;";
             (tiles.map(|n| blocks(n, "a kernel")), place)
         } else {
             let place = "const int tile_x = (int)(blockIdx.x % (u32)p.tiles_x), rest = (int)(blockIdx.x / (u32)p.tiles_x);\n    \
                          const int tile_y = rest % p.tiles_y, plane = rest / p.tiles_y;";
-            ([blocks(tiles[0] * tiles[1] * channels, "a kernel"), Ok(1)], place)
+            ([blocks(tiles[0] * tiles[1] * planes, "a kernel"), Ok(1)], place)
         };
         let [across, down] = grid;
         let (width, height, rows, t) = (tile.width, tile.height(), tile.rows, tile.dtype.name());

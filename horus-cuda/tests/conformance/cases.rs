@@ -9,7 +9,9 @@ use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, So
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::shape::{Axis, Border, Shape, Window};
 
 use horus_core::reference::kernel::HostImage;
@@ -67,15 +69,15 @@ fn placed(axis: Axis) -> MapKernel {
     MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() }
 }
 
-fn whole(shape: Shape, dtype: DType) -> Geometry {
+pub(super) fn whole(shape: Shape, dtype: DType) -> Geometry {
     Geometry { shape, dtype, window: Window::whole(shape.height) }
 }
 
-fn case(name: impl Into<String>, kernel: Kernel, inputs: Vec<Geometry>, output: Geometry) -> Case {
+pub(super) fn case(name: impl Into<String>, kernel: Kernel, inputs: Vec<Geometry>, output: Geometry) -> Case {
     Case { name: name.into(), kernel, inputs, rows: Window::whole(output.shape.height), output, wild: false }
 }
 
-fn borders() -> [Border; 5] {
+pub(super) fn borders() -> [Border; 5] {
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.0)]
 }
 
@@ -262,6 +264,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(filters());
     all.extend(prologues());
     all.extend(others());
+    all.extend(super::planes::cases());
     all.extend(steps::steps());
     all
 }
@@ -322,7 +325,7 @@ fn pixels() -> Vec<Case> {
             all.push(case(format!("{axis} and pixels {}", shape.width), Kernel::Map(placed(axis)), vec![f], f));
         }
     }
-    let channel = single(LeafOp::LoadChannel(0, 1), DType::U8);
+    let channel = single(LeafOp::LoadPlane(0, PlaneMap::one(1)), DType::U8);
     let one = Shape { channels: 1, ..SMALL };
     all.push(case("channel", channel, vec![whole(SMALL, DType::U8)], whole(one, DType::U8)));
     all
@@ -481,7 +484,7 @@ fn prologues() -> Vec<Case> {
     // A plane of a picture, filtered and added to itself.
     let shape = Shape { channels: 3, ..SMALL };
     let Kernel::Map(mut m) = correlate(3, 5, f, Border::Replicate) else { return all };
-    let plane = Leaf { op: LeafOp::LoadChannel(0, 2), dtype: f };
+    let plane = Leaf { op: LeafOp::LoadPlane(0, PlaneMap::one(2)), dtype: f };
     m.leaves.push(plane.clone());
     m.code = vec![instr(PixelOp::Add, f, vec![Val::Leaf(0), Val::Leaf(1)])];
     m.result = Some(Val::Instr(0));
@@ -542,6 +545,21 @@ fn others() -> Vec<Case> {
         for shape in [SMALL, Shape::new(5, 2100, 2)] {
             add(format!("running_sum {}", shape.width), Kernel::Running, shape, shape, DType::F64);
         }
+        for how in TileReduce::ALL {
+            for (shape, height, width, down, across) in
+                [(SMALL, 5, 7, 5, 7), (SMALL, 1000, 1000, 1000, 1000), (ALIGNED, 9, 70, 4, 33), (SMALL, 3, 3, 1, 1)]
+            {
+                let grid = Grid { height, width, down, across };
+                let out = Shape { height: shape.height.div_ceil(down), width: shape.width.div_ceil(across), ..shape };
+                add(
+                    format!("{} {height}x{width}", how.name()),
+                    Kernel::Tiles(grid, how),
+                    shape,
+                    out,
+                    how.result(dtype),
+                );
+            }
+        }
         add("fold_extremes".into(), Kernel::Fold(Fold::Extremes), Shape::new(2500, 2, 3), Shape::new(1, 2, 1), dtype);
         for how in [Fold::Min, Fold::Max] {
             add(how.name().into(), Kernel::Fold(how), SMALL, Shape::new(1, 1, 1), dtype);
@@ -556,6 +574,14 @@ fn others() -> Vec<Case> {
     let one = Shape::new(1, 1, 1);
     let f64s = |s| whole(s, DType::F64);
     all.push(case("fold_sum", Kernel::Fold(Fold::Sum), vec![f64s(SMALL)], f64s(one)));
+    let grid = Grid { height: 6, width: 70, down: 3, across: 64 };
+    let tiles = Kernel::Tiles(grid, TileReduce::SquaredDeviation);
+    let out = Shape { height: ALIGNED.height.div_ceil(3), width: ALIGNED.width.div_ceil(64), ..ALIGNED };
+    let mut strip = case("tiles of a strip", tiles, vec![whole(ALIGNED, DType::F32)], f64s(out));
+    strip.inputs[0].window = Window::new(9, 60);
+    strip.output.window = Window::new(2, 15);
+    strip.rows = Window::new(3, 14);
+    all.push(strip);
     let column = Shape { width: 1, ..ALIGNED };
     let deviation = Kernel::RowReduce(RowReduce::SquaredDeviation);
     all.push(case("row_squared_deviation", deviation, vec![whole(ALIGNED, DType::F32), f64s(one)], f64s(column)));

@@ -40,6 +40,7 @@ impl Kernel {
             | Kernel::Lookup
             | Kernel::RowReduce(_)
             | Kernel::Running
+            | Kernel::Tiles(..)
             | Kernel::MapReduce(..) => Distribution::Rows,
         }
     }

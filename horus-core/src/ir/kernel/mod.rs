@@ -21,6 +21,7 @@ pub use self::repeat::Repeat;
 pub use self::work::{Extent, Family, KernelWork};
 use crate::ir::graph::{Graph, NodeId, ValueId};
 use crate::ops::reduce::{Fold, RowReduce};
+use crate::ops::tiles::{Grid, TileReduce};
 
 /// A lowered operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +32,7 @@ pub enum Kernel {
     Map(MapKernel),
     /// Several steps of a loop: an expression per pixel, applied to its own result.
     Repeat(Repeat),
-    /// The one-channel inputs as planes of the output.
+    /// See [`crate::ir::graph::Op::Merge`].
     Merge,
     /// Rows and columns exchanged, per plane.
     Transpose,
@@ -46,6 +47,8 @@ pub enum Kernel {
     Running,
     /// See [`crate::ir::graph::Op::Fold`].
     Fold(Fold),
+    /// See [`crate::ir::graph::Op::Tiles`].
+    Tiles(Grid, TileReduce),
     /// See [`crate::ir::graph::Op::Histogram`]. Counts only the rows it is launched on.
     Histogram {
         /// Number of bins.
@@ -71,6 +74,7 @@ impl Kernel {
             Kernel::Running => "running_sum".into(),
             Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),
             Kernel::Fold(f) => f.name().into(),
+            Kernel::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
             Kernel::Histogram { bins, .. } => format!("histogram {bins}"),
         }
     }

@@ -28,7 +28,7 @@ impl Leaf {
     /// sides.
     pub fn reach(&self, stages: &[Stage]) -> Option<(Reach, bool)> {
         let Some((reach, border)) = self.around(stages) else {
-            let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadChannel(..));
+            let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadPlane(..));
             return itself.then_some((Reach::NONE, false));
         };
         let rows = reach.up.max(reach.down);
@@ -46,7 +46,7 @@ impl Leaf {
             LeafOp::Correlate(_, f, b) => Some((f.reach(), *b)),
             LeafOp::Generalized(_, g, b) => Some((g.window.reach(), *b)),
             LeafOp::Median(_, s, b) => Some((s.reach(), *b)),
-            LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
+            LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
         }
     }
 }
@@ -147,6 +147,7 @@ impl Kernel {
             | Kernel::RowReduce(_)
             | Kernel::Running
             | Kernel::Histogram { .. } => Access::Rows { reach: Reach::NONE, wrap: false },
+            Kernel::Tiles(..) => Access::Footprint,
             Kernel::Transpose => Access::Whole,
             Kernel::Fold(_) => Access::Whole,
         }
@@ -161,6 +162,7 @@ impl Kernel {
         match (self, self.access(i)) {
             (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
             (Kernel::Repeat(r), _) => r.footprint(i, rows, out, input),
+            (Kernel::Tiles(grid, _), _) => grid.rows(input, rows),
             (_, Access::Rows { .. }) => rows.clipped(input.height),
             _ => Window::whole(input.height),
         }

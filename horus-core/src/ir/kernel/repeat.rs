@@ -40,7 +40,7 @@ impl Repeat {
             LeafOp::Correlate(_, _, b) | LeafOp::Generalized(_, _, b) => {
                 of_state(l) && Some(*b) == border && *b != Border::Wrap
             }
-            LeafOp::LoadChannel(..) => !of_state(l),
+            LeafOp::LoadPlane(_, map) => !of_state(l) && map.fixed().is_some(),
             LeafOp::Warp(..) => !of_state(l) && l.repeats(),
             LeafOp::Median(..) | LeafOp::Flip(..) => false,
         };
@@ -151,6 +151,7 @@ mod tests {
     use crate::ir::kernel::{Kernel, Val};
     use crate::ops::geometric::{Affine, Interpolation};
     use crate::ops::neighbourhood::Filter;
+    use crate::ops::planes::PlaneMap;
 
     fn leaf(op: LeafOp) -> Leaf {
         Leaf { op, dtype: DType::F32 }
@@ -211,7 +212,7 @@ mod tests {
             repeat(vec![cross(Border::Wrap)], 3),
             repeat(vec![cross(Border::Reflect), cross(Border::Replicate)], 3),
             repeat(vec![leaf(LeafOp::Load(1))], 3),
-            repeat(vec![leaf(LeafOp::LoadChannel(0, 1))], 3),
+            repeat(vec![leaf(LeafOp::LoadPlane(0, PlaneMap::one(1)))], 3),
             repeat(vec![cross(Border::Reflect), row(0, repeated)], 3),
             repeat(vec![cross(Border::Reflect), row(1, Affine::IDENTITY)], 3),
             repeat(vec![cross(Border::Reflect)], 0),

@@ -140,14 +140,14 @@ impl Kernel {
         }
         let over_input = self.goes_over_input();
         let first = inputs.first().map_or(out, |(shape, _)| *shape);
-        let wide = |shape: Shape| shape.width * shape.channels;
+        let wide = |shape: Shape| shape.width * shape.planes();
         let read: usize = inputs.iter().enumerate().map(|(i, &input)| self.bytes_read(i, rows, out, input)).sum();
         let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * out_type.size();
         let (family, map) = match self {
             Kernel::Map(m) => (m.family(), Some(m)),
             Kernel::Repeat(r) => (r.body.family(), Some(&r.body)),
             Kernel::MapReduce(m, _) => (Family::Reduction, Some(m)),
-            Kernel::RowReduce(_) | Kernel::Running | Kernel::Fold(_) => (Family::Reduction, None),
+            Kernel::RowReduce(_) | Kernel::Running | Kernel::Fold(_) | Kernel::Tiles(..) => (Family::Reduction, None),
             Kernel::Histogram { .. } => (Family::Histogram, None),
             Kernel::Transpose => (Family::Transpose, None),
             Kernel::Source(_) | Kernel::Merge | Kernel::Lookup => (Family::Pixel, None),
@@ -155,6 +155,7 @@ impl Kernel {
         let pixels = match self {
             Kernel::RowReduce(_) | Kernel::MapReduce(..) | Kernel::Histogram { .. } => rows.len() * wide(first),
             Kernel::Fold(_) => first.len(),
+            Kernel::Tiles(grid, _) => rows.len() * wide(out) * (grid.height * grid.width).min(first.area()),
             _ => rows.len() * wide(out),
         };
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, 0), MapKernel::arithmetic);
@@ -228,24 +229,31 @@ impl Kernel {
             area += part.len() * columns;
             at = part.end;
         }
-        area * self.planes_read(i, shape.channels) * dtype.size()
+        area * self.planes_read(i, shape.planes(), out.planes()) * dtype.size()
     }
 
-    /// How many of `channels` planes of input `i` are read.
-    fn planes_read(&self, i: usize, channels: usize) -> usize {
+    /// How many of `planes` planes of input `i` are read for a result of `result` planes.
+    fn planes_read(&self, i: usize, planes: usize, result: usize) -> usize {
         let (Kernel::Map(m) | Kernel::MapReduce(m, _) | Kernel::Repeat(Repeat { body: m, .. })) = self else {
-            return channels;
+            return planes;
         };
         let all = m.leaves.iter().chain(m.chains.iter().flat_map(|c| &c.leaves));
-        let mut planes: Vec<Option<usize>> = all
-            .filter_map(|l| match l.op {
-                LeafOp::LoadChannel(input, c) => (input == i).then_some(Some(c)),
-                _ => m.reads(l, i).then_some(None),
-            })
-            .collect();
-        planes.sort_unstable();
-        planes.dedup();
-        if planes.iter().any(Option::is_none) { channels } else { planes.len().min(channels) }
+        let (mut fixed, mut moved) = (Vec::new(), 0);
+        for leaf in all {
+            match leaf.op {
+                LeafOp::LoadPlane(input, _) if input != i => {}
+                LeafOp::LoadPlane(_, map) => match map.fixed() {
+                    Some(plane) => fixed.push(plane),
+                    // Neighbouring levels are mostly the same planes.
+                    None => moved = moved.max(map.count(result)),
+                },
+                _ if m.reads(leaf, i) => return planes,
+                _ => {}
+            }
+        }
+        fixed.sort_unstable();
+        fixed.dedup();
+        (fixed.len() + moved).min(planes)
     }
 }
 
@@ -305,7 +313,7 @@ fn of_instruction(op: InstrOp) -> f64 {
 /// What the read of a leaf counts as, without the stage or the chain that it reads.
 fn of_leaf(leaf: &Leaf) -> f64 {
     match &leaf.op {
-        LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Flip(..) => 0.0,
+        LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Flip(..) => 0.0,
         LeafOp::Correlate(_, f, _) => f.taps().len() as f64,
         LeafOp::Generalized(_, g, _) => 2.0 * g.window.taps().len() as f64,
         // Each exchange takes a minimum and a maximum.

@@ -6,6 +6,7 @@ use horus_core::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Va
 use horus_core::ops::geometric::{Affine, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::planes::PlaneMap;
 use horus_core::shape::{Axis, Border, Shape, Window};
 use horus_cuda::workloads::{instr, taps};
 
@@ -20,7 +21,7 @@ fn kernel(dtype: DType, readings: &[LeafOp], steps: usize) -> Kernel {
     let mut leaves = vec![
         leaf(LeafOp::Load(0)),
         leaf(LeafOp::Load(1)),
-        leaf(LeafOp::LoadChannel(1, 0)),
+        leaf(LeafOp::LoadPlane(1, PlaneMap::one(0))),
         repeated(2, Affine { yy: 0, ..Affine::IDENTITY }),
         repeated(3, Affine { xx: 0, ..Affine::IDENTITY }),
     ];
