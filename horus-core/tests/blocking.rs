@@ -393,10 +393,10 @@ fn launches_compute_their_rows_from_what_they_say_they_read() {
     let devices: Vec<CpuDevice> = [1, 2].map(cpu).into();
     for dtype in [DType::F32, DType::F64, DType::U8, DType::I32] {
         for border in BORDERS.into_iter().filter(|b| *b != Border::Wrap) {
-            for (height, width, channels) in [(40, 37, 1), (300, 5, 2), (3, 70, 1), (1, 1, 1)] {
+            for (height, width, channels, depth) in [(40, 37, 1, 1), (300, 5, 2, 1), (3, 70, 1, 3), (1, 1, 1, 1)] {
                 for repeat in [1, 2, 5].into_iter().flat_map(|steps| repeats(dtype, border, steps)) {
                     let kernel = Kernel::Repeat(repeat);
-                    let shape = Shape::new(height, width, channels);
+                    let shape = Shape { depth, ..Shape::new(height, width, channels) };
                     let shapes = [shape, shape, Shape { height: 1, ..shape }, Shape { width: 1, ..shape }];
                     for rows in [Window::whole(height), Window::new(height as isize / 3, height as isize * 2 / 3 + 1)] {
                         let geometry = |(i, shape): (usize, Shape)| {
