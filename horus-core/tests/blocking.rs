@@ -15,7 +15,7 @@ use horus_core::host::buffer::HostBuffer;
 use horus_core::image::{Image, LoopState, Until};
 use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Val};
-use horus_core::machine::Machine;
+use horus_core::machine::{Machine, Profile};
 use horus_core::ops::geometric::{Affine, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::PixelOp;
@@ -258,9 +258,9 @@ fn steps_of_many_kinds_are_put_together() {
 }
 
 /// As many steps of the relaxation as a plan takes, recorded by hand, with an image that stays.
-fn recorded(steps: usize, height: usize) -> Graph<Op> {
+fn recorded(steps: usize, height: usize, width: usize) -> Graph<Op> {
     let mut g = Graph::default();
-    let shape = Shape::new(height, 64, 1);
+    let shape = Shape::new(height, width, 1);
     let mut push =
         |op, inputs: Vec<NodeId>| g.push(Node { op, inputs, shape, dtype: DType::F32, site: Location::caller() });
     let (mut u, f) = (push(Op::Source(ValueId(0)), vec![]), push(Op::Source(ValueId(1)), vec![]));
@@ -275,7 +275,7 @@ fn recorded(steps: usize, height: usize) -> Graph<Op> {
 fn planned(steps: Steps, ranks: usize, height: usize) -> Plan {
     let setting = Setting::of(Partition::equal(ranks), true);
     let aim = Aim { machine: &setting.machine, ranks, direct: false, steps };
-    let kernels = optimize_for(recorded(12, height), true, &aim, &mut |_, _| ()).unwrap();
+    let kernels = optimize_for(recorded(12, height, 64), true, &aim, &mut |_, _| ()).unwrap();
     let state = State { residency: Residency::Both, placement: Placement::Strips(Halo::NONE) };
     plan(kernels, &[Want::Keep], &setting, |_| state, |_| false, &mut |_, _| ()).unwrap()
 }
@@ -322,8 +322,25 @@ fn strips_that_are_thin_are_not_computed_twice() {
     assert!(launches(1, 4096) < 12 && launches(2, 4096) < 12);
     let machine = Machine::of_default(true);
     let aim = Aim { steps: Steps::Most(1), ..Aim::of(&machine) };
-    let kernels = optimize_for(recorded(12, 4096), true, &aim, &mut |_, _| ()).unwrap();
+    let kernels = optimize_for(recorded(12, 4096, 64), true, &aim, &mut |_, _| ()).unwrap();
     assert!(!kernels.nodes.iter().any(|n| matches!(n.op, Kernel::Repeat(_))));
+}
+
+/// How many launches are predicted to be fastest for 12 steps.
+fn launches_on(machine: &Machine, size: usize) -> usize {
+    let aim = Aim { steps: Steps::Auto, ..Aim::of(machine) };
+    let kernels = optimize_for(recorded(12, size, size), true, &aim, &mut |_, _| ()).unwrap();
+    kernels.nodes.iter().filter(|n| !matches!(n.op, Kernel::Source(_))).count()
+}
+
+#[test]
+fn as_many_steps_are_put_together_as_pay() {
+    let gpu = Machine::alike(Profile::shipped("NVIDIA H200").unwrap());
+    // On a GPU, the more steps, the less of a tile is of use.
+    let launches = launches_on(&gpu, 4096);
+    assert!((2..=4).contains(&launches), "{launches}");
+    assert!(launches_on(&gpu, 16384) <= 4);
+    assert!(launches_on(&Machine::alike(Profile::of_cores(2)), 4096) <= 2);
 }
 
 fn leaf(op: LeafOp, dtype: DType) -> Leaf {
@@ -376,10 +393,10 @@ fn launches_compute_their_rows_from_what_they_say_they_read() {
     let devices: Vec<CpuDevice> = [1, 2].map(cpu).into();
     for dtype in [DType::F32, DType::F64, DType::U8, DType::I32] {
         for border in BORDERS.into_iter().filter(|b| *b != Border::Wrap) {
-            for (height, width, channels) in [(40, 37, 1), (300, 5, 2), (3, 70, 1), (1, 1, 1)] {
+            for (height, width, channels, depth) in [(40, 37, 1, 1), (300, 5, 2, 1), (3, 70, 1, 3), (1, 1, 1, 1)] {
                 for repeat in [1, 2, 5].into_iter().flat_map(|steps| repeats(dtype, border, steps)) {
                     let kernel = Kernel::Repeat(repeat);
-                    let shape = Shape::new(height, width, channels);
+                    let shape = Shape { depth, ..Shape::new(height, width, channels) };
                     let shapes = [shape, shape, Shape { height: 1, ..shape }, Shape { width: 1, ..shape }];
                     for rows in [Window::whole(height), Window::new(height as isize / 3, height as isize * 2 / 3 + 1)] {
                         let geometry = |(i, shape): (usize, Shape)| {

@@ -10,7 +10,9 @@ use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::codegen::{Limits, Shapes, generate_bounded};
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::tuning::{Tuning, lookup};
-use horus_cuda::workloads::{conv2d, convrot_default, correlate, pixel_chain, rotate, separable, turned_back};
+use horus_cuda::workloads::{
+    conv2d, convrot_default, correlate, pixel_chain, relaxation, rotate, separable, turned_back,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -38,6 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("turned", turned_back([-60.0, -75.0], shape), 3),
         ("convrot", convrot_default()?, 1),
         ("conv2d", conv2d(9, 43), 1),
+        ("relaxation", relaxation(f, 6), 3),
     ];
     for (name, kernel, inputs) in kernels.into_iter().filter(|k| k.0.contains(&only)) {
         let inputs = vec![image; inputs];

@@ -3,7 +3,7 @@
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::Error;
 use horus_core::filters;
-use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
@@ -166,4 +166,22 @@ pub fn pixel_chain() -> Kernel {
 /// The affine map of a rotation of an image of `shape`.
 pub fn turned(degrees: f64, shape: Shape) -> Affine {
     Affine::new(rotation(degrees, shape), shape).unwrap_or(Affine::IDENTITY)
+}
+
+/// So many steps of Jacobi's relaxation in one launch: the mean of the four neighbours plus a column (the second input) times a row.
+pub fn relaxation(dtype: DType, steps: usize) -> Kernel {
+    let leaf = |op| Leaf { op, dtype };
+    let repeated = |i, map| leaf(LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate));
+    let neighbours = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [0.25; 4]);
+    let leaves = vec![
+        leaf(LeafOp::Correlate(Source::Input(0), neighbours, Border::Constant(0.0))),
+        repeated(1, Affine { xx: 0, ..Affine::IDENTITY }),
+        repeated(2, Affine { yy: 0, ..Affine::IDENTITY }),
+    ];
+    let code = vec![
+        instr(PixelOp::Mul, dtype, vec![Val::Leaf(1), Val::Leaf(2)]),
+        instr(PixelOp::Add, dtype, vec![Val::Leaf(0), Val::Instr(0)]),
+    ];
+    let body = MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() };
+    Kernel::Repeat(Repeat { body, state: 0, steps })
 }

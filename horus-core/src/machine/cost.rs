@@ -9,6 +9,12 @@ use crate::ir::kernel::KernelWork;
 /// three row passes over one image, which pay, and for two over two images, which do not.
 pub(crate) const CACHED: f64 = 0.45;
 
+/// Rows and columns of the tiles in which a GPU makes several steps of a loop.
+const TILE: [f64; 2] = [64.0, 128.0];
+/// How many times as fast as steps one by one, as far as arithmetic goes, a GPU makes steps in tiles, which read their neighbours from
+/// registers: an estimate.
+const IN_TILES: f64 = 1.8;
+
 /// What bounds a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bound {
@@ -87,11 +93,14 @@ impl Profile {
         // Every further evaluation of a chain finds most of what it reads in a cache.
         let again = work.evaluations.saturating_sub(1) as f64 * CACHED;
         let chained = if work.evaluations > 0 { (1.0 + again) * (1.0 + around) } else { 1.0 };
-        let moved = work.read as f64 * chained + work.written as f64;
+        let tiles = self.in_tiles(work);
+        let moved = work.read as f64 * chained * (1.0 + (tiles - 1.0) * CACHED) + work.written as f64;
         let memory = moved / (self.memory.at(work.bytes() as f64) * of.memory);
         let rate = if work.dtype == DType::F64 { self.arithmetic.f64 } else { self.arithmetic.f32 };
         let idle = (self.arithmetic.fill / work.pixels.max(1) as f64).max(1.0);
-        let arithmetic = (work.multiply_adds + work.staged * around) * idle / (rate * of.arithmetic);
+        let gain = if tiles > 1.0 { IN_TILES } else { 1.0 };
+        let computed = (work.multiply_adds + work.staged * around) * tiles;
+        let arithmetic = computed * idle / (rate * of.arithmetic * gain);
         let bound = match self.launch.device {
             fixed if fixed > memory.max(arithmetic) => Bound::Launch,
             _ if memory >= arithmetic => Bound::Memory,
@@ -116,6 +125,18 @@ impl Profile {
         let (here_alone, over) = (here.seconds - self.launch.device, read.max(written) * slowdown + latency);
         let bound = if over > here_alone { Bound::Bus } else { here.bound };
         Cost { seconds: self.launch.device + over.hypot(here_alone), bound }
+    }
+
+    /// How many times as many pixels several steps compute as a launch stores: on a GPU, all of each tile in all steps. On a processor
+    /// blocks are as tall as its threads leave them.
+    fn in_tiles(&self, work: &KernelWork) -> f64 {
+        /// Of a tile at least so much is stored.
+        const LEAST: f64 = 0.1;
+        if work.steps == 1 || self.is_unified() {
+            return 1.0;
+        }
+        let stored = TILE.map(|n| (1.0 - work.reach as f64 / n).max(LEAST));
+        1.0 / (stored[0] * stored[1])
     }
 
     /// How many rows around each row of a tile there are for a filter that reads `reach` of them: few for small filters, as tiles

@@ -8,7 +8,7 @@
 use super::Aim;
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{Extent, Instr, Kernel, MapKernel, Repeat, Source, Val};
-use crate::machine::{Load, Profile};
+use crate::machine::Load;
 use crate::settings::Steps;
 use crate::shape::Window;
 
@@ -188,9 +188,6 @@ impl Chain<'_> {
         };
         let seconds = |steps: usize| self.sizes(steps).into_iter().map(launch).sum::<Option<f64>>();
         let mut best = (1, seconds(1).unwrap_or(f64::INFINITY));
-        if !aim.machine.profiles().iter().all(Profile::is_unified) {
-            return 1;
-        }
         for steps in 2..=self.nodes.len() {
             if let Some(seconds) = seconds(steps).filter(|s| *s < best.1) {
                 best = (steps, seconds);

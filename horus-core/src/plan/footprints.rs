@@ -7,11 +7,12 @@ use super::state::{Halo, Placement, State};
 use super::step::{Action, Rows, Temp};
 use super::transfers::Transfers;
 use crate::ir::graph::NodeId;
-use crate::ir::kernel::{Kernel, LeafOp};
+use crate::ir::kernel::{Kernel, LeafOp, Repeat};
 
 /// Whether a kernel has linear filters.
 pub(super) fn is_filter(kernel: &Kernel) -> bool {
-    matches!(kernel, Kernel::Map(m) if m.leaves.iter().any(|l| matches!(l.op, LeafOp::Correlate(..))))
+    let (Kernel::Map(m) | Kernel::Repeat(Repeat { body: m, .. })) = kernel else { return false };
+    m.leaves.iter().any(|l| matches!(l.op, LeafOp::Correlate(..)))
 }
 
 /// What leaves before it is read, and who waits for it.

@@ -169,7 +169,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 inputs[repeat.state] = next;
             }
             let last = &inputs[repeat.state];
-            for c in 0..out.shape.channels {
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     let (to, from) = (output.at(c, y, 0), last.at(c, y, 0)..last.at(c, y, out.shape.width));
                     output.bytes[to..to + from.len()].copy_from_slice(&last.bytes[from]);

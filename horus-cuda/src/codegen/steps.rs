@@ -162,6 +162,9 @@ impl Generator<'_> {
                 code.define(l, &format!("l{l}"));
             }
         }
+        // What does not differ from step to step.
+        let eager = vec![false; body.leaves.len()];
+        code.advance(out, &mut self.params, &eager)?;
         let mut steps = Vec::new();
         if let Some(border) = border {
             self.show(border, value, &mut steps);
@@ -172,7 +175,7 @@ impl Generator<'_> {
                 code.define(l, &array);
             }
         }
-        code.advance(&mut steps, &mut self.params, &vec![false; body.leaves.len()])?;
+        code.advance(&mut steps, &mut self.params, &eager)?;
         let result = code.result(&mut steps, &mut self.params, self.tile.dtype)?;
         steps.push(Stmt::fill((rows, 1), "u", pixel(result)));
         out.push(Stmt::For { variable: "k", first: 0.into(), end: name("p.steps"), step: 1, body: steps });

@@ -162,19 +162,24 @@ impl Kernel {
         };
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, 0), MapKernel::arithmetic);
         let steps = if let Kernel::Repeat(r) = self { r.steps } else { 1 };
-        // All steps, with the rows around that those to come read.
-        let computed = match self {
-            Kernel::Repeat(r) => r.rows_computed(rows, out) * wide(out),
-            _ => pixels,
-        };
         let own = f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram)));
+        // All steps, with the rows around that those to come read. What stays is read once for all of them.
+        let (again, once) = match self {
+            Kernel::Repeat(r) => {
+                let state = Source::Input(r.state);
+                let stays = r.body.leaves.iter().filter(|l| l.source() != state).map(of_leaf).sum::<f64>();
+                let computed = (r.rows_computed(rows, out) * wide(out)) as f64;
+                ((per_pixel - stays) * computed, stays * pixels as f64)
+            }
+            _ => ((per_pixel + own) * pixels as f64, 0.0),
+        };
         let types = inputs.iter().map(|(_, t)| *t).chain([out_type]);
         // Sums are kept in f64 and bound by memory all the same: what counts is the type of the pixels.
         let doubles = if family == Family::Reduction { inputs.first().map(|i| i.1) } else { types.max() };
         KernelWork {
             read,
             written,
-            multiply_adds: (per_pixel + own) * computed as f64,
+            multiply_adds: again + once,
             staged: staged * pixels as f64,
             reach: reach * steps,
             evaluations: map.map_or(0, |m| (0..m.chains.len()).map(|c| m.evaluations(c)).max().unwrap_or(0)),
