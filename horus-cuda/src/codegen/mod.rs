@@ -14,6 +14,7 @@ mod cost;
 mod cpp;
 mod fixed;
 mod instructions;
+mod labels;
 mod map;
 mod params;
 mod pointwise;
@@ -44,6 +45,7 @@ const DENSE: &str = include_str!("../../kernels/dense.cuh");
 const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
 const GATHER: &str = include_str!("../../kernels/gather.cuh");
 const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
+const LABELS: &str = include_str!("../../kernels/labels.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
 
 /// Calls of what `MATH` defines.
@@ -152,6 +154,7 @@ fn generate_with(
         Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),
         Kernel::Running => reduced::running(shapes),
         Kernel::Fold(how) => fixed::fold(*how, shapes),
+        Kernel::Labels(how) => labels::generate(*how, shapes),
         Kernel::Tiles(grid, how) => fixed::tiles(*grid, *how, shapes),
         &Kernel::Histogram { bins, lo, hi } => fixed::histogram(bins, lo, hi, shapes),
         Kernel::Source(_) | Kernel::Merge => {

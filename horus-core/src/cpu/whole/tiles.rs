@@ -47,6 +47,9 @@ pub(super) fn reduce<T: Pixel>(
     output: &mut Memory,
     to: &To,
 ) -> Result<(), DeviceError> {
+    if to.rows.is_empty() {
+        return Ok(());
+    }
     let (isa, fold) = (to.isa, how.fold());
     match how {
         TileReduce::Sum => each(input, grid, out::<f64>(output)?, to, |r| added(isa, &r)),
