@@ -180,6 +180,9 @@ HS_FN f64 hs_order_digit(f64 a, f64 level) {
 
 template <class T> HS_FN T hs_absdiff(T a, T b) { return a > b ? hs_sub(a, b) : hs_abs(hs_sub(b, a)); }
 template <class T> HS_FN T hs_absdiv(T a, T b, T eps) { return hs_abs(b) < eps ? (T)0 : hs_abs(hs_div(a, b)); }
+template <class T> HS_FN T hs_mul_add(T a, T b, T c) { return hs_add(hs_mul(a, b), c); }
+template <> __device__ __forceinline__ f32 hs_mul_add(f32 a, f32 b, f32 c) { return hs_fma(a, b, c); }
+template <> __device__ __forceinline__ f64 hs_mul_add(f64 a, f64 b, f64 c) { return hs_fma(a, b, c); }
 
 // A linear filter as a reduction: acc = fma(tap, pixel, acc) from +0.
 template <class T> struct hs_linear {
@@ -220,6 +223,14 @@ template <int BORDER> HS_FN int hs_map(int i, int n) {
     int m = i % period;
     if (m < 0) m += period;
     return m < n ? m : (BORDER == HS_REFLECT ? 2 * n - 1 : 2 * n - 2) - m;
+}
+
+// The plane of an input that plane `plane` of the result reads, or -1 where the constant is read. `m` has the channels of the
+// result; depth and channels of the input; the channel that is read, or -1 for the plane's own; levels from level to level.
+template <int BORDER> HS_FN int hs_plane_read(int plane, const int (&m)[5], int offset) {
+    const int z = m[0] == 1 ? plane : plane / m[0];
+    const int level = hs_map<BORDER>(m[4] * z + offset, m[1]);
+    return level < 0 ? -1 : level * m[2] + (m[3] < 0 ? plane - z * m[0] : m[3]);
 }
 
 // The held row that is read at image row y; `constant` tells that the constant is read instead. A tile may reach over

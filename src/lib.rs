@@ -264,5 +264,7 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::session::{Progress, Stats};
     #[doc(inline)]
+    pub use horus_core::settings::Steps;
+    #[doc(inline)]
     pub use horus_core::shape::{Axis, Border, Shape};
 }

@@ -123,6 +123,7 @@ fn the_table_of_names_is_complete() {
         "channels",
         "check",
         "compare",
+        "depth",
         "dtype",
         "forecast",
         "forecast_on",

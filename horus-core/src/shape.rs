@@ -5,14 +5,20 @@ use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 use std::ops::Range;
 
-/// The extent of an image: rows, columns and channels (one plane per channel, row-major).
+/// The extent of an image or a volume: levels, rows, columns and channels. In memory it is [planes](Shape::planes) of rows: those
+/// of the channels of level 0, then those of level 1, and so on.
+///
+/// It is written `height x width`, after the depth if that is not 1, before the channels if these are not 1: `42x480x640` are 42
+/// levels of one channel, `480x640x3` is one level of three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
+    /// Number of levels (slices); 1 of an image.
+    pub depth: usize,
     /// Number of rows.
     pub height: usize,
     /// Number of columns.
     pub width: usize,
-    /// Number of planes.
+    /// Number of channels of each level.
     pub channels: usize,
 }
 
@@ -25,6 +31,9 @@ pub enum Axis {
     Columns,
     /// From channel to channel: over the channels, it becomes `height x width x 1` (numpy's last axis).
     Channels,
+    /// From level to level of a volume: over the levels, `depth x height x width x channels` becomes
+    /// `1 x height x width x channels` (numpy's axis 0 of four).
+    Depth,
 }
 
 impl fmt::Display for Axis {
@@ -33,6 +42,7 @@ impl fmt::Display for Axis {
             Axis::Rows => "rows",
             Axis::Columns => "columns",
             Axis::Channels => "channels",
+            Axis::Depth => "levels",
         })
     }
 }
@@ -44,12 +54,35 @@ impl Shape {
             Axis::Rows => self.height,
             Axis::Columns => self.width,
             Axis::Channels => self.channels,
+            Axis::Depth => self.depth,
         }
     }
 
-    /// A shape of the given extent.
+    /// The shape with another extent along an axis.
+    #[must_use]
+    pub const fn with_extent(mut self, axis: Axis, n: usize) -> Shape {
+        match axis {
+            Axis::Rows => self.height = n,
+            Axis::Columns => self.width = n,
+            Axis::Channels => self.channels = n,
+            Axis::Depth => self.depth = n,
+        }
+        self
+    }
+
+    /// The shape of an image: of one level.
     pub const fn new(height: usize, width: usize, channels: usize) -> Shape {
-        Shape { height, width, channels }
+        Shape { depth: 1, height, width, channels }
+    }
+
+    /// The shape of a volume.
+    pub const fn volume(depth: usize, height: usize, width: usize, channels: usize) -> Shape {
+        Shape { depth, height, width, channels }
+    }
+
+    /// Number of planes: a plane holds the rows of one channel of one level. Plane `z * channels + c` is channel `c` of level `z`.
+    pub const fn planes(self) -> usize {
+        self.depth * self.channels
     }
 
     /// The shape that both broadcast to (an extent of 1 is repeated), if there is one.
@@ -58,11 +91,13 @@ impl Shape {
     /// # use horus_core::shape::Shape;
     /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(1, 5, 3)), Some(Shape::new(4, 5, 3)));
     /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(2, 5, 1)), None);
+    /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::volume(7, 1, 1, 1)), Some(Shape::volume(7, 4, 5, 1)));
     /// ```
     pub fn meet(self, other: Shape) -> Option<Shape> {
         let meet = |a: usize, b: usize| if a == b || b == 1 { Some(a) } else { (a == 1).then_some(b) };
         let (height, width) = (meet(self.height, other.height)?, meet(self.width, other.width)?);
-        Some(Shape { height, width, channels: meet(self.channels, other.channels)? })
+        let (depth, channels) = (meet(self.depth, other.depth)?, meet(self.channels, other.channels)?);
+        Some(Shape { depth, height, width, channels })
     }
 
     /// Number of pixels of one plane.
@@ -72,17 +107,20 @@ impl Shape {
 
     /// Number of elements of all planes.
     pub const fn len(self) -> usize {
-        self.area() * self.channels
+        self.area() * self.planes()
     }
 
     /// Whether any extent is zero.
     pub const fn is_empty(self) -> bool {
-        self.height == 0 || self.width == 0 || self.channels == 0
+        self.height == 0 || self.width == 0 || self.depth == 0 || self.channels == 0
     }
 }
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.depth != 1 {
+            write!(f, "{}x", self.depth)?;
+        }
         write!(f, "{}x{}", self.height, self.width)?;
         if self.channels != 1 {
             write!(f, "x{}", self.channels)?;
@@ -291,6 +329,12 @@ mod tests {
         assert_eq!(line(Border::Reflect101, 2, -4, 6), "ababababab");
         assert_eq!(line(Border::Reflect101, 1, -3, 4), "aaaaaaa");
         assert_eq!(line(Border::Reflect, 2, -5, 7), "aabbaabbaabb");
+    }
+
+    #[test]
+    fn shapes_are_written_with_what_is_not_one() {
+        let text = |d, c| Shape::volume(d, 4, 5, c).to_string();
+        assert_eq!([text(1, 1), text(1, 3), text(7, 1), text(7, 3)], ["4x5", "4x5x3", "7x4x5", "7x4x5x3"]);
     }
 
     #[test]

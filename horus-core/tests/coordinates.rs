@@ -13,7 +13,7 @@ use horus_core::plan::Mode;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
 
-const SHAPE: Shape = Shape { height: 23, width: 31, channels: 3 };
+const SHAPE: Shape = Shape::new(23, 31, 3);
 
 fn session(mode: Mode) -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).mode(mode).build().unwrap()
@@ -59,6 +59,34 @@ fn every_axis_counts_from_zero_on_all_ranks() {
             (Image::<u8>::index(s, SHAPE, axis) + 1).to_vec().unwrap().into_iter().map(f64::from).collect()
         });
         assert_eq!(bytes, want.iter().map(|v| v + 1.0).collect::<Vec<_>>(), "{axis} in bytes");
+    }
+}
+
+#[test]
+fn levels_and_their_channels_are_told_apart() {
+    let shape = Shape::volume(4, 5, 3, 2);
+    for axis in [Axis::Depth, Axis::Channels] {
+        let at = |plane: usize| if axis == Axis::Depth { plane / 2 } else { plane % 2 } as f64;
+        // Planes one after the other: levels, then channels.
+        let held = everywhere(|s| {
+            let index = Image::<f64>::index(s, shape, axis);
+            let levels = (0..4).flat_map(|z| (0..2).map(move |c| (z, c)));
+            levels.flat_map(|(z, c)| index.slice(z).channel(c).to_vec().unwrap()).collect()
+        });
+        assert_eq!(held, (0..8).flat_map(|plane| [at(plane); 15]).collect::<Vec<_>>(), "{axis}");
+        // Beyond the last level there is what the border says.
+        for (border, beyond) in [(Border::Constant(9.0), 9.0), (Border::Replicate, 3.0)] {
+            let sum =
+                everywhere(|s| vec![Image::<f64>::index(s, shape, axis).shift(-1, 0, 0, border).sum().get().unwrap()]);
+            let next = |z: usize, c: usize| match (z < 4, axis) {
+                (true, _) => at(2 * z + c),
+                (false, Axis::Depth) => beyond,
+                (false, _) if border == Border::Replicate => c as f64,
+                (false, _) => beyond,
+            };
+            let want: f64 = (1..5).flat_map(|z| (0..2).map(move |c| 15.0 * next(z, c))).sum();
+            assert_eq!(sum, [want], "{axis} {border}");
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
 use horus_core::device::Geometry;
-use horus_core::ir::kernel::{Kernel, LeafOp};
+use horus_core::ir::kernel::{Kernel, LeafOp, Repeat};
 use horus_core::shape::Window;
 
 use crate::codegen::{Generated, Shapes};
@@ -51,7 +51,9 @@ impl<M> Default for Memo<M> {
 
 /// Bytes of the filters of a kernel.
 fn bytes(kernel: &Kernel) -> usize {
-    let (Kernel::Map(map) | Kernel::MapReduce(map, _)) = kernel else { return 0 };
+    let (Kernel::Map(map) | Kernel::MapReduce(map, _) | Kernel::Repeat(Repeat { body: map, .. })) = kernel else {
+        return 0;
+    };
     let leaf = |op: &LeafOp| match op {
         LeafOp::Correlate(_, f, _) => f.taps().len(),
         LeafOp::Generalized(_, g, _) => g.window.taps().len(),
@@ -67,6 +69,7 @@ impl<M> Memo<M> {
         std::mem::discriminant(kernel).hash(&mut state);
         match kernel {
             Kernel::Map(map) => map.hash(&mut state),
+            Kernel::Repeat(repeat) => repeat.hash(&mut state),
             Kernel::MapReduce(map, how) => (map, how).hash(&mut state),
             Kernel::RowReduce(how) => how.hash(&mut state),
             Kernel::Fold(how) => how.hash(&mut state),

@@ -103,7 +103,7 @@ impl TunedFamily {
         for leaf in &kernel.leaves {
             let reach = leaf.reach(&kernel.stages).map_or(0, |(r, _)| (r.up + r.down).max(r.left + r.right) + 1);
             let kind = match &leaf.op {
-                LeafOp::Load(_) | LeafOp::LoadChannel(..) => continue,
+                LeafOp::Load(_) | LeafOp::LoadPlane(..) => continue,
                 LeafOp::Warp(..) | LeafOp::Flip(..) => Kind::Gather,
                 LeafOp::Median(..) => Kind::Median,
                 LeafOp::Correlate(Source::Stage(_), ..) => Kind::Separable,
@@ -194,12 +194,15 @@ pub fn user_rows() -> Vec<Entry> {
 
 /// The type that a kernel with a first input of type `dtype` computes with: that of what its filters read.
 fn element(map: &MapKernel, dtype: DType) -> DType {
-    let filter = map.leaves.iter().find(|l| !matches!(l.op, LeafOp::Load(_) | LeafOp::LoadChannel(..)));
+    let filter = map.leaves.iter().find(|l| !matches!(l.op, LeafOp::Load(_) | LeafOp::LoadPlane(..)));
     filter.map_or(dtype, |l| l.dtype)
 }
 
 /// The tuning of a kernel whose first input is of type `dtype` on architecture `arch`.
 pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
+    if matches!(kernel, Kernel::Repeat(_)) {
+        return search::steps(dtype)[0];
+    }
     let Kernel::Map(map) = kernel else {
         return guess(TunedFamily { kind: Kind::Pointwise, size: 0, filters: 0, bytes: 4 });
     };

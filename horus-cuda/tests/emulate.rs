@@ -295,6 +295,19 @@ fn no_tuning_changes_a_result() {
 }
 
 #[test]
+fn steps_are_the_same_in_tiles_of_every_shape() {
+    let mut jobs = Vec::new();
+    for case in runnable().filter(|c| c.name.starts_with("4 steps") || c.name == "5 steps replicate u8") {
+        let all = candidates(&case.kernel, case.inputs[0].dtype, 90);
+        jobs.extend(all.into_iter().map(|t| (case.clone(), t, Limits { shared: 227 << 10 })));
+        let t = tuned(&case);
+        jobs.extend([48 << 10, 99 << 10].map(|shared| (case.clone(), t, Limits { shared })));
+    }
+    assert!(jobs.len() > 40);
+    check(jobs, "tiles");
+}
+
+#[test]
 fn filters_beyond_shared_memory_are_cut_or_read_directly() {
     let mut jobs = Vec::new();
     for case in runnable() {

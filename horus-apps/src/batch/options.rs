@@ -125,7 +125,12 @@ impl Options {
 
     /// How pictures are read.
     pub fn open_options(&self) -> OpenOptions {
-        OpenOptions { page: self.page, max_pixels: self.max_pixels, orientation: self.orientation }
+        OpenOptions {
+            page: self.page,
+            max_pixels: self.max_pixels,
+            orientation: self.orientation,
+            ..OpenOptions::default()
+        }
     }
 
     /// The least severe messages to log.

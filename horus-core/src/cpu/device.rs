@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::simd::Isa;
-use super::{map, whole};
+use super::{map, steps, whole};
 use crate::device::check::{check, part};
 use crate::device::recording::HostSpans;
 use crate::device::{Device, DeviceSpan, Label, Lane, Launch, Memory, MemoryKind};
@@ -76,6 +76,7 @@ impl CpuDevice {
         let threads = self.threads();
         match launch.kernel {
             Kernel::Map(_) => map::launch(launch, self.isa, threads),
+            Kernel::Repeat(repeat) => steps::launch(launch, repeat, self.isa, threads),
             Kernel::MapReduce(map, how) => whole::fused::launch(launch, (map, *how), self.isa, threads, &self.pool),
             Kernel::Source(_) => Ok(()),
             _ => whole::launch(launch, self.isa, threads),

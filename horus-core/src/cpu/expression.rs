@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use super::pixels::{self, Lanes};
 use super::plane::Rows;
-use super::schedule::{Place, Schedule, Task};
+use super::schedule::{Level, Place, Schedule, Task};
 use super::simd::Isa;
 use crate::device::{Geometry, LaunchInput};
 use crate::dispatch;
 use crate::dtype::{DType, Pixel};
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::InstrOp;
-use crate::shape::{Axis, Border, Window};
+use crate::shape::{Axis, Border, Shape, Window};
 
 /// Elements of a row of a chain that are computed at a time.
 const PIECE: usize = 1024;
@@ -35,8 +35,8 @@ pub(super) struct Spot {
 pub(super) struct Expression<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) inputs: &'a [LaunchInput<'a>],
-    /// Rows of the image.
-    pub(super) height: usize,
+    /// The extent of the image.
+    pub(super) shape: Shape,
     pub(super) slot_bytes: usize,
     pub(super) isa: Isa,
 }
@@ -52,6 +52,11 @@ impl Expression<'_> {
         match place {
             Place::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
             Place::Constant(c) => (self.schedule.constants[c].bytes().as_ptr().cast_mut(), None),
+            Place::Level(l) => {
+                let Level { input, map, outside } = self.schedule.levels[l];
+                let place = map.at(at.channel).map_or(Place::Constant(outside), |p| Place::Plane(input, Some(p)));
+                self.resolve(place, dtype, at)
+            }
             Place::Plane(i, c) => {
                 let LaunchInput { memory, geometry } = &self.inputs[i];
                 let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
@@ -77,9 +82,10 @@ impl Expression<'_> {
                 let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
                 match axis {
                     // A row beyond the image is a copy of another.
-                    Axis::Rows => row.fill(T::from_f64(y.rem_euclid(self.height.cast_signed()) as f64)),
+                    Axis::Rows => row.fill(T::from_f64(y.rem_euclid(self.shape.height.cast_signed()) as f64)),
                     Axis::Columns => row.iter_mut().zip(at.cols.clone()).for_each(|(v, x)| *v = T::from_f64(x as f64)),
-                    Axis::Channels => row.fill(T::from_f64(at.channel as f64)),
+                    Axis::Channels => row.fill(T::from_f64((at.channel % self.shape.channels) as f64)),
+                    Axis::Depth => row.fill(T::from_f64((at.channel / self.shape.channels) as f64)),
                 }
             }
         });
@@ -156,11 +162,15 @@ impl<'a> ChainRows<'a> {
             Task::Run(_, _, _, args) => args.as_slice(),
             _ => &[],
         });
-        let held =
-            read.filter_map(|p| if let Place::Plane(i, _) = p { Some(inputs[*i].geometry.window) } else { None });
+        let held = read.filter_map(|p| match p {
+            Place::Plane(i, _) => Some(inputs[*i].geometry.window),
+            Place::Level(l) => Some(inputs[schedule.levels[*l].input].geometry.window),
+            _ => None,
+        });
         let window = held.reduce(Window::union).unwrap_or(Window::whole(geometry.shape.height));
         let (height, width) = (geometry.shape.height, geometry.shape.width);
-        let expression = Expression { schedule, inputs, height, slot_bytes: slot_bytes(schedule, PIECE), isa };
+        let expression =
+            Expression { schedule, inputs, shape: geometry.shape, slot_bytes: slot_bytes(schedule, PIECE), isa };
         ChainRows { expression, channel, height, width, window, scratch, element: geometry.dtype.size() }
     }
 

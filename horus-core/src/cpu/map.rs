@@ -43,7 +43,7 @@ struct Tiling {
 /// Everything that the blocks of a launch share.
 struct Job<'a> {
     kernel: &'a MapKernel,
-    schedule: Schedule,
+    schedule: &'a Schedule,
     inputs: &'a [LaunchInput<'a>],
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
@@ -84,34 +84,14 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     let kernel = with_constants.as_ref().unwrap_or(kernel);
     let schedule = Schedule::new(kernel, &dtypes);
     let tiling = tiling(kernel, &schedule, geometry, rows, threads);
-    let mut job = Job {
-        kernel,
-        schedule,
-        inputs,
-        output: output.as_mut_ptr(),
-        geometry,
-        tiling,
-        feed_bytes: Vec::new(),
-        chain_bytes: Vec::new(),
-        slot_bytes: 0,
-        scratch_bytes: 0,
-        isa,
-    };
-    job.measure();
-    let job = job;
+    let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);
     let run = |i: usize| {
         let start = rows.start + ((i % blocks) * tiling.block_rows).cast_signed();
         let end = rows.end.min(start + tiling.block_rows.cast_signed());
-        SCRATCH.with_borrow_mut(|scratch| {
-            if scratch.len() < job.scratch_bytes {
-                *scratch = HostBuffer::try_zeroed(job.scratch_bytes)?;
-            }
-            job.block(i / blocks, Window::new(start, end), scratch);
-            Ok(())
-        })
+        job.block_in_scratch(i / blocks, Window::new(start, end))
     };
-    let all = blocks * geometry.shape.channels;
+    let all = blocks * geometry.shape.planes();
     if threads <= 1 || all == 1 {
         (0..all).try_for_each(run)
     } else {
@@ -122,6 +102,41 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
 thread_local! {
     /// Rings and slots, kept from launch to launch.
     static SCRATCH: RefCell<HostBuffer> = RefCell::new(HostBuffer::zeroed(0));
+}
+
+/// A kernel that is compiled once and computes some rows of a plane at a time, on the calling thread.
+pub(super) struct Compiled {
+    kernel: MapKernel,
+    schedule: Schedule,
+    isa: Isa,
+}
+
+impl Compiled {
+    /// `kernel` over inputs of the types of `inputs`, and `more` of these types. What is one pixel, repeated everywhere, is a constant
+    /// from here on.
+    pub(super) fn new(kernel: &MapKernel, inputs: &[LaunchInput<'_>], more: &[DType], isa: Isa) -> Compiled {
+        let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
+        let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
+        let schedule = Schedule::new(&kernel, &dtypes);
+        Compiled { kernel, schedule, isa }
+    }
+
+    /// Computes rows of one plane.
+    ///
+    /// # Safety
+    /// As a launch that [`check`](crate::device::check::check) accepts, of memory of the host; `output` can be written as far as its
+    /// geometry says in these rows of this plane, and nothing else refers to them.
+    pub(super) unsafe fn rows(
+        &self,
+        inputs: &[LaunchInput<'_>],
+        output: (*mut u8, Geometry),
+        channel: usize,
+        rows: Window,
+    ) -> Result<(), DeviceError> {
+        debug_assert!(output.1.window.covers(rows), "the output holds the rows");
+        let tiling = tiling(&self.kernel, &self.schedule, output.1, rows, 1);
+        Job::new((&self.kernel, &self.schedule), inputs, output, tiling, self.isa).block_in_scratch(channel, rows)
+    }
 }
 
 fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Window, threads: usize) -> Tiling {
@@ -159,6 +174,43 @@ struct Scratch<'a> {
     slots: *mut u8,
 }
 
+impl<'a> Job<'a> {
+    fn new(
+        (kernel, schedule): (&'a MapKernel, &'a Schedule),
+        inputs: &'a [LaunchInput<'a>],
+        (output, geometry): (*mut u8, Geometry),
+        tiling: Tiling,
+        isa: Isa,
+    ) -> Job<'a> {
+        let mut job = Job {
+            kernel,
+            schedule,
+            inputs,
+            output,
+            geometry,
+            tiling,
+            feed_bytes: Vec::new(),
+            chain_bytes: Vec::new(),
+            slot_bytes: 0,
+            scratch_bytes: 0,
+            isa,
+        };
+        job.measure();
+        job
+    }
+
+    /// Computes rows of a plane with the scratch of the calling thread.
+    fn block_in_scratch(&self, channel: usize, rows: Window) -> Result<(), DeviceError> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            if scratch.len() < self.scratch_bytes {
+                *scratch = HostBuffer::try_zeroed(self.scratch_bytes)?;
+            }
+            self.block(channel, rows, scratch);
+            Ok(())
+        })
+    }
+}
+
 impl Job<'_> {
     fn plane<T: Pixel>(&self, input: usize, channel: usize) -> Plane<'_, T> {
         let LaunchInput { memory, geometry } = &self.inputs[input];
@@ -194,8 +246,8 @@ impl Job<'_> {
     }
 
     fn expression(&self) -> Expression<'_> {
-        let height = self.geometry.shape.height;
-        Expression { schedule: &self.schedule, inputs: self.inputs, height, slot_bytes: self.slot_bytes, isa: self.isa }
+        let shape = self.geometry.shape;
+        Expression { schedule: self.schedule, inputs: self.inputs, shape, slot_bytes: self.slot_bytes, isa: self.isa }
     }
 
     /// Computes rows `rows` of plane `channel`, with scratch as measured.
@@ -367,7 +419,7 @@ impl Job<'_> {
                     warp::warp(&self.plane(*i, at.channel), map, *how, *b, &mut tile, isa);
                 }
                 LeafOp::Flip(i, flip) => order::flip(&self.plane(*i, at.channel), *flip, &mut tile),
-                LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Correlate(..) => {
+                LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Correlate(..) => {
                     debug_assert!(false, "loads are operands, and filters come in groups");
                 }
             }

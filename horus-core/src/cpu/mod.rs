@@ -22,6 +22,7 @@ mod rows;
 pub(crate) mod scanlines;
 mod schedule;
 pub(crate) mod simd;
+mod steps;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

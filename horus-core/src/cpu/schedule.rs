@@ -8,6 +8,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Pixel, Scalar};
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::{InstrOp, LeafOp, MapKernel, Val};
+use crate::ops::planes::PlaneMap;
 use crate::shape::Axis;
 
 use self::groups::{Groups, source_type, weights};
@@ -21,6 +22,8 @@ pub(super) enum Place {
     Slot(usize),
     /// An input's pixels: of the plane given, or of the plane that is computed.
     Plane(usize, Option<usize>),
+    /// An input's pixels in another plane, or a constant: an index into [`Schedule::levels`].
+    Level(usize),
     /// A constant of [`Schedule::constants`].
     Constant(usize),
     /// The output.
@@ -47,6 +50,15 @@ pub(super) struct Step {
     pub(super) targets: Vec<Place>,
 }
 
+/// A read of planes that differ from those that are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Level {
+    pub(super) input: usize,
+    pub(super) map: PlaneMap,
+    /// Where the constant is that is read beyond the input, of [`Schedule::constants`].
+    pub(super) outside: usize,
+}
+
 /// A compiled kernel.
 #[derive(Debug)]
 pub(super) struct Schedule {
@@ -55,6 +67,7 @@ pub(super) struct Schedule {
     /// Size of the largest element that a slot holds.
     pub(super) element: usize,
     pub(super) constants: Vec<HostBuffer>,
+    pub(super) levels: Vec<Level>,
     pub(super) feeds: Vec<FeedSpec>,
     pub(super) groups: Vec<Group>,
     /// The taps of each stage, rounded to its type.
@@ -87,6 +100,7 @@ impl Schedule {
                 slots: 0,
                 element: 1,
                 constants: Vec::new(),
+                levels: Vec::new(),
                 feeds: Vec::new(),
                 groups: Vec::new(),
                 stages: kernel
@@ -178,12 +192,12 @@ impl Compiler<'_> {
         // A result that is no step's own is copied.
         match kernel.result {
             Some(Val::Const(c)) => {
-                let at = self.constant(c);
+                let at = self.operand_of(c);
                 self.push(Task::Run(InstrOp::Convert, c.dtype(), c.dtype(), vec![at]), vec![Place::Output]);
             }
             Some(Val::Index(axis, dtype)) => self.push(Task::Index(axis, dtype), vec![Place::Output]),
             Some(Val::Leaf(l)) => {
-                if let Some(at @ Place::Plane(..)) = self.leaves[l] {
+                if let Some(at @ (Place::Plane(..) | Place::Level(_))) = self.leaves[l] {
                     let dtype = kernel.leaves[l].dtype;
                     self.push(Task::Run(InstrOp::Convert, dtype, dtype, vec![at]), vec![Place::Output]);
                 }
@@ -200,12 +214,26 @@ impl Compiler<'_> {
             Val::Leaf(l) => {
                 match self.kernel.leaves[l].op {
                     LeafOp::Load(i) => self.leaves[l] = Some(Place::Plane(i, None)),
-                    LeafOp::LoadChannel(i, c) => self.leaves[l] = Some(Place::Plane(i, Some(c))),
+                    LeafOp::LoadPlane(i, map) => self.leaves[l] = Some(self.plane(i, map, self.kernel.leaves[l].dtype)),
                     _ => {}
                 }
                 self.leaves[l].is_some()
             }
         }
+    }
+
+    /// Where planes that a map reads are.
+    fn plane(&mut self, input: usize, map: PlaneMap, dtype: DType) -> Place {
+        if let Some(plane) = map.fixed() {
+            return Place::Plane(input, Some(plane));
+        }
+        let outside = self.constant(Scalar::from_f64(dtype, map.border.constant().unwrap_or_default()));
+        let level = Level { input, map, outside };
+        let levels = &mut self.schedule.levels;
+        Place::Level(levels.iter().position(|l| *l == level).unwrap_or_else(|| {
+            levels.push(level);
+            levels.len() - 1
+        }))
     }
 
     fn push(&mut self, action: Task, targets: Vec<Place>) {
@@ -269,7 +297,7 @@ impl Compiler<'_> {
     /// Where an operand is; its slot becomes free after the last read.
     fn operand(&mut self, value: Val) -> Option<Place> {
         let (place, uses) = match value {
-            Val::Const(c) => return Some(self.constant(c)),
+            Val::Const(c) => return Some(self.operand_of(c)),
             Val::Index(..) => return None, // written where it is read
             Val::Leaf(l) => (self.leaves[l], &mut self.leaf_uses[l]),
             Val::Instr(i) => (self.results[i], &mut self.result_uses[i]),
@@ -281,14 +309,18 @@ impl Compiler<'_> {
         place
     }
 
-    fn constant(&mut self, value: Scalar) -> Place {
+    /// A constant as an operand.
+    fn operand_of(&mut self, value: Scalar) -> Place {
+        Place::Constant(self.constant(value))
+    }
+
+    fn constant(&mut self, value: Scalar) -> usize {
         let splat = dispatch!(value.dtype(), T => HostBuffer::from_slice(&[T::from_scalar(value); RUN]));
         let constants = &mut self.schedule.constants;
-        let at = constants.iter().position(|c| c.bytes() == splat.bytes()).unwrap_or_else(|| {
+        constants.iter().position(|c| c.bytes() == splat.bytes()).unwrap_or_else(|| {
             constants.push(splat);
             constants.len() - 1
-        });
-        Place::Constant(at)
+        })
     }
 }
 

@@ -38,6 +38,6 @@ fn constant(leaf: &LeafOp, inputs: &[LaunchInput<'_>]) -> Option<Scalar> {
         let pixels = memory.host()?.as_slice::<T>();
         let plane = |c: usize| pixels.get(c * geometry.plane()).map(|v| v.scalar());
         let first = plane(0)?;
-        (1..geometry.shape.channels).all(|c| plane(c) == Some(first)).then_some(first)
+        (1..geometry.shape.planes()).all(|c| plane(c) == Some(first)).then_some(first)
     })
 }

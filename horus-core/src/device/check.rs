@@ -13,6 +13,7 @@ use crate::error::DeviceError;
 use crate::ir::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::geometric::Affine;
 use crate::ops::labels::{LabelReduce, MOST_PIXELS};
+use crate::ops::planes::stacked;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::shape::{Shape, Window};
 
@@ -63,6 +64,17 @@ fn fits(
         Kernel::Map(map) => {
             count(inputs, map.inputs)?;
             pixels(map, inputs, output)?;
+        }
+        Kernel::Repeat(repeat) => {
+            count(inputs, repeat.body.inputs)?;
+            pixels(&repeat.body, inputs, output)?;
+            if let Some(fault) = repeat.fault() {
+                return Err(format!("steps that cannot be put together: {fault}"));
+            }
+            let Geometry { shape, dtype, .. } = inputs[repeat.state].geometry;
+            if (shape, dtype) != (output.shape, output.dtype) {
+                return Err(format!("steps from {shape} {dtype} to {} {}", output.shape, output.dtype));
+            }
         }
         Kernel::Merge => merge(inputs, output)?,
         Kernel::Transpose => transpose(inputs, output)?,
@@ -144,16 +156,16 @@ fn near(window: Window) -> Result<(), ()> {
 /// Whether a buffer of `bytes` bytes has room for its geometry.
 fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
     let Geometry { shape, dtype, window } = *geometry;
-    let extents = [shape.height, shape.width, shape.channels];
+    let extents = [shape.depth, shape.height, shape.width, shape.channels];
     // The whole image as well as the part: sizes of both are computed later on.
     let size = |rows: usize| {
-        let planes = [shape.width.max(1), shape.channels.max(1), dtype.size()];
+        let planes = [shape.width.max(1), shape.depth.max(1), shape.channels.max(1), dtype.size()];
         planes.iter().try_fold(rows, |n, m| n.checked_mul(*m)).filter(|n| isize::try_from(*n).is_ok())
     };
     if extents.iter().any(|n| *n > FAR) || near(window).is_err() || size(shape.height.max(1)).is_none() {
         return Err(format!("invalid image: {shape} {dtype} with rows {window}"));
     }
-    let empty = shape.width == 0 || shape.channels == 0;
+    let empty = shape.width == 0 || shape.depth == 0 || shape.channels == 0;
     match size(window.len()) {
         Some(n) if (n <= bytes || empty) && bytes.is_multiple_of(dtype.size()) => Ok(()),
         _ => Err(format!("rows {window} of {shape} {dtype} do not fit into {bytes} bytes")),
@@ -189,11 +201,12 @@ fn column(how: RowReduce, image: Shape, dtype: DType, output: &Geometry) -> Resu
 }
 
 fn merge(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    count(inputs, output.shape.channels)?;
-    let plane = (Shape { channels: 1, ..output.shape }, output.dtype);
-    match inputs.iter().map(|i| (i.geometry.shape, i.geometry.dtype)).find(|i| *i != plane) {
-        None => Ok(()),
-        Some((shape, dtype)) => Err(format!("a plane of {shape} {dtype} for {} {}", output.shape, output.dtype)),
+    if let Some(other) = inputs.iter().map(|i| i.geometry).find(|g| g.dtype != output.dtype) {
+        return Err(format!("planes of {} {} for {} {}", other.shape, other.dtype, output.shape, output.dtype));
+    }
+    match stacked(inputs.iter().map(|i| i.geometry.shape), output.shape) {
+        Some(_) => Ok(()),
+        None => Err(format!("{} images are not the planes of {}", inputs.len(), output.shape)),
     }
 }
 
@@ -257,7 +270,7 @@ fn histogram(bins: usize, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
 fn labelled(how: LabelReduce, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     count(inputs, 2)?;
     let (labels, image) = (inputs[0].geometry, inputs[1].geometry);
-    if !LabelReduce::labels(labels.dtype) || labels.shape.channels != 1 || labels.shape != image.shape {
+    if !LabelReduce::labels(labels.dtype) || labels.shape.planes() != 1 || labels.shape != image.shape {
         return Err(format!("{} {} are no labels of {}", labels.shape, labels.dtype, image.shape));
     }
     let (height, width) = how.extent(labels.shape.height);
@@ -382,10 +395,13 @@ fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
         let shape = inputs[i].geometry.shape;
         let same = (shape.height, shape.width) == (output.shape.height, output.shape.width);
         let fits = match op {
-            Some(LeafOp::LoadChannel(_, c)) => same && *c < shape.channels,
+            Some(LeafOp::LoadPlane(_, map)) => {
+                map.fits(shape.planes(), output.shape.planes())?;
+                same
+            }
             Some(LeafOp::Warp(_, map, ..)) => {
                 in_range(map, output.shape)?;
-                shape.channels == output.shape.channels && !shape.is_empty()
+                (shape.depth, shape.channels) == (output.shape.depth, output.shape.channels) && !shape.is_empty()
             }
             _ => shape == output.shape,
         };

@@ -39,7 +39,7 @@ impl Launch<'_> {
     pub fn written(&self) -> Option<Vec<Range<usize>>> {
         let rows = self.kernel.distribution() == Distribution::Rows;
         let of_plane = |c| self.geometry.row_bytes(c, self.rows);
-        rows.then(|| (0..self.geometry.shape.channels).map(of_plane).collect())
+        rows.then(|| (0..self.geometry.shape.planes()).map(of_plane).collect())
     }
 }
 

@@ -111,7 +111,7 @@ impl Geometry {
 
     /// Size of the buffer in bytes.
     pub fn bytes(&self) -> usize {
-        self.plane() * self.shape.channels * self.dtype.size()
+        self.plane() * self.shape.planes() * self.dtype.size()
     }
 
     /// Index of the first element of row `y` (which must be held) of plane `c`.

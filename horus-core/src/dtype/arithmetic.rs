@@ -76,6 +76,11 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn absdiv(self, b: Self, eps: Self) -> Self {
         if b.abs() < eps { Self::default() } else { self.div(b).abs() }
     }
+    /// `a * b + c`: of floats rounded once, of integers saturated twice.
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        self.mul(b).add(c)
+    }
 }
 
 macro_rules! integer {
@@ -356,6 +361,10 @@ macro_rules! float {
             #[inline(always)]
             fn is_nan(self) -> bool {
                 self != self
+            }
+            #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                self.mul_add(b, c)
             }
         }
         impl Float for $t {

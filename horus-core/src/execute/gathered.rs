@@ -53,7 +53,7 @@ impl Run<'_> {
     pub(super) fn bytes_of_strips(&self, geometry: Geometry, band: Band) -> Vec<Range<usize>> {
         let ranks = 0..self.cx.comm.size();
         let strips = ranks.map(|rank| band.of(self.strip(rank, geometry.shape.height)));
-        let planes = |rows| (0..geometry.shape.channels).map(move |c| geometry.row_bytes(c, rows));
+        let planes = |rows| (0..geometry.shape.planes()).map(move |c| geometry.row_bytes(c, rows));
         strips.flat_map(planes).collect()
     }
 

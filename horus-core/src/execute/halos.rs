@@ -69,7 +69,7 @@ impl Run<'_> {
         let Some(Stored { geometry, device: Some(Memory::Host(host)), .. }) = self.images.find_mut(n) else { return };
         for need in awaited {
             let rows = Window::new(need.at, need.at + need.rows.len().cast_signed());
-            (0..geometry.shape.channels).for_each(|c| host.bytes_mut()[geometry.row_bytes(c, rows)].fill(0xff));
+            (0..geometry.shape.planes()).for_each(|c| host.bytes_mut()[geometry.row_bytes(c, rows)].fill(0xff));
         }
     }
 
@@ -109,7 +109,7 @@ impl Run<'_> {
         let new = Geometry { window: old.window.union(window), ..old };
         let rows =
             |c| Piece::run(old.row_bytes(c, strip).start, new.row_bytes(c, strip).start, old.row_bytes(c, strip).len());
-        let pieces: Vec<Piece> = (0..old.shape.channels).map(rows).collect();
+        let pieces: Vec<Piece> = (0..old.shape.planes()).map(rows).collect();
         let label = self.label("enlarging the halo", n);
         let mut memory = None;
         if let Some(device) = &self.images.get(n)?.device {

@@ -23,7 +23,7 @@ fn bytes(geometry: Geometry, band: Band) -> Vec<std::ops::Range<usize>> {
     if band.is_whole() {
         return std::iter::once(0..geometry.bytes()).collect();
     }
-    (0..geometry.shape.channels).map(|c| geometry.row_bytes(c, rows)).collect()
+    (0..geometry.shape.planes()).map(|c| geometry.row_bytes(c, rows)).collect()
 }
 
 impl<'a> Run<'a> {

@@ -72,7 +72,7 @@ fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -
         Runs { at, bytes: need.width() * size.pixel, rows: need.rows.len(), stride }
     };
     let some = needs.iter().filter(|n| n.area() > 0);
-    some.flat_map(|n| (0..size.channels).map(move |c| of(n, c))).collect()
+    some.flat_map(|n| (0..size.planes).map(move |c| of(n, c))).collect()
 }
 
 /// Where the rows of `wanted` lie in a block of geometry `given` of the same image, and in their own.
@@ -84,7 +84,7 @@ pub(crate) fn rows(given: Geometry, wanted: Geometry) -> (Vec<Runs>, Vec<Runs>) 
 /// periodically.
 pub(crate) fn some_rows(given: Geometry, wanted: Geometry, window: Window) -> (Vec<Runs>, Vec<Runs>) {
     let Geometry { shape, dtype, .. } = wanted;
-    let size = RowSize { width: shape.width, pixel: dtype.size(), channels: shape.channels };
+    let size = RowSize { width: shape.width, pixel: dtype.size(), planes: shape.planes() };
     let needs = needs_of(window, shape.height, shape.width);
     (runs(&needs, size, given, |n| n.rows.start), runs(&needs, size, wanted, |n| n.at))
 }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result, Site};
 use crate::ir::graph::{Op, Operand};
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::pixel::PixelOp;
+use crate::ops::planes::PlaneMap;
 use crate::session::{Handle, Session};
 use crate::shape::{Border, Shape};
 
@@ -16,7 +17,8 @@ mod sealed {
 /// The second operand of a pixel operation on an [`Image<T>`]: an image of type `T`, owned or borrowed; a scalar; a
 /// reduction ([`Value`]), which need not be evaluated before; or an array of one value per channel. Sealed.
 ///
-/// Extents of 1 broadcast: one channel combines with many, a row or a column with an image.
+/// Extents of 1 broadcast: one channel combines with many, a row or a column with an image, an image or one value for each
+/// level with a volume.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -199,22 +201,24 @@ fn channels(session: &Session, values: &[Scalar], site: Site) -> Handle {
     let fill = |v: &Scalar| record_as(session, Op::Fill(*v), &[], one, v.dtype(), site);
     let planes: Vec<Handle> = values.iter().map(fill).collect();
     let dtype = planes.first().map_or(crate::dtype::DType::U8, |p| p.dtype);
-    let shape = Shape { channels: planes.len(), ..one };
+    let shape = Shape::new(1, 1, planes.len());
     record_as(session, Op::Merge, &planes.iter().collect::<Vec<_>>(), shape, dtype, site)
 }
 
 /// The image with its extents of 1 repeated up to `shape`.
-fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
+pub(super) fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
     let (from, dtype) = (image.shape, image.dtype);
     if from == shape {
         return image;
     }
     let session = &image.session.clone();
     let mut spread = image;
-    if from.channels != shape.channels {
-        // Every plane of the result reads the only one that there is.
-        let planes = Shape { channels: shape.channels, ..from };
-        spread = record_as(session, Op::Channel(0), &[&spread], planes, dtype, site);
+    if (from.depth, from.channels) != (shape.depth, shape.channels) {
+        // Every level, or channel, of the result reads the only one that there is.
+        let planes = Shape { height: from.height, width: from.width, ..shape };
+        let step = i32::from(from.depth == shape.depth);
+        let map = PlaneMap::levels(from, shape.channels, step, 0, Border::Replicate);
+        spread = record_as(session, Op::Planes(map), &[&spread], planes, dtype, site);
     }
     if (from.height, from.width) != (shape.height, shape.width) {
         let step = |from: usize, to: usize| if from == to { 1 << 32 } else { 0 };

@@ -9,13 +9,14 @@ use crate::dtype::{Pixel, Scalar};
 use crate::error::{Error, Site};
 use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::PixelOp;
+use crate::ops::planes::PlaneMap;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::session::Session;
 use crate::shape::{Axis, Shape};
 
 /// Reductions along one axis. What is left broadcasts against the image: `image - image.mean_axis(Axis::Rows)` takes the mean of
 /// each column away. Sums run in `f64`, in the [fixed order](Image::sum) of all reductions: along rows and columns in
-/// segments of 1024, over channels from the first to the last.
+/// segments of 1024, over channels and levels from the first to the last.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Axis};
@@ -55,7 +56,7 @@ impl<T: Pixel> Image<T> {
 
     /// The running sums along an axis: of each pixel and all before it, in `f64` (`numpy.cumsum`), whatever the type of the
     /// pixels. Sums of integers are exact below 2^53. Along rows and columns they run in chunks of 32 pixels, then of 1024
-    /// ([`ops::reduce::running`](crate::ops::reduce::running)), along channels from the first to the last; no number of ranks
+    /// ([`ops::reduce::running`](crate::ops::reduce::running)), along channels and levels from the first to the last; no number of ranks
     /// or threads changes a bit. The last one is the [sum](Image::sum_axis) of all up to how it is rounded.
     ///
     /// ```
@@ -73,6 +74,7 @@ impl<T: Pixel> Image<T> {
         match axis {
             Axis::Columns => self.running(site),
             Axis::Rows => self.turned(site).running(site).turned(site),
+            Axis::Depth => self.running_depth(site),
             Axis::Channels => self.attempt(self.shape(), || {
                 let mut planes = self.planes::<f64>(site);
                 for c in 1..planes.len() {
@@ -84,11 +86,21 @@ impl<T: Pixel> Image<T> {
         }
     }
 
+    fn running_depth(&self, site: Site) -> Image<f64> {
+        self.attempt(self.shape(), || {
+            let mut levels: Vec<Image<f64>> = (0..self.depth()).map(|z| self.level(z, site).converted(site)).collect();
+            for z in 1..levels.len() {
+                levels[z] = pixel(PixelOp::Add, vec![Term::image(&levels[z - 1]), Term::image(&levels[z])], site);
+            }
+            Ok(Image::stack_depth(self.session(), levels))
+        })
+    }
+
     pub(super) fn running(&self, site: Site) -> Image<f64> {
         self.node(Op::Running, site)
     }
 
-    /// The sum of each channel: one pixel, which broadcasts. Bits are those of [`Image::sum`] of the channel alone.
+    /// The sum of each channel, over all levels: one pixel, which broadcasts. Bits are those of [`Image::sum`] of the channel alone.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -109,7 +121,7 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn channel_means(&self) -> Image<f64> {
         let site = Location::caller();
-        divided(&self.per_channel(RowReduce::Sum, site), self.shape().area(), site)
+        divided(&self.per_channel(RowReduce::Sum, site), self.shape().area() * self.depth(), site)
     }
 
     /// The smallest pixel of each channel, ignoring NaN: one pixel, which broadcasts. See [`Image::channel_sums`] for an
@@ -127,8 +139,8 @@ impl<T: Pixel> Image<T> {
     }
 
     pub(super) fn turned(&self, site: Site) -> Image<T> {
-        let Shape { height, width, channels } = self.shape();
-        self.node_of_shape(Op::Transpose, Shape::new(width, height, channels), site)
+        let Shape { height, width, .. } = self.shape();
+        self.node_of_shape(Op::Transpose, Shape { height: width, width: height, ..self.shape() }, site)
     }
 
     fn along<R: Pixel>(&self, axis: Axis, how: RowReduce, site: Site) -> Image<R> {
@@ -139,13 +151,19 @@ impl<T: Pixel> Image<T> {
                 let shape = Shape { channels: 1, ..self.shape() };
                 self.attempt(shape, || Ok(joined(how.fold(), &self.planes::<R>(site), site)))
             }
+            Axis::Depth => {
+                let shape = Shape { depth: 1, ..self.shape() };
+                let levels = || (0..self.depth()).map(|z| self.level(z, site).converted(site)).collect::<Vec<_>>();
+                self.attempt(shape, || Ok(joined(how.fold(), &levels(), site)))
+            }
         }
     }
 
     fn per_channel<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {
         // A plane is the fold of the sums of its rows: what a row of them all is reduced to.
         let rows = self.reduce_rows::<R>(how, site).turned(site);
-        rows.reduce_rows(how, site)
+        let planes = rows.reduce_rows::<R>(how, site);
+        if planes.depth() == 1 { planes } else { planes.along(Axis::Depth, how, site) }
     }
 
     /// The channels, converted.
@@ -153,7 +171,7 @@ impl<T: Pixel> Image<T> {
         let shape = Shape { channels: 1, ..self.shape() };
         let plane = |c| match self.channels() {
             1 => self.clone(),
-            _ => self.node_of_shape(Op::Channel(c), shape, site),
+            _ => self.node_of_shape(Op::Planes(PlaneMap::channel(self.shape(), c)), shape, site),
         };
         (0..self.channels()).map(|c| plane(c).converted(site)).collect()
     }

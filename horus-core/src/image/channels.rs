@@ -7,8 +7,9 @@ use super::{Image, carry, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
+use crate::ops::planes::PlaneMap;
 use crate::session::Session;
-use crate::shape::Shape;
+use crate::shape::{Axis, Shape};
 
 /// Red, green and blue in the luminance of ITU-R BT.601.
 const LUMINANCE: [f32; 3] = [0.299, 0.587, 0.114];
@@ -31,7 +32,7 @@ impl<T: Element> Image<T> {
             if self.channels() == 1 {
                 return Ok(self.clone());
             }
-            Ok(self.node_of_shape(Op::Channel(i), shape, site))
+            Ok(self.node_of_shape(Op::Planes(PlaneMap::channel(self.shape(), i)), shape, site))
         })
     }
 
@@ -56,7 +57,7 @@ impl<T: Element> Image<T> {
     }
 
     /// The channels of `images`, one after the other, as the channels of one image (OpenCV's `merge`); an error if there is
-    /// none, or heights, widths or sessions differ. See [`Image::unstack`] for an example.
+    /// none, or depths, heights, widths or sessions differ. Volumes stay volumes: [`Image::stack_depth`] makes one of slices. See [`Image::unstack`] for an example.
     #[track_caller]
     pub fn stack<I>(session: &Session, images: I) -> Image<T>
     where
@@ -68,35 +69,35 @@ impl<T: Element> Image<T> {
         let images: Vec<&Image<T>> = images.iter().map(Borrow::borrow).collect();
         let channels = images.iter().map(|i| i.channels()).sum();
         let shape = images.first().map_or(Shape::new(0, 0, 0), |i| Shape { channels, ..i.shape() });
-        carry(session, shape, stacked(session, &images, shape, site))
+        carry(session, shape, stacked(("stack", Axis::Channels), session, &images, shape, site))
     }
 }
 
-fn stacked<T: Element>(session: &Session, images: &[&Image<T>], shape: Shape, site: Site) -> Result<Image<T>> {
+/// Images one after the other along an axis, in an image of shape `shape`.
+pub(super) fn stacked<T: Element>(
+    (op, axis): (&'static str, Axis),
+    session: &Session,
+    images: &[&Image<T>],
+    shape: Shape,
+    site: Site,
+) -> Result<Image<T>> {
     if images.is_empty() {
-        return Err(Error::Empty { op: "stack", shape, site });
+        return Err(Error::Empty { op, shape, site });
     }
     for image in images {
         image.check()?;
-        let extent = Shape { channels: shape.channels, ..image.shape() };
+        let extent = image.shape().with_extent(axis, shape.extent(axis));
         if !session.same(image.session()) {
-            return Err(Error::ForeignImage { op: "stack", site });
+            return Err(Error::ForeignImage { op, site });
         }
         if extent != shape {
-            return Err(Error::ShapeMismatch { op: "stack", left: images[0].shape(), right: image.shape(), site });
+            return Err(Error::ShapeMismatch { op, left: images[0].shape(), right: image.shape(), site });
         }
     }
-    let mut planes = Vec::with_capacity(shape.channels);
-    for image in images {
-        planes.extend((0..image.channels()).map(|i| match image.channels() {
-            1 => (*image).clone(),
-            _ => image.node_of_shape(Op::Channel(i), Shape { channels: 1, ..shape }, site),
-        }));
+    if let [image] = images {
+        return Ok((*image).clone());
     }
-    if let [plane] = &planes[..] {
-        return Ok(plane.clone());
-    }
-    let inputs: Vec<_> = planes.iter().map(Image::handle).collect();
+    let inputs: Vec<_> = images.iter().map(|image| image.handle()).collect();
     Ok(record(session, Op::Merge, &inputs, shape, site))
 }
 

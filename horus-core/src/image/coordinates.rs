@@ -12,7 +12,7 @@ use crate::shape::{Axis, Shape};
 /// Coordinates. They cost no memory and no launch: whatever operation reads them computes them for each pixel. On several ranks they
 /// are those of the whole image.
 impl<T: Pixel> Image<T> {
-    /// An image whose pixels are their own row, column or channel, from 0 on. An extent of which `T` cannot hold every number
+    /// An image whose pixels are their own row, column, channel or level, from 0 on. An extent of which `T` cannot hold every number
     /// (beyond 256 in `u8`, beyond 2^24 + 1 in `f32`) is an error.
     ///
     /// ```

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::time::Instant;
 
 use bytemuck::{bytes_of, cast_slice};
-use ndarray::{ArrayView2, ArrayView3, Axis};
+use ndarray::{ArrayView2, ArrayView3, ArrayView4, Axis};
 
 use super::{Image, Pixels, carry, check_shape, record};
 use crate::device::Label;
@@ -104,7 +104,7 @@ impl<T: Element> Image<T> {
     }
 }
 
-fn filled<T: Element>(op: &'static str, session: &Session, shape: Shape, value: T, site: Site) -> Image<T> {
+pub(super) fn filled<T: Element>(op: &'static str, session: &Session, shape: Shape, value: T, site: Site) -> Image<T> {
     let made =
         check_shape(op, shape, T::TAG, site).map(|()| record(session, Op::Fill(value.stored()), &[], shape, site));
     carry(session, shape, made)
@@ -133,7 +133,7 @@ fn planes<T: Element>(
 }
 
 /// An image of planes of as many pixels as they should have: on the device, if it takes them now.
-fn copied<T: Element>(
+pub(super) fn copied<T: Element>(
     op: &'static str,
     session: &Session,
     shape: Shape,
@@ -155,14 +155,27 @@ fn copied<T: Element>(
 }
 
 fn array<T: Element>(op: &'static str, session: &Session, a: ArrayView3<'_, T>, site: Site) -> Image<T> {
-    let (height, width, channels) = a.dim();
-    let shape = Shape::new(height, width, channels);
-    let planes: Option<Vec<&[T]>> = a.axis_iter(Axis(2)).map(|plane| plane.to_slice()).collect();
+    array4(op, session, a.insert_axis(Axis(0)), site)
+}
+
+/// An image of an array of shape `(depth, height, width, channels)`.
+pub(super) fn array4<'a, T: Element>(
+    op: &'static str,
+    session: &Session,
+    a: ArrayView4<'a, T>,
+    site: Site,
+) -> Image<T> {
+    let (depth, height, width, channels) = a.dim();
+    let shape = Shape::volume(depth, height, width, channels);
+    let of_plane = |p: usize| -> ArrayView2<'a, T> {
+        a.clone().index_axis_move(Axis(0), p / channels).index_axis_move(Axis(2), p % channels)
+    };
+    let planes: Option<Vec<&[T]>> = (0..shape.planes()).map(|p| of_plane(p).to_slice()).collect();
     if let Some(planes) = planes {
         return carry(session, shape, copied(op, session, shape, &planes, site));
     }
     let fill = |buffer: &mut [u8]| {
-        let planes = a.axis_iter(Axis(2));
+        let planes = (0..shape.planes()).map(of_plane);
         for (to, from) in buffer.chunks_exact_mut(shape.area() * size_of::<T>()).zip(planes) {
             match from.to_slice() {
                 Some(from) => session.workers().copy(cast_slice(from), to),
@@ -174,7 +187,7 @@ fn array<T: Element>(op: &'static str, session: &Session, a: ArrayView3<'_, T>, 
 }
 
 /// Puts values where their bytes belong.
-fn write<T: Element>(to: &mut [u8], from: impl Iterator<Item = T>) {
+pub(super) fn write<T: Element>(to: &mut [u8], from: impl Iterator<Item = T>) {
     to.chunks_exact_mut(size_of::<T>()).zip(from).for_each(|(to, from)| to.copy_from_slice(bytes_of(&from)));
 }
 

@@ -145,8 +145,9 @@ impl<T: Element> Image<T> {
     /// ```
     #[track_caller]
     pub fn transpose(&self) -> Image<T> {
-        let Shape { height, width, channels } = self.shape();
-        self.node_of_shape(Op::Transpose, Shape::new(width, height, channels), Location::caller())
+        let Shape { height, width, .. } = self.shape();
+        let turned = Shape { height: width, width: height, ..self.shape() };
+        self.node_of_shape(Op::Transpose, turned, Location::caller())
     }
 
     /// The `height x width` pixels whose upper left is in row `top` and column `left`; an error if some lie outside.
@@ -198,7 +199,7 @@ impl<T: Element> Image<T> {
     }
 
     /// Pastes `other` over the image, its upper left pixel in row `top` and column `left`; parts beyond the edge are
-    /// cut off. Both have the same number of channels, or `other` has one.
+    /// cut off. Both have the same number of channels and of levels, or `other` has one.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -213,25 +214,27 @@ impl<T: Element> Image<T> {
         let site = Location::caller();
         self.attempt(self.shape(), || {
             other.check()?;
-            let shape = |channels| Shape { channels, ..self.shape() };
+            // As many levels and channels as a part of it has.
+            let shape = |part: Shape| Shape { depth: part.depth, channels: part.channels, ..self.shape() };
             if !self.session().same(other.session()) {
                 return Err(Error::ForeignImage { op: "paste", site });
             }
-            if other.channels() != 1 && other.channels() != self.channels() {
+            let fits = |n: usize, all: usize| n == 1 || n == all;
+            if !fits(other.channels(), self.channels()) || !fits(other.depth(), self.depth()) {
                 return Err(Error::ShapeMismatch { op: "paste", left: self.shape(), right: other.shape(), site });
             }
             let start = [top.saturating_neg(), left.saturating_neg()];
-            let covered = Shape { channels: 1, ..other.shape() };
+            let covered = Shape::new(other.height(), other.width(), 1);
             let covered: Image<bool> = record(self.session(), Op::Fill(true.stored()), &[], covered, site);
-            let covered = covered.window("paste", start, shape(1), OUTSIDE, site)?;
-            let placed = other.window("paste", start, shape(other.channels()), OUTSIDE, site)?;
+            let covered = covered.window("paste", start, shape(covered.shape()), OUTSIDE, site)?;
+            let placed = other.window("paste", start, shape(other.shape()), OUTSIDE, site)?;
             let terms = vec![Term::image(&covered), Term::image(&placed), Term::image(self)];
             Ok(pixel(PixelOp::Select, terms, site))
         })
     }
 
     /// The pixels of `shape` from row and column `start`, which may lie outside.
-    fn window(
+    pub(super) fn window(
         &self,
         op: &'static str,
         [top, left]: [isize; 2],

@@ -233,7 +233,7 @@ fn fits<T: Pixel, L: Pixel>(
     if !LabelReduce::labels(L::TAG) {
         return wrong(format!("labels are u8, u16 or i32, not {}", L::TAG));
     }
-    if image.shape() != labels.shape() || image.channels() != 1 {
+    if image.shape() != labels.shape() || image.shape().planes() != 1 {
         let (image, labels) = (image.shape(), labels.shape());
         return wrong(format!("labels of {labels} for an image of {image}; both have one channel (see `channel`)"));
     }

@@ -99,9 +99,11 @@ impl<T: Pixel> Image<T> {
         Value::single(&mask.select(self, T::LOWEST).reduced(RowReduce::Max, Location::caller()))
     }
 
-    /// How many pixels a mask holds for, which counts once for each channel if it has one.
+    /// How many pixels a mask holds for, which counts once for each that it is repeated over.
     fn count_where(&self, mask: &Image<bool>, site: Site) -> Image<f64> {
-        let repeated = if mask.channels() == 1 { self.channels() as f64 } else { 1.0 };
+        // What broadcasts counts as often as it is repeated.
+        let together = self.shape().meet(mask.shape()).unwrap_or(mask.shape()).len();
+        let repeated = together as f64 / mask.shape().len().max(1) as f64;
         mask.convert::<u8>().total(site) * repeated
     }
 }

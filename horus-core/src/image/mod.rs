@@ -52,6 +52,8 @@ mod reduce;
 mod resample;
 mod tiles;
 mod value;
+mod volume;
+mod volume_filters;
 mod worms;
 
 use std::fmt;
@@ -76,7 +78,11 @@ use crate::ir::graph::Op;
 use crate::session::{Handle, Session};
 use crate::shape::Shape;
 
-/// An image of `height x width` pixels with one or more channels of type `T`: a handle on a recorded value.
+/// An image of `height x width` pixels with one or more channels of type `T`, or a volume of several such levels (its
+/// [depth](Image::depth)): a handle on a recorded value.
+///
+/// Filters, resampling and other operations in the plane work on each level of a volume as on an image of its own; what goes
+/// across levels says so.
 ///
 /// Cloning copies the handle, not the pixels. Images are values: no operation changes its operands.
 #[derive(Clone)]
@@ -111,7 +117,12 @@ impl<T: Element> Image<T> {
         self.shape().channels
     }
 
-    /// Rows, columns and channels; of an image that carries an error, as far as they are known.
+    /// Number of levels (slices): 1 of an image, more of a volume.
+    pub fn depth(&self) -> usize {
+        self.shape().depth
+    }
+
+    /// Levels, rows, columns and channels; of an image that carries an error, as far as they are known.
     pub fn shape(&self) -> Shape {
         self.handle.shape
     }
@@ -222,10 +233,14 @@ fn check_shape(op: &'static str, shape: Shape, dtype: DType, site: Site) -> Resu
     let bytes = shape
         .height
         .checked_mul(shape.width)
+        .and_then(|n| n.checked_mul(shape.depth))
         .and_then(|n| n.checked_mul(shape.channels))
         .and_then(|n| n.checked_mul(dtype.size()))
         .filter(|n| *n <= isize::MAX.cast_unsigned());
-    if shape.height > LONGEST || shape.width > LONGEST || bytes.is_none() {
+    // A launch has a row of blocks for each plane.
+    const MOST_PLANES: usize = 65_535;
+    let deep = bytes.is_some() && shape.planes() > MOST_PLANES;
+    if shape.height > LONGEST || shape.width > LONGEST || deep || bytes.is_none() {
         return Err(Error::parameter(op, format!("an image of {shape} {dtype} pixels is too large"), site));
     }
     Ok(())

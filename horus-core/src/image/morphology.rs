@@ -114,7 +114,7 @@ impl<T: Element> Image<T> {
 
     /// The extreme under a footprint. A rectangle is looked at row by row and then column by column: the same bits as in one
     /// pass, ties and NaN included, because both orders keep the first extreme in row-major order.
-    fn extreme_under(&self, footprint: &Footprint, border: Border, reduce: Reduce, site: Site) -> Image<T> {
+    pub(super) fn extreme_under(&self, footprint: &Footprint, border: Border, reduce: Reduce, site: Site) -> Image<T> {
         self.attempt(self.shape(), || {
             let windows = footprint.windows(reduce == Reduce::Max)?.into_iter();
             Ok(windows.fold(self.clone(), |image, window| {

@@ -110,7 +110,7 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The image in the type of linear filters.
-    fn linear(&self, site: Site) -> Image<T::Linear> {
+    pub(super) fn linear(&self, site: Site) -> Image<T::Linear> {
         match T::TAG == T::Linear::TAG {
             true => Image::from_handle(self.handle().clone()),
             false => self.node(Op::Convert, site),
@@ -327,7 +327,7 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-fn check_filter(op: &'static str, filter: &Filter, site: Site) -> Result<()> {
+pub(super) fn check_filter(op: &'static str, filter: &Filter, site: Site) -> Result<()> {
     if let Some(fault) = filter.fault() {
         return Err(fault.clone());
     }

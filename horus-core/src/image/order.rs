@@ -30,7 +30,7 @@ const LEVELS: usize = 256;
 /// ```
 impl<T: Pixel> Image<T> {
     /// Row, column and channel of the smallest pixel, of several the first: channel by channel, each row by row. NaN are
-    /// ignored; `None` where there is nothing else. Two passes.
+    /// ignored; `None` where there is nothing else. Two passes. A volume is an error.
     #[track_caller]
     pub fn argmin(&self) -> Value<Option<[usize; 3]>> {
         self.place_of(RowReduce::Min, Location::caller())
@@ -43,10 +43,16 @@ impl<T: Pixel> Image<T> {
     }
 
     fn place_of(&self, how: RowReduce, site: Site) -> Value<Option<[usize; 3]>> {
-        let wanted = self.reduced::<T>(how, site).converted::<f64>(site);
         let shape = Shape { width: 1, ..self.shape() };
-        let inputs = [self.handle(), wanted.handle()];
-        let columns = record::<f64>(self.session(), Op::RowReduce(RowReduce::First), &inputs, shape, site);
+        let columns = self.attempt(shape, || {
+            if self.depth() != 1 {
+                let message = format!("the image has {} levels; look in each slice", self.depth());
+                return Err(Error::parameter(if how == RowReduce::Min { "argmin" } else { "argmax" }, message, site));
+            }
+            let wanted = self.reduced::<T>(how, site).converted::<f64>(site);
+            let inputs = [self.handle(), wanted.handle()];
+            Ok(record::<f64>(self.session(), Op::RowReduce(RowReduce::First), &inputs, shape, site))
+        });
         // Of each row the column; a row is found among few.
         Value::of(&columns, move |b: &HostBuffer| {
             let columns: &[f64] = b.as_slice();

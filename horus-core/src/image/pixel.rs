@@ -211,6 +211,21 @@ impl<T: Pixel> Image<T> {
         pixel(PixelOp::AbsDiv, vec![Term::image(self), other.term(), Term::scalar(eps.scalar())], site)
     }
 
+    /// `image * factor + term`; of floats rounded once (a fused multiply-add), of integers saturated after each.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let a = Image::from_slice(&session, 1, 3, &[1.0f32, 2.0, 3.0]);
+    /// assert_eq!(a.mul_add(2.0, &a).to_vec()?, [3.0, 6.0, 9.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn mul_add(&self, factor: impl Argument<T>, term: impl Argument<T>) -> Image<T> {
+        let terms = vec![Term::image(self), factor.term(), term.term()];
+        pixel(PixelOp::MulAdd, terms, Location::caller())
+    }
+
     /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`. Limits that are not ordered are an error.
     ///
     /// ```

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
-use ndarray::{Array3, ArrayView3, ArrayViewMut3};
+use ndarray::{Array3, ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};
 
 use super::check_shape;
 use crate::dtype::Element;
@@ -102,7 +102,7 @@ impl<T: Element> Pixels<T> {
         }
     }
 
-    /// Rows, columns and channels.
+    /// Levels, rows, columns and channels.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -112,7 +112,8 @@ impl<T: Element> Pixels<T> {
         self.buffer.adopted().is_some()
     }
 
-    /// The pixels of a channel, in row-major order.
+    /// The pixels of a channel, in row-major order; of a volume, of a [plane](Shape::planes): channel `c` of level `z` is plane
+    /// `z * channels + c`.
     ///
     /// # Panics
     /// If there is no such channel.
@@ -130,26 +131,51 @@ impl<T: Element> Pixels<T> {
     }
 
     fn range(&self, channel: usize) -> std::ops::Range<usize> {
-        let (area, channels) = (self.shape.area(), self.shape.channels);
-        assert!(channel < channels, "channel {channel} of {channels}");
+        let (area, planes) = (self.shape.area(), self.shape.planes());
+        assert!(channel < planes, "channel {channel} of {planes}");
         channel * area..(channel + 1) * area
     }
 
     /// The pixels as an array of shape `(height, width, channels)`.
+    ///
+    /// # Panics
+    /// If they are those of a volume, which [`Pixels::view4`] shows.
     pub fn view(&self) -> ArrayView3<'_, T> {
-        let Shape { height, width, channels } = self.shape;
-        let planes = ArrayView3::from_shape((channels, height, width), &self[..]).expect("pixels fill their shape");
-        planes.permuted_axes([1, 2, 0])
+        self.one_level();
+        self.view4().index_axis_move(Axis(0), 0)
     }
 
     /// The pixels as an array of shape `(height, width, channels)`, to be changed.
+    ///
+    /// # Panics
+    /// If they are those of a volume, which [`Pixels::view4_mut`] shows.
     pub fn view_mut(&mut self) -> ArrayViewMut3<'_, T> {
-        let Shape { height, width, channels } = self.shape;
-        let planes = ArrayViewMut3::from_shape((channels, height, width), self).expect("pixels fill their shape");
-        planes.permuted_axes([1, 2, 0])
+        self.one_level();
+        self.view4_mut().index_axis_move(Axis(0), 0)
+    }
+
+    fn one_level(&self) {
+        assert!(self.shape.depth == 1, "pixels of {} levels have four axes", self.shape.depth);
+    }
+
+    /// The pixels as an array of shape `(depth, height, width, channels)`.
+    pub fn view4(&self) -> ArrayView4<'_, T> {
+        let Shape { depth, height, width, channels } = self.shape;
+        let planes = ArrayView4::from_shape((depth, channels, height, width), &self[..]);
+        planes.expect("pixels fill their shape").permuted_axes([0, 2, 3, 1])
+    }
+
+    /// The pixels as an array of shape `(depth, height, width, channels)`, to be changed.
+    pub fn view4_mut(&mut self) -> ArrayViewMut4<'_, T> {
+        let Shape { depth, height, width, channels } = self.shape;
+        let planes = ArrayViewMut4::from_shape((depth, channels, height, width), self);
+        planes.expect("pixels fill their shape").permuted_axes([0, 2, 3, 1])
     }
 
     /// A copy of the pixels, of shape `(height, width, channels)`.
+    ///
+    /// # Panics
+    /// If they are those of a volume.
     pub fn to_array3(&self) -> Array3<T> {
         self.view().as_standard_layout().into_owned()
     }
@@ -202,7 +228,25 @@ impl Session {
     /// ```
     #[track_caller]
     pub fn pixels<T: Element>(&self, height: usize, width: usize, channels: usize) -> Result<Pixels<T>> {
-        let (shape, site) = (Shape::new(height, width, channels), Location::caller());
+        self.pixels_of(Shape::new(height, width, channels))
+    }
+
+    /// [`Session::pixels`] of an image or a volume of this shape.
+    ///
+    /// # Errors
+    /// As [`Session::pixels`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Shape};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let mut pixels = session.pixels_of::<f32>(Shape::volume(42, 30, 40, 1))?;
+    /// pixels.view4_mut()[[41, 29, 39, 0]] = 7.0;
+    /// assert_eq!(Image::from_pixels(&session, pixels).max_value().get()?, 7.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pixels_of<T: Element>(&self, shape: Shape) -> Result<Pixels<T>> {
+        let site = Location::caller();
         check_shape("pixels", shape, T::TAG, site)?;
         let room = self.locked_room(shape.len() * size_of::<T>());
         let mut buffer = room.map_err(|source| self.at_host(("pixels", site), source))?;

@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use ndarray::{Array2, Array3, ArrayView3};
+use ndarray::{Array2, Array3, Axis};
 
 use super::{Image, Pixels};
 use crate::dtype::Element;
@@ -19,7 +19,7 @@ use crate::session::{Coming, Handle};
 ///
 /// | | new memory | kept memory |
 /// | --- | --- | --- |
-/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_pixels` | `read_into` |
+/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_array4`, `to_pixels` | `read_into` |
 /// | on rank 0 alone | `gather`, `gather_pixels` | `gather_into` |
 ///
 /// Kept memory is fastest, if it is [`Pixels`] above all: new memory has its pages mapped by the system first.
@@ -35,7 +35,8 @@ use crate::session::{Coming, Handle};
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// All pixels, channels one after the other, each in row-major order.
+    /// All pixels, channels one after the other, each in row-major order; of a volume, those of the first level, then those of
+    /// the second, and so on.
     ///
     /// # Errors
     /// The error that the image carries; also if the evaluation fails on the device or between ranks, or there is not
@@ -64,10 +65,10 @@ impl<T: Element> Image<T> {
         self.vec(true, ("gather", Location::caller()))
     }
 
-    fn vec(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Vec<T>>> {
-        let len = self.shape().len();
+    pub(super) fn vec(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Vec<T>>> {
+        let shape = self.shape();
         self.session().read_back(self.handle(), root, call, |coming| {
-            let mut room = Unwritten::<T::Stored>::new(len)?;
+            let mut room = Unwritten::<T::Stored>::new(shape.len())?;
             if !coming.is_here() {
                 room.fault(coming.workers()); // while the kernels run
             }
@@ -205,7 +206,7 @@ impl<T: Element> Image<T> {
     /// The pixels of an image of one channel, of shape `(height, width)`.
     ///
     /// # Errors
-    /// If there are several channels, or as [`Image::to_vec`].
+    /// If there are several channels or levels, or as [`Image::to_vec`].
     #[track_caller]
     pub fn to_array(&self) -> Result<Array2<T>> {
         let site = Location::caller();
@@ -214,6 +215,7 @@ impl<T: Element> Image<T> {
             let message = format!("the image has {} channels; use to_array3", self.channels());
             return Err(Error::parameter("to_array", message, site));
         }
+        self.one_level(("to_array", site))?;
         let pixels = everyone(self.vec(false, ("to_array", site)))?;
         Ok(Array2::from_shape_vec((self.height(), self.width()), pixels).expect("a fetched image fills its shape"))
     }
@@ -221,20 +223,22 @@ impl<T: Element> Image<T> {
     /// The pixels, of shape `(height, width, channels)`.
     ///
     /// # Errors
-    /// As [`Image::to_vec`].
+    /// Of a volume (see [`Image::to_array4`]), or as [`Image::to_vec`].
     #[track_caller]
     pub fn to_array3(&self) -> Result<Array3<T>> {
-        let (shape, call) = (self.shape(), ("to_array3", Location::caller()));
-        if shape.channels == 1 {
-            let pixels = everyone(self.vec(false, call))?;
-            let array = Array3::from_shape_vec((shape.height, shape.width, 1), pixels);
-            return Ok(array.expect("a fetched image fills its shape"));
+        let call = ("to_array3", Location::caller());
+        self.one_level(call)?;
+        Ok(self.array4(call)?.index_axis_move(Axis(0), 0))
+    }
+
+    /// Fails if this is a volume: what `op` gives has no place for levels.
+    fn one_level(&self, (op, site): (&'static str, Site)) -> Result<()> {
+        self.look()?;
+        if self.depth() == 1 {
+            return Ok(());
         }
-        let session = self.session();
-        let pixels = everyone(session.read_back(self.handle(), false, call, |coming| coming.brought(session)))?;
-        let planes = ArrayView3::from_shape((shape.channels, shape.height, shape.width), elements(&pixels));
-        let planes = planes.expect("a fetched image fills its shape");
-        Ok(planes.permuted_axes([1, 2, 0]).as_standard_layout().into_owned())
+        let message = format!("the image has {} levels; use to_array4, or a slice", self.depth());
+        Err(Error::parameter(op, message, site))
     }
 
     /// What `ranks` ranks, each on a host of its own, would exchange to compute this image and gather it on rank 0, as a
@@ -305,6 +309,10 @@ impl<T: Element> Image<T> {
             let message = format!("row {y}, column {x}, channel {channel} is outside {shape}");
             return Err(Error::parameter("pixel", message, Location::caller()));
         }
+        if shape.depth != 1 {
+            let message = format!("the image has {} levels; use voxel", shape.depth);
+            return Err(Error::parameter("pixel", message, Location::caller()));
+        }
         let pixels = fetch(self.handle())?;
         Ok(elements(&pixels)[channel * shape.area() + y * shape.width + x])
     }
@@ -316,7 +324,7 @@ impl<T: Element> Image<T> {
 }
 
 /// The pixels in a buffer. Masks hold 0 and 1 only.
-fn elements<T: Element>(buffer: &HostBuffer) -> &[T] {
+pub(super) fn elements<T: Element>(buffer: &HostBuffer) -> &[T] {
     bytemuck::checked::cast_slice(buffer.bytes())
 }
 
@@ -327,7 +335,7 @@ pub(super) fn fetch(handle: &Handle) -> Result<Arc<HostBuffer>> {
 }
 
 /// What every rank reads.
-fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
+pub(super) fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
     Ok(read?.expect("a value read by everyone is everywhere"))
 }
 

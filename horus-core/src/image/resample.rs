@@ -94,7 +94,7 @@ impl<T: Pixel> Image<T> {
             let corner = Image::from_slice(self.session(), 2, 2, &[true, false, false, false]);
             let even = corner.node_of_shape::<bool>(
                 Op::Warp(Affine::IDENTITY, Interpolation::Nearest, Border::Wrap),
-                Shape { channels: 1, ..shape },
+                Shape::new(height, width, 1),
                 site,
             );
             let spread = even.select(self.stepped(1 << 31, shape, site), T::ZERO);

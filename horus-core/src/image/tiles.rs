@@ -38,7 +38,7 @@ impl<T: Pixel> Image<T> {
         let count = |extent: usize, step: usize| if step == 0 { 0 } else { extent.div_ceil(step) };
         let Shape { height: h, width: w, .. } = self.shape();
         let shape = Shape { height: count(h, height), width: count(w, width), ..self.shape() };
-        self.parts("tiles", grid, shape, Location::caller())
+        self.partial("tiles", grid, shape, Location::caller())
     }
 
     /// The windows of `height x width` pixels that lie in the image, from the upper left corner on every `down` rows and
@@ -61,10 +61,10 @@ impl<T: Pixel> Image<T> {
         };
         let Shape { height: h, width: w, .. } = self.shape();
         let shape = Shape { height: count(h, height, down), width: count(w, width, across), ..self.shape() };
-        self.parts("windows", grid, shape, Location::caller())
+        self.partial("windows", grid, shape, Location::caller())
     }
 
-    fn parts(&self, op: &'static str, grid: Grid, shape: Shape, site: Site) -> Tiles<T> {
+    fn partial(&self, op: &'static str, grid: Grid, shape: Shape, site: Site) -> Tiles<T> {
         // What comes of an error is an image of one pixel.
         let none = shape.is_empty();
         let shape = if none { Shape { height: 1, width: 1, ..shape } } else { shape };

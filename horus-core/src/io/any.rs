@@ -94,6 +94,30 @@ impl AnyImage {
         AnyImage::open_with(session, path, &OpenOptions { page: Some(page), ..OpenOptions::default() })
     }
 
+    /// Reads a volume: all pages of a TIFF file as levels, or an npy array of shape `(depth, height, width)` or
+    /// `(depth, height, width, channels)`; of any other file one level. ([`AnyImage::open`] takes an array of three axes as
+    /// `(height, width, channels)`, whatever their extents; one of four axes it reads as a volume.)
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::AnyImage, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// let volume = Image::from_volume_fn(&session, 5, 4, 3, |z, y, x| (z * y + x) as u8);
+    /// for file in ["volume.npy", "volume.tif"] {
+    ///     # let file = folder.path().join(file);
+    ///     volume.save(&file)?;
+    ///     assert_eq!(AnyImage::open_volume(&session, &file)?.convert::<u8>().to_array4()?, volume.to_array4()?);
+    /// }
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`AnyImage::open`]; also if pages differ in size or type.
+    #[track_caller]
+    pub fn open_volume(session: &Session, path: impl AsRef<Path>) -> Result<AnyImage> {
+        AnyImage::open_with(session, path, &OpenOptions { volume: true, ..OpenOptions::default() })
+    }
+
     /// [`AnyImage::open`] with options.
     ///
     /// ```
@@ -173,7 +197,7 @@ impl AnyImage {
         each!(self, image => image.handle())
     }
 
-    /// Rows, columns and channels.
+    /// Levels, rows, columns and channels.
     pub fn shape(&self) -> Shape {
         each!(self, image => image.shape())
     }

@@ -21,7 +21,7 @@ pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Resu
     let (picture, pages) = decode(&source, options, means)?;
     if pages > 1 {
         log::warn!(
-            "{} has {pages} pages: page 0 is used; AnyImage::open_page and --page read the others",
+            "{} has {pages} pages: page 0 is used; AnyImage::open_page and --page read the others, AnyImage::open_volume all",
             path.display()
         );
     }
@@ -51,7 +51,7 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
             let picture = guarded(|| read_tiff::read(&bytes, options, means))?;
             // Only for a file that can be read, and only if no page was requested.
             let count = || guarded(|| Ok(read_tiff::pages(&bytes))).unwrap_or(1);
-            Ok((picture, if options.page.is_none() { count() } else { 1 }))
+            Ok((picture, if options.page.is_none() && !options.volume { count() } else { 1 }))
         }
     }
 }

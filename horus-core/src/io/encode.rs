@@ -129,7 +129,8 @@ impl Format {
         // Sizes have 32 bits.
         let fits = self != Format::Bmp || shape.len() < u32::MAX as usize - (1 << 20);
         let channels = channels.is_empty() || channels.contains(&shape.channels);
-        types.contains(&dtype) && channels && shape.height.max(shape.width) <= side && fits
+        let levels = shape.depth == 1 || matches!(self, Format::Npy | Format::Tiff);
+        types.contains(&dtype) && channels && levels && shape.height.max(shape.width) <= side && fits
     }
 
     /// The type of sample in which an image of `dtype` pixels is stored.
@@ -162,10 +163,11 @@ impl Format {
         };
         let others: Vec<&str> = Format::ALL.iter().filter(|f| f.can(stored, shape)).map(|f| f.holds().0).collect();
         let others = format!("save as {}", others.join(", "));
-        let Shape { height, width, channels } = shape;
+        let Shape { depth, height, width, channels } = shape;
         // Every format but npy has a depth that holds it.
         if types.contains(&stored) {
-            let size = format!("{width}x{height} pixels of {channels} channels");
+            let levels = if depth == 1 { String::new() } else { format!("{depth} levels of ") };
+            let size = format!("{levels}{width}x{height} pixels of {channels} channels");
             return Err(format!("a {name} file cannot hold {size} and {what}; {others}"));
         }
         let option = if options.depth == Depth::Auto {
@@ -240,7 +242,7 @@ fn encode(
     match (format, samples) {
         (Format::Png, Samples::U8(v)) => return png::write(to, png::Samples::Eight(v), shape, workers),
         (Format::Png, Samples::U16(v)) => return png::write(to, png::Samples::Sixteen(v), shape, workers),
-        (Format::Tiff, samples) => return write_tiff(to, samples, w, h, shape.channels),
+        (Format::Tiff, samples) => return write_tiff(to, samples, (w, h), shape),
         _ => {}
     }
     let (bytes, wide): (&[u8], bool) = match samples {

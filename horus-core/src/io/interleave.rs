@@ -11,7 +11,7 @@ use crate::shape::Shape;
 /// The fewest pixels that are worth another thread.
 const GRAIN: usize = 1 << 16;
 
-/// Channels one after the other, interleaved.
+/// Channels one after the other, interleaved; level by level.
 ///
 /// # Errors
 /// [`DeviceError::OutOfMemory`].
@@ -24,16 +24,17 @@ pub(super) fn interleaved(
     let mut to = HostBuffer::try_zeroed(pixels.len())?;
     let (size, channels) = (dtype.size(), shape.channels);
     let planes: Vec<&[u8]> = pixels.bytes().chunks(shape.area() * size).collect();
-    let bytes = to.bytes_mut();
-    let chunk = |k: usize, to: &mut [u8]| {
-        let (at, n) = (k * GRAIN * size, to.len() / channels);
-        join(&planes.iter().map(|plane| &plane[at..at + n]).collect::<Vec<_>>(), to, size);
-    };
     let grain = GRAIN * size * channels;
-    if workers.threads() == 1 || bytes.len() <= grain {
-        bytes.chunks_mut(grain).enumerate().for_each(|(k, to)| chunk(k, to));
-    } else {
-        workers.run(|| bytes.par_chunks_mut(grain).enumerate().for_each(|(k, to)| chunk(k, to)));
+    for (level, bytes) in planes.chunks(channels).zip(to.bytes_mut().chunks_mut(shape.area() * size * channels)) {
+        let chunk = |k: usize, to: &mut [u8]| {
+            let (at, n) = (k * GRAIN * size, to.len() / channels);
+            join(&level.iter().map(|plane| &plane[at..at + n]).collect::<Vec<_>>(), to, size);
+        };
+        if workers.threads() == 1 || bytes.len() <= grain {
+            bytes.chunks_mut(grain).enumerate().for_each(|(k, to)| chunk(k, to));
+        } else {
+            workers.run(|| bytes.par_chunks_mut(grain).enumerate().for_each(|(k, to)| chunk(k, to)));
+        }
     }
     Ok(to)
 }

@@ -7,10 +7,10 @@
 //! | --- | --- | --- |
 //! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
 //! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour |
-//! | TIFF | 1 to 16 bit, signed integers up to 32 bit, floats; any page, chunky and planar | 8 and 16 bit, 32-bit signed integers, 32-bit and 64-bit floats; 1, 3 or 4 channels |
+//! | TIFF | 1 to 16 bit, signed integers up to 32 bit, floats; any page, or all as a volume; chunky and planar | 8 and 16 bit, 32-bit signed integers, 32-bit and 64-bit floats; 1, 3 or 4 channels; a page for each level |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
-//! | NumPy `npy` | `u8`, `u16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions or 3 (the channels last) | the exact values, any type and number of channels |
+//! | NumPy `npy` | `u8`, `u16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
 //!
 //! What a file holds is part of the program: decoded pixels have the file's type, and conversions are recorded like any
 //! operation. So is what saving does to values, on the device, with the operations around it:
@@ -90,16 +90,19 @@ use crate::shape::Shape;
 pub struct OpenOptions {
     /// The page of a TIFF file, counted from 0. By default the first, with a warning if there are others.
     pub page: Option<usize>,
-    /// The most pixels (rows times columns) that a picture may have; 2^32 by default. More is an error before memory is
+    /// The most pixels (rows times columns, times levels) that a picture may have; 2^32 by default. More is an error before memory is
     /// asked for them.
     pub max_pixels: u64,
+    /// Whether the file is a volume: of a TIFF file all pages are levels, of an npy array of three axes the first is the depth.
+    /// By default it is an image, and only an npy array of four axes, `(depth, height, width, channels)`, is a volume.
+    pub volume: bool,
     /// What becomes of an orientation that the file notes; by default it is applied.
     pub orientation: Orientation,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { page: None, max_pixels: 1 << 32, orientation: Orientation::Apply }
+        OpenOptions { page: None, max_pixels: 1 << 32, volume: false, orientation: Orientation::Apply }
     }
 }
 
@@ -150,11 +153,12 @@ pub fn on_first(
 
 fn header(shape: Shape, dtype: DType) -> Vec<u8> {
     let type_index = DType::ALL.iter().position(|t| *t == dtype).unwrap_or_default();
-    [shape.height, shape.width, shape.channels, type_index].iter().flat_map(|v| (*v as u64).to_le_bytes()).collect()
+    let fields = [shape.depth, shape.height, shape.width, shape.channels, type_index];
+    fields.iter().flat_map(|v| (*v as u64).to_le_bytes()).collect()
 }
 
 fn parse_header(bytes: &[u8]) -> (Shape, DType) {
     let mut fields = bytes.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b) as usize);
-    let mut next = || fields.next().expect("a header has four fields");
-    (Shape::new(next(), next(), next()), DType::ALL[next()])
+    let mut next = || fields.next().expect("a header has five fields");
+    (Shape::volume(next(), next(), next(), next()), DType::ALL[next()])
 }

@@ -76,7 +76,7 @@ impl Picture {
         decoded.map(|(picture, _)| picture).map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
     }
 
-    /// Rows, columns and channels.
+    /// Levels, rows, columns and channels.
     pub fn shape(&self) -> Shape {
         self.shape
     }

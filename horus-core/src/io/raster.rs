@@ -66,9 +66,9 @@ impl Raster {
         };
         // Pixels of a chunk, of several channels.
         let n = (CHUNK / (size * channels)).max(1);
-        let several = |scratch: &mut Vec<u8>, k: usize, mut planes: Vec<&mut [u8]>| {
+        let several = |scratch: &mut Vec<u8>, from: usize, mut planes: Vec<&mut [u8]>| {
             scratch.resize(planes.iter().map(|p| p.len()).sum(), 0);
-            source.read_at(at + (k * n * size * channels) as u64, scratch)?;
+            source.read_at(at + from as u64, scratch)?;
             order.apply(scratch, size);
             split(scratch, &mut planes, size);
             Ok(())
@@ -83,17 +83,20 @@ impl Raster {
             }
         } else {
             let mut parts: Vec<Vec<&mut [u8]>> = Vec::new();
-            parts.resize_with(shape.area().div_ceil(n), || Vec::with_capacity(channels));
-            for plane in bytes.chunks_mut(shape.area() * size) {
-                plane.chunks_mut(n * size).zip(&mut parts).for_each(|(part, parts)| parts.push(part));
+            let chunks = shape.area().div_ceil(n);
+            parts.resize_with(shape.depth * chunks, || Vec::with_capacity(channels));
+            for (p, plane) in bytes.chunks_mut(shape.area() * size).enumerate() {
+                let level = &mut parts[p / channels * chunks..];
+                plane.chunks_mut(n * size).zip(level).for_each(|(part, parts)| parts.push(part));
             }
+            let first = |k: usize| (k / chunks * shape.area() + k % chunks * n) * size * channels;
             if threads == 1 || parts.len() == 1 {
                 let mut scratch = Vec::new();
-                parts.into_iter().enumerate().try_for_each(|(k, planes)| several(&mut scratch, k, planes))
+                parts.into_iter().enumerate().try_for_each(|(k, planes)| several(&mut scratch, first(k), planes))
             } else {
                 means.workers.run(|| {
                     let parts = parts.into_par_iter().enumerate();
-                    parts.try_for_each_init(Vec::new, |scratch, (k, planes)| several(scratch, k, planes))
+                    parts.try_for_each_init(Vec::new, |scratch, (k, planes)| several(scratch, first(k), planes))
                 })
             }
         }
@@ -121,8 +124,10 @@ pub(super) fn write(
     let bytes = n * size * channels;
     let threads = workers.threads().min(area.div_ceil(n));
     let mut scratch = vec![0; threads * bytes];
-    let planes: Vec<&[u8]> = pixels.bytes().chunks(area * size).collect();
-    for start in (0..area).step_by(threads * n) {
+    let all: Vec<&[u8]> = pixels.bytes().chunks(area * size).collect();
+    for (planes, start) in
+        all.chunks(channels).flat_map(|level| (0..area).step_by(threads * n).map(move |s| (level, s)))
+    {
         let part = &mut scratch[..(area - start).min(threads * n) * size * channels];
         let fill = |k: usize, to: &mut [u8]| {
             let (at, n) = ((start + k * n) * size, to.len() / channels);

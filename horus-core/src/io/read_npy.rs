@@ -10,17 +10,29 @@ use super::{OpenOptions, Picture};
 use crate::dtype::DType;
 use crate::shape::Shape;
 
-/// Decodes an array of shape `(height, width)` or `(height, width, channels)`.
+/// The most channels that pictures have; an array of more may be a volume.
+const MOST_COLOURS: u64 = 4;
+
+/// Decodes an array of shape `(height, width)`, `(height, width, channels)`, of a volume `(depth, height, width)`, or
+/// `(depth, height, width, channels)`.
 pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
     let (header, at) = header(source)?;
     let Header { descr, fortran, shape } = Header::parse(&header)?;
     let unsupported = || {
         format!("NumPy arrays of type {descr} are not supported; use bool, uint8, uint16, int32, float32 or float64")
     };
-    let (&[height, width], rest) = shape.split_first_chunk().ok_or_else(|| dimensions(&shape))?;
-    let channels = match rest {
-        [] => 1,
-        [channels] => *channels,
+    let [depth, height, width, channels] = match shape[..] {
+        [height, width] => [1, height, width, 1],
+        [depth, height, width] if options.volume => [depth, height, width, 1],
+        [height, width, channels] => {
+            if channels > MOST_COLOURS {
+                log::warn!(
+                    "{channels} channels of {height}x{width} pixels are read; open_volume reads {height} levels"
+                );
+            }
+            [1, height, width, channels]
+        }
+        [depth, height, width, channels] => [depth, height, width, channels],
         _ => return Err(dimensions(&shape)),
     };
     let dtype = match descr.get(1..).ok_or_else(unsupported)? {
@@ -39,16 +51,16 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
         b'=' => false,
         _ => return Err(unsupported()),
     };
-    check_size(height, width, options)?;
+    check_size(depth.saturating_mul(height), width, options)?;
     // No memory is allocated before it is known that the file fills it.
-    let needed = [width, channels, dtype.size() as u64].iter().try_fold(height, |n, m| n.checked_mul(*m));
+    let needed = [height, width, channels, dtype.size() as u64].iter().try_fold(depth, |n, m| n.checked_mul(*m));
     if needed.is_none_or(|needed| needed > source.size() - at) {
         return Err(format!("the file is too short for a NumPy array of shape {} and type {descr}", Tuple(&shape)));
     }
     if needed == Some(0) {
         return Err(format!("a NumPy array of shape {} has no pixels", Tuple(&shape)));
     }
-    let shape = Shape::new(height as usize, width as usize, channels as usize);
+    let shape = Shape::volume(depth as usize, height as usize, width as usize, channels as usize);
     let order = match (dtype, swap) {
         (DType::Bool, _) => Order::Truth,
         (_, true) => Order::Swapped,
@@ -57,8 +69,9 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     if !fortran {
         return Raster { at, shape, dtype, order }.read(source, means);
     }
-    // Column by column, and channel by channel: pictures of the channels, turned.
-    let turned = Raster { at, shape: Shape::new(shape.width * shape.channels, shape.height, 1), dtype, order };
+    // Column by column, and channel by channel; of each row all levels.
+    let turned =
+        Raster { at, shape: Shape::new(shape.width * shape.channels, shape.height * shape.depth, 1), dtype, order };
     let columns = turned.read(source, means)?;
     transposed(&columns, shape, means)
 }
@@ -66,10 +79,13 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
 /// Rows of pictures that come column by column.
 fn transposed(columns: &Picture, shape: Shape, means: Means<'_>) -> Result<Picture, String> {
     fn turn<const N: usize>(from: &[u8], to: &mut [u8], shape: Shape) {
-        let planes = to.as_chunks_mut::<N>().0.chunks_mut(shape.area());
-        for (to, from) in planes.zip(from.as_chunks::<N>().0.chunks(shape.area())) {
-            for (y, row) in to.chunks_mut(shape.width).enumerate() {
-                row.iter_mut().enumerate().for_each(|(x, to)| *to = from[x * shape.height + y]);
+        let Shape { depth, height, width, channels } = shape;
+        let from = from.as_chunks::<N>().0;
+        for (plane, to) in to.as_chunks_mut::<N>().0.chunks_mut(shape.area()).enumerate() {
+            let (z, c) = (plane / channels, plane % channels);
+            for (y, row) in to.chunks_mut(width).enumerate() {
+                let at = |x: usize| ((c * width + x) * height + y) * depth + z;
+                row.iter_mut().enumerate().for_each(|(x, to)| *to = from[at(x)]);
             }
         }
     }
@@ -86,7 +102,7 @@ fn transposed(columns: &Picture, shape: Shape, means: Means<'_>) -> Result<Pictu
 
 fn dimensions(shape: &[u64]) -> String {
     format!(
-        "a NumPy array of shape {} is not a picture: expected (height, width) or (height, width, channels)",
+        "a NumPy array of shape {} is not a picture: expected (height, width), (height, width, channels), or of a volume (depth, height, width) or (depth, height, width, channels)",
         Tuple(shape)
     )
 }
@@ -300,7 +316,7 @@ mod tests {
         assert!(refused("<f2", "(2, 2)", &[0; 8]).contains("<f2"));
         assert!(refused("<c8", "(2, 2)", &[0; 32]).contains("<c8"));
         assert!(refused("|u1", "(4,)", &[0; 4]).contains("of shape (4,) is not a picture"));
-        assert!(refused("|u1", "(1, 1, 1, 1)", &[0]).contains("(1, 1, 1, 1)"));
+        assert!(refused("|u1", "(1, 1, 1, 1, 1)", &[0]).contains("(1, 1, 1, 1, 1)"));
         assert!(refused("|u1", "()", &[0]).contains("()"));
         assert!(refused("|u1", "(0, 5)", &[]).contains("(0, 5) has no pixels"));
         assert!(

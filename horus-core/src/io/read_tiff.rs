@@ -16,11 +16,39 @@ use crate::shape::Shape;
 
 type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
 
-/// Decodes the requested page.
+/// Decodes the requested page, or all as the levels of a volume.
 pub(super) fn read(bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    if options.volume && options.page.is_none() {
+        return volume(bytes, options, means);
+    }
     let mut decoder = at_page(bytes, options.page.unwrap_or(0))?;
     let noted = noted(&mut decoder);
     options.orientation.of(pixels(decoder, bytes, options, means)?, noted, means)
+}
+
+/// All pages, which have one size and type.
+fn volume(bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    let depth = pages(bytes);
+    let page = |z: usize| read(bytes, &OpenOptions { page: Some(z), ..*options }, means);
+    let Picture { shape, dtype, pixels: first } = page(0)?;
+    if depth == 1 {
+        return Ok(Picture { shape, dtype, pixels: first });
+    }
+    check_size((depth as u64).saturating_mul(shape.height as u64), shape.width as u64, options)?;
+    let size = first.len();
+    let room = depth.checked_mul(size).ok_or_else(|| format!("{depth} pages of {shape} pixels are too large"))?;
+    let mut pixels = (means.room)(room).map_err(|e| e.to_string())?;
+    for (z, to) in pixels.bytes_mut().chunks_exact_mut(size).enumerate() {
+        let level = if z == 0 { Picture { shape, dtype, pixels: first.clone() } } else { page(z)? };
+        if (level.shape, level.dtype) != (shape, dtype) {
+            let other = format!("{} {}", level.shape, level.dtype);
+            return Err(format!(
+                "page {z} has {other} pixels and page 0 {shape} {dtype}: they are no levels of a volume"
+            ));
+        }
+        to.copy_from_slice(level.pixels.bytes());
+    }
+    Ok(Picture { shape: Shape { depth, ..shape }, dtype, pixels })
 }
 
 /// The orientation stored in a page; warns of other metadata that is ignored. What cannot be read counts as absent.

@@ -7,8 +7,8 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::Shape;
 
-/// Writes an array of shape `(height, width)`, or `(height, width, channels)` if there are several, of pixels that come
-/// channel by channel.
+/// Writes an array of shape `(height, width)`, or `(height, width, channels)` if there are several, or of a volume
+/// `(depth, height, width)` or `(depth, height, width, channels)`, of pixels that come plane by plane.
 pub(super) fn write(
     to: &mut dyn Sink,
     pixels: &HostBuffer,
@@ -36,8 +36,10 @@ fn header(dtype: DType, shape: Shape) -> Vec<u8> {
         DType::F32 => format!("{order}f4"),
         DType::F64 => format!("{order}f8"),
     };
-    let Shape { height, width, channels } = shape;
-    let shape = if channels == 1 { format!("({height}, {width})") } else { format!("({height}, {width}, {channels})") };
+    let Shape { depth, height, width, channels } = shape;
+    let axes = [(depth != 1, depth), (true, height), (true, width), (channels != 1, channels)];
+    let axes: Vec<String> = axes.iter().filter(|(there, _)| *there).map(|(_, n)| n.to_string()).collect();
+    let shape = format!("({})", axes.join(", "));
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     let before = MAGIC.len() + size_of::<u16>();
     let length = (before + text.len() + 1).next_multiple_of(ALIGNMENT) - before;

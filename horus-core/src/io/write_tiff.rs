@@ -10,6 +10,7 @@ use tiff::tags::{PhotometricInterpretation, SampleFormat};
 
 use super::encode::Samples;
 use super::target::Sink;
+use crate::shape::Shape;
 
 /// The samples that TIFF files hold; the `tiff` crate has no colours of signed integers.
 trait TiffSample: Copy
@@ -48,18 +49,17 @@ where
     }
 }
 
+/// Writes interleaved samples, a page for each level.
 pub(super) fn write_tiff(
     to: &mut dyn Sink,
     samples: Samples<'_>,
-    w: u32,
-    h: u32,
-    channels: usize,
+    size: (u32, u32),
+    shape: Shape,
 ) -> Result<(), String> {
     fn typed<S: TiffSample + TiffValue>(
         to: impl Write + Seek,
-        w: u32,
-        h: u32,
-        n: usize,
+        size: (u32, u32),
+        shape: Shape,
         data: &[S],
     ) -> Result<(), String>
     where
@@ -67,28 +67,37 @@ pub(super) fn write_tiff(
     {
         // Offsets in plain TIFF files have 32 bits.
         let big = size_of_val(data) > (u32::MAX - (1 << 24)) as usize;
-        match n {
-            1 => image::<Tiff<S, 1>>(to, w, h, data, big),
-            3 => image::<Tiff<S, 3>>(to, w, h, data, big),
-            _ => image::<Tiff<S, 4>>(to, w, h, data, big),
+        let levels = data.chunks(shape.area() * shape.channels);
+        match shape.channels {
+            1 => pages::<Tiff<S, 1>>(to, size, levels, big),
+            3 => pages::<Tiff<S, 3>>(to, size, levels, big),
+            _ => pages::<Tiff<S, 4>>(to, size, levels, big),
         }
         .map_err(|e| e.to_string())
     }
-    fn image<C: ColorType>(to: impl Write + Seek, w: u32, h: u32, data: &[C::Inner], big: bool) -> TiffResult<()>
+    fn pages<'a, C: ColorType>(
+        to: impl Write + Seek,
+        (w, h): (u32, u32),
+        mut levels: impl Iterator<Item = &'a [C::Inner]>,
+        big: bool,
+    ) -> TiffResult<()>
     where
         [C::Inner]: TiffValue,
+        C::Inner: 'a,
     {
         if big {
-            TiffEncoder::new_big(to)?.write_image::<C>(w, h, data)
+            let mut file = TiffEncoder::new_big(to)?;
+            levels.try_for_each(|level| file.write_image::<C>(w, h, level))
         } else {
-            TiffEncoder::new(to)?.write_image::<C>(w, h, data)
+            let mut file = TiffEncoder::new(to)?;
+            levels.try_for_each(|level| file.write_image::<C>(w, h, level))
         }
     }
     match samples {
-        Samples::U8(v) => typed(to, w, h, channels, v),
-        Samples::U16(v) => typed(to, w, h, channels, v),
-        Samples::I32(v) => typed(to, w, h, channels, v),
-        Samples::F32(v) => typed(to, w, h, channels, v),
-        Samples::F64(v) => typed(to, w, h, channels, v),
+        Samples::U8(v) => typed(to, size, shape, v),
+        Samples::U16(v) => typed(to, size, shape, v),
+        Samples::I32(v) => typed(to, size, shape, v),
+        Samples::F32(v) => typed(to, size, shape, v),
+        Samples::F64(v) => typed(to, size, shape, v),
     }
 }

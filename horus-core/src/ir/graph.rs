@@ -11,6 +11,7 @@ use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::labels::LabelReduce;
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
+use crate::ops::planes::PlaneMap;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::ops::tiles::{Grid, TileReduce};
 use crate::shape::{Axis, Border, Shape};
@@ -51,9 +52,9 @@ pub enum Op {
     Pixel(PixelOp, Vec<Operand>),
     /// Conversion of the input to the node's type.
     Convert,
-    /// One plane of the input, in every plane of the result.
-    Channel(usize),
-    /// The one-channel inputs as the planes of one image.
+    /// Planes of the input, each pixel from its own place: of another level or channel, or one plane in all of the result.
+    Planes(PlaneMap),
+    /// The inputs behind each other along the channels, or along the depth: see [`stacked`](crate::ops::planes::stacked).
     Merge,
     /// Linear filter, as correlation. Input and output are of one float type.
     Correlate(Filter, Border),
@@ -116,7 +117,7 @@ impl Op {
             Op::Index(_) => "index",
             Op::Pixel(op, _) => op.info().name,
             Op::Convert => "convert",
-            Op::Channel(_) => "channel",
+            Op::Planes(_) => "planes",
             Op::Merge => "stack",
             Op::Correlate(..) => "correlate",
             Op::Separable { .. } => "separable",
@@ -152,7 +153,7 @@ impl Op {
                 if consts.is_empty() { op.to_string() } else { format!("{op}[{}]", consts.join(", ")) }
             }
             Op::Convert => "convert".into(),
-            Op::Channel(c) => format!("channel {c}"),
+            Op::Planes(map) => map.to_string(),
             Op::Merge => "stack".into(),
             Op::Correlate(f, _) => format!("correlate {f}"),
             Op::Separable { row, column, .. } => format!("separable {row} {column}"),

@@ -193,6 +193,11 @@ impl Profile {
     /// Bytes per second between a host and a device that computes on the host's memory: nothing is copied.
     pub(super) const NO_COPY: f64 = 1e18;
 
+    /// Whether the device computes on the host's memory: nothing is copied between them.
+    pub fn is_unified(&self) -> bool {
+        self.upload.pinned.bandwidth >= Profile::NO_COPY
+    }
+
     /// How kernels of `family` use the machine.
     pub fn efficiency(&self, family: Family) -> Efficiency {
         const ALL: Efficiency = Efficiency { memory: 1.0, arithmetic: 1.0 };

@@ -7,6 +7,7 @@ use crate::ir::kernel::{Extent, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel,
 use crate::ops::geometric::{Affine, Interpolation, rotation};
 use crate::ops::neighbourhood::Filter;
 use crate::ops::pixel::PixelOp;
+use crate::ops::planes::PlaneMap;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::shape::{Border, Shape, Window};
 
@@ -297,7 +298,7 @@ fn work_counts_each_pixel_once() {
     assert_eq!((whole.reach, whole.staged, whole.family), (6, 0.0, crate::ir::kernel::Family::CorrelateSmall));
     let part = of(&Kernel::Map(dense(7)), Window::new(10, 20));
     assert_eq!((part.read, part.written), (16 * 150, 10 * 150 * 4), "3 rows above and below are read too");
-    let plane = Kernel::Map(one(LeafOp::LoadChannel(0, 2)));
+    let plane = Kernel::Map(one(LeafOp::LoadPlane(0, PlaneMap::one(2))));
     assert_eq!(plane.work(&[(size, F)], (Shape::new(100, 50, 1), F), Window::whole(100)).read, 100 * 50 * 4);
     let counted = Kernel::Histogram { bins: 256, lo: 0.0, hi: 1.0 };
     let counted = counted.work(&[(size, DType::U8)], (Shape::new(1, 256, 3), DType::F64), Window::new(0, 10));

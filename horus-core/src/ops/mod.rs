@@ -7,5 +7,6 @@ pub mod geometric;
 pub mod labels;
 pub mod neighbourhood;
 pub mod pixel;
+pub mod planes;
 pub mod reduce;
 pub mod tiles;

@@ -54,6 +54,7 @@ macro_rules! pixel_ops {
             }
             ternary {
                 AbsDiv "absdiv" |a, b, c| a.absdiv(b, c), "hs_absdiv(a, b, c)", "`|a / b|`, 0 where `|b| < c`";
+                MulAdd "mul_add" |a, b, c| a.mul_add(b, c), "hs_mul_add(a, b, c)", "`a * b + c`, of floats rounded once";
                 Clamp "clamp" |a, b, c| b.max(a).min(c), "hs_min(hs_max(b, a), c)", "`a` limited to `b..=c`; NaN becomes `b`";
             }
             select {

@@ -4,8 +4,9 @@ use crate::dtype::DType;
 use crate::ir::graph::{Graph, Node, Op, Operand};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::labels::LabelReduce;
+use crate::ops::planes::stacked;
 use crate::ops::reduce::RowReduce;
-use crate::shape::Shape;
+use crate::shape::{Axis, Shape};
 
 /// The results of a program, which no pass may change: their shapes and stored types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +70,12 @@ fn operands_of(how: RowReduce) -> usize {
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     let input = |i: usize| program.node(node.inputs[i]);
     let count = match &node.op {
-        Op::Source(_) | Op::Fill(_) | Op::Index(_) => 0,
+        Op::Source(_) | Op::Fill(_) => 0,
+        Op::Index(axis) => {
+            let planes = matches!(axis, Axis::Channels | Axis::Depth);
+            hold(!planes || node.shape.planes() == node.shape.extent(*axis), || format!("the {axis} are no planes"))?;
+            0
+        }
         Op::Pixel(op, operands) => {
             hold(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
             let known = |o: &Operand| {
@@ -78,7 +84,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
             hold(operands.iter().all(known), || "an operand is no input".into())?;
             node.inputs.len()
         }
-        Op::Merge => node.shape.channels,
+        Op::Merge => node.inputs.len(),
         Op::Lookup | Op::Labels(_) => 2,
         Op::RowReduce(how) => operands_of(*how),
         _ => 1,
@@ -98,7 +104,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     (0..same_shape).try_for_each(|i| fits(input(i).shape, node.shape))?;
     let keeps_type = matches!(
         node.op,
-        Op::Channel(_)
+        Op::Planes(_)
             | Op::Merge
             | Op::Correlate(..)
             | Op::Separable { .. }
@@ -134,7 +140,18 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             expression(m, program, node)?;
             hold(m.is_pointwise(), || "it reduces what it must store".into())
         }
-        Kernel::Merge => has_inputs(node, node.shape.channels),
+        Kernel::Repeat(r) => {
+            has_inputs(node, r.body.inputs)?;
+            expression(&r.body, program, node)?;
+            read_in_place(&r.body, program, node, node.shape)?;
+            typed(r.body.result_type(), node.dtype)?;
+            hold(r.fault().is_none(), || format!("it cannot make so many steps: {}", r.fault().unwrap_or_default()))?;
+            fits(program.node(node.inputs[r.state]).shape, node.shape)
+        }
+        Kernel::Merge => {
+            let shapes = node.inputs.iter().map(|i| program.node(*i).shape);
+            hold(stacked(shapes, node.shape).is_some(), || format!("its inputs do not make up {}", node.shape))
+        }
         Kernel::Lookup => has_inputs(node, 2),
         Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
         Kernel::Transpose | Kernel::Running | Kernel::Fold(_) | Kernel::Histogram { .. } => has_inputs(node, 1),
@@ -142,7 +159,7 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             has_inputs(node, 2)?;
             let [labels, image] = [0, 1].map(|i| program.node(node.inputs[i]));
             fits(image.shape, labels.shape)?;
-            let typed = LabelReduce::labels(labels.dtype) && labels.shape.channels == 1;
+            let typed = LabelReduce::labels(labels.dtype) && labels.shape.planes() == 1;
             hold(typed, || format!("labels of {} {}", labels.shape, labels.dtype))?;
             let (height, width) = how.extent(labels.shape.height);
             fits(Shape::new(height, width, 1), node.shape)
@@ -161,11 +178,10 @@ fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, sh
         let plane = |s: Shape| (s.height, s.width);
         match (&leaf.op, m.image(leaf)) {
             (LeafOp::Warp(..), _) | (_, Source::Chain(_) | Source::Stage(_)) => {}
-            (LeafOp::LoadChannel(_, c), Source::Input(i)) => {
+            (LeafOp::LoadPlane(_, map), Source::Input(i)) => {
                 let read = program.node(node.inputs[i]).shape;
-                hold(plane(read) == plane(shape) && *c < read.channels, || {
-                    format!("it reads plane {c} of {read} and is {shape}")
-                })?;
+                hold(plane(read) == plane(shape), || format!("it reads planes of {read} and is {shape}"))?;
+                map.fits(read.planes(), shape.planes())?;
             }
             (_, Source::Input(i)) => fits(program.node(node.inputs[i]).shape, shape)?,
         }

@@ -49,7 +49,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
             let leaves = vec![Leaf { op: LeafOp::Load(0), dtype: input(0) }];
             single(1, leaves, InstrOp::Convert, input(0), dtype, vec![Val::Leaf(0)])
         }
-        Op::Channel(c) => leaf(LeafOp::LoadChannel(0, *c)),
+        Op::Planes(map) => leaf(LeafOp::LoadPlane(0, *map)),
         Op::Correlate(f, b) => leaf(LeafOp::Correlate(Source::Input(0), f.clone(), *b)),
         Op::Separable { row, column, border } => Kernel::Map(MapKernel {
             inputs: 1,

@@ -3,6 +3,7 @@
 //! [`PASSES`] is the list: named passes, each a function from graph to graph, in the order in which they run. After each, the
 //! graph can be dumped, and is checked ([`check`]): a pass that breaks what must hold is named.
 
+pub mod blocks;
 pub mod check;
 pub mod cse;
 pub mod fuse;
@@ -18,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::ir::graph::{Graph, Op};
 use crate::ir::kernel::Kernel;
 use crate::machine::Machine;
+use crate::settings::Steps;
 
 /// A pass.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +43,28 @@ pub enum Run {
     Kernels(fn(Graph<Kernel>) -> Graph<Kernel>),
     /// Changes kernels where that is predicted to be faster.
     Predicted(fn(Graph<Kernel>, &Machine) -> Graph<Kernel>),
+    /// Changes kernels where that is predicted to be faster on the ranks that there are.
+    Divided(fn(Graph<Kernel>, &Aim<'_>) -> Graph<Kernel>),
+}
+
+/// What a program is optimised for. The same on every rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Aim<'a> {
+    /// Tells what is faster.
+    pub machine: &'a Machine,
+    /// Among how many ranks rows are divided.
+    pub ranks: usize,
+    /// Whether the devices of the ranks exchange memory without the host.
+    pub direct: bool,
+    /// How many steps of a loop a launch makes.
+    pub steps: Steps,
+}
+
+impl<'a> Aim<'a> {
+    /// One rank; each step of a loop is a launch of its own.
+    pub fn of(machine: &'a Machine) -> Aim<'a> {
+        Aim { machine, ranks: 1, direct: false, steps: Steps::Most(1) }
+    }
 }
 
 /// The passes, in order.
@@ -55,6 +79,8 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "what was fused is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
     Pass { name: "prologues", fusing: true, run: Run::Predicted(prologue::absorb) },
     Pass { name: "what was absorbed is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
+    Pass { name: "steps of loops", fusing: true, run: Run::Divided(blocks::block) },
+    Pass { name: "what was put together is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
 ];
 
 /// A graph on its way through the passes.
@@ -73,25 +99,38 @@ impl fmt::Display for Program {
     }
 }
 
-/// Runs the passes; without `fuse`, operations are lowered one by one as recorded. `machine` tells what is faster. `dump` is given the name and the text of
-/// the graph after each pass.
+/// [`optimize_for`] [one rank](Aim::of), by what `machine` tells to be faster.
 ///
 /// # Errors
-/// [`Error::Pass`] naming the pass after which something does not hold that must: a defect of Horus.
+/// See [`optimize_for`].
 pub fn optimize(
     graph: Graph<Op>,
     fuse: bool,
     machine: &Machine,
     dump: &mut dyn FnMut(&str, &dyn fmt::Display),
 ) -> Result<Graph<Kernel>> {
-    run(PASSES, graph, fuse, machine, dump)
+    optimize_for(graph, fuse, &Aim::of(machine), dump)
+}
+
+/// Runs the passes; without `fuse`, operations are lowered one by one as recorded. `dump` is given the name and the text of the graph after
+/// each pass.
+///
+/// # Errors
+/// [`Error::Pass`] naming the pass after which something does not hold that must: a defect of Horus.
+pub fn optimize_for(
+    graph: Graph<Op>,
+    fuse: bool,
+    aim: &Aim<'_>,
+    dump: &mut dyn FnMut(&str, &dyn fmt::Display),
+) -> Result<Graph<Kernel>> {
+    run(PASSES, graph, fuse, aim, dump)
 }
 
 fn run(
     passes: &[Pass],
     graph: Graph<Op>,
     fuse: bool,
-    machine: &Machine,
+    aim: &Aim<'_>,
     dump: &mut dyn FnMut(&str, &dyn fmt::Display),
 ) -> Result<Graph<Kernel>> {
     dump("recorded", &graph);
@@ -104,7 +143,8 @@ fn run(
             (Program::Recorded(graph), Run::Recorded(run)) => Program::Recorded(run(graph)),
             (Program::Recorded(graph), Run::Lower(run)) => Program::Lowered(run(graph)),
             (Program::Lowered(graph), Run::Kernels(run)) => Program::Lowered(run(graph)),
-            (Program::Lowered(graph), Run::Predicted(run)) => Program::Lowered(run(graph, machine)),
+            (Program::Lowered(graph), Run::Predicted(run)) => Program::Lowered(run(graph, aim.machine)),
+            (Program::Lowered(graph), Run::Divided(run)) => Program::Lowered(run(graph, aim)),
             _ => return Err(failed(pass.name)("it does not run on what the pass before it makes".into())),
         };
         dump(pass.name, &program);

@@ -33,7 +33,7 @@ fn caught(after: &str, broken: Run) -> String {
     let mut passes = PASSES.to_vec();
     let at = passes.iter().position(|p| p.name == after).expect("a pass of the list") + 1;
     passes.insert(at, Pass { name: "broken", fusing: false, run: broken });
-    match run(&passes, program(), true, &Machine::of_default(false), &mut |_, _| ()) {
+    match run(&passes, program(), true, &Aim::of(&Machine::of_default(false)), &mut |_, _| ()) {
         Err(Error::Pass { pass: "broken", cause }) => cause,
         other => panic!("{other:?}"),
     }
@@ -154,7 +154,8 @@ fn a_pass_that_breaks_kernels_is_named() {
 fn a_list_out_of_order_is_an_error() {
     let cause = caught("split separable filters", Run::Kernels(|g| g));
     assert!(cause.contains("does not run on what"), "{cause}");
-    let unfinished =
-        run(&PASSES[..3], program(), true, &Machine::of_default(false), &mut |_, _| ()).unwrap_err().to_string();
+    let unfinished = run(&PASSES[..3], program(), true, &Aim::of(&Machine::of_default(false)), &mut |_, _| ())
+        .unwrap_err()
+        .to_string();
     assert!(unfinished.contains("after the pass `lower`: it did not run"), "{unfinished}");
 }

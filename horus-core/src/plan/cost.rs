@@ -97,10 +97,10 @@ impl Draft<'_> {
         }
         if let Action::Exchange { node, halo, .. } = sent {
             let n = self.graph.node(node);
-            return 2 * (halo.up + halo.down) * n.shape.width * n.shape.channels * n.dtype.size();
+            return 2 * (halo.up + halo.down) * n.shape.width * n.shape.planes() * n.dtype.size();
         }
         let traffic = self.traffic(sent, self.state(source).placement == Placement::Root);
-        let packs = matches!(sent, Action::Fetch { .. }) || self.graph.node(source).shape.channels > 1;
+        let packs = matches!(sent, Action::Fetch { .. }) || self.graph.node(source).shape.planes() > 1;
         if packs { traffic.sent + traffic.received } else { 0 }
     }
 

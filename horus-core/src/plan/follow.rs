@@ -60,14 +60,14 @@ impl<'a> Follower<'a> {
     /// Bytes of what rank 0 has of an image.
     fn bytes(&self, n: NodeId) -> usize {
         let node = self.plan.graph.node(n);
-        self.rows[n.0] * node.shape.width * node.shape.channels * node.dtype.size()
+        self.rows[n.0] * node.shape.width * node.shape.planes() * node.dtype.size()
     }
 
     /// Bytes of a band of so many rows of an image.
     fn bytes_of(&self, n: NodeId, band: Band, rows: usize) -> usize {
         let node = self.plan.graph.node(n);
         let rows = band.of(Window::whole(rows)).len();
-        rows * node.shape.width * node.shape.channels * node.dtype.size()
+        rows * node.shape.width * node.shape.planes() * node.dtype.size()
     }
 
     /// Bytes of an image on the device.
@@ -161,7 +161,7 @@ impl<'a> Follower<'a> {
                 let (reader, source) = (graph.node(temp.consumer), graph.node(node));
                 let computed = rows.window(&self.plan.setting.partition, 0, reader.shape.height);
                 let read = reader.op.footprint(temp.input, computed, reader.shape, source.shape).len();
-                let row = source.shape.width * source.shape.channels * source.dtype.size();
+                let row = source.shape.width * source.shape.planes() * source.dtype.size();
                 self.copies.push((temp.consumer, read * row));
                 self.sent(action, node)
             }

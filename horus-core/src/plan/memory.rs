@@ -95,7 +95,7 @@ impl Draft<'_> {
                 strip.unwrap_or(0) + up + down
             }
         };
-        height * node.shape.width * node.shape.channels * node.dtype.size()
+        height * node.shape.width * node.shape.planes() * node.dtype.size()
     }
 
     /// Evicts images until `id` fits. What `reader` reads stays.
@@ -143,7 +143,7 @@ impl Draft<'_> {
                 (0..self.ranks()).map(|r| partition.strip(r, node.shape.height).len()).min().unwrap_or(0)
             }
         };
-        height * node.shape.width * node.shape.channels * node.dtype.size()
+        height * node.shape.width * node.shape.planes() * node.dtype.size()
     }
 
     /// Enters what `id` takes in its new placement.

@@ -57,7 +57,7 @@ pub struct RowSize {
     /// Bytes of one pixel of one plane.
     pub pixel: usize,
     /// Number of planes.
-    pub channels: usize,
+    pub planes: usize,
 }
 
 /// What one step moves: which rows each rank has to give, and which pixels each needs.
@@ -109,7 +109,7 @@ impl Movement {
                         if from[*giver] == 0 {
                             touched.push(*giver);
                         }
-                        from[*giver] += piece.area() * self.size.channels * self.size.pixel;
+                        from[*giver] += piece.area() * self.size.planes * self.size.pixel;
                     }
                 }
             }
@@ -179,7 +179,7 @@ pub fn over_bus(graph: &Graph<Kernel>, n: NodeId, rows: Window, mapped: impl Fn(
         bus.read += (1.0 + again) * node.op.bytes_read(i, rows, node.shape, extent) as f64;
     }
     if mapped(n) {
-        let written = rows.clipped(node.shape.height).len() * node.shape.width * node.shape.channels;
+        let written = rows.clipped(node.shape.height).len() * node.shape.width * node.shape.planes();
         bus.written = (written * node.dtype.size()) as f64;
     }
     bus
@@ -239,7 +239,7 @@ pub fn movement(
     };
     let ranks = 0..partition.ranks();
     Some(Movement {
-        size: RowSize { width, pixel: n.dtype.size(), channels: n.shape.channels },
+        size: RowSize { width, pixel: n.dtype.size(), planes: n.shape.planes() },
         have: ranks.clone().map(have).collect(),
         needs: ranks.map(needs).collect(),
     })
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn traffic_counts_messages_between_pairs() {
-        let size = RowSize { width: 10, pixel: 4, channels: 2 };
+        let size = RowSize { width: 10, pixel: 4, planes: 2 };
         let have = vec![Window::new(0, 4), Window::new(4, 4), Window::new(4, 8)];
         let whole = needs_of(Window::whole(8), 8, 10);
         let all = Movement { size, have, needs: vec![whole.clone(), whole, Vec::new()] };

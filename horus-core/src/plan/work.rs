@@ -85,7 +85,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         Op::Warp(_, Interpolation::Bicubic, _) => (32.0, 1.0),
         Op::Pixel(..)
         | Op::Convert
-        | Op::Channel(_)
+        | Op::Planes(_)
         | Op::Merge
         | Op::Lookup
         | Op::Flip(_)

@@ -23,7 +23,7 @@ pub struct Body {
 /// Whether an operation costs so little that its result is computed again in each step rather than stored and read.
 fn is_cheap(op: &Op) -> bool {
     match op {
-        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert | Op::Channel(_) => true,
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert | Op::Planes(_) => true,
         Op::Warp(map, Interpolation::Nearest, _) => map.repeats(),
         _ => false,
     }

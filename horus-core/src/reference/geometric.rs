@@ -7,7 +7,7 @@ use crate::shape::{Border, Shape};
 
 /// The image sampled at the positions of `map`, for an output of `shape` (its channels are the image's).
 pub fn warp(image: &Image, shape: Shape, map: &Affine, interpolation: Interpolation, border: Border) -> Image {
-    let shape = Shape { channels: image.shape.channels, ..shape };
+    let shape = Shape { height: shape.height, width: shape.width, ..image.shape };
     crate::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
         let (y, x) = map.at(y as i64, x as i64);
         sample::<T>(interpolation, y, x, |y, x| image.read(c, y, x, border))

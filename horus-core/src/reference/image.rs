@@ -51,7 +51,7 @@ impl Image {
     /// An image whose pixel in plane `c`, row `y` and column `x` is `f(c, y, x)`.
     pub fn from_fn<T: Pixel>(shape: Shape, mut f: impl FnMut(usize, usize, usize) -> T) -> Image {
         let mut pixels = Vec::with_capacity(shape.len());
-        for c in 0..shape.channels {
+        for c in 0..shape.planes() {
             for y in 0..shape.height {
                 for x in 0..shape.width {
                     pixels.push(f(c, y, x));

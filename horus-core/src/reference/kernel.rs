@@ -10,6 +10,7 @@ use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::geometric::Flip;
 use crate::ops::labels;
 use crate::ops::pixel::PixelKind;
+use crate::ops::planes::stacked;
 use crate::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
 use crate::ops::tiles::{TileReduce, rectangle, squared_deviation};
 use crate::shape::{Axis, Border, Shape, Window};
@@ -37,7 +38,7 @@ impl HostImage {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             state >> 33
         };
-        let count = geometry.plane() * geometry.shape.channels;
+        let count = geometry.plane() * geometry.shape.planes();
         let bytes = (0..count)
             .flat_map(|_| {
                 let n = next();
@@ -80,7 +81,7 @@ impl HostImage {
     fn covering(&self, window: Window) -> HostImage {
         let mut out = HostImage::zeroed(Geometry { window, ..self.geometry });
         let Geometry { shape, window: held, .. } = self.geometry;
-        for c in 0..shape.channels {
+        for c in 0..shape.planes() {
             for y in window.start..window.end {
                 let from = if held.contains(y) { y } else { y.rem_euclid(shape.height.cast_signed()) };
                 if held.contains(from) {
@@ -150,7 +151,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             evaluate(&Kernel::Map(m), &inputs, output, rows);
         }
         Kernel::Map(m) => dispatch!(out.dtype, T => {
-            for c in 0..out.shape.channels {
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
                         let v = map_pixel(m, inputs, out, (c, y, x));
@@ -159,15 +160,33 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
-        Kernel::Merge => dispatch!(out.dtype, T => {
-            for (c, input) in inputs.iter().enumerate() {
+        Kernel::Repeat(repeat) => {
+            let step = Kernel::Map(repeat.body.clone());
+            let mut inputs = inputs.to_vec();
+            for window in repeat.windows(rows, out.shape) {
+                // Nothing of a result on the way is there but the rows that the steps to come read.
+                let mut next = HostImage::zeroed(Geometry { window, ..out });
+                evaluate(&step, &inputs, &mut next, window);
+                inputs[repeat.state] = next;
+            }
+            let last = &inputs[repeat.state];
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
-                    (0..out.shape.width).for_each(|x| output.put::<T>(c, y, x, input.get(0, y, x)));
+                    let (to, from) = (output.at(c, y, 0), last.at(c, y, 0)..last.at(c, y, out.shape.width));
+                    output.bytes[to..to + from.len()].copy_from_slice(&last.bytes[from]);
+                }
+            }
+        }
+        Kernel::Merge => dispatch!(out.dtype, T => {
+            let from = stacked(inputs.iter().map(|i| i.geometry.shape), out.shape).expect("a launch that fits");
+            for (p, (i, plane)) in from.into_iter().enumerate() {
+                for y in rows.start..rows.end {
+                    (0..out.shape.width).for_each(|x| output.put::<T>(p, y, x, inputs[i].get(plane, y, x)));
                 }
             }
         }),
         Kernel::Lookup => dispatch!(out.dtype, T => dispatch!(inputs[0].geometry.dtype, S => {
-            for c in 0..out.shape.channels {
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
                         let entry = inputs[0].get::<S>(c, y, x).to_f64() as usize;
@@ -177,7 +196,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             }
         })),
         Kernel::Transpose => dispatch!(out.dtype, T => {
-            for c in 0..out.shape.channels {
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
                         output.put::<T>(c, y, x, inputs[0].get(c, x.cast_signed(), y.cast_unsigned()));
@@ -188,7 +207,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
         Kernel::RowReduce(how) => dispatch!(inputs[0].geometry.dtype, T => {
             let operand = inputs.get(1).map_or(0.0, |m| m.get::<f64>(0, 0, 0));
             let width = inputs[0].geometry.shape.width;
-            for c in 0..out.shape.channels {
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     let line = (0..width).map(|x| inputs[0].get::<T>(c, y, x));
                     match how {
@@ -218,7 +237,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             }
         }),
         Kernel::Running => dispatch!(inputs[0].geometry.dtype, T => {
-            for c in 0..out.shape.channels {
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     let line: Vec<f64> = (0..out.shape.width).map(|x| inputs[0].get::<T>(c, y, x).to_f64()).collect();
                     running(&line).into_iter().enumerate().for_each(|(x, v)| output.put::<f64>(c, y, x, v));
@@ -237,10 +256,10 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             let g = inputs[0].geometry;
             let plane = |c| (0..g.shape.height).flat_map(move |y| (0..g.shape.width).map(move |x| (c, y, x)));
             let value = |(c, y, x): (usize, usize, usize)| inputs[0].get::<T>(c, y.cast_signed(), x);
-            let column = |x: usize| (0..g.shape.channels).map(move |c| (0..g.shape.height).map(move |y| (c, y, x)));
+            let column = |x: usize| (0..g.shape.planes()).map(move |c| (0..g.shape.height).map(move |y| (c, y, x)));
             match how {
                 Fold::Sum | Fold::Min | Fold::Max => {
-                    let v = fold_planes(*how, (0..g.shape.channels).map(|c| plane(c).map(value)));
+                    let v = fold_planes(*how, (0..g.shape.planes()).map(|c| plane(c).map(value)));
                     output.put::<T>(0, 0, 0, v);
                 }
                 Fold::Extremes => for (x, how) in [Fold::Min, Fold::Max].into_iter().enumerate() {
@@ -284,7 +303,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             }
         }
         Kernel::Tiles(grid, how) => dispatch!(inputs[0].geometry.dtype, T => {
-            for c in 0..out.shape.channels {
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
                         let (down, along) = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);
@@ -303,7 +322,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
         }),
         &Kernel::Histogram { bins, lo, hi } => dispatch!(inputs[0].geometry.dtype, T => {
             let mut counts = vec![0.0; bins];
-            for c in 0..inputs[0].geometry.shape.channels {
+            for c in 0..inputs[0].geometry.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..inputs[0].geometry.shape.width {
                         if let Some(b) = bin_of(inputs[0].get::<T>(c, y, x).to_f64(), lo, hi, bins) {
@@ -360,7 +379,8 @@ fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: Geometry, (c, y, x): (usi
             let at = match axis {
                 Axis::Rows => y.rem_euclid(out.shape.height.cast_signed()).cast_unsigned(),
                 Axis::Columns => x,
-                Axis::Channels => c,
+                Axis::Channels => c % out.shape.channels,
+                Axis::Depth => c / out.shape.channels,
             };
             Scalar::from_f64(dtype, at as f64)
         }
@@ -387,7 +407,10 @@ fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: Geometry, (c, y, x): (usi
 fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], c: usize, y: isize, x: isize) -> T {
     match &l.op {
         LeafOp::Load(i) => inputs[*i].get(c, y, x.cast_unsigned()),
-        LeafOp::LoadChannel(i, k) => inputs[*i].get(*k, y, x.cast_unsigned()),
+        LeafOp::LoadPlane(i, map) => match map.at(c) {
+            Some(plane) => inputs[*i].get(plane, y, x.cast_unsigned()),
+            None => map.border.constant().map_or(T::ZERO, T::from_f64),
+        },
         LeafOp::Correlate(Source::Input(i), f, b) => {
             let at = |dy, dx| inputs[*i].sample::<T>(c, y + dy, x + dx, *b).to_linear();
             T::from_f64(correlate_at::<T::Linear>(f, at).to_f64())

@@ -9,6 +9,7 @@
 
 use crate::dtype::{DType, Pixel, Scalar, convert_pixel};
 use crate::ir::graph::{Graph, Node, Op, Operand, ValueId};
+use crate::ops::planes::PlaneMap;
 use crate::shape::{Axis, Shape};
 
 pub mod geometric;
@@ -59,9 +60,9 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
             pixel::apply(*op, &operands)
         }
         Op::Convert => convert(inputs[0], node.dtype.stored()),
-        Op::Channel(c) => channel(inputs[0], *c, node.shape.channels),
+        Op::Planes(map) => planes(inputs[0], map, node.shape),
         Op::Lookup => lookup(inputs[0], inputs[1]),
-        Op::Merge => merge(inputs),
+        Op::Merge => merge(inputs, node.shape),
         Op::Correlate(filter, border) => neighbourhood::correlate(inputs[0], filter, *border),
         Op::Separable { row, column, border } => neighbourhood::separable(inputs[0], row, column, *border),
         Op::Generalized(g, border) => neighbourhood::generalized(inputs[0], g, *border),
@@ -83,13 +84,14 @@ pub fn fill(shape: Shape, dtype: DType, value: Scalar) -> Image {
     crate::dispatch!(dtype, T => Image::from_fn(shape, |_, _, _| T::from_scalar(value)))
 }
 
-/// An image of the rows, columns or channels of its pixels.
+/// An image of the rows, columns, channels or levels of its pixels.
 pub fn index(shape: Shape, dtype: DType, axis: Axis) -> Image {
-    crate::dispatch!(dtype, T => Image::from_fn(shape, |c, y, x| {
+    crate::dispatch!(dtype, T => Image::from_fn(shape, |plane, y, x| {
         T::from_f64(match axis {
             Axis::Rows => y,
             Axis::Columns => x,
-            Axis::Channels => c,
+            Axis::Channels => plane % shape.channels,
+            Axis::Depth => plane / shape.channels,
         } as f64)
     }))
 }
@@ -101,10 +103,12 @@ pub fn convert(image: &Image, dtype: DType) -> Image {
     }))
 }
 
-/// Plane `c` as each of `planes` planes.
-pub fn channel(image: &Image, c: usize, planes: usize) -> Image {
-    let shape = Shape { channels: planes, ..image.shape };
-    crate::dispatch!(image.dtype(), T => Image::from_fn(shape, |_, y, x| image.at::<T>(c, y, x)))
+/// Planes read through a map, in an image of shape `shape`.
+pub fn planes(image: &Image, map: &PlaneMap, shape: Shape) -> Image {
+    crate::dispatch!(image.dtype(), T => Image::from_fn(shape, |p, y, x| match map.at(p) {
+        Some(plane) => image.at::<T>(plane, y, x),
+        None => map.border.constant().map_or(T::ZERO, T::from_f64),
+    }))
 }
 
 /// For each pixel, the entry of `table` of that index.
@@ -114,13 +118,27 @@ pub fn lookup(image: &Image, table: &Image) -> Image {
     }))
 }
 
-/// One-channel images of one size and type as the planes of one image.
-pub fn merge(planes: &[&Image]) -> Image {
-    let first = planes[0];
-    assert_eq!(first.shape.channels, 1, "merge takes images of one channel");
-    assert!(planes.iter().all(|p| p.shape == first.shape && p.dtype() == first.dtype()), "merged images differ");
-    let shape = Shape { channels: planes.len(), ..first.shape };
-    crate::dispatch!(first.dtype(), T => Image::from_fn(shape, |c, y, x| planes[c].at::<T>(0, y, x)))
+/// Images of one type behind each other, as an image of shape `shape`: along the channels if they have its depth, else along
+/// the depth.
+pub fn merge(images: &[&Image], shape: Shape) -> Image {
+    let first = images[0];
+    assert!(images.iter().all(|i| i.dtype() == first.dtype()), "merged images differ in type");
+    let along = if images.iter().all(|i| i.shape.depth == shape.depth) { Axis::Channels } else { Axis::Depth };
+    let total: usize = images.iter().map(|i| i.shape.extent(along)).sum();
+    assert_eq!(first.shape.with_extent(along, total), shape, "merged images make up the result");
+    crate::dispatch!(first.dtype(), T => Image::from_fn(shape, |p, y, x| {
+        let (mut z, mut c) = (p / shape.channels, p % shape.channels);
+        let mut rest = images.iter();
+        loop {
+            let image = rest.next().expect("the extents add up");
+            assert_eq!(image.shape.with_extent(along, total), shape, "merged images have one extent");
+            let (at, n) = (if along == Axis::Depth { &mut z } else { &mut c }, image.shape.extent(along));
+            if *at < n {
+                return image.at::<T>(z * image.shape.channels + c, y, x);
+            }
+            *at -= n;
+        }
+    }))
 }
 
 #[cfg(test)]
@@ -174,8 +192,8 @@ mod tests {
     #[test]
     fn planes_part_and_meet_again() {
         let image = Image::new(Shape::new(1, 2, 3), vec![1u16, 2, 3, 4, 5, 6]);
-        let planes: Vec<Image> = (0..3).map(|c| channel(&image, c, 1)).collect();
-        assert_eq!(planes[1], Image::new(Shape::new(1, 2, 1), vec![3u16, 4]));
-        assert_eq!(merge(&[&planes[0], &planes[1], &planes[2]]), image);
+        let parts: Vec<Image> = (0..3).map(|c| planes(&image, &PlaneMap::one(c), Shape::new(1, 2, 1))).collect();
+        assert_eq!(parts[1], Image::new(Shape::new(1, 2, 1), vec![3u16, 4]));
+        assert_eq!(merge(&[&parts[0], &parts[1], &parts[2]], image.shape), image);
     }
 }

@@ -62,20 +62,20 @@ pub fn running(image: &Image) -> Image {
 /// All elements reduced to one value: those of each plane, row by row as one sequence, then planes. Of several columns, each
 /// is reduced.
 pub fn fold(image: &Image, how: Fold) -> Image {
-    let Shape { height, channels, .. } = image.shape;
+    let (height, planes) = (image.shape.height, image.shape.planes());
     let result = Shape::new(1, how.columns(), 1);
     if how == Fold::Moments {
         let row = |c, y| {
             let [sum, squares, count] = [0, 1, 2].map(|x| image.at::<f64>(c, y, x));
             Moments { count, sum, squares }
         };
-        let of = reduce::fold_moments((0..channels).map(|c| (0..height).map(move |y| row(c, y))));
+        let of = reduce::fold_moments((0..planes).map(|c| (0..height).map(move |y| row(c, y))));
         return Image::new(result, vec![of.sum, of.squares, of.count]);
     }
     crate::dispatch!(image.dtype(), T => {
         if how == Fold::Extremes {
             let column = |how, x| {
-                reduce::fold_planes::<T, _>(how, (0..channels).map(|c| (0..height).map(move |y| image.at(c, y, x))))
+                reduce::fold_planes::<T, _>(how, (0..planes).map(|c| (0..height).map(move |y| image.at(c, y, x))))
             };
             return Image::new(result, vec![column(Fold::Min, 0), column(Fold::Max, 1)]);
         }

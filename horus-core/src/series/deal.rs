@@ -168,7 +168,7 @@ where
 #[derive(Serialize, Deserialize)]
 struct Told {
     number: usize,
-    picture: Option<([usize; 3], usize)>,
+    picture: Option<([usize; 4], usize)>,
     result: std::result::Result<(Vec<u8>, Vec<u8>), Failed>,
 }
 
@@ -203,7 +203,7 @@ fn pack(item: &Item<Saved>) -> Told {
     let index = |dtype: DType| DType::ALL.iter().position(|t| *t == dtype).unwrap_or_default();
     Told {
         number: item.number,
-        picture: item.picture.map(|(s, dtype)| ([s.height, s.width, s.channels], index(dtype))),
+        picture: item.picture.map(|(s, dtype)| ([s.depth, s.height, s.width, s.channels], index(dtype))),
         result: match &item.result {
             Ok(saved) => Ok((path_bytes(&saved.path), pack_scale(saved.scale))),
             Err(Error::File { action: "read", path, cause }) => Err(Failed::Read(path_bytes(path), cause.clone())),
@@ -217,7 +217,7 @@ fn unpack(told: Told, paths: &[Option<PathBuf>]) -> Item<Saved> {
     Item {
         number: told.number,
         path: paths.get(told.number).cloned().flatten(),
-        picture: told.picture.map(|([h, w, c], dtype)| (Shape::new(h, w, c), DType::ALL[dtype])),
+        picture: told.picture.map(|([d, h, w, c], dtype)| (Shape::volume(d, h, w, c), DType::ALL[dtype])),
         result: match told.result {
             Ok((path, scale)) => Ok(Saved { path: bytes_path(&path), scale: unpack_scale(&scale) }),
             Err(Failed::Read(path, cause)) => Err(Error::read(&bytes_path(&path), cause)),

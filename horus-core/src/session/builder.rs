@@ -18,6 +18,7 @@ use crate::host::buffer::Pool;
 use crate::plan::partition::Partition;
 use crate::plan::{Mode, Transfer};
 use crate::record::{Numbering, Recording};
+use crate::settings::Steps;
 
 /// Pending operations at which the program is evaluated automatically.
 const MAX_PENDING: usize = 4096;
@@ -50,6 +51,7 @@ pub struct SessionBuilder {
     host_memory: usize,
     overlap: bool,
     transfer: Transfer,
+    steps: Steps,
     canceller: Canceller,
 }
 
@@ -71,6 +73,7 @@ impl SessionBuilder {
             host_memory: usize::MAX,
             overlap: false,
             transfer: Transfer::Auto,
+            steps: Steps::Auto,
             canceller: Canceller::default(),
         }
     }
@@ -165,6 +168,13 @@ impl SessionBuilder {
         self
     }
 
+    /// How many steps of a loop one launch makes, where a step is one kernel over its own result (default: as is predicted to be fastest;
+    /// ranks that request different things get that). Results do not depend on it.
+    pub fn steps_per_launch(mut self, steps: Steps) -> Self {
+        self.steps = steps;
+        self
+    }
+
     /// Evaluates automatically once so many operations are pending, or so many bytes of images are alive only because
     /// pending operations read them.
     pub fn flush_limits(mut self, operations: usize, bytes: usize) -> Self {
@@ -194,6 +204,7 @@ impl SessionBuilder {
         }
         let overlap = agreed_overlap(&*self.comm, self.overlap)?;
         let transfer = agreed_transfer(&*self.comm, self.transfer)?;
+        let steps = agreed_steps(&*self.comm, self.steps)?;
         let engine = OnceLock::new();
         let (deferred, pool) = match self.from {
             Origin::Device(device) => {
@@ -231,6 +242,7 @@ impl SessionBuilder {
             pictures: AtomicUsize::new(1),
             overlap,
             transfer,
+            steps,
             comm: self.comm,
             mode: self.mode,
             partition,
@@ -269,4 +281,14 @@ fn agreed_transfer(comm: &dyn Communicator, mine: Transfer) -> Result<Transfer> 
     };
     let all = comm.gather(word).map_err(|e| e.during(comm.rank(), "opening a session"))?;
     Ok(if all.iter().all(|other| *other == word) { mine } else { Transfer::Auto })
+}
+
+/// What all ranks request, if that is the same.
+fn agreed_steps(comm: &dyn Communicator, mine: Steps) -> Result<Steps> {
+    let word = match mine {
+        Steps::Auto => 0,
+        Steps::Most(n) => u64::from(n),
+    };
+    let all = comm.gather(word).map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    Ok(if all.iter().all(|other| *other == word) { mine } else { Steps::Auto })
 }

@@ -16,7 +16,7 @@ use crate::execute::agree::agree_on_plan;
 use crate::execute::{Context, Delivered, Failed, Outcome, Stored, execute, prepare};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
-use crate::optimize::{lower::lower, optimize};
+use crate::optimize::{Aim, lower::lower, optimize_for};
 use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
 use crate::plan::state::{Placement, Residency, State};
@@ -280,6 +280,12 @@ impl Session {
         Setting { partition, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
     }
 
+    /// What programs are optimised for.
+    pub(super) fn aim<'a>(&self, setting: &'a Setting) -> Aim<'a> {
+        let Setting { machine, partition, direct, .. } = setting;
+        Aim { machine, ranks: partition.ranks(), direct: *direct, steps: self.0.steps }
+    }
+
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
         let Request { graph, wants, sources, mappable, others } = request;
         let setting = self.setting(engine, self.0.partition.clone());
@@ -316,7 +322,7 @@ impl Session {
                     explain(pass, text);
                 }
             };
-            let mut kernels = optimize(graph.clone(), fuse, &setting.machine, &mut dump)?;
+            let mut kernels = optimize_for(graph.clone(), fuse, &self.aim(&setting), &mut dump)?;
             add_bystanders(&mut kernels, others);
             make(kernels, &setting, &mut dump)
         };

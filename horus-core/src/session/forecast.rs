@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ir::graph::NodeId;
 use crate::ir::graph::ValueId;
 use crate::machine::Machine;
-use crate::optimize::optimize;
+use crate::optimize::optimize_for;
 use crate::plan::forecast::{Cluster, Forecast, forecast};
 use crate::plan::partition::Partition;
 use crate::plan::state::{Halo, Placement, Residency, State};
@@ -30,7 +30,7 @@ impl Session {
         let setting = self.setting(engine, Partition::equal(ranks));
         let residency = if setting.unified { Residency::Both } else { Residency::Host };
         let with = |fuse: bool| -> Result<Plan> {
-            let kernels = optimize(graph.clone(), fuse, &setting.machine, &mut |_, _| ())?;
+            let kernels = optimize_for(graph.clone(), fuse, &self.aim(&setting), &mut |_, _| ())?;
             let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
             let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
                 _ if ranks == 1 => Placement::Replicated,

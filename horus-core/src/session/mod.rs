@@ -76,6 +76,8 @@ struct Inner {
     overlap: bool,
     /// How images get to the device and back.
     transfer: crate::plan::Transfer,
+    /// How many steps of a loop a launch makes.
+    steps: crate::settings::Steps,
     mode: Mode,
     partition: Partition,
     pool: Arc<Pool>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
-pub static VARIABLES: [&dyn Declared; 16] = [
+pub static VARIABLES: [&dyn Declared; 17] = [
     &DEVICE,
     &THREADS,
     &MODE,
@@ -23,6 +23,7 @@ pub static VARIABLES: [&dyn Declared; 16] = [
     &FABRIC,
     &OVERLAP,
     &TRANSFER,
+    &STEPS,
 ];
 
 /// The device of a session.
@@ -130,6 +131,16 @@ impl Transfer {
     pub const fn may_map(self) -> bool {
         matches!(self, Transfer::Auto | Transfer::Implicit | Transfer::Hybrid(_))
     }
+}
+
+/// How many steps of a loop a launch makes, where they can be put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Steps {
+    /// As many as is predicted to be fastest.
+    #[default]
+    Auto,
+    /// At most so many; with 1, each step is a launch.
+    Most(u8),
 }
 
 /// The device.
@@ -295,6 +306,23 @@ pub static TRANSFER: Variable<Transfer> = Variable {
                     _ => Err(String::new()),
                 }
             }
+        },
+    },
+};
+
+/// How many steps of a loop a launch makes.
+pub static STEPS: Variable<Steps> = Variable {
+    name: "HORUS_STEPS",
+    help: "how many steps of a loop one launch makes, where a step is one kernel over its own result",
+    values: Accepted::Form {
+        expected: "auto, or a number from 1 to 64",
+        shown: "`auto` (default: as predicted to be fastest), `N` (at most so many, 1 to 64)",
+        parse: |text| match text {
+            "auto" => Ok(Steps::Auto),
+            _ => match text.parse() {
+                Ok(n @ 1..=64) => Ok(Steps::Most(n)),
+                _ => Err(String::new()),
+            },
         },
     },
 };

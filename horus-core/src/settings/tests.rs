@@ -18,6 +18,7 @@ fn values_are_taken_or_refused_with_what_is_expected() {
         ("HORUS_WEIGHTS", "measure", "0", "all weights are zero"),
         ("HORUS_FABRIC", "host", "overlap", "expected auto, nccl or host"),
         ("HORUS_OVERLAP", "always", "nccl", "expected auto or always"),
+        ("HORUS_STEPS", "8", "0", "expected auto, or a number from 1 to 64"),
         (
             "HORUS_TRANSFER",
             "streams:4",
@@ -55,6 +56,8 @@ fn values_are_what_their_text_means() {
     assert_eq!(FABRIC.values.parse("nccl"), Ok(Fabric::Nccl));
     assert_eq!(FABRIC.values.parse("auto"), Ok(Fabric::default()));
     assert_eq!(OVERLAP.values.parse("auto"), Ok(Overlap::default()));
+    assert_eq!(STEPS.values.parse("auto"), Ok(Steps::default()));
+    assert_eq!(STEPS.values.parse("3"), Ok(Steps::Most(3)));
     assert_eq!(ISA.parse(Some("avx2".into())).unwrap(), Some(InstructionSet::Avx2));
     assert_eq!(THREADS.parse(Some("".into())).unwrap(), None, "an empty value counts as none");
 }

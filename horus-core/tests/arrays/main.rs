@@ -44,7 +44,7 @@ const DEVICES: [fn() -> Box<dyn Device>; 4] = [cpu, simulated, locking, taking];
 
 /// Every way in and every way out of a session.
 fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -> T) {
-    let Shape { height, width, channels } = shape;
+    let Shape { height, width, channels, .. } = shape;
     let values: Vec<T> = (0..shape.len()).map(&value).collect();
     // Saturates as images do.
     let want: Vec<T> = values.iter().map(|v| v.max(T::ONE).add(T::ONE)).collect();

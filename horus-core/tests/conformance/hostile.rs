@@ -9,11 +9,12 @@ use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
-use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::shape::{Border, Shape, Window};
@@ -84,7 +85,7 @@ impl Case {
 
     fn map(&self, change: impl FnOnce(&mut MapKernel)) -> Case {
         self.with(|c| match &mut c.kernel {
-            Kernel::Map(m) | Kernel::MapReduce(m, _) => change(m),
+            Kernel::Map(m) | Kernel::MapReduce(m, _) | Kernel::Repeat(Repeat { body: m, .. }) => change(m),
             _ => unreachable!("a map"),
         })
     }
@@ -120,6 +121,9 @@ fn cases() -> Vec<Case> {
         Kernel::Map(square(loads.clone())),
     ];
     let mut all: Vec<Case> = maps.into_iter().map(|k| Case::new(k, &[image], image)).collect();
+    let far = Filter::sparse([(0, 0), (2, -1)], [0.5; 2]);
+    let body = of(vec![leaf(LeafOp::Correlate(Source::Input(0), far, border))]);
+    all.push(Case::new(Kernel::Repeat(Repeat { body, state: 0, steps: 3 }), &[image], image));
     let plane = (Shape { channels: 1, ..shape }, F32);
     let sum = (column, DType::F64);
     let tall = Shape::new(40, 9, 1);
@@ -128,7 +132,7 @@ fn cases() -> Vec<Case> {
     let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
     let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
-        Case::new(one(LeafOp::LoadChannel(0, 1)), &[image], plane),
+        Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
         Case::new(Kernel::Merge, &[plane; 2], image),
         Case::new(Kernel::Transpose, &[image], (Shape::new(9, 8, 2), F32)),
         Case::new(Kernel::RowReduce(RowReduce::Max), &[image], (column, F32)),
@@ -259,7 +263,15 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
             add("an input of fewer planes", good.with(|c| c.inputs[i].shape.channels -= 1));
         }
     }
-    if let Kernel::Map(m) | Kernel::MapReduce(m, _) = &good.kernel {
+    if let Kernel::Repeat(repeat) = &good.kernel {
+        let other = |steps, state| good.with(|c| c.kernel = Kernel::Repeat(Repeat { steps, state, ..repeat.clone() }));
+        for steps in [0, 9, usize::MAX] {
+            add("a number of steps that cannot be", other(steps, 0));
+        }
+        add("a state that is not there", other(2, 1));
+        add("no state", other(2, usize::MAX));
+    }
+    if let Kernel::Map(m) | Kernel::MapReduce(m, _) | Kernel::Repeat(Repeat { body: m, .. }) = &good.kernel {
         let input = |n: usize| good.map(|m| m.leaves.iter_mut().for_each(|l| l.map_input(|_| n)));
         if !matches!(m.leaves[0].source(), Source::Stage(_) | Source::Chain(_)) {
             add("no such input", input(1));
@@ -269,7 +281,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         add("no result", good.map(|m| m.result = None));
         add("a result that is not there", good.map(|m| m.result = Some(Val::Instr(usize::MAX))));
         add("a leaf that is not there", good.map(|m| m.result = Some(Val::Leaf(5))));
-        if matches!(good.kernel, Kernel::Map(_)) {
+        if matches!(good.kernel, Kernel::Map(_) | Kernel::Repeat(_)) {
             add("a constant of another type", good.map(|m| m.result = Some(Val::Const(Scalar::U8(1)))));
         }
         add("a leaf of another type", good.map(|m| m.leaves[0].dtype = DType::U16));
@@ -308,7 +320,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                 m.leaves[0].op = LeafOp::Correlate(Source::Input(0), filter, Border::Reflect);
             }),
         );
-        add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadChannel(0, 2)));
+        add("no such plane", good.map(|m| m.leaves[0].op = LeafOp::LoadPlane(0, PlaneMap::one(2))));
         let far = Affine { yx: i64::MAX, yy: i64::MIN, x0: i64::MAX, ..Affine::IDENTITY };
         add(
             "a map out of range",

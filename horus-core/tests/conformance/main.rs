@@ -13,6 +13,7 @@ mod ops;
 mod programs;
 mod random;
 mod segments;
+mod volumes;
 mod waits;
 mod wide;
 

@@ -5,6 +5,7 @@ use horus_core::ir::graph::Op;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::shape::{Border, Shape};
 
@@ -236,8 +237,8 @@ fn flips_transposes_and_channels() {
                 roots.push(p.like(Op::Flip(flip), a));
             }
             let plane = Shape::new(shape.height, shape.width, 1);
-            let last = p.op(Op::Channel(shape.channels - 1), &[a], plane, dtype);
-            let first = p.op(Op::Channel(0), &[a], plane, dtype);
+            let last = p.op(Op::Planes(PlaneMap::one(shape.channels - 1)), &[a], plane, dtype);
+            let first = p.op(Op::Planes(PlaneMap::one(0)), &[a], plane, dtype);
             let merged = p.op(Op::Merge, &[last, first, last], Shape { channels: 3, ..plane }, dtype);
             roots.extend([last, merged]);
             conforms(&p.wanted(&roots), &Place::some(), &format!("layout {dtype} {shape}"));

@@ -48,7 +48,7 @@ fn one_tree(values: &[f64]) -> f64 {
 
 /// The sums of a picture's rows, plane by plane.
 fn row_sums(image: &Image, term: impl Fn(f64) -> f64, row_sum: fn(&[f64]) -> f64) -> Vec<Vec<f64>> {
-    let Shape { height, width, channels } = image.shape;
+    let Shape { height, width, channels, .. } = image.shape;
     let pixel = |c, y, x| term(dispatch!(image.dtype(), T => image.at::<T>(c, y, x).to_f64()));
     let row = |c, y| row_sum(&(0..width).map(|x| pixel(c, y, x)).collect::<Vec<_>>());
     (0..channels).map(|c| (0..height).map(|y| row(c, y)).collect()).collect()
@@ -139,7 +139,7 @@ fn the_reference_joins_the_deviations_of_segments_then_of_rows() {
             let [sum, squares, number] = [0, 1, 2].map(|x| values[9].at::<f64>(0, 0, x));
             assert_eq!(bits(&[sum, number]), bits(&[values[1].at(0, 0, 0), count]), "{what}: the sum as ever");
             // As the documentation says it: within a row segments are joined, rows by the distance of their means.
-            let Shape { height, width, channels } = shape;
+            let Shape { height, width, channels, .. } = shape;
             let row = |c: usize, y: usize| -> (f64, f64) {
                 let pixel = |x| dispatch!(dtype, T => picture.at::<T>(c, y, x).to_f64());
                 let line: Vec<f64> = (0..width).map(pixel).collect();
@@ -207,7 +207,7 @@ fn the_reference_adds_up_chunks_then_segments() {
         for shape in SHAPES.into_iter().filter(|s| !s.is_empty()) {
             let (program, picture) = totals(shape, dtype);
             let values = reference::evaluate(&program.graph, &|_| picture.clone());
-            let Shape { height, width, channels } = shape;
+            let Shape { height, width, channels, .. } = shape;
             for (c, y) in (0..channels).flat_map(|c| (0..height).map(move |y| (c, y))) {
                 let pixel = |x| dispatch!(dtype, T => picture.at::<T>(c, y, x).to_f64());
                 let line: Vec<f64> = (0..width).map(pixel).collect();

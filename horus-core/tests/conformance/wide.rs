@@ -8,6 +8,7 @@ use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::plan::partition::Partition;
@@ -241,15 +242,20 @@ impl Builder {
     fn planes(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
         let plane = Shape { channels: 1, ..shape };
-        let channel = d.below(shape.channels);
-        let one = if shape.channels == 1 { a } else { self.p.op(Op::Channel(channel), &[a], plane, dtype) };
-        let kind = d.below(4);
+        let first = Op::Planes(PlaneMap::one(d.below(shape.channels)));
+        let one = if shape.channels == 1 { a } else { self.p.op(first.clone(), &[a], plane, dtype) };
+        let kind = d.below(5);
+        if kind == 4 {
+            let levels = Shape { depth: shape.channels, channels: 1, ..shape }; // its planes as such
+            let map = PlaneMap::levels(levels, 1, d.below(4) as i32 - 1, d.below(7) as i32 - 3, d.border());
+            return self.p.op(Op::Planes(map), &[a], shape, dtype);
+        }
         if kind <= 1 || plane.len() * 4 > PIXELS {
             return one;
         }
         if kind == 2 {
             let planes = Shape { channels: 2 + d.below(3), ..shape };
-            return self.p.op(Op::Channel(channel), &[a], planes, dtype);
+            return self.p.op(first, &[a], planes, dtype);
         }
         let alike: Vec<NodeId> = self.values.iter().copied().filter(|v| self.of(*v).0 == plane).collect();
         let mut parts = vec![one];
@@ -276,7 +282,7 @@ impl Builder {
             let out = Shape { height: count(shape.height, grid.down), width: count(shape.width, grid.across), ..shape };
             return self.p.op(Op::Tiles(grid, how), &[a], out, how.result(dtype));
         }
-        if d.below(6) == 0 && shape.channels == 1 {
+        if d.below(6) == 0 && shape.planes() == 1 {
             let types = [DType::U8, DType::U16, DType::I32];
             let labels = if types.contains(&dtype) { a } else { self.p.convert(a, d.one(&types)) };
             let to = d.one(&TYPES);

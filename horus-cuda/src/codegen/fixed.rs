@@ -61,7 +61,7 @@ pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Generated, DeviceEr
     p.pointer(a, "out", Pointer::Output { offset: 0 });
     p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
     p.long("count", if several { input.shape.height } else { input.shape.area() } as i64);
-    p.int("planes", input.shape.channels.cast_signed());
+    p.int("planes", input.shape.planes().cast_signed());
     let mut args = args!["p.in", "p.count", "p.planes", Expr::Shared(out.dtype, 0)];
     let mut body: Vec<Stmt> = vec![Call::new("hs_wait_for_previous", template![], args![]).into()];
     if several {
@@ -95,7 +95,7 @@ pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> R
     let shared = bins <= SHARED_BINS;
     let args = args![plane("p.in", "p.plane"), "p.count", lo, hi, "p.bins", "p.out"];
     let body = [Call::new("hs_histogram", template![THREADS, EACH, shared], args).into()];
-    let grid = [blocks(count.div_ceil(THREADS * EACH), "a histogram")?, blocks(input.shape.channels, "planes")?];
+    let grid = [blocks(count.div_ceil(THREADS * EACH), "a histogram")?, blocks(input.shape.planes(), "planes")?];
     let bytes = if shared { bins * 4 } else { 0 };
     Ok(Generated { clear: true, ..program(&[PRELUDE, REDUCE], &body, p, grid, THREADS, bytes) })
 }
@@ -131,7 +131,7 @@ pub(super) fn tiles(grid: Grid, how: TileReduce, shapes: &Shapes<'_>) -> Result<
     let (from, to) = (plane("p.in", "p.in_plane"), plane("p.out", "p.out_plane"));
     let call = Call::new("hs_tiles", template![code, a, COLUMN], args!["p", from, to]);
     let count = shapes.rows.len() * out.shape.width;
-    let blocks = [blocks(count.div_ceil(COLUMN), "rectangles")?, blocks(out.shape.channels, "planes")?];
+    let blocks = [blocks(count.div_ceil(COLUMN), "rectangles")?, blocks(out.shape.planes(), "planes")?];
     Ok(program(&[PRELUDE, REDUCE], &[call.into()], p, blocks, WARP * COLUMN, 0))
 }
 
@@ -152,7 +152,7 @@ pub(super) fn lookup(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     p.long("count", count as i64);
     let args = args![plane("p.in", "p.in_plane"), "p.table", "p.count", plane("p.out", "p.out_plane")];
     let body = [Call::new("hs_lookup", template![THREADS, EACH], args).into()];
-    let grid = [blocks(count.div_ceil(THREADS * EACH), "a table")?, blocks(out.shape.channels, "planes")?];
+    let grid = [blocks(count.div_ceil(THREADS * EACH), "a table")?, blocks(out.shape.planes(), "planes")?];
     Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, THREADS, 0))
 }
 
@@ -189,6 +189,6 @@ pub(super) fn transpose(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     ];
     let body = [Call::new("hs_transpose", template![SIDE, DOWN], args).into()];
     let squares = across * shapes.rows.len().div_ceil(SIDE);
-    let grid = [blocks(squares, "a transposition")?, blocks(out.shape.channels, "planes")?];
+    let grid = [blocks(squares, "a transposition")?, blocks(out.shape.planes(), "planes")?];
     Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, SIDE * DOWN, SIDE * (SIDE + 1) * out.dtype.size()))
 }

@@ -6,9 +6,9 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{Instr, InstrOp, MapKernel, Val};
 use horus_core::ops::pixel::PixelOp;
-use horus_core::shape::Axis;
+use horus_core::shape::{Axis, Shape};
 
-use super::cpp::{Call, Expr, PixelStmt, Stmt, args, name, pixel, template};
+use super::cpp::{Call, Expr, Operator, PixelStmt, Stmt, args, name, pixel, template};
 use super::defect;
 use super::params::KernelParams;
 use super::schedule::LeafGroup;
@@ -258,12 +258,13 @@ impl<'a> Instructions<'a> {
         })
     }
 
-    /// Where pixel `[r][c]` is; see [`declare_height`].
+    /// Where pixel `[r][c]` is; see [`declare_extent`].
     fn index(&self, axis: Axis, dtype: DType) -> Expr {
         let at = match axis {
             Axis::Rows => Call::new("hs_row_of", template![], args![self.place.0.clone(), name("p.rows")]).into(),
             Axis::Columns => self.place.1.clone(),
-            Axis::Channels => name("plane"),
+            Axis::Channels => name("plane").with(Operator::Remainder, "p.channels"),
+            Axis::Depth => name("plane").with(Operator::Divide, "p.channels"),
         };
         Call::new(dtype.name(), template![], args![at]).into()
     }
@@ -289,10 +290,11 @@ impl<'a> Instructions<'a> {
     }
 }
 
-/// A parameter for kernels that ask where pixels are: the rows of the image.
-pub(super) fn declare_height(kernel: &MapKernel, params: &mut KernelParams, height: usize) {
+/// Parameters for kernels that ask where pixels are: the rows and the channels of the image.
+pub(super) fn declare_extent(kernel: &MapKernel, params: &mut KernelParams, shape: Shape) {
     if kernel.has_index() {
-        params.int("rows", height.cast_signed());
+        params.int("rows", shape.height.cast_signed());
+        params.int("channels", shape.channels.cast_signed());
     }
 }
 

@@ -4,7 +4,8 @@
 //! constants, coefficients of maps and the geometry are parameters. So all orientations of a detector share one binary.
 //!
 //! A generated file is the headers of `kernels/` followed by one kernel that calls their templates. Pointwise kernels
-//! are in `pointwise`, reductions along rows in `reduced`, those that are one call of a template in `fixed`; everything else
+//! are in `pointwise`, reductions along rows in `reduced`, those that are one call of a template in `fixed`, several steps of a loop in
+//! `steps`; everything else
 //! is in `map`: `schedule` says which leaves are computed together, `similar` which steps can be a loop, `instructions` emits
 //! the arithmetic. All of these emit the statements of `cpp`, whose text is written at the very end.
 //!
@@ -17,10 +18,12 @@ mod instructions;
 mod labels;
 mod map;
 mod params;
+mod planes;
 mod pointwise;
 mod reduced;
 mod schedule;
 mod similar;
+mod steps;
 
 use std::fmt::Display;
 
@@ -46,6 +49,7 @@ const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
 const GATHER: &str = include_str!("../../kernels/gather.cuh");
 const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
 const LABELS: &str = include_str!("../../kernels/labels.cuh");
+const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
 
 /// Calls of what `MATH` defines.
@@ -148,6 +152,7 @@ fn generate_with(
         // Lines of vectors do not know their rows.
         Kernel::Map(m) if m.is_pointwise() && !m.has_index() => pointwise::generate(m, shapes, tuning),
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats),
+        Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits),
         Kernel::Transpose => fixed::transpose(shapes),
         Kernel::Lookup => fixed::lookup(shapes),
         Kernel::RowReduce(how) => reduced::image(*how, shapes),

@@ -19,6 +19,8 @@ pub(super) struct KernelParams {
     pointers: Vec<(usize, Pointer)>,
     taps: usize,
     constants: usize,
+    /// Integers that several leaves share: their values and member.
+    shared: Vec<([i32; 5], String)>,
 }
 
 impl KernelParams {
@@ -82,6 +84,18 @@ impl KernelParams {
         let bytes: Vec<u8> = all.iter().flat_map(bits).collect();
         self.put(dtype.name(), &member, dtype.size(), &bytes);
         name(format_args!("p.{member}[k]"))
+    }
+
+    /// Integers as an array, one for all who ask for the same; the expression of it.
+    pub(super) fn shared_ints(&mut self, prefix: &str, values: [i32; 5]) -> Expr {
+        let known = self.shared.iter().find(|(v, _)| *v == values).map(|(_, member)| member.clone());
+        let member = known.unwrap_or_else(|| {
+            let member = format!("{prefix}{}", self.shared.len());
+            self.ints(&member, &values);
+            self.shared.push((values, member.clone()));
+            member
+        });
+        name(format_args!("p.{member}"))
     }
 
     /// Integers as an array.

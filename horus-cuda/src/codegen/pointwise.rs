@@ -8,6 +8,7 @@ use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
 use super::cpp::{Call, Stmt, args, name, template, text};
 use super::instructions::{Instructions, Leaves};
 use super::params::KernelParams;
+use super::planes::PlaneRead;
 use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes, assemble, blocks, defect, entry};
 use crate::tuning::Tuning;
 
@@ -26,21 +27,19 @@ impl Leaves for Reader<'_> {
 
     fn read(&mut self, l: usize, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
         let leaf = &self.kernel.leaves[l];
-        let plane = match leaf.op {
-            LeafOp::LoadChannel(_, c) => {
-                self.params.int(&format!("channel{l}"), c.cast_signed());
-                name(format_args!("p.channel{l}"))
-            }
-            _ => name("plane"),
+        let read = match &leaf.op {
+            LeafOp::LoadPlane(_, map) => PlaneRead::new(map, leaf.dtype, &l.to_string(), &mut self.params, out),
+            _ => PlaneRead { plane: name("plane"), outside: None },
         };
         let Source::Input(i) = leaf.source() else {
             return Err(defect("a pixel operation reads pixels of no image"));
         };
         let ((rows, cols), array) = (self.extents, format!("l{l}"));
-        let from = name(format_args!("p.in{i}")) + plane * format!("p.plane{i}") + "block";
+        let from = name(format_args!("p.in{i}")) + read.plane.clone() * format!("p.plane{i}") + "block";
         out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![rows, cols] });
         let args = args![from, "vectors", "left", array.as_str()];
-        out.push(Call::new("hs_load_pixels", template![self.threads], args).into());
+        let load = Call::new("hs_load_pixels", template![self.threads], args);
+        out.push(read.guarded((rows, cols), &array, load.into()));
         Ok(array)
     }
 }
@@ -58,7 +57,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let mut params = KernelParams::default();
     let offset = |g: &Geometry| g.row(0, shapes.rows.start) * g.dtype.size();
     let begins_aligned = |g: &Geometry| {
-        let plane = if out.shape.channels == 1 { 0 } else { g.plane() * g.dtype.size() };
+        let plane = if out.shape.planes() == 1 { 0 } else { g.plane() * g.dtype.size() };
         offset(g).is_multiple_of(16) && plane.is_multiple_of(16)
     };
     let mut aligned = begins_aligned(&out) && shapes.inputs.iter().all(begins_aligned);
@@ -72,8 +71,8 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
             Pointer::Input { index: i, offset: offset(g) },
         );
         params.long(&format!("plane{i}"), g.plane() as i64);
-        // A fixed plane of an input may begin anywhere.
-        let fixed = kernel.leaves.iter().any(|l| matches!(l.op, LeafOp::LoadChannel(j, _) if j == i));
+        // Another plane of an input may begin anywhere.
+        let fixed = kernel.leaves.iter().any(|l| matches!(l.op, LeafOp::LoadPlane(j, _) if j == i));
         aligned &= !fixed || (g.plane() * g.dtype.size()).is_multiple_of(16);
     }
     params.int("aligned", aligned as isize);
@@ -105,7 +104,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
         params: bytes,
         pointers,
         table: Vec::new(),
-        grid: [blocks(count.div_ceil(threads * rows * cols), "a pixel kernel")?, blocks(out.shape.channels, "planes")?],
+        grid: [blocks(count.div_ceil(threads * rows * cols), "a pixel kernel")?, blocks(out.shape.planes(), "planes")?],
         block: threads as u32,
         shared: 0,
         clear: false,

@@ -8,8 +8,9 @@ use horus_core::ops::reduce::{CHUNK, LANES, RowReduce, SEGMENT};
 
 use super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
 use super::fixed::program;
-use super::instructions::{Instructions, declare_height};
+use super::instructions::{Instructions, declare_extent};
 use super::params::KernelParams;
+use super::planes::PlaneRead;
 use super::{Generated, PRELUDE, Pointer, REDUCE, Shapes, blocks, defect};
 
 /// Rows that one block reduces: one for each warp.
@@ -120,7 +121,7 @@ impl<'a> RowKernel<'a> {
             otherwise: Vec::new(),
         });
         let rows = self.shapes.rows.len().div_ceil(LINES);
-        let grid = [blocks(rows, "a reduction")?, blocks(out.shape.channels, "planes")?];
+        let grid = [blocks(rows, "a reduction")?, blocks(out.shape.planes(), "planes")?];
         Ok(program(&[PRELUDE, REDUCE], &self.body, self.params, grid, WARP * LINES, 0))
     }
 }
@@ -162,7 +163,7 @@ pub(super) fn running(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let sums = Call::new("hs_running", template![], args!["row", "count", "lane", shared, to]);
     k.body.push(sums.into());
     let rows = shapes.rows.len().div_ceil(LINES);
-    let grid = [blocks(rows, "running sums")?, blocks(shapes.output.shape.channels, "planes")?];
+    let grid = [blocks(rows, "running sums")?, blocks(shapes.output.shape.planes(), "planes")?];
     let shared = LINES * ROOM * DType::F64.size();
     Ok(program(&[PRELUDE, REDUCE], &k.body, k.params, grid, WARP * LINES, shared))
 }
@@ -176,25 +177,23 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
     let here = || name("i") + name(WARP) * "c";
     let inside = || here().with(Operator::Less, "end");
     let mut step = Vec::new();
-    declare_height(kernel, &mut k.params, shapes.inputs[0].shape.height);
+    declare_extent(kernel, &mut k.params, out.shape);
     let mut code = Instructions::new(kernel, 1, ahead).at(name("y"), here());
     for l in code.order() {
         let leaf = &kernel.leaves[l];
         let Source::Input(i) = leaf.source() else {
             return Err(defect("a reduction reads pixels of no image"));
         };
-        let plane = match leaf.op {
-            LeafOp::LoadChannel(_, c) => {
-                k.params.int(&format!("channel{l}"), c.cast_signed());
-                name(format_args!("p.channel{l}"))
-            }
-            _ => name("plane"),
+        let read = match &leaf.op {
+            LeafOp::LoadPlane(_, map) => PlaneRead::new(map, leaf.dtype, &l.to_string(), &mut k.params, &mut k.body),
+            _ => PlaneRead { plane: name("plane"), outside: None },
         };
         let (row, array) = (format!("q{l}"), format!("l{l}"));
-        k.row(&row, i, plane);
+        k.row(&row, i, read.plane.clone());
         let zero = Call::new(leaf.dtype.name(), template![], args![0]);
         step.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![1, ahead] });
-        step.push(Stmt::fill((1, ahead), &array, inside().choose(name(row).element(here()), zero)));
+        let load = Stmt::fill((1, ahead), &array, inside().choose(name(row).element(here()), zero));
+        step.push(read.guarded((1, ahead), &array, load));
         code.define(l, &array);
     }
     code.advance(&mut step, &mut k.params, &vec![false; kernel.leaves.len()])?;

@@ -270,7 +270,7 @@ pub(super) fn schedule(
             _ => 1,
         };
         let rest = order.iter().skip_while(|&&k| k != l).skip(1);
-        for &k in rest.filter(|&&k| !matches!(kernel.leaves[k].op, LeafOp::Load(_) | LeafOp::LoadChannel(..))) {
+        for &k in rest.filter(|&&k| !matches!(kernel.leaves[k].op, LeafOp::Load(_) | LeafOp::LoadPlane(..))) {
             if leaves.len() >= most || !same_group(leaf, &kernel.leaves[k]) {
                 break;
             }

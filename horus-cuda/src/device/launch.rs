@@ -8,6 +8,7 @@ use horus_core::device::{Lane, Launch, LaunchInput};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::Kernel;
+use horus_core::ops::planes::stacked;
 use horus_core::shape::Shape;
 
 use super::CudaDevice;
@@ -81,11 +82,13 @@ impl CudaDevice {
         driver::Work { grid, block, shared, early: early && self.arch >= EARLY_FROM }
     }
 
-    /// Planes of an output copied from one-channel inputs.
+    /// Planes of an output copied from its inputs.
     fn merge(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
-        for (c, input) in launch.inputs.iter().enumerate() {
-            let from = input.geometry.row_bytes(0, launch.rows);
-            let to = launch.geometry.row_bytes(c, launch.rows).start;
+        let shapes = launch.inputs.iter().map(|input| input.geometry.shape);
+        for (p, (i, plane)) in stacked(shapes, launch.geometry.shape).unwrap_or_default().into_iter().enumerate() {
+            let input = &launch.inputs[i];
+            let from = input.geometry.row_bytes(plane, launch.rows);
+            let to = launch.geometry.row_bytes(p, launch.rows).start;
             self.copy_pieces(input.memory, launch.output, &[Piece::run(from.start, to, from.len())])?;
         }
         Ok(())

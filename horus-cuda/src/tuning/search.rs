@@ -3,7 +3,7 @@
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
 
-use super::{Kind, TunedFamily, Tuning, lookup};
+use super::{Kind, TunedFamily, Tuning, guess, lookup};
 
 /// The values of each parameter worth trying for a kind.
 struct Choices {
@@ -119,10 +119,33 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
     }
 }
 
+/// Tiles of several steps of a loop over elements of `dtype`: pixels of a tile across, threads down, rows of each. The first is the
+/// present choice.
+pub(super) fn steps(dtype: DType) -> Vec<Tuning> {
+    let base = guess(TunedFamily { kind: Kind::Sparse, size: 3, filters: 1, bytes: dtype.size() });
+    let shapes: &[(usize, usize, usize)] = match dtype.size() {
+        8 => &[(64, 8, 8), (64, 4, 16), (128, 4, 8), (128, 4, 16), (64, 16, 4), (128, 8, 8)],
+        _ => &[
+            (128, 4, 16),
+            (128, 8, 8),
+            (128, 4, 32),
+            (128, 8, 16),
+            (64, 8, 8),
+            (64, 4, 16),
+            (256, 4, 16),
+            (128, 2, 32),
+        ],
+    };
+    shapes.iter().map(|&(bx, by, rows)| Tuning { bx, by, rows, cols: 1, blocks: 0, ..base }).collect()
+}
+
 /// The tunings worth measuring for a kernel, for a search; the first is the present choice, the [`LIKELY`] next are the
 /// most promising.
 pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     let now = lookup(kernel, dtype, arch);
+    if matches!(kernel, Kernel::Repeat(_)) {
+        return steps(dtype);
+    }
     let Kernel::Map(map) = kernel else { return vec![now] };
     let family = TunedFamily::of(map, dtype);
     let choices = Choices::of(family.kind);

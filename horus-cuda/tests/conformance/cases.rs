@@ -1,6 +1,8 @@
 //! The launches.
 // Long because it is one list, of launches of every kind.
 
+mod steps;
+
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
@@ -8,6 +10,7 @@ use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::shape::{Axis, Border, Shape, Window};
@@ -67,15 +70,15 @@ fn placed(axis: Axis) -> MapKernel {
     MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() }
 }
 
-fn whole(shape: Shape, dtype: DType) -> Geometry {
+pub(super) fn whole(shape: Shape, dtype: DType) -> Geometry {
     Geometry { shape, dtype, window: Window::whole(shape.height) }
 }
 
-fn case(name: impl Into<String>, kernel: Kernel, inputs: Vec<Geometry>, output: Geometry) -> Case {
+pub(super) fn case(name: impl Into<String>, kernel: Kernel, inputs: Vec<Geometry>, output: Geometry) -> Case {
     Case { name: name.into(), kernel, inputs, rows: Window::whole(output.shape.height), output, wild: false }
 }
 
-fn borders() -> [Border; 5] {
+pub(super) fn borders() -> [Border; 5] {
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.0)]
 }
 
@@ -262,6 +265,8 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(filters());
     all.extend(prologues());
     all.extend(others());
+    all.extend(super::planes::cases());
+    all.extend(steps::steps());
     all
 }
 
@@ -321,7 +326,7 @@ fn pixels() -> Vec<Case> {
             all.push(case(format!("{axis} and pixels {}", shape.width), Kernel::Map(placed(axis)), vec![f], f));
         }
     }
-    let channel = single(LeafOp::LoadChannel(0, 1), DType::U8);
+    let channel = single(LeafOp::LoadPlane(0, PlaneMap::one(1)), DType::U8);
     let one = Shape { channels: 1, ..SMALL };
     all.push(case("channel", channel, vec![whole(SMALL, DType::U8)], whole(one, DType::U8)));
     all
@@ -480,7 +485,7 @@ fn prologues() -> Vec<Case> {
     // A plane of a picture, filtered and added to itself.
     let shape = Shape { channels: 3, ..SMALL };
     let Kernel::Map(mut m) = correlate(3, 5, f, Border::Replicate) else { return all };
-    let plane = Leaf { op: LeafOp::LoadChannel(0, 2), dtype: f };
+    let plane = Leaf { op: LeafOp::LoadPlane(0, PlaneMap::one(2)), dtype: f };
     m.leaves.push(plane.clone());
     m.code = vec![instr(PixelOp::Add, f, vec![Val::Leaf(0), Val::Leaf(1)])];
     m.result = Some(Val::Instr(0));

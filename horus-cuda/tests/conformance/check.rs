@@ -5,6 +5,7 @@
 //! Exits with 1 if anything differs.
 
 mod cases;
+mod planes;
 
 use std::process::ExitCode;
 

@@ -4,3 +4,4 @@
 //! `horus-cuda-check`; [`horus_core::reference::kernel`] evaluates them.
 
 pub(crate) mod cases;
+pub(crate) mod planes;

@@ -21,6 +21,8 @@ mod programs;
 mod random;
 #[path = "../../../horus-core/tests/conformance/segments.rs"]
 mod segments;
+#[path = "../../../horus-core/tests/conformance/volumes.rs"]
+mod volumes;
 #[path = "../../../horus-core/tests/conformance/wide.rs"]
 mod wide;
 // Of this crate.

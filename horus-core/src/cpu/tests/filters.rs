@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use crate::ops::neighbourhood::Filter;
 use crate::ops::pixel::PixelOp;
+use crate::ops::planes::PlaneMap;
 use crate::shape::{Border, Shape, Window};
 
 fn taps(r: &mut Random, n: usize) -> Vec<f64> {
@@ -126,7 +127,7 @@ fn filters_over_chains_match_the_definition() {
                 ];
                 let leaves = ops.into_iter().map(|op| Leaf { op, dtype }).collect();
                 let small = MapKernel {
-                    leaves: vec![Leaf { op: LeafOp::LoadChannel(1, 0), dtype }],
+                    leaves: vec![Leaf { op: LeafOp::LoadPlane(1, PlaneMap::one(0)), dtype }],
                     result: Some(Val::Leaf(0)),
                     inputs: 2,
                     ..MapKernel::default()

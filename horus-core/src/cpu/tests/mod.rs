@@ -11,6 +11,7 @@ use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source,
 use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use crate::ops::pixel::{PixelKind, PixelOp, TABLE};
+use crate::ops::planes::PlaneMap;
 use crate::reference::kernel::{HostImage, evaluate};
 use crate::shape::{Axis, Border, Shape, Window};
 use crate::{dispatch, dispatch_float};
@@ -64,7 +65,7 @@ impl Picture {
         let Geometry { shape, dtype, .. } = self.geometry;
         let memory = dispatch!(dtype, T => {
             let (mut v, held): (Vec<T>, _) = (Vec::new(), self.held());
-            for c in 0..shape.channels {
+            for c in 0..shape.planes() {
                 for y in window.start..window.end {
                     let y = y.rem_euclid(shape.height.cast_signed());
                     v.extend((0..shape.width).map(|x| held.get::<T>(c, y, x)));
@@ -217,7 +218,7 @@ fn bare_leaves_and_constants_are_results() {
             ..MapKernel::default()
         };
         check(&leaf(LeafOp::Load(0)), &inputs(), dtype, "load");
-        check(&leaf(LeafOp::LoadChannel(0, 2)), &inputs(), dtype, "channel");
+        check(&leaf(LeafOp::LoadPlane(0, PlaneMap::one(2))), &inputs(), dtype, "channel");
         let fill = MapKernel { result: Some(Val::Const(Scalar::from_f64(dtype, 7.0))), ..leaf(LeafOp::Load(0)) };
         check(&fill, &inputs(), dtype, "fill");
         for axis in [Axis::Rows, Axis::Columns, Axis::Channels] {
@@ -292,7 +293,10 @@ fn launches_that_do_not_fit_are_refused() {
         ("fewer channels", launch(&k, good, &input.memory, of(8, 9, 2), 2 * bytes, rows)),
         ("an endless window", launch(&k, part(0, isize::MAX), &input.memory, good, bytes, rows)),
         ("another type", launch(&kernel(LeafOp::Load(0), DType::F64), good, &input.memory, good, bytes, rows)),
-        ("no such plane", launch(&kernel(LeafOp::LoadChannel(0, 1), dtype), good, &input.memory, good, bytes, rows)),
+        (
+            "no such plane",
+            launch(&kernel(LeafOp::LoadPlane(0, PlaneMap::one(1)), dtype), good, &input.memory, good, bytes, rows),
+        ),
         ("no such input", launch(&kernel(LeafOp::Load(1), dtype), good, &input.memory, good, bytes, rows)),
     ];
     for (what, result) in cases {

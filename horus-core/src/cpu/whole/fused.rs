@@ -70,7 +70,7 @@ pub(crate) fn launch(
         let target = out::<T>(output)?;
         for (column, results) in &parts {
             let source = results.host().ok_or_else(super::foreign)?.as_slice::<T>();
-            for c in 0..geometry.shape.channels {
+            for c in 0..geometry.shape.planes() {
                 let at = geometry.row(c, column.window.start);
                 let from = column.row(c, column.window.start);
                 target[at..at + column.plane()].copy_from_slice(&source[from..from + column.plane()]);

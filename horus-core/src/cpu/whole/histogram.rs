@@ -28,7 +28,7 @@ pub(super) fn count<T: Pixel>(
 ) {
     let width = input.geometry.shape.width;
     let n = grain(width);
-    let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.channels)
+    let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))
         .collect();
     let add = |mut a: Vec<u64>, b: Vec<u64>| {

@@ -3,6 +3,7 @@
 use super::{GRAIN, View, each_chunk, grain};
 use crate::device::Geometry;
 use crate::dtype::Pixel;
+use crate::ops::planes::stacked;
 use crate::shape::Window;
 
 /// Side of the squares that are transposed at once, through the stack: no two lines of a column of pixels need to stay
@@ -11,7 +12,7 @@ const SQUARE: usize = 16;
 /// Side of the blocks of squares: both sides of a block take few enough pages for the translation buffer.
 const BLOCK: usize = 64;
 
-/// Rows `rows` of input `k` to plane `k` of the output.
+/// Rows `rows` of the planes of the inputs, one behind the other.
 pub(super) fn merge<T: Pixel>(
     inputs: &[View<'_, T>],
     out: &mut [T],
@@ -23,8 +24,10 @@ pub(super) fn merge<T: Pixel>(
     if rows.is_empty() || width == 0 {
         return;
     }
-    for (c, input) in inputs.iter().enumerate() {
-        let (from, to) = (input.geometry.row(0, rows.start), geometry.row(c, rows.start));
+    let planes = stacked(inputs.iter().map(|i| i.geometry.shape), geometry.shape).unwrap_or_default();
+    for (p, (input, plane)) in planes.into_iter().enumerate() {
+        let input = &inputs[input];
+        let (from, to) = (input.geometry.row(plane, rows.start), geometry.row(p, rows.start));
         let n = rows.len() * width;
         let (from, to) = (&input.data[from..from + n], &mut out[to..to + n]);
         each_chunk(threads, to, GRAIN, |k, to| to.copy_from_slice(&from[k * GRAIN..][..to.len()]));
@@ -44,7 +47,7 @@ pub(super) fn lookup<S: Pixel + Into<usize>, T: Pixel>(
     if rows.is_empty() || width == 0 {
         return;
     }
-    for c in 0..geometry.shape.channels {
+    for c in 0..geometry.shape.planes() {
         let (from, to) = (input.geometry.row(c, rows.start), geometry.row(c, rows.start));
         let n = rows.len() * width;
         let (from, to) = (&input.data[from..from + n], &mut out[to..to + n]);
@@ -66,7 +69,7 @@ pub(super) fn transpose<T: Pixel>(
     if rows.is_empty() || width == 0 {
         return;
     }
-    for c in 0..geometry.shape.channels {
+    for c in 0..geometry.shape.planes() {
         let plane = input.plane(c);
         let from = (-plane.window.start).cast_unsigned() * plane.width;
         let pixels = &plane.data()[from..];

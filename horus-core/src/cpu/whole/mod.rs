@@ -72,7 +72,7 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
             let to = tiles::To { geometry, rows, threads, isa };
             dispatch!(dtype, T => tiles::reduce(view::<T>(inputs, 0)?, *grid, *how, output, &to)?);
         }
-        Kernel::Source(_) | Kernel::Map(_) | Kernel::MapReduce(..) => {
+        Kernel::Source(_) | Kernel::Map(_) | Kernel::Repeat(_) | Kernel::MapReduce(..) => {
             return Err(DeviceError::Unsupported { kernel: kernel.name(), dtype });
         }
     }

@@ -82,7 +82,7 @@ fn each_row<T: Pixel, R: Pixel, const N: usize>(
     if rows.is_empty() {
         return;
     }
-    for c in 0..input.geometry.shape.channels {
+    for c in 0..input.geometry.shape.planes() {
         let plane = input.plane(c);
         let at = geometry.row(c, rows.start);
         let n = grain(plane.width);
@@ -141,7 +141,7 @@ pub(super) fn running<T: Pixel>(
     if rows.is_empty() || width == 0 {
         return;
     }
-    for c in 0..geometry.shape.channels {
+    for c in 0..geometry.shape.planes() {
         let plane = input.plane(c);
         let at = geometry.row(c, rows.start);
         let n = grain(width);

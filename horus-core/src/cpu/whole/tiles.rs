@@ -72,7 +72,7 @@ fn each<T: Pixel, R: Pixel>(
     value: impl Fn(Rectangle<'_, T>) -> R + Sync,
 ) {
     let (width, image) = (to.geometry.shape.width, input.geometry.shape);
-    for c in 0..to.geometry.shape.channels {
+    for c in 0..to.geometry.shape.planes() {
         let plane = input.plane(c);
         let at = to.geometry.row(c, to.rows.start);
         let line = &mut results[at..at + to.rows.len() * width];

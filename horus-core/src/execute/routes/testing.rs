@@ -16,7 +16,7 @@ pub(crate) fn geometry(channels: usize, window: Window) -> Geometry {
 /// A byte for each pixel that tells where it is from; 0xff where `known` says no.
 pub(crate) fn pixels(geometry: Geometry, known: impl Fn(isize, usize) -> bool) -> Vec<u8> {
     let mut bytes = vec![0xff; geometry.bytes()];
-    for c in 0..geometry.shape.channels {
+    for c in 0..geometry.shape.planes() {
         for y in geometry.window.start..geometry.window.end {
             let row = geometry.row(c, y);
             let value = |x| (70 * c + WIDTH * y.rem_euclid(12).cast_unsigned() + x) as u8;
@@ -28,7 +28,7 @@ pub(crate) fn pixels(geometry: Geometry, known: impl Fn(isize, usize) -> bool) -
 
 pub(crate) fn movement(strips: &[Window], channels: usize, needs: impl Fn(usize) -> Vec<Need>) -> Movement {
     let needs = (0..strips.len()).map(needs).collect();
-    Movement { size: RowSize { width: WIDTH, pixel: 1, channels }, have: strips.to_vec(), needs }
+    Movement { size: RowSize { width: WIDTH, pixel: 1, planes: channels }, have: strips.to_vec(), needs }
 }
 
 /// The rows of each of `ranks` ranks.

@@ -36,6 +36,7 @@ impl Kernel {
             Kernel::Labels(how) if how.adds_up() => Distribution::Partial(AllReduce::Sum),
             Kernel::Source(_)
             | Kernel::Map(_)
+            | Kernel::Repeat(_)
             | Kernel::Merge
             | Kernel::Transpose
             | Kernel::Lookup

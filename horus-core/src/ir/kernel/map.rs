@@ -6,6 +6,7 @@ use crate::dtype::{DType, Scalar};
 use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
+use crate::ops::planes::PlaneMap;
 use crate::shape::{Axis, Border};
 
 /// A value inside a [`MapKernel`].
@@ -71,8 +72,8 @@ pub struct Stage {
 pub enum LeafOp {
     /// The pixel itself.
     Load(usize),
-    /// The pixel itself in a fixed plane of an input.
-    LoadChannel(usize, usize),
+    /// The pixel itself in another plane of an input, or a constant in planes beyond it.
+    LoadPlane(usize, PlaneMap),
     /// Response of a linear filter. Over a [`Source::Stage`] the filter is a dense one of one column.
     Correlate(Source, Filter, Border),
     /// Generalized convolution.
@@ -117,7 +118,7 @@ impl Leaf {
     pub fn source(&self) -> Source {
         match self.op {
             LeafOp::Load(i)
-            | LeafOp::LoadChannel(i, _)
+            | LeafOp::LoadPlane(i, _)
             | LeafOp::Generalized(i, ..)
             | LeafOp::Median(i, ..)
             | LeafOp::Warp(i, ..)
@@ -135,7 +136,7 @@ impl Leaf {
     pub fn map_input(&mut self, f: impl Fn(usize) -> usize) {
         match &mut self.op {
             LeafOp::Load(i)
-            | LeafOp::LoadChannel(i, _)
+            | LeafOp::LoadPlane(i, _)
             | LeafOp::Generalized(i, ..)
             | LeafOp::Median(i, ..)
             | LeafOp::Warp(i, ..)
@@ -182,7 +183,7 @@ impl MapKernel {
 
     /// Whether every leaf reads just the pixel itself.
     pub fn is_pointwise(&self) -> bool {
-        self.leaves.iter().all(|l| matches!(l.op, LeafOp::Load(_) | LeafOp::LoadChannel(..)))
+        self.leaves.iter().all(|l| matches!(l.op, LeafOp::Load(_) | LeafOp::LoadPlane(..)))
     }
 }
 
@@ -193,7 +194,7 @@ impl fmt::Display for MapKernel {
         let stages = self.stages.iter().map(|s| format!("row {}", s.filter));
         let leaves = self.leaves.iter().filter_map(|l| match &l.op {
             LeafOp::Load(_) => None,
-            LeafOp::LoadChannel(_, c) => Some(format!("channel {c}")),
+            LeafOp::LoadPlane(_, map) => Some(map.to_string()),
             LeafOp::Correlate(_, k, _) => Some(format!("correlate {k}")),
             LeafOp::Generalized(_, g, _) => Some(format!("{:?}/{:?} {}", g.combine, g.reduce, g.window).to_lowercase()),
             LeafOp::Median(_, s, _) => Some(format!("median {0}x{0}", 2 * s.radius() + 1)),

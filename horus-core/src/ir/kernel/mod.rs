@@ -9,6 +9,7 @@
 mod distribution;
 mod map;
 mod reads;
+mod repeat;
 mod work;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use std::fmt;
 pub use self::distribution::{AllReduce, Distribution};
 pub use self::map::{Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 pub use self::reads::Access;
+pub use self::repeat::Repeat;
 pub use self::work::{Extent, Family, KernelWork};
 use crate::ir::graph::{Graph, NodeId, ValueId};
 use crate::ops::labels::LabelReduce;
@@ -29,7 +31,9 @@ pub enum Kernel {
     Source(ValueId),
     /// An expression per pixel, applied to each plane.
     Map(MapKernel),
-    /// The one-channel inputs as planes of the output.
+    /// Several steps of a loop: an expression per pixel, applied to its own result.
+    Repeat(Repeat),
+    /// See [`crate::ir::graph::Op::Merge`].
     Merge,
     /// Rows and columns exchanged, per plane.
     Transpose,
@@ -65,6 +69,7 @@ impl Kernel {
         match self {
             Kernel::Source(v) => format!("image#{}", v.0),
             Kernel::Map(m) => m.to_string(),
+            Kernel::Repeat(r) => format!("{} steps of {}", r.steps, r.body),
             Kernel::Merge => "stack".into(),
             Kernel::Transpose => "transpose".into(),
             Kernel::Lookup => "lookup".into(),

@@ -29,7 +29,7 @@ impl Leaf {
     /// sides.
     pub fn reach(&self, stages: &[Stage]) -> Option<(Reach, bool)> {
         let Some((reach, border)) = self.around(stages) else {
-            let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadChannel(..));
+            let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadPlane(..));
             return itself.then_some((Reach::NONE, false));
         };
         let rows = reach.up.max(reach.down);
@@ -47,7 +47,7 @@ impl Leaf {
             LeafOp::Correlate(_, f, b) => Some((f.reach(), *b)),
             LeafOp::Generalized(_, g, b) => Some((g.window.reach(), *b)),
             LeafOp::Median(_, s, b) => Some((s.reach(), *b)),
-            LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
+            LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
         }
     }
 }
@@ -65,7 +65,7 @@ impl MapKernel {
         Access::Rows { reach: rows.0, wrap: rows.1 }
     }
 
-    fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
+    pub(super) fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
         let mut need = Window::new(0, 0);
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let window = match (&leaf.op, leaf.around(&self.stages)) {
@@ -138,6 +138,7 @@ impl Kernel {
     pub fn access(&self, i: usize) -> Access {
         match self {
             Kernel::Map(m) => m.access(i),
+            Kernel::Repeat(r) => r.access(i),
             Kernel::RowReduce(_) | Kernel::Lookup if i == 1 => Access::Whole,
             Kernel::MapReduce(m, _) if i < m.inputs => m.access(i),
             Kernel::MapReduce(..) => Access::Whole,
@@ -163,6 +164,7 @@ impl Kernel {
         }
         match (self, self.access(i)) {
             (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
+            (Kernel::Repeat(r), _) => r.footprint(i, rows, out, input),
             (Kernel::Tiles(grid, _), _) => grid.rows(input, rows),
             (Kernel::Labels(_), Access::Footprint) => {
                 let row = |y: isize| y.saturating_mul(BLOCK.cast_signed());

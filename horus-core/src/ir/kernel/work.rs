@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source};
+use super::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
 use crate::dtype::DType;
 use crate::ops::geometric::Interpolation;
 use crate::ops::labels::BLOCK;
@@ -99,6 +99,8 @@ pub struct KernelWork {
     pub evaluations: usize,
     /// Pixels computed, of all planes (for reductions and histograms: read).
     pub pixels: usize,
+    /// Steps of a loop that are made one after the other, each within tiles of the device.
+    pub steps: usize,
     /// The kind of kernel.
     pub family: Family,
     /// The type in which it computes: [`DType::F32`] or [`DType::F64`].
@@ -115,6 +117,7 @@ impl KernelWork {
         reach: 0,
         evaluations: 0,
         pixels: 0,
+        steps: 1,
         family: Family::Pixel,
         dtype: DType::F32,
     };
@@ -138,11 +141,12 @@ impl Kernel {
         }
         let over_input = self.goes_over_input();
         let first = inputs.first().map_or(out, |(shape, _)| *shape);
-        let wide = |shape: Shape| shape.width * shape.channels;
+        let wide = |shape: Shape| shape.width * shape.planes();
         let read: usize = inputs.iter().enumerate().map(|(i, &input)| self.bytes_read(i, rows, out, input)).sum();
         let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * out_type.size();
         let (family, map) = match self {
             Kernel::Map(m) => (m.family(), Some(m)),
+            Kernel::Repeat(r) => (r.body.family(), Some(&r.body)),
             Kernel::MapReduce(m, _) => (Family::Reduction, Some(m)),
             Kernel::RowReduce(_) | Kernel::Running | Kernel::Fold(_) | Kernel::Tiles(..) => (Family::Reduction, None),
             Kernel::Histogram { .. } | Kernel::Labels(_) => (Family::Histogram, None),
@@ -158,6 +162,12 @@ impl Kernel {
             _ => rows.len() * wide(out),
         };
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, 0), MapKernel::arithmetic);
+        let steps = if let Kernel::Repeat(r) = self { r.steps } else { 1 };
+        // All steps, with the rows around that those to come read.
+        let computed = match self {
+            Kernel::Repeat(r) => r.rows_computed(rows, out) * wide(out),
+            _ => pixels,
+        };
         let own = f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram)));
         let types = inputs.iter().map(|(_, t)| *t).chain([out_type]);
         // Sums are kept in f64 and bound by memory all the same: what counts is the type of the pixels.
@@ -165,11 +175,12 @@ impl Kernel {
         KernelWork {
             read,
             written,
-            multiply_adds: (per_pixel + own) * pixels as f64,
+            multiply_adds: (per_pixel + own) * computed as f64,
             staged: staged * pixels as f64,
-            reach,
+            reach: reach * steps,
             evaluations: map.map_or(0, |m| (0..m.chains.len()).map(|c| m.evaluations(c)).max().unwrap_or(0)),
             pixels,
+            steps,
             family,
             dtype: if doubles == Some(DType::F64) { DType::F64 } else { DType::F32 },
         }
@@ -216,22 +227,31 @@ impl Kernel {
             area += part.len() * columns;
             at = part.end;
         }
-        area * self.planes_read(i, shape.channels) * dtype.size()
+        area * self.planes_read(i, shape.planes(), out.planes()) * dtype.size()
     }
 
-    /// How many of `channels` planes of input `i` are read.
-    fn planes_read(&self, i: usize, channels: usize) -> usize {
-        let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return channels };
+    /// How many of `planes` planes of input `i` are read for a result of `result` planes.
+    fn planes_read(&self, i: usize, planes: usize, result: usize) -> usize {
+        let (Kernel::Map(m) | Kernel::MapReduce(m, _) | Kernel::Repeat(Repeat { body: m, .. })) = self else {
+            return planes;
+        };
         let all = m.leaves.iter().chain(m.chains.iter().flat_map(|c| &c.leaves));
-        let mut planes: Vec<Option<usize>> = all
-            .filter_map(|l| match l.op {
-                LeafOp::LoadChannel(input, c) => (input == i).then_some(Some(c)),
-                _ => m.reads(l, i).then_some(None),
-            })
-            .collect();
-        planes.sort_unstable();
-        planes.dedup();
-        if planes.iter().any(Option::is_none) { channels } else { planes.len().min(channels) }
+        let (mut fixed, mut moved) = (Vec::new(), 0);
+        for leaf in all {
+            match leaf.op {
+                LeafOp::LoadPlane(input, _) if input != i => {}
+                LeafOp::LoadPlane(_, map) => match map.fixed() {
+                    Some(plane) => fixed.push(plane),
+                    // Neighbouring levels are mostly the same planes.
+                    None => moved = moved.max(map.count(result)),
+                },
+                _ if m.reads(leaf, i) => return planes,
+                _ => {}
+            }
+        }
+        fixed.sort_unstable();
+        fixed.dedup();
+        (fixed.len() + moved).min(planes)
     }
 }
 
@@ -291,7 +311,7 @@ fn of_instruction(op: InstrOp) -> f64 {
 /// What the read of a leaf counts as, without the stage or the chain that it reads.
 fn of_leaf(leaf: &Leaf) -> f64 {
     match &leaf.op {
-        LeafOp::Load(_) | LeafOp::LoadChannel(..) | LeafOp::Flip(..) => 0.0,
+        LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Flip(..) => 0.0,
         LeafOp::Correlate(_, f, _) => f.taps().len() as f64,
         LeafOp::Generalized(_, g, _) => 2.0 * g.window.taps().len() as f64,
         // Each exchange takes a minimum and a maximum.

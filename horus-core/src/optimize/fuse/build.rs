@@ -7,7 +7,7 @@ use super::{is_fill, map, reads_pixel, row_pass};
 use crate::dtype::Scalar;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
-use crate::shape::Axis;
+use crate::shape::{Axis, Border};
 
 impl Region<'_> {
     /// The region's kernel and its inputs.
@@ -114,10 +114,15 @@ impl Builder {
 fn stored_nowhere(leaf: &Leaf, producer: &Node<Kernel>) -> Option<Val> {
     let value = map(producer).filter(|_| is_fill(producer))?.result?;
     match (&leaf.op, value) {
-        (LeafOp::LoadChannel(_, c), Val::Index(Axis::Channels, dtype)) => {
-            Some(Val::Const(Scalar::from_f64(dtype, *c as f64)))
+        (LeafOp::Load(_), Val::Const(_) | Val::Index(..)) => Some(value),
+        // Beyond the levels of the image there is something else.
+        (LeafOp::LoadPlane(_, map), _) if matches!(map.border, Border::Constant(_)) => None,
+        (LeafOp::LoadPlane(..), Val::Const(_) | Val::Index(Axis::Rows | Axis::Columns, _)) => Some(value),
+        (LeafOp::LoadPlane(_, map), Val::Index(axis, dtype)) => {
+            let (plane, channels) = (map.fixed()?, producer.shape.channels);
+            let at = if axis == Axis::Depth { plane / channels } else { plane % channels };
+            Some(Val::Const(Scalar::from_f64(dtype, at as f64)))
         }
-        (LeafOp::Load(_) | LeafOp::LoadChannel(..), Val::Const(_) | Val::Index(..)) => Some(value),
         _ => None,
     }
 }

@@ -11,6 +11,8 @@ const MAX_MEMBERS: usize = 192;
 const MAX_FILTERS: usize = 64;
 /// Most row passes of one kernel: each is code of its own, and what the next kernel reads again is one image.
 const MAX_STAGES: usize = 4;
+/// Most reads of other planes in one kernel: a thread of a GPU has all of them in registers at once.
+const MAX_PLANES: usize = 32;
 /// Most computed (not user-given) images that fusion makes a kernel read.
 const MAX_COMPUTED: usize = 3;
 /// 2-D filters up to this many taps may meet others of a different geometry.
@@ -38,6 +40,7 @@ struct Bank<'a> {
     geometry: Option<&'a Layout>,
     filters: usize,
     stages: usize,
+    planes: usize,
 }
 
 /// Kinds of leaves that are evaluated together.
@@ -198,7 +201,11 @@ impl<'a> Region<'a> {
         bank.stages += usize::from(self.facts.stage[id.0] && id != self.root);
         for leaf in map(node).into_iter().flat_map(|m| &m.leaves) {
             let this = match &leaf.op {
-                LeafOp::Load(_) | LeafOp::LoadChannel(..) => continue,
+                LeafOp::Load(_) => continue,
+                LeafOp::LoadPlane(..) => {
+                    bank.planes += 1;
+                    continue;
+                }
                 LeafOp::Correlate(Source::Stage(_), ..) => Family::Columns,
                 LeafOp::Correlate(_, f, _) => {
                     let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];
@@ -222,6 +229,6 @@ impl<'a> Region<'a> {
             }
             bank.filters += 1;
         }
-        (bank.filters <= MAX_FILTERS && bank.stages <= MAX_STAGES).then_some(bank)
+        (bank.filters <= MAX_FILTERS && bank.stages <= MAX_STAGES && bank.planes <= MAX_PLANES).then_some(bank)
     }
 }

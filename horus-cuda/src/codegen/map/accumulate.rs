@@ -18,7 +18,7 @@ enum Helper {
 
 /// The definitions that a kernel needs, in the order in which it needs them first.
 #[derive(Debug, Default)]
-pub(super) struct Helpers {
+pub(in crate::codegen) struct Helpers {
     needed: Vec<Helper>,
 }
 
@@ -30,7 +30,7 @@ impl Helpers {
     }
 
     /// The type whose `init` and `step` accumulate a leaf.
-    pub(super) fn step(&mut self, leaf: &Leaf) -> String {
+    pub(in crate::codegen) fn step(&mut self, leaf: &Leaf) -> String {
         let t = leaf.dtype.name();
         let helper = match &leaf.op {
             LeafOp::Generalized(_, g, _) => Helper::Generalized(g.combine, g.reduce),
@@ -49,7 +49,7 @@ impl Helpers {
     }
 
     /// The definitions.
-    pub(super) fn text(&self) -> String {
+    pub(in crate::codegen) fn text(&self) -> String {
         self.needed.iter().map(|helper| helper.text()).collect()
     }
 }

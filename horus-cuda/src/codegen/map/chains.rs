@@ -9,6 +9,7 @@ use horus_core::ir::kernel::{LeafOp, MapKernel, Source, Val};
 use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, template, text};
 use super::super::instructions::Instructions;
 use super::super::params::KernelParams;
+use super::super::planes::PlaneRead;
 use super::super::{defect, vector};
 use super::{MapGenerator, plane_of};
 
@@ -40,7 +41,8 @@ pub(super) fn source_aligned(kernel: &MapKernel, source: Source) -> Expr {
 /// Bytes of parameters that the constants of a chain take.
 pub(super) fn constant_bytes(chain: &MapKernel) -> usize {
     let constants = chain.code.iter().flat_map(|i| &i.args).chain(&chain.result).filter(|v| matches!(v, Val::Const(_)));
-    2 * size_of::<f64>() * constants.count()
+    let reads = chain.leaves.iter().filter(|l| matches!(l.op, LeafOp::LoadPlane(..))).count();
+    2 * size_of::<f64>() * (constants.count() + reads)
 }
 
 /// The inputs that a chain reads.
@@ -61,17 +63,26 @@ impl MapGenerator<'_> {
             let (t, v) = (dtype.name(), vector(dtype));
             let mut planes = String::from(if chain.has_index() { "    int plane;\n" } else { "" });
             let mut given: Vec<Expr> = chain.has_index().then(|| name("plane")).into_iter().collect();
+            // Of each leaf, what is read where it has no plane.
+            let mut outside = Vec::new();
             for (l, leaf) in chain.leaves.iter().enumerate() {
-                let Source::Input(i) = leaf.source() else { continue };
-                let plane = match leaf.op {
-                    LeafOp::LoadChannel(_, c) => {
-                        self.params.int(&format!("channel{n}_{l}"), c.cast_signed());
-                        name(format_args!("p.channel{n}_{l}"))
+                let Source::Input(i) = leaf.source() else {
+                    return Err(defect("a chain reads pixels of no image"));
+                };
+                let read = match &leaf.op {
+                    LeafOp::LoadPlane(_, map) => {
+                        PlaneRead::new(map, leaf.dtype, &format!("{n}_{l}"), &mut self.params, out)
                     }
-                    _ => name("plane"),
+                    _ => PlaneRead { plane: name("plane"), outside: None },
                 };
                 let _ = writeln!(planes, "    hs_plane<{}> q{l};", leaf.dtype.name());
-                given.push(Expr::Members(None, plane_of(i, plane)));
+                let mut members = plane_of(i, read.plane.clone());
+                if read.outside.is_some() {
+                    let beyond = read.plane.clone().with(Operator::Less, 0);
+                    members[0] = beyond.choose("nullptr", members[0].clone());
+                }
+                given.push(Expr::Members(None, members));
+                outside.push(read.outside);
             }
             let bound = |f: &str, member: &str| {
                 let parts = inputs(chain).map(|i| name(format_args!("p.{member}{i}")));
@@ -81,12 +92,14 @@ impl MapGenerator<'_> {
             let place = (name("y"), name("x"));
             let one = body(chain, &mut self.params, (1, 1), place, |l| {
                 let value = name(format_args!("q{l}.row(hs_held(q{l}, y))[x]"));
-                Stmt::Assign { to: name(format_args!("l{l}[0][0]")), value }
+                let read = Stmt::Assign { to: name(format_args!("l{l}[0][0]")), value };
+                where_held(l, (1, 1), outside[l].as_ref(), read)
             })?;
             let place = (name("y[r]"), name("x[r]") + "c");
             let mut many = body(chain, &mut self.params, (AHEAD, v), place, |l| {
                 let args = args![format!("q{l}"), "y", "x", "aligned", format!("l{l}")];
-                Call::new("hs_load_lines", template![], args).into()
+                let read = Call::new("hs_load_lines", template![], args).into();
+                where_held(l, (AHEAD, v), outside[l].as_ref(), read)
             })?;
             let store = Stmt::Assign { to: name("to[r].v[c]"), value: Expr::Pixel(many.1) };
             many.0.push(Stmt::each_pixel((AHEAD, v), store));
@@ -112,6 +125,14 @@ impl MapGenerator<'_> {
         }
         Ok(types)
     }
+}
+
+/// `read` where leaf `l` of a chain has a plane; else the constant.
+fn where_held(l: usize, extents: (usize, usize), outside: Option<&Expr>, read: Stmt) -> Stmt {
+    let Some(value) = outside else { return read };
+    let condition = name(format_args!("q{l}.data")).with(Operator::Equal, "nullptr");
+    let then = vec![Stmt::fill(extents, &format!("l{l}"), value.clone())];
+    Stmt::If { condition, then, otherwise: vec![read] }
 }
 
 /// The code of a chain for so many rows and columns of pixels, and the array of its result. `read` gives the statement that

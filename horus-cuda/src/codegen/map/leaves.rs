@@ -7,6 +7,7 @@ use horus_core::ops::neighbourhood::Layout;
 use horus_core::shape::{Axis, Border};
 
 use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
+use super::super::planes::PlaneRead;
 use super::super::schedule::window;
 use super::super::{border_name, defect};
 use super::chains::source_name;
@@ -38,10 +39,11 @@ impl MapGenerator<'_> {
         };
         match &leaf.op {
             LeafOp::Load(i) => out.push(load(name(format_args!("in{i}")), *i)),
-            LeafOp::LoadChannel(i, c) => {
-                self.params.int(&format!("channel{l}"), c.cast_signed());
-                let members = plane_of(*i, name(format_args!("p.channel{l}")));
-                out.push(load(Expr::Members(Some(format!("hs_plane<{t}>")), members), *i));
+            LeafOp::LoadPlane(i, map) => {
+                let read = PlaneRead::new(map, leaf.dtype, &l.to_string(), &mut self.params, out);
+                let members = plane_of(*i, read.plane.clone());
+                let load = load(Expr::Members(Some(format!("hs_plane<{t}>")), members), *i);
+                out.push(read.guarded(extents, &array, load));
             }
             // A row or a column that repeats needs no positions of pixels.
             &LeafOp::Warp(i, affine, Interpolation::Nearest, Border::Replicate) if affine.repeated().is_some() => {

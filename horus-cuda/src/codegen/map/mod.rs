@@ -18,14 +18,14 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, calls, name, template, text};
-use super::instructions::{Instructions, Leaves, declare_height};
+use super::instructions::{Instructions, Leaves, declare_extent};
 use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
 use super::{DENSE, GATHER, Generated, Limits, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
 use super::{assemble, blocks, cost, defect, entry, rows_aligned};
 use crate::tuning::Tuning;
-use accumulate::Helpers;
+pub(super) use accumulate::Helpers;
 use chains::constant_bytes;
 use loops::NEED_BYTES;
 use shared::SharedMemory;
@@ -159,7 +159,7 @@ impl MapGenerator<'_> {
         p.int("width", output.shape.width.cast_signed());
         p.int("row0", shapes.rows.start);
         p.int("row1", shapes.rows.end);
-        declare_height(self.kernel, p, output.shape.height);
+        declare_extent(self.kernel, p, output.shape);
         p.int("tiles_x", output.shape.width.div_ceil(self.block.width()).cast_signed());
         p.int("tiles_y", shapes.rows.len().div_ceil(self.block.height()).cast_signed());
         out.extend(shapes.inputs.iter().enumerate().map(|(i, g)| Stmt::Let {
@@ -254,14 +254,14 @@ impl MapGenerator<'_> {
         let tiles_x = shapes.output.shape.width.div_ceil(self.block.width());
         let tiles_y = shapes.rows.len().div_ceil(self.block.height());
         // Divisions at the beginning of every block would cost a few hundredths of a light kernel.
-        let planar = shapes.output.shape.channels == 1 && tiles_y <= MOST_BLOCKS_DOWN;
+        let planar = shapes.output.shape.planes() == 1 && tiles_y <= MOST_BLOCKS_DOWN;
         let (grid, tile) = if planar {
             let tile = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;";
             ([blocks(tiles_x, "a kernel")?, blocks(tiles_y, "a kernel")?], tile)
         } else {
             let tile = "const int tile_x = (int)(blockIdx.x % (u32)p.tiles_x), rest = (int)(blockIdx.x / (u32)p.tiles_x);\n    \
                         const int tile_y = rest % p.tiles_y, plane = rest / p.tiles_y;";
-            ([blocks(tiles_x * tiles_y * shapes.output.shape.channels, "a kernel")?, 1], tile)
+            ([blocks(tiles_x * tiles_y * shapes.output.shape.planes(), "a kernel")?, 1], tile)
         };
         // A warp over 8 x 4 pixels touches fewer lines of a turned image than one over 32 x 1; it cannot store vectors.
         let square = self.schedule.groups.is_empty() && cols == 1 && bx.is_multiple_of(8) && by.is_multiple_of(4);

@@ -1,0 +1,279 @@
+//! Volumes: levels of an image, and what goes across them.
+
+use std::borrow::Borrow;
+use std::panic::Location;
+
+use ndarray::{Array4, ArrayView3, ArrayView4, Axis as ArrayAxis};
+
+use super::channels::stacked;
+use super::create::{array4, copied, filled, source, write};
+use super::read::{elements, everyone, fetch};
+use super::{Image, carry, check_shape};
+use crate::dtype::Element;
+use crate::error::{Error, Result, Site};
+use crate::ir::graph::Op;
+use crate::ops::planes::PlaneMap;
+use crate::session::Session;
+use crate::shape::{Axis, Border, Shape};
+
+/// The farthest shift, so that positions stay in the range of kernels.
+const FARTHEST: isize = 1 << 28;
+
+/// Creating volumes. As for images, every rank passes the same pixels.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::{Axis, Border}};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let volume = Image::from_volume_fn(&session, 3, 2, 2, |z, y, x| (100 * z + 10 * y + x) as f32);
+/// assert_eq!((volume.depth(), volume.to_string().as_str()), (3, "3x2x2 f32 image"));
+/// // The difference from the level above, and a coefficient for each level.
+/// let above = volume.shift(1, 0, 0, Border::Replicate);
+/// let weights = Image::from_volume(&session, 3, 1, 1, &[1.0, 10.0, 0.1]);
+/// let slopes = (&volume - above) * weights;
+/// assert_eq!(slopes.slice(1).to_vec()?, [1000.0; 4]);
+/// assert_eq!(volume.mean_axis(Axis::Depth).to_vec()?, volume.slice(1).to_vec()?.iter().map(|v| f64::from(*v)).collect::<Vec<_>>());
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+impl<T: Element> Image<T> {
+    /// A volume of one channel from its pixels: level by level, each in row-major order.
+    #[track_caller]
+    pub fn from_volume(session: &Session, depth: usize, height: usize, width: usize, pixels: &[T]) -> Image<T> {
+        let (op, site, shape) = ("from_volume", Location::caller(), Shape::volume(depth, height, width, 1));
+        let made = check_shape(op, shape, T::TAG, site).and_then(|()| {
+            if pixels.len() != shape.len() {
+                return Err(Error::parameter(op, format!("{} values for {shape} pixels", pixels.len()), site));
+            }
+            copied(op, session, shape, &pixels.chunks_exact(shape.area()).collect::<Vec<_>>(), site)
+        });
+        carry(session, shape, made)
+    }
+
+    /// A volume of one channel whose pixel of level `z` in row `y` and column `x` is `f(z, y, x)`.
+    #[track_caller]
+    pub fn from_volume_fn(
+        session: &Session,
+        depth: usize,
+        height: usize,
+        width: usize,
+        mut f: impl FnMut(usize, usize, usize) -> T,
+    ) -> Image<T> {
+        let shape = Shape::volume(depth, height, width, 1);
+        let fill = |buffer: &mut [u8]| {
+            for (i, row) in buffer.chunks_exact_mut(width * size_of::<T>()).enumerate() {
+                write(row, (0..width).map(|x| f(i / height, i % height, x)));
+            }
+        };
+        carry(session, shape, source("from_volume_fn", session, shape, fill, Location::caller()))
+    }
+
+    /// A volume of one channel from an array of shape `(depth, height, width)` of any strides. ([`Image::from_array3`] takes the
+    /// last axis as channels.)
+    #[track_caller]
+    pub fn from_volume_array(session: &Session, pixels: ArrayView3<'_, T>) -> Image<T> {
+        array4("from_volume_array", session, pixels.insert_axis(ArrayAxis(3)), Location::caller())
+    }
+
+    /// A volume from an array of shape `(depth, height, width, channels)` of any strides.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let array = ndarray::Array4::from_shape_fn((2, 3, 4, 2), |(z, y, x, c)| (z + y + x + c) as u16);
+    /// let volume = Image::from_array4(&session, array.view());
+    /// assert_eq!(volume.to_array4()?, array);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn from_array4(session: &Session, pixels: ArrayView4<'_, T>) -> Image<T> {
+        array4("from_array4", session, pixels, Location::caller())
+    }
+
+    /// A volume of one channel, all `value`.
+    #[track_caller]
+    pub fn constant_volume(session: &Session, depth: usize, height: usize, width: usize, value: T) -> Image<T> {
+        filled("constant_volume", session, Shape::volume(depth, height, width, 1), value, Location::caller())
+    }
+}
+
+/// Levels of a volume. None of these moves a pixel within its level, and none computes anything by itself: what reads their
+/// result reads the level itself, in the same launch.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let volume = Image::from_volume(&session, 4, 1, 2, &[0u8, 1, 10, 11, 20, 21, 30, 31]);
+/// assert_eq!(volume.slice(2).to_vec()?, [20, 21]);
+/// assert_eq!(volume.crop_depth(1, 2).to_vec()?, [10, 11, 20, 21]);
+/// assert_eq!(volume.flip_depth().slice(0).to_vec()?, [30, 31]);
+/// let odd = volume.slices().into_iter().skip(1).step_by(2);
+/// assert_eq!(Image::stack_depth(&session, odd).to_vec()?, [10, 11, 30, 31]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+impl<T: Element> Image<T> {
+    /// Level `z` as an image; an error if there is no such level.
+    #[track_caller]
+    pub fn slice(&self, z: usize) -> Image<T> {
+        let site = Location::caller();
+        self.attempt(Shape { depth: 1, ..self.shape() }, || {
+            if z >= self.depth() {
+                let message = format!("level {z} requested, but there are only {} (indices start at 0)", self.depth());
+                return Err(Error::parameter("slice", message, site));
+            }
+            Ok(self.level(z, site))
+        })
+    }
+
+    /// All levels, each as an image.
+    #[track_caller]
+    pub fn slices(&self) -> Vec<Image<T>> {
+        let mut slices = Vec::with_capacity(self.depth());
+        for z in 0..self.depth() {
+            slices.push(self.slice(z));
+        }
+        slices
+    }
+
+    /// The levels of `images`, one after the other, as the levels of one volume; an error if there is none, or heights, widths,
+    /// channels or sessions differ.
+    #[track_caller]
+    pub fn stack_depth<I>(session: &Session, images: I) -> Image<T>
+    where
+        I: IntoIterator,
+        I::Item: Borrow<Image<T>>,
+    {
+        let site = Location::caller();
+        let images: Vec<I::Item> = images.into_iter().collect();
+        let images: Vec<&Image<T>> = images.iter().map(Borrow::borrow).collect();
+        let depth = images.iter().map(|i| i.depth()).sum();
+        let shape = images.first().map_or(Shape::volume(0, 0, 0, 0), |i| Shape { depth, ..i.shape() });
+        let made = check_shape("stack_depth", shape, T::TAG, site);
+        carry(session, shape, made.and_then(|()| stacked(("stack_depth", Axis::Depth), session, &images, shape, site)))
+    }
+
+    /// The `depth` levels from level `from` on; an error if some lie outside.
+    #[track_caller]
+    pub fn crop_depth(&self, from: usize, depth: usize) -> Image<T> {
+        let site = Location::caller();
+        let shape = Shape { depth, ..self.shape() };
+        self.attempt(shape, || {
+            check_shape("crop_depth", shape, T::TAG, site)?;
+            if from.checked_add(depth).is_none_or(|end| end > self.depth()) {
+                let message = format!("{depth} levels from level {from} lie outside {}", self.shape());
+                return Err(Error::parameter("crop_depth", message, site));
+            }
+            Ok(self.levels(depth, 1, from as isize, Border::Replicate, site))
+        })
+    }
+
+    /// The levels in reverse order.
+    #[track_caller]
+    pub fn flip_depth(&self) -> Image<T> {
+        self.levels(self.depth(), -1, self.depth() as isize - 1, Border::Replicate, Location::caller())
+    }
+
+    /// Shifted by whole pixels: `dz` levels on, `dy` rows down, `dx` columns to the right. Pixel `(z, y, x)` of the result is
+    /// pixel `(z - dz, y - dy, x - dx)`, beyond the edges as `border` says (`scipy.ndimage.shift` of order 0 with the border's
+    /// mode; `numpy.roll` with [`Border::Wrap`]). Exact for every type. An image has one level; a shift by 2^28 pixels or more
+    /// is an error.
+    ///
+    /// A shift by levels alone costs no launch of its own.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume(&session, 2, 1, 3, &[1, 2, 3, 4, 5, 6]);
+    /// assert_eq!(volume.shift(0, 0, 1, Border::Constant(0.0)).to_vec()?, [0, 1, 2, 0, 4, 5]);
+    /// assert_eq!(volume.shift(1, 0, 0, Border::Replicate).to_vec()?, [1, 2, 3, 1, 2, 3]);
+    /// assert_eq!(volume.shift(-1, 0, 1, Border::Wrap).to_vec()?, [6, 4, 5, 3, 1, 2]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn shift(&self, dz: isize, dy: isize, dx: isize, border: Border) -> Image<T> {
+        let site = Location::caller();
+        self.attempt(self.shape(), || self.shifted([dz, dy, dx], border, site))
+    }
+
+    pub(super) fn shifted(&self, by: [isize; 3], border: Border, site: Site) -> Result<Image<T>> {
+        if let Some(far) = by.iter().find(|d| d.unsigned_abs() >= FARTHEST.unsigned_abs()) {
+            let message = format!("requested a shift by {far}; the limit is {}", FARTHEST - 1);
+            return Err(Error::parameter("shift", message, site));
+        }
+        let [dz, dy, dx] = by;
+        let moved = self.window("shift", [-dy, -dx], self.shape(), border, site)?;
+        Ok(moved.levels(self.depth(), 1, -dz, border, site))
+    }
+
+    pub(super) fn level(&self, z: usize, site: Site) -> Image<T> {
+        self.levels(1, 0, z as isize, Border::Replicate, site)
+    }
+
+    /// Levels `step * z + offset`, `depth` of them. Of an image that carries an error, an image that carries it.
+    pub(super) fn levels(&self, depth: usize, step: i32, offset: isize, border: Border, site: Site) -> Image<T> {
+        let shape = Shape { depth, ..self.shape() };
+        if shape == self.shape() && (step, offset) == (1, 0) || (self.depth(), depth, offset) == (1, 1, 0) {
+            return self.clone();
+        }
+        let map = PlaneMap::levels(self.shape(), self.channels(), step, offset as i32, border);
+        self.node_of_shape(Op::Planes(map), shape, site)
+    }
+}
+
+/// Reading volumes back.
+impl<T: Element> Image<T> {
+    /// The pixels of a volume or an image, of shape `(depth, height, width, channels)`.
+    ///
+    /// # Errors
+    /// As [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
+    /// assert_eq!(volume.to_array4()?[[1, 2, 3, 0]], 123);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn to_array4(&self) -> Result<Array4<T>> {
+        self.array4(("to_array4", Location::caller()))
+    }
+
+    pub(super) fn array4(&self, call: (&'static str, Site)) -> Result<Array4<T>> {
+        let Shape { depth, height, width, channels } = self.shape();
+        if channels == 1 {
+            let pixels = everyone(self.vec(false, call))?;
+            let array = Array4::from_shape_vec((depth, height, width, 1), pixels);
+            return Ok(array.expect("a fetched image fills its shape"));
+        }
+        let session = self.session();
+        let pixels = everyone(session.read_back(self.handle(), false, call, |coming| coming.brought(session)))?;
+        let planes = ArrayView4::from_shape((depth, channels, height, width), elements(&pixels));
+        let planes = planes.expect("a fetched image fills its shape");
+        Ok(planes.permuted_axes([0, 2, 3, 1]).as_standard_layout().into_owned())
+    }
+
+    /// The pixel in row `y` and column `x` of channel `channel` of level `z`.
+    ///
+    /// Copies the whole volume to the host each time: for many pixels call [`Image::to_vec`] once.
+    ///
+    /// # Errors
+    /// If it lies outside, or as [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume(&session, 2, 1, 3, &[1u8, 2, 3, 4, 5, 6]);
+    /// assert_eq!(volume.voxel(1, 0, 2, 0)?, 6);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn voxel(&self, z: usize, y: usize, x: usize, channel: usize) -> Result<T> {
+        self.look()?;
+        let shape = self.shape();
+        if z >= shape.depth || y >= shape.height || x >= shape.width || channel >= shape.channels {
+            let message = format!("level {z}, row {y}, column {x}, channel {channel} is outside {shape}");
+            return Err(Error::parameter("voxel", message, Location::caller()));
+        }
+        let pixels = fetch(self.handle())?;
+        Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
+    }
+}

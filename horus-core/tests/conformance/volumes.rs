@@ -1,0 +1,101 @@
+//! Reads of other planes, and images that are put behind each other.
+
+use horus_core::dtype::DType;
+use horus_core::ir::graph::{NodeId, Op};
+use horus_core::ops::geometric::Flip;
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::planes::PlaneMap;
+use horus_core::ops::reduce::RowReduce;
+use horus_core::shape::{Axis, Border, Shape};
+
+use crate::harness::{Place, Program, conforms, image};
+
+const VOLUMES: [Shape; 6] = [
+    Shape::volume(1, 7, 5, 1),
+    Shape::volume(2, 1, 1, 1),
+    Shape::volume(5, 9, 13, 1),
+    Shape::volume(3, 7, 40, 2),
+    Shape::volume(17, 3, 33, 1),
+    Shape::volume(4, 23, 130, 3),
+];
+
+fn borders() -> [Border; 5] {
+    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.25)]
+}
+
+/// Levels `step * z + offset` of `a`, in `depth` levels.
+fn levels(p: &mut Program, a: NodeId, depth: usize, step: i32, offset: i32, border: Border) -> NodeId {
+    let (shape, dtype) = (p.graph.node(a).shape, p.graph.node(a).dtype);
+    let map = PlaneMap::levels(shape, shape.channels, step, offset, border);
+    p.op(Op::Planes(map), &[a], Shape { depth, ..shape }, dtype)
+}
+
+#[test]
+fn levels_of_every_type_through_every_border() {
+    for dtype in DType::ALL {
+        for shape in VOLUMES {
+            for border in borders() {
+                let mut p = Program::default();
+                let a = p.source(image(shape, dtype, 12));
+                let mut roots = Vec::new();
+                for (depth, step, offset) in [(shape.depth, 1, -1), (shape.depth, 1, 4), (3, -2, 5), (2, 0, -1)] {
+                    roots.push(levels(&mut p, a, depth, step, offset, border));
+                }
+                // Read by pixel operations, whose result is no copy of anything.
+                let (up, down) = (levels(&mut p, a, shape.depth, 1, 1, border), roots[0]);
+                let sum = p.pixel(PixelOp::Add, &[up, down]);
+                roots.push(p.pixel(PixelOp::AbsDiff, &[sum, a]));
+                conforms(&p.wanted(&roots), &Place::some(), &format!("levels {border} {dtype} {shape}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn channels_slices_and_stacks() {
+    for dtype in DType::ALL {
+        for shape in VOLUMES {
+            let mut p = Program::default();
+            let a = p.source(image(shape, dtype, 5));
+            let b = p.source(image(shape, dtype, 6));
+            let last = shape.channels - 1;
+            let plane = Shape { channels: 1, ..shape };
+            let channel = p.op(Op::Planes(PlaneMap::channel(shape, last)), &[a], plane, dtype);
+            let slice = levels(&mut p, a, 1, 0, shape.depth as i32 - 1, Border::Replicate);
+            let repeated = levels(&mut p, slice, 3, 0, 0, Border::Replicate);
+            let mut roots = vec![channel, slice, repeated];
+            let channels = shape.with_extent(Axis::Channels, 2 * shape.channels + 1);
+            roots.push(p.op(Op::Merge, &[a, channel, b], channels, dtype));
+            let deep = shape.with_extent(Axis::Depth, 2 * shape.depth + 1);
+            roots.push(p.op(Op::Merge, &[a, slice, b], deep, dtype));
+            conforms(&p.wanted(&roots), &Place::some(), &format!("stacks {dtype} {shape}"));
+        }
+    }
+}
+
+#[test]
+fn planes_are_read_beside_and_below_filters() {
+    let dtype = DType::F32;
+    for shape in VOLUMES {
+        for border in borders() {
+            let mut p = Program::default();
+            let a = p.source(image(shape, dtype, 3));
+            let up = levels(&mut p, a, shape.depth, 1, 1, border);
+            let down = levels(&mut p, a, shape.depth, 1, -1, border);
+            let star = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [1.0; 4]);
+            let around = p.like(Op::Correlate(star, border), a);
+            let ends = p.pixel(PixelOp::Add, &[up, down]);
+            // Six neighbours; and what filters read is itself a sum of levels.
+            let six = p.pixel(PixelOp::Add, &[around, ends]);
+            let smooth =
+                p.like(Op::Correlate(Filter::dense(3, 3, (1..10).map(f64::from).collect::<Vec<_>>()), border), ends);
+            let turned = p.like(Op::Flip(Flip::Both), up);
+            let apart = p.pixel(PixelOp::Sub, &[up, a]);
+            let rows = Shape { width: RowReduce::Sum.columns(), ..shape };
+            let sums = p.op(Op::RowReduce(RowReduce::Sum), &[apart], rows, DType::F64);
+            let roots = p.wanted(&[six, smooth, turned, sums]);
+            conforms(&roots, &Place::some(), &format!("stencils {border} {shape}"));
+        }
+    }
+}

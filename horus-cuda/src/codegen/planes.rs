@@ -1,0 +1,58 @@
+//! Reads of other planes: which plane of an input a block reads, the same for all of its threads.
+
+use horus_core::dtype::{DType, Scalar};
+use horus_core::ops::planes::PlaneMap;
+
+use super::border_name;
+use super::cpp::{Call, Expr, Operator, Stmt, args, name, template};
+use super::params::KernelParams;
+
+/// The plane of an input that a leaf reads.
+pub(super) struct PlaneRead {
+    /// Its number: a parameter, or a variable of the block.
+    pub(super) plane: Expr,
+    /// What is read where that is below 0, if it can be.
+    pub(super) outside: Option<Expr>,
+}
+
+impl PlaneRead {
+    /// The plane that `map` reads for the plane of the block; `label` tells leaves apart.
+    pub(super) fn new(
+        map: &PlaneMap,
+        dtype: DType,
+        label: &str,
+        params: &mut KernelParams,
+        out: &mut Vec<Stmt>,
+    ) -> PlaneRead {
+        if let Some(plane) = map.fixed() {
+            params.int(&format!("plane_of{label}"), plane.cast_signed());
+            return PlaneRead { plane: name(format_args!("p.plane_of{label}")), outside: None };
+        }
+        // Neighbouring levels differ in their offset alone.
+        let channel = map.channel.map_or(-1, usize::cast_signed);
+        let fields = [map.channels as i32, map.depth as i32, map.stride as i32, channel as i32, map.step];
+        let fields = params.shared_ints("levels", fields);
+        params.int(&format!("offset{label}"), map.offset as isize);
+        let read = Call::new(
+            "hs_plane_read",
+            template![border_name(map.border)],
+            args!["plane", fields, format!("p.offset{label}")],
+        );
+        let plane = format!("plane_of{label}");
+        out.push(Stmt::constant("int", &plane, read));
+        let outside = map.border.constant().map(|v| params.constant(Scalar::from_f64(dtype, v), dtype));
+        PlaneRead { plane: name(plane), outside }
+    }
+
+    /// `read` where the plane exists; else the constant, for every pixel of the array.
+    pub(super) fn guarded(self, extents: (usize, usize), array: &str, read: Stmt) -> Stmt {
+        match self.outside {
+            None => read,
+            Some(value) => Stmt::If {
+                condition: self.plane.with(Operator::Less, 0),
+                then: vec![Stmt::fill(extents, array, value)],
+                otherwise: vec![read],
+            },
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Several steps of a loop: each block of threads has a tile of the state, goes through all steps, and stores what is right of it in
+//! the end; see `kernels/steps.cuh`.
+//!
+//! ```text
+//!      halo            width of the tile - 2 halo           halo
+//! | computed by the  | computed by this block alone, and  | computed by the  |
+//! | next block, too  | stored                             | next block, too  |
+//! ```
+//!
+//! The halo is as wide as all steps reach together. How many steps there are is a parameter, as are taps: one binary serves all.
+
+use horus_core::device::Geometry;
+use horus_core::dtype::{DType, Scalar};
+use horus_core::error::DeviceError;
+use horus_core::ir::kernel::{Leaf, LeafOp, Repeat, Source};
+use horus_core::ops::geometric::Affine;
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::shape::Border;
+
+use super::cpp::{Call, Expr, Stmt, args, name, pixel, template, text};
+use super::instructions::{Instructions, declare_extent};
+use super::map::Helpers;
+use super::params::KernelParams;
+use super::{GATHER, Generated, Limits, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry};
+use crate::tuning::Tuning;
+
+/// Most blocks that a launch may have in its second dimension.
+const MOST_BLOCKS_DOWN: usize = 65_535;
+
+/// A tile: threads, pixels of each, and what lies around it in shared memory.
+#[derive(Clone, Copy, Debug)]
+struct Tile {
+    width: usize,
+    down: usize,
+    rows: usize,
+    /// How far a step reads to each side.
+    reach: (usize, usize),
+    dtype: DType,
+}
+
+impl Tile {
+    fn height(self) -> usize {
+        self.down * self.rows
+    }
+
+    fn pitch(self) -> usize {
+        self.width + 2 * self.reach.1
+    }
+
+    /// Elements of one of the two copies in shared memory.
+    fn elements(self) -> usize {
+        ((self.height() + 2 * self.reach.0) * self.pitch()).next_multiple_of(32)
+    }
+
+    fn bytes(self) -> usize {
+        2 * self.elements() * self.dtype.size()
+    }
+
+    /// The tile of a tuning, or a smaller one that there is room for.
+    fn of(repeat: &Repeat, tuning: &Tuning, limits: Limits) -> Result<Tile, DeviceError> {
+        let reach = repeat.reach();
+        let reach = (reach.up.max(reach.down), reach.left.max(reach.right));
+        let dtype = repeat.body.result_type();
+        let mut tile = Tile { width: tuning.bx * tuning.cols, down: tuning.by, rows: tuning.rows, reach, dtype };
+        // What is stored of a tile must not be less than a quarter of it in each direction.
+        let least = |n: usize| (8 * n * repeat.steps).div_ceil(3).max(1);
+        if tile.width < least(reach.1) || tile.height() < least(reach.0) || !tile.width.is_multiple_of(32) {
+            tile = Tile { width: 64, down: 8, rows: 8, ..tile };
+        }
+        while tile.bytes() > limits.shared && tile.rows > 1 && tile.height() / 2 >= least(reach.0) {
+            tile.rows /= 2;
+        }
+        let room = tile.bytes() <= limits.shared;
+        let wide = |n: usize, by: usize| n > 2 * by * repeat.steps;
+        if room && wide(tile.width, reach.1) && wide(tile.height(), reach.0) && tile.width * tile.down <= 1024 {
+            return Ok(tile);
+        }
+        Err(DeviceError::Limit(format!("{} steps need {} bytes of shared memory", repeat.steps, tile.bytes())))
+    }
+}
+
+/// What the generation of one kernel goes through.
+struct Generator<'a> {
+    repeat: &'a Repeat,
+    tile: Tile,
+    params: KernelParams,
+    helpers: Helpers,
+}
+
+pub(super) fn generate(
+    repeat: &Repeat,
+    shapes: &Shapes<'_>,
+    tuning: &Tuning,
+    limits: Limits,
+) -> Result<Generated, DeviceError> {
+    if let Some(fault) = repeat.fault() {
+        return Err(defect(format_args!("steps that cannot be put together: {fault}")));
+    }
+    for l in &repeat.body.leaves {
+        if matches!(l.op, LeafOp::Correlate(..)) && !l.dtype.is_float() {
+            return Err(DeviceError::Unsupported { kernel: repeat.body.to_string(), dtype: l.dtype });
+        }
+    }
+    let tile = Tile::of(repeat, tuning, limits)?;
+    let (params, helpers) = (KernelParams::default(), Helpers::default());
+    let mut generator = Generator { repeat, tile, params, helpers };
+    let mut body = Vec::new();
+    let [across, down] = generator.declare(shapes);
+    generator.run(shapes, &mut body)?;
+    generator.finish(shapes, [across, down], &body)
+}
+
+impl Generator<'_> {
+    /// Parameters that describe the output, the inputs and the steps; how many tiles there are across and down.
+    fn declare(&mut self, shapes: &Shapes<'_>) -> [usize; 2] {
+        let (p, output, tile) = (&mut self.params, shapes.output, self.tile);
+        let halo = [tile.reach.1, tile.reach.0].map(|n| n * self.repeat.steps);
+        let tiles = [
+            output.shape.width.div_ceil(tile.width - 2 * halo[0]),
+            shapes.rows.len().div_ceil(tile.height() - 2 * halo[1]),
+        ];
+        p.pointer(output.dtype.name(), "out", Pointer::Output { offset: 0 });
+        p.long("out_plane", output.plane() as i64);
+        for (i, g) in shapes.inputs.iter().enumerate() {
+            p.pointer(&format!("const {}", g.dtype.name()), &format!("in{i}"), Pointer::Input { index: i, offset: 0 });
+            p.long(&format!("plane{i}"), g.plane() as i64);
+        }
+        for (i, g) in shapes.inputs.iter().enumerate() {
+            p.int(&format!("height{i}"), g.shape.height.cast_signed());
+            p.int(&format!("width{i}"), g.shape.width.cast_signed());
+            p.int(&format!("start{i}"), g.window.start);
+            p.int(&format!("end{i}"), g.window.end);
+        }
+        p.int("out_start", output.window.start);
+        p.int("width", output.shape.width.cast_signed());
+        p.int("row0", shapes.rows.start);
+        p.int("row1", shapes.rows.end);
+        declare_extent(&self.repeat.body, p, output.shape);
+        p.int("steps", self.repeat.steps.cast_signed());
+        p.int("halo_x", halo[0].cast_signed());
+        p.int("halo_y", halo[1].cast_signed());
+        p.int("tiles_x", tiles[0].cast_signed());
+        p.int("tiles_y", tiles[1].cast_signed());
+        tiles
+    }
+
+    /// What is read before the first step, the steps, the store.
+    fn run(&mut self, shapes: &Shapes<'_>, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+        let (repeat, Tile { rows, .. }) = (self.repeat, self.tile);
+        let (body, state) = (&repeat.body, repeat.state);
+        let planes = shapes.inputs.iter().enumerate();
+        out.extend(planes.map(|(i, g)| plane(&format!("in{i}"), i, g, name("plane"))));
+        let border = repeat.border();
+        let around = border.unwrap_or(Border::Replicate);
+        let value = self.border_value(around);
+        self.column(&format!("in{state}"), "u", around, value.clone(), self.tile.dtype, out);
+        let mut code = Instructions::new(body, rows, 1);
+        let order = code.order();
+        for &l in &order {
+            if body.leaves[l].source() != Source::Input(state) {
+                self.read_before(l, shapes, out)?;
+                code.define(l, &format!("l{l}"));
+            }
+        }
+        let mut steps = Vec::new();
+        if let Some(border) = border {
+            self.show(border, value, &mut steps);
+        }
+        for &l in &order {
+            if body.leaves[l].source() == Source::Input(state) {
+                let array = self.read_state(l, &mut steps)?;
+                code.define(l, &array);
+            }
+        }
+        code.advance(&mut steps, &mut self.params, &vec![false; body.leaves.len()])?;
+        let result = code.result(&mut steps, &mut self.params, self.tile.dtype)?;
+        steps.push(Stmt::fill((rows, 1), "u", pixel(result)));
+        out.push(Stmt::For { variable: "k", first: 0.into(), end: name("p.steps"), step: 1, body: steps });
+        let to = name("p.out") + name("plane") * "p.out_plane";
+        let store = args![to, "p.out_start", "p.width", "y", "x", "y1", "y2", "x1", "x2", "u"];
+        out.push(Call::new("hs_store_column", template![], store).into());
+        Ok(())
+    }
+
+    /// Declares a column of pixels, and loads it from an image.
+    fn column(&self, image: &str, array: &str, border: Border, value: Expr, dtype: DType, out: &mut Vec<Stmt>) {
+        let Tile { rows, width, .. } = self.tile;
+        out.push(Stmt::Array { dtype, name: array.to_owned(), extents: vec![rows, 1] });
+        let inside = Call::new("hs_holds", template![self.tile.height(), width], args![image, "y0", "x0"]);
+        let args = args![image, "y", "x", Expr::from(inside), value, array];
+        out.push(Call::new("hs_load_column", template![border_name(border)], args).into());
+    }
+
+    /// A leaf that all steps read alike.
+    fn read_before(&mut self, l: usize, shapes: &Shapes<'_>, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+        let Leaf { op, dtype } = &self.repeat.body.leaves[l];
+        let zero = name(format_args!("({})0", dtype.name()));
+        let array = format!("l{l}");
+        match op {
+            LeafOp::Load(i) => self.column(&format!("in{i}"), &array, Border::Replicate, zero, *dtype, out),
+            LeafOp::LoadPlane(i, map) => {
+                let c =
+                    map.fixed().ok_or_else(|| defect(format_args!("leaf {l} reads other levels in other planes")))?;
+                self.params.int(&format!("channel{l}"), c.cast_signed());
+                let of = format!("of{l}");
+                out.push(plane(&of, *i, &shapes.inputs[*i], name(format_args!("p.channel{l}"))));
+                self.column(&of, &array, Border::Replicate, zero, *dtype, out);
+            }
+            LeafOp::Warp(i, map, _, border) => {
+                let value = match border.constant() {
+                    Some(v) => self.params.constant(Scalar::from_f64(*dtype, v), *dtype),
+                    None => zero,
+                };
+                self.repeated(l, *i, map, *border, value, out);
+            }
+            _ => return Err(defect(format_args!("leaf {l} reads around a pixel of what stays"))),
+        }
+        Ok(())
+    }
+
+    /// A row, a column or a pixel that is repeated: one that is the same for all rows of the thread is read once.
+    fn repeated(&mut self, l: usize, i: usize, map: &Affine, border: Border, value: Expr, out: &mut Vec<Stmt>) {
+        let dtype = self.repeat.body.leaves[l].dtype;
+        let still_down = map.xy == 0 && map.yy == 0;
+        let members = [("xx", map.xx), ("xy", map.xy), ("x0", map.x0), ("yx", map.yx), ("yy", map.yy), ("y0", map.y0)];
+        for (member, v) in members {
+            self.params.long(&format!("w{l}_{member}"), v);
+        }
+        let row = if still_down { name("y") } else { name("y") + "r" };
+        let at = |to: &str| {
+            let of = |of: &str| name(format_args!("p.w{l}_{to}{of}"));
+            of("x") * "x" + of("y") * row.clone() + of("0")
+        };
+        let array = format!("l{l}");
+        out.push(Stmt::Array { dtype, name: array.clone(), extents: vec![self.tile.rows, 1] });
+        let args = vec![name(format_args!("in{i}")), at("y"), at("x"), value];
+        let one = Call::new("hs_nearest", template![border_name(border)], args);
+        if still_down {
+            let once = format!("once{l}");
+            out.push(Stmt::constant(dtype.name(), &once, Expr::from(one)));
+            out.push(Stmt::fill((self.tile.rows, 1), &array, name(once)));
+        } else {
+            out.push(Stmt::fill((self.tile.rows, 1), &array, one.into()));
+        }
+    }
+
+    /// What the other threads read of the column, and what follows beyond the edges of the image.
+    fn show(&self, border: Border, value: Expr, out: &mut Vec<Stmt>) {
+        let Tile { width, .. } = self.tile;
+        let (pitch, t, state) = (self.tile.pitch(), self.tile.dtype.name(), self.repeat.state);
+        let first = name("shown") + name("(k & 1)") * self.tile.elements();
+        out.push(Stmt::Let { ctype: format!("{t}* const"), name: "tile".into(), value: first });
+        let here = name("tile") + (name("y") - "y0") * pitch + (name("x") - "x0");
+        out.push(Stmt::Let { ctype: format!("{t}* const"), name: "here".into(), value: here });
+        out.push(Call::new("hs_show_column", template![pitch], args!["here", "u"]).into());
+        out.push(Stmt::Synchronize);
+        let [height, image] = ["height", "width"].map(|m| name(format_args!("p.{m}{state}")));
+        let args = args!["tile", "here", "y0", "x0", "y", "x", height, image, value, "u"];
+        let template = template![border_name(border), self.tile.height(), width, pitch];
+        let then = vec![Call::new("hs_continue_column", template, args).into(), Stmt::Synchronize];
+        out.push(Stmt::If { condition: name("edge"), then, otherwise: vec![] });
+    }
+
+    /// A leaf that reads what the step before made; the array that has it.
+    fn read_state(&mut self, l: usize, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
+        let leaf = &self.repeat.body.leaves[l];
+        let filter: &Filter = match &leaf.op {
+            LeafOp::Load(_) => return Ok("u".into()),
+            LeafOp::Correlate(_, filter, _) => filter,
+            LeafOp::Generalized(_, g, _) => &g.window,
+            _ => return Err(defect(format_args!("leaf {l} reads the state elsewhere"))),
+        };
+        let (extents, array, step) = ((self.tile.rows, 1), format!("l{l}"), self.helpers.step(leaf));
+        out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![extents.0, 1] });
+        let begin = Call::new(format_args!("{step}::init"), template![], args![]);
+        out.push(Stmt::fill(extents, &array, begin.into()));
+        for ((dy, dx), tap) in filter.offsets().into_iter().zip(filter.taps()) {
+            let tap = self.params.constant(Scalar::from_f64(leaf.dtype, *tap), leaf.dtype);
+            let near = Call::new("hs_near", template![dy, dx, self.tile.pitch()], args!["u", "here", "r"]);
+            let value =
+                Call::new(format_args!("{step}::step"), template![], args![pixel(&array), Expr::from(near), tap]);
+            out.push(Stmt::fill(extents, &array, value.into()));
+        }
+        Ok(array)
+    }
+
+    fn border_value(&mut self, border: Border) -> Expr {
+        let dtype = self.tile.dtype;
+        match border.constant() {
+            Some(v) => self.params.constant(Scalar::from_f64(dtype, v), dtype),
+            None => name(format_args!("({})0", dtype.name())),
+        }
+    }
+
+    /// The kernel around its body.
+    fn finish(self, shapes: &Shapes<'_>, tiles: [usize; 2], body: &[Stmt]) -> Result<Generated, DeviceError> {
+        let tile = self.tile;
+        let planes = shapes.output.shape.planes();
+        let planar = planes == 1 && tiles[1] <= MOST_BLOCKS_DOWN;
+        let (grid, place) = if planar {
+            let place = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;";
+            (tiles.map(|n| blocks(n, "a kernel")), place)
+        } else {
+            let place = "const int tile_x = (int)(blockIdx.x % (u32)p.tiles_x), rest = (int)(blockIdx.x / (u32)p.tiles_x);\n    \
+                         const int tile_y = rest % p.tiles_y, plane = rest / p.tiles_y;";
+            ([blocks(tiles[0] * tiles[1] * planes, "a kernel"), Ok(1)], place)
+        };
+        let [across, down] = grid;
+        let (width, height, rows, t) = (tile.width, tile.height(), tile.rows, tile.dtype.name());
+        let first = tile.reach.0 * tile.pitch() + tile.reach.1;
+        let frame = format!(
+            "    {place}\n    \
+             const int x0 = tile_x * ({width} - 2 * p.halo_x) - p.halo_x, y0 = p.row0 + tile_y * ({height} - 2 * p.halo_y) - p.halo_y;\n    \
+             const int x = x0 + (int)(threadIdx.x % {width}), y = y0 + (int)(threadIdx.x / {width}) * {rows};\n    \
+             const int y1 = y0 + p.halo_y, y2 = min(p.row1, y0 + {height} - p.halo_y);\n    \
+             const int x1 = x0 + p.halo_x, x2 = min(p.width, x0 + {width} - p.halo_x);\n    \
+             const bool edge = y0 < 0 || x0 < 0 || y0 + {height} > p.height{state} || x0 + {width} > p.width{state};\n    \
+             {t}* const shown = reinterpret_cast<{t}*>(hs_smem) + {first};\n{}",
+            text(body),
+            state = self.repeat.state,
+        );
+        let (declaration, bytes, pointers) = self.params.finish();
+        let threads = width * tile.down;
+        Ok(Generated {
+            source: assemble(&[PRELUDE, GATHER, STEPS, &self.helpers.text()], &declaration, &entry(threads, &frame)),
+            params: bytes,
+            pointers,
+            table: Vec::new(),
+            grid: [across?, down?],
+            block: threads as u32,
+            shared: if self.repeat.border().is_some() { tile.bytes() as u32 } else { 0 },
+            clear: false,
+            early: false,
+            cost: 0,
+        })
+    }
+}
+
+/// Declares a plane of an input.
+fn plane(called: &str, i: usize, g: &Geometry, plane: Expr) -> Stmt {
+    let member = |member: &str| name(format_args!("p.{member}{i}"));
+    let first = name(format_args!("p.in{i}")) + plane * member("plane");
+    let members = vec![first, member("height"), member("width"), member("start"), member("end")];
+    let ctype = format!("const hs_plane<{}>", g.dtype.name());
+    Stmt::Let { ctype, name: called.to_owned(), value: Expr::Members(None, members) }
+}

@@ -1,0 +1,87 @@
+//! Reads of other planes, in every kind of program.
+
+use horus_core::dtype::DType;
+use horus_core::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::planes::PlaneMap;
+use horus_core::ops::reduce::RowReduce;
+use horus_core::shape::{Border, Shape, Window};
+
+use horus_cuda::workloads::{instr, taps};
+
+use super::cases::{Case, borders, case, whole};
+
+/// Of widths that vectors divide and that they do not; of one channel and of several.
+const VOLUMES: [Shape; 2] = [Shape::volume(5, 9, 64, 1), Shape::volume(3, 11, 37, 2)];
+
+/// The pixel, levels around it through a border, and one level in all: added up.
+fn around(shape: Shape, dtype: DType, border: Border) -> MapKernel {
+    let level = |step, offset| PlaneMap::levels(shape, shape.channels, step, offset, border);
+    let maps = [level(1, 1), level(1, -2), level(-1, 4), level(0, 2), PlaneMap::one(1)];
+    let mut leaves = vec![Leaf { op: LeafOp::Load(0), dtype }];
+    leaves.extend(maps.map(|map| Leaf { op: LeafOp::LoadPlane(0, map), dtype }));
+    let mut code = vec![instr(PixelOp::Sub, dtype, vec![Val::Leaf(0), Val::Leaf(1)])];
+    for l in 2..leaves.len() {
+        code.push(instr(PixelOp::Add, dtype, vec![Val::Instr(code.len() - 1), Val::Leaf(l)]));
+    }
+    let result = Some(Val::Instr(code.len() - 1));
+    MapKernel { inputs: 1, leaves, code, result, ..MapKernel::default() }
+}
+
+/// All of them.
+pub(crate) fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for shape in VOLUMES {
+        for border in borders() {
+            let name = |what: &str, dtype: DType| format!("{what} of levels {border} {dtype} {shape}");
+            for dtype in [DType::U8, DType::F32, DType::F64] {
+                let kernel = Kernel::Map(around(shape, dtype, border));
+                all.push(case(name("pixels", dtype), kernel, vec![whole(shape, dtype)], whole(shape, dtype)));
+            }
+            let f = DType::F32;
+            let (sum, input, output) = (around(shape, f, border), vec![whole(shape, f)], whole(shape, f));
+            // Beside a filter; and what a filter reads.
+            let filter = Filter::dense(3, 5, taps(15));
+            let mut beside = sum.clone();
+            let last = Val::Instr(beside.code.len() - 1);
+            beside.leaves.push(Leaf { op: LeafOp::Correlate(Source::Input(0), filter.clone(), border), dtype: f });
+            beside.code.push(instr(PixelOp::Add, f, vec![last, Val::Leaf(beside.leaves.len() - 1)]));
+            beside.result = Some(Val::Instr(beside.code.len() - 1));
+            all.push(case(name("filter beside", f), Kernel::Map(beside), input.clone(), output));
+            let leaf = Leaf { op: LeafOp::Correlate(Source::Chain(0), filter, border), dtype: f };
+            let over = MapKernel {
+                inputs: 1,
+                chains: vec![sum.clone()],
+                leaves: vec![leaf],
+                result: Some(Val::Leaf(0)),
+                ..MapKernel::default()
+            };
+            all.push(case(name("filter", f), Kernel::Map(over), input.clone(), output));
+            let column = whole(Shape { width: 1, ..shape }, DType::F64);
+            all.push(case(name("sum", f), Kernel::MapReduce(sum, RowReduce::Sum), input, column));
+        }
+    }
+    let (shape, f) = (VOLUMES[1], DType::F32);
+    let mut strip = case(
+        "strip of levels",
+        Kernel::Map(around(shape, f, Border::Constant(2.0))),
+        vec![whole(shape, f)],
+        whole(shape, f),
+    );
+    strip.inputs[0].window = Window::new(2, 10);
+    strip.output.window = Window::new(3, 11);
+    strip.rows = Window::new(4, 9);
+    all.push(strip);
+    // A channel of each level, and a level beyond the input alone.
+    for (name, map) in [
+        ("channel of each level", PlaneMap::channel(shape, 1)),
+        ("levels of one channel", PlaneMap { channel: Some(0), ..PlaneMap::levels(shape, 1, 2, -1, Border::Reflect) }),
+        ("levels beyond", PlaneMap { channel: Some(0), ..PlaneMap::levels(shape, 1, 1, 9, Border::Constant(7.0)) }),
+    ] {
+        let leaf = Leaf { op: LeafOp::LoadPlane(0, map), dtype: f };
+        let kernel = MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
+        all.push(case(name, Kernel::Map(kernel), vec![whole(shape, f)], whole(Shape { channels: 1, ..shape }, f)));
+    }
+    all
+}
