@@ -6,7 +6,7 @@ use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::labels::LabelReduce;
 use crate::ops::planes::stacked;
 use crate::ops::reduce::RowReduce;
-use crate::shape::{Axis, Shape};
+use crate::shape::Shape;
 
 /// The results of a program, which no pass may change: their shapes and stored types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,12 +70,7 @@ fn operands_of(how: RowReduce) -> usize {
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     let input = |i: usize| program.node(node.inputs[i]);
     let count = match &node.op {
-        Op::Source(_) | Op::Fill(_) => 0,
-        Op::Index(axis) => {
-            let planes = matches!(axis, Axis::Channels | Axis::Depth);
-            hold(!planes || node.shape.planes() == node.shape.extent(*axis), || format!("the {axis} are no planes"))?;
-            0
-        }
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) => 0,
         Op::Pixel(op, operands) => {
             hold(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
             let known = |o: &Operand| {
