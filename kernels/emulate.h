@@ -48,5 +48,8 @@ template <class T> static T __shfl_sync(unsigned, T v, int from) {
     hs_barrier();
     return got;
 }
+static inline long long __double_as_longlong(double v) { long long bits; memcpy(&bits, &v, 8); return bits; }
+static inline double __longlong_as_double(long long bits) { double v; memcpy(&v, &bits, 8); return v; }
 static inline double atomicAdd(double* p, double v) { const double old = *p; *p += v; return old; }
+static inline unsigned long long atomicMin(unsigned long long* p, unsigned long long v) { const unsigned long long old = *p; if (v < old) *p = v; return old; }
 static inline unsigned atomicAdd(unsigned* p, unsigned v) { const unsigned old = *p; *p += v; return old; }

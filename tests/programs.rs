@@ -44,6 +44,8 @@ mod pyramids;
 mod richardson_lucy;
 #[path = "../examples/sauvola.rs"]
 mod sauvola;
+#[path = "../examples/segment.rs"]
+mod segment;
 #[path = "../examples/template_matching.rs"]
 mod template_matching;
 #[path = "../examples/tiling.rs"]
@@ -107,6 +109,19 @@ fn run_frangi(s: &Session) -> Result<Vec<Output>> {
 
 fn run_sauvola(s: &Session) -> Result<Vec<Output>> {
     Ok(vec![output("sauvola", &sauvola::sauvola(&grey(s), 15, 0.05, 0.05))?])
+}
+
+fn run_segment(s: &Session) -> Result<Vec<Output>> {
+    let labels = segment::segment(&grey(s));
+    let parts = grey(s).by_label(&labels, 2);
+    let (mean, variance) = s.get_all((parts.mean(), parts.variance()))?;
+    let mut values = Vec::new();
+    for (k, shape) in labels.label_shapes(2).get()?.iter().enumerate() {
+        let (yy, yx, xx) = shape.covariance;
+        values.extend([shape.pixels as f64, shape.centre.0, shape.centre.1, yy, yx, xx, mean[k], variance[k]]);
+    }
+    let measured = Output { golden: "segment_measured", values };
+    Ok(vec![output("segment", &labels)?, measured, output("segment_density", &segment::density(&labels, 16))?])
 }
 
 fn run_background_subtraction(s: &Session) -> Result<Vec<Output>> {
@@ -183,7 +198,7 @@ type Run = fn(&Session) -> Result<Vec<Output>>;
 
 /// Every program, and its largest difference from its goldens, masks apart, relative to their largest value. Where nothing
 /// else is said it makes some ten roundings of f32, 6e-8 each.
-const PROGRAMS: [(&str, f64, Run); 17] = [
+const PROGRAMS: [(&str, f64, Run); 18] = [
     ("unsharp_mask", 1e-6, run_unsharp_mask),
     ("canny", 0.0, run_canny),
     // A difference of sums of products, each ten times as large.
@@ -194,6 +209,8 @@ const PROGRAMS: [(&str, f64, Run); 17] = [
     ("frangi", 1e-5, run_frangi),
     // Computed in f64, stored in f32.
     ("sauvola", 1e-7, run_sauvola),
+    // Exact sums, stored in f32.
+    ("segment", 1e-7, run_segment),
     ("background_subtraction", 1e-6, run_background_subtraction),
     // Each of 12 steps multiplies by a quotient of sums of 81 products.
     ("richardson_lucy", 1e-5, run_richardson_lucy),

@@ -112,3 +112,124 @@ fn parts_that_are_none_are_errors() {
     );
     assert!(image.windows((2, 2), (0, 1)).min().check().is_err());
 }
+
+/// The labels of the tests: patches and single pixels, some of no label.
+fn label(y: usize, x: usize) -> i32 {
+    match (y / 7 + 3 * (x / 40), (y * 31 + x * 17) % 23) {
+        (_, 0) => -1,
+        (_, 1) => 1_000_000,
+        (_, 2) => 4,
+        (patch, _) => (patch % 4) as i32,
+    }
+}
+
+const LABELS: usize = 6;
+
+#[test]
+fn labels_have_the_statistics_of_their_pixels_in_any_order() {
+    let ours = everywhere(|s| {
+        let (image, labels) = (Image::from_fn(s, H, W, value), Image::from_fn(s, H, W, label));
+        let parts = image.by_label(&labels, LABELS);
+        let f64s = |v: Vec<f32>| v.into_iter().map(f64::from).collect::<Vec<_>>();
+        let counts = labels.label_counts(LABELS).get().unwrap().into_iter().map(|n| n as f64).collect();
+        let (sum, mean, variance) = s.get_all((parts.sum(), parts.mean(), parts.variance())).unwrap();
+        let (least, most) = (f64s(parts.min().get().unwrap()), f64s(parts.max().get().unwrap()));
+        [counts, sum, mean, variance, least, most].concat()
+    });
+    for k in 0..LABELS {
+        let all = (0..H).flat_map(|y| (0..W).map(move |x| (y, x)));
+        let pixels = all.filter(|&(y, x)| label(y, x) == k as i32).map(|(y, x)| f64::from(value(y, x)));
+        let [n, sum, squares, least, most] = plain(pixels);
+        let of = |statistic: usize| ours[statistic * LABELS + k];
+        assert_eq!((of(0), of(4), of(5)), (n, least, most), "label {k}");
+        if k == 5 {
+            assert!(n == 0.0 && of(1) == 0.0 && of(2).is_nan() && of(3).is_nan(), "nothing has label 5");
+        } else {
+            close(of(1), sum, "sum");
+            close(of(2), sum / n, "mean");
+            close(of(3), squares / n, "variance");
+        }
+    }
+}
+
+#[test]
+fn sums_of_labels_are_exact() {
+    // Sums that no order of adding up in `f64` gives: what is large cancels, 300 times 2^-60 is left.
+    let pixel = |y: usize, x: usize| match (y + x) % 3 {
+        0 => 1e30,
+        1 => -1e30,
+        _ => 2f64.powi(-60),
+    };
+    let ours = everywhere(|s| {
+        let image = Image::from_fn(s, 30, 30, pixel);
+        let one = Image::from_fn(s, 30, 30, |_, _| 0u8);
+        image.by_label(&one, 1).sum().get().unwrap()
+    });
+    assert_eq!(ours, [300.0 * 2f64.powi(-60)]);
+    let wild = everywhere(|s| {
+        let image = Image::from_slice(s, 1, 6, &[f32::INFINITY, 1.0, f32::NAN, 2.0, -0.0, f32::NEG_INFINITY]);
+        let labels = Image::from_slice(s, 1, 6, &[0u16, 0, 1, 1, 2, 3]);
+        let parts = image.by_label(&labels, 4);
+        let mut all = parts.sum().get().unwrap();
+        all.extend(parts.min().get().unwrap().into_iter().chain(parts.max().get().unwrap()).map(f64::from));
+        all.into_iter().map(|v| if v.is_nan() { 77.0 } else { v }).collect()
+    });
+    let (inf, low) = (f64::INFINITY, f64::NEG_INFINITY);
+    assert_eq!(wild, [inf, 77.0, 0.0, low, 1.0, 2.0, 0.0, low, inf, 2.0, 0.0, low]);
+}
+
+#[test]
+fn shapes_of_labels_are_those_of_their_pixels() {
+    let ours = everywhere(|s| {
+        let labels = Image::from_fn(s, H, W, label);
+        let shapes = labels.label_shapes(4).get().unwrap();
+        let all = shapes.into_iter().map(|s| {
+            let (yy, yx, xx) = s.covariance;
+            [s.pixels as f64, s.centre.0, s.centre.1, yy, yx, xx]
+        });
+        all.flatten().collect()
+    });
+    for k in 0..4 {
+        let all: Vec<[f64; 2]> = (0..H)
+            .flat_map(|y| (0..W).map(move |x| (y, x)))
+            .filter(|&(y, x)| label(y, x) == k)
+            .map(|(y, x)| [y as f64, x as f64])
+            .collect();
+        let n = all.len() as f64;
+        let mean = [0, 1].map(|a| all.iter().map(|p| p[a]).sum::<f64>() / n);
+        let of = |a: usize, b: usize| all.iter().map(|p| (p[a] - mean[a]) * (p[b] - mean[b])).sum::<f64>() / n;
+        for (i, want) in [n, mean[0], mean[1], of(0, 0), of(0, 1), of(1, 1)].into_iter().enumerate() {
+            close(ours[6 * k as usize + i], want, &format!("label {k}, {i}"));
+        }
+    }
+}
+
+#[test]
+fn histograms_of_labels_are_those_of_their_pixels() {
+    let ours = everywhere(|s| {
+        let (image, labels) = (Image::from_fn(s, H, W, value), Image::from_fn(s, H, W, label));
+        let counts = image.by_label(&labels, 5).histogram(9, -100.0, 1100.0).get().unwrap();
+        counts.into_iter().flatten().map(|n| n as f64).collect()
+    });
+    let mut want = vec![0.0; 45];
+    for (y, x) in (0..H).flat_map(|y| (0..W).map(move |x| (y, x))) {
+        let (k, v) = (label(y, x), f64::from(value(y, x)));
+        if (0..5).contains(&k) && (-100.0..=1100.0).contains(&v) {
+            want[k as usize * 9 + (((v + 100.0) / 1200.0 * 9.0) as usize).min(8)] += 1.0;
+        }
+    }
+    assert_eq!(ours, want);
+}
+
+#[test]
+fn labels_that_do_not_fit_are_errors() {
+    let s = session(Mode::Fused);
+    let image = Image::from_fn(&s, 4, 5, value);
+    let message = |sum: horus_core::image::Value<Vec<f64>>| sum.check().unwrap_err().to_string();
+    let labels = Image::<u8>::zeros(&s, 4, 4);
+    assert!(message(image.by_label(&labels, 2).sum()).starts_with("by_label: labels of 4x4 for an image of 4x5"));
+    assert!(message(image.by_label(&image, 2).mean()).contains("labels are u8, u16 or i32, not f32"));
+    assert!(message(image.by_label(&Image::<u8>::zeros(&s, 4, 5), 0).variance()).contains("0 labels"));
+    assert!(Image::<u8>::zeros(&s, 4, 5).label_shapes(1 << 24).check().is_err());
+    assert!(image.by_label(&Image::<u8>::zeros(&s, 4, 5), 2).histogram(0, 0.0, 1.0).check().is_err());
+}

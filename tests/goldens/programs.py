@@ -14,7 +14,7 @@ from scipy import fft
 from scipy import ndimage as ndi
 from scipy import sparse
 from scipy.sparse.linalg import spsolve
-from skimage import color, feature, filters, io, morphology, restoration
+from skimage import color, feature, filters, io, measure, morphology, restoration
 
 HERE = Path(__file__).resolve().parent
 ASSETS = HERE.parent.parent / "assets"
@@ -217,6 +217,27 @@ def vessels(image):
 
 
 save("otsu_vessels", decided(grey, vessels), np.uint8)
+
+
+def segment(image):
+    dark = black_hat(gauss(image, 1), disc)
+    opened = opening(dark > filters.threshold_otsu(dark, 256), cross)
+    grown = ndi.grey_dilation(opened.astype(np.uint8), footprint=cross, mode="mirror")
+    return ndi.grey_erosion(grown, footprint=cross, mode="mirror") > 0
+
+
+found = decided(grey, segment).astype(np.uint8)
+save("segment", found, np.uint8)
+measured = []
+for region in measure.regionprops(found + 1, intensity_image=grey):
+    values = region.image_intensity[region.image]
+    y, x = region.coords.T
+    covariance = np.cov(y, x, bias=True)
+    measured.append([region.area, *region.centroid, covariance[0, 0], covariance[0, 1], covariance[1, 1],
+                     values.mean(), values.var()])
+save("segment_measured", measured)
+tiles = [[found[y:y + 16, x:x + 16].mean() for x in range(0, found.shape[1], 16)] for y in range(0, found.shape[0], 16)]
+save("segment_density", tiles)
 
 theirs = feature.hessian_matrix(grey, 2, mode="reflect", use_gaussian_derivatives=True)
 assert np.allclose(dark_lines(theirs, 0.5), filters.frangi(grey, [2], beta=0.5), atol=1e-9)

@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::ir::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::geometric::Affine;
+use crate::ops::labels::{LabelReduce, MOST_PIXELS};
 use crate::ops::planes::stacked;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::shape::{Shape, Window};
@@ -100,6 +101,7 @@ fn fits(
             }
         }
         Kernel::Fold(how) => fold(*how, inputs, output)?,
+        Kernel::Labels(how) => labelled(*how, inputs, output, rows)?,
         Kernel::Tiles(grid, how) => {
             count(inputs, 1)?;
             let Geometry { shape, dtype, .. } = inputs[0].geometry;
@@ -260,6 +262,24 @@ fn histogram(bins: usize, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
     let wanted = (Shape::new(1, bins, 1), DType::F64, Window::whole(1));
     if bins == 0 || wanted != (output.shape, output.dtype, output.window) {
         return Err(format!("{bins} bins in {} {}", output.shape, output.dtype));
+    }
+    Ok(())
+}
+
+/// Whether labels and image fit each other, and the output what is made of them.
+fn labelled(how: LabelReduce, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
+    count(inputs, 2)?;
+    let (labels, image) = (inputs[0].geometry, inputs[1].geometry);
+    if !LabelReduce::labels(labels.dtype) || labels.shape.planes() != 1 || labels.shape != image.shape {
+        return Err(format!("{} {} are no labels of {}", labels.shape, labels.dtype, image.shape));
+    }
+    let (height, width) = how.extent(labels.shape.height);
+    let whole = !how.adds_up() || (output.window == Window::whole(height) && labels.shape.area() <= MOST_PIXELS);
+    if how.count() == 0 || (output.shape, output.dtype) != (Shape::new(height, width, 1), DType::F64) || !whole {
+        return Err(format!("{how:?} of {} in {} {}", image.shape, output.shape, output.dtype));
+    }
+    if how.adds_up() && !counted(&image, rows) {
+        return Err(format!("rows {rows} are read, of which the image holds {}", image.window));
     }
     Ok(())
 }

@@ -37,6 +37,7 @@ mod coordinates;
 mod create;
 mod geometric;
 mod iterate;
+mod labels;
 mod lookup;
 mod loop_state;
 mod mask;
@@ -60,6 +61,7 @@ use std::marker::PhantomData;
 
 pub use argument::Argument;
 pub use iterate::{Ending, Iterated, Norm, Until};
+pub use labels::{ByLabel, LabelShape};
 pub use loop_state::LoopState;
 pub use pixels::Pixels;
 #[doc(hidden)]

@@ -8,6 +8,7 @@ use std::fmt;
 use crate::dtype::{DType, Scalar};
 use crate::error::Site;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
+use crate::ops::labels::LabelReduce;
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
@@ -91,6 +92,8 @@ pub enum Op {
     Fold(Fold),
     /// Each rectangle of a grid, of each plane, reduced to one value: the node's shape is that of the grid.
     Tiles(Grid, TileReduce),
+    /// The pixels of each label: the inputs are labels and an image, of one channel each.
+    Labels(LabelReduce),
     /// Counts in `bins` equal bins over `lo..=hi`, over all planes: to `1 x bins x 1`, `f64`.
     Histogram {
         /// Number of bins.
@@ -132,6 +135,7 @@ impl Op {
             Op::RunningDepth => "running_sum of levels",
             Op::Fold(f) => f.name(),
             Op::Tiles(_, how) => how.name(),
+            Op::Labels(how) => how.name(),
             Op::Histogram { .. } => "histogram",
         }
     }
@@ -167,6 +171,7 @@ impl Op {
             Op::Running => "running_sum".into(),
             Op::RunningDepth => "running_sum of levels".into(),
             Op::Fold(f) => f.name().into(),
+            Op::Labels(how) => format!("{} {}", how.name(), how.count()),
             Op::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
             Op::Histogram { bins, .. } => format!("histogram {bins}"),
         }

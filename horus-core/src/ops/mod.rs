@@ -4,6 +4,7 @@
 //! and columns of its input it reads. Recording, planning, tests, documentation and every backend derive from these.
 
 pub mod geometric;
+pub mod labels;
 pub mod neighbourhood;
 pub mod pixel;
 pub mod planes;

@@ -47,7 +47,7 @@ impl Grid {
         let inside = |n: usize, step: usize, extent: usize, end: usize| {
             n > 0 && extent > 0 && step > 0 && (n - 1).checked_mul(step).is_some_and(|first| first < end)
         };
-        grid.channels == image.channels
+        (grid.channels, grid.depth) == (image.channels, image.depth)
             && inside(grid.height, self.down, self.height, image.height)
             && inside(grid.width, self.across, self.width, image.width)
     }

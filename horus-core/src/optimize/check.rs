@@ -3,6 +3,7 @@
 use crate::dtype::DType;
 use crate::ir::graph::{Graph, Node, Op, Operand};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::labels::LabelReduce;
 use crate::ops::planes::stacked;
 use crate::ops::reduce::RowReduce;
 use crate::shape::Shape;
@@ -79,7 +80,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
             node.inputs.len()
         }
         Op::Merge => node.inputs.len(),
-        Op::Lookup => 2,
+        Op::Lookup | Op::Labels(_) => 2,
         Op::RowReduce(how) => operands_of(*how),
         _ => 1,
     };
@@ -151,6 +152,15 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
         Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
         Kernel::Transpose | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Histogram { .. } => {
             has_inputs(node, 1)
+        }
+        Kernel::Labels(how) => {
+            has_inputs(node, 2)?;
+            let [labels, image] = [0, 1].map(|i| program.node(node.inputs[i]));
+            fits(image.shape, labels.shape)?;
+            let typed = LabelReduce::labels(labels.dtype) && labels.shape.planes() == 1;
+            hold(typed, || format!("labels of {} {}", labels.shape, labels.dtype))?;
+            let (height, width) = how.extent(labels.shape.height);
+            fits(Shape::new(height, width, 1), node.shape)
         }
         Kernel::Tiles(grid, _) => {
             has_inputs(node, 1)?;

@@ -19,6 +19,7 @@ use super::step::{Action, Band, Part, Rows, Temp};
 use crate::error::{Error, Result};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Access, Kernel};
+use crate::ops::labels::LabelReduce;
 use crate::shape::Window;
 
 /// The up-to-date rows of an image on one rank.
@@ -344,18 +345,24 @@ impl<'a> Check<'a> {
         };
         self.set(node, None, Some(held));
         let several = self.plan.setting.partition.ranks() > 1;
-        self.partial[node.0] = several && matches!(self.plan.graph.node(node).op, Kernel::Histogram { .. });
+        self.partial[node.0] = several
+            && matches!(
+                self.plan.graph.node(node).op,
+                Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. })
+            );
         if part.ends() {
             self.temps.retain(|t, _| t.consumer != node);
         }
         Ok(())
     }
 
-    /// The rows that a launch computes (for a histogram, the rows it counts).
+    /// The rows that a launch computes (for counts and sums over all rows, the rows that it goes over).
     fn rows(&self, n: NodeId, rows: Rows) -> Window {
         let node = self.plan.graph.node(n);
         match node.op {
-            Kernel::Histogram { .. } => self.strip(self.height(node.inputs[0])),
+            Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. }) => {
+                self.strip(self.height(node.inputs[0]))
+            }
             Kernel::Fold(_) => Window::whole(1),
             _ => rows.window(&self.plan.setting.partition, self.rank, node.shape.height),
         }

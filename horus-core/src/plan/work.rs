@@ -95,6 +95,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         | Op::RunningDepth
         | Op::Fold(_)
         | Op::Tiles(..)
+        | Op::Labels(_)
         | Op::Histogram { .. } => (0.0, 1.0),
     }
 }

@@ -8,6 +8,7 @@ use crate::dispatch;
 use crate::dtype::{DType, Numeric, Pixel, Scalar, convert_pixel};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::geometric::Flip;
+use crate::ops::labels;
 use crate::ops::pixel::PixelKind;
 use crate::ops::planes::stacked;
 use crate::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
@@ -289,8 +290,35 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
+        Kernel::Labels(how) => {
+            let over_input = if how.adds_up() {
+                rows
+            } else {
+                let block = labels::BLOCK.cast_signed();
+                Window::new(rows.start * block, rows.end * block).clipped(inputs[0].geometry.shape.height)
+            };
+            let first = if how.adds_up() { 0 } else { out.window.start.cast_unsigned() };
+            let mut table = vec![labels::identity(*how); out.window.len() * out.shape.width];
+            for y in over_input.start..over_input.end {
+                for x in 0..inputs[0].geometry.shape.width {
+                    let label = dispatch!(inputs[0].geometry.dtype, L => inputs[0].get::<L>(0, y, x).to_f64());
+                    if label >= 0.0 && label < how.count() as f64 {
+                        let v = dispatch!(inputs[1].geometry.dtype, T => inputs[1].get::<T>(0, y, x).to_f64());
+                        let block = y.cast_unsigned() / labels::BLOCK;
+                        labels::enter(*how, &mut table, block.saturating_sub(first), label as usize, v);
+                    }
+                }
+            }
+            let written = if how.adds_up() { out.window } else { rows };
+            for y in written.start..written.end {
+                for x in 0..out.shape.width {
+                    let at = (y - out.window.start).cast_unsigned() * out.shape.width + x;
+                    output.put(0, y, x, table[at]);
+                }
+            }
+        }
         Kernel::Tiles(grid, how) => dispatch!(inputs[0].geometry.dtype, T => {
-            for c in 0..out.shape.channels {
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
                         let (down, along) = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);

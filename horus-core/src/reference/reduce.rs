@@ -1,6 +1,7 @@
 //! Reductions, in the fixed order of [`ops::reduce`](crate::ops::reduce).
 
 use super::{Image, Pixel, Shape};
+use crate::ops::labels::{self, LabelReduce};
 use crate::ops::reduce::{self, Fold, Moments, RowReduce, bin_of};
 use crate::ops::tiles::{self, Grid, TileReduce};
 
@@ -93,6 +94,23 @@ pub fn fold(image: &Image, how: Fold) -> Image {
         let planes = image.as_slice::<T>().chunks(image.shape.area().max(1));
         Image::new(Shape::new(1, 1, 1), vec![reduce::fold_planes(how, planes.map(|p| p.iter().copied()))])
     })
+}
+
+/// The pixels of each label.
+pub fn labels(labels: &Image, image: &Image, how: LabelReduce) -> Image {
+    let Shape { height, width, .. } = image.shape;
+    let (rows, columns) = how.extent(height);
+    let mut out = vec![labels::identity(how); rows * columns];
+    for y in 0..height {
+        for x in 0..width {
+            let label = crate::dispatch!(labels.dtype(), L => labels.at::<L>(0, y, x).to_f64());
+            if label >= 0.0 && label < how.count() as f64 {
+                let v = crate::dispatch!(image.dtype(), T => image.at::<T>(0, y, x).to_f64());
+                labels::enter(how, &mut out, y / labels::BLOCK, label as usize, v);
+            }
+        }
+    }
+    Image::new(Shape::new(rows, columns, 1), out)
 }
 
 /// Each rectangle of a grid reduced; `out` is the extent of the grid.

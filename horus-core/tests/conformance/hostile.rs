@@ -11,6 +11,7 @@ use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
+use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
@@ -56,7 +57,7 @@ impl Case {
         let inputs: Vec<Geometry> = inputs.iter().map(|(s, d)| geometry(*s, *d)).collect();
         let output = geometry(output.0, output.1);
         let rows = match (&kernel, inputs.first()) {
-            (Kernel::Histogram { .. }, Some(input)) => input.window,
+            (kernel, Some(input)) if kernel.goes_over_input() => input.window,
             _ => output.window,
         };
         let bytes = inputs.iter().map(Geometry::bytes).collect();
@@ -125,6 +126,9 @@ fn cases() -> Vec<Case> {
     all.push(Case::new(Kernel::Repeat(Repeat { body, state: 0, steps: 3 }), &[image], image));
     let plane = (Shape { channels: 1, ..shape }, F32);
     let sum = (column, DType::F64);
+    let tall = Shape::new(40, 9, 1);
+    let (labels, single_plane) = ((tall, DType::U16), (tall, F32));
+    let sums = LabelReduce::Sum { count: 5, squares: true };
     let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
     let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
@@ -141,6 +145,12 @@ fn cases() -> Vec<Case> {
         Case::new(Kernel::MapReduce(square(loads), RowReduce::Sum), &[image], sum),
         Case::new(Kernel::Fold(Fold::Max), &[image], (single, F32)),
         Case::new(Kernel::Running, &[image], (shape, DType::F64)),
+        Case::new(Kernel::Labels(sums), &[labels, single_plane], (Shape::new(5, 183, 1), DType::F64)),
+        Case::new(
+            Kernel::Labels(LabelReduce::Min { count: 5 }),
+            &[labels, single_plane],
+            (Shape::new(2, 5, 1), DType::F64),
+        ),
         Case::new(Kernel::Tiles(grid, TileReduce::Sum), &[image], (Shape::new(3, 2, 2), DType::F64)),
         Case::new(Kernel::Tiles(grid, TileReduce::Max), &[image], (Shape::new(3, 2, 2), F32)),
         Case::new(Kernel::RunningDepth, &[image], (shape, DType::F64)),
@@ -228,7 +238,8 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                     | Kernel::Tiles(_, TileReduce::Sum)
                     | Kernel::Histogram { .. }
             );
-        if typed || i > 0 {
+        // Labels are of one of several types, and what has them is of any.
+        if (typed || i > 0) && !matches!(good.kernel, Kernel::Labels(_)) {
             add(
                 "an input of another type",
                 good.with(|c| {

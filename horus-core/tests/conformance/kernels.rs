@@ -25,8 +25,8 @@ fn by_kernels(program: &Program, fused: bool) -> Vec<HostImage> {
         let inputs: Vec<HostImage> = node.inputs.iter().map(|i| values[i.0].clone()).collect();
         match &node.op {
             Kernel::Source(v) => value.bytes = program.sources[v.0 as usize].bytes().to_vec(),
-            // A histogram counts the rows of its input.
-            kernel @ Kernel::Histogram { .. } => {
+            // Some go over the rows of their input.
+            kernel if kernel.goes_over_input() => {
                 evaluate(kernel, &inputs, &mut value, Window::whole(inputs[0].geometry.shape.height));
             }
             kernel => evaluate(kernel, &inputs, &mut value, geometry.window),

@@ -5,6 +5,7 @@
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{NodeId, Op, Operand};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
+use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
@@ -280,6 +281,17 @@ impl Builder {
             let count = |extent: usize, step: usize| extent.div_ceil(step);
             let out = Shape { height: count(shape.height, grid.down), width: count(shape.width, grid.across), ..shape };
             return self.p.op(Op::Tiles(grid, how), &[a], out, how.result(dtype));
+        }
+        if d.below(6) == 0 && shape.planes() == 1 {
+            let types = [DType::U8, DType::U16, DType::I32];
+            let labels = if types.contains(&dtype) { a } else { self.p.convert(a, d.one(&types)) };
+            let to = d.one(&TYPES);
+            let pixels = self.peer(shape, to, d);
+            let count = 1 + d.below(20);
+            let sum = LabelReduce::Sum { count, squares: d.below(2) == 0 };
+            let how = d.one(&[sum, LabelReduce::Min { count }, LabelReduce::Max { count }]);
+            let (height, width) = how.extent(shape.height);
+            return self.p.op(Op::Labels(how), &[labels, pixels], Shape::new(height, width, 1), DType::F64);
         }
         if d.below(6) == 0 {
             return self.p.op(Op::Running, &[a], shape, DType::F64);

@@ -132,7 +132,7 @@ pub(super) fn tiles(grid: Grid, how: TileReduce, shapes: &Shapes<'_>) -> Result<
     let (from, to) = (plane("p.in", "p.in_plane"), plane("p.out", "p.out_plane"));
     let call = Call::new("hs_tiles", template![code, a, COLUMN], args!["p", from, to]);
     let count = shapes.rows.len() * out.shape.width;
-    let blocks = [blocks(count.div_ceil(COLUMN), "rectangles")?, blocks(out.shape.channels, "planes")?];
+    let blocks = [blocks(count.div_ceil(COLUMN), "rectangles")?, blocks(out.shape.planes(), "planes")?];
     Ok(program(&[PRELUDE, REDUCE], &[call.into()], p, blocks, WARP * COLUMN, 0))
 }
 

@@ -15,6 +15,7 @@ mod cost;
 mod cpp;
 mod fixed;
 mod instructions;
+mod labels;
 mod map;
 mod params;
 mod planes;
@@ -47,6 +48,7 @@ const DENSE: &str = include_str!("../../kernels/dense.cuh");
 const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
 const GATHER: &str = include_str!("../../kernels/gather.cuh");
 const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
+const LABELS: &str = include_str!("../../kernels/labels.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
 
@@ -158,6 +160,7 @@ fn generate_with(
         Kernel::Running => reduced::running(shapes),
         Kernel::RunningDepth => fixed::running_depth(shapes),
         Kernel::Fold(how) => fixed::fold(*how, shapes),
+        Kernel::Labels(how) => labels::generate(*how, shapes),
         Kernel::Tiles(grid, how) => fixed::tiles(*grid, *how, shapes),
         &Kernel::Histogram { bins, lo, hi } => fixed::histogram(bins, lo, hi, shapes),
         Kernel::Source(_) | Kernel::Merge => {

@@ -7,6 +7,7 @@ use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
+use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
@@ -571,6 +572,38 @@ fn others() -> Vec<Case> {
             .for_each(|c| c.rows = Window::new(2, 30));
     }
     all.append(&mut tables);
+    let plane = Shape { channels: 1, ..SMALL };
+    for of in [DType::U8, DType::U16, DType::I32] {
+        for dtype in DType::ALL {
+            for count in [3, 150] {
+                let sum = |squares| LabelReduce::Sum { count, squares };
+                for how in [sum(false), sum(true), LabelReduce::Min { count }, LabelReduce::Max { count }] {
+                    let (height, width) = how.extent(plane.height);
+                    let output = whole(Shape::new(height, width, 1), DType::F64);
+                    let name = format!("{} {count} {of} {dtype}", how.name());
+                    let mut c = case(name, Kernel::Labels(how), vec![whole(plane, of), whole(plane, dtype)], output);
+                    if how.adds_up() {
+                        c.inputs[1].window = Window::new(1, 37);
+                        c.rows = Window::new(2, 36);
+                    } else {
+                        c.inputs[0].window = Window::new(30, 37);
+                        c.output.window = Window::new(1, 2);
+                        c.rows = Window::new(1, 2);
+                    }
+                    all.push(c);
+                }
+            }
+        }
+    }
+    let mut wild = all.last().cloned();
+    if let Some(c) = &mut wild {
+        (c.name, c.kernel) =
+            ("sums of any floats".into(), Kernel::Labels(LabelReduce::Sum { count: 3, squares: true }));
+        c.inputs = vec![whole(plane, DType::U8), whole(plane, DType::F32)];
+        c.output = whole(Shape::new(3, 183, 1), DType::F64);
+        (c.rows, c.wild) = (Window::whole(plane.height), true);
+    }
+    all.extend(wild);
     let one = Shape::new(1, 1, 1);
     let f64s = |s| whole(s, DType::F64);
     all.push(case("fold_sum", Kernel::Fold(Fold::Sum), vec![f64s(SMALL)], f64s(one)));

@@ -4,6 +4,7 @@
 
 pub(crate) mod fused;
 mod histogram;
+mod labels;
 mod layout;
 mod rows;
 mod tiles;
@@ -62,6 +63,14 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         &Kernel::Histogram { bins, lo, hi } => {
             let bins = histogram::Bins { lo, hi, bins };
             dispatch!(dtype, T => histogram::count((isa, threads), view::<T>(inputs, 0)?, bins, out(output)?, rows));
+        }
+        Kernel::Labels(how) => {
+            let (out, to) = (out::<f64>(output)?, labels::To { geometry, rows, threads });
+            dispatch!(dtype, L => {
+                let labels = view::<L>(inputs, 0)?;
+                let image = inputs.get(1).map_or(dtype, |i| i.geometry.dtype);
+                dispatch!(image, T => labels::reduce(*how, labels, view::<T>(inputs, 1)?, out, &to));
+            });
         }
         Kernel::Tiles(grid, how) => {
             let to = tiles::To { geometry, rows, threads, isa };

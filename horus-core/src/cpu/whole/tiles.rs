@@ -47,6 +47,9 @@ pub(super) fn reduce<T: Pixel>(
     output: &mut Memory,
     to: &To,
 ) -> Result<(), DeviceError> {
+    if to.rows.is_empty() {
+        return Ok(());
+    }
     let (isa, fold) = (to.isa, how.fold());
     match how {
         TileReduce::Sum => each(input, grid, out::<f64>(output)?, to, |r| added(isa, &r)),
@@ -69,7 +72,7 @@ fn each<T: Pixel, R: Pixel>(
     value: impl Fn(Rectangle<'_, T>) -> R + Sync,
 ) {
     let (width, image) = (to.geometry.shape.width, input.geometry.shape);
-    for c in 0..to.geometry.shape.channels {
+    for c in 0..to.geometry.shape.planes() {
         let plane = input.plane(c);
         let at = to.geometry.row(c, to.rows.start);
         let line = &mut results[at..at + to.rows.len() * width];

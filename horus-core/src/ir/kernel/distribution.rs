@@ -22,7 +22,8 @@ pub enum Distribution {
 /// How the results of ranks, one of the full size each, make the whole result. The order of the ranks must not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllReduce {
-    /// `f64` numbers are added element by element. They are counts: whole numbers below 2^53, whose sums are exact.
+    /// `f64` numbers are added element by element. They are counts, or digits of exact sums: whole numbers below 2^53, whose sums are
+    /// exact.
     Sum,
 }
 
@@ -32,6 +33,7 @@ impl Kernel {
         match self {
             Kernel::Fold(_) => Distribution::Whole,
             Kernel::Histogram { .. } => Distribution::Partial(AllReduce::Sum),
+            Kernel::Labels(how) if how.adds_up() => Distribution::Partial(AllReduce::Sum),
             Kernel::Source(_)
             | Kernel::Map(_)
             | Kernel::Repeat(_)
@@ -42,6 +44,7 @@ impl Kernel {
             | Kernel::Running
             | Kernel::Tiles(..)
             | Kernel::RunningDepth
+            | Kernel::Labels(_)
             | Kernel::MapReduce(..) => Distribution::Rows,
         }
     }

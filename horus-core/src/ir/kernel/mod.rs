@@ -20,6 +20,7 @@ pub use self::reads::Access;
 pub use self::repeat::Repeat;
 pub use self::work::{Extent, Family, KernelWork};
 use crate::ir::graph::{Graph, NodeId, ValueId};
+use crate::ops::labels::LabelReduce;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::ops::tiles::{Grid, TileReduce};
 
@@ -51,6 +52,8 @@ pub enum Kernel {
     Fold(Fold),
     /// See [`crate::ir::graph::Op::Tiles`].
     Tiles(Grid, TileReduce),
+    /// See [`crate::ir::graph::Op::Labels`]. Sums are of the rows that it is launched on.
+    Labels(LabelReduce),
     /// See [`crate::ir::graph::Op::Histogram`]. Counts only the rows it is launched on.
     Histogram {
         /// Number of bins.
@@ -77,6 +80,7 @@ impl Kernel {
             Kernel::RunningDepth => "running_sum of levels".into(),
             Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),
             Kernel::Fold(f) => f.name().into(),
+            Kernel::Labels(how) => format!("{} {}", how.name(), how.count()),
             Kernel::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
             Kernel::Histogram { bins, .. } => format!("histogram {bins}"),
         }

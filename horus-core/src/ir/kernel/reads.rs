@@ -1,6 +1,7 @@
 //! What kernels read of their inputs: which rows and columns must be there before a launch.
 
 use super::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
+use crate::ops::labels::BLOCK;
 use crate::ops::neighbourhood::Reach;
 use crate::shape::{Border, Shape, Window};
 
@@ -149,6 +150,8 @@ impl Kernel {
             | Kernel::RunningDepth
             | Kernel::Histogram { .. } => Access::Rows { reach: Reach::NONE, wrap: false },
             Kernel::Tiles(..) => Access::Footprint,
+            Kernel::Labels(how) if how.adds_up() => Access::Rows { reach: Reach::NONE, wrap: false },
+            Kernel::Labels(_) => Access::Footprint,
             Kernel::Transpose => Access::Whole,
             Kernel::Fold(_) => Access::Whole,
         }
@@ -164,6 +167,10 @@ impl Kernel {
             (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
             (Kernel::Repeat(r), _) => r.footprint(i, rows, out, input),
             (Kernel::Tiles(grid, _), _) => grid.rows(input, rows),
+            (Kernel::Labels(_), Access::Footprint) => {
+                let row = |y: isize| y.saturating_mul(BLOCK.cast_signed());
+                Window::new(row(rows.start), row(rows.end)).clipped(input.height)
+            }
             (_, Access::Rows { .. }) => rows.clipped(input.height),
             _ => Window::whole(input.height),
         }

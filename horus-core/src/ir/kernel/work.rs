@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
 use crate::dtype::DType;
 use crate::ops::geometric::Interpolation;
+use crate::ops::labels::BLOCK;
 use crate::ops::neighbourhood::{Filter, Layout, MedianSize, median_network};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Shape, Window};
@@ -150,12 +151,14 @@ impl Kernel {
             Kernel::RowReduce(_) | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Tiles(..) => {
                 (Family::Reduction, None)
             }
-            Kernel::Histogram { .. } => (Family::Histogram, None),
+            Kernel::Histogram { .. } | Kernel::Labels(_) => (Family::Histogram, None),
             Kernel::Transpose => (Family::Transpose, None),
             Kernel::Source(_) | Kernel::Merge | Kernel::Lookup => (Family::Pixel, None),
         };
         let pixels = match self {
             Kernel::RowReduce(_) | Kernel::MapReduce(..) | Kernel::Histogram { .. } => rows.len() * wide(first),
+            Kernel::Labels(how) if how.adds_up() => rows.len() * wide(first),
+            Kernel::Labels(_) => rows.len() * BLOCK * wide(first),
             Kernel::Fold(_) => first.len(),
             Kernel::Tiles(grid, _) => rows.len() * wide(out) * (grid.height * grid.width).min(first.area()),
             _ => rows.len() * wide(out),

@@ -1,0 +1,259 @@
+//! Statistics of the pixels of each label.
+
+use std::panic::Location;
+
+use super::{Image, Value, record};
+use crate::dtype::{Element, Pixel};
+use crate::error::{Error, Result, Site};
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::Op;
+use crate::ops::labels::{LabelReduce, MOST_PIXELS, SUM_COLUMNS, rounded};
+use crate::shape::{Axis, Shape};
+
+/// The most numbers of a table of labels.
+const MOST: usize = 1 << 24;
+
+/// The pixels of each label of an image: see [`Image::by_label`].
+#[derive(Clone, Debug)]
+pub struct ByLabel<T: Element, L: Element> {
+    image: Image<T>,
+    labels: Image<L>,
+    count: usize,
+}
+
+/// Where the pixels of a label lie: see [`Image::label_shapes`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LabelShape {
+    /// How many there are.
+    pub pixels: u64,
+    /// The mean of their rows and that of their columns; NaN without pixels.
+    pub centre: (f64, f64),
+    /// The population covariance of rows and columns: of rows with rows, of rows with columns, of columns with columns. The lengths of
+    /// the axes of an ellipse of the same moments are four times the roots of its eigenvalues.
+    pub covariance: (f64, f64, f64),
+}
+
+impl<T: Pixel> Image<T> {
+    /// The pixels of this image of one channel by their labels, `0..count`: `labels` has the same extent and pixels of type `u8`,
+    /// `u16` or `i32`; pixels of other labels do not count.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 2, 3, &[1.0f32, 2.0, 10.0, 3.0, 20.0, 30.0]);
+    /// let labels = Image::from_slice(&session, 2, 3, &[0u8, 0, 1, 0, 1, 7]);
+    /// let parts = image.by_label(&labels, 3);
+    /// assert_eq!(parts.sum().get()?, [6.0, 30.0, 0.0]);
+    /// assert_eq!(parts.mean().get()?[..2], [2.0, 15.0]);
+    /// assert_eq!(parts.max().get()?[..2], [3.0, 20.0]);
+    /// assert_eq!(labels.label_counts(3).get()?, [3, 2, 0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn by_label<L: Pixel>(&self, labels: &Image<L>, count: usize) -> ByLabel<T, L> {
+        let site = Location::caller();
+        let image = self.attempt(self.shape(), || fits("by_label", self, labels, count, site).map(|()| self.clone()));
+        ByLabel { image, labels: labels.clone(), count }
+    }
+
+    /// The number of pixels of each label `0..count` of this label image.
+    #[track_caller]
+    pub fn label_counts(&self, count: usize) -> Value<Vec<u64>> {
+        self.histogram(count, -0.5, count as f64 - 0.5)
+    }
+
+    /// Number, centre and second moments of the pixels of each label `0..count` of this label image (as scikit-image's
+    /// `regionprops`). Sums are exact.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let labels = Image::from_slice(&session, 2, 4, &[1u8, 1, 0, 0, 1, 1, 0, 0]);
+    /// let square = labels.label_shapes(2).get()?[1];
+    /// assert_eq!((square.pixels, square.centre, square.covariance), (4, (0.5, 0.5), (0.25, 0.0, 0.25)));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn label_shapes(&self, count: usize) -> Value<Vec<LabelShape>> {
+        let site = Location::caller();
+        let how = LabelReduce::Sum { count, squares: true };
+        let (rows, columns) = how.extent(0);
+        let shape = Shape::new(rows.max(1), columns, 3);
+        let tables = self.attempt::<f64>(shape, || {
+            fits("label_shapes", self, self, count, site)?;
+            let place = |axis| Image::<f64>::index(self.session(), self.shape(), axis);
+            let (y, x) = (place(Axis::Rows), place(Axis::Columns));
+            let tables = [y.clone(), &y * &x, x].map(|image| table(&image, self, how, site));
+            let handles = tables.each_ref().map(Image::handle);
+            Ok(record(self.session(), Op::Merge, &handles, shape, site))
+        });
+        Value::of(&tables, move |b| {
+            let table: Vec<&[f64]> = b.as_slice::<f64>().chunks(columns).collect();
+            let of = |plane: usize, label: usize| table[plane * count + label];
+            (0..count)
+                .map(|label| {
+                    let [y, yx, x] = [0, 1, 2].map(|plane| of(plane, label));
+                    let n = y[0];
+                    let [first_y, first_x] = [y, x].map(|row| rounded(&row[1..=SUM_COLUMNS]));
+                    let [yy, xx] = [y, x].map(|row| rounded(&row[1 + SUM_COLUMNS..]));
+                    let product = rounded(&yx[1..=SUM_COLUMNS]);
+                    let covariance = [(yy, first_y, first_y), (product, first_y, first_x), (xx, first_x, first_x)];
+                    let [yy, yx, xx] = covariance.map(|(ab, a, b)| central(n, ab, a, b));
+                    LabelShape { pixels: n as u64, centre: (first_y.0 / n, first_x.0 / n), covariance: (yy, yx, xx) }
+                })
+                .collect()
+        })
+    }
+}
+
+/// Sums of each label are exact, and rounded once: they depend neither on an order nor on devices and ranks. What each needs is computed
+/// in one pass; several that are looked at together ([`Session::get_all`](crate::session::Session::get_all)) share it. Extremes take
+/// a table of `count` numbers for every 32 rows.
+impl<T: Pixel, L: Pixel> ByLabel<T, L> {
+    /// The sum of the pixels of each label: the number nearest to it.
+    #[track_caller]
+    pub fn sum(&self) -> Value<Vec<f64>> {
+        self.of_sums(false, |row| rounded(&row[1..]).0, Location::caller())
+    }
+
+    /// The mean of the pixels of each label; NaN without pixels.
+    #[track_caller]
+    pub fn mean(&self) -> Value<Vec<f64>> {
+        self.of_sums(false, |row| rounded(&row[1..]).0 / row[0], Location::caller())
+    }
+
+    /// The population variance of the pixels of each label, from exact sums of pixels and squares, so that nothing is lost where the mean
+    /// is large; NaN without pixels.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 5, &[1e8f64 + 1.0, 1e8 + 3.0, 5.0, 5.0, 5.0]);
+    /// let labels = Image::from_slice(&session, 1, 5, &[0i32, 0, 1, 1, -1]);
+    /// assert_eq!(image.by_label(&labels, 2).variance().get()?, [1.0, 0.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn variance(&self) -> Value<Vec<f64>> {
+        let variance = |row: &[f64]| {
+            let sum = rounded(&row[1..=SUM_COLUMNS]);
+            central(row[0], rounded(&row[1 + SUM_COLUMNS..]), sum, sum)
+        };
+        self.of_sums(true, variance, Location::caller())
+    }
+
+    /// The smallest pixel of each label, ignoring NaN; the largest number of the type without pixels (infinity of floats).
+    #[track_caller]
+    pub fn min(&self) -> Value<Vec<T>> {
+        let blocks = self.reduced(LabelReduce::Min { count: self.count }, Location::caller());
+        let found = blocks.min_axis(Axis::Rows);
+        Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
+    }
+
+    /// The largest pixel of each label, ignoring NaN; the smallest number of the type without pixels (minus infinity of floats).
+    #[track_caller]
+    pub fn max(&self) -> Value<Vec<T>> {
+        let blocks = self.reduced(LabelReduce::Max { count: self.count }, Location::caller());
+        let found = blocks.max_axis(Axis::Rows);
+        Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
+    }
+
+    /// A histogram of the pixels of each label: the counts of [`Image::histogram`], label by label. It is an error if labels and bins
+    /// together are more than 2^24.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 5, &[0u8, 10, 20, 30, 200]);
+    /// let labels = Image::from_slice(&session, 1, 5, &[0u8, 1, 1, 1, 1]);
+    /// assert_eq!(image.by_label(&labels, 2).histogram(2, 0.0, 30.0).get()?, [[1, 0], [1, 2]]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn histogram(&self, bins: usize, lo: f64, hi: f64) -> Value<Vec<Vec<u64>>> {
+        let site = Location::caller();
+        let all = self.count.saturating_mul(bins);
+        let counts = self.image.attempt::<f64>(Shape::new(1, all.max(1), 1), || {
+            if all == 0 || all > MOST || !(lo < hi && (hi - lo).is_finite()) {
+                let message = format!("{} labels of {bins} bins over {lo} to {hi}", self.count);
+                return Err(Error::parameter("histogram", message, site));
+            }
+            let (image, labels) = (self.image.convert::<f64>(), self.labels.convert::<f64>());
+            let bin = ((&image - lo) / (hi - lo) * bins as f64).floor().min((bins - 1) as f64);
+            let counts = image.ge(lo) & image.le(hi) & labels.ge(0.0) & labels.lt(self.count as f64);
+            let joint = counts.select(labels * bins as f64 + bin, -1.0);
+            Ok(joint.histogram(all, -0.5, all as f64 - 0.5).to_image())
+        });
+        Value::of(&counts, move |b| {
+            let label = |row: &[f64]| row.iter().map(|v| *v as u64).collect();
+            b.as_slice::<f64>().chunks(bins.max(1)).map(label).collect()
+        })
+    }
+
+    fn reduced(&self, how: LabelReduce, site: Site) -> Image<f64> {
+        let (rows, columns) = how.extent(self.image.height());
+        let shape = Shape::new(rows.max(1), columns.max(1), 1);
+        self.image.attempt(shape, || Ok(table(&self.image, &self.labels, how, site)))
+    }
+
+    /// What `value` makes of the row of each label.
+    fn of_sums(
+        &self,
+        squares: bool,
+        value: impl Fn(&[f64]) -> f64 + Send + Sync + 'static,
+        site: Site,
+    ) -> Value<Vec<f64>> {
+        let how = LabelReduce::Sum { count: self.count, squares };
+        let columns = how.extent(0).1;
+        let read = move |b: &HostBuffer| b.as_slice::<f64>().chunks(columns).map(&value).collect();
+        Value::of(&self.reduced(how, site), read)
+    }
+}
+
+/// The reduction of an image by labels that fit it.
+fn table<T: Pixel, L: Pixel>(image: &Image<T>, labels: &Image<L>, how: LabelReduce, site: Site) -> Image<f64> {
+    let (rows, columns) = how.extent(image.height());
+    let shape = Shape::new(rows, columns, 1);
+    record(image.session(), Op::Labels(how), &[labels.handle(), image.handle()], shape, site)
+}
+
+/// Checks labels, and that they fit an image.
+fn fits<T: Pixel, L: Pixel>(
+    op: &'static str,
+    image: &Image<T>,
+    labels: &Image<L>,
+    count: usize,
+    site: Site,
+) -> Result<()> {
+    labels.check()?;
+    let wrong = |message: String| Err(Error::parameter(op, message, site));
+    if !image.session().same(labels.session()) {
+        return Err(Error::ForeignImage { op, site });
+    }
+    if !LabelReduce::labels(L::TAG) {
+        return wrong(format!("labels are u8, u16 or i32, not {}", L::TAG));
+    }
+    if image.shape() != labels.shape() || image.shape().planes() != 1 {
+        let (image, labels) = (image.shape(), labels.shape());
+        return wrong(format!("labels of {labels} for an image of {image}; both have one channel (see `channel`)"));
+    }
+    if image.shape().area() > MOST_PIXELS {
+        return wrong(format!("an image of {} has more than 2^28 pixels", image.shape()));
+    }
+    if count == 0 || count > MOST / SUM_COLUMNS {
+        return wrong(format!("{count} labels; the range is 1 to {}", MOST / SUM_COLUMNS));
+    }
+    Ok(())
+}
+
+/// `(n ab - a b) / n^2`: a covariance of `n` pixels from sums, each of two numbers, computed with twice the digits of `f64`.
+fn central(n: f64, ab: (f64, f64), a: (f64, f64), b: (f64, f64)) -> f64 {
+    let product = |x: f64, y: f64| {
+        let high = x * y;
+        (high, x.mul_add(y, -high))
+    };
+    let (scaled, scaled_low) = product(n, ab.0);
+    let (squared, squared_low) = product(a.0, b.0);
+    let low = (n.mul_add(ab.1, scaled_low)) - (a.0.mul_add(b.1, a.1 * b.0) + squared_low);
+    ((scaled - squared) + low) / (n * n)
+}

@@ -1,0 +1,62 @@
+//! Reductions of the pixels of each label; see `kernels/labels.cuh`.
+
+use horus_core::dtype::DType;
+use horus_core::error::DeviceError;
+use horus_core::ops::labels::{BLOCK, DIGIT_BITS, DIGITS, LabelReduce, SUM_COLUMNS};
+
+use super::cpp::{Call, Expr, Stmt, args, name, template};
+use super::fixed::program;
+use super::params::KernelParams;
+use super::{Generated, LABELS, PRELUDE, Pointer, Shapes, blocks};
+
+/// Bytes of sums in shared memory; more go straight to global memory.
+const SHARED: usize = 48 << 10;
+/// Threads of a block that adds up, pixels of each of them, and threads of a block that looks for extremes.
+const THREADS: usize = 256;
+const EACH: usize = 64;
+const SEARCHING: usize = 1024;
+// `labels.cuh` counts on them.
+const _: () = assert!(BLOCK == 32 && DIGITS == 88 && SUM_COLUMNS == 91 && DIGIT_BITS == 24);
+
+pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let (rows, width) = (shapes.rows, shapes.inputs[0].shape.width);
+    let mut p = KernelParams::default();
+    p.pointer("f64", "out", Pointer::Output { offset: 0 });
+    for (i, (g, member)) in shapes.inputs.iter().zip(["labels", "image"]).enumerate() {
+        let offset = if how.adds_up() { g.row(0, rows.start) * g.dtype.size() } else { 0 };
+        p.pointer(&format!("const {}", g.dtype.name()), member, Pointer::Input { index: i, offset });
+        p.int(&format!("{member}_start"), g.window.start);
+    }
+    p.int("labels_count", how.count().cast_signed());
+    p.int("width", width.cast_signed());
+    let headers = [PRELUDE, LABELS];
+    if let LabelReduce::Sum { count, squares } = how {
+        let pixels = rows.len() * width;
+        p.long("count", pixels as i64);
+        let bytes = count.saturating_mul(how.extent(0).1 * DType::F64.size());
+        let shared = bytes <= SHARED;
+        let args = args!["p.labels", "p.image", "p.count", "p.labels_count", "p.out"];
+        let body = [Call::new("hs_label_sums", template![THREADS, EACH, shared, squares], args).into()];
+        let grid = [blocks(pixels.div_ceil(THREADS * EACH), "sums of labels")?, 1];
+        let sums = program(&headers, &body, p, grid, THREADS, if shared { bytes } else { 0 });
+        return Ok(Generated { clear: true, ..sums });
+    }
+    p.int("row0", rows.start);
+    p.int("out_start", shapes.output.window.start);
+    p.int("height", shapes.inputs[0].shape.height.cast_signed());
+    // The block of rows that this block of threads searches, and where it begins in each image.
+    let first = |start: &str| Call::new("i64", template![], args![name("top") - start]);
+    let at = |image: &str| name(format_args!("p.{image}")) + Expr::from(first(&format!("p.{image}_start"))) * "p.width";
+    let lines = Call::new("min", template![], args![name("p.height") - "top", BLOCK]);
+    let to = Call::new("i64", template![], args![name("block") - "p.out_start"]);
+    let args =
+        args![at("labels"), at("image"), "count", "p.labels_count", name("p.out") + Expr::from(to) * "p.labels_count"];
+    let least = matches!(how, LabelReduce::Min { .. });
+    let body = [
+        Stmt::constant("int", "block", name("p.row0") + "blockIdx.x"),
+        Stmt::constant("int", "top", name("block") * BLOCK),
+        Stmt::constant("i64", "count", Expr::from(Call::new("i64", template![], args![lines])) * "p.width"),
+        Call::new("hs_label_extremes", template![SEARCHING, least], args).into(),
+    ];
+    Ok(program(&headers, &body, p, [blocks(rows.len(), "extremes of labels")?, 1], SEARCHING, 0))
+}
