@@ -21,3 +21,21 @@ HS_FN void hs_transpose(const T* in, int in_start, int in_width, T* tile, T* out
     for (int i = b; i < SIDE; i += DOWN)
         if (x0 + a < width && y0 + i < row1) out[(i64)(y0 + i - out_start) * width + x0 + a] = tile[a * PITCH + i];
 }
+
+// Sums along the depth: a thread has one pixel of a channel, and goes from level to level.
+template <int THREADS, class T>
+HS_FN void hs_running_depth(const T* in, i64 in_plane, f64* out, i64 out_plane, i64 count, int levels, int channels) {
+    const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    in += blockIdx.y * in_plane + i;
+    out += blockIdx.y * out_plane + i;
+    f64 sum = (f64)in[0];
+    out[0] = sum;
+    in_plane *= channels;
+    out_plane *= channels;
+#pragma unroll 4
+    for (int z = 1; z < levels; ++z) {
+        sum += (f64)in[z * in_plane];
+        out[z * out_plane] = sum;
+    }
+}

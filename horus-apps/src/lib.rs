@@ -2,12 +2,13 @@
 //!
 //! [`detectors`] holds the algorithms, [`cli`] their options, [`command`] the general command and its operations, [`batch`] what surrounds an operation on pictures: files, one
 //! or a series of them, progress, saving, the summary.
-//! [`loops`] holds programs that repeat a step.
+//! [`loops`] holds programs that repeat a step, [`fields`] those over volumes.
 
 pub mod batch;
 pub mod cli;
 pub mod command;
 pub mod detectors;
+pub mod fields;
 #[cfg(feature = "cuda")]
 pub mod kernels;
 pub mod loops;

@@ -70,6 +70,23 @@ fn jacobi_computes_what_numpy_does() {
 }
 
 #[test]
+fn jacobi_in_space_computes_what_numpy_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("u.npy");
+    let args = ["--size", "13", "--depth", "9", "--steps", "60", "--out", file.to_str().unwrap()];
+    for (options, tolerance) in [(&[][..], 2e-6), (&["--f64"], 1e-14)] {
+        let mut bytes = Vec::new();
+        for more in [&[][..], &["--rhs", "image"], &["--mode", "naive"], &["--mode", "lazy", "--threads", "1"]] {
+            runs("jacobi", &[&args, options, more].concat());
+            let largest = differ(&pixels(&file), &golden("jacobi_in_space"));
+            assert!(largest <= tolerance, "{options:?} {more:?} differs by {largest:e}");
+            bytes.push(fs::read(&file).unwrap());
+        }
+        assert!(bytes.windows(2).all(|b| b[0] == b[1]), "{options:?}: the same bits");
+    }
+}
+
+#[test]
 fn jacobi_approaches_the_solution() {
     let done = Poisson::<f64>::new(&cpu(), 15, Rhs::Broadcast).unwrap().relaxed(10_000, Some(1e-15)).unwrap();
     assert_eq!(done.ending, Ending::Converged);

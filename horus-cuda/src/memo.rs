@@ -75,7 +75,12 @@ impl<M> Memo<M> {
             Kernel::Fold(how) => how.hash(&mut state),
             Kernel::Tiles(grid, how) => (grid, how).hash(&mut state),
             Kernel::Histogram { bins, lo, hi } => (bins, lo.to_bits(), hi.to_bits()).hash(&mut state),
-            Kernel::Source(_) | Kernel::Merge | Kernel::Transpose | Kernel::Lookup | Kernel::Running => {}
+            Kernel::Source(_)
+            | Kernel::Merge
+            | Kernel::Transpose
+            | Kernel::Lookup
+            | Kernel::Running
+            | Kernel::RunningDepth => {}
         }
         (shapes.inputs, shapes.output, shapes.rows, tuning).hash(&mut state);
         state.finish()

@@ -31,6 +31,20 @@ def jacobi(n):
     return step
 
 
+def jacobi_in_space(d, n):
+    h = 1 / (n + 1)
+    x, z = (np.arange(n) + 1) * h, (np.arange(d) + 1) * h
+    f = 3 * np.pi**2 * np.sin(np.pi * z)[:, None, None] * np.sin(np.pi * x)[:, None] * np.sin(np.pi * x)
+
+    def step(u):
+        p = np.pad(u, 1)
+        c = slice(1, -1)
+        around = p[:-2, c, c] + p[2:, c, c] + p[c, :-2, c] + p[c, 2:, c] + p[c, c, :-2] + p[c, c, 2:]
+        return (around + h * h * f) / 6
+
+    return step
+
+
 def perona_malik(kappa, rate):
     def step(u):
         p = np.pad(u, ((1, 1), (1, 1)) + ((0, 0),) * (u.ndim - 2), mode="edge")
@@ -55,6 +69,7 @@ def ends(name, step, u, most, tolerance):
 GOLDENS.mkdir(exist_ok=True)
 begin = np.zeros((37, 37))
 save("jacobi", repeated(jacobi(37), begin, 200)[0])
+save("jacobi_in_space", repeated(jacobi_in_space(9, 13), np.zeros((9, 13, 13)), 60)[0])
 ends("jacobi_ends", jacobi(37), begin, 1000, 9.8e-4)
 
 # The formula of the eigenvector gives the same.

@@ -21,13 +21,18 @@ use crate::report::{Breakdown, Printer, Summary};
 const MANY: f64 = 1e9;
 
 /// Solves the equation of Poisson on the unit square by Jacobi's relaxation: from 0, each of N x N interior points becomes
-/// (the sum of its four neighbours + h^2 f) / 4, with 0 around them, h = 1 / (N + 1) and f = 2 pi^2 sin(pi x) sin(pi y)
+/// (the sum of its four neighbours + h^2 f) / 4, with 0 around them, h = 1 / (N + 1) and f = 2 pi^2 sin(pi x) sin(pi y); in space (the sum of its six neighbours + h^2 f) / 6 with
+/// f = 3 pi^2 sin(pi x) sin(pi y) sin(pi z)
 #[derive(Parser, Clone, Debug)]
 #[command(name = "jacobi", version, about, allow_negative_numbers = true)]
 struct Args {
     /// Rows, and columns, of interior points
     #[arg(long, value_name = "N")]
     size: NonZeroUsize,
+
+    /// Levels of interior points of a problem in space
+    #[arg(long, value_name = "D")]
+    depth: Option<NonZeroUsize>,
 
     /// Steps to make, at most
     #[arg(long, value_name = "T")]
@@ -92,9 +97,10 @@ pub fn run() -> ExitCode {
 
 fn session(args: &Args, comm: &Arc<dyn Communicator>, printer: &Arc<Printer>) -> Result<Session> {
     let (n, first) = (args.size.get() as f64, comm.rank() == 0);
+    let depth = args.depth.map_or(1.0, |depth| depth.get() as f64);
     let mut builder = Session::builder()
         .communicator(Arc::clone(comm))
-        .eager(n * n * args.steps as f64 > MANY)
+        .eager(n * n * depth * args.steps as f64 > MANY)
         .compare_naive(first && !args.quiet)
         .measure(args.verbose > 0);
     if let Some(threads) = args.threads {
@@ -120,7 +126,10 @@ fn solve<T: Float>(args: &Args, session: Session, printer: &Printer, started: In
     Format::of(out, 1).map_err(failed)?;
     on_root(&session, "trying a file", || Target::new(out).map(|_| Vec::new()))?.map_err(failed)?;
     let start = started.elapsed();
-    let problem = Poisson::<T>::new(&session, args.size.get(), args.rhs)?;
+    let problem = match args.depth {
+        None => Poisson::<T>::new(&session, args.size.get(), args.rhs)?,
+        Some(depth) => Poisson::<T>::in_space(&session, depth.get(), args.size.get(), args.rhs)?,
+    };
     let done = problem.relaxed(args.steps, args.tolerance)?;
     let relaxed = started.elapsed();
     let scale = done.state.save_with(out, &SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() })?;

@@ -1,4 +1,4 @@
-//! The equation of Poisson on a square, and the relaxation of Jacobi.
+//! The equation of Poisson on a square or in a box, and the relaxation of Jacobi.
 
 use std::f64::consts::PI;
 
@@ -19,18 +19,21 @@ pub enum Rhs {
 
 /// `-(u_xx + u_yy) = f` on the unit square with `f = 2 pi^2 sin(pi x) sin(pi y)`, and u = 0 around it; `u = sin(pi x) sin(pi y)`
 /// solves it. N x N interior points: x = (column + 1) h and y = (row + 1) h with h = 1 / (N + 1).
+///
+/// In space `-(u_xx + u_yy + u_zz) = f` with `f = 3 pi^2 sin(pi x) sin(pi y) sin(pi z)` on D levels, z = (level + 1) h.
 #[derive(Clone, Debug)]
 pub struct Poisson<T: Pixel> {
     session: CoreSession,
     size: usize,
+    depth: Option<usize>,
     neighbours: Filter,
     source: Source<T>,
 }
 
-/// `h^2 f / 4`.
+/// `h^2 f / 4`, in space `h^2 f / 6`.
 #[derive(Clone, Debug)]
 enum Source<T: Pixel> {
-    /// The product of a column and a row.
+    /// The product of a column, in space one for each level, and a row.
     Factors(Image<T>, Image<T>),
     Image(Image<T>),
 }
@@ -41,12 +44,29 @@ impl<T: Float> Poisson<T> {
     /// # Errors
     /// If the images are too large, or that of the evaluation.
     pub fn new(session: &CoreSession, size: usize, rhs: Rhs) -> Result<Poisson<T>> {
-        Image::<T>::zeros(session, size, size).check()?;
+        Poisson::of(session, None, size, rhs)
+    }
+
+    /// The problem in space, on so many levels, evaluated.
+    ///
+    /// # Errors
+    /// As [`Poisson::new`].
+    pub fn in_space(session: &CoreSession, depth: usize, size: usize, rhs: Rhs) -> Result<Poisson<T>> {
+        Poisson::of(session, Some(depth), size, rhs)
+    }
+
+    fn of(session: &CoreSession, depth: Option<usize>, size: usize, rhs: Rhs) -> Result<Poisson<T>> {
+        zeros::<T>(session, depth, size).check()?;
         let h = 1.0 / (size as f64 + 1.0);
         let angle = |shape, axis| (Image::<f64>::index(session, shape, axis) + 1.0) * (PI * h);
         // Sines of Horus, which have the same bits on every machine.
         let row = angle(Shape::new(1, size, 1), Axis::Columns).sin();
         let column = angle(Shape::new(size, 1, 1), Axis::Rows).sin();
+        let column = match depth {
+            None => column,
+            Some(depth) => column * angle(Shape::volume(depth, 1, 1, 1), Axis::Depth).sin(),
+        };
+        // 2 pi^2 / 4 and 3 pi^2 / 6 are the same.
         let scale = h * h * PI.powi(2) / 2.0;
         let (row, column) = ((row * scale).convert::<T>(), column.convert::<T>());
         let source = match rhs {
@@ -54,21 +74,30 @@ impl<T: Float> Poisson<T> {
             Rhs::Image => Source::Image(column * row),
         };
         session.evaluate()?;
-        let neighbours = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [0.25; 4]);
-        Ok(Poisson { session: session.clone(), size, neighbours, source })
+        let weight = if depth.is_some() { 1.0 } else { 0.25 };
+        let neighbours = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [weight; 4]);
+        Ok(Poisson { session: session.clone(), size, depth, neighbours, source })
     }
 
     /// What the relaxation begins with: 0.
     pub fn begin(&self) -> Image<T> {
-        Image::zeros(&self.session, self.size, self.size)
+        zeros(&self.session, self.depth, self.size)
     }
 
-    /// A step: each point becomes (the sum of its four neighbours `+ h^2 f`) / 4.
+    /// A step: each point becomes (the sum of its four neighbours `+ h^2 f`) / 4, in space (that of its six `+ h^2 f`) / 6.
     pub fn step(&self, u: &Image<T>) -> Image<T> {
-        let mean = u.correlate(&self.neighbours, Border::Constant(0.0));
-        match &self.source {
-            Source::Factors(column, row) => mean + column * row,
-            Source::Image(image) => mean + image,
+        let outside = Border::Constant(0.0);
+        let around = u.correlate(&self.neighbours, outside);
+        let source = match &self.source {
+            Source::Factors(column, row) => &(column * row),
+            Source::Image(image) => image,
+        };
+        match self.depth {
+            None => around + source,
+            Some(_) => {
+                let ends = u.shift(1, 0, 0, outside) + u.shift(-1, 0, 0, outside);
+                (around + ends).mul_add(T::from_f64(1.0 / 6.0), source)
+            }
         }
     }
 
@@ -78,5 +107,13 @@ impl<T: Float> Poisson<T> {
     /// See `Session::iterate`.
     pub fn relaxed(&self, steps: usize, tolerance: Option<f64>) -> Result<Iterated<Image<T>>> {
         self.session.iterate(self.begin(), until(steps, tolerance), |u| self.step(u))
+    }
+}
+
+/// 0 at every point.
+fn zeros<T: Pixel>(session: &CoreSession, depth: Option<usize>, size: usize) -> Image<T> {
+    match depth {
+        None => Image::zeros(session, size, size),
+        Some(depth) => Image::constant_volume(session, depth, size, size, T::ZERO),
     }
 }

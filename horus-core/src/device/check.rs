@@ -87,7 +87,7 @@ fn fits(
             pixels(map, images, &Geometry { shape, dtype, ..*output })?;
             column(*how, shape, dtype, output)?;
         }
-        Kernel::Running => {
+        Kernel::Running | Kernel::RunningDepth => {
             count(inputs, 1)?;
             if (inputs[0].geometry.shape, DType::F64) != (output.shape, output.dtype) {
                 let Geometry { shape, dtype, .. } = inputs[0].geometry;

@@ -206,7 +206,7 @@ fn channels(session: &Session, values: &[Scalar], site: Site) -> Handle {
 }
 
 /// The image with its extents of 1 repeated up to `shape`.
-pub(super) fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
+fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
     let (from, dtype) = (image.shape, image.dtype);
     if from == shape {
         return image;

@@ -87,13 +87,7 @@ impl<T: Pixel> Image<T> {
     }
 
     fn running_depth(&self, site: Site) -> Image<f64> {
-        self.attempt(self.shape(), || {
-            let mut levels: Vec<Image<f64>> = (0..self.depth()).map(|z| self.level(z, site).converted(site)).collect();
-            for z in 1..levels.len() {
-                levels[z] = pixel(PixelOp::Add, vec![Term::image(&levels[z - 1]), Term::image(&levels[z])], site);
-            }
-            Ok(Image::stack_depth(self.session(), levels))
-        })
+        self.node(Op::RunningDepth, site)
     }
 
     pub(super) fn running(&self, site: Site) -> Image<f64> {

@@ -231,16 +231,6 @@ impl<T: Element> Image<T> {
         Ok(self.array4(call)?.index_axis_move(Axis(0), 0))
     }
 
-    /// Fails if this is a volume: what `op` gives has no place for levels.
-    fn one_level(&self, (op, site): (&'static str, Site)) -> Result<()> {
-        self.look()?;
-        if self.depth() == 1 {
-            return Ok(());
-        }
-        let message = format!("the image has {} levels; use to_array4, or a slice", self.depth());
-        Err(Error::parameter(op, message, site))
-    }
-
     /// What `ranks` ranks, each on a host of its own, would exchange to compute this image and gather it on rank 0, as a
     /// program that saves it does, and how long it takes them; nothing is computed. The number of ranks is independent of
     /// the session's, their machines are like the session's.

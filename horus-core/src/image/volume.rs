@@ -276,4 +276,14 @@ impl<T: Element> Image<T> {
         let pixels = fetch(self.handle())?;
         Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
     }
+
+    /// Fails if this is a volume: what `op` gives has no place for levels.
+    pub(super) fn one_level(&self, (op, site): (&'static str, Site)) -> Result<()> {
+        self.look()?;
+        if self.depth() == 1 {
+            return Ok(());
+        }
+        let message = format!("the image has {} levels; use to_array4, or a slice", self.depth());
+        Err(Error::parameter(op, message, site))
+    }
 }

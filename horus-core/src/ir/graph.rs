@@ -83,6 +83,9 @@ pub enum Op {
     RowReduce(RowReduce),
     /// Along each row, the sums of the pixels up to and with each, in `f64`.
     Running,
+    /// Along the depth, the sums of the pixels of each channel up to and with each level, in `f64`: the first as it is, then one
+    /// after the other.
+    RunningDepth,
     /// Everything reduced to one value, plane by plane in the fixed order: to `1 x 1 x 1`; or each of several
     /// [columns](Fold::columns).
     Fold(Fold),
@@ -126,6 +129,7 @@ impl Op {
             Op::Transpose => "transpose",
             Op::RowReduce(r) => r.name(),
             Op::Running => "running_sum",
+            Op::RunningDepth => "running_sum of levels",
             Op::Fold(f) => f.name(),
             Op::Tiles(_, how) => how.name(),
             Op::Histogram { .. } => "histogram",
@@ -161,6 +165,7 @@ impl Op {
             Op::Transpose => "transpose".into(),
             Op::RowReduce(r) => r.name().into(),
             Op::Running => "running_sum".into(),
+            Op::RunningDepth => "running_sum of levels".into(),
             Op::Fold(f) => f.name().into(),
             Op::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
             Op::Histogram { bins, .. } => format!("histogram {bins}"),

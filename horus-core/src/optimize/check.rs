@@ -5,7 +5,7 @@ use crate::ir::graph::{Graph, Node, Op, Operand};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::planes::stacked;
 use crate::ops::reduce::RowReduce;
-use crate::shape::{Axis, Shape};
+use crate::shape::Shape;
 
 /// The results of a program, which no pass may change: their shapes and stored types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,12 +69,7 @@ fn operands_of(how: RowReduce) -> usize {
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     let input = |i: usize| program.node(node.inputs[i]);
     let count = match &node.op {
-        Op::Source(_) | Op::Fill(_) => 0,
-        Op::Index(axis) => {
-            let planes = matches!(axis, Axis::Channels | Axis::Depth);
-            hold(!planes || node.shape.planes() == node.shape.extent(*axis), || format!("the {axis} are no planes"))?;
-            0
-        }
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) => 0,
         Op::Pixel(op, operands) => {
             hold(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
             let known = |o: &Operand| {
@@ -97,6 +92,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
         | Op::Generalized(..)
         | Op::Median(..)
         | Op::Running
+        | Op::RunningDepth
         | Op::Flip(_) => node.inputs.len(),
         _ => 0,
     };
@@ -153,7 +149,9 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
         }
         Kernel::Lookup => has_inputs(node, 2),
         Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
-        Kernel::Transpose | Kernel::Running | Kernel::Fold(_) | Kernel::Histogram { .. } => has_inputs(node, 1),
+        Kernel::Transpose | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Histogram { .. } => {
+            has_inputs(node, 1)
+        }
         Kernel::Tiles(grid, _) => {
             has_inputs(node, 1)?;
             let image = program.node(node.inputs[0]).shape;

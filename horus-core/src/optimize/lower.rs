@@ -67,6 +67,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
         Op::Transpose => Kernel::Transpose,
         Op::RowReduce(r) => Kernel::RowReduce(*r),
         Op::Running => Kernel::Running,
+        Op::RunningDepth => Kernel::RunningDepth,
         Op::Fold(f) => Kernel::Fold(*f),
         Op::Tiles(grid, how) => Kernel::Tiles(*grid, *how),
         Op::Histogram { bins, lo, hi } => Kernel::Histogram { bins: *bins, lo: lo.to_f64(), hi: hi.to_f64() },

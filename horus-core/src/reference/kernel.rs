@@ -243,6 +243,21 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
+        Kernel::RunningDepth => dispatch!(inputs[0].geometry.dtype, T => {
+            for c in 0..out.shape.channels {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let planes = (0..out.shape.depth).map(|z| z * out.shape.channels + c);
+                        planes.fold(None, |sum: Option<f64>, plane| {
+                            let v = inputs[0].get::<T>(plane, y, x).to_f64();
+                            let sum = sum.map_or(v, |sum| sum + v);
+                            output.put::<f64>(plane, y, x, sum);
+                            Some(sum)
+                        });
+                    }
+                }
+            }
+        }),
         Kernel::MapReduce(map, how) => {
             let shape = Shape { width: inputs[0].geometry.shape.width, ..out.shape };
             let geometry = Geometry { shape, dtype: map.result_type(), window: rows };

@@ -72,6 +72,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::Transpose => geometric::transpose(inputs[0]),
         Op::RowReduce(how) => reduce::rows(inputs[0], *how, inputs.get(1).copied()),
         Op::Running => reduce::running(inputs[0]),
+        Op::RunningDepth => reduce::running_depth(inputs[0]),
         Op::Fold(how) => reduce::fold(inputs[0], *how),
         Op::Tiles(grid, how) => reduce::tiles(inputs[0], *grid, *how, node.shape),
         Op::Histogram { bins, lo, hi } => reduce::histogram(inputs[0], *bins, lo.to_f64(), hi.to_f64()),

@@ -58,6 +58,18 @@ pub fn running(image: &Image) -> Image {
     Image::new(image.shape, rows.flat_map(reduce::running).collect::<Vec<f64>>())
 }
 
+/// Along the depth, the sums of the levels up to each, in `f64`.
+pub fn running_depth(image: &Image) -> Image {
+    let level = image.shape.area() * image.shape.channels;
+    let mut sums: Vec<f64> = crate::dispatch!(image.dtype(), T => {
+        image.as_slice::<T>().iter().map(|p| p.to_f64()).collect()
+    });
+    for i in level..sums.len() {
+        sums[i] += sums[i - level];
+    }
+    Image::new(image.shape, sums)
+}
+
 /// All elements reduced to one value: those of each plane, row by row as one sequence, then planes. Of several columns, each
 /// is reduced.
 pub fn fold(image: &Image, how: Fold) -> Image {

@@ -143,6 +143,7 @@ fn cases() -> Vec<Case> {
         Case::new(Kernel::Running, &[image], (shape, DType::F64)),
         Case::new(Kernel::Tiles(grid, TileReduce::Sum), &[image], (Shape::new(3, 2, 2), DType::F64)),
         Case::new(Kernel::Tiles(grid, TileReduce::Max), &[image], (Shape::new(3, 2, 2), F32)),
+        Case::new(Kernel::RunningDepth, &[image], (shape, DType::F64)),
         Case::new(Kernel::Fold(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
         Case::new(Kernel::Fold(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
         Case::new(Kernel::Histogram { bins: 7, lo: 0.0, hi: 1.0 }, &[image], (Shape::new(1, 7, 1), DType::F64)),
@@ -220,7 +221,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
     for i in 0..good.inputs.len() {
         add("a small input", good.with(|c| c.bytes[i] -= c.inputs[i].dtype.size()));
         add("an input of nothing", good.with(|c| c.bytes[i] = 0));
-        let typed = good.kernel != Kernel::Running
+        let typed = !matches!(good.kernel, Kernel::Running | Kernel::RunningDepth)
             && !matches!(
                 good.kernel,
                 Kernel::RowReduce(RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First)

@@ -69,6 +69,7 @@ fn channels_slices_and_stacks() {
             roots.push(p.op(Op::Merge, &[a, channel, b], channels, dtype));
             let deep = shape.with_extent(Axis::Depth, 2 * shape.depth + 1);
             roots.push(p.op(Op::Merge, &[a, slice, b], deep, dtype));
+            roots.push(p.op(Op::RunningDepth, &[a], shape, DType::F64));
             conforms(&p.wanted(&roots), &Place::some(), &format!("stacks {dtype} {shape}"));
         }
     }

@@ -1,5 +1,6 @@
 //! Kernels of one form, each a call of its template: folds, histogram, transposition, tables.
 
+use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ops::reduce::Fold;
@@ -153,6 +154,26 @@ pub(super) fn lookup(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let args = args![plane("p.in", "p.in_plane"), "p.table", "p.count", plane("p.out", "p.out_plane")];
     let body = [Call::new("hs_lookup", template![THREADS, EACH], args).into()];
     let grid = [blocks(count.div_ceil(THREADS * EACH), "a table")?, blocks(out.shape.planes(), "planes")?];
+    Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, THREADS, 0))
+}
+
+/// Running sums along the depth: a thread has a pixel of all levels.
+pub(super) fn running_depth(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let (input, out) = (shapes.inputs[0], shapes.output);
+    let count = shapes.rows.len() * out.shape.width;
+    let mut p = KernelParams::default();
+    let offset = |g: &Geometry| g.row(0, shapes.rows.start) * g.dtype.size();
+    p.pointer(out.dtype.name(), "out", Pointer::Output { offset: offset(&out) });
+    let from = Pointer::Input { index: 0, offset: offset(&input) };
+    p.pointer(&format!("const {}", input.dtype.name()), "in", from);
+    p.long("in_plane", input.plane() as i64);
+    p.long("out_plane", out.plane() as i64);
+    p.long("count", count as i64);
+    p.int("levels", out.shape.depth.cast_signed());
+    p.int("channels", out.shape.channels.cast_signed());
+    let args = args!["p.in", "p.in_plane", "p.out", "p.out_plane", "p.count", "p.levels", "p.channels"];
+    let body = [Call::new("hs_running_depth", template![THREADS], args).into()];
+    let grid = [blocks(count.div_ceil(THREADS), "running sums")?, blocks(out.shape.channels, "planes")?];
     Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, THREADS, 0))
 }
 

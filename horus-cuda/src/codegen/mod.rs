@@ -156,6 +156,7 @@ fn generate_with(
         Kernel::RowReduce(how) => reduced::image(*how, shapes),
         Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),
         Kernel::Running => reduced::running(shapes),
+        Kernel::RunningDepth => fixed::running_depth(shapes),
         Kernel::Fold(how) => fixed::fold(*how, shapes),
         Kernel::Tiles(grid, how) => fixed::tiles(*grid, *how, shapes),
         &Kernel::Histogram { bins, lo, hi } => fixed::histogram(bins, lo, hi, shapes),

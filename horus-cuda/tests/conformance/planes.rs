@@ -62,6 +62,19 @@ pub(crate) fn cases() -> Vec<Case> {
             all.push(case(name("sum", f), Kernel::MapReduce(sum, RowReduce::Sum), input, column));
         }
     }
+    for dtype in DType::ALL {
+        for shape in VOLUMES {
+            let mut c = case(
+                format!("running sums of levels {dtype} {shape}"),
+                Kernel::RunningDepth,
+                vec![whole(shape, dtype)],
+                whole(shape, DType::F64),
+            );
+            c.output.window = Window::new(1, 8);
+            c.rows = Window::new(2, 8);
+            all.push(c);
+        }
+    }
     let (shape, f) = (VOLUMES[1], DType::F32);
     let mut strip = case(
         "strip of levels",

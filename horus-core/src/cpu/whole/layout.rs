@@ -1,4 +1,4 @@
-//! Kernels that only move pixels: merging planes, transposition, tables.
+//! Kernels that move pixels: merging planes, transposition, tables; and sums from level to level.
 
 use super::{GRAIN, View, each_chunk, grain};
 use crate::device::Geometry;
@@ -31,6 +31,35 @@ pub(super) fn merge<T: Pixel>(
         let n = rows.len() * width;
         let (from, to) = (&input.data[from..from + n], &mut out[to..to + n]);
         each_chunk(threads, to, GRAIN, |k, to| to.copy_from_slice(&from[k * GRAIN..][..to.len()]));
+    }
+}
+
+/// Of each pixel of rows `rows`, the sums along the depth: level after level, on which nothing waits but the next.
+pub(super) fn running_depth<T: Pixel>(
+    input: View<'_, T>,
+    out: &mut [f64],
+    geometry: &Geometry,
+    rows: Window,
+    threads: usize,
+) {
+    let (n, channels) = (rows.len() * geometry.shape.width, geometry.shape.channels);
+    if n == 0 {
+        return;
+    }
+    for p in 0..geometry.shape.planes() {
+        let from = &input.data[input.geometry.row(p, rows.start)..][..n];
+        let (before, to) = out.split_at_mut(geometry.row(p, rows.start));
+        let before = p.checked_sub(channels).map(|p| &before[geometry.row(p, rows.start)..][..n]);
+        each_chunk(threads, &mut to[..n], GRAIN, |k, to| {
+            let from = &from[k * GRAIN..];
+            match before {
+                None => to.iter_mut().zip(from).for_each(|(to, v)| *to = v.to_f64()),
+                Some(before) => {
+                    let terms = before[k * GRAIN..].iter().zip(from);
+                    to.iter_mut().zip(terms).for_each(|(to, (sum, v))| *to = sum + v.to_f64());
+                }
+            }
+        });
     }
 }
 

@@ -22,6 +22,7 @@ use crate::ir::kernel::Kernel;
 const GRAIN: usize = 1 << 15;
 
 /// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::Lookup`], [`Kernel::RowReduce`], [`Kernel::Running`],
+/// [`Kernel::RunningDepth`],
 /// [`Kernel::Fold`] or [`Kernel::Histogram`] on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///
 /// # Errors
@@ -51,6 +52,9 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         }
         Kernel::Running => {
             dispatch!(dtype, T => rows::running(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads)));
+        }
+        Kernel::RunningDepth => {
+            dispatch!(dtype, T => layout::running_depth(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads));
         }
         Kernel::Fold(how) => dispatch!(dtype, T => {
             rows::fold(isa, *how, view::<T>(inputs, 0)?, out(output)?);

@@ -41,6 +41,7 @@ impl Kernel {
             | Kernel::RowReduce(_)
             | Kernel::Running
             | Kernel::Tiles(..)
+            | Kernel::RunningDepth
             | Kernel::MapReduce(..) => Distribution::Rows,
         }
     }

@@ -45,6 +45,8 @@ pub enum Kernel {
     MapReduce(MapKernel, RowReduce),
     /// See [`crate::ir::graph::Op::Running`].
     Running,
+    /// See [`crate::ir::graph::Op::RunningDepth`].
+    RunningDepth,
     /// See [`crate::ir::graph::Op::Fold`].
     Fold(Fold),
     /// See [`crate::ir::graph::Op::Tiles`].
@@ -72,6 +74,7 @@ impl Kernel {
             Kernel::Lookup => "lookup".into(),
             Kernel::RowReduce(r) => r.name().into(),
             Kernel::Running => "running_sum".into(),
+            Kernel::RunningDepth => "running_sum of levels".into(),
             Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),
             Kernel::Fold(f) => f.name().into(),
             Kernel::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),

@@ -146,6 +146,7 @@ impl Kernel {
             | Kernel::Lookup
             | Kernel::RowReduce(_)
             | Kernel::Running
+            | Kernel::RunningDepth
             | Kernel::Histogram { .. } => Access::Rows { reach: Reach::NONE, wrap: false },
             Kernel::Tiles(..) => Access::Footprint,
             Kernel::Transpose => Access::Whole,

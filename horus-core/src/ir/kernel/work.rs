@@ -147,7 +147,9 @@ impl Kernel {
             Kernel::Map(m) => (m.family(), Some(m)),
             Kernel::Repeat(r) => (r.body.family(), Some(&r.body)),
             Kernel::MapReduce(m, _) => (Family::Reduction, Some(m)),
-            Kernel::RowReduce(_) | Kernel::Running | Kernel::Fold(_) | Kernel::Tiles(..) => (Family::Reduction, None),
+            Kernel::RowReduce(_) | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Tiles(..) => {
+                (Family::Reduction, None)
+            }
             Kernel::Histogram { .. } => (Family::Histogram, None),
             Kernel::Transpose => (Family::Transpose, None),
             Kernel::Source(_) | Kernel::Merge | Kernel::Lookup => (Family::Pixel, None),

@@ -1,0 +1,4 @@
+//! Programs over volumes.
+
+pub mod ocean;
+pub mod pop;

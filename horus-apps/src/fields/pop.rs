@@ -1,0 +1,129 @@
+//! The command line of `pop`.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
+use horus::core::comm::Communicator;
+use horus::prelude::*;
+
+use super::ocean::{Field, SeaWater, pressure};
+use crate::batch::{self, End};
+
+/// Density of sea water and what vertical mixing in an ocean depends on, level by level, in double precision, as the Parallel Ocean
+/// Program computes them
+#[derive(Parser, Clone, Debug)]
+#[command(name = "pop", version, about, allow_negative_numbers = true)]
+struct Args {
+    /// What to compute
+    #[arg(value_enum)]
+    task: Task,
+
+    /// Potential temperatures in degrees Celsius: an npy or TIFF file of levels, from the surface down
+    temperature: PathBuf,
+
+    /// Salinities in psu, of the same extent
+    salinity: PathBuf,
+
+    /// Depths of the levels in metres: one for each, comma separated
+    #[arg(long, value_name = "LIST", value_delimiter = ',', required = true)]
+    depths: Vec<f64>,
+
+    /// The folder for the results, one npy file each
+    #[arg(long, value_name = "DIR")]
+    out_dir: PathBuf,
+
+    /// Worker threads per rank (default: all cores, divided among the ranks that share them)
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+
+    /// How much is optimised: naive, lazy or fused (default: HORUS_MODE, else fused)
+    #[arg(long)]
+    mode: Option<Mode>,
+
+    /// Device to run on: auto, cpu, cuda or cuda:N (default: HORUS_DEVICE, else auto)
+    #[arg(long)]
+    device: Option<String>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    /// density.npy, by_temperature.npy, by_salinity.npy
+    State,
+    /// from_surface.npy and from_below.npy (buoyancy), of_heat.npy and of_salt.npy (double diffusion)
+    Mixing,
+}
+
+/// The program `pop`: see [`batch::run`] for how it ends.
+pub fn run() -> ExitCode {
+    let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
+    batch::framed(log::LevelFilter::Warn, args, |args, comm| {
+        let session = session(args, comm)?;
+        let written = compute(args, &session);
+        if session.ranks() == 1 {
+            written?;
+        } else {
+            // The session is closed before ranks part.
+            drop(session);
+            written?;
+        }
+        Ok(End::Done)
+    })
+}
+
+fn session(args: &Args, comm: &Arc<dyn Communicator>) -> Result<Session> {
+    let mut builder = Session::builder().communicator(Arc::clone(comm));
+    if let Some(threads) = args.threads {
+        builder = builder.threads(threads.get());
+    }
+    if let Some(mode) = args.mode {
+        builder = builder.mode(mode);
+    }
+    if let Some(device) = &args.device {
+        builder = builder.device(device);
+    }
+    builder.build()
+}
+
+fn compute(args: &Args, session: &Session) -> Result<()> {
+    let open = |path: &Path| Ok::<Field, Error>(AnyImage::open_volume(session, path)?.convert());
+    let (t, s) = (open(&args.temperature)?, open(&args.salinity)?);
+    if args.depths.len() != t.depth() {
+        let (given, levels) = (args.depths.len(), t.depth());
+        return Err(Error::Config(format!("--depths has {given} numbers for {levels} levels")));
+    }
+    let pressures: Vec<f64> = args.depths.iter().map(|d| pressure(*d)).collect();
+    let water = SeaWater::at(&Image::from_volume(session, pressures.len(), 1, 1, &pressures));
+    let results = match args.task {
+        Task::State => {
+            let state = water.state(&t, &s);
+            let named = [("density", state.density), ("by_temperature", state.by_temperature)];
+            [named.to_vec(), vec![("by_salinity", state.by_salinity)]].concat()
+        }
+        Task::Mixing => {
+            let m = water.mixing(&t, &s);
+            let buoyancy = [("from_surface", m.from_surface), ("from_below", m.from_below)];
+            [buoyancy, [("of_heat", m.of_heat), ("of_salt", m.of_salt)]].concat()
+        }
+    };
+    drop((t, s));
+    // All at once: tracers are read once.
+    session.evaluate()?;
+    results.iter().try_for_each(|(name, result)| result.save(args.out_dir.join(format!("{name}.npy"))).map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_well_formed() {
+        Args::command().debug_assert();
+        let args =
+            Args::try_parse_from(["pop", "state", "t.npy", "s.npy", "--depths", "5,15.5", "--out-dir", "o"]).unwrap();
+        assert_eq!((args.task, &args.depths[..]), (Task::State, &[5.0, 15.5][..]));
+        assert!(Args::try_parse_from(["pop", "state", "t.npy", "s.npy", "--out-dir", "o"]).is_err(), "without depths");
+    }
+}
