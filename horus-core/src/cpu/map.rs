@@ -4,11 +4,14 @@
 //! these in tiles: the steps of the schedule run over a tile, whose intermediates stay in the first levels of the
 //! cache. Nothing of this partition shows in the result.
 
+mod compiled;
+
 use std::cell::RefCell;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
+pub(super) use self::compiled::Compiled;
 use super::correlate::{Bank, Taps};
 use super::expression::{ChainRows, Expression, Spot, slot_bytes};
 use super::feed::{END, Feed, RowPass};
@@ -102,41 +105,6 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
 thread_local! {
     /// Rings and slots, kept from launch to launch.
     static SCRATCH: RefCell<HostBuffer> = RefCell::new(HostBuffer::zeroed(0));
-}
-
-/// A kernel that is compiled once and computes some rows of a plane at a time, on the calling thread.
-pub(super) struct Compiled {
-    kernel: MapKernel,
-    schedule: Schedule,
-    isa: Isa,
-}
-
-impl Compiled {
-    /// `kernel` over inputs of the types of `inputs`, and `more` of these types. What is one pixel, repeated everywhere, is a constant
-    /// from here on.
-    pub(super) fn new(kernel: &MapKernel, inputs: &[LaunchInput<'_>], more: &[DType], isa: Isa) -> Compiled {
-        let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
-        let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
-        let schedule = Schedule::new(&kernel, &dtypes);
-        Compiled { kernel, schedule, isa }
-    }
-
-    /// Computes rows of one plane.
-    ///
-    /// # Safety
-    /// As a launch that [`check`](crate::device::check::check) accepts, of memory of the host; `output` can be written as far as its
-    /// geometry says in these rows of this plane, and nothing else refers to them.
-    pub(super) unsafe fn rows(
-        &self,
-        inputs: &[LaunchInput<'_>],
-        output: (*mut u8, Geometry),
-        channel: usize,
-        rows: Window,
-    ) -> Result<(), DeviceError> {
-        debug_assert!(output.1.window.covers(rows), "the output holds the rows");
-        let tiling = tiling(&self.kernel, &self.schedule, output.1, rows, 1);
-        Job::new((&self.kernel, &self.schedule), inputs, output, tiling, self.isa).block_in_scratch(channel, rows)
-    }
 }
 
 fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Window, threads: usize) -> Tiling {

@@ -65,16 +65,11 @@ fn fits(
             count(inputs, map.inputs)?;
             pixels(map, inputs, output)?;
         }
-        Kernel::Repeat(repeat) => {
-            count(inputs, repeat.body.inputs)?;
-            pixels(&repeat.body, inputs, output)?;
-            if let Some(fault) = repeat.fault() {
-                return Err(format!("steps that cannot be put together: {fault}"));
-            }
-            let Geometry { shape, dtype, .. } = inputs[repeat.state].geometry;
-            if (shape, dtype) != (output.shape, output.dtype) {
-                return Err(format!("steps from {shape} {dtype} to {} {}", output.shape, output.dtype));
-            }
+        Kernel::Repeat(r) => {
+            count(inputs, r.body.inputs).and_then(|()| pixels(&r.body, inputs, output))?;
+            let other = |g: Geometry| (g.shape, g.dtype) != (output.shape, output.dtype);
+            let fault = r.fault().or_else(|| other(inputs[r.state].geometry).then_some("a state of another kind"));
+            fault.map_or(Ok(()), |what| Err(format!("steps that cannot be put together: {what}")))?;
         }
         Kernel::Merge => merge(inputs, output)?,
         Kernel::Transpose => transpose(inputs, output)?,
