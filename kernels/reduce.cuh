@@ -315,3 +315,38 @@ HS_FN void hs_histogram(const T* in, i64 count, f64 lo, f64 hi, int bins, f64* o
             if (counts[b]) atomicAdd(out + b, (f64)counts[b]);
     }
 }
+
+// The pixels of a rectangle, by a warp: that of column i goes to lane i mod 64, lanes accumulate down the rows, and are then
+// combined in halves; the result is in thread 0. See horus_core::ops::tiles.
+template <int HOW, class A, class T>
+HS_FN A hs_rectangle(const T* p, i64 pitch, int height, int width, int t, A mean) {
+    A low = hs_identity<HOW, A>(), high = low;
+    for (int y = 0; y < height; ++y) {
+        const T* row = p + y * pitch;
+        for (int x = t; x < width; x += 64) {
+            low = hs_combine<HOW, A>(low, hs_value<HOW, A>(row[x], mean));
+            if (x + 32 < width) high = hs_combine<HOW, A>(high, hs_value<HOW, A>(row[x + 32], mean));
+        }
+    }
+    return hs_halves<HOW, A>(low, high);
+}
+
+// Rows p.row0 to p.row1 of a grid of rectangles, of one plane, by blocks of WARPS warps. All threads of a warp must come along.
+template <int HOW, class A, int WARPS, class P, class T>
+HS_FN void hs_tiles(const P& p, const T* in, A* out) {
+    const int t = threadIdx.x % 32;
+    const i64 n = (i64)blockIdx.x * WARPS + threadIdx.x / 32;
+    const i64 y = p.row0 + n / p.width, x = n % p.width;
+    const bool exists = y < p.row1;
+    const i64 top = y * p.down, left = x * p.across;
+    const int height = !exists ? 0 : p.in_height - top < p.tall ? (int)(p.in_height - top) : p.tall;
+    const int width = p.in_width - left < p.wide ? (int)(p.in_width - left) : p.wide;
+    const T* first = in + (top - p.in_start) * p.in_width + left;
+    A mean = (A)0;
+    if (HOW == HS_SQUARED) {
+        const A sum = hs_from_first(hs_rectangle<HS_SUM, A>(first, p.in_width, height, width, t, mean));
+        mean = sum / (A)((i64)height * width);
+    }
+    const A result = hs_rectangle<HOW, A>(first, p.in_width, height, width, t, mean);
+    if (t == 0 && exists) out[(y - p.out_start) * p.width + x] = result;
+}

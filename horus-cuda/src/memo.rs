@@ -73,6 +73,7 @@ impl<M> Memo<M> {
             Kernel::MapReduce(map, how) => (map, how).hash(&mut state),
             Kernel::RowReduce(how) => how.hash(&mut state),
             Kernel::Fold(how) => how.hash(&mut state),
+            Kernel::Tiles(grid, how) => (grid, how).hash(&mut state),
             Kernel::Histogram { bins, lo, hi } => (bins, lo.to_bits(), hi.to_bits()).hash(&mut state),
             Kernel::Source(_)
             | Kernel::Merge

@@ -112,9 +112,10 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
-    /// `kernel` over inputs of the types of `inputs`. What is one pixel, repeated everywhere, is a constant from here on.
-    pub(super) fn new(kernel: &MapKernel, inputs: &[LaunchInput<'_>], isa: Isa) -> Compiled {
-        let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
+    /// `kernel` over inputs of the types of `inputs`, and `more` of these types. What is one pixel, repeated everywhere, is a constant
+    /// from here on.
+    pub(super) fn new(kernel: &MapKernel, inputs: &[LaunchInput<'_>], more: &[DType], isa: Isa) -> Compiled {
+        let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
         let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
         let schedule = Schedule::new(&kernel, &dtypes);
         Compiled { kernel, schedule, isa }

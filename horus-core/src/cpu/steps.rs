@@ -6,11 +6,17 @@
 //!
 //! Every row of every step is computed by the executor of single steps, from a window of an image: so are the bits.
 
+mod hoisted;
+
+use std::cell::RefCell;
+
 use rayon::prelude::*;
 
+use self::hoisted::hoisted;
 use super::map::Compiled;
 use super::simd::Isa;
 use crate::device::{Geometry, Launch, LaunchInput, Memory};
+use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::Repeat;
@@ -41,8 +47,17 @@ pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usi
     }
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
-    let compiled = Compiled::new(&repeat.body, inputs, isa);
-    let wave = Wave { repeat, compiled, inputs, output: output.as_mut_ptr(), geometry, reach: repeat.reach() };
+    let (body, before) = hoisted(repeat);
+    let types: Vec<DType> = before.iter().map(|m| m.result_type()).collect();
+    let wave = Wave {
+        repeat,
+        step: Compiled::new(&body, inputs, &types, isa),
+        before: before.iter().map(|m| (Compiled::new(m, inputs, &[], isa), m.result_type())).collect(),
+        inputs,
+        output: output.as_mut_ptr(),
+        geometry,
+        reach: repeat.reach(),
+    };
     let tall = (TALL * repeat.steps * (wave.reach.up + wave.reach.down)).max(BAND.0);
     let block = rows.len().div_ceil((rows.len() / tall).clamp(1, if threads <= 1 { 1 } else { 2 * threads }));
     let blocks = rows.len().div_ceil(block);
@@ -61,7 +76,10 @@ pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usi
 /// What all blocks share.
 struct Wave<'a> {
     repeat: &'a Repeat,
-    compiled: Compiled,
+    /// A step, which reads what is computed before all steps after its inputs.
+    step: Compiled,
+    /// What does not differ from step to step, with its types.
+    before: Vec<(Compiled, DType)>,
     inputs: &'a [LaunchInput<'a>],
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
@@ -72,6 +90,11 @@ struct Wave<'a> {
 // SAFETY: the pointer is to the exclusively borrowed output; every block writes rows of its own.
 unsafe impl Sync for Wave<'_> {}
 
+thread_local! {
+    /// Buffers that launches before had.
+    static SPARE: RefCell<Vec<HostBuffer>> = const { RefCell::new(Vec::new()) };
+}
+
 /// The rows of a result on the way that are there: those of a window of an image.
 struct Kept {
     memory: Memory,
@@ -80,7 +103,14 @@ struct Kept {
 
 impl Kept {
     fn new(geometry: Geometry) -> Result<Kept, DeviceError> {
-        Ok(Kept { memory: Memory::Host(HostBuffer::try_zeroed(geometry.bytes())?), geometry })
+        let spare = SPARE.with_borrow_mut(Vec::pop).filter(|b| b.len() >= geometry.bytes());
+        // Whole elements of any type.
+        let new = || HostBuffer::try_zeroed(geometry.bytes().next_multiple_of(64));
+        Ok(Kept { memory: Memory::Host(spare.map_or_else(new, Ok)?), geometry })
+    }
+
+    fn as_input(&self) -> LaunchInput<'_> {
+        LaunchInput { memory: &self.memory, geometry: self.geometry }
     }
 
     /// Moves the window down to `first`, if rows below `end` are not in it; what is there of the rows from `first` to `done` of a plane
@@ -100,6 +130,16 @@ impl Kept {
     }
 }
 
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Memory::Host(buffer) = std::mem::replace(&mut self.memory, Memory::Host(HostBuffer::zeroed(0)))
+            && buffer.len() <= CACHED
+        {
+            SPARE.with_borrow_mut(|spare| spare.push(buffer));
+        }
+    }
+}
+
 impl Wave<'_> {
     /// Computes rows `rows` of plane `channel`.
     fn block(&self, channel: usize, rows: Window) -> Result<(), DeviceError> {
@@ -108,11 +148,19 @@ impl Wave<'_> {
         let Reach { up, down, .. } = self.reach;
         let last = windows.len() - 1;
         let row = shape.width * self.geometry.dtype.size();
-        let band = (CACHED / (last.max(1) * row.max(1))).saturating_sub(up + down) / 2;
+        // As many rows as all steps together are apart are kept of what is computed before.
+        let apart = last * (up + down);
+        let around = apart * (1 + self.before.len());
+        let buffers = last + self.before.len();
+        let band = (CACHED / row.max(1)).saturating_sub(around) / (2 * buffers.max(1));
         let band = band.clamp(BAND.0, BAND.1);
-        let room = |w: &Window| Window::new(w.start, w.start + w.len().min(up + down + 2 * band).cast_signed());
-        let kept = windows[..last].iter().map(|w| Kept::new(Geometry { window: room(w), ..self.geometry }));
-        let mut kept = kept.collect::<Result<Vec<_>, _>>()?;
+        let room = |w: &Window, rows: usize| Window::new(w.start, w.start + w.len().min(rows + 2 * band).cast_signed());
+        let kept =
+            |w: &Window, rows: usize, dtype| Kept::new(Geometry { window: room(w, rows), dtype, ..self.geometry });
+        let on_the_way = windows[..last].iter().map(|w| kept(w, up + down, self.geometry.dtype));
+        let mut on_the_way = on_the_way.collect::<Result<Vec<_>, _>>()?;
+        let before = self.before.iter().map(|(_, dtype)| kept(&windows[0], apart, *dtype));
+        let mut before = before.collect::<Result<Vec<_>, _>>()?;
         let mut done: Vec<isize> = windows.iter().map(|w| w.start).collect();
         while done[last] < windows[last].end {
             for step in 0..=last {
@@ -126,33 +174,47 @@ impl Wave<'_> {
                 if now.is_empty() {
                     continue;
                 }
+                if step == 0 {
+                    for ((compiled, _), kept) in self.before.iter().zip(&mut before) {
+                        kept.make_room(channel, done[last], done[0], end);
+                        self.compute(compiled, self.inputs, Some(kept), channel, now)?;
+                    }
+                }
                 if step < last {
                     let first = done[step + 1].saturating_sub_unsigned(up);
-                    kept[step].make_room(channel, first, done[step], end);
+                    on_the_way[step].make_room(channel, first, done[step], end);
                 }
-                self.step(step, channel, now, &mut kept)?;
+                let (earlier, later) = on_the_way.split_at_mut(step);
+                let mut inputs = self.inputs.to_vec();
+                if let Some(kept) = earlier.last() {
+                    inputs[self.repeat.state] = kept.as_input();
+                }
+                inputs.extend(before.iter().map(Kept::as_input));
+                self.compute(&self.step, &inputs, later.first_mut(), channel, now)?;
                 done[step] = end;
             }
         }
         Ok(())
     }
 
-    /// Computes rows of one step.
-    fn step(&self, step: usize, channel: usize, rows: Window, kept: &mut [Kept]) -> Result<(), DeviceError> {
-        let (before, after) = kept.split_at_mut(step);
-        let mut inputs = self.inputs.to_vec();
-        if let Some(Kept { memory, geometry }) = before.last() {
-            inputs[self.repeat.state] = LaunchInput { memory, geometry: *geometry };
-        }
-        let output = match after.first_mut() {
+    /// Computes rows of a plane, into the output or what is kept of it.
+    fn compute(
+        &self,
+        compiled: &Compiled,
+        inputs: &[LaunchInput<'_>],
+        kept: Option<&mut Kept>,
+        channel: usize,
+        rows: Window,
+    ) -> Result<(), DeviceError> {
+        let (to, geometry) = match kept {
             Some(Kept { memory, geometry }) => (memory.host_mut().map(|m| m.bytes_mut().as_mut_ptr()), *geometry),
             None => (Some(self.output), self.geometry),
         };
-        let (Some(to), geometry) = output else {
+        let Some(to) = to else {
             return Err(DeviceError::Internal("a buffer of a step is not in host memory".into()));
         };
         // SAFETY: a launch of one step has the types of the whole one, which was checked; `windows` are the rows that steps read of each
         // other. Rows of the output are of this block alone, and what is kept is of this thread.
-        unsafe { self.compiled.rows(&inputs, (to, geometry), channel, rows) }
+        unsafe { compiled.rows(inputs, (to, geometry), channel, rows) }
     }
 }

@@ -100,6 +100,13 @@ fn fits(
             }
         }
         Kernel::Fold(how) => fold(*how, inputs, output)?,
+        Kernel::Tiles(grid, how) => {
+            count(inputs, 1)?;
+            let Geometry { shape, dtype, .. } = inputs[0].geometry;
+            if !grid.covers(shape, output.shape) || output.dtype != how.result(dtype) {
+                return Err(format!("{grid:?} of {shape} {dtype} is not {} {}", output.shape, output.dtype));
+            }
+        }
         Kernel::Histogram { bins, .. } => histogram(*bins, inputs, output)?,
     }
     // Some write everything, from the rows of their input.

@@ -49,6 +49,7 @@ mod pixels;
 mod read;
 mod reduce;
 mod resample;
+mod tiles;
 mod value;
 mod volume;
 mod volume_filters;
@@ -64,6 +65,7 @@ pub use pixels::Pixels;
 #[doc(hidden)]
 pub use read::Place;
 pub use read::ReadTarget;
+pub use tiles::Tiles;
 #[doc(hidden)]
 pub use value::Reader;
 pub use value::{Value, Values};

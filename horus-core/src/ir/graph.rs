@@ -12,6 +12,7 @@ use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
 use crate::ops::reduce::{Fold, RowReduce};
+use crate::ops::tiles::{Grid, TileReduce};
 use crate::shape::{Axis, Border, Shape};
 
 /// A value that exists: an image given by the user, or the result of an earlier evaluation.
@@ -88,6 +89,8 @@ pub enum Op {
     /// Everything reduced to one value, plane by plane in the fixed order: to `1 x 1 x 1`; or each of several
     /// [columns](Fold::columns).
     Fold(Fold),
+    /// Each rectangle of a grid, of each plane, reduced to one value: the node's shape is that of the grid.
+    Tiles(Grid, TileReduce),
     /// Counts in `bins` equal bins over `lo..=hi`, over all planes: to `1 x bins x 1`, `f64`.
     Histogram {
         /// Number of bins.
@@ -128,6 +131,7 @@ impl Op {
             Op::Running => "running_sum",
             Op::RunningDepth => "running_sum of levels",
             Op::Fold(f) => f.name(),
+            Op::Tiles(_, how) => how.name(),
             Op::Histogram { .. } => "histogram",
         }
     }
@@ -163,6 +167,7 @@ impl Op {
             Op::Running => "running_sum".into(),
             Op::RunningDepth => "running_sum of levels".into(),
             Op::Fold(f) => f.name().into(),
+            Op::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
             Op::Histogram { bins, .. } => format!("histogram {bins}"),
         }
     }

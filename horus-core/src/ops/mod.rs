@@ -8,3 +8,4 @@ pub mod neighbourhood;
 pub mod pixel;
 pub mod planes;
 pub mod reduce;
+pub mod tiles;

@@ -152,6 +152,11 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
         Kernel::Transpose | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Histogram { .. } => {
             has_inputs(node, 1)
         }
+        Kernel::Tiles(grid, _) => {
+            has_inputs(node, 1)?;
+            let image = program.node(node.inputs[0]).shape;
+            hold(grid.covers(image, node.shape), || format!("{grid:?} of {image} is not {}", node.shape))
+        }
     }
 }
 

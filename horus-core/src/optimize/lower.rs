@@ -69,6 +69,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
         Op::Running => Kernel::Running,
         Op::RunningDepth => Kernel::RunningDepth,
         Op::Fold(f) => Kernel::Fold(*f),
+        Op::Tiles(grid, how) => Kernel::Tiles(*grid, *how),
         Op::Histogram { bins, lo, hi } => Kernel::Histogram { bins: *bins, lo: lo.to_f64(), hi: hi.to_f64() },
     }
 }

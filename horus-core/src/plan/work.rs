@@ -94,6 +94,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         | Op::Running
         | Op::RunningDepth
         | Op::Fold(_)
+        | Op::Tiles(..)
         | Op::Histogram { .. } => (0.0, 1.0),
     }
 }

@@ -1,4 +1,5 @@
 //! Kernels evaluated pixel by pixel, straight from their definitions: what devices are tested against, launch by launch.
+// Long because each kernel has its definition here.
 
 use super::geometric::sample;
 use super::neighbourhood::{correlate_at, generalized_at, median_at};
@@ -11,6 +12,7 @@ use crate::ops::geometric::Flip;
 use crate::ops::pixel::PixelKind;
 use crate::ops::planes::stacked;
 use crate::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
+use crate::ops::tiles::{TileReduce, rectangle, squared_deviation};
 use crate::shape::{Axis, Border, Shape, Window};
 
 /// An image on the host: the rows of its window.
@@ -168,7 +170,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 inputs[repeat.state] = next;
             }
             let last = &inputs[repeat.state];
-            for c in 0..out.shape.channels {
+            for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     let (to, from) = (output.at(c, y, 0), last.at(c, y, 0)..last.at(c, y, out.shape.width));
                     output.bytes[to..to + from.len()].copy_from_slice(&last.bytes[from]);
@@ -285,6 +287,24 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                     let of = fold_moments(column(0).map(|rows| rows.map(row)));
                     let columns = [of.sum, of.squares, of.count].into_iter().enumerate();
                     columns.for_each(|(x, v)| output.put::<f64>(0, 0, x, v));
+                }
+            }
+        }),
+        Kernel::Tiles(grid, how) => dispatch!(inputs[0].geometry.dtype, T => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let (down, along) = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);
+                        let count = down.len() * along.len();
+                        let get = |y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
+                        let pixels = down.map(|y| along.clone().map(move |x| get(y, x)));
+                        let numbers = pixels.clone().map(|row| row.map(Pixel::to_f64));
+                        match how {
+                            TileReduce::Sum => output.put(c, y, x, rectangle(Fold::Sum, numbers)),
+                            TileReduce::SquaredDeviation => output.put(c, y, x, squared_deviation(count, numbers)),
+                            _ => output.put::<T>(c, y, x, rectangle(how.fold(), pixels)),
+                        }
+                    }
                 }
             }
         }),

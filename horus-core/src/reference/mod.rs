@@ -74,6 +74,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::Running => reduce::running(inputs[0]),
         Op::RunningDepth => reduce::running_depth(inputs[0]),
         Op::Fold(how) => reduce::fold(inputs[0], *how),
+        Op::Tiles(grid, how) => reduce::tiles(inputs[0], *grid, *how, node.shape),
         Op::Histogram { bins, lo, hi } => reduce::histogram(inputs[0], *bins, lo.to_f64(), hi.to_f64()),
     }
 }

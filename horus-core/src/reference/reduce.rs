@@ -2,6 +2,7 @@
 
 use super::{Image, Pixel, Shape};
 use crate::ops::reduce::{self, Fold, Moments, RowReduce, bin_of};
+use crate::ops::tiles::{self, Grid, TileReduce};
 
 /// Each row of each plane reduced to one value, or as many as there are columns: `h x w x c` to `h x 1 x c`. `operand`, a
 /// 1x1 `f64` image, is read by those that [have one](RowReduce::has_operand) only: the mean, or what is looked for.
@@ -91,6 +92,29 @@ pub fn fold(image: &Image, how: Fold) -> Image {
         }
         let planes = image.as_slice::<T>().chunks(image.shape.area().max(1));
         Image::new(Shape::new(1, 1, 1), vec![reduce::fold_planes(how, planes.map(|p| p.iter().copied()))])
+    })
+}
+
+/// Each rectangle of a grid reduced; `out` is the extent of the grid.
+pub fn tiles(image: &Image, grid: Grid, how: TileReduce, out: Shape) -> Image {
+    crate::dispatch!(image.dtype(), T => {
+        let rectangle = |c, y, x| {
+            let (rows, columns) = grid.rectangle(image.shape, y, x);
+            rows.map(move |y| columns.clone().map(move |x| image.at::<T>(c, y, x)))
+        };
+        match how {
+            TileReduce::Min | TileReduce::Max => {
+                Image::from_fn(out, |c, y, x| tiles::rectangle::<T, _>(how.fold(), rectangle(c, y, x)))
+            }
+            TileReduce::Sum => Image::from_fn(out, |c, y, x| {
+                tiles::rectangle(Fold::Sum, rectangle(c, y, x).map(|row| row.map(Pixel::to_f64)))
+            }),
+            TileReduce::SquaredDeviation => Image::from_fn(out, |c, y, x| {
+                let (rows, columns) = grid.rectangle(image.shape, y, x);
+                let values = rectangle(c, y, x).map(|row| row.map(Pixel::to_f64));
+                tiles::squared_deviation(rows.len() * columns.len(), values)
+            }),
+        }
     })
 }
 

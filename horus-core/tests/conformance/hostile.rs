@@ -15,6 +15,7 @@ use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, R
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::shape::{Border, Shape, Window};
 
 use crate::harness::Place;
@@ -124,6 +125,7 @@ fn cases() -> Vec<Case> {
     all.push(Case::new(Kernel::Repeat(Repeat { body, state: 0, steps: 3 }), &[image], image));
     let plane = (Shape { channels: 1, ..shape }, F32);
     let sum = (column, DType::F64);
+    let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
     let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
         Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
@@ -140,6 +142,8 @@ fn cases() -> Vec<Case> {
         Case::new(Kernel::Fold(Fold::Max), &[image], (single, F32)),
         Case::new(Kernel::Running, &[image], (shape, DType::F64)),
         Case::new(Kernel::RunningDepth, &[image], (shape, DType::F64)),
+        Case::new(Kernel::Tiles(grid, TileReduce::Sum), &[image], (Shape::new(3, 2, 2), DType::F64)),
+        Case::new(Kernel::Tiles(grid, TileReduce::Max), &[image], (Shape::new(3, 2, 2), F32)),
         Case::new(Kernel::Fold(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
         Case::new(Kernel::Fold(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
         Case::new(Kernel::Histogram { bins: 7, lo: 0.0, hi: 1.0 }, &[image], (Shape::new(1, 7, 1), DType::F64)),
@@ -221,6 +225,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
             && !matches!(
                 good.kernel,
                 Kernel::RowReduce(RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First)
+                    | Kernel::Tiles(_, TileReduce::Sum)
                     | Kernel::Histogram { .. }
             );
         if typed || i > 0 {

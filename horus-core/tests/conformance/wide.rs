@@ -9,6 +9,7 @@ use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, R
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
+use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::plan::partition::Partition;
 use horus_core::reference;
 use horus_core::shape::{Axis, Border, Shape};
@@ -271,6 +272,14 @@ impl Builder {
             let bins = 1 + d.below(20);
             let (lo, hi) = (Scalar::F64(-10.0), Scalar::F64(200.0));
             return self.p.op(Op::Histogram { bins, lo, hi }, &[a], Shape::new(1, bins, 1), DType::F64);
+        }
+        if d.below(5) == 0 {
+            let grid =
+                Grid { height: 1 + d.below(9), width: 1 + d.below(9), down: 1 + d.below(7), across: 1 + d.below(7) };
+            let how = d.one(&TileReduce::ALL);
+            let count = |extent: usize, step: usize| extent.div_ceil(step);
+            let out = Shape { height: count(shape.height, grid.down), width: count(shape.width, grid.across), ..shape };
+            return self.p.op(Op::Tiles(grid, how), &[a], out, how.result(dtype));
         }
         if d.below(6) == 0 {
             return self.p.op(Op::Running, &[a], shape, DType::F64);

@@ -4,6 +4,7 @@ use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ops::reduce::Fold;
+use horus_core::ops::tiles::{Grid, TileReduce};
 
 use super::cpp::{Call, Expr, Operator, Stmt, args, name, template, text};
 use super::params::KernelParams;
@@ -98,6 +99,41 @@ pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> R
     let grid = [blocks(count.div_ceil(THREADS * EACH), "a histogram")?, blocks(input.shape.planes(), "planes")?];
     let bytes = if shared { bins * 4 } else { 0 };
     Ok(Generated { clear: true, ..program(&[PRELUDE, REDUCE], &body, p, grid, THREADS, bytes) })
+}
+
+/// A warp for each rectangle.
+pub(super) fn tiles(grid: Grid, how: TileReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let (input, out) = (shapes.inputs[0], shapes.output);
+    let (t, a) = (input.dtype.name(), out.dtype.name());
+    let code = match how {
+        TileReduce::Sum => "HS_SUM",
+        TileReduce::SquaredDeviation => "HS_SQUARED",
+        TileReduce::Min => "HS_MIN",
+        TileReduce::Max => "HS_MAX",
+    };
+    let mut p = KernelParams::default();
+    p.pointer(a, "out", Pointer::Output { offset: 0 });
+    p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
+    p.long("in_plane", input.plane() as i64);
+    p.long("out_plane", out.plane() as i64);
+    p.int("in_start", input.window.start);
+    p.int("in_height", input.shape.height.cast_signed());
+    p.int("in_width", input.shape.width.cast_signed());
+    p.int("out_start", out.window.start);
+    p.int("width", out.shape.width.cast_signed());
+    p.int("row0", shapes.rows.start);
+    p.int("row1", shapes.rows.end);
+    // What is larger than the image is as large.
+    let within = |n: usize, most: usize| n.min(most).cast_signed();
+    p.int("tall", within(grid.height, input.shape.height));
+    p.int("wide", within(grid.width, input.shape.width));
+    p.int("down", within(grid.down, input.shape.height));
+    p.int("across", within(grid.across, input.shape.width));
+    let (from, to) = (plane("p.in", "p.in_plane"), plane("p.out", "p.out_plane"));
+    let call = Call::new("hs_tiles", template![code, a, COLUMN], args!["p", from, to]);
+    let count = shapes.rows.len() * out.shape.width;
+    let blocks = [blocks(count.div_ceil(COLUMN), "rectangles")?, blocks(out.shape.planes(), "planes")?];
+    Ok(program(&[PRELUDE, REDUCE], &[call.into()], p, blocks, WARP * COLUMN, 0))
 }
 
 /// The table stays in the caches: at most 64 Ki entries.

@@ -158,6 +158,7 @@ fn generate_with(
         Kernel::Running => reduced::running(shapes),
         Kernel::RunningDepth => fixed::running_depth(shapes),
         Kernel::Fold(how) => fixed::fold(*how, shapes),
+        Kernel::Tiles(grid, how) => fixed::tiles(*grid, *how, shapes),
         &Kernel::Histogram { bins, lo, hi } => fixed::histogram(bins, lo, hi, shapes),
         Kernel::Source(_) | Kernel::Merge => {
             Err(DeviceError::Unsupported { kernel: kernel.name(), dtype: shapes.output.dtype })

@@ -11,6 +11,7 @@ use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, R
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::shape::{Axis, Border, Shape, Window};
 
 use horus_core::reference::kernel::HostImage;
@@ -544,6 +545,21 @@ fn others() -> Vec<Case> {
         for shape in [SMALL, Shape::new(5, 2100, 2)] {
             add(format!("running_sum {}", shape.width), Kernel::Running, shape, shape, DType::F64);
         }
+        for how in TileReduce::ALL {
+            for (shape, height, width, down, across) in
+                [(SMALL, 5, 7, 5, 7), (SMALL, 1000, 1000, 1000, 1000), (ALIGNED, 9, 70, 4, 33), (SMALL, 3, 3, 1, 1)]
+            {
+                let grid = Grid { height, width, down, across };
+                let out = Shape { height: shape.height.div_ceil(down), width: shape.width.div_ceil(across), ..shape };
+                add(
+                    format!("{} {height}x{width}", how.name()),
+                    Kernel::Tiles(grid, how),
+                    shape,
+                    out,
+                    how.result(dtype),
+                );
+            }
+        }
         add("fold_extremes".into(), Kernel::Fold(Fold::Extremes), Shape::new(2500, 2, 3), Shape::new(1, 2, 1), dtype);
         for how in [Fold::Min, Fold::Max] {
             add(how.name().into(), Kernel::Fold(how), SMALL, Shape::new(1, 1, 1), dtype);
@@ -558,6 +574,14 @@ fn others() -> Vec<Case> {
     let one = Shape::new(1, 1, 1);
     let f64s = |s| whole(s, DType::F64);
     all.push(case("fold_sum", Kernel::Fold(Fold::Sum), vec![f64s(SMALL)], f64s(one)));
+    let grid = Grid { height: 6, width: 70, down: 3, across: 64 };
+    let tiles = Kernel::Tiles(grid, TileReduce::SquaredDeviation);
+    let out = Shape { height: ALIGNED.height.div_ceil(3), width: ALIGNED.width.div_ceil(64), ..ALIGNED };
+    let mut strip = case("tiles of a strip", tiles, vec![whole(ALIGNED, DType::F32)], f64s(out));
+    strip.inputs[0].window = Window::new(9, 60);
+    strip.output.window = Window::new(2, 15);
+    strip.rows = Window::new(3, 14);
+    all.push(strip);
     let column = Shape { width: 1, ..ALIGNED };
     let deviation = Kernel::RowReduce(RowReduce::SquaredDeviation);
     all.push(case("row_squared_deviation", deviation, vec![whole(ALIGNED, DType::F32), f64s(one)], f64s(column)));

@@ -6,6 +6,7 @@ pub(crate) mod fused;
 mod histogram;
 mod layout;
 mod rows;
+mod tiles;
 
 use rayon::prelude::*;
 
@@ -61,6 +62,10 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         &Kernel::Histogram { bins, lo, hi } => {
             let bins = histogram::Bins { lo, hi, bins };
             dispatch!(dtype, T => histogram::count((isa, threads), view::<T>(inputs, 0)?, bins, out(output)?, rows));
+        }
+        Kernel::Tiles(grid, how) => {
+            let to = tiles::To { geometry, rows, threads, isa };
+            dispatch!(dtype, T => tiles::reduce(view::<T>(inputs, 0)?, *grid, *how, output, &to)?);
         }
         Kernel::Source(_) | Kernel::Map(_) | Kernel::Repeat(_) | Kernel::MapReduce(..) => {
             return Err(DeviceError::Unsupported { kernel: kernel.name(), dtype });

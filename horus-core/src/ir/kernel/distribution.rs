@@ -41,6 +41,7 @@ impl Kernel {
             | Kernel::RowReduce(_)
             | Kernel::Running
             | Kernel::RunningDepth
+            | Kernel::Tiles(..)
             | Kernel::MapReduce(..) => Distribution::Rows,
         }
     }

@@ -21,6 +21,7 @@ pub use self::repeat::Repeat;
 pub use self::work::{Extent, Family, KernelWork};
 use crate::ir::graph::{Graph, NodeId, ValueId};
 use crate::ops::reduce::{Fold, RowReduce};
+use crate::ops::tiles::{Grid, TileReduce};
 
 /// A lowered operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +49,8 @@ pub enum Kernel {
     RunningDepth,
     /// See [`crate::ir::graph::Op::Fold`].
     Fold(Fold),
+    /// See [`crate::ir::graph::Op::Tiles`].
+    Tiles(Grid, TileReduce),
     /// See [`crate::ir::graph::Op::Histogram`]. Counts only the rows it is launched on.
     Histogram {
         /// Number of bins.
@@ -74,6 +77,7 @@ impl Kernel {
             Kernel::RunningDepth => "running_sum of levels".into(),
             Kernel::MapReduce(m, r) => format!("{m} + {}", r.name()),
             Kernel::Fold(f) => f.name().into(),
+            Kernel::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
             Kernel::Histogram { bins, .. } => format!("histogram {bins}"),
         }
     }

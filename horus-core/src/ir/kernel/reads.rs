@@ -148,6 +148,7 @@ impl Kernel {
             | Kernel::Running
             | Kernel::RunningDepth
             | Kernel::Histogram { .. } => Access::Rows { reach: Reach::NONE, wrap: false },
+            Kernel::Tiles(..) => Access::Footprint,
             Kernel::Transpose => Access::Whole,
             Kernel::Fold(_) => Access::Whole,
         }
@@ -162,6 +163,7 @@ impl Kernel {
         match (self, self.access(i)) {
             (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
             (Kernel::Repeat(r), _) => r.footprint(i, rows, out, input),
+            (Kernel::Tiles(grid, _), _) => grid.rows(input, rows),
             (_, Access::Rows { .. }) => rows.clipped(input.height),
             _ => Window::whole(input.height),
         }

@@ -147,7 +147,7 @@ impl Kernel {
             Kernel::Map(m) => (m.family(), Some(m)),
             Kernel::Repeat(r) => (r.body.family(), Some(&r.body)),
             Kernel::MapReduce(m, _) => (Family::Reduction, Some(m)),
-            Kernel::RowReduce(_) | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) => {
+            Kernel::RowReduce(_) | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Tiles(..) => {
                 (Family::Reduction, None)
             }
             Kernel::Histogram { .. } => (Family::Histogram, None),
@@ -157,6 +157,7 @@ impl Kernel {
         let pixels = match self {
             Kernel::RowReduce(_) | Kernel::MapReduce(..) | Kernel::Histogram { .. } => rows.len() * wide(first),
             Kernel::Fold(_) => first.len(),
+            Kernel::Tiles(grid, _) => rows.len() * wide(out) * (grid.height * grid.width).min(first.area()),
             _ => rows.len() * wide(out),
         };
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, 0), MapKernel::arithmetic);
