@@ -226,7 +226,7 @@ impl Job<'_> {
         let scratch = |f: &FeedSpec| Feed::scratch(f, &self.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
         self.feed_bytes = self.schedule.feeds.iter().map(scratch).collect();
         self.chain_bytes = self.schedule.feeds.iter().map(|f| self.chain_scratch(f)).collect();
-        self.slot_bytes = slot_bytes(&self.schedule, p.tile_rows * p.tile);
+        self.slot_bytes = slot_bytes(self.schedule, p.tile_rows * p.tile);
         let feeds = self.feed_bytes.iter().chain(&self.chain_bytes).sum::<usize>();
         self.scratch_bytes = self.slot_bytes * self.schedule.slots + feeds;
     }
