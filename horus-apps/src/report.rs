@@ -203,9 +203,10 @@ impl fmt::Display for Compared<'_> {
 
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shape { height, width, .. } = self.shape;
+        let Shape { depth, height, width, .. } = self.shape;
+        let levels = if depth == 1 { String::new() } else { format!(" x {depth}") };
         let about = if self.about.is_empty() { String::new() } else { format!(", {}", self.about) };
-        writeln!(f, "{}: {width} x {height} pixels{about}", self.name)?;
+        writeln!(f, "{}: {width} x {height}{levels} pixels{about}", self.name)?;
         writeln!(f, "ran on {}, {}, in {:.3} s", self.device, count(self.ranks, "rank"), self.time.as_secs_f64())?;
         if let Some(breakdown) = &self.breakdown {
             writeln!(f, "{breakdown}")?;

@@ -196,7 +196,8 @@ fn slices_channels_and_stacks_keep_their_places() {
 fn an_operation_in_the_plane_works_level_by_level() {
     for size in SIZES {
         type Step = fn(&Image<f32>) -> Image<f32>;
-        let steps: [(&str, Step); 7] = [
+        let steps: [(&str, Step); 8] = [
+            ("tiles", |i| i.tiles(2, 3).max()),
             ("gauss", |i| i.gauss(1.2)),
             ("rotate", |i| i.rotate(31.0)),
             ("resize", |i| i.resize(9, 4, Interpolation::Bilinear)),

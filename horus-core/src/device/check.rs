@@ -4,6 +4,7 @@
 //! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU alike. A [`Launch`] is
 //! public, so what it claims is checked here, once, by every device, and trusted from here on. Nothing in a launch can
 //! make the check itself overflow.
+// Long because a check for every kernel is told in one place.
 
 use std::ops::Range;
 

@@ -168,7 +168,7 @@ pub(super) fn array4<'a, T: Element>(
     let (depth, height, width, channels) = a.dim();
     let shape = Shape::volume(depth, height, width, channels);
     let of_plane = |p: usize| -> ArrayView2<'a, T> {
-        a.clone().index_axis_move(Axis(0), p / channels).index_axis_move(Axis(2), p % channels)
+        a.index_axis_move(Axis(0), p / channels).index_axis_move(Axis(2), p % channels)
     };
     let planes: Option<Vec<&[T]>> = (0..shape.planes()).map(|p| of_plane(p).to_slice()).collect();
     if let Some(planes) = planes {

@@ -1,4 +1,5 @@
 //! Kernels evaluated pixel by pixel, straight from their definitions: what devices are tested against, launch by launch.
+// Long because each kernel has its definition here.
 
 use super::geometric::sample;
 use super::neighbourhood::{correlate_at, generalized_at, median_at};
