@@ -173,12 +173,11 @@ pub fn rounded(columns: &[f64]) -> (f64, f64) {
 fn nearest(digits: &mut [i64]) -> f64 {
     const BASE: i64 = 1 << DIGIT_BITS;
     let carried = |digits: &mut [i64]| {
-        let carry = digits.iter_mut().fold(0, |carry, digit| {
+        digits.iter_mut().fold(0, |carry, digit| {
             let v = *digit + carry;
             *digit = v.rem_euclid(BASE);
             v.div_euclid(BASE)
-        });
-        carry
+        })
     };
     let mut carry = carried(digits);
     let negative = carry < 0;

@@ -10,6 +10,7 @@ mod filters;
 mod geometry;
 mod morphology;
 mod reductions;
+mod statistics;
 mod thresholds;
 
 use std::sync::LazyLock;
@@ -57,12 +58,13 @@ pub(crate) enum Family {
     Morphology,
     Geometry,
     Detectors,
+    Statistics,
     Reductions,
 }
 
 impl Family {
     /// All families, in the order of the help.
-    pub(crate) const ALL: [Family; 8] = [
+    pub(crate) const ALL: [Family; 9] = [
         Family::Types,
         Family::Arithmetic,
         Family::Thresholds,
@@ -70,6 +72,7 @@ impl Family {
         Family::Morphology,
         Family::Geometry,
         Family::Detectors,
+        Family::Statistics,
         Family::Reductions,
     ];
 
@@ -83,6 +86,7 @@ impl Family {
             Family::Morphology => "Morphology, of pictures and masks",
             Family::Geometry => "Geometry",
             Family::Detectors => "Detectors",
+            Family::Statistics => "Statistics along axes and of tiles",
             Family::Reductions => "Numbers, which end a chain and are printed",
         }
     }
@@ -99,6 +103,7 @@ pub(crate) fn all() -> &'static [Operation] {
             morphology::ROWS,
             geometry::ROWS,
             detectors::ROWS,
+            statistics::ROWS,
             reductions::ROWS,
         ]
         .concat();

@@ -38,6 +38,52 @@ pub(super) const ROWS: &[Operation] = &[
         "variance",
         |v, _| numbers!(counted(v), image => one(image.variance())),
     ),
+    row(
+        "min_max",
+        &[],
+        "The smallest pixel and the largest, in one pass",
+        "min_max",
+        |v, _| numbers!(v, image => two(image.min_max())),
+    ),
+    row(
+        "mean_and_variance",
+        &[],
+        "The mean and the population variance, in one pass",
+        "mean_and_variance",
+        |v, _| numbers!(counted(v), image => two(image.mean_and_variance())),
+    ),
+    row(
+        "median_value",
+        &[],
+        "The median of all pixels",
+        "luminance median_value",
+        |v, _| numbers!(v, image => one(image.median_value())),
+    ),
+    row(
+        "percentile",
+        &[required("percent", Kind::Number, "0 to 100")],
+        "The value below which so many percent of all pixels lie, interpolated",
+        "luminance percentile 95",
+        |v, a| {
+            let value = numbers!(v, image => image.percentile(a.number("percent")))?;
+            value.check()?;
+            Ok(one(value))
+        },
+    ),
+    row(
+        "argmin",
+        &[],
+        "Row, column and channel of the smallest pixel, of several the first",
+        "argmin",
+        |v, _| numbers!(v, image => place(image.argmin())),
+    ),
+    row(
+        "argmax",
+        &[],
+        "Row, column and channel of the largest pixel, of several the first",
+        "argmax",
+        |v, _| numbers!(v, image => place(image.argmax())),
+    ),
     row("count", &[], "The number of true pixels of a mask", "otsu count", |v, _| match &v.pixels {
         Response::Mask(mask) => Ok(one(mask.count())),
         Response::Picture(_) => Err(Fault::of_numbers()),
@@ -77,6 +123,14 @@ fn counted(v: &Current) -> Current {
 
 fn one<V: std::fmt::Display + 'static>(value: Value<V>) -> Answer {
     answer(value, |value| vec![value.to_string()])
+}
+
+fn two<V: std::fmt::Display + 'static>(value: Value<(V, V)>) -> Answer {
+    answer(value, |(a, b)| vec![format!("{a}\t{b}")])
+}
+
+fn place(value: Value<Option<[usize; 3]>>) -> Answer {
+    answer(value, |found| vec![found.map_or_else(|| "none".into(), |[y, x, c]| format!("{y}\t{x}\t{c}"))])
 }
 
 fn stats<T: Pixel>(image: &Image<T>) -> Answer {

@@ -1,0 +1,112 @@
+//! Statistics along an axis, of tiles and of windows: pictures of their own.
+
+use horus::prelude::*;
+use horus::types::Tiles;
+
+use super::{Family, Operation, Record};
+use crate::batch::Response;
+use crate::command::arguments::Arguments;
+use crate::command::chain::Fault;
+use crate::command::parameter::{Kind, Parameter, optional, required};
+use crate::command::value::{Current, numbers};
+
+const AXIS: Parameter = required("axis", Kind::Choice(axes), "");
+const HEIGHT: Parameter = required("height", Kind::Count, "");
+const WIDTH: Parameter = required("width", Kind::Count, "");
+const HOW: Parameter = optional("how", Kind::Choice(statistics), "mean", "");
+
+const AXES: [(&str, Axis); 3] = [("rows", Axis::Rows), ("columns", Axis::Columns), ("channels", Axis::Channels)];
+
+fn axes() -> Vec<String> {
+    AXES.map(|(name, _)| name.to_owned()).to_vec()
+}
+
+fn axis(a: &Arguments<'_>) -> Axis {
+    AXES[a.choice("axis")].1
+}
+
+const STATISTICS: [&str; 5] = ["sum", "mean", "variance", "min", "max"];
+
+fn statistics() -> Vec<String> {
+    STATISTICS.map(str::to_owned).to_vec()
+}
+
+/// A row whose function takes the picture and the arguments.
+const fn row(
+    name: &'static str,
+    parameters: &'static [Parameter],
+    help: &'static str,
+    example: &'static str,
+    record: fn(&Current, &Arguments<'_>) -> Result<Current, Fault>,
+) -> Operation {
+    let record = Record::Picture(record);
+    Operation { name, aliases: &[], family: Family::Statistics, parameters, help, example, record }
+}
+
+pub(super) const ROWS: &[Operation] = &[
+    row(
+        "sum_axis",
+        &[AXIS],
+        "The sum over an axis, whose extent becomes 1",
+        "luminance sum_axis rows",
+        |v, a| numbers!(v, image => v.becomes(image.sum_axis(axis(a)))),
+    ),
+    row(
+        "mean_axis",
+        &[AXIS],
+        "The mean over an axis, whose extent becomes 1",
+        "mean_axis channels",
+        |v, a| numbers!(v, image => v.becomes(image.mean_axis(axis(a)))),
+    ),
+    row(
+        "min_axis",
+        &[AXIS],
+        "The smallest pixel along an axis, whose extent becomes 1",
+        "min_axis columns",
+        |v, a| numbers!(v, image => v.becomes(image.min_axis(axis(a)))),
+    ),
+    row(
+        "max_axis",
+        &[AXIS],
+        "The largest pixel along an axis, whose extent becomes 1",
+        "max_axis channels",
+        |v, a| numbers!(v, image => v.becomes(image.max_axis(axis(a)))),
+    ),
+    row(
+        "cumsum",
+        &[AXIS],
+        "The running sums along an axis",
+        "luminance cumsum rows cumsum columns",
+        |v, a| numbers!(v, image => v.becomes(image.cumsum(axis(a)))),
+    ),
+    row(
+        "tiles",
+        &[HEIGHT, WIDTH, HOW],
+        "A pixel for each tile: its sum, mean, variance, smallest or largest pixel",
+        "tiles 8 8",
+        |v, a| numbers!(v, image => of_each(v, a, &image.tiles(a.count("height"), a.count("width")))),
+    ),
+    row(
+        "windows",
+        &[HEIGHT, WIDTH, required("down", Kind::Count, "rows"), required("across", Kind::Count, "columns"), HOW],
+        "A pixel for each window inside the picture, every so many rows and columns",
+        "windows 7 7 4 4 variance",
+        |v, a| {
+            let (size, step) = ((a.count("height"), a.count("width")), (a.count("down"), a.count("across")));
+            numbers!(v, image => of_each(v, a, &image.windows(size, step)))
+        },
+    ),
+];
+
+fn of_each<T: Pixel>(v: &Current, a: &Arguments<'_>, parts: &Tiles<T>) -> Current
+where
+    Response: From<Image<T>> + From<Image<f64>>,
+{
+    match STATISTICS[a.choice("how")] {
+        "sum" => v.becomes(parts.sum()),
+        "mean" => v.becomes(parts.mean()),
+        "variance" => v.becomes(parts.variance()),
+        "min" => v.becomes(parts.min()),
+        _ => v.becomes(parts.max()),
+    }
+}
