@@ -11,8 +11,8 @@ pub(crate) const CACHED: f64 = 0.45;
 
 /// Rows and columns of the tiles in which a GPU makes several steps of a loop.
 const TILE: [f64; 2] = [64.0, 128.0];
-/// How many times as fast as steps one by one, as far as arithmetic goes, a GPU makes steps in tiles, which read their neighbours from
-/// registers: an estimate.
+/// How many times as fast as steps one by one a GPU reads neighbours for steps in tiles, from registers and shared memory: with it the
+/// number of steps chosen is the fastest one measured, or within a tenth of it (`benches/results/2026-11-22-loops.md`).
 const IN_TILES: f64 = 1.8;
 
 /// What bounds a launch.
@@ -98,9 +98,9 @@ impl Profile {
         let memory = moved / (self.memory.at(work.bytes() as f64) * of.memory);
         let rate = if work.dtype == DType::F64 { self.arithmetic.f64 } else { self.arithmetic.f32 };
         let idle = (self.arithmetic.fill / work.pixels.max(1) as f64).max(1.0);
-        let gain = if tiles > 1.0 { IN_TILES } else { 1.0 };
-        let computed = (work.multiply_adds + work.staged * around) * tiles;
-        let arithmetic = computed * idle / (rate * of.arithmetic * gain);
+        let spared = if tiles > 1.0 { work.taps * (1.0 - 1.0 / IN_TILES) } else { 0.0 };
+        let computed = (work.multiply_adds - spared + work.staged * around) * tiles;
+        let arithmetic = computed * idle / (rate * of.arithmetic);
         let bound = match self.launch.device {
             fixed if fixed > memory.max(arithmetic) => Bound::Launch,
             _ if memory >= arithmetic => Bound::Memory,

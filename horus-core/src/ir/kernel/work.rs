@@ -89,6 +89,8 @@ pub struct KernelWork {
     pub written: usize,
     /// Multiply-adds, and other arithmetic counted as so many.
     pub multiply_adds: f64,
+    /// Those of `multiply_adds` by which the steps of a loop read their neighbours, where there are several.
+    pub taps: f64,
     /// Those of `multiply_adds` that compute row passes: where the work is divided into tiles, they are done again for the
     /// rows around each.
     pub staged: f64,
@@ -113,6 +115,7 @@ impl KernelWork {
         read: 0,
         written: 0,
         multiply_adds: 0.0,
+        taps: 0.0,
         staged: 0.0,
         reach: 0,
         evaluations: 0,
@@ -167,14 +170,15 @@ impl Kernel {
         let steps = if let Kernel::Repeat(r) = self { r.steps } else { 1 };
         let own = f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram)));
         // All steps, with the rows around that those to come read. What stays is read once for all of them.
-        let (again, once) = match self {
+        let (again, once, taps) = match self {
             Kernel::Repeat(r) => {
                 let state = Source::Input(r.state);
                 let stays = r.body.leaves.iter().filter(|l| l.source() != state).map(of_leaf).sum::<f64>();
                 let computed = (r.rows_computed(rows, out) * wide(out)) as f64;
-                ((per_pixel - stays) * computed, stays * pixels as f64)
+                let taps = r.body.leaves.iter().map(of_leaf).sum::<f64>() - stays;
+                ((per_pixel - stays) * computed, stays * pixels as f64, taps * computed)
             }
-            _ => ((per_pixel + own) * pixels as f64, 0.0),
+            _ => ((per_pixel + own) * pixels as f64, 0.0, 0.0),
         };
         let types = inputs.iter().map(|(_, t)| *t).chain([out_type]);
         // Sums are kept in f64 and bound by memory all the same: what counts is the type of the pixels.
@@ -183,6 +187,7 @@ impl Kernel {
             read,
             written,
             multiply_adds: again + once,
+            taps,
             staged: staged * pixels as f64,
             reach: reach * steps,
             evaluations: map.map_or(0, |m| (0..m.chains.len()).map(|c| m.evaluations(c)).max().unwrap_or(0)),
