@@ -13,7 +13,7 @@ use crate::command::value::{Current, numbers};
 const AXIS: Parameter = required("axis", Kind::Choice(axes), "");
 const HEIGHT: Parameter = required("height", Kind::Count, "");
 const WIDTH: Parameter = required("width", Kind::Count, "");
-const HOW: Parameter = optional("how", Kind::Choice(statistics), "mean", "");
+const HOW: Parameter = optional("how", Kind::Choice(statistics), "mean", "written how=...");
 
 const AXES: [(&str, Axis); 3] = [("rows", Axis::Rows), ("columns", Axis::Columns), ("channels", Axis::Channels)];
 

@@ -57,6 +57,9 @@ impl<'a> Order<'a> {
 
     /// Notes that the step that began last writes rows of the device's copy of an image.
     pub(super) fn writes(&mut self, n: NodeId, rows: Window) {
+        if rows.is_empty() {
+            return;
+        }
         let step = self.at.len() - 1;
         self.writers[n.0].push((rows, step));
     }
