@@ -28,7 +28,7 @@ pub struct SeaWater {
 
 /// Density in kg/m^3 with its derivatives.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct Densities {
     /// In kg/m^3.
     pub density: Field,
     /// By potential temperature, in kg/m^3 for each degree.
@@ -84,7 +84,7 @@ impl SeaWater {
     }
 
     /// Density and its derivatives (`state`).
-    pub fn state(&self, t: &Field, s: &Field) -> State {
+    pub fn state(&self, t: &Field, s: &Field) -> Densities {
         let ([_, n2, ns], [_, d1, d3]) = (&self.numerator, &self.denominator);
         let [numerator, denominator] = self.quotient(t, s);
         let density = numerator / &denominator;
@@ -98,7 +98,7 @@ impl SeaWater {
         let under =
             t * (t * t * -1.78343643e-10 - 9.27062484e-6) + root * (t * t * 1.63410736e-9 + 4.76534122e-6) * 1.5;
         let by_salinity = (over - &density * (under + 2.14691708e-3)) / denominator;
-        State { density, by_temperature, by_salinity }
+        Densities { density, by_temperature, by_salinity }
     }
 
     /// Differences of buoyancy (`buoydiff`) and diffusivities (`ddmix`) in one program, which reads temperatures and salinities once

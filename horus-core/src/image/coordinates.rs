@@ -43,7 +43,7 @@ impl<T: Pixel> Image<T> {
     ///     let (y, x) = (y - 31.5, x - 23.5);
     ///     (&y * &y + &x * &x).le(20.0f32.powi(2))
     /// });
-    /// assert!((disk.count().get()? - std::f64::consts::PI * 400.0).abs() < 10.0);
+    /// assert!((disk.count().get()? as f64 - std::f64::consts::PI * 400.0).abs() < 10.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]

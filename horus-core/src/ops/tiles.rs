@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(rectangle(Fold::Sum, rows), 2.0);
         let wide = |at: usize, v: f64| (0..65).map(move |x| if x == at { v } else { 1.0 });
         // Their lane has lost what came before -1e17, and no other lane has lost anything.
-        assert_eq!(rectangle(Fold::Sum, [wide(64, 1e17), wide(0, -1e17)]), 126.0, "columns 0 and 64 share a lane");
+        assert_eq!(rectangle(Fold::Sum, [wide(64, 1e17), wide(0, -1e17)]), 127.0, "columns 0 and 64 share a lane");
         assert_eq!(squared_deviation(4, [[1.0, 1.0], [5.0, 5.0]]), 16.0);
         assert_eq!(rectangle(Fold::Min, [[f32::NAN, 2.0], [3.0, f32::NAN]]), 2.0);
     }
