@@ -9,7 +9,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 use horus::core::comm::Communicator;
 use horus::prelude::*;
 
-use super::ocean::{Field, SeaWater, pressure};
+use super::ocean::{Field, Mixing, SeaWater, pressure};
 use crate::batch::{self, End};
 
 /// Density of sea water and what vertical mixing in an ocean depends on, level by level, in double precision, as the Parallel Ocean
@@ -62,14 +62,8 @@ pub fn run() -> ExitCode {
     batch::framed(log::LevelFilter::Warn, args, |args, comm| {
         let session = session(args, comm)?;
         let written = compute(args, &session);
-        if session.ranks() == 1 {
-            written?;
-        } else {
-            // The session is closed before ranks part.
-            drop(session);
-            written?;
-        }
-        Ok(End::Done)
+        drop(session); // closed before ranks part
+        written.map(|()| End::Done)
     })
 }
 
@@ -98,14 +92,12 @@ fn compute(args: &Args, session: &Session) -> Result<()> {
     let water = SeaWater::at(&Image::from_volume(session, pressures.len(), 1, 1, &pressures));
     let results = match args.task {
         Task::State => {
-            let state = water.state(&t, &s);
-            let named = [("density", state.density), ("by_temperature", state.by_temperature)];
-            [named.to_vec(), vec![("by_salinity", state.by_salinity)]].concat()
+            let d = water.state(&t, &s);
+            vec![("density", d.density), ("by_temperature", d.by_temperature), ("by_salinity", d.by_salinity)]
         }
         Task::Mixing => {
-            let m = water.mixing(&t, &s);
-            let buoyancy = [("from_surface", m.from_surface), ("from_below", m.from_below)];
-            [buoyancy, [("of_heat", m.of_heat), ("of_salt", m.of_salt)]].concat()
+            let Mixing { from_surface, from_below, of_heat, of_salt } = water.mixing(&t, &s);
+            vec![("from_surface", from_surface), ("from_below", from_below), ("of_heat", of_heat), ("of_salt", of_salt)]
         }
     };
     drop((t, s));

@@ -11,8 +11,9 @@ pub(crate) const CACHED: f64 = 0.45;
 
 /// Rows and columns of the tiles in which a GPU makes several steps of a loop.
 const TILE: [f64; 2] = [64.0, 128.0];
-/// How many times as fast as steps one by one a GPU reads neighbours for steps in tiles, from registers and shared memory: with it the
-/// number of steps chosen at 4096 and 16384 is the fastest one measured, or within a tenth of it (`benches/results/2026-11-22-blocking.md`).
+/// How many times as fast as steps one by one a GPU reads neighbours for steps in tiles, from registers and shared memory: an estimate. With
+/// it the choice at 4096 is within a tenth of 6, 8 and 10 steps, all that were measured beside it
+/// (`benches/results/2026-11-22-blocking.md`).
 const IN_TILES: f64 = 1.8;
 
 /// What bounds a launch.
