@@ -156,9 +156,8 @@ impl<T: Float> Dynamics<T> {
         let turns = (slope(v, EAST) * dy - slope(&(u * dx), NORTH)) / (dx_north * dy) + planetary;
         let turns = turns / mean(&mean(&dp, EAST), NORTH);
         // What is carried along the levels, and across them.
-        let carried = |x: Image<T>, y: Image<T>| {
-            (mean(&(x * &east), WEST) + mean(&(y * &north), SOUTH)) / (&dp * (dx * dy))
-        };
+        let carried =
+            |x: Image<T>, y: Image<T>| (mean(&(x * &east), WEST) + mean(&(y * &north), SOUTH)) / (&dp * (dx * dy));
         let sunk = |of: &Image<T>, by: &Image<T>, dp: &Image<T>| {
             let through = (of.shift(-1, 0, 0, Border::Replicate) - of) * by;
             (from_above(&through) + through) / dp * n(0.5)
