@@ -137,7 +137,8 @@ fn times<T: Float>(session: &Session, dynamics: &Dynamics<T>, weather: &Weather<
         let weather = Weather { surface_pressure, surface_geopotential, temperature, u, v, humidity };
         let tendencies = dynamics.tendencies(&weather);
         drop(weather);
-        all(&tendencies).into_iter().zip(&mut outputs).try_for_each(|((_, image), to)| image.read_into(to))
+        let images = all(&tendencies).map(|(_, image)| image);
+        session.read_into(images.into_iter().zip(&mut outputs).collect::<Vec<_>>())
     })?;
     if session.rank() == 0 {
         let bytes = |numbers: usize| (numbers * size_of::<T>()) as f64 / 1e6;
