@@ -43,8 +43,8 @@ pub(crate) fn rake(blocks: &Blocks, parts: usize) -> Vec<usize> {
     of
 }
 
-/// Drags what a task has above the average to the next of `line`, and what the last has to the first. Then the bar is raised by one
-/// block, until nothing moves. Blocks that are furthest along the line (`key`) go first; one that came round the end goes last.
+/// Drags what a task has above the average of `line` to the next, and from the last to the first, until none has more. Blocks that
+/// are furthest along the line (`key`) go first; one that came round the end goes last.
 fn rake_line<K: Ord>(of: &mut [usize], line: &[usize], key: impl Fn(usize) -> K) {
     let mut held: Vec<Vec<usize>> =
         line.iter().map(|task| (0..of.len()).filter(|i| of[*i] == *task).collect()).collect();
@@ -52,20 +52,18 @@ fn rake_line<K: Ord>(of: &mut [usize], line: &[usize], key: impl Fn(usize) -> K)
         blocks.sort_by_key(|i| key(*i)); // the next to go is the last
     }
     let sum: usize = held.iter().map(Vec::len).sum();
-    let most = held.iter().map(Vec::len).max().unwrap_or(0);
-    for bar in sum.div_ceil(line.len()).max(1)..=most {
-        let mut moved = false;
+    let bars = shares(sum, line.len());
+    // Once round fills the holes behind each task; what the last passes to the first may have to go round again.
+    for _ in 0..line.len() {
         for i in 0..held.len() {
             let next = (i + 1) % held.len();
-            while held[i].len() > bar && next != i {
+            while held[i].len() > bars[i] {
                 let Some(block) = held[i].pop() else { break };
-                let round = next == 0;
-                let position = if round { 0 } else { held[next].partition_point(|other| key(*other) < key(block)) };
+                let position = if next == 0 { 0 } else { held[next].partition_point(|other| key(*other) < key(block)) };
                 held[next].insert(position, block);
-                moved = true;
             }
         }
-        if !moved {
+        if held.iter().zip(&bars).all(|(blocks, bar)| blocks.len() <= *bar) {
             break;
         }
     }
