@@ -266,11 +266,11 @@ fn histogram(bins: usize, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
 fn labelled(how: LabelReduce, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     count(inputs, 2)?;
     let (labels, image) = (inputs[0].geometry, inputs[1].geometry);
-    if !LabelReduce::labels(labels.dtype) || labels.shape.planes() != 1 || labels.shape != image.shape {
+    if !LabelReduce::labels(labels.dtype) || labels.shape != image.shape {
         return Err(format!("{} {} are no labels of {}", labels.shape, labels.dtype, image.shape));
     }
     let (height, width) = how.extent(labels.shape.height);
-    let whole = !how.adds_up() || (output.window == Window::whole(height) && labels.shape.area() <= MOST_PIXELS);
+    let whole = !how.adds_up() || (output.window == Window::whole(height) && labels.shape.len() <= MOST_PIXELS);
     if how.count() == 0 || (output.shape, output.dtype) != (Shape::new(height, width, 1), DType::F64) || !whole {
         return Err(format!("{how:?} of {} in {} {}", image.shape, output.shape, output.dtype));
     }

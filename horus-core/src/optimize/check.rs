@@ -157,8 +157,7 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             has_inputs(node, 2)?;
             let [labels, image] = [0, 1].map(|i| program.node(node.inputs[i]));
             fits(image.shape, labels.shape)?;
-            let typed = LabelReduce::labels(labels.dtype) && labels.shape.planes() == 1;
-            hold(typed, || format!("labels of {} {}", labels.shape, labels.dtype))?;
+            hold(LabelReduce::labels(labels.dtype), || format!("labels of {} {}", labels.shape, labels.dtype))?;
             let (height, width) = how.extent(labels.shape.height);
             fits(Shape::new(height, width, 1), node.shape)
         }

@@ -577,6 +577,7 @@ fn others() -> Vec<Case> {
         for dtype in DType::ALL {
             for count in [3, 150] {
                 let sum = |squares| LabelReduce::Sum { count, squares };
+                let plane = Shape { depth: if count == 3 { 3 } else { 1 }, ..plane };
                 for how in [sum(false), sum(true), LabelReduce::Min { count }, LabelReduce::Max { count }] {
                     let (height, width) = how.extent(plane.height);
                     let output = whole(Shape::new(height, width, 1), DType::F64);
