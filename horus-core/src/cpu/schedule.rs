@@ -3,11 +3,13 @@
 
 mod groups;
 
+use super::feed::RowPass;
 use super::pixels::RUN;
 use crate::dispatch;
 use crate::dtype::{DType, Pixel, Scalar};
 use crate::host::buffer::HostBuffer;
-use crate::ir::kernel::{InstrOp, LeafOp, MapKernel, Val};
+use crate::ir::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
+use crate::ops::neighbourhood::Reach;
 use crate::ops::planes::PlaneMap;
 use crate::shape::Axis;
 
@@ -72,6 +74,8 @@ pub(super) struct Schedule {
     pub(super) groups: Vec<Group>,
     /// The taps of each stage, rounded to its type.
     pub(super) stages: Vec<HostBuffer>,
+    /// How far each stage reads.
+    reaches: Vec<Reach>,
     /// The kernel's chains.
     pub(super) chains: Vec<Schedule>,
 }
@@ -108,7 +112,8 @@ impl Schedule {
                     .iter()
                     .map(|s| weights(&[&s.filter], source_type(kernel, dtypes, s.source)))
                     .collect(),
-                chains: kernel.chains.iter().map(|c| Schedule::new(c, dtypes)).collect(),
+                reaches: kernel.stages.iter().map(|s| s.filter.reach()).collect(),
+                chains: kernel.chains.iter().map(|c| Schedule::of_chain(c, dtypes)).collect(),
             },
             group_of: Vec::new(),
             leaves: vec![None; kernel.leaves.len()],
@@ -122,6 +127,27 @@ impl Schedule {
         (c.schedule.feeds, c.schedule.groups, c.group_of) = (feeds, groups, of_leaf);
         c.emit();
         c.schedule
+    }
+
+    /// Compiles a chain, whose rows are computed one at a time: what its filters read is always kept.
+    fn of_chain(chain: &MapKernel, dtypes: &[DType]) -> Schedule {
+        let mut schedule = Schedule::new(chain, dtypes);
+        schedule.feeds.iter_mut().for_each(|f| f.copied = true);
+        schedule
+    }
+
+    /// The row passes that a feed reads.
+    pub(super) fn passes(&self, feed: &FeedSpec) -> Vec<RowPass<'_>> {
+        feed.stages.iter().map(|&s| RowPass::new(self.reaches[s], &self.stages[s])).collect()
+    }
+
+    /// Rows above and below together that filters read, through chains as well.
+    pub(super) fn rows_around(&self) -> usize {
+        let of_feed = |f: &FeedSpec| {
+            let within = if let Source::Chain(c) = f.source { self.chains[c].rows_around() } else { 0 };
+            f.reach.up + f.reach.down + within
+        };
+        self.feeds.iter().map(of_feed).max().unwrap_or(0)
     }
 
     /// Whether nothing but pixels themselves is read.
@@ -157,7 +183,7 @@ impl Compiler<'_> {
         let mut order = Vec::new();
         for v in vals {
             if let Val::Leaf(l) = v
-                && matches!(self.kernel.leaves[l].op, LeafOp::Correlate(..))
+                && matches!(self.kernel.leaves[l].op, LeafOp::Correlate(..) | LeafOp::Shift(..))
                 && !order.contains(&l)
             {
                 order.push(l);

@@ -100,7 +100,8 @@ impl Profile {
         let rate = if work.dtype == DType::F64 { self.arithmetic.f64 } else { self.arithmetic.f32 };
         let idle = (self.arithmetic.fill / work.pixels.max(1) as f64).max(1.0);
         let spared = if tiles > 1.0 { work.taps * (1.0 - 1.0 / IN_TILES) } else { 0.0 };
-        let computed = (work.multiply_adds - spared + work.staged * around) * tiles;
+        let straight = if self.is_unified() { 0.0 } else { work.straight };
+        let computed = (work.multiply_adds - spared + work.staged * around + straight) * tiles;
         let arithmetic = computed * idle / (rate * of.arithmetic);
         let bound = match self.launch.device {
             fixed if fixed > memory.max(arithmetic) => Bound::Launch,
