@@ -8,7 +8,7 @@ use horus_core::comm::Communicator;
 use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
-use horus_core::settings::{self, Overlap, Steps, Transfer};
+use horus_core::settings::{self, Overlap, Stencil, Steps, Transfer};
 
 use crate::devices::{Devices, Origin, open};
 use crate::{ranks, weights};

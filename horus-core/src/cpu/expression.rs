@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::pixels::{self, Lanes};
 use super::correlate::{Bank, GROUP, Taps};
+use super::pixels::{self, Lanes};
 use super::plane::held;
 use super::schedule::{Level, Place, Schedule, Step};
 use super::simd::Isa;

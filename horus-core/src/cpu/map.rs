@@ -187,7 +187,8 @@ impl Job<'_> {
     fn measure(&mut self) {
         let p = self.tiling;
         let height = self.geometry.shape.height;
-        let scratch = |f: &FeedSpec| Feed::scratch(f, &self.schedule.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
+        let scratch =
+            |f: &FeedSpec| Feed::scratch(f, &self.schedule.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
         self.feed_bytes = self.schedule.feeds.iter().map(scratch).collect();
         self.chain_bytes = self.schedule.feeds.iter().map(|f| self.chain_scratch(f)).collect();
         self.slot_bytes = slot_bytes(self.schedule, p.tile_rows * p.tile);

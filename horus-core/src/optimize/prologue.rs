@@ -66,7 +66,8 @@ fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Ve
         _ => false,
     };
     let readable = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Load(_));
-    if producer.shape != node.shape || !reader.leaves.iter().filter(of_p).all(readable) || !fits(&reader, &chain, of_p) {
+    if producer.shape != node.shape || !reader.leaves.iter().filter(of_p).all(readable) || !fits(&reader, &chain, of_p)
+    {
         return None;
     }
     // The inputs without the producer, then those of the chain.

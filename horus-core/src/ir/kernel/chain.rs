@@ -53,7 +53,7 @@ impl MapKernel {
     }
 
     /// Pixels of images that are read for a pixel where nothing is kept.
-    fn reads_per_pixel(&self) -> usize {
+    pub fn reads_per_pixel(&self) -> usize {
         self.leaves.iter().map(|l| self.taps(l).saturating_mul(self.evaluated(l, &MapKernel::reads_per_pixel, 1))).sum()
     }
 
@@ -76,7 +76,8 @@ impl MapKernel {
 
     /// What it takes to evaluate a chain for one pixel where nothing is kept, in multiply-adds.
     fn evaluation(&self) -> f64 {
-        let leaves = self.leaves.iter().map(|l| self.taps(l) as f64 * (1.0 + self.evaluated(l, &MapKernel::evaluation, READ)));
+        let leaves =
+            self.leaves.iter().map(|l| self.taps(l) as f64 * (1.0 + self.evaluated(l, &MapKernel::evaluation, READ)));
         leaves.sum::<f64>() + self.code.iter().map(|i| of_instruction(i.op)).sum::<f64>()
     }
 

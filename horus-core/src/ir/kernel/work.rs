@@ -296,7 +296,9 @@ impl MapKernel {
 
     /// Multiply-adds for each pixel, those of row passes among them, and the rows above and below that filters read.
     fn arithmetic(&self) -> (f64, f64, usize) {
-        let filtered = |l: &&Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Generalized(..) | LeafOp::Median(..));
+        let filtered = |l: &&Leaf| {
+            matches!(l.op, LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Generalized(..) | LeafOp::Median(..))
+        };
         let reach = self.leaves.iter().filter(filtered).filter_map(|l| l.reach(&self.stages));
         let reach = reach.map(|(r, _)| r.up + r.down).max().unwrap_or(0);
         let within = self.chains.iter().map(|c| c.arithmetic().2).max().unwrap_or(0);

@@ -13,6 +13,9 @@ use super::super::{border_name, defect};
 use super::chains::source_name;
 use super::{MapGenerator, plane_of};
 
+/// Most evaluations of a chain that a thread has code for.
+const MOST_UNROLLED: usize = 64;
+
 /// The row or column of pixel `[r][c]` of the thread.
 fn here(origin: &str, offset: &str) -> Expr {
     name(origin) + offset
@@ -83,6 +86,12 @@ impl MapGenerator<'_> {
                     args![image, y, x, row_taps, w, column_taps, h, value_y, value_x],
                 );
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
+            }
+            LeafOp::Shift(source, ..) => self.around_block(l, *source, &array, out)?,
+            LeafOp::Correlate(source @ Source::Chain(_), f, _)
+                if self.kernel.per_pixel && f.taps().len() * self.block.rows * self.block.cols <= MOST_UNROLLED =>
+            {
+                self.around_block(l, *source, &array, out)?;
             }
             LeafOp::Correlate(..) | LeafOp::Generalized(..) => self.direct(l, &array, out)?,
             LeafOp::Median(..) => {
@@ -169,6 +178,17 @@ impl MapGenerator<'_> {
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
             }
         }
+    }
+
+    /// A filter of few taps, or a shift, that no tile is loaded for.
+    fn around_block(&mut self, l: usize, source: Source, array: &str, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+        let (image, extents) = (name(source_name(source)?), (self.block.rows, self.block.cols));
+        let around = self.around(&self.kernel.leaves[l], &format!("r{l}"), extents, out)?;
+        let mut args = args![image, "y", "x"];
+        args.extend(around.args);
+        args.push(name(array));
+        out.push(Call::new("hs_around_block", around.template, args).into());
+        Ok(())
     }
 
     /// A filter that no tile has room for.
