@@ -230,7 +230,7 @@ pub mod types {
     #[doc(inline)]
     pub use horus_core::dtype::{Arithmetic, Element};
     #[doc(inline)]
-    pub use horus_core::image::{Argument, ByLabel, LabelShape, LoopState, ReadTarget, Tiles, Values};
+    pub use horus_core::image::{Argument, ByLabel, LabelShape, LoopState, ReadTarget, Reads, Tiles, Values};
     #[doc(inline)]
     pub use horus_core::session::{Canceller, Pending, SessionBuilder};
 }

@@ -55,6 +55,8 @@ pub(crate) struct Transfers {
     up: OnceLock<Stream>,
     /// Carries copies to the host.
     down: OnceLock<Stream>,
+    /// Carry copies to pinned memory, each for one result at a time.
+    idle: Mutex<Vec<Stream>>,
     /// Pinned buffers that copies to the device read, and when those are done.
     given: Mutex<Vec<(Event, HostBuffer)>>,
     source: HostBytes,
@@ -87,6 +89,7 @@ impl Transfers {
             downloads: Mutex::new(Downloads::new(source.clone())),
             up: OnceLock::new(),
             down: OnceLock::new(),
+            idle: Mutex::default(),
             given: Mutex::default(),
             source,
             program: Blocks::new(Rules::of_program(KEPT)),
@@ -117,6 +120,16 @@ impl Transfers {
 
     fn downloads(&self) -> MutexGuard<'_, Downloads> {
         self.downloads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A stream in which nothing is under way, until [`Transfers::give_stream`].
+    fn idle_stream(&self) -> Result<Stream, DeviceError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(Stream::new, Ok)
+    }
+
+    fn give_stream(&self, stream: Stream) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
     }
 
     /// Copies bytes to the device in the order of its stream.

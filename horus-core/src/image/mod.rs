@@ -48,6 +48,7 @@ mod order;
 mod pixel;
 mod pixels;
 mod read;
+mod read_several;
 mod reduce;
 mod resample;
 mod tiles;
@@ -67,6 +68,7 @@ pub use pixels::Pixels;
 #[doc(hidden)]
 pub use read::Place;
 pub use read::ReadTarget;
+pub use read_several::Reads;
 pub use tiles::Tiles;
 #[doc(hidden)]
 pub use value::Reader;

@@ -19,7 +19,7 @@ use crate::session::{Coming, Handle};
 ///
 /// | | new memory | kept memory |
 /// | --- | --- | --- |
-/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_array4`, `to_pixels` | `read_into` |
+/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_array4`, `to_pixels` | `read_into`, several at once [`Session::read_into`] |
 /// | on rank 0 alone | `gather`, `gather_pixels` | `gather_into` |
 ///
 /// Kept memory is fastest, if it is [`Pixels`] above all: new memory has its pages mapped by the system first.
@@ -172,7 +172,7 @@ impl<T: Element> Image<T> {
     }
 
     /// The place, if it is as large as the image.
-    fn fitting<'a>(&self, (op, site): (&'static str, Site), place: Place<'a, T>) -> Result<Place<'a, T>> {
+    pub(super) fn fitting<'a>(&self, (op, site): (&'static str, Site), place: Place<'a, T>) -> Result<Place<'a, T>> {
         let shape = self.shape();
         let room = match &place {
             Place::Pixels(pixels) if pixels.shape() != shape => format!("{} pixels", pixels.shape()),
@@ -329,7 +329,7 @@ pub(super) fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
     Ok(read?.expect("a value read by everyone is everywhere"))
 }
 
-fn put_pixels<T: Element>(coming: Coming<'_>, pixels: &mut Pixels<T>) -> Result<(), DeviceError> {
+pub(super) fn put_pixels<T: Element>(coming: Coming<'_>, pixels: &mut Pixels<T>) -> Result<(), DeviceError> {
     let buffer = pixels.overwritten();
     // Of memory that was lent nothing is left but what comes.
     if coming.is_here() && (buffer.adopted().is_none() || buffer.is_empty()) {
@@ -344,7 +344,7 @@ fn put_pixels<T: Element>(coming: Coming<'_>, pixels: &mut Pixels<T>) -> Result<
     })
 }
 
-fn put_values<T: Element>(coming: Coming<'_>, values: &mut [T]) -> Result<(), DeviceError> {
+pub(super) fn put_values<T: Element>(coming: Coming<'_>, values: &mut [T]) -> Result<(), DeviceError> {
     if let Some(bytes) = T::bytes_mut(values) {
         return coming.append_to(&mut Spare::over(bytes));
     }

@@ -22,7 +22,8 @@ use crate::settings::HOST_MEMORY;
 pub(crate) struct Coming<'a> {
     delivered: Delivered,
     workers: &'a Workers,
-    trace: &'a mut Trace,
+    /// None if it comes with others, and one of them tells the times of all.
+    trace: Option<&'a mut Trace>,
 }
 
 impl Coming<'_> {
@@ -44,16 +45,16 @@ impl Coming<'_> {
             Delivered::Here(host) => Ok(host),
             Delivered::Coming(landing) => landing.land(),
         };
-        self.trace.brought(start);
+        self.trace.into_iter().for_each(|trace| trace.brought(start));
         landed
     }
 
     /// A buffer with the pixels for somebody who reads them once; others may share it.
-    pub(crate) fn brought(self, session: &Session) -> Result<HostBuffer, DeviceError> {
+    pub(crate) fn brought(mut self, session: &Session) -> Result<HostBuffer, DeviceError> {
         if let Delivered::Coming(landing) = &self.delivered {
             let start = Instant::now();
             landing.make_room(&mut |bytes| session.room_for_result(bytes))?;
-            self.trace.waited(start);
+            self.tell(|trace| trace.waited(start));
         }
         self.shared()
     }
@@ -69,7 +70,7 @@ impl Coming<'_> {
             }
             Delivered::Coming(landing) => landing.land_on(target, self.workers),
         };
-        self.trace.brought(start);
+        self.trace.into_iter().for_each(|trace| trace.brought(start));
         landed
     }
 
@@ -84,17 +85,32 @@ impl Coming<'_> {
             }
             Delivered::Coming(landing) => landing.land_in(target, self.workers),
         };
-        self.trace.brought(start);
+        self.trace.into_iter().for_each(|trace| trace.brought(start));
         landed
     }
 
     /// Waits until there is something to copy, so that the time of kernels is told apart.
     fn computed(&mut self) -> Result<(), DeviceError> {
-        let Delivered::Coming(landing) = &self.delivered else { return Ok(()) };
+        if self.is_here() {
+            return Ok(());
+        }
         let start = Instant::now();
-        let begun = landing.begun();
-        self.trace.waited(start);
+        let begun = self.begun();
+        self.tell(|trace| trace.waited(start));
         begun
+    }
+
+    fn begun(&self) -> Result<(), DeviceError> {
+        match &self.delivered {
+            Delivered::Here(_) => Ok(()),
+            Delivered::Coming(landing) => landing.begun(),
+        }
+    }
+
+    fn tell(&mut self, f: impl FnOnce(&mut Trace)) {
+        if let Some(trace) = &mut self.trace {
+            f(trace);
+        }
     }
 }
 
@@ -157,12 +173,53 @@ impl Session {
         // Other ranks may have what rank 0 wants, too.
         let delivered = delivered.filter(|_| !root || self.rank() == 0);
         let Some(delivered) = delivered else { return Ok(None) };
-        let read = reader(Coming { delivered, workers: self.workers(), trace: &mut state.trace }, room.take());
+        let read = reader(Coming { delivered, workers: self.workers(), trace: Some(&mut state.trace) }, room.take());
         self.publish(&state);
         match read {
             Ok(read) => Ok(Some(read)),
             Err(source) => Err(self.unread(&mut state, (op, site), source)),
         }
+    }
+
+    /// [`Session::read_back`] of several values, in one evaluation, by a reader for each. They come at the same time.
+    pub(crate) fn read_several<R>(&self, results: Vec<(&Handle, R)>, call: (&'static str, Site)) -> Result<()>
+    where
+        R: FnOnce(Coming<'_>) -> Result<(), DeviceError> + Send,
+    {
+        let want = if self.ranks() > 1 { Want::Everyone } else { Want::Handed };
+        let values: Vec<&Handle> = results.iter().map(|(value, _)| *value).collect();
+        let mut state = self.lock("evaluating")?;
+        let mut pending = self.look_at(&mut state, &values, want, Sending::WhenLanded)?;
+        let workers = self.workers();
+        let (mut coming, mut again) = (Vec::new(), Vec::new());
+        for (node, (value, reader)) in pending.nodes.iter().zip(results) {
+            match pending.delivered.remove(node) {
+                Some(delivered) => coming.push((Coming { delivered, workers, trace: None }, reader)),
+                // Two values have become one.
+                None => again.push((value, reader)),
+            }
+        }
+        let start = Instant::now();
+        let begun = coming.first().map_or(Ok(()), |(first, _)| first.begun());
+        state.trace.waited(start);
+        let start = Instant::now();
+        let read = std::thread::scope(|scope| {
+            let (mut flying, mut read) = (Vec::new(), begun);
+            for (coming, reader) in coming {
+                if coming.is_here() {
+                    read = read.and_then(|()| reader(coming));
+                } else {
+                    flying.push(scope.spawn(move || reader(coming)));
+                }
+            }
+            let died = |_| Err(DeviceError::Internal("a thread that reads a result has panicked".into()));
+            flying.into_iter().fold(read, |read, thread| read.and(thread.join().unwrap_or_else(died)))
+        });
+        state.trace.brought(start);
+        self.publish(&state);
+        read.map_err(|source| self.unread(&mut state, call, source))?;
+        drop(state);
+        again.into_iter().try_for_each(|(value, reader)| self.read_back(value, false, call, reader).map(drop))
     }
 
     /// An error of pixels on their way to this rank's host. What a device meets late, the other ranks would not learn: it ends
@@ -191,7 +248,7 @@ impl Session {
         for node in &pending.nodes {
             // Two values may have become one.
             let Some(delivered) = pending.delivered.remove(node) else { continue };
-            let coming = Coming { delivered, workers: self.workers(), trace: &mut state.trace };
+            let coming = Coming { delivered, workers: self.workers(), trace: Some(&mut state.trace) };
             let buffer = coming.brought(self);
             let buffer = buffer.map_err(|source| self.unread(&mut state, (op, site), source))?;
             brought.insert(*node, Arc::new(buffer));

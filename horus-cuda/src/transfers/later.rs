@@ -166,12 +166,13 @@ impl Waiting {
         Ok(())
     }
 
-    /// Lets the GPU copy to `to`, the beginning of the pinned buffer `target`, and waits for that.
+    /// Lets the GPU copy to `to`, the beginning of the pinned buffer `target`, and waits for that: in a stream that no other thread
+    /// uses meanwhile, as the pieces of several results become ready in turn.
     fn by_gpu(&self, block: &Arc<Block>, to: *mut c_void, target: &HostBuffer) -> Result<(), DeviceError> {
         let (transfers, bytes) = (&*self.transfers, self.bytes);
         let what = || format!("downloading {bytes} bytes");
         transfers.core.context.bind()?;
-        let (down, done) = (stream(&transfers.down)?, Event::new(false)?);
+        let (down, done) = (transfers.idle_stream()?, Event::new(false)?);
         let mut in_turn: Vec<&Piece> = self.pieces.iter().collect();
         in_turn.sort_by_key(|piece| piece.turn);
         let begun = in_turn.into_iter().try_for_each(|piece| {
@@ -180,14 +181,15 @@ impl Waiting {
             // SAFETY: the buffer is pinned, has room, and is borrowed mutably by whoever waits here; the caller holds the
             // block, of which these bytes are a part.
             let copy = || unsafe { sys::cuMemcpyDtoHAsync_v2(to.byte_add(at), from, piece.bytes.len(), down.0) };
-            check(transfers.core.clock.note_for(self.label, Lane::Download, down, copy), what)
+            check(transfers.core.clock.note_for(self.label, Lane::Download, &down, copy), what)
         });
         // Also behind a copy that the driver refused.
-        if let Err(e) = done.record(down).and_then(|()| done.wait_for(what)) {
+        if let Err(e) = done.record(&down).and_then(|()| done.wait_for(what)) {
             // Nobody can tell when they are free: they stay for good.
             std::mem::forget((target.clone(), Arc::clone(block)));
             return Err(e);
         }
+        transfers.give_stream(down);
         begun?;
         // Behind the copy, all that the program had given before has been read.
         transfers.let_go()

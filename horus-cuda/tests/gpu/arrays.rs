@@ -215,6 +215,31 @@ fn every_way_in_and_out_brings_the_same_pixels() {
 }
 
 #[test]
+fn several_results_come_at_the_same_time() {
+    let device = gpu();
+    let session = session(&device);
+    // Sizes of which the largest are computed in bands.
+    for n in [1, 30, 700, 6000] {
+        let mut frame = session.pixels::<f32>(n, n, 1).unwrap();
+        frame.iter_mut().enumerate().for_each(|(k, v)| *v = (k % 1000) as f32);
+        let mut locked: Vec<_> = (0..2).map(|_| session.pixels::<f32>(n, n, 1).unwrap()).collect();
+        let mut kept = vec![vec![0.0; n * n]; 2];
+        for turn in 0..3 {
+            let image = Image::from_pixels(&session, frame.clone());
+            let results: [Image<f32>; 4] = std::array::from_fn(|i| &image * (i + turn + 1) as f32);
+            let (a, b) = results.split_at(2);
+            let pairs = a.iter().zip(&mut locked).collect::<Vec<_>>();
+            session.read_into((pairs, b.iter().zip(&mut kept).collect::<Vec<_>>())).unwrap();
+            let all = locked.iter().map(|pixels| &pixels[..]).chain(kept.iter().map(|values| &values[..]));
+            for (i, result) in all.enumerate() {
+                let right = |(k, v): (usize, &f32)| *v == ((k % 1000) * (i + turn + 1)) as f32;
+                assert!(result.iter().enumerate().all(right), "{n}, turn {turn}, result {i}");
+            }
+        }
+    }
+}
+
+#[test]
 fn slices_are_taken_at_once_and_beside_kernels() {
     let device = gpu();
     let (session, mut delay) = (session(&device), Delay::new(&device));

@@ -1,0 +1,101 @@
+//! Reading several images at once.
+
+use std::panic::Location;
+
+use super::read::{Place, put_pixels, put_values};
+use super::{Image, ReadTarget};
+use crate::dtype::Element;
+use crate::error::{DeviceError, Error, Result, Site};
+use crate::session::{Coming, Handle, Session};
+
+/// Images, each with the memory that it is read into, for [`Session::read_into`]: a pair, a tuple of pairs, an array or a vector of
+/// pairs. A pair is `(&image, &mut target)`, its target what [`Image::read_into`] takes.
+pub trait Reads<'a> {
+    #[doc(hidden)]
+    fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()>;
+}
+
+/// An image and where it is put.
+#[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "nobody has one")]
+pub struct Read<'a> {
+    value: &'a Handle,
+    put: Put<'a>,
+}
+
+type Put<'a> = Box<dyn FnOnce(Coming<'_>) -> Result<(), DeviceError> + Send + 'a>;
+
+impl<'a, T: Element, R: ReadTarget<T> + ?Sized> Reads<'a> for (&'a Image<T>, &'a mut R) {
+    fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()> {
+        let (image, target) = self;
+        image.look()?;
+        let place = image.fitting(call, target.place())?;
+        let put: Put<'a> = match place {
+            Place::Pixels(pixels) => Box::new(move |coming| put_pixels(coming, pixels)),
+            Place::Values(values) => Box::new(move |coming| put_values(coming, values)),
+        };
+        reads.push(Read { value: image.handle(), put });
+        Ok(())
+    }
+}
+
+impl<'a, R: Reads<'a>> Reads<'a> for Vec<R> {
+    fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()> {
+        self.into_iter().try_for_each(|read| read.add_to(reads, call))
+    }
+}
+
+impl<'a, R: Reads<'a>, const N: usize> Reads<'a> for [R; N] {
+    fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()> {
+        self.into_iter().try_for_each(|read| read.add_to(reads, call))
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident)+) => {
+        impl<'a, $($name: Reads<'a>),+> Reads<'a> for ($($name,)+) {
+            fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()> {
+                #[expect(non_snake_case, reason = "each value has the name of its type")]
+                let ($($name,)+) = self;
+                $($name.add_to(reads, call)?;)+
+                Ok(())
+            }
+        }
+    };
+}
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);
+
+impl Session {
+    /// Evaluates several images together and brings their pixels into memory that the program keeps, as [`Image::read_into`] brings
+    /// those of one: what they share is computed once, and all of them come from a GPU at the same time.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 3, &[1.0f32, 2.0, 3.0]);
+    /// let (twice, above) = (&image * 2.0, image.gt(1.5));
+    /// let (mut kept, mut mask) = (session.pixels(1, 3, 1)?, vec![false; 3]);
+    /// session.read_into(((&twice, &mut kept), (&above, &mut mask)))?;
+    /// assert_eq!((&kept[..], &mask[..]), (&[2.0, 4.0, 6.0][..], &[false, true, true][..]));
+    /// assert_eq!(session.stats().evaluations, 1);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If an image belongs to another session, or as [`Image::read_into`]; then the contents of all memory are unspecified.
+    #[track_caller]
+    pub fn read_into<'a>(&self, reads: impl Reads<'a>) -> Result<()> {
+        let call = ("read_into", Location::caller());
+        let mut all = Vec::new();
+        reads.add_to(&mut all, call)?;
+        if all.iter().any(|read| !self.same(&read.value.session)) {
+            return Err(Error::ForeignImage { op: call.0, site: call.1 });
+        }
+        self.read_several(all.into_iter().map(|read| (read.value, read.put)).collect(), call)
+    }
+}
