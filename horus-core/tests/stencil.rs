@@ -50,7 +50,9 @@ impl Random {
 
 /// A filter, a shift, a derivative, or pixel operations on two of them.
 fn step(r: &mut Random, u: &Image<f32>, other: &Image<f32>) -> Image<f32> {
-    match r.below(8) {
+    let column =
+        Image::from_volume_fn(u.session(), u.shape().depth, u.shape().height, 1, |_, y, _| 1.0 / (1 + y) as f32);
+    match r.below(9) {
         0 => u.correlate(&Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], r.taps(5)), r.border()),
         1 => {
             let (h, w) = (1 + r.below(3), 1 + r.below(4));
@@ -66,6 +68,7 @@ fn step(r: &mut Random, u: &Image<f32>, other: &Image<f32>) -> Image<f32> {
             let at = [(r.offset(), r.offset()), (r.offset(), r.offset())];
             u.correlate(&Filter::sparse(at, r.taps(2)), r.border()) * u
         }
+        7 => (u - u.shift(0, 1, 1, r.border())) * column,
         6 => (u * other).correlate(&Filter::row(r.taps(3)), r.border()) + other,
         _ => {
             let border = r.border();

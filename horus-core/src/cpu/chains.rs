@@ -171,6 +171,9 @@ impl<'a> ChainRows<'a> {
                     }
                     Task::Index(axis, dtype) => self.expression.index(*axis, *dtype, step.targets[0], &spot),
                     Task::Group(g) => self.expression.group(*g, step, &spot, &self.tables[*g], start - self.cols.start),
+                    Task::Repeat(i, still, dtype) => {
+                        self.expression.repeat((*i, *still, *dtype), step.targets[0], &spot);
+                    }
                     Task::Leaf(_) => debug_assert!(false, "a chain has linear filters, shifts and pixel operations"),
                 }
             }

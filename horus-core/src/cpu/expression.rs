@@ -69,6 +69,24 @@ impl Expression<'_> {
         }
     }
 
+    /// Writes the pixels of an input whose rows or columns, as told, are all the same: one is there.
+    pub(super) fn repeat(&self, (input, still, dtype): (usize, [bool; 2], DType), target: Place, at: &Spot) {
+        let (out, stride) = self.resolve(target, dtype, at);
+        let (stride, n) = (stride.unwrap_or(0), at.cols.len());
+        let LaunchInput { memory, geometry } = &self.inputs[input];
+        dispatch!(dtype, T => {
+            let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
+            for (r, y) in (at.rows.start..at.rows.end).enumerate() {
+                let y = held(if still[0] { 0 } else { y }, geometry.shape.height, geometry.window);
+                let from = &all[geometry.row(at.channel, y)..];
+                let first = out.cast::<T>().wrapping_add(r * stride);
+                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else refers to now.
+                let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
+                if still[1] { row.fill(from[0]) } else { row.copy_from_slice(&from[at.cols.clone()]) }
+            }
+        });
+    }
+
     /// Writes where the pixels of a tile are.
     pub(super) fn index(&self, axis: Axis, dtype: DType, target: Place, at: &Spot) {
         let (out, stride) = self.resolve(target, dtype, at);

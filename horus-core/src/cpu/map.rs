@@ -323,6 +323,7 @@ impl Job<'_> {
             match &step.action {
                 Task::Group(g) => self.expression().group(*g, step, at, &tables[*g], along),
                 Task::Leaf(l) => self.leaf(*l, step.targets[0], at),
+                Task::Repeat(i, still, dtype) => self.expression().repeat((*i, *still, *dtype), step.targets[0], at),
                 Task::Index(axis, dtype) => self.expression().index(*axis, *dtype, step.targets[0], at),
                 Task::Run(op, operand, result, args) => {
                     self.expression().run(*op, (*operand, *result), args, step.targets[0], at);

@@ -8,7 +8,7 @@ use super::pixels::RUN;
 use crate::dispatch;
 use crate::dtype::{DType, Pixel, Scalar};
 use crate::host::buffer::HostBuffer;
-use crate::ir::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
+use crate::ir::kernel::{InstrOp, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::neighbourhood::Reach;
 use crate::ops::planes::PlaneMap;
 use crate::shape::Axis;
@@ -39,6 +39,8 @@ pub(super) enum Task {
     Group(usize),
     /// A leaf of the kernel that is no filter and no plain load.
     Leaf(usize),
+    /// Pixels of an input of one row or one column, or both, that repeat.
+    Repeat(usize, [bool; 2], DType),
     /// Where pixels are along an axis, as numbers of this type.
     Index(Axis, DType),
     /// A pixel operation, with the type of its operands and of its result.
@@ -82,6 +84,8 @@ pub(super) struct Schedule {
 
 struct Compiler<'a> {
     kernel: &'a MapKernel,
+    /// Whether it is a chain.
+    chain: bool,
     schedule: Schedule,
     /// For each leaf, its group.
     group_of: Vec<Option<usize>>,
@@ -97,8 +101,13 @@ struct Compiler<'a> {
 impl Schedule {
     /// Compiles `kernel` over inputs of types `dtypes`.
     pub(super) fn new(kernel: &MapKernel, dtypes: &[DType]) -> Schedule {
+        Schedule::compiled(kernel, dtypes, false)
+    }
+
+    fn compiled(kernel: &MapKernel, dtypes: &[DType], chain: bool) -> Schedule {
         let mut c = Compiler {
             kernel,
+            chain,
             schedule: Schedule {
                 steps: Vec::new(),
                 slots: 0,
@@ -131,7 +140,7 @@ impl Schedule {
 
     /// Compiles a chain, whose rows are computed one at a time: what its filters read is always kept.
     fn of_chain(chain: &MapKernel, dtypes: &[DType]) -> Schedule {
-        let mut schedule = Schedule::new(chain, dtypes);
+        let mut schedule = Schedule::compiled(chain, dtypes, true);
         schedule.feeds.iter_mut().for_each(|f| f.copied = true);
         schedule
     }
@@ -293,7 +302,13 @@ impl Compiler<'_> {
             None => {
                 let target = self.target(Val::Leaf(l), kernel.leaves[l].dtype);
                 self.leaves[l] = Some(target);
-                self.push(Task::Leaf(l), vec![target]);
+                let task = match &kernel.leaves[l] {
+                    Leaf { op: LeafOp::Warp(i, map, ..), dtype } if self.chain => {
+                        map.broadcast().map_or(Task::Leaf(l), |still| Task::Repeat(*i, still, *dtype))
+                    }
+                    _ => Task::Leaf(l),
+                };
+                self.push(task, vec![target]);
             }
         }
     }
@@ -353,7 +368,7 @@ impl Compiler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::kernel::{Instr, Leaf, Source};
+    use crate::ir::kernel::Instr;
     use crate::ops::neighbourhood::Filter;
     use crate::ops::pixel::PixelOp;
     use crate::shape::Border;

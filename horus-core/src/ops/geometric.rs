@@ -84,6 +84,15 @@ impl Affine {
         still.then_some([(y0 / Self::ONE) as isize, (x0 / Self::ONE) as isize])
     }
 
+    /// Whether all rows and whether all columns of the output are the same, if each pixel comes from its own row and column otherwise: an
+    /// image of one row, one column or one pixel is repeated.
+    pub fn broadcast(&self) -> Option<[bool; 2]> {
+        let Affine { xx, xy, x0, yx, yy, y0 } = *self;
+        let whole = |v: i64| v == 0 || v == Self::ONE;
+        let plain = (xy, x0, yx, y0) == (0, 0, 0, 0) && whole(xx) && whole(yy);
+        (plain && (xx == 0 || yy == 0)).then_some([yy == 0, xx == 0])
+    }
+
     /// Whether all rows, or all columns, of the output are the same pixels of the input: a row, a column or a pixel that is
     /// repeated.
     pub const fn repeats(&self) -> bool {

@@ -385,4 +385,39 @@ mod tests {
         g.roots.push(r);
         assert_eq!(chains(g, r), 0);
     }
+
+    /// A filter of a filter of an image, and what becomes of it on this machine.
+    fn filter_of_filter(taps: [usize; 2], aim: &Aim<'_>) -> Option<bool> {
+        let mut g = Graph::default();
+        let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);
+        let [p, r] = taps.map(|n| {
+            let at: Vec<(i32, i32)> = (0..n as i32).map(|i| (i / 3 - 1, i % 3 - 1)).collect();
+            let op = LeafOp::Correlate(Source::Input(0), Filter::sparse(at, vec![1.0; n]), Border::Replicate);
+            let leaves = vec![Leaf { op, dtype: F }];
+            MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() }
+        });
+        let p = push(&mut g, Kernel::Map(p), &[image]);
+        let r = push(&mut g, Kernel::Map(r), &[p]);
+        g.roots.push(r);
+        match &absorb(g, aim).node(r).op {
+            Kernel::Map(m) if m.chains.is_empty() => None,
+            Kernel::Map(m) => Some(m.per_pixel),
+            _ => panic!("a filter is a map"),
+        }
+    }
+
+    #[test]
+    fn filters_of_filters_are_stored_or_computed_where_they_are_read() {
+        let gpu = Machine::alike(crate::machine::Profile::shipped("NVIDIA H200").unwrap());
+        let auto = Aim::of(&gpu);
+        assert_eq!(filter_of_filter([5, 5], &auto), Some(false), "tiles");
+        assert_eq!(filter_of_filter([2, 1], &auto), Some(true), "one tap");
+        assert_eq!(filter_of_filter([36, 5], &auto), None, "many reads");
+        let cpu = Machine::alike(crate::machine::Profile::of_cores(2));
+        assert_eq!(filter_of_filter([5, 5], &Aim::of(&cpu)), Some(false), "rows are kept in any case");
+        for (stencil, want) in [(Stencil::Stored, None), (Stencil::Pixel, Some(true)), (Stencil::Tile, Some(false))] {
+            assert_eq!(filter_of_filter([36, 5], &Aim { stencil, ..auto }), want);
+            assert_eq!(filter_of_filter([2, 2], &Aim { stencil, ..auto }), want);
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
-pub static VARIABLES: [&dyn Declared; 17] = [
+pub static VARIABLES: [&dyn Declared; 18] = [
     &DEVICE,
     &THREADS,
     &MODE,
@@ -24,6 +24,7 @@ pub static VARIABLES: [&dyn Declared; 17] = [
     &OVERLAP,
     &TRANSFER,
     &STEPS,
+    &STENCIL,
 ];
 
 /// The device of a session.

@@ -2,6 +2,8 @@
 
 use super::work::of_instruction;
 use super::{Leaf, LeafOp, MapKernel, Source};
+use crate::ops::geometric::Interpolation;
+use crate::shape::Border;
 
 /// Chains within each other, at most.
 const DEPTH: usize = 3;
@@ -20,7 +22,7 @@ const AROUND: f64 = 1.3;
 impl MapKernel {
     /// Why a chain of this kernel, or of its chains, cannot be evaluated where it is read; none if all can.
     ///
-    /// Chains of pixel operations alone always can. Others have linear filters, row passes and shifts as well, over inputs or over
+    /// Chains of pixel operations alone always can. Others have linear filters, row passes, shifts and rows, columns and pixels that repeat as well, over inputs or over
     /// chains of their own, in floating point and as far as an evaluation reads few pixels.
     pub fn chain_fault(&self) -> Option<&'static str> {
         let shifts = |m: &MapKernel| m.leaves.iter().any(|l| matches!(l.op, LeafOp::Shift(..)) && !l.dtype.is_float());
@@ -37,6 +39,7 @@ impl MapKernel {
         let linear = |l: &Leaf| match l.op {
             LeafOp::Load(_) | LeafOp::LoadPlane(..) => true,
             LeafOp::Correlate(..) | LeafOp::Shift(..) => l.dtype.is_float(),
+            LeafOp::Warp(_, map, Interpolation::Nearest, Border::Replicate) => map.broadcast().is_some(),
             LeafOp::Generalized(..) | LeafOp::Median(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => false,
         };
         let reaches = self.leaves.iter().filter_map(|l| l.reach(&self.stages));
@@ -103,5 +106,94 @@ impl MapKernel {
         let mut all: Vec<_> = self.leaves.iter().map(|l| (self, l)).collect();
         all.extend(self.chains.iter().flat_map(MapKernel::all_leaves));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::ir::kernel::{Access, Kernel, Val};
+    use crate::ops::neighbourhood::{Filter, MedianSize};
+    use crate::shape::{Shape, Window};
+
+    const BORDERS: [Border; 5] =
+        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.0)];
+
+    fn kernel(chains: Vec<MapKernel>, op: LeafOp) -> MapKernel {
+        let leaves = vec![Leaf { op, dtype: DType::F32 }];
+        MapKernel { inputs: 1, chains, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() }
+    }
+
+    fn column(up: i32, down: i32) -> Filter {
+        Filter::sparse([(-up, 0), (0, 0), (down, 0)], [1.0; 3])
+    }
+
+    #[test]
+    fn a_launch_reads_what_its_chains_read_around_all_rows_that_are_read_of_them() {
+        for (inner, outer) in BORDERS.into_iter().flat_map(|b| BORDERS.map(|c| (b, c))) {
+            for [(a, b), (c, d)] in [[(1, 0), (0, 2)], [(0, 3), (2, 0)], [(1, 1), (1, 1)]] {
+                let chain = kernel(vec![], LeafOp::Correlate(Source::Input(0), column(a, b), inner));
+                let all = kernel(vec![chain], LeafOp::Correlate(Source::Chain(0), column(c, d), outer));
+                let Access::Rows { reach, wrap } = all.access(0) else { panic!("rows around") };
+                assert_eq!(wrap, inner == Border::Wrap || outer == Border::Wrap);
+                for h in 1..9usize {
+                    let shape = Shape::new(h, 4, 1);
+                    for (start, end) in (0..h).flat_map(|s| (s + 1..=h).map(move |e| (s, e))) {
+                        let rows = Window::new(start as isize, end as isize);
+                        let got = Kernel::Map(all.clone()).footprint(0, rows, shape, shape);
+                        let around = rows.grown(reach.up, reach.down);
+                        for y in start..end {
+                            for dy in [-c, 0, d] {
+                                let Some(of_chain) = outer.map(y as isize + dy as isize, h) else { continue };
+                                for dz in [-a, 0, b] {
+                                    let Some(row) = inner.map(of_chain as isize + dz as isize, h) else { continue };
+                                    let row = row as isize;
+                                    assert!(got.contains(row), "{inner} {outer} {rows} of {h}: {row} not in {got}");
+                                    // Held as itself or, where borders are periodic, as a copy.
+                                    let copies = (-9..=9).map(|k| row + k * h as isize);
+                                    let mut held = copies.filter(|y| around.contains(*y) && (wrap || *y == row));
+                                    assert!(
+                                        held.next().is_some(),
+                                        "{inner} {outer} {rows} of {h}: {row} beyond {around}"
+                                    );
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn chains_that_cannot_be_evaluated_are_told() {
+        let filter =
+            |source, taps: usize| LeafOp::Correlate(source, Filter::dense(1, taps, vec![1.0; taps]), Border::Wrap);
+        let over = |chain: MapKernel| kernel(vec![chain], filter(Source::Chain(0), 3));
+        let pixels = kernel(vec![], LeafOp::Load(0));
+        let one = over(kernel(vec![], filter(Source::Input(0), 5)));
+        assert_eq!(over(pixels.clone()).chain_fault(), None);
+        assert_eq!(one.chain_fault(), None);
+        assert_eq!((one.chains[0].reads_per_pixel(), one.reads_per_pixel()), (5, 15));
+        assert_eq!(over(one.clone()).chain_fault(), None);
+        assert_eq!(over(over(over(pixels))).chain_fault(), None, "pixel operations may be within two others");
+        let mut bytes = kernel(vec![], LeafOp::Shift(Source::Input(0), [0, 1], Border::Wrap));
+        bytes.leaves[0].dtype = DType::U8;
+        let bad = [
+            (over(over(one)), "too many others"),
+            (over(kernel(vec![], filter(Source::Input(0), 101))), "pixels that a chain reads"),
+            (over(kernel(vec![], filter(Source::Input(0), 35))), "reach"),
+            (over(kernel(vec![], LeafOp::Median(0, MedianSize::Three, Border::Wrap))), "linear"),
+            (over(bytes.clone()), "linear"),
+            (bytes, "integers"),
+        ];
+        for (kernel, what) in bad {
+            assert!(
+                kernel.chain_fault().is_some_and(|fault| fault.contains(what)),
+                "{what}: {:?}",
+                kernel.chain_fault()
+            );
+        }
     }
 }

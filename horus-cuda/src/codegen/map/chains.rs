@@ -139,8 +139,7 @@ impl MapGenerator<'_> {
             text(&many.0),
         );
         self.cost += if plain { 0 } else { 8 * (v + 1) * chain.reads_per_pixel() };
-        let first = (0..self.kernel.inputs).find(|i| chain.reads_input(*i)).unwrap_or(0);
-        let mut members = args![format!("p.height{first}"), format!("p.width{first}")];
+        let mut members = args!["p.height", "p.width"];
         if plain && !unrolled {
             let bound = |f: &str, member: &str| {
                 let parts = loaded(chain).map(|i| name(format_args!("p.{member}{i}")));
@@ -148,7 +147,7 @@ impl MapGenerator<'_> {
             };
             members.extend([bound("min", "start"), bound("max", "end")]);
         } else {
-            members.extend(args!["0", format!("p.height{first}")]);
+            members.extend(args!["0", "p.height"]);
         }
         members.extend(given);
         members.push(name("p"));
@@ -177,6 +176,13 @@ impl MapGenerator<'_> {
                         Call::new("hs_load_lines", template![], args).into()
                     };
                     vec![where_held(l, extents, outside[l].as_ref(), read)]
+                }
+                LeafOp::Warp(_, map, ..) => {
+                    let [rows, cols] =
+                        map.broadcast().ok_or_else(|| defect(format_args!("leaf {l} of a chain is turned")))?;
+                    let (y, x) = (if rows { "0" } else { "y[r]" }, if cols { "0" } else { "x[r] + c" });
+                    let value = name(format_args!("q{l}.row(hs_held(q{l}, {y}))[{x}]"));
+                    vec![Stmt::fill(extents, &format!("l{l}"), value)]
                 }
                 _ => self.chain_filter(chain, leaf, (label, l), extents)?,
             });

@@ -3,6 +3,7 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::{Access, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use horus_core::ops::geometric::{Affine, Interpolation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::shape::{Axis, Border, Shape, Window};
@@ -23,7 +24,7 @@ fn summed(mut m: MapKernel, dtype: DType) -> MapKernel {
     }
     let scale = Val::Const(Scalar::from_f64(dtype, 0.375));
     m.code.push(instr(PixelOp::Mul, dtype, vec![last, scale]));
-    MapKernel { inputs: 2, result: Some(Val::Instr(m.code.len() - 1)), ..m }
+    MapKernel { inputs: 3, result: Some(Val::Instr(m.code.len() - 1)), ..m }
 }
 
 fn cross() -> Filter {
@@ -34,10 +35,11 @@ fn cross() -> Filter {
 fn product(dtype: DType) -> MapKernel {
     let leaves = (0..2).map(|i| Leaf { op: LeafOp::Load(i), dtype }).collect();
     let code = vec![instr(PixelOp::Mul, dtype, vec![Val::Leaf(0), Val::Leaf(1)])];
-    MapKernel { inputs: 2, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() }
+    MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() }
 }
 
-/// Filters, a shift and a row pass over the first input and over a chain, each with one of two borders; and the second input itself.
+/// Filters, a shift and a row pass over the first input and over a chain, each with one of two borders; the second input itself, and
+/// the third, a row, repeated.
 fn of(chain: MapKernel, dtype: DType, one: Border, other: Border) -> MapKernel {
     let (input, within) = (Source::Input(0), Source::Chain(0));
     let ops = [
@@ -45,6 +47,7 @@ fn of(chain: MapKernel, dtype: DType, one: Border, other: Border) -> MapKernel {
         LeafOp::Shift(input, [-1, 2], other),
         LeafOp::Correlate(Source::Stage(0), Filter::column(taps(2)), other),
         LeafOp::Load(1),
+        LeafOp::Warp(2, Affine { yy: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate),
         LeafOp::Correlate(within, dense(1, 3), other),
         LeafOp::Shift(within, [2, -1], one),
     ];
@@ -62,9 +65,14 @@ fn strip(name: String, m: MapKernel, shape: Shape, rows: Window, dtype: DType) -
         let window = if wrap { around } else { around.clipped(shape.height) };
         Geometry { shape, dtype, window }
     };
-    let inputs = vec![held(0), held(1)];
+    let inputs = vec![held(0), held(1), row(shape, dtype)];
     let output = Geometry { window: rows, ..whole(shape, dtype) };
     Case { rows, ..case(name, kernel, inputs, output) }
+}
+
+/// A row as wide as an image.
+fn row(shape: Shape, dtype: DType) -> Geometry {
+    whole(Shape { height: 1, ..shape }, dtype)
 }
 
 /// All of them.
@@ -81,7 +89,7 @@ pub(super) fn stencils() -> Vec<Case> {
                 let sizes = &sizes[..if dtype == DType::F64 && b > 1 { 1 } else { 5 }];
                 for &shape in sizes {
                     let name = format!("stencil of stencils {how} {one} {other} {dtype} {shape}");
-                    let inputs = vec![whole(shape, dtype); 2];
+                    let inputs = vec![whole(shape, dtype), whole(shape, dtype), row(shape, dtype)];
                     all.push(case(name, Kernel::Map(outer.clone()), inputs, whole(shape, dtype)));
                 }
                 for (start, end) in [(0, 5), (5, 9), (15, 19)] {
@@ -101,7 +109,7 @@ pub(super) fn stencils() -> Vec<Case> {
             let twice = laplace(vec![laplace(vec![], Source::Input(1))], Source::Chain(0));
             for per_pixel in [false, true] {
                 let m = MapKernel { per_pixel, ..twice.clone() };
-                let name = format!("filter of a filter {one} {dtype}, per pixel: {per_pixel}");
+                let name = format!("stencil of a filter {one} {dtype}, per pixel: {per_pixel}");
                 all.push(case(name, Kernel::Map(m), vec![whole(EVEN, dtype); 2], whole(EVEN, dtype)));
             }
         }
