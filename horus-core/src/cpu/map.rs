@@ -12,12 +12,12 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 pub(super) use self::compiled::Compiled;
-use super::correlate::{Bank, Taps};
-use super::expression::{ChainRows, Expression, Spot, slot_bytes};
-use super::feed::{END, Feed, RowPass};
+use super::chains::{self, ChainRows};
+use super::expression::{Expression, Spot, slot_bytes};
+use super::feed::{END, Feed};
 use super::order;
 use super::plane::{Plane, Tile};
-use super::schedule::{FeedSpec, Place, Schedule, Step, Task};
+use super::schedule::{FeedSpec, Place, Schedule, Task};
 use super::simd::Isa;
 use super::{uniform, warp};
 use crate::device::{Geometry, Launch, LaunchInput};
@@ -25,7 +25,6 @@ use crate::dtype::{DType, Pixel};
 use crate::error::DeviceError;
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
-use crate::ops::neighbourhood::Layout;
 use crate::shape::{Shape, Window};
 use crate::{dispatch, dispatch_float};
 
@@ -122,7 +121,7 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
         (false, true) => (8, 512),
         (false, false) => (4, 256),
     };
-    let reach = schedule.feeds.iter().map(|f| f.reach.up + f.reach.down).max().unwrap_or(0);
+    let reach = schedule.rows_around();
     let height = geometry.shape.height;
     let per_column: usize = schedule.feeds.iter().map(|f| Feed::bytes_per_column(f, tile_rows, height)).sum();
     // Blocks restart their rings, so they are several times the reach, unless threads would idle.
@@ -138,7 +137,7 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
 
 /// A cut of the scratch into feeds, the rows of chains that they read, and slots.
 struct Scratch<'a> {
-    feeds: Vec<(Feed<'a>, *mut u8)>,
+    feeds: Vec<(Feed<'a>, Option<ChainRows<'a>>)>,
     slots: *mut u8,
 }
 
@@ -181,17 +180,15 @@ impl<'a> Job<'a> {
 
 impl Job<'_> {
     fn plane<T: Pixel>(&self, input: usize, channel: usize) -> Plane<'_, T> {
-        let LaunchInput { memory, geometry } = &self.inputs[input];
-        let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
-        let n = geometry.plane();
-        Plane::new(&all[channel * n..(channel + 1) * n], geometry.shape.height, geometry.shape.width, geometry.window)
+        chains::plane(&self.inputs[input], channel)
     }
 
     /// Finds out how much scratch a block needs.
     fn measure(&mut self) {
         let p = self.tiling;
         let height = self.geometry.shape.height;
-        let scratch = |f: &FeedSpec| Feed::scratch(f, &self.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
+        let scratch =
+            |f: &FeedSpec| Feed::scratch(f, &self.schedule.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
         self.feed_bytes = self.schedule.feeds.iter().map(scratch).collect();
         self.chain_bytes = self.schedule.feeds.iter().map(|f| self.chain_scratch(f)).collect();
         self.slot_bytes = slot_bytes(self.schedule, p.tile_rows * p.tile);
@@ -201,9 +198,8 @@ impl Job<'_> {
 
     /// Bytes that the rows of the chain of a feed need.
     fn chain_scratch(&self, feed: &FeedSpec) -> usize {
-        let width = self.geometry.shape.width;
         match feed.source {
-            Source::Chain(c) => ChainRows::scratch(&self.schedule.chains[c], width, feed.dtype),
+            Source::Chain(c) => ChainRows::scratch(&self.schedule.chains[c], self.geometry.shape, feed.dtype),
             _ => 0,
         }
     }
@@ -235,15 +231,19 @@ impl Job<'_> {
             }
             return;
         }
-        let passes: Vec<Vec<RowPass<'_>>> = self.schedule.feeds.iter().map(|f| self.passes(f)).collect();
         for cols in self.chunks() {
             let mut at = base;
-            let mut feeds = Vec::with_capacity(passes.len());
-            for (i, (spec, passes)) in self.schedule.feeds.iter().zip(&passes).enumerate() {
+            let mut feeds = Vec::with_capacity(self.schedule.feeds.len());
+            for (i, spec) in self.schedule.feeds.iter().enumerate() {
+                let passes = self.schedule.passes(spec);
                 let feed = Feed::new(spec, passes, cols.clone(), (height, width), rows.start, p.tile_rows, at);
                 let chain = at.wrapping_add(self.feed_bytes[i]);
-                feeds.push((feed, chain));
                 at = chain.wrapping_add(self.chain_bytes[i]);
+                let rows = match spec.source {
+                    Source::Chain(c) => Some(self.chain(c, spec.dtype, channel, feed.columns(), chain)),
+                    _ => None,
+                };
+                feeds.push((feed, rows));
             }
             self.chunk(channel, rows, cols, Scratch { feeds, slots });
         }
@@ -264,14 +264,10 @@ impl Job<'_> {
         ends(0..from).chain(middle).chain(ends(to..width)).filter(|c| !c.is_empty()).collect()
     }
 
-    /// The rows of chain `c`, of type `dtype`.
-    fn chain(&self, c: usize, dtype: DType, channel: usize, scratch: *mut u8) -> ChainRows<'_> {
+    /// Columns `cols` of the rows of chain `c`, of type `dtype`.
+    fn chain(&self, c: usize, dtype: DType, channel: usize, cols: Range<usize>, scratch: *mut u8) -> ChainRows<'_> {
         let geometry = Geometry { dtype, ..self.geometry };
-        ChainRows::new(&self.schedule.chains[c], self.inputs, geometry, channel, scratch, self.isa)
-    }
-
-    fn passes(&self, feed: &FeedSpec) -> Vec<RowPass<'_>> {
-        feed.stages.iter().map(|&s| RowPass::new(&self.kernel.stages[s], &self.schedule.stages[s])).collect()
+        ChainRows::new(&self.schedule.chains[c], self.inputs, geometry, (channel, cols), scratch, self.isa)
     }
 
     fn chunk(&self, channel: usize, rows: Window, cols: Range<usize>, mut scratch: Scratch<'_>) {
@@ -281,29 +277,26 @@ impl Job<'_> {
         while y < rows.end {
             let end = rows.end.min(y + p.tile_rows.cast_signed());
             for (feed, chain) in &mut scratch.feeds {
-                let (source, dtype) = (feed.spec().source, feed.spec().dtype);
-                dispatch_float!(dtype, T => {
-                    // SAFETY: the rows are of the feed's type; the device checked the instruction set.
-                    unsafe {
-                        match source {
-                            Source::Input(i) => feed.advance(&mut self.plane::<T>(i, channel), end, self.isa),
-                            Source::Chain(c) => feed.advance::<T>(&mut self.chain(c, dtype, channel, *chain), end, self.isa),
-                            Source::Stage(_) => debug_assert!(false, "a feed reads an image"),
+                match chain {
+                    Some(rows) => chains::advance(feed, rows, end, self.isa),
+                    None => dispatch_float!(feed.spec().dtype, T => {
+                        if let Source::Input(i) = feed.spec().source {
+                            // SAFETY: the rows are of the feed's type; the device checked the instruction set.
+                            unsafe { feed.advance(&mut self.plane::<T>(i, channel), end, self.isa) }
                         }
-                    }
-                });
+                    }),
+                }
             }
             for (group, table) in self.schedule.groups.iter().zip(&mut tables) {
                 let (feed, chain) = &scratch.feeds[group.feed];
                 let read = Window::new(y, end).grown(group.reach.up, group.reach.down);
                 let x = cols.start.cast_signed() - group.reach.left.cast_signed();
-                let dtype = feed.spec().dtype;
                 table.clear();
-                dispatch_float!(dtype, T => {
-                    let (plane, window) = match feed.spec().source {
-                        Source::Input(i) => (Some(self.plane::<T>(i, channel)), self.inputs[i].geometry.window),
-                        Source::Chain(c) => (None, self.chain(c, dtype, channel, *chain).window()),
-                        Source::Stage(_) => (None, Window::new(0, 0)),
+                dispatch_float!(feed.spec().dtype, T => {
+                    let (plane, window) = match (feed.spec().source, chain) {
+                        (Source::Input(i), _) => (Some(self.plane::<T>(i, channel)), self.inputs[i].geometry.window),
+                        (_, Some(rows)) => (None, rows.window()),
+                        (_, None) => (None, Window::new(0, 0)),
                     };
                     let row = |y| feed.at(plane.as_ref(), window, group.part, y, x).cast::<u8>();
                     table.extend((read.start..read.end).map(row));
@@ -328,44 +321,15 @@ impl Job<'_> {
     fn tile(&self, at: &Spot, tables: &[Vec<*const u8>], along: usize) {
         for step in &self.schedule.steps {
             match &step.action {
-                Task::Group(g) => self.group(*g, step, at, &tables[*g], along),
+                Task::Group(g) => self.expression().group(*g, step, at, &tables[*g], along),
                 Task::Leaf(l) => self.leaf(*l, step.targets[0], at),
+                Task::Repeat(i, still, dtype) => self.expression().repeat((*i, *still, *dtype), step.targets[0], at),
                 Task::Index(axis, dtype) => self.expression().index(*axis, *dtype, step.targets[0], at),
                 Task::Run(op, operand, result, args) => {
                     self.expression().run(*op, (*operand, *result), args, step.targets[0], at);
                 }
             }
         }
-    }
-
-    fn group(&self, g: usize, step: &Step, at: &Spot, table: &[*const u8], along: usize) {
-        let group = &self.schedule.groups[g];
-        let layout = match group.layout {
-            Layout::Dense { height, width, .. } => Taps::Dense { height, width },
-            Layout::Sparse(_) => Taps::Sparse(&group.offsets),
-        };
-        let dtype = self.schedule.feeds[group.feed].dtype;
-        dispatch_float!(dtype, T => {
-            let mut out = [(std::ptr::null_mut::<T>(), 0); super::correlate::GROUP];
-            for (o, target) in out.iter_mut().zip(&step.targets) {
-                let (first, stride) = self.expression().resolve(*target, dtype, at);
-                *o = (first.cast(), stride.unwrap_or(0));
-            }
-            // SAFETY: pointers to any element type are alike.
-            let rows = unsafe { std::slice::from_raw_parts(table.as_ptr().cast::<*const T>(), table.len()) };
-            let bank = Bank {
-                layout,
-                weights: group.weights.as_slice::<T>(),
-                rows,
-                along,
-                out: &out[..step.targets.len()],
-                height: at.rows.len(),
-                width: at.cols.len(),
-            };
-            // SAFETY: the table has the rows from the reach above the tile to the reach below, from the feed, which holds
-            // the chunk's columns and their reach; the targets are free slots and the output.
-            unsafe { bank.run(self.isa) }
-        });
     }
 
     fn leaf(&self, l: usize, target: Place, at: &Spot) {
@@ -387,8 +351,8 @@ impl Job<'_> {
                     warp::warp(&self.plane(*i, at.channel), map, *how, *b, &mut tile, isa);
                 }
                 LeafOp::Flip(i, flip) => order::flip(&self.plane(*i, at.channel), *flip, &mut tile),
-                LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Correlate(..) => {
-                    debug_assert!(false, "loads are operands, and filters come in groups");
+                LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Correlate(..) | LeafOp::Shift(..) => {
+                    debug_assert!(false, "loads are operands, and filters and shifts come in groups");
                 }
             }
         });

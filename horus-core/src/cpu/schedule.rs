@@ -3,11 +3,13 @@
 
 mod groups;
 
+use super::feed::RowPass;
 use super::pixels::RUN;
 use crate::dispatch;
 use crate::dtype::{DType, Pixel, Scalar};
 use crate::host::buffer::HostBuffer;
-use crate::ir::kernel::{InstrOp, LeafOp, MapKernel, Val};
+use crate::ir::kernel::{InstrOp, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::neighbourhood::Reach;
 use crate::ops::planes::PlaneMap;
 use crate::shape::Axis;
 
@@ -37,6 +39,8 @@ pub(super) enum Task {
     Group(usize),
     /// A leaf of the kernel that is no filter and no plain load.
     Leaf(usize),
+    /// Pixels of an input of one row or one column, or both, that repeat.
+    Repeat(usize, [bool; 2], DType),
     /// Where pixels are along an axis, as numbers of this type.
     Index(Axis, DType),
     /// A pixel operation, with the type of its operands and of its result.
@@ -72,12 +76,16 @@ pub(super) struct Schedule {
     pub(super) groups: Vec<Group>,
     /// The taps of each stage, rounded to its type.
     pub(super) stages: Vec<HostBuffer>,
+    /// How far each stage reads.
+    reaches: Vec<Reach>,
     /// The kernel's chains.
     pub(super) chains: Vec<Schedule>,
 }
 
 struct Compiler<'a> {
     kernel: &'a MapKernel,
+    /// Whether it is a chain.
+    chain: bool,
     schedule: Schedule,
     /// For each leaf, its group.
     group_of: Vec<Option<usize>>,
@@ -93,8 +101,13 @@ struct Compiler<'a> {
 impl Schedule {
     /// Compiles `kernel` over inputs of types `dtypes`.
     pub(super) fn new(kernel: &MapKernel, dtypes: &[DType]) -> Schedule {
+        Schedule::compiled(kernel, dtypes, false)
+    }
+
+    fn compiled(kernel: &MapKernel, dtypes: &[DType], chain: bool) -> Schedule {
         let mut c = Compiler {
             kernel,
+            chain,
             schedule: Schedule {
                 steps: Vec::new(),
                 slots: 0,
@@ -108,7 +121,8 @@ impl Schedule {
                     .iter()
                     .map(|s| weights(&[&s.filter], source_type(kernel, dtypes, s.source)))
                     .collect(),
-                chains: kernel.chains.iter().map(|c| Schedule::new(c, dtypes)).collect(),
+                reaches: kernel.stages.iter().map(|s| s.filter.reach()).collect(),
+                chains: kernel.chains.iter().map(|c| Schedule::of_chain(c, dtypes)).collect(),
             },
             group_of: Vec::new(),
             leaves: vec![None; kernel.leaves.len()],
@@ -122,6 +136,27 @@ impl Schedule {
         (c.schedule.feeds, c.schedule.groups, c.group_of) = (feeds, groups, of_leaf);
         c.emit();
         c.schedule
+    }
+
+    /// Compiles a chain, whose rows are computed one at a time: what its filters read is always kept.
+    fn of_chain(chain: &MapKernel, dtypes: &[DType]) -> Schedule {
+        let mut schedule = Schedule::compiled(chain, dtypes, true);
+        schedule.feeds.iter_mut().for_each(|f| f.copied = true);
+        schedule
+    }
+
+    /// The row passes that a feed reads.
+    pub(super) fn passes(&self, feed: &FeedSpec) -> Vec<RowPass<'_>> {
+        feed.stages.iter().map(|&s| RowPass::new(self.reaches[s], &self.stages[s])).collect()
+    }
+
+    /// Rows above and below together that filters read, through chains as well.
+    pub(super) fn rows_around(&self) -> usize {
+        let of_feed = |f: &FeedSpec| {
+            let within = if let Source::Chain(c) = f.source { self.chains[c].rows_around() } else { 0 };
+            f.reach.up + f.reach.down + within
+        };
+        self.feeds.iter().map(of_feed).max().unwrap_or(0)
     }
 
     /// Whether nothing but pixels themselves is read.
@@ -157,7 +192,7 @@ impl Compiler<'_> {
         let mut order = Vec::new();
         for v in vals {
             if let Val::Leaf(l) = v
-                && matches!(self.kernel.leaves[l].op, LeafOp::Correlate(..))
+                && matches!(self.kernel.leaves[l].op, LeafOp::Correlate(..) | LeafOp::Shift(..))
                 && !order.contains(&l)
             {
                 order.push(l);
@@ -267,7 +302,13 @@ impl Compiler<'_> {
             None => {
                 let target = self.target(Val::Leaf(l), kernel.leaves[l].dtype);
                 self.leaves[l] = Some(target);
-                self.push(Task::Leaf(l), vec![target]);
+                let task = match &kernel.leaves[l] {
+                    Leaf { op: LeafOp::Warp(i, map, ..), dtype } if self.chain => {
+                        map.broadcast().map_or(Task::Leaf(l), |still| Task::Repeat(*i, still, *dtype))
+                    }
+                    _ => Task::Leaf(l),
+                };
+                self.push(task, vec![target]);
             }
         }
     }
@@ -327,7 +368,7 @@ impl Compiler<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::kernel::{Instr, Leaf, Source};
+    use crate::ir::kernel::Instr;
     use crate::ops::neighbourhood::Filter;
     use crate::ops::pixel::PixelOp;
     use crate::shape::Border;

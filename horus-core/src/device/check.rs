@@ -289,9 +289,6 @@ fn pixels(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resul
 /// Whether every value of the kernel has the type that it is read as.
 fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     for chain in &k.chains {
-        if !chain.is_pointwise() || !chain.chains.is_empty() {
-            return Err("a chain has an operation that is not per pixel".into());
-        }
         let geometry = Geometry { dtype: chain.result_type_checked()?, ..*output };
         types(chain, inputs, &geometry)?;
     }
@@ -309,10 +306,17 @@ fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result
             Source::Stage(s) => k.stages.get(s).ok_or(format!("stage {s} does not exist"))?.source,
             image => image,
         };
+        if matches!((&leaf.op, leaf.source()), (LeafOp::Shift(..), Source::Stage(_))) {
+            return Err("a shift of a row pass".into());
+        }
         let dtype = image_type(k, image, inputs)?;
         if dtype != leaf.dtype {
             return Err(format!("a leaf expects {}, its source is {dtype}", leaf.dtype));
         }
+    }
+    // Of what exists, as was found above.
+    if let Some(fault) = k.chain_fault() {
+        return Err(format!("a chain cannot be evaluated: {fault}"));
     }
     match k.result_type_checked()? {
         dtype if dtype == output.dtype => Ok(()),
@@ -334,6 +338,9 @@ fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
     let (filter, linear) = match &leaf.op {
         LeafOp::Correlate(_, f, _) => (f, true),
         LeafOp::Generalized(_, g, _) => (&g.window, false),
+        LeafOp::Shift(_, [y, x], _) if y.unsigned_abs().max(x.unsigned_abs()) > REACH => {
+            return Err(format!("a shift by {y},{x}"));
+        }
         _ => return Ok(()),
     };
     let shaped = match leaf.source() {

@@ -188,10 +188,7 @@ fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, sh
 
 /// Fails unless every value of an expression is there before it is used, and is of the type that it is used as.
 fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
-    for chain in &m.chains {
-        hold(chain.chains.is_empty() && chain.is_pointwise(), || "a chain is no pixel operation".into())?;
-        expression(chain, program, node)?;
-    }
+    m.chains.iter().try_for_each(|c| expression(c, program, node))?;
     let read = |source: Source| match source {
         Source::Input(i) if i < m.inputs => Ok(program.node(node.inputs[i]).dtype),
         Source::Chain(c) if c < m.chains.len() => Ok(m.chains[c].result_type()),
@@ -208,6 +205,8 @@ fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Re
         };
         typed(is, *dtype)?;
     }
+    // Of what exists.
+    m.chain_fault().map_or(Ok(()), |fault| Err(format!("a chain cannot be evaluated: {fault}")))?;
     for (at, instr) in m.code.iter().enumerate() {
         let of = |v: &Val| value(m, *v, at);
         let last = instr.args.last().ok_or("an instruction without operands")?;

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::ir::graph::{Graph, Op};
 use crate::ir::kernel::Kernel;
 use crate::machine::Machine;
-use crate::settings::Steps;
+use crate::settings::{Stencil, Steps};
 
 /// A pass.
 #[derive(Clone, Copy, Debug)]
@@ -58,12 +58,14 @@ pub struct Aim<'a> {
     pub direct: bool,
     /// How many steps of a loop a launch makes.
     pub steps: Steps,
+    /// What becomes of what filters read.
+    pub stencil: Stencil,
 }
 
 impl<'a> Aim<'a> {
     /// One rank; each step of a loop is a launch of its own.
     pub fn of(machine: &'a Machine) -> Aim<'a> {
-        Aim { machine, ranks: 1, direct: false, steps: Steps::Most(1) }
+        Aim { machine, ranks: 1, direct: false, steps: Steps::Most(1), stencil: Stencil::Auto }
     }
 }
 
@@ -77,7 +79,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "fuse", fusing: true, run: Run::Kernels(fuse::fuse) },
     Pass { name: "feed reductions", fusing: true, run: Run::Kernels(reductions::feed) },
     Pass { name: "what was fused is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
-    Pass { name: "prologues", fusing: true, run: Run::Predicted(prologue::absorb) },
+    Pass { name: "prologues", fusing: true, run: Run::Divided(prologue::absorb) },
     Pass { name: "what was absorbed is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
     Pass { name: "steps of loops", fusing: true, run: Run::Divided(blocks::block) },
     Pass { name: "what was put together is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },

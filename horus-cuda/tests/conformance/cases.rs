@@ -1,6 +1,7 @@
 //! The launches.
 // Long because it is one list, of launches of every kind.
 
+mod stencils;
 mod steps;
 
 use horus_core::device::Geometry;
@@ -267,6 +268,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(others());
     all.extend(super::planes::cases());
     all.extend(steps::steps());
+    all.extend(stencils::stencils());
     all
 }
 

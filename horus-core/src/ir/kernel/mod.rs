@@ -6,6 +6,7 @@
 //! both. One recorded operation lowers to a kernel with one leaf or one instruction; fusion substitutes kernels into each
 //! other. A device needs to know nothing else of the program.
 
+mod chain;
 mod distribution;
 mod map;
 mod reads;

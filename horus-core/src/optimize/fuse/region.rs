@@ -207,6 +207,8 @@ impl<'a> Region<'a> {
                     continue;
                 }
                 LeafOp::Correlate(Source::Stage(_), ..) => Family::Columns,
+                // Made when kernels are fused already.
+                LeafOp::Shift(..) => Family::Filters,
                 LeafOp::Correlate(_, f, _) => {
                     let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];
                     if of_stage || (self.facts.row_pass[id.0] && id != self.root) {

@@ -157,6 +157,9 @@ impl MapGenerator<'_> {
         p.int("out_aligned", rows_aligned(&output) as isize);
         p.int("out_start", output.window.start);
         p.int("width", output.shape.width.cast_signed());
+        if !self.kernel.chains.is_empty() {
+            p.int("height", output.shape.height.cast_signed());
+        }
         p.int("row0", shapes.rows.start);
         p.int("row1", shapes.rows.end);
         declare_extent(self.kernel, p, output.shape);
