@@ -144,7 +144,7 @@ fn every_case_is_a_launch_that_devices_take() {
         let inputs: Vec<LaunchInput<'_>> =
             memories.iter().zip(&case.inputs).map(|(memory, &geometry)| LaunchInput { memory, geometry }).collect();
         let (kernel, geometry, rows) = (&case.kernel, case.output, case.rows);
-        let launch = Launch { kernel, inputs: &inputs, output: &mut memory(&geometry), geometry, rows };
+        let launch = Launch { kernel, inputs: &inputs, output: &mut memory(&geometry), more: &mut [], geometry, rows };
         horus_core::device::check::check(&launch).unwrap_or_else(|e| panic!("{}: {e}", case.name));
     }
 }

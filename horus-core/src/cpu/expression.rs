@@ -25,9 +25,16 @@ pub(super) struct Spot {
     pub(super) channel: usize,
     /// Room for the program's slots.
     pub(super) slots: *mut u8,
-    /// Where the result of the first pixel goes, and elements from row to row there.
+    /// Where the first result of the first pixel goes, and elements from row to row there.
     pub(super) out: *mut u8,
     pub(super) stride: usize,
+}
+
+/// Where a result beside the first goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Further {
+    pub(super) bytes: *mut u8,
+    pub(super) geometry: Geometry,
 }
 
 /// A program over inputs.
@@ -35,6 +42,8 @@ pub(super) struct Spot {
 pub(super) struct Expression<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) inputs: &'a [LaunchInput<'a>],
+    /// Where the results beside the first go.
+    pub(super) more: &'a [Further],
     /// The extent of the image.
     pub(super) shape: Shape,
     pub(super) slot_bytes: usize,
@@ -67,7 +76,12 @@ impl Expression<'_> {
                 let element = geometry.row(c.unwrap_or(at.channel), y) + at.cols.start;
                 (bytes[element * dtype.size()..].as_ptr().cast_mut(), Some(geometry.shape.width))
             }
-            Place::Output => (at.out, Some(at.stride)),
+            Place::Output(0) => (at.out, Some(at.stride)),
+            Place::Output(k) => {
+                let Further { bytes, geometry } = self.more[k - 1];
+                let element = geometry.row(at.channel, at.rows.start) + at.cols.start;
+                (bytes.wrapping_add(element * dtype.size()), Some(at.stride))
+            }
         }
     }
 
@@ -169,8 +183,14 @@ impl<'a> ChainRows<'a> {
         });
         let window = held.reduce(Window::union).unwrap_or(Window::whole(geometry.shape.height));
         let (height, width) = (geometry.shape.height, geometry.shape.width);
-        let expression =
-            Expression { schedule, inputs, shape: geometry.shape, slot_bytes: slot_bytes(schedule, PIECE), isa };
+        let expression = Expression {
+            schedule,
+            inputs,
+            more: &[],
+            shape: geometry.shape,
+            slot_bytes: slot_bytes(schedule, PIECE),
+            isa,
+        };
         ChainRows { expression, channel, height, width, window, scratch, element: geometry.dtype.size() }
     }
 

@@ -33,7 +33,7 @@ fn run(device: &CudaDevice, case: &Case, inputs: &[HostImage]) -> Result<HostIma
     let inputs: Vec<LaunchInput<'_>> =
         memories.iter().zip(&case.inputs).map(|(memory, &geometry)| LaunchInput { memory, geometry }).collect();
     let (kernel, geometry, rows) = (&case.kernel, case.output, case.rows);
-    device.launch(Launch { kernel, inputs: &inputs, output: &mut output, geometry, rows })?;
+    device.launch(Launch { kernel, inputs: &inputs, output: &mut output, more: &mut [], geometry, rows })?;
     device.read(&output, 0, &mut out.bytes)?;
     Ok(out)
 }
