@@ -35,6 +35,16 @@ fn sobel() -> [Filter; 2] {
     [Filter::dense(3, 3, taps.to_vec()), Filter::dense(3, 3, turned.to_vec())]
 }
 
+/// A quotient and two more of the same denominator that read it.
+fn quotients(a: &Image<f32>, b: &Image<f32>) -> [Image<f32>; 3] {
+    let root = a.abs().sqrt();
+    let denominator = &root * b + 20.0;
+    let density = a / &denominator;
+    let by_a = (b - &density * &root) / &denominator;
+    let by_b = (a * 3.0 - &density) / denominator;
+    [density, by_a, by_b]
+}
+
 type Bits = Vec<Vec<u64>>;
 
 fn bits<T: Pixel>(image: &Image<T>) -> Vec<u64> {
@@ -92,6 +102,11 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
             let product = &a * &b;
             vec![bits(&copy), bits(&scaled), bits(&smooth), bits(&product)]
         }
+        // Results that are read by others, and what they all read, which nobody wants.
+        12 => {
+            let [density, by_a, by_b] = quotients(&a, &b);
+            vec![bits(&density), bits(&by_a), bits(&by_b)]
+        }
         // Groups that would wait for each other: the second of each reads the first of the other, but for its neighbours.
         _ => {
             let (p, q) = (&a + &b, (&a * 2.0).correlate(&x, Border::Wrap));
@@ -101,7 +116,7 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
     }
 }
 
-const PROGRAMS: usize = 13;
+const PROGRAMS: usize = 14;
 
 #[test]
 fn joined_results_have_the_bits_of_separate_ones() {
@@ -158,6 +173,7 @@ fn what_shares_inputs_is_one_launch() {
     assert_eq!(launches(Mode::Fused, |a, b| (a + b, a - b)), 1);
     assert_eq!(launches(Mode::Lazy, |a, b| (a + b, a - b)), 2);
     assert_eq!(launches(Mode::Fused, |a, _| [&x, &y].map(|f| a.correlate(f, Border::Reflect))), 1);
+    assert_eq!(launches(Mode::Fused, quotients), 1, "what all of them read is not stored");
     assert_eq!(launches(Mode::Fused, |a, b| (a * 2.0, b * 2.0)), 2, "nothing is shared");
     assert_eq!(launches(Mode::Fused, |a, _| (a * 2.0, a.crop(0, 0, 200, 400) * 2.0)), 2, "not of one extent");
 }

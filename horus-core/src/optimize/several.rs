@@ -1,14 +1,14 @@
 //! Several results of one launch: kernels of one extent that read, filter or compute the same are joined, where that is predicted to be
-//! faster.
+//! faster. Of pixel operations, one may read what another makes: what only those of a group read is not stored.
 //!
 //! The graph keeps a node for each result; what is joined is a note beside them ([`Graph::joined`]), and the nodes are moved next to
-//! each other. So whoever asks what a node is, what it reads and where it goes need not know. A plan whose launches do not follow each
-//! other in the end computes each by itself.
+//! each other. So whoever asks what a node is, what it reads and where it goes need not know. Each node is an expression of what the
+//! group reads from outside, so a plan whose launches do not follow each other in the end computes each by itself.
 
 use super::Aim;
 use super::fuse::{MAX_FILTERS, MAX_INPUTS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
 use crate::ir::graph::{Graph, Joined, Node, NodeId};
-use crate::ir::kernel::{Extent, Kernel, KernelWork, Leaf, LeafOp, MapKernel};
+use crate::ir::kernel::{Extent, JoinPart, Kernel, KernelWork, Leaf, LeafOp, MapKernel};
 use crate::shape::Window;
 
 /// Most results of one launch: each takes registers of every thread of a GPU until it is stored.
@@ -38,7 +38,10 @@ fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
 
 /// Kernels that are computed together.
 struct Group {
+    /// In the order of the graph.
     nodes: Vec<NodeId>,
+    /// Those whose results are stored: the others are read by these alone.
+    stored: Vec<NodeId>,
     whole: MapKernel,
     inputs: Vec<NodeId>,
     cost: Cost,
@@ -55,6 +58,7 @@ struct Groups<'a> {
     graph: &'a Graph<Kernel>,
     aim: &'a Aim<'a>,
     readers: Vec<Vec<NodeId>>,
+    wanted: Vec<bool>,
     groups: Vec<Group>,
     /// For each node, its group.
     of: Vec<Option<usize>>,
@@ -62,7 +66,10 @@ struct Groups<'a> {
 
 impl<'a> Groups<'a> {
     fn new(graph: &'a Graph<Kernel>, aim: &'a Aim<'a>) -> Groups<'a> {
-        Groups { graph, aim, readers: graph.consumers(), groups: Vec::new(), of: vec![None; graph.nodes.len()] }
+        let n = graph.nodes.len();
+        let mut wanted = vec![false; n];
+        graph.roots.iter().for_each(|r| wanted[r.0] = true);
+        Groups { graph, aim, readers: graph.consumers(), wanted, groups: Vec::new(), of: vec![None; n] }
     }
 
     /// Puts a node into the group with which it spares most, or into one of its own.
@@ -83,15 +90,14 @@ impl<'a> Groups<'a> {
         self.of[id.0] = Some(at);
     }
 
-    /// Groups of what reads the same images before `id`, the last first.
+    /// Groups of what `id` reads, and of what reads the same images before it, the last first.
     fn candidates(&self, id: NodeId) -> Vec<usize> {
         let mut found = Vec::new();
         for input in &self.graph.node(id).inputs {
-            for reader in self.readers[input.0].iter().rev().filter(|r| **r < id) {
-                if let Some(group) = self.of[reader.0]
-                    && !found.contains(&group)
-                {
-                    found.push(group);
+            let readers = self.readers[input.0].iter().rev().filter(|r| **r < id);
+            for known in readers.chain([input]).filter_map(|n| self.of[n.0]) {
+                if !found.contains(&known) {
+                    found.push(known);
                 }
             }
         }
@@ -104,22 +110,34 @@ impl<'a> Groups<'a> {
         let node = self.graph.node(id);
         let whole = map(node)?.clone();
         let cost = self.cost(&whole, &node.inputs, node);
-        Some(Group { nodes: vec![id], whole, inputs: node.inputs.clone(), cost })
+        Some(Group { nodes: vec![id], stored: vec![id], whole, inputs: node.inputs.clone(), cost })
+    }
+
+    /// The kernel of those of `nodes` that are `stored`.
+    fn kernel(&self, nodes: &[NodeId], stored: impl Fn(NodeId) -> bool) -> Option<(MapKernel, Vec<NodeId>)> {
+        let part = |id: &NodeId| {
+            let node = self.graph.node(*id);
+            Some(JoinPart { id: *id, kernel: map(node)?, inputs: &node.inputs[..] })
+        };
+        MapKernel::join(&nodes.iter().map(part).collect::<Option<Vec<_>>>()?, stored)
     }
 
     /// A group with one node more, if that can be computed and is predicted to be faster than both by themselves.
     fn joined(&self, group: usize, id: NodeId) -> Option<Group> {
         let (group, node) = (&self.groups[group], self.graph.node(id));
         let first = self.graph.node(group.nodes[0]);
-        if group.nodes.len() == MOST || first.shape != node.shape {
+        if first.shape != node.shape {
             return None;
         }
         let alone = self.alone(id)?;
         let nodes: Vec<NodeId> = group.nodes.iter().copied().chain([id]).collect();
-        let parts: Option<Vec<(&MapKernel, &[NodeId])>> =
-            nodes.iter().map(|n| Some((map(self.graph.node(*n))?, &self.graph.node(*n).inputs[..]))).collect();
-        let (whole, inputs) = MapKernel::join(&parts?);
-        if !is_sound(&whole) {
+        let is_stored = |n: &NodeId| self.wanted[n.0] || self.readers[n.0].iter().any(|r| !nodes.contains(r));
+        let stored: Vec<NodeId> = nodes.iter().copied().filter(is_stored).collect();
+        let (whole, inputs) = self.kernel(&nodes, |n| stored.contains(&n))?;
+        // What is one kernel in the end is for fusion to decide, as is what filters read.
+        let reads = node.inputs.iter().any(|i| group.nodes.contains(i));
+        let several = (2..=MOST).contains(&stored.len());
+        if !several || !is_sound(&whole) || (reads && whole.leaves.iter().any(|l| kind(l).is_some())) {
             return None;
         }
         let cost = self.cost(&whole, &inputs, first);
@@ -129,7 +147,7 @@ impl<'a> Groups<'a> {
         };
         let shares = spared(|w| w.bytes() as f64) || spared(|w| w.multiply_adds);
         let faster = cost.seconds < group.cost.seconds + alone.cost.seconds;
-        (shares && faster && self.is_free(&nodes)).then_some(Group { nodes, whole, inputs, cost })
+        (shares && faster && self.is_free(&nodes)).then_some(Group { nodes, stored, whole, inputs, cost })
     }
 
     /// What a launch takes on the rank that has most to do.
@@ -145,13 +163,15 @@ impl<'a> Groups<'a> {
         Cost { work, seconds: self.aim.machine.slowest(|p| p.launch(&work).seconds) }
     }
 
-    /// Whether these nodes can be computed at once: none waits for another, not even by way of groups that were joined before.
+    /// Whether these nodes can be computed at once: none waits for another by way of one that is not among them, nor of groups that
+    /// were joined before.
     fn is_free(&self, nodes: &[NodeId]) -> bool {
         // What all of them wait for, and what those wait for.
         let mut seen = vec![false; self.graph.nodes.len()];
         let mut stack: Vec<NodeId> = Vec::new();
         let wait = |n: NodeId, stack: &mut Vec<NodeId>| stack.extend(&self.graph.node(n).inputs);
         nodes.iter().for_each(|n| wait(*n, &mut stack));
+        stack.retain(|n| !nodes.contains(n));
         while let Some(n) = stack.pop() {
             if nodes.contains(&n) {
                 return false;
@@ -166,29 +186,41 @@ impl<'a> Groups<'a> {
         true
     }
 
-    /// The graph with the nodes of each group next to each other, where the first of them was.
+    /// The kernel that computes a node of a group by itself, from what the group reads.
+    fn apart(&self, group: &Group, id: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
+        let mut needed = vec![id];
+        for n in group.nodes.iter().rev().filter(|n| **n <= id) {
+            if needed.contains(n) {
+                needed.extend(self.graph.node(*n).inputs.iter().filter(|i| group.nodes.contains(i)));
+            }
+        }
+        let nodes: Vec<NodeId> = group.nodes.iter().copied().filter(|n| needed.contains(n)).collect();
+        self.kernel(&nodes, |n| n == id)
+    }
+
+    /// The graph with the results of each group next to each other, where the first of them was.
     fn arranged(mut self) -> Graph<Kernel> {
         self.groups.retain(|g| g.nodes.len() > 1);
         if self.groups.is_empty() {
             return self.graph.clone();
         }
         let n = self.graph.nodes.len();
-        let mut of = vec![None; n];
-        self.groups.iter().enumerate().for_each(|(g, group)| group.nodes.iter().for_each(|m| of[m.0] = Some(g)));
+        let mut of: Vec<Option<&Group>> = vec![None; n];
+        self.groups.iter().for_each(|group| group.nodes.iter().for_each(|m| of[m.0] = Some(group)));
         let (mut order, mut begun) = (Vec::with_capacity(n), vec![false; n]);
         for first in (0..n).map(NodeId) {
             // An explicit stack: long programs are legal. A node comes twice, before its inputs and after them.
             let mut stack = vec![(first, false)];
             while let Some((id, inputs_are_there)) = stack.pop() {
-                let alone = [id];
-                let together = of[id.0].map_or(&alone[..], |g: usize| &self.groups[g].nodes);
+                let (group, alone) = (of[id.0], [id]);
                 if inputs_are_there {
-                    order.extend_from_slice(together);
+                    order.extend_from_slice(group.map_or(&alone[..], |g| &g.stored));
                 } else if !begun[id.0] {
-                    together.iter().for_each(|m| begun[m.0] = true);
+                    let nodes = group.map_or(&alone[..], |g| &g.nodes);
+                    let inputs = group.map_or(&self.graph.node(id).inputs, |g| &g.inputs);
+                    nodes.iter().for_each(|m| begun[m.0] = true);
                     stack.push((id, true));
-                    let inputs = together.iter().flat_map(|m| self.graph.node(*m).inputs.iter().rev());
-                    stack.extend(inputs.filter(|i| !begun[i.0]).map(|i| (*i, false)));
+                    stack.extend(inputs.iter().rev().filter(|i| !begun[i.0]).map(|i| (*i, false)));
                 }
             }
         }
@@ -197,13 +229,16 @@ impl<'a> Groups<'a> {
         let moved = |nodes: &[NodeId]| nodes.iter().map(|n| at[n.0]).collect::<Vec<_>>();
         let mut out = Graph::default();
         for old in &order {
-            let node = self.graph.node(*old);
-            out.push(Node { inputs: moved(&node.inputs), ..node.clone() });
+            let node = self.graph.node(*old).clone();
+            out.push(match of[old.0].and_then(|group| self.apart(group, *old)) {
+                Some((kernel, inputs)) => Node { op: Kernel::Map(kernel), inputs: moved(&inputs), ..node },
+                None => Node { inputs: moved(&node.inputs), ..node },
+            });
         }
         out.roots = moved(&self.graph.roots);
-        let joined = self.groups.into_iter().map(|g| Joined {
-            nodes: moved(&g.nodes),
-            op: Kernel::Map(g.whole),
+        let joined = self.groups.iter().map(|g| Joined {
+            nodes: moved(&g.stored),
+            op: Kernel::Map(g.whole.clone()),
             inputs: moved(&g.inputs),
         });
         out.joined = joined.collect();
@@ -211,15 +246,19 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Whether devices have room for a kernel: the bounds within which fusion keeps one, and filters of one kind.
-fn is_sound(m: &MapKernel) -> bool {
-    let kind = |l: &Leaf| match &l.op {
+/// The kind of filter that a leaf is; filters of one kind are computed together.
+fn kind(leaf: &Leaf) -> Option<u8> {
+    match &leaf.op {
         LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
-        LeafOp::Warp(..) if l.repeats() => None,
+        LeafOp::Warp(..) if leaf.repeats() => None,
         LeafOp::Correlate(..) => Some(0),
         LeafOp::Generalized(..) | LeafOp::Median(..) => Some(1),
         LeafOp::Warp(..) | LeafOp::Flip(..) => Some(2),
-    };
+    }
+}
+
+/// Whether devices have room for a kernel: the bounds within which fusion keeps one, and filters of one kind.
+fn is_sound(m: &MapKernel) -> bool {
     let large = m.leaves.iter().filter_map(|l| match &l.op {
         LeafOp::Correlate(_, f, _) if f.taps().len() > SMALL_FILTER => Some(f.layout()),
         _ => None,

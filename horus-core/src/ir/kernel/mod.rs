@@ -16,6 +16,7 @@ mod work;
 use std::fmt;
 
 pub use self::distribution::{AllReduce, Distribution};
+pub use self::join::JoinPart;
 pub use self::map::{Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 pub use self::reads::Access;
 pub use self::repeat::Repeat;
