@@ -136,7 +136,7 @@ impl<'a> Groups<'a> {
         let (whole, inputs) = self.kernel(&nodes, |n| stored.contains(&n))?;
         // What is one kernel in the end is for fusion to decide, as is what filters read.
         let reads = node.inputs.iter().any(|i| group.nodes.contains(i));
-        let several = (2..=MOST).contains(&stored.len());
+        let several = (2..=MOST).contains(&stored.len()) && self.is_read_together(&stored);
         if !several || !is_sound(&whole) || (reads && whole.leaves.iter().any(|l| kind(l).is_some())) {
             return None;
         }
@@ -148,6 +148,15 @@ impl<'a> Groups<'a> {
         let shares = spared(|w| w.bytes() as f64) || spared(|w| w.multiply_adds);
         let faster = cost.seconds < group.cost.seconds + alone.cost.seconds;
         (shares && faster && self.is_free(&nodes)).then_some(Group { nodes, stored, whole, inputs, cost })
+    }
+
+    /// Whether what is not wanted for itself is read by one node: else, what the others wait for would take memory, and have left the
+    /// caches when it is read.
+    fn is_read_together(&self, stored: &[NodeId]) -> bool {
+        let mut passing = stored.iter().filter(|n| !self.wanted[n.0]).map(|n| &self.readers[n.0]);
+        let Some(first) = passing.next() else { return true };
+        let others: Vec<_> = passing.collect();
+        first.iter().any(|reader| others.iter().all(|readers| readers.contains(reader)))
     }
 
     /// What a launch takes on the rank that has most to do.
@@ -246,18 +255,27 @@ impl<'a> Groups<'a> {
     }
 }
 
+/// Kinds of reads beyond the pixel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Linear,
+    Order,
+    Geometric,
+}
+
 /// The kind of filter that a leaf is; filters of one kind are computed together.
-fn kind(leaf: &Leaf) -> Option<u8> {
+fn kind(leaf: &Leaf) -> Option<Kind> {
     match &leaf.op {
         LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
         LeafOp::Warp(..) if leaf.repeats() => None,
-        LeafOp::Correlate(..) => Some(0),
-        LeafOp::Generalized(..) | LeafOp::Median(..) => Some(1),
-        LeafOp::Warp(..) | LeafOp::Flip(..) => Some(2),
+        LeafOp::Correlate(..) => Some(Kind::Linear),
+        LeafOp::Generalized(..) | LeafOp::Median(..) => Some(Kind::Order),
+        LeafOp::Warp(..) | LeafOp::Flip(..) => Some(Kind::Geometric),
     }
 }
 
-/// Whether devices have room for a kernel: the bounds within which fusion keeps one, and filters of one kind.
+/// Whether devices have room for a kernel: the bounds within which fusion keeps one, and filters of one kind. What maps of one image
+/// read of it lies apart: nothing is spared.
 fn is_sound(m: &MapKernel) -> bool {
     let large = m.leaves.iter().filter_map(|l| match &l.op {
         LeafOp::Correlate(_, f, _) if f.taps().len() > SMALL_FILTER => Some(f.layout()),
@@ -267,6 +285,7 @@ fn is_sound(m: &MapKernel) -> bool {
     let filters = m.leaves.iter().filter(|l| kind(l).is_some()).count();
     let planes = m.leaves.iter().filter(|l| matches!(l.op, LeafOp::LoadPlane(..))).count();
     alike(m.leaves.iter().filter_map(kind))
+        && !m.leaves.iter().any(|l| kind(l) == Some(Kind::Geometric))
         && (staged || alike(large))
         && m.inputs <= MAX_INPUTS
         && m.stages.len() <= MAX_STAGES

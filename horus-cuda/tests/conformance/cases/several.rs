@@ -77,17 +77,15 @@ pub(super) fn cases() -> Vec<Case> {
             push(&format!("row passes {border}"), join(&smooth), &[DType::F32]);
         }
         let sparse = Filter::sparse([(-3, 2), (0, 0), (2, -1)], [0.5, 0.25, -1.0]);
-        let sparse = single(
-            LeafOp::Correlate(Source::Input(0), sparse, Border::Reflect),
-            DType::F32,
+        let sparse = single(LeafOp::Correlate(Source::Input(0), sparse, Border::Reflect), DType::F32);
+        push(
+            "a filter, its image and scattered taps",
+            join(&[correlate(5, 5, DType::F32, Border::Wrap), place, sparse]),
+            &[DType::F32],
         );
-        push("a filter, its image and scattered taps", join(&[correlate(5, 5, DType::F32, Border::Wrap), place, sparse]), &[
-            DType::F32,
-        ]);
         let median = |size| single(LeafOp::Median(0, size, Border::Reflect), DType::U8);
         push("medians", join(&[median(MedianSize::Three), median(MedianSize::Five)]), &[DType::U8]);
-        let turned =
-            |degrees| rotate(degrees, shape, Interpolation::Bilinear, DType::F32, Border::Constant(0.0));
+        let turned = |degrees| rotate(degrees, shape, Interpolation::Bilinear, DType::F32, Border::Constant(0.0));
         push("turned", join(&[turned(20.0), turned(-35.0)]), &[DType::F32]);
         let chained = [correlate(3, 3, DType::F32, Border::Reflect), correlate(5, 5, DType::F32, Border::Reflect)];
         push("of a chain", join(&chained.map(over_chain)), &[DType::U8, DType::F32]);
