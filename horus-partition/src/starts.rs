@@ -10,8 +10,10 @@ const DIRECTIONS: [(i64, i64); 8] = [(1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (2
 /// At most so many columns are tried as the first on a grid that is periodic.
 const TURNS: usize = 60;
 
-/// So many of the best sweeps are refined.
-const REFINED: usize = 8;
+/// So many of the best sweeps are refined, of a piece of `MANY` blocks or less; of larger ones as many as take the same time, but
+/// at least a tenth.
+const REFINED: usize = 32;
+const MANY: usize = 4096;
 
 /// Divides a piece into `k` parts of as many blocks, or one more, by halves.
 pub(crate) fn halves(piece: &Piece<'_>, k: usize) -> Vec<u32> {
@@ -42,50 +44,52 @@ fn best_halves(piece: &Piece<'_>, left: usize, k: usize) -> Vec<u32> {
     let (fewest, most) = (left * each + (longer + left).saturating_sub(k), left * each + longer.min(left));
     let middle = (piece.len() * left + k / 2) / k;
     let count = middle.clamp(fewest, most);
+    let refined = (REFINED * MANY / piece.len().max(MANY)).max(REFINED / 10);
     let mut found: Vec<(Score, Vec<u32>)> = Vec::new();
     for line in lines(piece) {
         let mut of = vec![1; piece.len()];
         line[..count].iter().for_each(|i| of[*i] = 0);
         let score = piece.score(&of, 2);
-        if found.len() < REFINED || found.last().is_some_and(|last| score < last.0) {
+        if found.len() < refined || found.last().is_some_and(|last| score < last.0) {
             let place = found.partition_point(|other| other.0 <= score);
             if place == 0 || found[place - 1].1 != of {
                 found.insert(place, (score, of));
-                found.truncate(REFINED);
+                found.truncate(refined);
             }
         }
     }
     let all: Vec<u32> = (0..piece.len() as u32).collect();
-    let refined = found.into_iter().map(|(_, mut of)| {
+    let better = found.into_iter().map(|(_, mut of)| {
         between(piece, &mut of, (0, 1), &all, fewest..=most);
         (piece.score(&of, 2), of)
     });
-    refined.min().map(|(_, of)| of).unwrap_or_default()
+    better.min().map(|(_, of)| of).unwrap_or_default()
 }
 
-/// The members in every order in which they are swept: by direction, on a periodic grid from many columns, and along a curve.
-fn lines(piece: &Piece<'_>) -> Vec<Vec<usize>> {
+/// The members in every order in which they are swept, one after the other: by direction, on a periodic grid from many columns, and
+/// along a curve.
+fn lines<'a>(piece: &'a Piece<'_>) -> impl Iterator<Item = Vec<usize>> + 'a {
     let blocks = piece.blocks;
     let (wide, high) = (blocks.block().0 as i64, blocks.block().1 as i64);
     let columns = blocks.columns();
     let turns = if blocks.seams().periodic { columns.min(TURNS) } else { 1 };
-    let mut all = Vec::with_capacity(turns * DIRECTIONS.len() + 1);
-    for turn in 0..turns {
+    let swept = (0..turns).flat_map(|turn| DIRECTIONS.map(|direction| (turn, direction)));
+    let swept = swept.map(move |(turn, (dx, dy))| {
         let first = turn * columns / turns;
-        for (dx, dy) in DIRECTIONS {
-            let mut line: Vec<usize> = (0..piece.len()).collect();
-            line.sort_by_key(|i| {
-                let (column, row) = piece.place(*i);
-                let column = (column + columns - first) % columns;
-                (dx * wide * column as i64 + dy * high * row as i64, row, column)
-            });
-            all.push(line);
-        }
-    }
-    let mut rank = vec![0; blocks.len()];
-    curve::hilbert(blocks).into_iter().enumerate().for_each(|(at, block)| rank[block] = at);
-    let mut line: Vec<usize> = (0..piece.len()).collect();
-    line.sort_by_key(|i| rank[piece.members[*i]]);
-    all.push(line);
-    all
+        let mut line: Vec<usize> = (0..piece.len()).collect();
+        line.sort_by_cached_key(|i| {
+            let (column, row) = piece.place(*i);
+            let column = (column + columns - first) % columns;
+            (dx * wide * column as i64 + dy * high * row as i64, row, column)
+        });
+        line
+    });
+    let curve = std::iter::once_with(move || {
+        let mut rank = vec![0; blocks.len()];
+        curve::hilbert(blocks).into_iter().enumerate().for_each(|(at, block)| rank[block] = at);
+        let mut line: Vec<usize> = (0..piece.len()).collect();
+        line.sort_by_key(|i| rank[piece.members[*i]]);
+        line
+    });
+    swept.chain(curve)
 }

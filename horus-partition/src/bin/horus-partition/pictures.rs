@@ -1,15 +1,17 @@
 //! Masks from pictures, partitions to pictures.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use horus::comm::Alone;
 use horus::prelude::*;
 use horus_partition::{Blocks, Levels, Mask, paint};
 
 use crate::Fault;
 
-/// Pictures are read and written, not computed.
+/// Pictures are read and written, not computed, and this process does it alone.
 fn session() -> Result<Session> {
-    Session::builder().device("cpu").build()
+    Session::builder().device("cpu").communicator(Arc::new(Alone)).build()
 }
 
 /// The mask that a picture is.
@@ -34,7 +36,7 @@ pub(crate) fn read(path: &Path) -> Result<Mask, Fault> {
 pub(crate) fn write(path: &Path, mask: &Mask, blocks: &Blocks, levels: &Levels, parts: &[usize]) -> Result<(), Fault> {
     let session = session()?;
     let numbers = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
-    let image_saved = if numbers {
+    let saved = if numbers {
         let (rows, columns) = (blocks.rows(), blocks.columns());
         let part = |i: usize| blocks.at(i % columns, i / columns).map_or(-1, |block| parts[block] as i32);
         let all: Vec<i32> = (0..rows * columns).map(part).collect();
@@ -44,6 +46,6 @@ pub(crate) fn write(path: &Path, mask: &Mask, blocks: &Blocks, levels: &Levels, 
         let planes: Vec<&[u8]> = planes.iter().map(Vec::as_slice).collect();
         Image::from_planes(&session, mask.height(), mask.width(), &planes).save(path)
     };
-    image_saved?;
+    saved?;
     Ok(())
 }
