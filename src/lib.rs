@@ -266,7 +266,7 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::session::{Progress, Stats};
     #[doc(inline)]
-    pub use horus_core::settings::Steps;
+    pub use horus_core::settings::{Stencil, Steps};
     #[doc(inline)]
     pub use horus_core::shape::{Axis, Border, Shape};
 }

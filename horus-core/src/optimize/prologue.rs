@@ -1,15 +1,17 @@
-//! Prologues: pixel operations that only the linear filters of one kernel read become a *chain* of that kernel, evaluated
-//! around the pixels that it computes, so that their result is never stored.
+//! Prologues: what only the filters and shifts of one kernel read becomes a *chain* of that kernel, evaluated around the pixels that
+//! it computes, so that it is never stored: pixel operations, or filters of a few taps, which may read chains themselves.
 //!
 //! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two blocks of a device's work
-//! reach it. That pays while the filters are short or the operations read few images, which the profile of the machine
-//! predicts; beyond, the chain is a kernel of its own.
+//! reach it, or on a GPU for each tap that reads it. That pays while the filters are short or the operations read few images, which
+//! the profile of the machine predicts; beyond, the chain is a kernel of its own. [`Stencil`] forces the choice.
 
+use super::Aim;
 use super::fuse::MAX_INPUTS;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Extent, Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
-use crate::machine::Machine;
+use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::Reach;
+use crate::settings::Stencil;
 use crate::shape::Window;
 
 /// Most images that filters may read through a chain, each counted as often as the chain is evaluated for a pixel: each
@@ -20,10 +22,19 @@ const MAX_REACH: usize = 64;
 /// Most constants of a chain: on a GPU they are parameters of the kernel, which has room for taps in between.
 const MAX_CONSTANTS: usize = 32;
 
-/// Moves pixel operations into the kernels whose filters read them. The absorbed nodes stay in the graph, dead.
+/// Most chains of a kernel, if any has filters.
+const MAX_CHAINS: usize = 6;
+/// How long a kernel takes, of what its parts take one after the other, that is worth it if a chain has filters: what such chains take is
+/// an estimate.
+const GAIN: f64 = 0.9;
+
+/// Moves what filters read into the kernels that read it. The absorbed nodes stay in the graph, dead.
 ///
 /// All nodes of the graph are needed by its roots.
-pub fn absorb(mut graph: Graph<Kernel>, machine: &Machine) -> Graph<Kernel> {
+pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
+    if aim.stencil == Stencil::Stored {
+        return graph;
+    }
     let mut readers = graph.consumers();
     readers.iter_mut().for_each(|r| r.dedup());
     for id in (0..graph.nodes.len()).map(NodeId) {
@@ -32,9 +43,11 @@ pub fn absorb(mut graph: Graph<Kernel>, machine: &Machine) -> Graph<Kernel> {
         producers.sort_unstable();
         producers.dedup();
         for p in producers {
-            let found = joined(graph.node(id), p, graph.node(p));
-            let found = found.map(|(kernel, inputs)| (Kernel::Map(kernel), inputs));
-            if let Some(joined) = found.filter(|joined| pays(&graph, machine, joined, [p, id])) {
+            let found = joined(&graph, id, p).and_then(|(kernel, inputs)| {
+                let kernel = chosen(&graph, aim, kernel, &inputs, [p, id])?;
+                Some((Kernel::Map(kernel), inputs))
+            });
+            if let Some(joined) = found {
                 let node = &mut graph.nodes[id.0];
                 (node.op, node.inputs) = joined;
             }
@@ -43,15 +56,18 @@ pub fn absorb(mut graph: Graph<Kernel>, machine: &Machine) -> Graph<Kernel> {
     graph
 }
 
-/// The kernel of `node`, and its inputs, with `producer` (node `p`) as a chain; `None` if that cannot be.
-fn joined(node: &Node<Kernel>, p: NodeId, producer: &Node<Kernel>) -> Option<(MapKernel, Vec<NodeId>)> {
+/// The kernel of node `id`, and its inputs, with node `p` as a chain; `None` if that cannot be.
+fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
+    let (node, producer) = (graph.node(id), graph.node(p));
     let (Kernel::Map(reader), Kernel::Map(chain)) = (&node.op, &producer.op) else { return None };
+    let (reader, chain) = (shifting(graph, node, reader), shifting(graph, producer, chain));
     let of_p = |l: &&Leaf| match reader.image(l) {
         Source::Input(i) => node.inputs[i] == p,
         _ => false,
     };
-    let readable = reader.leaves.iter().filter(of_p).all(|l| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Load(_)));
-    if !readable || producer.shape != node.shape || !chain.is_pointwise() || !fits(reader, chain, of_p) {
+    let readable = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Load(_));
+    if producer.shape != node.shape || !reader.leaves.iter().filter(of_p).all(readable) || !fits(&reader, &chain, of_p)
+    {
         return None;
     }
     // The inputs without the producer, then those of the chain.
@@ -64,60 +80,97 @@ fn joined(node: &Node<Kernel>, p: NodeId, producer: &Node<Kernel>) -> Option<(Ma
     if inputs.len() > MAX_INPUTS {
         return None;
     }
-    let at = |id: NodeId| inputs.iter().position(|i| *i == id);
-    let renumbered = |m: &MapKernel, of: &[NodeId]| {
-        let mut m = m.clone();
-        // The producer itself has no place any more; what reads it is changed below.
-        let to = |i: usize| at(of[i]).unwrap_or(usize::MAX);
-        m.leaves.iter_mut().for_each(|l| l.map_input(to));
-        for stage in &mut m.stages {
-            if let Source::Input(i) = &mut stage.source {
-                *i = to(*i);
-            }
-        }
-        m.chains.iter_mut().for_each(|c| c.leaves.iter_mut().for_each(|l| l.map_input(to)));
-        m
-    };
-    let chain = renumbered(chain, &producer.inputs);
-    let mut kernel = renumbered(reader, &node.inputs);
+    // The producer itself has no place any more; what reads it is changed below.
+    let to = |id: NodeId| inputs.iter().position(|i| *i == id).unwrap_or(usize::MAX);
+    let chain = renumbered(&chain, inputs.len(), &|i| to(producer.inputs[i]));
+    let mut kernel = renumbered(&reader, inputs.len(), &|i| to(node.inputs[i]));
     let source = Source::Chain(kernel.chains.len());
     let gone = Source::Input(usize::MAX);
     kernel.stages.iter_mut().filter(|s| s.source == gone).for_each(|s| s.source = source);
     for leaf in &mut kernel.leaves {
         match &mut leaf.op {
-            LeafOp::Correlate(s, ..) if *s == gone => *s = source,
+            LeafOp::Correlate(s, ..) | LeafOp::Shift(s, ..) if *s == gone => *s = source,
             _ => {}
         }
     }
+    kernel.chains.push(chain.clone());
     if kernel.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX)) {
-        kernel = inlined(kernel, &chain);
+        kernel = inlined(kernel, chain);
     }
-    kernel.chains.push(chain);
-    kernel.inputs = inputs.len();
-    kernel.chains.iter_mut().for_each(|c| c.inputs = inputs.len());
-    Some((kernel, inputs))
+    let plain = kernel.chains.iter().all(MapKernel::is_pointwise);
+    ((plain || kernel.chains.len() <= MAX_CHAINS) && kernel.chain_fault().is_none()).then_some((kernel, inputs))
 }
 
-/// Whether it is predicted to be faster to launch `joined` than the kernels of nodes `apart` one after the other. On an H200, at
-/// 4096 x 4096 f32, filters of a product of two images take, against product and filter one after the other: 3 x 3 taps 0.66,
-/// 17 x 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
-fn pays(graph: &Graph<Kernel>, machine: &Machine, joined: &(Kernel, Vec<NodeId>), apart: [NodeId; 2]) -> bool {
+/// A kernel in which samples at whole pixels are shifts, if they are of an image of its extent.
+fn shifting(graph: &Graph<Kernel>, node: &Node<Kernel>, m: &MapKernel) -> MapKernel {
+    let mut m = m.clone();
+    for Leaf { op, dtype } in &mut m.leaves {
+        if let &mut LeafOp::Warp(i, map, Interpolation::Nearest, border) = op
+            && let Some(by) = map.shift()
+            && graph.node(node.inputs[i]).shape == node.shape
+            && dtype.is_float()
+        {
+            *op = LeafOp::Shift(Source::Input(i), by, border);
+        }
+    }
+    m
+}
+
+/// The same kernel over so many inputs, of which each has the number that `to` says.
+fn renumbered(m: &MapKernel, inputs: usize, to: &dyn Fn(usize) -> usize) -> MapKernel {
+    let mut m = MapKernel { inputs, per_pixel: false, ..m.clone() };
+    m.leaves.iter_mut().for_each(|l| l.map_input(to));
+    for stage in &mut m.stages {
+        if let Source::Input(i) = &mut stage.source {
+            *i = to(*i);
+        }
+    }
+    m.chains = m.chains.iter().map(|c| renumbered(c, inputs, to)).collect();
+    m
+}
+
+/// The kernel as it is predicted to be fastest, or as is requested; `None` if it is not predicted to be faster than the kernels of nodes
+/// `apart` one after the other. On an H200, at 4096 x 4096 f32, filters of a product of two images take, against product and filter one
+/// after the other: 3 x 3 taps 0.66, 17 x 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
+fn chosen(
+    graph: &Graph<Kernel>,
+    aim: &Aim<'_>,
+    kernel: MapKernel,
+    inputs: &[NodeId],
+    apart: [NodeId; 2],
+) -> Option<MapKernel> {
+    let [per_tile, per_pixel] = [false, true].map(|per_pixel| MapKernel { per_pixel, ..kernel.clone() });
+    match aim.stencil {
+        Stencil::Stored => return None,
+        Stencil::Pixel => return Some(per_pixel),
+        Stencil::Tile => return Some(per_tile),
+        Stencil::Auto => {}
+    }
     let extent = |id: NodeId| (graph.node(id).shape, graph.node(id).dtype);
     let work = |kernel: &Kernel, inputs: &[NodeId], out: NodeId| {
         let inputs: Vec<Extent> = inputs.iter().map(|i| extent(*i)).collect();
         kernel.work(&inputs, extent(out), Window::whole(graph.node(out).shape.height))
     };
-    let together = work(&joined.0, &joined.1, apart[1]);
-    let apart = apart.map(|id| work(&graph.node(id).op, &graph.node(id).inputs, id));
-    let together = machine.slowest(|m| m.launch(&together).seconds);
-    together < machine.slowest(|m| apart.iter().map(|w| m.launch(w).seconds).sum())
+    let seconds = |kernel: &MapKernel| {
+        let work = work(&Kernel::Map(kernel.clone()), inputs, apart[1]);
+        aim.machine.slowest(|m| m.launch(&work).seconds)
+    };
+    let parts = apart.map(|id| work(&graph.node(id).op, &graph.node(id).inputs, id));
+    let parts = aim.machine.slowest(|m| parts.iter().map(|w| m.launch(w).seconds).sum());
+    let of_tiles = seconds(&per_tile);
+    if kernel.chains.iter().all(MapKernel::is_pointwise) {
+        return (of_tiles < parts).then_some(per_tile);
+    }
+    let of_pixels = seconds(&per_pixel);
+    let best = if of_pixels < of_tiles { (of_pixels, per_pixel) } else { (of_tiles, per_tile) };
+    (best.0 < GAIN * parts).then_some(best.1)
 }
 
-/// Whether filters of `reader` read `chain`, and the code and the tiles of the joined kernel are of moderate size.
+/// Whether filters or shifts of `reader` read `chain`, and the code and the tiles of the joined kernel are of moderate size.
 fn fits(reader: &MapKernel, chain: &MapKernel, of_chain: impl Fn(&&Leaf) -> bool) -> bool {
     let mut reach = Reach::NONE;
     let mut sources: Vec<Source> = Vec::new();
-    for leaf in reader.leaves.iter().filter(of_chain).filter(|l| matches!(l.op, LeafOp::Correlate(..))) {
+    for leaf in reader.leaves.iter().filter(of_chain).filter(|l| !matches!(l.op, LeafOp::Load(_))) {
         reach = reach.max(leaf.reach(&reader.stages).map_or(Reach::NONE, |(r, _)| r));
         if !sources.contains(&leaf.source()) {
             sources.push(leaf.source());
@@ -129,8 +182,23 @@ fn fits(reader: &MapKernel, chain: &MapKernel, of_chain: impl Fn(&&Leaf) -> bool
 }
 
 /// `kernel` with the code of `chain` in the place of the leaf that reads its result pixel by pixel.
-fn inlined(kernel: MapKernel, chain: &MapKernel) -> MapKernel {
+fn inlined(kernel: MapKernel, mut chain: MapKernel) -> MapKernel {
     let mut out = MapKernel { leaves: Vec::new(), code: Vec::new(), ..kernel.clone() };
+    // What the chain reads through chains and row passes of its own are chains and row passes of the kernel.
+    let (chains, stages) = (out.chains.len(), out.stages.len());
+    let moved = |s: &mut Source| match s {
+        Source::Chain(c) => *c += chains,
+        Source::Stage(s) => *s += stages,
+        Source::Input(_) => {}
+    };
+    chain.stages.iter_mut().for_each(|s| moved(&mut s.source));
+    for leaf in &mut chain.leaves {
+        if let LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) = &mut leaf.op {
+            moved(source);
+        }
+    }
+    out.chains.append(&mut chain.chains);
+    out.stages.append(&mut chain.stages);
     let mut leaf = |l: &Leaf| {
         let known = out.leaves.iter().position(|o| o == l);
         Val::Leaf(known.unwrap_or_else(|| {
@@ -161,6 +229,7 @@ mod tests {
     use crate::dtype::{DType, Scalar};
     use crate::ir::graph::ValueId;
     use crate::ir::kernel::{InstrOp, Stage};
+    use crate::machine::Machine;
     use crate::ops::neighbourhood::{Filter, MedianSize};
     use crate::ops::pixel::PixelOp;
     use crate::shape::{Border, Shape};
@@ -218,7 +287,7 @@ mod tests {
     }
 
     fn chains(g: Graph<Kernel>, id: NodeId) -> usize {
-        match &absorb(g, &Machine::of_default(false)).node(id).op {
+        match &absorb(g, &Aim::of(&Machine::of_default(false))).node(id).op {
             Kernel::Map(m) => m.chains.len(),
             _ => 0,
         }
@@ -227,7 +296,7 @@ mod tests {
     #[test]
     fn filters_evaluate_what_they_alone_read() {
         let (g, _, r) = program(separable(19));
-        let g = absorb(g, &Machine::of_default(false));
+        let g = absorb(g, &Aim::of(&Machine::of_default(false)));
         let Kernel::Map(m) = &g.node(r).op else { panic!("a filter is a map") };
         assert_eq!(g.node(r).inputs, [NodeId(0), NodeId(1)]);
         assert_eq!((m.inputs, m.stages[0].source), (2, Source::Chain(0)));
@@ -293,7 +362,7 @@ mod tests {
         ];
         m.result = Some(Val::Instr(1));
         let (g, _, r) = program(m);
-        let g = absorb(g, &Machine::of_default(false));
+        let g = absorb(g, &Aim::of(&Machine::of_default(false)));
         let Kernel::Map(m) = &g.node(r).op else { panic!("a filter is a map") };
         let ops: Vec<&LeafOp> = m.leaves.iter().map(|l| &l.op).collect();
         // Inputs: the first image comes first, as the reader read it already.
@@ -315,5 +384,40 @@ mod tests {
         let r = push(&mut g, Kernel::Map(separable(5)), &[p]);
         g.roots.push(r);
         assert_eq!(chains(g, r), 0);
+    }
+
+    /// A filter of a filter of an image, and what becomes of it on this machine.
+    fn filter_of_filter(taps: [usize; 2], aim: &Aim<'_>) -> Option<bool> {
+        let mut g = Graph::default();
+        let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);
+        let [p, r] = taps.map(|n| {
+            let at: Vec<(i32, i32)> = (0..n as i32).map(|i| (i / 3 - 1, i % 3 - 1)).collect();
+            let op = LeafOp::Correlate(Source::Input(0), Filter::sparse(at, vec![1.0; n]), Border::Replicate);
+            let leaves = vec![Leaf { op, dtype: F }];
+            MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() }
+        });
+        let p = push(&mut g, Kernel::Map(p), &[image]);
+        let r = push(&mut g, Kernel::Map(r), &[p]);
+        g.roots.push(r);
+        match &absorb(g, aim).node(r).op {
+            Kernel::Map(m) if m.chains.is_empty() => None,
+            Kernel::Map(m) => Some(m.per_pixel),
+            _ => panic!("a filter is a map"),
+        }
+    }
+
+    #[test]
+    fn filters_of_filters_are_stored_or_computed_where_they_are_read() {
+        let gpu = Machine::alike(crate::machine::Profile::shipped("NVIDIA H200").unwrap());
+        let auto = Aim::of(&gpu);
+        assert_eq!(filter_of_filter([5, 5], &auto), Some(false), "tiles");
+        assert_eq!(filter_of_filter([2, 1], &auto), Some(true), "one tap");
+        assert_eq!(filter_of_filter([36, 5], &auto), None, "many reads");
+        let cpu = Machine::alike(crate::machine::Profile::of_cores(2));
+        assert_eq!(filter_of_filter([5, 5], &Aim::of(&cpu)), Some(false), "rows are kept in any case");
+        for (stencil, want) in [(Stencil::Stored, None), (Stencil::Pixel, Some(true)), (Stencil::Tile, Some(false))] {
+            assert_eq!(filter_of_filter([36, 5], &Aim { stencil, ..auto }), want);
+            assert_eq!(filter_of_filter([2, 2], &Aim { stencil, ..auto }), want);
+        }
     }
 }

@@ -283,7 +283,7 @@ impl Session {
     /// What programs are optimised for.
     pub(super) fn aim<'a>(&self, setting: &'a Setting) -> Aim<'a> {
         let Setting { machine, partition, direct, .. } = setting;
-        Aim { machine, ranks: partition.ranks(), direct: *direct, steps: self.0.steps }
+        Aim { machine, ranks: partition.ranks(), direct: *direct, steps: self.0.steps, stencil: self.0.stencil }
     }
 
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
