@@ -177,9 +177,9 @@ mod tests {
         let sea = |x: usize, y: usize| EXAMPLE[y].as_bytes()[x] != b'#';
         let mut task = [[None; 12]; 10];
         let mut next = of.iter();
-        for y in 0..10 {
-            for x in (0..12).filter(|x| sea(*x, y)) {
-                task[y][x] = next.next().copied();
+        for (y, row) in task.iter_mut().enumerate() {
+            for (_, task) in row.iter_mut().enumerate().filter(|(x, _)| sea(*x, y)) {
+                *task = next.next().copied();
             }
         }
         let mut received = [0u64; 10];
