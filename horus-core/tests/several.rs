@@ -107,6 +107,14 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
             let [density, by_a, by_b] = quotients(&a, &b);
             vec![bits(&density), bits(&by_a), bits(&by_b)]
         }
+        // Shifts of what is not stored.
+        13 => {
+            let product = &a * &b;
+            let [right, down] = [[0, 1], [1, 0]].map(|[y, x]| product.shift(0, y, x, Border::Wrap));
+            let (sum, difference) = (&right + &down, &down - &right * 2.0);
+            drop((product, right, down));
+            vec![bits(&sum), bits(&difference)]
+        }
         // Groups that would wait for each other: the second of each reads the first of the other, but for its neighbours.
         _ => {
             let (p, q) = (&a + &b, (&a * 2.0).correlate(&x, Border::Wrap));
@@ -116,7 +124,7 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
     }
 }
 
-const PROGRAMS: usize = 14;
+const PROGRAMS: usize = 15;
 
 #[test]
 fn joined_results_have_the_bits_of_separate_ones() {

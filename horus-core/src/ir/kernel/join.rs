@@ -30,6 +30,18 @@ enum Read {
     Value(Val),
 }
 
+impl Leaf {
+    /// The same leaf with its input where `at` says that it is.
+    fn moved(&self, at: &impl Fn(usize) -> Option<usize>) -> Option<Leaf> {
+        let mut leaf = self.clone();
+        if let Source::Input(i) = leaf.source() {
+            let at = at(i)?;
+            leaf.map_input(|_| at);
+        }
+        Some(leaf)
+    }
+}
+
 impl MapKernel {
     /// One kernel with the results of those of `parts` that are `stored`, in their order; what its inputs are comes with it. A part may
     /// read the result of one before it pixel by pixel: the value takes the place of the image. `None` if it reads more of it than the
@@ -87,26 +99,38 @@ impl MapKernel {
         whole.result = Some(results.next()?);
         whole.more = results.collect();
         whole.inputs = inputs.len();
-        whole.chains.iter_mut().for_each(|c| c.inputs = inputs.len());
+        whole.chains.iter_mut().for_each(|c| c.set_inputs(inputs.len()));
         Some((whole, inputs))
+    }
+
+    /// Says how many inputs there are, also to chains.
+    fn set_inputs(&mut self, count: usize) {
+        self.inputs = count;
+        self.chains.iter_mut().for_each(|c| c.set_inputs(count));
+    }
+
+    /// The same chain with its inputs, and those of its own chains, where `at` says that they are.
+    fn moved(&self, at: &impl Fn(usize) -> Option<usize>) -> Option<MapKernel> {
+        let mut chain = self.clone();
+        chain.inputs = 0;
+        chain.chains = self.chains.iter().map(|c| c.moved(at)).collect::<Option<_>>()?;
+        chain.leaves = self.leaves.iter().map(|l| l.moved(at)).collect::<Option<_>>()?;
+        for stage in &mut chain.stages {
+            if let Source::Input(i) = &mut stage.source {
+                *i = at(*i)?;
+            }
+        }
+        Some(chain)
     }
 
     /// Takes in what a kernel computes; its result as a value of this kernel.
     fn take_in(&mut self, part: &MapKernel, read: &[Read]) -> Option<Val> {
         let input = |i: usize| if let Read::Input(at) = read[i] { Some(at) } else { None };
-        let moved = |leaf: &Leaf| {
-            let mut leaf = leaf.clone();
-            if let Source::Input(i) = leaf.source() {
-                let at = input(i)?;
-                leaf.map_input(|_| at);
-            }
-            Some(leaf)
-        };
         let mut chains = Vec::with_capacity(part.chains.len());
         for chain in &part.chains {
-            let leaves = chain.leaves.iter().map(moved).collect::<Option<_>>()?;
-            chains.push(place(&mut self.chains, MapKernel { inputs: 0, leaves, ..chain.clone() }));
+            chains.push(place(&mut self.chains, chain.moved(&input)?));
         }
+        self.per_pixel |= part.per_pixel;
         let mut stages = Vec::with_capacity(part.stages.len());
         for stage in &part.stages {
             let source = match stage.source {
@@ -124,11 +148,13 @@ impl MapKernel {
                 leaves.push(value);
                 continue;
             }
-            let mut leaf = moved(leaf)?;
-            match &mut leaf.op {
-                LeafOp::Correlate(Source::Stage(s), ..) => *s = stages[*s],
-                LeafOp::Correlate(Source::Chain(c), ..) => *c = chains[*c],
-                _ => {}
+            let mut leaf = leaf.moved(&input)?;
+            if let LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) = &mut leaf.op {
+                match source {
+                    Source::Stage(s) => *s = stages[*s],
+                    Source::Chain(c) => *c = chains[*c],
+                    Source::Input(_) => {}
+                }
             }
             leaves.push(Val::Leaf(place(&mut self.leaves, leaf)));
         }

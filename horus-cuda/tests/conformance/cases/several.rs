@@ -12,10 +12,17 @@ use super::{ALIGNED, Case, SMALL, borders, case, over_chain, pixel_op, whole};
 
 /// The kernels joined: input `i` of each is input `i` of all.
 fn join(kernels: &[Kernel]) -> Kernel {
+    let all: Vec<usize> = (0..8).collect();
+    join_of(kernels, &vec![&all[..]; kernels.len()])
+}
+
+/// The kernels joined: input `i` of kernel `k` is input `read[k][i]` of all, of which the whole reads as many as it names, from the
+/// first on.
+fn join_of(kernels: &[Kernel], read: &[&[usize]]) -> Kernel {
     let maps: Vec<&MapKernel> =
         kernels.iter().filter_map(|k| if let Kernel::Map(m) = k { Some(m) } else { None }).collect();
     assert_eq!(maps.len(), kernels.len(), "all are expressions");
-    let inputs: Vec<Vec<usize>> = maps.iter().map(|m| (0..m.inputs).collect()).collect();
+    let inputs: Vec<&[usize]> = maps.iter().zip(read).map(|(m, read)| &read[..m.inputs]).collect();
     // Results have names that no input has.
     let parts: Vec<JoinPart<'_, usize>> = maps
         .iter()
@@ -23,7 +30,9 @@ fn join(kernels: &[Kernel]) -> Kernel {
         .enumerate()
         .map(|(k, (kernel, inputs))| JoinPart { id: 1000 + k, kernel, inputs })
         .collect();
-    Kernel::Map(MapKernel::join(&parts, |_| true).expect("nobody reads a result").0)
+    let (whole, named) = MapKernel::join(&parts, |_| true).expect("nobody reads a result");
+    assert!(named.is_sorted(), "inputs are named in their order");
+    Kernel::Map(whole)
 }
 
 fn mapped(leaves: Vec<Leaf>, code: Vec<Instr>, result: Val) -> Kernel {
@@ -89,6 +98,10 @@ pub(super) fn cases() -> Vec<Case> {
         push("turned", join(&[turned(20.0), turned(-35.0)]), &[DType::F32]);
         let chained = [correlate(3, 3, DType::F32, Border::Reflect), correlate(5, 5, DType::F32, Border::Reflect)];
         push("of a chain", join(&chained.map(over_chain)), &[DType::U8, DType::F32]);
+        let shift = |by| single(LeafOp::Shift(Source::Input(0), by, Border::Wrap), DType::F32);
+        let shifts = [over_chain(shift([0, 1])), over_chain(shift([-2, 0])), shift([0, 1])];
+        let read: [&[usize]; 3] = [&[0, 1], &[0, 1], &[1]];
+        push("shifts, of chains and of an image", join_of(&shifts, &read), &[DType::U8, DType::F32]);
     }
     // Loops over pairs of filters, the result of one of which is stored too.
     let Kernel::Map(mut detector) = convrot(3, 19, false) else { return all };
