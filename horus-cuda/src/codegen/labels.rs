@@ -27,7 +27,7 @@ pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generate
         let offset = if how.adds_up() { g.row(0, rows.start) * g.dtype.size() } else { 0 };
         p.pointer(&format!("const {}", g.dtype.name()), member, Pointer::Input { index: i, offset });
         p.int(&format!("{member}_start"), g.window.start);
-        p.long(&format!("{member}_plane"), (g.window.len() * g.shape.width) as i64);
+        p.long(&format!("{member}_plane"), g.plane() as i64);
     }
     p.int("labels_count", how.count().cast_signed());
     p.int("width", width.cast_signed());
