@@ -6,6 +6,7 @@
 //! the profile of the machine predicts; beyond, the chain is a kernel of its own. [`Stencil`] forces the choice.
 
 use super::Aim;
+use super::blocks::ordered;
 use super::fuse::MAX_INPUTS;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Extent, Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
@@ -38,19 +39,25 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     let mut readers = graph.consumers();
     readers.iter_mut().for_each(|r| r.dedup());
     for id in (0..graph.nodes.len()).map(NodeId) {
-        let sole = |p: &NodeId| readers[p.0] == [id] && !graph.roots.contains(p);
-        let mut producers: Vec<NodeId> = graph.node(id).inputs.iter().copied().filter(sole).collect();
-        producers.sort_unstable();
-        producers.dedup();
-        for p in producers {
+        // What others read may be left to this one when they have become chains of it.
+        let mut refused: Vec<NodeId> = Vec::new();
+        loop {
+            let sole = |p: &&NodeId| readers[p.0] == [id] && !graph.roots.contains(p) && !refused.contains(p);
+            let Some(&p) = graph.node(id).inputs.iter().filter(sole).min() else { break };
             let found = joined(&graph, id, p).and_then(|(kernel, inputs)| {
                 let kernel = chosen(&graph, aim, kernel, &inputs, [p, id])?;
                 Some((Kernel::Map(kernel), inputs))
             });
-            if let Some(joined) = found {
-                let node = &mut graph.nodes[id.0];
-                (node.op, node.inputs) = joined;
+            let Some(joined) = found else {
+                refused.push(p);
+                continue;
+            };
+            for q in &graph.node(p).inputs {
+                readers[q.0].retain(|r| *r != p && *r != id);
+                readers[q.0].push(id);
             }
+            let node = &mut graph.nodes[id.0];
+            (node.op, node.inputs) = joined;
         }
     }
     graph
@@ -60,14 +67,13 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
 fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
     let (node, producer) = (graph.node(id), graph.node(p));
     let (Kernel::Map(reader), Kernel::Map(chain)) = (&node.op, &producer.op) else { return None };
+    // A step of a loop reads the one before: how many of them there are in a launch is decided elsewhere.
+    let bare = |m: &MapKernel| m.stages.is_empty() && m.chains.is_empty() && !m.is_pointwise();
+    if bare(reader) && bare(chain) && ordered(reader, &node.inputs).0 == ordered(chain, &producer.inputs).0 {
+        return None;
+    }
     let (reader, chain) = (shifting(graph, node, reader), shifting(graph, producer, chain));
-    let of_p = |l: &&Leaf| match reader.image(l) {
-        Source::Input(i) => node.inputs[i] == p,
-        _ => false,
-    };
-    let readable = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Load(_));
-    if producer.shape != node.shape || !reader.leaves.iter().filter(of_p).all(readable) || !fits(&reader, &chain, of_p)
-    {
+    if producer.shape != node.shape {
         return None;
     }
     // The inputs without the producer, then those of the chain.
@@ -83,22 +89,41 @@ fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Ve
     // The producer itself has no place any more; what reads it is changed below.
     let to = |id: NodeId| inputs.iter().position(|i| *i == id).unwrap_or(usize::MAX);
     let chain = renumbered(&chain, inputs.len(), &|i| to(producer.inputs[i]));
-    let mut kernel = renumbered(&reader, inputs.len(), &|i| to(node.inputs[i]));
-    let source = Source::Chain(kernel.chains.len());
-    let gone = Source::Input(usize::MAX);
-    kernel.stages.iter_mut().filter(|s| s.source == gone).for_each(|s| s.source = source);
-    for leaf in &mut kernel.leaves {
-        match &mut leaf.op {
-            LeafOp::Correlate(s, ..) | LeafOp::Shift(s, ..) if *s == gone => *s = source,
-            _ => {}
-        }
+    let kernel = renumbered(&reader, inputs.len(), &|i| to(node.inputs[i]));
+    if !fits(&kernel, &chain) {
+        return None;
     }
-    kernel.chains.push(chain.clone());
-    if kernel.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX)) {
-        kernel = inlined(kernel, chain);
-    }
+    let kernel = substituted(kernel, &chain);
     let plain = kernel.chains.iter().all(MapKernel::is_pointwise);
     ((plain || kernel.chains.len() <= MAX_CHAINS) && kernel.chain_fault().is_none()).then_some((kernel, inputs))
+}
+
+/// What stands for the producer in a kernel that is about to have it as a chain.
+const GONE: Source = Source::Input(usize::MAX);
+
+/// The kernel with `chain` in the place of the image that is gone, in chains that read it as well.
+fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
+    kernel.chains = kernel.chains.into_iter().map(|c| substituted(c, chain)).collect();
+    let source = Source::Chain(kernel.chains.len());
+    let mut around = false;
+    let mut redirected = |s: &mut Source| {
+        if *s == GONE {
+            (*s, around) = (source, true);
+        }
+    };
+    kernel.stages.iter_mut().for_each(|s| redirected(&mut s.source));
+    for leaf in &mut kernel.leaves {
+        if let LeafOp::Correlate(s, ..) | LeafOp::Shift(s, ..) = &mut leaf.op {
+            redirected(s);
+        }
+    }
+    if around {
+        kernel.chains.push(chain.clone());
+    }
+    if kernel.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX)) {
+        kernel = inlined(kernel, chain.clone());
+    }
+    kernel
 }
 
 /// A kernel in which samples at whole pixels are shifts, if they are of an image of its extent.
@@ -166,19 +191,37 @@ fn chosen(
     (best.0 < GAIN * parts).then_some(best.1)
 }
 
-/// Whether filters or shifts of `reader` read `chain`, and the code and the tiles of the joined kernel are of moderate size.
-fn fits(reader: &MapKernel, chain: &MapKernel, of_chain: impl Fn(&&Leaf) -> bool) -> bool {
+/// Whether filters or shifts of `reader`, or chains of it, read what is gone, all of them in a way that can be substituted by `chain`, and
+/// the code and the tiles of the joined kernel are of moderate size.
+fn fits(reader: &MapKernel, chain: &MapKernel) -> bool {
+    let Some((reach, evaluations)) = readings(reader) else { return false };
+    let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
+    let constants = chain.code.iter().flat_map(|i| &i.args).filter(|v| matches!(v, Val::Const(_))).count();
+    small && constants <= MAX_CONSTANTS && (1..=MAX_READS).contains(&(chain.leaves.len() * evaluations))
+}
+
+/// How far filters read what is gone, and how often it is evaluated where it is a chain; `None` if it is read in another way.
+fn readings(reader: &MapKernel) -> Option<(Reach, usize)> {
     let mut reach = Reach::NONE;
     let mut sources: Vec<Source> = Vec::new();
-    for leaf in reader.leaves.iter().filter(of_chain).filter(|l| !matches!(l.op, LeafOp::Load(_))) {
+    for leaf in reader.leaves.iter().filter(|l| reader.image(l) == GONE) {
+        match leaf.op {
+            LeafOp::Load(_) => continue,
+            LeafOp::Correlate(..) | LeafOp::Shift(..) => {}
+            _ => return None,
+        }
         reach = reach.max(leaf.reach(&reader.stages).map_or(Reach::NONE, |(r, _)| r));
         if !sources.contains(&leaf.source()) {
             sources.push(leaf.source());
         }
     }
-    let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
-    let constants = chain.code.iter().flat_map(|i| &i.args).filter(|v| matches!(v, Val::Const(_))).count();
-    small && constants <= MAX_CONSTANTS && (1..=MAX_READS).contains(&(chain.leaves.len() * sources.len()))
+    let mut evaluations = sources.len();
+    for chain in &reader.chains {
+        let (of_chain, times) = readings(chain)?;
+        let itself = chain.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX));
+        (reach, evaluations) = (reach.max(of_chain), evaluations + times + usize::from(itself));
+    }
+    Some((reach, evaluations))
 }
 
 /// `kernel` with the code of `chain` in the place of the leaf that reads its result pixel by pixel.
@@ -410,14 +453,15 @@ mod tests {
     fn filters_of_filters_are_stored_or_computed_where_they_are_read() {
         let gpu = Machine::alike(crate::machine::Profile::shipped("NVIDIA H200").unwrap());
         let auto = Aim::of(&gpu);
-        assert_eq!(filter_of_filter([5, 5], &auto), Some(false), "tiles");
+        assert_eq!(filter_of_filter([5, 4], &auto), Some(false), "tiles");
+        assert_eq!(filter_of_filter([5, 5], &auto), None, "two steps of one loop");
         assert_eq!(filter_of_filter([2, 1], &auto), Some(true), "one tap");
         assert_eq!(filter_of_filter([36, 5], &auto), None, "many reads");
         let cpu = Machine::alike(crate::machine::Profile::of_cores(2));
-        assert_eq!(filter_of_filter([5, 5], &Aim::of(&cpu)), Some(false), "rows are kept in any case");
+        assert_eq!(filter_of_filter([5, 4], &Aim::of(&cpu)), Some(false), "rows are kept in any case");
         for (stencil, want) in [(Stencil::Stored, None), (Stencil::Pixel, Some(true)), (Stencil::Tile, Some(false))] {
             assert_eq!(filter_of_filter([36, 5], &Aim { stencil, ..auto }), want);
-            assert_eq!(filter_of_filter([2, 2], &Aim { stencil, ..auto }), want);
+            assert_eq!(filter_of_filter([2, 3], &Aim { stencil, ..auto }), want);
         }
     }
 }
