@@ -78,7 +78,7 @@ fn step(r: &mut Random, u: &Image<f32>, other: &Image<f32>) -> Image<f32> {
         _ => {
             let border = r.border();
             u.correlate(&Filter::row([-1.0, 0.0, 1.0]), border)
-                .hypot(&u.correlate(&Filter::column([-1.0, 0.0, 1.0]), border))
+                .hypot(u.correlate(&Filter::column([-1.0, 0.0, 1.0]), border))
         }
     }
 }
@@ -181,7 +181,7 @@ fn what_filters_read_is_stored_or_not_as_requested() {
     let magnitude = |u: &Image<f32>| {
         let slope =
             |dy: i32, dx: i32| u.correlate(&Filter::sparse([(-dy, -dx), (dy, dx)], [-1.0, 1.0]), Border::Reflect);
-        slope(0, 1).hypot(&slope(1, 0)).correlate(&Filter::dense(3, 3, [1.0 / 9.0; 9]), Border::Reflect)
+        slope(0, 1).hypot(slope(1, 0)).correlate(&Filter::dense(3, 3, [1.0 / 9.0; 9]), Border::Reflect)
     };
     let diamond = |u: &Image<f32>| {
         let slope = u - u.shift(0, 1, 0, Border::Wrap);
