@@ -1,7 +1,7 @@
 //! Programs over volumes, against their formulas written down for one point.
 
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use horus::core::comm::threads::ThreadComm;
 use horus::core::cpu::device::CpuDevice;
@@ -86,6 +86,25 @@ fn published_values_of_density_are_met() {
         let ours = SeaWater::at(&one(p)).density(&one(t), &one(s)).to_vec().unwrap()[0];
         assert!((ours - rho).abs() < 5e-7 && (density(s, t, p) - rho).abs() < 5e-7, "{ours}, published {rho}");
     }
+}
+
+#[test]
+fn the_three_results_of_state_are_one_launch() {
+    let told = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&told);
+    let cpu = Box::new(CpuDevice::new(Some(2)).unwrap());
+    let session = Session::on(cpu).explain(move |text| *sink.lock().unwrap() = text.to_owned()).build().unwrap();
+    let pressures: Vec<f64> = depths().into_iter().map(pressure).collect();
+    let water = SeaWater::at(&Image::from_volume(&session, D, 1, 1, &pressures));
+    let t = Image::from_volume_fn(&session, D, H, W, |z, y, x| tracers(z, y, x).0);
+    let s = Image::from_volume_fn(&session, D, H, W, |z, y, x| tracers(z, y, x).1);
+    session.evaluate().unwrap();
+    let before = session.stats().made.launches;
+    let state = water.state(&t, &s);
+    session.evaluate().unwrap();
+    let launches = session.stats().made.launches - before;
+    drop(state);
+    assert_eq!(launches, 1, "{}", told.lock().unwrap());
 }
 
 #[test]

@@ -424,6 +424,7 @@ fn launches_compute_their_rows_from_what_they_say_they_read() {
                                 kernel: &kernel,
                                 inputs: &inputs,
                                 output: &mut memory,
+                                more: &mut [],
                                 geometry: output,
                                 rows,
                             };

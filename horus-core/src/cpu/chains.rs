@@ -83,7 +83,7 @@ impl<'a> ChainRows<'a> {
             window => window.unwrap_or(Window::whole(geometry.shape.height)),
         };
         let slot_bytes = slot_bytes(schedule, PIECE);
-        let expression = Expression { schedule, inputs, shape: geometry.shape, slot_bytes, isa };
+        let expression = Expression { schedule, inputs, more: &[], shape: geometry.shape, slot_bytes, isa };
         let tables = vec![Vec::new(); schedule.groups.len()];
         ChainRows { expression, channel, cols, geometry, window, scratch, feeds: Vec::new(), next: None, tables }
     }

@@ -8,7 +8,7 @@ use super::pixels::{self, Lanes};
 use super::plane::held;
 use super::schedule::{Level, Place, Schedule, Step};
 use super::simd::Isa;
-use crate::device::LaunchInput;
+use crate::device::{Geometry, LaunchInput};
 use crate::dtype::{DType, Pixel};
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::InstrOp;
@@ -24,9 +24,16 @@ pub(super) struct Spot {
     pub(super) channel: usize,
     /// Room for the program's slots.
     pub(super) slots: *mut u8,
-    /// Where the result of the first pixel goes, and elements from row to row there.
+    /// Where the first result of the first pixel goes, and elements from row to row there.
     pub(super) out: *mut u8,
     pub(super) stride: usize,
+}
+
+/// Where a result beside the first goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Further {
+    pub(super) bytes: *mut u8,
+    pub(super) geometry: Geometry,
 }
 
 /// A program over inputs.
@@ -34,6 +41,8 @@ pub(super) struct Spot {
 pub(super) struct Expression<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) inputs: &'a [LaunchInput<'a>],
+    /// Where the results beside the first go.
+    pub(super) more: &'a [Further],
     /// The extent of the image.
     pub(super) shape: Shape,
     pub(super) slot_bytes: usize,
@@ -65,7 +74,12 @@ impl Expression<'_> {
                 let element = geometry.row(c.unwrap_or(at.channel), y) + at.cols.start;
                 (bytes[element * dtype.size()..].as_ptr().cast_mut(), Some(geometry.shape.width))
             }
-            Place::Output => (at.out, Some(at.stride)),
+            Place::Output(0) => (at.out, Some(at.stride)),
+            Place::Output(k) => {
+                let Further { bytes, geometry } = self.more[k - 1];
+                let element = geometry.row(at.channel, at.rows.start) + at.cols.start;
+                (bytes.wrapping_add(element * dtype.size()), Some(at.stride))
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 pub(super) use self::compiled::Compiled;
 use super::chains::{self, ChainRows};
-use super::expression::{Expression, Spot, slot_bytes};
+use super::expression::{Expression, Further, Spot, slot_bytes};
 use super::feed::{END, Feed};
 use super::order;
 use super::plane::{Plane, Tile};
@@ -50,6 +50,8 @@ struct Job<'a> {
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
     geometry: Geometry,
+    /// Those of the results beside the first, in the same way.
+    more: Vec<Further>,
     tiling: Tiling,
     /// Bytes of scratch: of each feed, of the chain that it reads, of one slot, of everything.
     feed_bytes: Vec<usize>,
@@ -59,7 +61,7 @@ struct Job<'a> {
     isa: Isa,
 }
 
-// SAFETY: the pointer is to the exclusively borrowed output; every block writes rows of its own.
+// SAFETY: the pointers are to the exclusively borrowed outputs; every block writes rows of its own.
 unsafe impl Sync for Job<'_> {}
 
 /// Runs `kernel` on the current thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
@@ -69,7 +71,8 @@ unsafe impl Sync for Job<'_> {}
 /// # Errors
 /// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] without room for scratch.
 pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
-    let Launch { kernel: Kernel::Map(kernel), inputs, output, geometry, rows } = launch else {
+    let geometries = launch.more_geometries();
+    let Launch { kernel: Kernel::Map(kernel), inputs, output, more, geometry, rows } = launch else {
         return Err(DeviceError::Argument(format!("{} is not a map", launch.kernel.name())));
     };
     let foreign = || DeviceError::Argument("a buffer is not in host memory".into());
@@ -81,12 +84,19 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     }
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
+    let mut further = Vec::with_capacity(more.len());
+    for (memory, geometry) in more.iter_mut().zip(geometries) {
+        let bytes = memory.host_mut().ok_or_else(foreign)?.bytes_mut();
+        assert!(geometry.bytes() <= bytes.len(), "every output holds the rows");
+        further.push(Further { bytes: bytes.as_mut_ptr(), geometry });
+    }
+    assert!(further.len() == kernel.more.len(), "every result has an output");
     let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
     let schedule = Schedule::new(kernel, &dtypes);
     let tiling = tiling(kernel, &schedule, geometry, rows, threads);
-    let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry), tiling, isa);
+    let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);
     let run = |i: usize| {
         let start = rows.start + ((i % blocks) * tiling.block_rows).cast_signed();
@@ -145,7 +155,7 @@ impl<'a> Job<'a> {
     fn new(
         (kernel, schedule): (&'a MapKernel, &'a Schedule),
         inputs: &'a [LaunchInput<'a>],
-        (output, geometry): (*mut u8, Geometry),
+        (output, geometry, more): (*mut u8, Geometry, Vec<Further>),
         tiling: Tiling,
         isa: Isa,
     ) -> Job<'a> {
@@ -155,6 +165,7 @@ impl<'a> Job<'a> {
             inputs,
             output,
             geometry,
+            more,
             tiling,
             feed_bytes: Vec::new(),
             chain_bytes: Vec::new(),
@@ -211,7 +222,14 @@ impl Job<'_> {
 
     fn expression(&self) -> Expression<'_> {
         let shape = self.geometry.shape;
-        Expression { schedule: self.schedule, inputs: self.inputs, shape, slot_bytes: self.slot_bytes, isa: self.isa }
+        Expression {
+            schedule: self.schedule,
+            inputs: self.inputs,
+            more: &self.more,
+            shape,
+            slot_bytes: self.slot_bytes,
+            isa: self.isa,
+        }
     }
 
     /// Computes rows `rows` of plane `channel`, with scratch as measured.

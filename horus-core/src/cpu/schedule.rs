@@ -28,8 +28,8 @@ pub(super) enum Place {
     Level(usize),
     /// A constant of [`Schedule::constants`].
     Constant(usize),
-    /// The output.
-    Output,
+    /// The output of the result of this index.
+    Output(usize),
 }
 
 /// What a step does.
@@ -166,29 +166,29 @@ impl Schedule {
 }
 
 impl Compiler<'_> {
-    /// Counts the reads of every value that the result depends on.
+    /// Counts the reads of every value that the results depend on.
     fn count_uses(&mut self) {
         let kernel = self.kernel;
-        self.read(kernel.result);
+        kernel.results().for_each(|v| self.read(v));
         for i in (0..kernel.code.len()).rev() {
             if self.result_uses[i] > 0 {
-                kernel.code[i].args.iter().for_each(|a| self.read(Some(*a)));
+                kernel.code[i].args.iter().for_each(|a| self.read(*a));
             }
         }
     }
 
-    fn read(&mut self, value: Option<Val>) {
+    fn read(&mut self, value: Val) {
         match value {
-            Some(Val::Leaf(l)) => self.leaf_uses[l] += 1,
-            Some(Val::Instr(i)) => self.result_uses[i] += 1,
-            _ => {}
+            Val::Leaf(l) => self.leaf_uses[l] += 1,
+            Val::Instr(i) => self.result_uses[i] += 1,
+            Val::Const(_) | Val::Index(..) => {}
         }
     }
 
     /// Filter leaves in the order in which the code first reads them.
     fn filters_in_order(&self) -> Vec<usize> {
         let args = self.kernel.code.iter().enumerate().filter(|(i, _)| self.result_uses[*i] > 0);
-        let vals = args.flat_map(|(_, instr)| instr.args.iter().copied()).chain(self.kernel.result);
+        let vals = args.flat_map(|(_, instr)| instr.args.iter().copied()).chain(self.kernel.results());
         let mut order = Vec::new();
         for v in vals {
             if let Val::Leaf(l) = v
@@ -218,26 +218,30 @@ impl Compiler<'_> {
                     Some(_) => {}
                 }
             }
-            match (waiting, kernel.result) {
-                (Some(l), _) => self.leaf(l),
-                (None, Some(Val::Leaf(l))) if !self.is_there(Val::Leaf(l)) => self.leaf(l),
-                _ => break,
+            let of_result = |v| if let Val::Leaf(l) = v { Some(l) } else { None };
+            let waiting =
+                waiting.or_else(|| kernel.results().filter_map(of_result).find(|l| !self.is_there(Val::Leaf(*l))));
+            match waiting {
+                Some(l) => self.leaf(l),
+                None => break,
             }
         }
-        // A result that is no step's own is copied.
-        match kernel.result {
-            Some(Val::Const(c)) => {
-                let at = self.operand_of(c);
-                self.push(Task::Run(InstrOp::Convert, c.dtype(), c.dtype(), vec![at]), vec![Place::Output]);
-            }
-            Some(Val::Index(axis, dtype)) => self.push(Task::Index(axis, dtype), vec![Place::Output]),
-            Some(Val::Leaf(l)) => {
-                if let Some(at @ (Place::Plane(..) | Place::Level(_))) = self.leaves[l] {
-                    let dtype = kernel.leaves[l].dtype;
-                    self.push(Task::Run(InstrOp::Convert, dtype, dtype, vec![at]), vec![Place::Output]);
-                }
-            }
-            _ => {}
+        for (k, value) in kernel.results().enumerate() {
+            self.store(value, Place::Output(k));
+        }
+    }
+
+    /// Copies a result that is no step's own to where it is stored.
+    fn store(&mut self, value: Val, output: Place) {
+        let dtype = self.kernel.type_of(value);
+        let at = match value {
+            Val::Const(c) => self.operand_of(c),
+            Val::Index(axis, dtype) => return self.push(Task::Index(axis, dtype), vec![output]),
+            Val::Leaf(l) => self.leaves[l].unwrap_or(output),
+            Val::Instr(i) => self.results[i].unwrap_or(output),
+        };
+        if at != output {
+            self.push(Task::Run(InstrOp::Convert, dtype, dtype, vec![at]), vec![output]);
         }
     }
 
@@ -277,7 +281,8 @@ impl Compiler<'_> {
 
     /// Where a new value goes.
     fn target(&mut self, value: Val, dtype: DType) -> Place {
-        if self.kernel.result == Some(value) { Place::Output } else { Place::Slot(self.slot(dtype)) }
+        let stored = self.kernel.results().position(|v| v == value);
+        stored.map_or_else(|| Place::Slot(self.slot(dtype)), Place::Output)
     }
 
     /// A free slot.
@@ -404,6 +409,6 @@ mod tests {
         assert_eq!(p.groups.len(), 2);
         assert_eq!(p.slots, 7, "two quotients, four filters, and the quotient being computed");
         let last = p.steps.last().unwrap();
-        assert_eq!(last.targets, [Place::Output]);
+        assert_eq!(last.targets, [Place::Output(0)]);
     }
 }

@@ -11,6 +11,7 @@ pub mod lower;
 pub mod prologue;
 pub mod reductions;
 pub mod separable;
+pub mod several;
 pub mod together;
 
 use std::fmt;
@@ -83,6 +84,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "what was absorbed is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
     Pass { name: "steps of loops", fusing: true, run: Run::Divided(blocks::block) },
     Pass { name: "what was put together is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
+    Pass { name: "several results", fusing: true, run: Run::Divided(several::join) },
 ];
 
 /// A graph on its way through the passes.

@@ -309,11 +309,12 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             };
             let first = if how.adds_up() { 0 } else { out.window.start.cast_unsigned() };
             let mut table = vec![labels::identity(*how); out.window.len() * out.shape.width];
-            for y in over_input.start..over_input.end {
-                for x in 0..inputs[0].geometry.shape.width {
-                    let label = dispatch!(inputs[0].geometry.dtype, L => inputs[0].get::<L>(0, y, x).to_f64());
+            let of = inputs[0].geometry.shape;
+            for (p, y) in (0..of.planes()).flat_map(|p| (over_input.start..over_input.end).map(move |y| (p, y))) {
+                for x in 0..of.width {
+                    let label = dispatch!(inputs[0].geometry.dtype, L => inputs[0].get::<L>(p, y, x).to_f64());
                     if label >= 0.0 && label < how.count() as f64 {
-                        let v = dispatch!(inputs[1].geometry.dtype, T => inputs[1].get::<T>(0, y, x).to_f64());
+                        let v = dispatch!(inputs[1].geometry.dtype, T => inputs[1].get::<T>(p, y, x).to_f64());
                         let block = y.cast_unsigned() / labels::BLOCK;
                         labels::enter(*how, &mut table, block.saturating_sub(first), label as usize, v);
                     }

@@ -117,6 +117,9 @@ pub struct MapKernel {
     pub code: Vec<Instr>,
     /// The value that is stored; `None` only in an unfinished kernel.
     pub result: Option<Val>,
+    /// Values that are stored beside it, each in an image of its own of the same extent: only in a [`join`](MapKernel::join) of
+    /// several kernels.
+    pub more: Vec<Val>,
 }
 
 impl Leaf {
@@ -179,18 +182,27 @@ impl MapKernel {
 
     /// The type of the value that is stored.
     pub fn result_type(&self) -> DType {
-        match self.result {
-            Some(Val::Leaf(l)) => self.leaves[l].dtype,
-            Some(Val::Instr(i)) => self.code[i].result,
-            Some(Val::Const(s)) => s.dtype(),
-            Some(Val::Index(_, dtype)) => dtype,
-            None => DType::F32,
+        self.result.map_or(DType::F32, |v| self.type_of(v))
+    }
+
+    /// The type of a value.
+    pub fn type_of(&self, value: Val) -> DType {
+        match value {
+            Val::Leaf(l) => self.leaves[l].dtype,
+            Val::Instr(i) => self.code[i].result,
+            Val::Const(s) => s.dtype(),
+            Val::Index(_, dtype) => dtype,
         }
+    }
+
+    /// All values that are stored.
+    pub fn results(&self) -> impl DoubleEndedIterator<Item = Val> + '_ {
+        self.result.iter().chain(&self.more).copied()
     }
 
     /// Whether a value is where the pixel is.
     pub fn has_index(&self) -> bool {
-        let values = self.code.iter().flat_map(|i| &i.args).chain(&self.result);
+        let values = self.code.iter().flat_map(|i| i.args.iter().copied()).chain(self.results());
         values.into_iter().any(|v| matches!(v, Val::Index(..))) || self.chains.iter().any(MapKernel::has_index)
     }
 

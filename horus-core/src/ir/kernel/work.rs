@@ -150,7 +150,12 @@ impl Kernel {
         let first = inputs.first().map_or(out, |(shape, _)| *shape);
         let wide = |shape: Shape| shape.width * shape.planes();
         let read: usize = inputs.iter().enumerate().map(|(i, &input)| self.bytes_read(i, rows, out, input)).sum();
-        let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * out_type.size();
+        let more: Vec<DType> = match self {
+            Kernel::Map(m) => m.more.iter().map(|v| m.type_of(*v)).collect(),
+            _ => Vec::new(),
+        };
+        let sizes = out_type.size() + more.iter().map(|t| t.size()).sum::<usize>();
+        let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * sizes;
         let (family, map) = match self {
             Kernel::Map(m) => (m.family(), Some(m)),
             Kernel::Repeat(r) => (r.body.family(), Some(&r.body)),
@@ -184,7 +189,7 @@ impl Kernel {
             }
             _ => ((per_pixel + own) * pixels as f64, 0.0, 0.0),
         };
-        let types = inputs.iter().map(|(_, t)| *t).chain([out_type]);
+        let types = inputs.iter().map(|(_, t)| *t).chain([out_type]).chain(more);
         // Sums are kept in f64 and bound by memory all the same: what counts is the type of the pixels.
         let doubles = if family == Family::Reduction { inputs.first().map(|i| i.1) } else { types.max() };
         KernelWork {
