@@ -52,7 +52,7 @@ impl Random {
 fn step(r: &mut Random, u: &Image<f32>, other: &Image<f32>) -> Image<f32> {
     let column =
         Image::from_volume_fn(u.session(), u.shape().depth, u.shape().height, 1, |_, y, _| 1.0 / (1 + y) as f32);
-    match r.below(9) {
+    match r.below(10) {
         0 => u.correlate(&Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], r.taps(5)), r.border()),
         1 => {
             let (h, w) = (1 + r.below(3), 1 + r.below(4));
@@ -69,11 +69,16 @@ fn step(r: &mut Random, u: &Image<f32>, other: &Image<f32>) -> Image<f32> {
             u.correlate(&Filter::sparse(at, r.taps(2)), r.border()) * u
         }
         7 => (u - u.shift(0, 1, 1, r.border())) * column,
+        8 => {
+            // Read by what is read around the pixels, and beside it.
+            let slope = u - u.shift(0, 1, 0, r.border());
+            (&slope * u).correlate(&Filter::row(r.taps(2)), r.border()) + slope
+        }
         6 => (u * other).correlate(&Filter::row(r.taps(3)), r.border()) + other,
         _ => {
             let border = r.border();
             u.correlate(&Filter::row([-1.0, 0.0, 1.0]), border)
-                .hypot(&u.correlate(&Filter::column([-1.0, 0.0, 1.0]), border))
+                .hypot(u.correlate(&Filter::column([-1.0, 0.0, 1.0]), border))
         }
     }
 }
@@ -176,12 +181,18 @@ fn what_filters_read_is_stored_or_not_as_requested() {
     let magnitude = |u: &Image<f32>| {
         let slope =
             |dy: i32, dx: i32| u.correlate(&Filter::sparse([(-dy, -dx), (dy, dx)], [-1.0, 1.0]), Border::Reflect);
-        slope(0, 1).hypot(&slope(1, 0)).correlate(&Filter::dense(3, 3, [1.0 / 9.0; 9]), Border::Reflect)
+        slope(0, 1).hypot(slope(1, 0)).correlate(&Filter::dense(3, 3, [1.0 / 9.0; 9]), Border::Reflect)
     };
-    let programs: [(&str, Program<'_>, usize); 3] = [
+    let diamond = |u: &Image<f32>| {
+        let slope = u - u.shift(0, 1, 0, Border::Wrap);
+        let mean = |v: &Image<f32>, to| v.correlate(&Filter::sparse([(0, 0), to], [0.5, 0.5]), Border::Wrap);
+        mean(&(&slope * u), (0, 1)) + mean(&slope, (1, 0))
+    };
+    let programs: [(&str, Program<'_>, usize); 4] = [
         ("hyper-diffusion", &hyper, 2),
         ("divergence of fluxes", &divergence, 3),
         ("smoothed gradient", &magnitude, 2),
+        ("diamond", &diamond, 3),
     ];
     for (name, program, stored) in programs {
         assert_eq!(launches(Stencil::Stored, program), stored, "{name}");
@@ -197,6 +208,6 @@ fn what_filters_read_is_stored_or_not_as_requested() {
     assert!(launches(Stencil::Tile, read_twice) >= 3);
     let far = |u: &Image<f32>| laplace(&u.correlate(&Filter::dense(11, 11, vec![0.01; 121]), Border::Wrap));
     assert_eq!(launches(Stencil::Tile, far), 2);
-    let deep = |u: &Image<f32>| (0..5).fold(u.clone(), |v, _| v.shift(0, 0, 1, Border::Wrap).max(&v));
+    let deep = |u: &Image<f32>| (1..6).fold(u.clone(), |v, by| v.shift(0, 0, by, Border::Wrap).max(&v));
     assert_eq!(launches(Stencil::Tile, deep), 2, "chains within chains are bounded");
 }

@@ -110,9 +110,10 @@ impl Profile {
             idle
         };
         let spared = if tiles > 1.0 { work.taps * (1.0 - 1.0 / IN_TILES) } else { 0.0 };
+        let computed = (work.multiply_adds - spared + work.staged * around) * tiles;
+        // What chains read straight from caches does not depend on how well a kind of filters uses shared memory.
         let straight = if self.is_unified() { 0.0 } else { work.straight };
-        let computed = (work.multiply_adds - spared + work.staged * around + straight) * tiles;
-        let arithmetic = computed * idle / (rate * of.arithmetic);
+        let arithmetic = (computed / of.arithmetic + straight) * idle / rate;
         let bound = match self.launch.device {
             fixed if fixed > memory.max(arithmetic) => Bound::Launch,
             _ if memory >= arithmetic => Bound::Memory,

@@ -6,6 +6,7 @@
 //! the profile of the machine predicts; beyond, the chain is a kernel of its own. [`Stencil`] forces the choice.
 
 use super::Aim;
+use super::blocks::ordered;
 use super::fuse::MAX_INPUTS;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Extent, Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
@@ -38,19 +39,25 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     let mut readers = graph.consumers();
     readers.iter_mut().for_each(|r| r.dedup());
     for id in (0..graph.nodes.len()).map(NodeId) {
-        let sole = |p: &NodeId| readers[p.0] == [id] && !graph.roots.contains(p);
-        let mut producers: Vec<NodeId> = graph.node(id).inputs.iter().copied().filter(sole).collect();
-        producers.sort_unstable();
-        producers.dedup();
-        for p in producers {
+        // What others read may be left to this one when they have become chains of it.
+        let mut refused: Vec<NodeId> = Vec::new();
+        loop {
+            let sole = |p: &&NodeId| readers[p.0] == [id] && !graph.roots.contains(p) && !refused.contains(p);
+            let Some(&p) = graph.node(id).inputs.iter().filter(sole).min() else { break };
             let found = joined(&graph, id, p).and_then(|(kernel, inputs)| {
                 let kernel = chosen(&graph, aim, kernel, &inputs, [p, id])?;
                 Some((Kernel::Map(kernel), inputs))
             });
-            if let Some(joined) = found {
-                let node = &mut graph.nodes[id.0];
-                (node.op, node.inputs) = joined;
+            let Some(joined) = found else {
+                refused.push(p);
+                continue;
+            };
+            for q in &graph.node(p).inputs {
+                readers[q.0].retain(|r| *r != p && *r != id);
+                readers[q.0].push(id);
             }
+            let node = &mut graph.nodes[id.0];
+            (node.op, node.inputs) = joined;
         }
     }
     graph
@@ -60,14 +67,13 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
 fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
     let (node, producer) = (graph.node(id), graph.node(p));
     let (Kernel::Map(reader), Kernel::Map(chain)) = (&node.op, &producer.op) else { return None };
+    // A step of a loop reads the one before: how many of them there are in a launch is decided elsewhere.
+    let bare = |m: &MapKernel| m.stages.is_empty() && m.chains.is_empty() && !m.is_pointwise();
+    if bare(reader) && bare(chain) && ordered(reader, &node.inputs).0 == ordered(chain, &producer.inputs).0 {
+        return None;
+    }
     let (reader, chain) = (shifting(graph, node, reader), shifting(graph, producer, chain));
-    let of_p = |l: &&Leaf| match reader.image(l) {
-        Source::Input(i) => node.inputs[i] == p,
-        _ => false,
-    };
-    let readable = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Load(_));
-    if producer.shape != node.shape || !reader.leaves.iter().filter(of_p).all(readable) || !fits(&reader, &chain, of_p)
-    {
+    if producer.shape != node.shape {
         return None;
     }
     // The inputs without the producer, then those of the chain.
@@ -83,22 +89,41 @@ fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Ve
     // The producer itself has no place any more; what reads it is changed below.
     let to = |id: NodeId| inputs.iter().position(|i| *i == id).unwrap_or(usize::MAX);
     let chain = renumbered(&chain, inputs.len(), &|i| to(producer.inputs[i]));
-    let mut kernel = renumbered(&reader, inputs.len(), &|i| to(node.inputs[i]));
-    let source = Source::Chain(kernel.chains.len());
-    let gone = Source::Input(usize::MAX);
-    kernel.stages.iter_mut().filter(|s| s.source == gone).for_each(|s| s.source = source);
-    for leaf in &mut kernel.leaves {
-        match &mut leaf.op {
-            LeafOp::Correlate(s, ..) | LeafOp::Shift(s, ..) if *s == gone => *s = source,
-            _ => {}
-        }
+    let kernel = renumbered(&reader, inputs.len(), &|i| to(node.inputs[i]));
+    if !fits(&kernel, &chain) {
+        return None;
     }
-    kernel.chains.push(chain.clone());
-    if kernel.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX)) {
-        kernel = inlined(kernel, chain);
-    }
+    let kernel = substituted(kernel, &chain);
     let plain = kernel.chains.iter().all(MapKernel::is_pointwise);
     ((plain || kernel.chains.len() <= MAX_CHAINS) && kernel.chain_fault().is_none()).then_some((kernel, inputs))
+}
+
+/// What stands for the producer in a kernel that is about to have it as a chain.
+const GONE: Source = Source::Input(usize::MAX);
+
+/// The kernel with `chain` in the place of the image that is gone, in chains that read it as well.
+fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
+    kernel.chains = kernel.chains.into_iter().map(|c| substituted(c, chain)).collect();
+    let source = Source::Chain(kernel.chains.len());
+    let mut around = false;
+    let mut redirected = |s: &mut Source| {
+        if *s == GONE {
+            (*s, around) = (source, true);
+        }
+    };
+    kernel.stages.iter_mut().for_each(|s| redirected(&mut s.source));
+    for leaf in &mut kernel.leaves {
+        if let LeafOp::Correlate(s, ..) | LeafOp::Shift(s, ..) = &mut leaf.op {
+            redirected(s);
+        }
+    }
+    if around {
+        kernel.chains.push(chain.clone());
+    }
+    if kernel.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX)) {
+        kernel = inlined(kernel, chain.clone());
+    }
+    kernel
 }
 
 /// A kernel in which samples at whole pixels are shifts, if they are of an image of its extent.
@@ -166,19 +191,37 @@ fn chosen(
     (best.0 < GAIN * parts).then_some(best.1)
 }
 
-/// Whether filters or shifts of `reader` read `chain`, and the code and the tiles of the joined kernel are of moderate size.
-fn fits(reader: &MapKernel, chain: &MapKernel, of_chain: impl Fn(&&Leaf) -> bool) -> bool {
+/// Whether filters or shifts of `reader`, or chains of it, read what is gone, all of them in a way that can be substituted by `chain`, and
+/// the code and the tiles of the joined kernel are of moderate size.
+fn fits(reader: &MapKernel, chain: &MapKernel) -> bool {
+    let Some((reach, evaluations)) = readings(reader) else { return false };
+    let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
+    let constants = chain.code.iter().flat_map(|i| &i.args).filter(|v| matches!(v, Val::Const(_))).count();
+    small && constants <= MAX_CONSTANTS && (1..=MAX_READS).contains(&(chain.leaves.len() * evaluations))
+}
+
+/// How far filters read what is gone, and how often it is evaluated where it is a chain; `None` if it is read in another way.
+fn readings(reader: &MapKernel) -> Option<(Reach, usize)> {
     let mut reach = Reach::NONE;
     let mut sources: Vec<Source> = Vec::new();
-    for leaf in reader.leaves.iter().filter(of_chain).filter(|l| !matches!(l.op, LeafOp::Load(_))) {
+    for leaf in reader.leaves.iter().filter(|l| reader.image(l) == GONE) {
+        match leaf.op {
+            LeafOp::Load(_) => continue,
+            LeafOp::Correlate(..) | LeafOp::Shift(..) => {}
+            _ => return None,
+        }
         reach = reach.max(leaf.reach(&reader.stages).map_or(Reach::NONE, |(r, _)| r));
         if !sources.contains(&leaf.source()) {
             sources.push(leaf.source());
         }
     }
-    let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
-    let constants = chain.code.iter().flat_map(|i| &i.args).filter(|v| matches!(v, Val::Const(_))).count();
-    small && constants <= MAX_CONSTANTS && (1..=MAX_READS).contains(&(chain.leaves.len() * sources.len()))
+    let mut evaluations = sources.len();
+    for chain in &reader.chains {
+        let (of_chain, times) = readings(chain)?;
+        let itself = chain.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX));
+        (reach, evaluations) = (reach.max(of_chain), evaluations + times + usize::from(itself));
+    }
+    Some((reach, evaluations))
 }
 
 /// `kernel` with the code of `chain` in the place of the leaf that reads its result pixel by pixel.
@@ -224,200 +267,4 @@ fn inlined(kernel: MapKernel, mut chain: MapKernel) -> MapKernel {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dtype::{DType, Scalar};
-    use crate::ir::graph::ValueId;
-    use crate::ir::kernel::{InstrOp, Stage};
-    use crate::machine::Machine;
-    use crate::ops::neighbourhood::{Filter, MedianSize};
-    use crate::ops::pixel::PixelOp;
-    use crate::shape::{Border, Shape};
-
-    const F: DType = DType::F32;
-
-    fn push(g: &mut Graph<Kernel>, op: Kernel, inputs: &[NodeId]) -> NodeId {
-        let site = std::panic::Location::caller();
-        g.push(Node { op, inputs: inputs.to_vec(), shape: Shape::new(4096, 4096, 1), dtype: F, site })
-    }
-
-    fn load(i: usize) -> Leaf {
-        Leaf { op: LeafOp::Load(i), dtype: F }
-    }
-
-    fn product() -> MapKernel {
-        let code = vec![Instr {
-            op: InstrOp::Pixel(PixelOp::Mul),
-            operand: F,
-            result: F,
-            args: vec![Val::Leaf(0), Val::Leaf(1)],
-        }];
-        MapKernel {
-            inputs: 2,
-            leaves: vec![load(0), load(1)],
-            code,
-            result: Some(Val::Instr(0)),
-            ..MapKernel::default()
-        }
-    }
-
-    fn separable(taps: usize) -> MapKernel {
-        let border = Border::Reflect101;
-        let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(vec![1.0; taps]), border }];
-        let op = LeafOp::Correlate(Source::Stage(0), Filter::column(vec![1.0; taps]), border);
-        MapKernel {
-            inputs: 1,
-            stages,
-            leaves: vec![Leaf { op, dtype: F }],
-            result: Some(Val::Leaf(0)),
-            ..MapKernel::default()
-        }
-    }
-
-    /// Two images, their product, and `reader` of it (and of the first image, if it has two inputs).
-    fn program(reader: MapKernel) -> (Graph<Kernel>, NodeId, NodeId) {
-        let mut g = Graph::default();
-        let images = [0, 1].map(|v| push(&mut g, Kernel::Source(ValueId(v)), &[]));
-        let p = push(&mut g, Kernel::Map(product()), &images);
-        let inputs = [p, images[0]];
-        let n = reader.inputs;
-        let r = push(&mut g, Kernel::Map(reader), &inputs[..n]);
-        g.roots.push(r);
-        (g, p, r)
-    }
-
-    fn chains(g: Graph<Kernel>, id: NodeId) -> usize {
-        match &absorb(g, &Aim::of(&Machine::of_default(false))).node(id).op {
-            Kernel::Map(m) => m.chains.len(),
-            _ => 0,
-        }
-    }
-
-    #[test]
-    fn filters_evaluate_what_they_alone_read() {
-        let (g, _, r) = program(separable(19));
-        let g = absorb(g, &Aim::of(&Machine::of_default(false)));
-        let Kernel::Map(m) = &g.node(r).op else { panic!("a filter is a map") };
-        assert_eq!(g.node(r).inputs, [NodeId(0), NodeId(1)]);
-        assert_eq!((m.inputs, m.stages[0].source), (2, Source::Chain(0)));
-        assert_eq!(m.chains, [product()]);
-        assert!(
-            (0..2).all(|i| m.access(i) == separable(19).access(0)),
-            "both images are read as far as the product was"
-        );
-        assert_eq!(g.without_dead().nodes.len(), 3, "the product is gone");
-    }
-
-    #[test]
-    fn what_others_read_is_stored() {
-        let (mut g, p, r) = program(separable(19));
-        push(&mut g, Kernel::Transpose, &[p]);
-        assert_eq!(chains(g, r), 0);
-        let (mut g, p, r) = program(separable(19));
-        g.roots.push(p);
-        assert_eq!(chains(g, r), 0);
-    }
-
-    #[test]
-    fn what_does_not_pay_is_stored() {
-        let (g, _, r) = program(separable(43));
-        assert_eq!(chains(g, r), 0, "long filters of two images");
-        let dense = LeafOp::Correlate(Source::Input(0), Filter::dense(66, 3, vec![1.0; 198]), Border::Wrap);
-        let median = LeafOp::Median(0, MedianSize::Three, Border::Wrap);
-        for op in [dense, median] {
-            let leaves = vec![Leaf { op, dtype: F }];
-            let (g, _, r) =
-                program(MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() });
-            assert_eq!(chains(g, r), 0, "a tall filter, an order filter");
-        }
-        let mut long = program(separable(5)).0;
-        let mut polynomial = product();
-        for i in 0..40 {
-            let args = vec![Val::Instr(i), Val::Const(Scalar::F32(i as f32))];
-            polynomial.code.push(Instr { op: InstrOp::Pixel(PixelOp::Add), operand: F, result: F, args });
-        }
-        polynomial.result = Some(Val::Instr(40));
-        long.nodes[2].op = Kernel::Map(polynomial);
-        assert_eq!(chains(long, NodeId(3)), 0, "forty constants");
-        let mut two = separable(5);
-        two.stages.push(two.stages[0].clone());
-        two.leaves.push(Leaf {
-            op: LeafOp::Correlate(Source::Stage(1), Filter::column(vec![1.0; 3]), Border::Wrap),
-            dtype: F,
-        });
-        let (g, _, r) = program(two);
-        assert_eq!(chains(g, r), 0, "two images for each of two row passes");
-    }
-
-    #[test]
-    fn what_is_read_pixel_by_pixel_too_is_evaluated_there() {
-        // product - separable(product) * image
-        let mut m = separable(5);
-        m.inputs = 2;
-        m.leaves.extend([load(0), load(1)]);
-        let pixel = |op, args| Instr { op: InstrOp::Pixel(op), operand: F, result: F, args };
-        m.code = vec![
-            pixel(PixelOp::Mul, vec![Val::Leaf(0), Val::Leaf(2)]),
-            pixel(PixelOp::Sub, vec![Val::Leaf(1), Val::Instr(0)]),
-        ];
-        m.result = Some(Val::Instr(1));
-        let (g, _, r) = program(m);
-        let g = absorb(g, &Aim::of(&Machine::of_default(false)));
-        let Kernel::Map(m) = &g.node(r).op else { panic!("a filter is a map") };
-        let ops: Vec<&LeafOp> = m.leaves.iter().map(|l| &l.op).collect();
-        // Inputs: the first image comes first, as the reader read it already.
-        assert!(
-            matches!(ops[..], [LeafOp::Load(0), LeafOp::Load(1), LeafOp::Correlate(Source::Stage(0), ..)]),
-            "{ops:?}"
-        );
-        assert_eq!(m.code[0], pixel(PixelOp::Mul, vec![Val::Leaf(0), Val::Leaf(1)]), "the product itself");
-        assert_eq!(m.code[1].args, [Val::Leaf(2), Val::Leaf(0)]);
-        assert_eq!(m.code[2].args, [Val::Instr(0), Val::Instr(1)]);
-        assert_eq!(m.result, Some(Val::Instr(2)));
-    }
-
-    #[test]
-    fn constants_are_no_chains() {
-        let mut g = Graph::default();
-        let fill = MapKernel { result: Some(Val::Const(Scalar::F32(1.0))), ..MapKernel::default() };
-        let p = push(&mut g, Kernel::Map(fill), &[]);
-        let r = push(&mut g, Kernel::Map(separable(5)), &[p]);
-        g.roots.push(r);
-        assert_eq!(chains(g, r), 0);
-    }
-
-    /// A filter of a filter of an image, and what becomes of it on this machine.
-    fn filter_of_filter(taps: [usize; 2], aim: &Aim<'_>) -> Option<bool> {
-        let mut g = Graph::default();
-        let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);
-        let [p, r] = taps.map(|n| {
-            let at: Vec<(i32, i32)> = (0..n as i32).map(|i| (i / 3 - 1, i % 3 - 1)).collect();
-            let op = LeafOp::Correlate(Source::Input(0), Filter::sparse(at, vec![1.0; n]), Border::Replicate);
-            let leaves = vec![Leaf { op, dtype: F }];
-            MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() }
-        });
-        let p = push(&mut g, Kernel::Map(p), &[image]);
-        let r = push(&mut g, Kernel::Map(r), &[p]);
-        g.roots.push(r);
-        match &absorb(g, aim).node(r).op {
-            Kernel::Map(m) if m.chains.is_empty() => None,
-            Kernel::Map(m) => Some(m.per_pixel),
-            _ => panic!("a filter is a map"),
-        }
-    }
-
-    #[test]
-    fn filters_of_filters_are_stored_or_computed_where_they_are_read() {
-        let gpu = Machine::alike(crate::machine::Profile::shipped("NVIDIA H200").unwrap());
-        let auto = Aim::of(&gpu);
-        assert_eq!(filter_of_filter([5, 5], &auto), Some(false), "tiles");
-        assert_eq!(filter_of_filter([2, 1], &auto), Some(true), "one tap");
-        assert_eq!(filter_of_filter([36, 5], &auto), None, "many reads");
-        let cpu = Machine::alike(crate::machine::Profile::of_cores(2));
-        assert_eq!(filter_of_filter([5, 5], &Aim::of(&cpu)), Some(false), "rows are kept in any case");
-        for (stencil, want) in [(Stencil::Stored, None), (Stencil::Pixel, Some(true)), (Stencil::Tile, Some(false))] {
-            assert_eq!(filter_of_filter([36, 5], &Aim { stencil, ..auto }), want);
-            assert_eq!(filter_of_filter([2, 2], &Aim { stencil, ..auto }), want);
-        }
-    }
-}
+mod tests;
