@@ -8,7 +8,7 @@ use crate::error::{DeviceError, Error, Result};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Kernel;
 use crate::plan::movement::{rows_of, with_room};
-use crate::plan::{Action, Launched, Plan, Rows, Temp};
+use crate::plan::{Action, LaunchedNodes, Plan, Rows, Temp};
 use crate::shape::Window;
 
 /// Lets the device of rank `rank` build the kernels of a plan. `images` holds the sources, by node.
@@ -60,7 +60,7 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
                 if computed[i] {
                     continue; // by the launch before
                 }
-                let Some(Launched { kernel, inputs: sources, .. }) = plan.launched_at(i) else { continue };
+                let Some(LaunchedNodes { kernel, inputs: sources, .. }) = plan.launched_at(i) else { continue };
                 let inputs = sources.iter().enumerate().map(|(input, source)| {
                     let window = temps.get(&Temp { consumer: n, input }).copied().or(windows[source.0]);
                     let of = graph.node(*source);

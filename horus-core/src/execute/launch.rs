@@ -5,7 +5,7 @@ use crate::device::{Geometry, Launch, LaunchInput, Memory};
 use crate::error::{Error, Result};
 use crate::ir::graph::{Node, NodeId};
 use crate::ir::kernel::Kernel;
-use crate::plan::Launched;
+use crate::plan::LaunchedNodes;
 use crate::plan::movement::with_room;
 use crate::plan::state::{Halo, Residency, State};
 use crate::plan::{Part, Rows, Temp};
@@ -62,7 +62,7 @@ impl Run<'_> {
     /// Launches a kernel for `rows`, if there are any.
     fn launch_on(
         &self,
-        &Launched { nodes, kernel, inputs: sources }: &Launched<'_>,
+        &LaunchedNodes { nodes, kernel, inputs: sources }: &LaunchedNodes<'_>,
         outputs: &mut [Memory],
         geometry: Geometry,
         rows: Window,

@@ -54,7 +54,7 @@ impl Counts {
 
 /// What one launch computes.
 #[derive(Clone, Copy, Debug)]
-pub struct Launched<'a> {
+pub struct LaunchedNodes<'a> {
     /// The nodes, of one extent; more than one if the kernel has several results.
     pub nodes: &'a [NodeId],
     /// The kernel.
@@ -63,11 +63,11 @@ pub struct Launched<'a> {
     pub inputs: &'a [NodeId],
 }
 
-impl<'a> Launched<'a> {
+impl<'a> LaunchedNodes<'a> {
     /// One node by itself.
-    pub(super) fn alone(graph: &'a Graph<Kernel>, id: &'a NodeId) -> Launched<'a> {
+    pub(super) fn alone(graph: &'a Graph<Kernel>, id: &'a NodeId) -> LaunchedNodes<'a> {
         let node = graph.node(*id);
-        Launched { nodes: std::slice::from_ref(id), kernel: &node.op, inputs: &node.inputs }
+        LaunchedNodes { nodes: std::slice::from_ref(id), kernel: &node.op, inputs: &node.inputs }
     }
 }
 
@@ -113,9 +113,9 @@ impl Plan {
     /// What step `i` launches, if it is a launch: one kernel, for its node and for those of steps behind it that the same launch
     /// computes. These are the nodes that the graph [joins](Graph::joined), where they are launched for the same rows, nothing comes
     /// between them, and all read what is in place.
-    pub fn launched_at(&self, i: usize) -> Option<Launched<'_>> {
+    pub fn launched_at(&self, i: usize) -> Option<LaunchedNodes<'_>> {
         let Action::Launch { node: first, rows, room, part } = &self.steps[i].action else { return None };
-        let alone = Launched::alone(&self.graph, first);
+        let alone = LaunchedNodes::alone(&self.graph, first);
         let Some(joined) = self.graph.joined.iter().find(|j| j.nodes.first() == Some(first)) else {
             return Some(alone);
         };
@@ -128,7 +128,7 @@ impl Plan {
         if !follow || self.steps.iter().any(fetched) {
             return Some(alone);
         }
-        Some(Launched { nodes: &joined.nodes, kernel: &joined.op, inputs: &joined.inputs })
+        Some(LaunchedNodes { nodes: &joined.nodes, kernel: &joined.op, inputs: &joined.inputs })
     }
 
     /// For each step, whether the launch of one before it computes what it does.

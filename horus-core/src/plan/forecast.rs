@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::finished::{Launched, Plan};
+use super::finished::{LaunchedNodes, Plan};
 use super::follow::Follower;
 use super::movement::{BLOCK, Link, Load, Traffic, movement, windows_of, work_of};
 use super::state::Placement;
@@ -125,7 +125,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
 }
 
 impl Computing {
-    fn add(&mut self, plan: &Plan, machine: &Machine, action: Action, launched: &Launched<'_>) {
+    fn add(&mut self, plan: &Plan, machine: &Machine, action: Action, launched: &LaunchedNodes<'_>) {
         /// Ranks that are looked at: the first, the last, and some in between.
         const SAMPLES: usize = 33;
         let Action::Launch { node: id, rows, part, .. } = action else { return };

@@ -3,7 +3,7 @@
 //! Each rank *has* a range of rows and *needs* others. Both follow from the step on every rank alike, so messages carry
 //! nothing but pixels; and what a plan moves on any number of ranks can be told without running it.
 
-use super::finished::Launched;
+use super::finished::LaunchedNodes;
 use super::partition::Partition;
 use super::state::Halo;
 use super::step::{Action, Part, Rows};
@@ -163,7 +163,7 @@ pub fn windows_of(
 }
 
 /// What a launch of `n` for these rows does.
-pub fn work_of(graph: &Graph<Kernel>, launched: &Launched<'_>, rows: Window) -> KernelWork {
+pub fn work_of(graph: &Graph<Kernel>, launched: &LaunchedNodes<'_>, rows: Window) -> KernelWork {
     let extent = |n: NodeId| (graph.node(n).shape, graph.node(n).dtype);
     let inputs: Vec<Extent> = launched.inputs.iter().map(|i| extent(*i)).collect();
     launched.kernel.work(&inputs, extent(launched.nodes[0]), rows)
@@ -173,7 +173,7 @@ pub fn work_of(graph: &Graph<Kernel>, launched: &Launched<'_>, rows: Window) -> 
 /// reads again comes in part from a cache.
 pub fn over_bus(
     graph: &Graph<Kernel>,
-    launched: &Launched<'_>,
+    launched: &LaunchedNodes<'_>,
     rows: Window,
     mapped: impl Fn(NodeId) -> bool,
 ) -> OverBus {

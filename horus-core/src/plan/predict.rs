@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::finished::{Launched, Plan};
+use super::finished::{LaunchedNodes, Plan};
 use super::follow::Follower;
 use super::movement::{BLOCK, movement, over_bus, windows_of, work_of};
 use super::queue::Queue;
@@ -111,7 +111,7 @@ impl Clock<'_> {
     /// Seconds that a step takes by itself.
     fn takes(
         &self,
-        (action, launched): (Action, Option<Launched<'_>>),
+        (action, launched): (Action, Option<LaunchedNodes<'_>>),
         bytes: usize,
         on_root: bool,
         mapped: &dyn Fn(NodeId) -> bool,

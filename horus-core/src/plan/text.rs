@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::finished::{Launched, Plan};
+use super::finished::{LaunchedNodes, Plan};
 use super::follow::Follower;
 use super::setting::Want;
 use super::step::{Action, Band, Part, Rows};
@@ -44,7 +44,7 @@ fn size(bytes: usize) -> String {
 
 impl Plan {
     /// The launch of several nodes that `action` is a part of, and whether it is the first.
-    fn together(&self, action: &Action) -> Option<(bool, Launched<'_>)> {
+    fn together(&self, action: &Action) -> Option<(bool, LaunchedNodes<'_>)> {
         let Action::Launch { node, .. } = action else { return None };
         let joined = self.graph.joined.iter().find(|j| j.nodes.contains(node))?;
         let at = self.steps.iter().position(|s| s.action == *action)?;
