@@ -2,8 +2,6 @@
 //! scratch slot every intermediate lives.
 
 mod groups;
-#[cfg(test)]
-mod tests;
 
 use super::feed::RowPass;
 use super::pixels::RUN;
@@ -371,3 +369,6 @@ impl Compiler<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

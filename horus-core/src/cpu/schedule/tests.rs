@@ -1,5 +1,3 @@
-//! In which order filters and instructions are evaluated, and where their results are kept.
-
 use super::*;
 use crate::ir::kernel::Instr;
 use crate::ops::neighbourhood::Filter;
