@@ -61,12 +61,14 @@ pub struct Aim<'a> {
     pub steps: Steps,
     /// What becomes of what filters read.
     pub stencil: Stencil,
+    /// Whether one launch may have several results.
+    pub joined: bool,
 }
 
 impl<'a> Aim<'a> {
     /// One rank; each step of a loop is a launch of its own.
     pub fn of(machine: &'a Machine) -> Aim<'a> {
-        Aim { machine, ranks: 1, direct: false, steps: Steps::Most(1), stencil: Stencil::Auto }
+        Aim { machine, ranks: 1, direct: false, steps: Steps::Most(1), stencil: Stencil::Auto, joined: true }
     }
 }
 

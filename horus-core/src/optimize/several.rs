@@ -20,6 +20,9 @@ const PART: f64 = 1.0 / 16.0;
 
 /// Joins what shares inputs.
 pub fn join(graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
+    if !aim.joined {
+        return graph;
+    }
     let mut groups = Groups::new(&graph, aim);
     for id in (0..graph.nodes.len()).map(NodeId) {
         if map(graph.node(id)).is_some() && !graph.node(id).shape.is_empty() {

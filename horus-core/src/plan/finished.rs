@@ -1,5 +1,7 @@
 //! A plan that is made.
 
+use std::collections::HashSet;
+
 use super::activity::Parts;
 use super::setting::{Mode, Setting, Want};
 use super::state::State;
@@ -129,6 +131,12 @@ impl Plan {
             return Some(alone);
         }
         Some(LaunchedNodes { nodes: &joined.nodes, kernel: &joined.op, inputs: &joined.inputs })
+    }
+
+    /// Whether nodes that one launch may compute are computed by several: because of what is copied between them, or of bands.
+    pub fn tears_apart(&self) -> bool {
+        let together = (0..self.steps.len()).filter_map(|i| self.launched_at(i)).filter(|l| l.nodes.len() > 1);
+        together.map(|l| l.nodes[0]).collect::<HashSet<NodeId>>().len() < self.graph.joined.len()
     }
 
     /// For each step, whether the launch of one before it computes what it does.
