@@ -25,10 +25,6 @@ use crate::plan::{Mappable, Mode, Plan, Setting, Want, plan};
 use crate::record::{Extract, RecordId};
 use crate::shape::Shape;
 
-/// The plan without joins replaces one that computes apart what was joined, if it is predicted to take at most so many times as long: a guess.
-/// On an H200, two programs over volumes from arrays to arrays took 1.09 and 1.26 times as long with joins torn apart.
-const TORN: f64 = 1.02;
-
 impl Session {
     /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
     pub(super) fn run(
@@ -332,14 +328,7 @@ impl Session {
             make(kernels, &setting, &mut dump)
         };
         let fuse = self.0.mode == Mode::Fused;
-        let mut plan = with(fuse, true)?;
-        if fuse && plan.fits && plan.tears_apart() {
-            // What was to be computed together and is not, computes twice what it shares.
-            let apart = with(fuse, false)?;
-            if apart.fits && apart.predicted <= TORN * plan.predicted {
-                plan = apart;
-            }
-        }
+        let mut plan = with(fuse, true)?.or_apart(|| with(fuse, false))?;
         if fuse && !plan.fits {
             // A fused kernel may read more images at once than the device holds; one operation reads three at most.
             log::info!("fused kernels need more memory than the device has; continuing without fusion");
