@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let shapes = Shapes { inputs: &inputs, output: image, rows: image.window };
         let tuning = tuning.unwrap_or_else(|| lookup(&kernel, f, arch));
         let start = std::time::Instant::now();
-        let program = generate_bounded(&kernel, &shapes, &tuning, Limits::new(227 << 10))?;
+        let program = generate_bounded(&kernel, &shapes, &tuning, Limits { shared: 227 << 10 })?;
         let generated = start.elapsed();
         std::fs::write(directory.join(format!("{name}.cu")), &program.source)?;
         let start = std::time::Instant::now();

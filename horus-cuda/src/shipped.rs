@@ -49,7 +49,7 @@ pub fn limits(arch: u32) -> Option<Limits> {
         90 | 100 | 103 | 110 => 227,
         _ => return None,
     };
-    Some(Limits::new(kib << 10))
+    Some(Limits { shared: kib << 10 })
 }
 
 /// What a kernel of a package is found by.

@@ -169,15 +169,9 @@ fn tuned(case: &Case) -> Tuning {
 fn kernels_follow_the_definitions_to_the_bit() {
     let jobs = runnable().map(|c| {
         let t = tuned(&c);
-        (c, t, Limits::new(227 << 10))
+        (c, t, Limits { shared: 227 << 10 })
     });
-    // Blocks of many planes, as large volumes have them.
-    let few = Limits { blocks: 1, ..Limits::new(227 << 10) };
-    let planes = runnable().filter(|c| c.output.shape.planes() > 1).map(|c| {
-        let t = tuned(&c);
-        (c, t, few)
-    });
-    check(jobs.chain(planes).collect(), "default");
+    check(jobs.collect(), "default");
 }
 
 /// The launches of line detectors as they come out of a session, on a small picture.
@@ -234,7 +228,7 @@ fn detectors() -> Vec<Case> {
 fn kernels_of_the_detectors_follow_the_definitions() {
     let jobs = detectors().into_iter().map(|c| {
         let t = tuned(&c);
-        (c, t, Limits::new(227 << 10))
+        (c, t, Limits { shared: 227 << 10 })
     });
     let jobs: Vec<_> = jobs.collect();
     // What is large is among them in both of its forms.
@@ -257,7 +251,7 @@ fn repeated_dense_filters_are_called() {
     // Much at once, and loops: two bodies of the loop over rows, for each pair of filters.
     let tuning = Tuning { rows: 4, cols: 4, group: 2, unroll: 0, piece: 0, ..lookup(&kernel, DType::F32, 90) };
     let case = Case { name: "two pairs".into(), kernel, inputs: vec![image], output: image, rows, wild: false };
-    let limits = Limits::new(227 << 10);
+    let limits = Limits { shared: 227 << 10 };
     let source = program(&case, &tuning, limits).source;
     assert!(source.contains("hs_dense_called<"), "{}", &source[source.find("hs_kernel(").unwrap()..]);
     check(vec![(case, tuning, limits)], "called");
@@ -283,7 +277,7 @@ fn row_passes_of_several_sizes_read_every_border() {
         let name = format!("the bank at {border:?}, {width} wide");
         let case = Case { name, kernel, inputs: vec![image], output: image, rows, wild: false };
         let tuning = tuned(&case);
-        jobs.push((case, tuning, Limits::new(227 << 10)));
+        jobs.push((case, tuning, Limits { shared: 227 << 10 }));
     }
     check(jobs, "borders");
 }
@@ -299,7 +293,7 @@ fn no_tuning_changes_a_result() {
         }
         let all = candidates(&case.kernel, case.inputs[0].dtype, 90);
         let step = (all.len() / 6).max(1);
-        jobs.extend(all.into_iter().step_by(step).map(|t| (case.clone(), t, Limits::new(227 << 10))));
+        jobs.extend(all.into_iter().step_by(step).map(|t| (case.clone(), t, Limits { shared: 227 << 10 })));
     }
     check(jobs, "tuning");
 }
@@ -309,9 +303,9 @@ fn steps_are_the_same_in_tiles_of_every_shape() {
     let mut jobs = Vec::new();
     for case in runnable().filter(|c| c.name.starts_with("4 steps") || c.name == "5 steps replicate u8") {
         let all = candidates(&case.kernel, case.inputs[0].dtype, 90);
-        jobs.extend(all.into_iter().map(|t| (case.clone(), t, Limits::new(227 << 10))));
+        jobs.extend(all.into_iter().map(|t| (case.clone(), t, Limits { shared: 227 << 10 })));
         let t = tuned(&case);
-        jobs.extend([48 << 10, 99 << 10].map(|shared| (case.clone(), t, Limits::new(shared))));
+        jobs.extend([48 << 10, 99 << 10].map(|shared| (case.clone(), t, Limits { shared })));
     }
     assert!(jobs.len() > 40);
     check(jobs, "tiles");
@@ -326,12 +320,14 @@ fn filters_beyond_shared_memory_are_cut_or_read_directly() {
         if ["correlate 43x43 f32", "separable 43 f32", "convrot", "conv2d"].contains(&name) || of_chains.contains(&name)
         {
             let t = tuned(&case);
-            jobs.extend([24 << 10, 6 << 10].map(|shared| (case.clone(), t, Limits::new(shared))));
+            jobs.extend([24 << 10, 6 << 10].map(|shared| (case.clone(), t, Limits { shared })));
         }
         // Row passes that are read in turn have room together, one after the other, or not at all.
         if ["convrot nested", "convrot by turns", "sums of columns of two stages"].contains(&name) {
             let t = Tuning { unroll: 0, group: 2, ..tuned(&case) };
-            jobs.extend([64 << 10, 40 << 10, 32 << 10, 24 << 10, 16 << 10].map(|s| (case.clone(), t, Limits::new(s))));
+            jobs.extend(
+                [64 << 10, 40 << 10, 32 << 10, 24 << 10, 16 << 10].map(|s| (case.clone(), t, Limits { shared: s })),
+            );
         }
     }
     check(jobs, "small");

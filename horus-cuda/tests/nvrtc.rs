@@ -60,7 +60,7 @@ fn compile_shard(shard: usize, of: usize) {
             let dtype = case.inputs.first().map_or(case.output.dtype, |g| g.dtype);
             let tuning = lookup(&case.kernel, dtype, arch);
             let shapes = Shapes { inputs: &case.inputs, output: case.output, rows: case.rows };
-            let limits = Limits::new(if arch == 90 { 227 << 10 } else { 99 << 10 });
+            let limits = Limits { shared: if arch == 90 { 227 << 10 } else { 99 << 10 } };
             let program = generate_bounded(&case.kernel, &shapes, &tuning, limits).unwrap();
             assert!(
                 program.shared as usize <= limits.shared,

@@ -72,15 +72,6 @@ pub struct Shapes<'a> {
 pub struct Limits {
     /// Bytes of shared memory a block may use.
     pub shared: usize,
-    /// Blocks that keep all of it busy: where there are more, each may compute several planes.
-    pub blocks: usize,
-}
-
-impl Limits {
-    /// A device whose blocks may use so many bytes of shared memory, of as many multiprocessors as the largest have.
-    pub fn new(shared: usize) -> Limits {
-        Limits { shared, blocks: 2048 }
-    }
 }
 
 /// Whose address goes into a pointer of the parameters.

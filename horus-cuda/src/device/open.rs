@@ -134,7 +134,7 @@ impl CudaDevice {
                 hardware,
                 driver: driver::installed(version),
                 arch,
-                limits: Limits::new(usize::try_from(shared).unwrap_or(48 << 10)),
+                limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
                 core,
                 cache,
                 shipped,

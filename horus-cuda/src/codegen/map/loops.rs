@@ -260,7 +260,7 @@ mod tests {
         let image = Geometry { shape, dtype: DType::F32, window: Window::whole(100) };
         let tuning = crate::tuning::Tuning { group: 2, unroll: 0, ..lookup(&kernel, DType::F32, 90) };
         let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
-        let source = generate(&kernel, &shapes, &tuning, Limits::new(227 << 10)).unwrap().source;
+        let source = generate(&kernel, &shapes, &tuning, Limits { shared: 227 << 10 }).unwrap().source;
         let body = &source[source.find("hs_kernel(").unwrap()..];
         let counts = body.split("for (int k = 0; k < ").skip(1);
         (counts.map(|s| s[..s.find(';').unwrap()].parse().unwrap()).collect(), body.matches("hs_division").count())

@@ -30,8 +30,6 @@ use chains::constant_bytes;
 use loops::NEED_BYTES;
 use shared::SharedMemory;
 
-/// Most levels that a block computes one after the other, where levels read their neighbours: what it has read stays in the nearest cache.
-const MOST_LEVELS: usize = 8;
 /// Most blocks that a launch may have in its second dimension.
 const MOST_BLOCKS_DOWN: usize = 65_535;
 
@@ -41,7 +39,6 @@ struct MapGenerator<'a> {
     kernel: &'a MapKernel,
     block: ThreadBlock,
     tuning: &'a Tuning,
-    limits: Limits,
     schedule: &'a Schedule,
     params: KernelParams,
     table: ConstantTable,
@@ -95,7 +92,6 @@ pub(super) fn generate(
         kernel,
         block,
         tuning,
-        limits,
         schedule: &schedule,
         params: KernelParams::default(),
         table: ConstantTable::default(),
@@ -128,11 +124,6 @@ impl Leaves for MapGenerator<'_> {
     }
 }
 
-/// Whether a level reads levels around it.
-fn reads_levels(kernel: &MapKernel) -> bool {
-    kernel.leaves.iter().any(|l| matches!(&l.op, LeafOp::LoadPlane(_, map) if map.step == 1 && map.offset != 0))
-}
-
 /// The plane of input `i` that begins at `first`: its members.
 fn plane_of(i: usize, first: Expr) -> Vec<Expr> {
     let member = |member: &str| name(format_args!("p.{member}{i}"));
@@ -148,7 +139,6 @@ fn plane_of(i: usize, first: Expr) -> Vec<Expr> {
 impl MapGenerator<'_> {
     /// Parameters that describe the output and the inputs.
     fn declare(&mut self, shapes: &Shapes<'_>, out: &mut Vec<Stmt>) {
-        let planes_each = self.planes_each(shapes);
         let (p, output) = (&mut self.params, shapes.output);
         let stored = outputs(self.kernel, output, |_| 0);
         for (name, g, pointer) in &stored {
@@ -180,26 +170,11 @@ impl MapGenerator<'_> {
         declare_extent(self.kernel, p, output.shape);
         p.int("tiles_x", output.shape.width.div_ceil(self.block.width()).cast_signed());
         p.int("tiles_y", shapes.rows.len().div_ceil(self.block.height()).cast_signed());
-        if reads_levels(self.kernel) {
-            p.int("planes", output.shape.planes().cast_signed());
-            p.int("planes_each", planes_each.cast_signed());
-        }
         out.extend(shapes.inputs.iter().enumerate().map(|(i, g)| Stmt::Let {
             ctype: format!("const hs_plane<{}>", g.dtype.name()),
             name: format!("in{i}"),
             value: Expr::Members(None, plane_of(i, name("plane"))),
         }));
-    }
-
-    /// Tiles across and down.
-    fn tiles(&self, shapes: &Shapes<'_>) -> [usize; 2] {
-        [shapes.output.shape.width.div_ceil(self.block.width()), shapes.rows.len().div_ceil(self.block.height())]
-    }
-
-    /// Planes that a block computes one after the other.
-    fn planes_each(&self, shapes: &Shapes<'_>) -> usize {
-        let blocks = self.tiles(shapes).iter().product::<usize>() * shapes.output.shape.planes();
-        if reads_levels(self.kernel) { (blocks / self.limits.blocks.max(1)).clamp(1, MOST_LEVELS) } else { 1 }
     }
 
     /// Every group and every instruction, and the stores of the results.
@@ -296,28 +271,17 @@ impl MapGenerator<'_> {
     /// The kernel around its body.
     fn finish(self, shapes: &Shapes<'_>, types: &str, body: &[Stmt]) -> Result<Generated, DeviceError> {
         let ThreadBlock { bx, by, rows, cols } = self.block;
-        let [tiles_x, tiles_y] = self.tiles(shapes);
-        let planes = shapes.output.shape.planes();
+        let tiles_x = shapes.output.shape.width.div_ceil(self.block.width());
+        let tiles_y = shapes.rows.len().div_ceil(self.block.height());
         // Divisions at the beginning of every block would cost a few hundredths of a light kernel.
-        let planar = planes == 1 && tiles_y <= MOST_BLOCKS_DOWN;
+        let planar = shapes.output.shape.planes() == 1 && tiles_y <= MOST_BLOCKS_DOWN;
         let (grid, tile) = if planar {
             let tile = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;";
             ([blocks(tiles_x, "a kernel")?, blocks(tiles_y, "a kernel")?], tile)
         } else {
             let tile = "const int tile_x = (int)(blockIdx.x % (u32)p.tiles_x), rest = (int)(blockIdx.x / (u32)p.tiles_x);\n    \
-                        const int tile_y = rest % p.tiles_y, first = rest / p.tiles_y;";
-            let columns = planes.div_ceil(self.planes_each(shapes));
-            ([blocks(tiles_x * tiles_y * columns, "a kernel")?, 1], tile)
-        };
-        let body = match (planar, reads_levels(self.kernel)) {
-            (true, _) => text(body),
-            (false, false) => format!("    const int plane = first;\n{}", text(body)),
-            (false, true) => {
-                let next = if self.shared.bytes() > 0 { text(&[Stmt::Synchronize]) } else { String::new() };
-                let from = "const int plane0 = first * p.planes_each, plane1 = min(plane0 + p.planes_each, p.planes);";
-                let planes = "#pragma unroll 1\n    for (int plane = plane0; plane < plane1; ++plane) {";
-                format!("    {from}\n{planes}\n{}{next}    }}\n", text(body))
-            }
+                        const int tile_y = rest % p.tiles_y, plane = rest / p.tiles_y;";
+            ([blocks(tiles_x * tiles_y * shapes.output.shape.planes(), "a kernel")?, 1], tile)
         };
         // A warp over 8 x 4 pixels touches fewer lines of a turned image than one over 32 x 1; it cannot store vectors.
         let square = self.schedule.groups.is_empty() && cols == 1 && bx.is_multiple_of(8) && by.is_multiple_of(4);
@@ -340,7 +304,7 @@ impl MapGenerator<'_> {
              const int x = x0 + tx * {cols}, y = y0 + ty * {rows};\n{}",
             self.block.width(),
             self.block.height(),
-            body,
+            text(body),
         );
         let (declaration, bytes, pointers) = self.params.finish();
         let helpers = self.helpers.text();
