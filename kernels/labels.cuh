@@ -95,21 +95,23 @@ HS_FN f64 hs_unordered(u64 key) {
     return __longlong_as_double((i64)(key >> 63 ? key & ~(1ull << 63) : ~key));
 }
 
-// The smallest pixel of each label, or the largest, among `count` of them, by a block of THREADS threads. The results are keys
-// until all are found.
+// The smallest pixel of each label, or the largest, among `count` of each plane, by a block of THREADS threads. The results are
+// keys until all are found. A plane begins `label_plane` and `image_plane` pixels after the one before.
 template <int THREADS, bool LEAST, class L, class T>
-HS_FN void hs_label_extremes(const L* label, const T* image, i64 count, int labels, f64* out) {
+HS_FN void hs_label_extremes(
+    const L* label, i64 label_plane, const T* image, i64 image_plane, int planes, i64 count, int labels, f64* out) {
     u64* keys = reinterpret_cast<u64*>(out);
     for (int l = threadIdx.x; l < labels; l += THREADS) keys[l] = ~0ull;
     __syncthreads();
-    for (i64 i = threadIdx.x; i < count; i += THREADS) {
-        const i64 l = (i64)label[i];
-        const f64 v = hs_to<f64>(image[i]) + 0.0; // zeros have no sign
-        if (l < 0 || l >= labels || v != v) continue;
-        const u64 key = hs_ordered(LEAST ? v : -v);
-        // What is read may be old: then it is larger.
-        if (key < keys[l]) atomicMin(keys + l, key);
-    }
+    for (int plane = 0; plane < planes; ++plane, label += label_plane, image += image_plane)
+        for (i64 i = threadIdx.x; i < count; i += THREADS) {
+            const i64 l = (i64)label[i];
+            const f64 v = hs_to<f64>(image[i]) + 0.0; // zeros have no sign
+            if (l < 0 || l >= labels || v != v) continue;
+            const u64 key = hs_ordered(LEAST ? v : -v);
+            // What is read may be old: then it is larger.
+            if (key < keys[l]) atomicMin(keys + l, key);
+        }
     __syncthreads();
     for (int l = threadIdx.x; l < labels; l += THREADS) {
         const u64 key = atomicMin(keys + l, ~0ull); // as it is now, in no cache

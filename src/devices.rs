@@ -230,6 +230,13 @@ impl Chooser for Devices {
     }
 }
 
+/// Seconds that a program of this work is predicted to take on the CPU with so many threads and on a GPU, its start included: what a
+/// session without other ranks chooses its device by.
+pub fn predicted(work: &Work, threads: usize) -> (f64, f64) {
+    let Prediction { cpu, gpu } = Prediction::of(work, &here::candidates(threads), 1, false);
+    (cpu.as_secs_f64(), gpu.as_secs_f64())
+}
+
 /// How long a program is predicted to take on each device, good for the choice between seconds and milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct Prediction {

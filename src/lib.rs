@@ -184,6 +184,8 @@ mod weights;
 
 /// The stages of Horus, for its own programs and tests. Not covered by semantic versioning.
 #[doc(hidden)]
+pub use devices::predicted;
+#[doc(hidden)]
 pub use horus_core as core;
 /// The crate ndarray, whose types are in signatures ([`Image::to_array`](prelude::Image::to_array)), in the version
 /// that Horus uses.
@@ -264,7 +266,7 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::session::{Progress, Stats};
     #[doc(inline)]
-    pub use horus_core::settings::Steps;
+    pub use horus_core::settings::{Stencil, Steps};
     #[doc(inline)]
     pub use horus_core::shape::{Axis, Border, Shape};
 }

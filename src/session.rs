@@ -8,7 +8,7 @@ use horus_core::comm::Communicator;
 use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
-use horus_core::settings::{self, Overlap, Steps, Transfer};
+use horus_core::settings::{self, Overlap, Stencil, Steps, Transfer};
 
 use crate::devices::{Devices, Origin, open};
 use crate::{ranks, weights};
@@ -183,6 +183,11 @@ impl Builder {
         self.with(move |b| b.transfer(transfer))
     }
 
+    /// What becomes of what filters read, whatever `HORUS_STENCIL` says; see [`SessionBuilder::stencil`].
+    pub fn stencil(self, stencil: Stencil) -> Self {
+        self.with(move |b| b.stencil(stencil))
+    }
+
     /// How many steps of a loop one launch makes, whatever `HORUS_STEPS` says; see [`SessionBuilder::steps_per_launch`].
     pub fn steps_per_launch(self, steps: Steps) -> Self {
         self.with(move |b| b.steps_per_launch(steps))
@@ -237,6 +242,7 @@ impl Builder {
         builder = builder.host_memory(settings::HOST_MEMORY.get()?.unwrap_or(usize::MAX));
         builder = builder.overlap(settings::OVERLAP.get()? == Some(Overlap::Always));
         builder = builder.transfer(settings::TRANSFER.get()?.unwrap_or_default());
+        builder = builder.stencil(settings::STENCIL.get()?.unwrap_or_default());
         builder = builder.steps_per_launch(settings::STEPS.get()?.unwrap_or_default());
         let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
         Ok(Session(builder.build()?))

@@ -52,6 +52,7 @@ fn a_value_that_cannot_be_used_is_an_error_on_every_device() {
             ("HORUS_OVERLAP", "zz"),
             ("HORUS_TRANSFER", "streams:0"),
             ("HORUS_STEPS", "65"),
+            ("HORUS_STENCIL", "zz"),
             ("HORUS_GPU_MEMORY", "zz"),
             ("HORUS_HOST_MEMORY", "zz"),
             ("HORUS_THREADS", "zz"),

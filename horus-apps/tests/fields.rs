@@ -1,7 +1,7 @@
 //! Programs over volumes, against their formulas written down for one point.
 
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use horus::core::comm::threads::ThreadComm;
 use horus::core::cpu::device::CpuDevice;
@@ -86,6 +86,25 @@ fn published_values_of_density_are_met() {
         let ours = SeaWater::at(&one(p)).density(&one(t), &one(s)).to_vec().unwrap()[0];
         assert!((ours - rho).abs() < 5e-7 && (density(s, t, p) - rho).abs() < 5e-7, "{ours}, published {rho}");
     }
+}
+
+#[test]
+fn results_of_state_share_launches() {
+    let told = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&told);
+    let cpu = Box::new(CpuDevice::new(Some(2)).unwrap());
+    let session = Session::on(cpu).explain(move |text| sink.lock().unwrap().push_str(text)).build().unwrap();
+    let pressures: Vec<f64> = depths().into_iter().map(pressure).collect();
+    let water = SeaWater::at(&Image::from_volume(&session, D, 1, 1, &pressures));
+    let t = Image::from_volume_fn(&session, D, H, W, |z, y, x| tracers(z, y, x).0);
+    let s = Image::from_volume_fn(&session, D, H, W, |z, y, x| tracers(z, y, x).1);
+    session.evaluate().unwrap();
+    let state = water.state(&t, &s);
+    session.evaluate().unwrap();
+    drop(state);
+    // Density with what its denominator is made of, and one of its derivatives.
+    let text = told.lock().unwrap();
+    assert!(text.contains("= 3 results: ") && text.contains("= 2 results: "), "{text}");
 }
 
 #[test]

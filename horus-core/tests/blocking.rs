@@ -275,7 +275,7 @@ fn recorded(steps: usize, height: usize, width: usize) -> Graph<Op> {
 
 fn planned(steps: Steps, ranks: usize, height: usize) -> Plan {
     let setting = Setting::of(Partition::equal(ranks), true);
-    let aim = Aim { machine: &setting.machine, ranks, direct: false, steps };
+    let aim = Aim { ranks, steps, ..Aim::of(&setting.machine) };
     let kernels = optimize_for(recorded(12, height, 64), true, &aim, &mut |_, _| ()).unwrap();
     let state = State { residency: Residency::Both, placement: Placement::Strips(Halo::NONE) };
     plan(kernels, &[Want::Keep], &setting, |_| state, |_| false, &mut |_, _| ()).unwrap()
@@ -424,6 +424,7 @@ fn launches_compute_their_rows_from_what_they_say_they_read() {
                                 kernel: &kernel,
                                 inputs: &inputs,
                                 output: &mut memory,
+                                more: &mut [],
                                 geometry: output,
                                 rows,
                             };

@@ -355,7 +355,7 @@ fn what_does_not_fit_is_one_error_with_its_line() {
             v.voxel(5, 0, 0, 0).unwrap_err().to_string(),
             ["voxel: level 5, row 0, column 0, channel 0 is outside 5x4x3", here],
         ),
-        (v.argmin().get().unwrap_err().to_string(), ["argmin: the image has 5 levels", here]),
+        (v.argmin().get().unwrap_err().to_string(), ["argmin: the image has 5 levels; use argmin_3d", here]),
     ] {
         assert!(parts.iter().all(|part| error.contains(part)), "{error:?} has not {parts:?}");
     }

@@ -114,7 +114,7 @@ impl Bench {
             inputs.iter().take(work.inputs).map(|memory| LaunchInput { memory, geometry }).collect();
         let rows = Window::whole(work.output.shape.height);
         let (kernel, output) = (&work.kernel, &mut output[0]);
-        self.device.launch(Launch { kernel, inputs: &inputs, output, geometry: work.output, rows })
+        self.device.launch(Launch { kernel, inputs: &inputs, output, more: &mut [], geometry: work.output, rows })
     }
 
     /// Median milliseconds of `repeats` launches.

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
 use horus_core::device::Geometry;
-use horus_core::ir::kernel::{Kernel, LeafOp, Repeat};
+use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Repeat};
 use horus_core::shape::Window;
 
 use crate::codegen::{Generated, Shapes};
@@ -54,13 +54,19 @@ fn bytes(kernel: &Kernel) -> usize {
     let (Kernel::Map(map) | Kernel::MapReduce(map, _) | Kernel::Repeat(Repeat { body: map, .. })) = kernel else {
         return 0;
     };
+    size_of::<f64>() * taps(map)
+}
+
+/// The taps of all filters of a kernel and its chains.
+fn taps(map: &MapKernel) -> usize {
     let leaf = |op: &LeafOp| match op {
         LeafOp::Correlate(_, f, _) => f.taps().len(),
         LeafOp::Generalized(_, g, _) => g.window.taps().len(),
         _ => 0,
     };
     let leaves = map.leaves.iter().map(|l| leaf(&l.op)).sum::<usize>();
-    size_of::<f64>() * (leaves + map.stages.iter().map(|s| s.filter.taps().len()).sum::<usize>())
+    let stages = map.stages.iter().map(|s| s.filter.taps().len()).sum::<usize>();
+    leaves + stages + map.chains.iter().map(taps).sum::<usize>()
 }
 
 impl<M> Memo<M> {

@@ -122,16 +122,6 @@ impl Transfers {
         self.downloads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream in which nothing is under way, until [`Transfers::give_stream`].
-    fn idle_stream(&self) -> Result<Stream, DeviceError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(Stream::new, Ok)
-    }
-
-    fn give_stream(&self, stream: Stream) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
-    }
-
     /// Copies bytes to the device in the order of its stream.
     ///
     /// # Safety

@@ -104,7 +104,7 @@ impl TunedFamily {
             let reach = leaf.reach(&kernel.stages).map_or(0, |(r, _)| (r.up + r.down).max(r.left + r.right) + 1);
             let kind = match &leaf.op {
                 LeafOp::Load(_) | LeafOp::LoadPlane(..) => continue,
-                LeafOp::Warp(..) | LeafOp::Flip(..) => Kind::Gather,
+                LeafOp::Warp(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => Kind::Gather,
                 LeafOp::Median(..) => Kind::Median,
                 LeafOp::Correlate(Source::Stage(_), ..) => Kind::Separable,
                 LeafOp::Correlate(_, f, _)

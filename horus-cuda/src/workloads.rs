@@ -59,7 +59,9 @@ pub fn over(chain: Kernel, kernel: Kernel) -> Kernel {
     m.chains = vec![chain];
     m.stages.iter_mut().for_each(|s| s.source = Source::Chain(0));
     for leaf in &mut m.leaves {
-        if let LeafOp::Correlate(source @ Source::Input(_), ..) = &mut leaf.op {
+        if let LeafOp::Correlate(source @ Source::Input(_), ..) | LeafOp::Shift(source @ Source::Input(_), ..) =
+            &mut leaf.op
+        {
             *source = Source::Chain(0);
         }
     }

@@ -17,7 +17,7 @@ use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
 use horus_core::ir::kernel::{Kernel, LeafOp, Source};
 use horus_core::ops::geometric::Interpolation;
-use horus_core::reference::kernel::{HostImage, evaluate};
+use horus_core::reference::kernel::HostImage;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::codegen::{Generated, Limits, Pointer, Shapes, generate_bounded};
@@ -73,11 +73,12 @@ fn program(case: &Case, tuning: &Tuning, limits: Limits) -> Generated {
     program
 }
 
-fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[HostImage], out: &mut HostImage) {
+fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[HostImage], out: &mut [HostImage]) {
     let mut params = p.params.clone();
     for &(at, what) in &p.pointers {
         let address = match what {
-            Pointer::Output { offset } => out.bytes.as_mut_ptr() as usize + offset,
+            Pointer::Output { offset } => out[0].bytes.as_mut_ptr() as usize + offset,
+            Pointer::More { index, offset } => out[1 + index].bytes.as_mut_ptr() as usize + offset,
             Pointer::Input { index, offset } => inputs[index].bytes.as_ptr() as usize + offset,
             Pointer::Table => p.table.as_ptr() as usize,
         };
@@ -99,11 +100,10 @@ fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
         let library = compile(&programs, dir.path(), &format!("{name}{batch}"));
         for (i, ((case, tuning, _), p)) in jobs.iter().zip(&programs).enumerate() {
             let inputs = case.images();
-            let (mut ours, mut theirs) = (HostImage::zeroed(case.output), HostImage::zeroed(case.output));
+            let mut ours = case.outputs();
             run(&library, i, p, &inputs, &mut ours);
-            evaluate(&case.kernel, &inputs, &mut theirs, case.rows);
-            if let Some((at, a, b)) = ours.difference(&theirs) {
-                failures.push(format!("{} {tuning:?}: element {at} is {a}, should be {b}", case.name));
+            if let Some(difference) = case.difference(&ours, &case.expected(&inputs)) {
+                failures.push(format!("{} {tuning:?}: {difference}", case.name));
             }
         }
     }
@@ -131,7 +131,7 @@ fn pieces_are_copied_byte_by_byte_whatever_their_alignment() {
     let program = horus_cuda::pieces::program(&pieces);
     let dir = tempfile::tempdir().unwrap();
     let library = compile(std::slice::from_ref(&program), dir.path(), "pieces");
-    run(&library, 0, &program, &[source], &mut got);
+    run(&library, 0, &program, &[source], std::slice::from_mut(&mut got));
     assert!(got.bytes == want.bytes);
 }
 
@@ -144,7 +144,11 @@ fn every_case_is_a_launch_that_devices_take() {
         let inputs: Vec<LaunchInput<'_>> =
             memories.iter().zip(&case.inputs).map(|(memory, &geometry)| LaunchInput { memory, geometry }).collect();
         let (kernel, geometry, rows) = (&case.kernel, case.output, case.rows);
-        let launch = Launch { kernel, inputs: &inputs, output: &mut memory(&geometry), geometry, rows };
+        let mut outputs: Vec<Memory> = case.outputs().iter().map(|o| memory(&o.geometry)).collect();
+        let mut outputs = outputs.iter_mut();
+        let output = outputs.next().expect("an output");
+        let more: &mut [&mut Memory] = &mut outputs.collect::<Vec<_>>();
+        let launch = Launch { kernel, inputs: &inputs, output, more, geometry, rows };
         horus_core::device::check::check(&launch).unwrap_or_else(|e| panic!("{}: {e}", case.name));
     }
 }

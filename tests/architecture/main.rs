@@ -207,7 +207,7 @@ fn backends_know_the_core_alone() {
 
 /// Folders of the workspace with Rust in them.
 fn folders() -> Vec<PathBuf> {
-    let crates = ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps"];
+    let crates = ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps", "horus-partition"];
     let all = crates.iter().flat_map(|c| ["src", "tests", "examples", "benches"].map(|f| root().join(c).join(f)));
     all.filter(|f| f.exists()).collect()
 }
@@ -257,7 +257,7 @@ const SHARED: &[(&str, &str)] = &[
 #[test]
 fn no_two_published_types_share_a_name() {
     let mut types: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for library in ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps"] {
+    for library in ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps", "horus-partition"] {
         for module in modules(&root().join(library).join("src/lib.rs")) {
             for name in module.published_types() {
                 types.entry(name).or_default().push(module.file.clone());

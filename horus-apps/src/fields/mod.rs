@@ -1,4 +1,6 @@
 //! Programs over volumes.
 
+pub mod hirlam;
 pub mod ocean;
 pub mod pop;
+pub mod weather;

@@ -32,6 +32,13 @@ fn numbers_are_printed_a_line_a_picture() {
     }
     let counts = grey.histogram(4, 0.0, 256.0).get().unwrap().iter().map(u64::to_string).collect::<Vec<_>>().join("\t");
     assert_eq!(succeeds(dir, &["grey.png", "histogram", "4", "0", "256"]), format!("grey.png\t{counts}\n"));
+    let place = colour.argmax().get().unwrap().unwrap().map(|i| i.to_string()).join("\t");
+    assert_eq!(succeeds(dir, &["colour.png", "argmax"]), format!("colour.png\t{place}\n"));
+    let mut levels = horus::ndarray::Array4::<u8>::zeros((2, 3, 4, 2));
+    levels[[1, 2, 3, 1]] = 9;
+    Image::from_array4(&session, levels.view()).save(dir.join("levels.npy")).unwrap();
+    assert_eq!(succeeds(dir, &["levels.npy", "argmax"]), "levels.npy\t1\t2\t3\t1\n");
+    fs::remove_file(dir.join("levels.npy")).unwrap();
     // One that fails is named, and the others are told.
     let out = quiet(dir, &["grey.png", "none.png", "colour.png", "count"]);
     assert_eq!(out.status.code(), Some(1));

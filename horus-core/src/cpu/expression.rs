@@ -3,19 +3,18 @@
 
 use std::ops::Range;
 
+use super::correlate::{Bank, GROUP, Taps};
 use super::pixels::{self, Lanes};
-use super::plane::Rows;
-use super::schedule::{Level, Place, Schedule, Task};
+use super::plane::held;
+use super::schedule::{Level, Place, Schedule, Step};
 use super::simd::Isa;
 use crate::device::{Geometry, LaunchInput};
-use crate::dispatch;
 use crate::dtype::{DType, Pixel};
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::InstrOp;
-use crate::shape::{Axis, Border, Shape, Window};
-
-/// Elements of a row of a chain that are computed at a time.
-const PIECE: usize = 1024;
+use crate::ops::neighbourhood::Layout;
+use crate::shape::{Axis, Shape, Window};
+use crate::{dispatch, dispatch_float};
 
 /// The rows and columns of a plane that are computed, scratch for intermediates, and where the result goes.
 #[derive(Clone, Debug)]
@@ -25,9 +24,16 @@ pub(super) struct Spot {
     pub(super) channel: usize,
     /// Room for the program's slots.
     pub(super) slots: *mut u8,
-    /// Where the result of the first pixel goes, and elements from row to row there.
+    /// Where the first result of the first pixel goes, and elements from row to row there.
     pub(super) out: *mut u8,
     pub(super) stride: usize,
+}
+
+/// Where a result beside the first goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Further {
+    pub(super) bytes: *mut u8,
+    pub(super) geometry: Geometry,
 }
 
 /// A program over inputs.
@@ -35,6 +41,8 @@ pub(super) struct Spot {
 pub(super) struct Expression<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) inputs: &'a [LaunchInput<'a>],
+    /// Where the results beside the first go.
+    pub(super) more: &'a [Further],
     /// The extent of the image.
     pub(super) shape: Shape,
     pub(super) slot_bytes: usize,
@@ -62,13 +70,35 @@ impl Expression<'_> {
                 let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
                 // Of the inputs of a chain, some may hold a wrapped row beyond the image, others the row that it is.
                 let y = at.rows.start;
-                let held = geometry.window.contains(y);
-                let y = if held { y } else { y.rem_euclid(geometry.shape.height.cast_signed()) };
+                let y = held(y, geometry.shape.height, geometry.window);
                 let element = geometry.row(c.unwrap_or(at.channel), y) + at.cols.start;
                 (bytes[element * dtype.size()..].as_ptr().cast_mut(), Some(geometry.shape.width))
             }
-            Place::Output => (at.out, Some(at.stride)),
+            Place::Output(0) => (at.out, Some(at.stride)),
+            Place::Output(k) => {
+                let Further { bytes, geometry } = self.more[k - 1];
+                let element = geometry.row(at.channel, at.rows.start) + at.cols.start;
+                (bytes.wrapping_add(element * dtype.size()), Some(at.stride))
+            }
         }
+    }
+
+    /// Writes the pixels of an input whose rows or columns, as told, are all the same: one is there.
+    pub(super) fn repeat(&self, (input, still, dtype): (usize, [bool; 2], DType), target: Place, at: &Spot) {
+        let (out, stride) = self.resolve(target, dtype, at);
+        let (stride, n) = (stride.unwrap_or(0), at.cols.len());
+        let LaunchInput { memory, geometry } = &self.inputs[input];
+        dispatch!(dtype, T => {
+            let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
+            for (r, y) in (at.rows.start..at.rows.end).enumerate() {
+                let y = held(if still[0] { 0 } else { y }, geometry.shape.height, geometry.window);
+                let from = &all[geometry.row(at.channel, y)..];
+                let first = out.cast::<T>().wrapping_add(r * stride);
+                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else refers to now.
+                let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
+                if still[1] { row.fill(from[0]) } else { row.copy_from_slice(&from[at.cols.clone()]) }
+            }
+        });
     }
 
     /// Writes where the pixels of a tile are.
@@ -123,91 +153,44 @@ impl Expression<'_> {
             }
         }
     }
-}
 
-/// The rows of a chain, computed when they are asked for.
-pub(super) struct ChainRows<'a> {
-    expression: Expression<'a>,
-    channel: usize,
-    height: usize,
-    width: usize,
-    /// The rows that some of the chain's inputs hold: then the others hold them, or what they are wrapped copies of.
-    window: Window,
-    /// One row of the result, then the slots.
-    scratch: *mut u8,
-    element: usize,
-}
-
-impl<'a> ChainRows<'a> {
-    /// Bytes of scratch for rows of `width` elements of type `dtype`.
-    pub(super) fn scratch(schedule: &Schedule, width: usize, dtype: DType) -> usize {
-        Self::row_bytes(width, dtype.size()) + schedule.slots * slot_bytes(schedule, PIECE)
-    }
-
-    fn row_bytes(width: usize, element: usize) -> usize {
-        (width * element).next_multiple_of(64) + 64
-    }
-
-    /// The rows of plane `channel` of the image of `schedule` over `inputs`. `geometry` is the image's extent and type (its
-    /// window does not matter); `scratch` has room as told by [`ChainRows::scratch`].
-    pub(super) fn new(
-        schedule: &'a Schedule,
-        inputs: &'a [LaunchInput<'a>],
-        geometry: Geometry,
-        channel: usize,
-        scratch: *mut u8,
-        isa: Isa,
-    ) -> ChainRows<'a> {
-        let read = schedule.steps.iter().flat_map(|s| match &s.action {
-            Task::Run(_, _, _, args) => args.as_slice(),
-            _ => &[],
-        });
-        let held = read.filter_map(|p| match p {
-            Place::Plane(i, _) => Some(inputs[*i].geometry.window),
-            Place::Level(l) => Some(inputs[schedule.levels[*l].input].geometry.window),
-            _ => None,
-        });
-        let window = held.reduce(Window::union).unwrap_or(Window::whole(geometry.shape.height));
-        let (height, width) = (geometry.shape.height, geometry.shape.width);
-        let expression =
-            Expression { schedule, inputs, shape: geometry.shape, slot_bytes: slot_bytes(schedule, PIECE), isa };
-        ChainRows { expression, channel, height, width, window, scratch, element: geometry.dtype.size() }
-    }
-
-    /// The rows that can be computed.
-    pub(super) fn window(&self) -> Window {
-        self.window
-    }
-}
-
-impl<T: Pixel> Rows<T> for ChainRows<'_> {
-    fn resolve(&self, y: isize, border: Border) -> Option<isize> {
-        super::plane::resolve(y, border, self.height, self.window)
-    }
-
-    fn row(&mut self, y: isize, cols: Range<usize>) -> &[T] {
-        debug_assert_eq!(size_of::<T>(), self.element);
-        let slots = self.scratch.wrapping_add(Self::row_bytes(self.width, self.element));
-        for start in cols.clone().step_by(PIECE) {
-            let spot = Spot {
-                rows: Window::new(y, y + 1),
-                cols: start..cols.end.min(start + PIECE),
-                channel: self.channel,
-                slots,
-                out: self.scratch.wrapping_add(start * self.element),
-                stride: self.width,
-            };
-            for step in &self.expression.schedule.steps {
-                match &step.action {
-                    Task::Run(op, operand, result, args) => {
-                        self.expression.run(*op, (*operand, *result), args, step.targets[0], &spot);
-                    }
-                    Task::Index(axis, dtype) => self.expression.index(*axis, *dtype, step.targets[0], &spot),
-                    Task::Group(_) | Task::Leaf(_) => debug_assert!(false, "a chain reads pixels themselves"),
-                }
+    /// Filters of one geometry over the rows of `table`, in which the tile starts `along` columns after the reach.
+    pub(super) fn group(&self, g: usize, step: &Step, at: &Spot, table: &[*const u8], along: usize) {
+        let group = &self.schedule.groups[g];
+        let layout = match group.layout {
+            Layout::Dense { height, width, .. } => Taps::Dense { height, width },
+            Layout::Sparse(_) => Taps::Sparse(&group.offsets),
+        };
+        let dtype = self.schedule.feeds[group.feed].dtype;
+        dispatch_float!(dtype, T => {
+            let mut out = [(std::ptr::null_mut::<T>(), 0); GROUP];
+            for (o, target) in out.iter_mut().zip(&step.targets) {
+                let (first, stride) = self.resolve(*target, dtype, at);
+                *o = (first.cast(), stride.unwrap_or(0));
             }
-        }
-        // SAFETY: the scratch begins with a row; bytes of it that have not been computed are initialised memory.
-        unsafe { std::slice::from_raw_parts(self.scratch.cast_const().cast::<T>(), self.width) }
+            if group.moved {
+                let (down, right) = group.offsets[0];
+                for (r, row) in table[down..].iter().take(at.rows.len()).enumerate() {
+                    let (from, to) = (row.cast::<T>().wrapping_add(along + right), out[0].0.wrapping_add(r * out[0].1));
+                    // SAFETY: as below.
+                    unsafe { std::ptr::copy_nonoverlapping(from, to, at.cols.len()) }
+                }
+                return;
+            }
+            // SAFETY: pointers to any element type are alike.
+            let rows = unsafe { std::slice::from_raw_parts(table.as_ptr().cast::<*const T>(), table.len()) };
+            let bank = Bank {
+                layout,
+                weights: group.weights.as_slice::<T>(),
+                rows,
+                along,
+                out: &out[..step.targets.len()],
+                height: at.rows.len(),
+                width: at.cols.len(),
+            };
+            // SAFETY: the table has the rows from the reach above the tile to the reach below, from the feed, which holds
+            // the chunk's columns and their reach; the targets are free slots and the output.
+            unsafe { bank.run(self.isa) }
+        });
     }
 }

@@ -13,7 +13,6 @@ use super::schedule::FeedSpec;
 use super::simd::{Isa, Simd};
 use crate::dtype::Pixel;
 use crate::host::buffer::HostBuffer;
-use crate::ir::kernel::Stage;
 use crate::ops::neighbourhood::Reach;
 use crate::shape::{Border, Window};
 
@@ -36,8 +35,8 @@ pub(super) struct RowPass<'a> {
 }
 
 impl<'a> RowPass<'a> {
-    pub(super) fn new(stage: &Stage, taps: &'a HostBuffer) -> RowPass<'a> {
-        let reach = stage.filter.reach();
+    /// Of taps that read so far.
+    pub(super) fn new(reach: Reach, taps: &'a HostBuffer) -> RowPass<'a> {
         RowPass { left: reach.left, right: reach.right, taps: taps.bytes() }
     }
 }
@@ -46,7 +45,7 @@ impl<'a> RowPass<'a> {
 #[derive(Debug)]
 pub(super) struct Feed<'a> {
     spec: &'a FeedSpec,
-    passes: &'a [RowPass<'a>],
+    passes: Vec<RowPass<'a>>,
     /// First column that the rows handed out hold.
     first: isize,
     /// Their length.
@@ -94,7 +93,7 @@ impl<'a> Feed<'a> {
     /// passes that it reads, and `scratch` has room as told by [`Feed::scratch`].
     pub(super) fn new(
         spec: &'a FeedSpec,
-        passes: &'a [RowPass<'a>],
+        passes: Vec<RowPass<'a>>,
         cols: Range<usize>,
         (height, width): (usize, usize),
         y: isize,
@@ -109,7 +108,7 @@ impl<'a> Feed<'a> {
         let capacity = if direct { 0 } else { rows.min(height) };
         let held = (capacity > 0 && rows > height).then(|| vec![false; height]);
         let next = y - spec.reach.up.cast_signed();
-        let (before, after) = Feed::widest(passes);
+        let (before, after) = Feed::widest(&passes);
         let read = first - before.cast_signed()..first + (length + after).cast_signed();
         let cols = columns(read, width, if passes.is_empty() { spec.border } else { spec.pass_border });
         let feed = Feed { spec, passes, first, length, capacity, height, cols, held, next, scratch };
@@ -169,7 +168,7 @@ impl<'a> Feed<'a> {
 
     /// Filters one row into row `slot` of the rings: the middle straight from the image, the ends from padded copies.
     unsafe fn filter<T: Simd>(&self, row: &[T], slot: usize, isa: Isa) {
-        let (before, after) = Feed::widest(self.passes);
+        let (before, after) = Feed::widest(&self.passes);
         // Columns of the feed whose filters stay inside the row.
         let from = (before.cast_signed() - self.first).max(0).cast_unsigned();
         let last = row.len().cast_signed() - after.cast_signed() - self.first;
@@ -192,7 +191,7 @@ impl<'a> Feed<'a> {
 
     /// Filters columns `cols` of the feed, from a padded copy or from the row itself.
     unsafe fn piece<T: Simd>(&self, row: &[T], slot: usize, cols: Range<usize>, padded: bool, isa: Isa) {
-        let (before, after) = Feed::widest(self.passes);
+        let (before, after) = Feed::widest(&self.passes);
         let first = self.first + cols.start.cast_signed() - before.cast_signed();
         let source = if padded {
             let parts = self.passes.len();
@@ -235,6 +234,11 @@ impl<'a> Feed<'a> {
             (Some(source), _) => self.ring::<T>(part, self.slot(y, source)).cast_const().wrapping_add(along),
             (None, _) => self.scratch.cast::<T>().cast_const().wrapping_add(along),
         }
+    }
+
+    /// The columns of the image that the feed reads.
+    pub(super) fn columns(&self) -> Range<usize> {
+        self.cols.clone()
     }
 
     /// What the feed reads and how.

@@ -12,12 +12,12 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 pub(super) use self::compiled::Compiled;
-use super::correlate::{Bank, Taps};
-use super::expression::{ChainRows, Expression, Spot, slot_bytes};
-use super::feed::{END, Feed, RowPass};
+use super::chains::{self, ChainRows};
+use super::expression::{Expression, Further, Spot, slot_bytes};
+use super::feed::{END, Feed};
 use super::order;
 use super::plane::{Plane, Tile};
-use super::schedule::{FeedSpec, Place, Schedule, Step, Task};
+use super::schedule::{FeedSpec, Place, Schedule, Task};
 use super::simd::Isa;
 use super::{uniform, warp};
 use crate::device::{Geometry, Launch, LaunchInput};
@@ -25,7 +25,6 @@ use crate::dtype::{DType, Pixel};
 use crate::error::DeviceError;
 use crate::host::buffer::HostBuffer;
 use crate::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
-use crate::ops::neighbourhood::Layout;
 use crate::shape::{Shape, Window};
 use crate::{dispatch, dispatch_float};
 
@@ -51,6 +50,8 @@ struct Job<'a> {
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
     geometry: Geometry,
+    /// Those of the results beside the first, in the same way.
+    more: Vec<Further>,
     tiling: Tiling,
     /// Bytes of scratch: of each feed, of the chain that it reads, of one slot, of everything.
     feed_bytes: Vec<usize>,
@@ -60,7 +61,7 @@ struct Job<'a> {
     isa: Isa,
 }
 
-// SAFETY: the pointer is to the exclusively borrowed output; every block writes rows of its own.
+// SAFETY: the pointers are to the exclusively borrowed outputs; every block writes rows of its own.
 unsafe impl Sync for Job<'_> {}
 
 /// Runs `kernel` on the current thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
@@ -70,7 +71,8 @@ unsafe impl Sync for Job<'_> {}
 /// # Errors
 /// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] without room for scratch.
 pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
-    let Launch { kernel: Kernel::Map(kernel), inputs, output, geometry, rows } = launch else {
+    let geometries = launch.more_geometries();
+    let Launch { kernel: Kernel::Map(kernel), inputs, output, more, geometry, rows } = launch else {
         return Err(DeviceError::Argument(format!("{} is not a map", launch.kernel.name())));
     };
     let foreign = || DeviceError::Argument("a buffer is not in host memory".into());
@@ -82,12 +84,19 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     }
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
+    let mut further = Vec::with_capacity(more.len());
+    for (memory, geometry) in more.iter_mut().zip(geometries) {
+        let bytes = memory.host_mut().ok_or_else(foreign)?.bytes_mut();
+        assert!(geometry.bytes() <= bytes.len(), "every output holds the rows");
+        further.push(Further { bytes: bytes.as_mut_ptr(), geometry });
+    }
+    assert!(further.len() == kernel.more.len(), "every result has an output");
     let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
     let schedule = Schedule::new(kernel, &dtypes);
     let tiling = tiling(kernel, &schedule, geometry, rows, threads);
-    let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry), tiling, isa);
+    let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);
     let run = |i: usize| {
         let start = rows.start + ((i % blocks) * tiling.block_rows).cast_signed();
@@ -122,7 +131,7 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
         (false, true) => (8, 512),
         (false, false) => (4, 256),
     };
-    let reach = schedule.feeds.iter().map(|f| f.reach.up + f.reach.down).max().unwrap_or(0);
+    let reach = schedule.rows_around();
     let height = geometry.shape.height;
     let per_column: usize = schedule.feeds.iter().map(|f| Feed::bytes_per_column(f, tile_rows, height)).sum();
     // Blocks restart their rings, so they are several times the reach, unless threads would idle.
@@ -138,7 +147,7 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
 
 /// A cut of the scratch into feeds, the rows of chains that they read, and slots.
 struct Scratch<'a> {
-    feeds: Vec<(Feed<'a>, *mut u8)>,
+    feeds: Vec<(Feed<'a>, Option<ChainRows<'a>>)>,
     slots: *mut u8,
 }
 
@@ -146,7 +155,7 @@ impl<'a> Job<'a> {
     fn new(
         (kernel, schedule): (&'a MapKernel, &'a Schedule),
         inputs: &'a [LaunchInput<'a>],
-        (output, geometry): (*mut u8, Geometry),
+        (output, geometry, more): (*mut u8, Geometry, Vec<Further>),
         tiling: Tiling,
         isa: Isa,
     ) -> Job<'a> {
@@ -156,6 +165,7 @@ impl<'a> Job<'a> {
             inputs,
             output,
             geometry,
+            more,
             tiling,
             feed_bytes: Vec::new(),
             chain_bytes: Vec::new(),
@@ -181,17 +191,15 @@ impl<'a> Job<'a> {
 
 impl Job<'_> {
     fn plane<T: Pixel>(&self, input: usize, channel: usize) -> Plane<'_, T> {
-        let LaunchInput { memory, geometry } = &self.inputs[input];
-        let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
-        let n = geometry.plane();
-        Plane::new(&all[channel * n..(channel + 1) * n], geometry.shape.height, geometry.shape.width, geometry.window)
+        chains::plane(&self.inputs[input], channel)
     }
 
     /// Finds out how much scratch a block needs.
     fn measure(&mut self) {
         let p = self.tiling;
         let height = self.geometry.shape.height;
-        let scratch = |f: &FeedSpec| Feed::scratch(f, &self.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
+        let scratch =
+            |f: &FeedSpec| Feed::scratch(f, &self.schedule.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
         self.feed_bytes = self.schedule.feeds.iter().map(scratch).collect();
         self.chain_bytes = self.schedule.feeds.iter().map(|f| self.chain_scratch(f)).collect();
         self.slot_bytes = slot_bytes(self.schedule, p.tile_rows * p.tile);
@@ -201,9 +209,8 @@ impl Job<'_> {
 
     /// Bytes that the rows of the chain of a feed need.
     fn chain_scratch(&self, feed: &FeedSpec) -> usize {
-        let width = self.geometry.shape.width;
         match feed.source {
-            Source::Chain(c) => ChainRows::scratch(&self.schedule.chains[c], width, feed.dtype),
+            Source::Chain(c) => ChainRows::scratch(&self.schedule.chains[c], self.geometry.shape, feed.dtype),
             _ => 0,
         }
     }
@@ -215,7 +222,14 @@ impl Job<'_> {
 
     fn expression(&self) -> Expression<'_> {
         let shape = self.geometry.shape;
-        Expression { schedule: self.schedule, inputs: self.inputs, shape, slot_bytes: self.slot_bytes, isa: self.isa }
+        Expression {
+            schedule: self.schedule,
+            inputs: self.inputs,
+            more: &self.more,
+            shape,
+            slot_bytes: self.slot_bytes,
+            isa: self.isa,
+        }
     }
 
     /// Computes rows `rows` of plane `channel`, with scratch as measured.
@@ -235,15 +249,19 @@ impl Job<'_> {
             }
             return;
         }
-        let passes: Vec<Vec<RowPass<'_>>> = self.schedule.feeds.iter().map(|f| self.passes(f)).collect();
         for cols in self.chunks() {
             let mut at = base;
-            let mut feeds = Vec::with_capacity(passes.len());
-            for (i, (spec, passes)) in self.schedule.feeds.iter().zip(&passes).enumerate() {
+            let mut feeds = Vec::with_capacity(self.schedule.feeds.len());
+            for (i, spec) in self.schedule.feeds.iter().enumerate() {
+                let passes = self.schedule.passes(spec);
                 let feed = Feed::new(spec, passes, cols.clone(), (height, width), rows.start, p.tile_rows, at);
                 let chain = at.wrapping_add(self.feed_bytes[i]);
-                feeds.push((feed, chain));
                 at = chain.wrapping_add(self.chain_bytes[i]);
+                let rows = match spec.source {
+                    Source::Chain(c) => Some(self.chain(c, spec.dtype, channel, feed.columns(), chain)),
+                    _ => None,
+                };
+                feeds.push((feed, rows));
             }
             self.chunk(channel, rows, cols, Scratch { feeds, slots });
         }
@@ -264,14 +282,10 @@ impl Job<'_> {
         ends(0..from).chain(middle).chain(ends(to..width)).filter(|c| !c.is_empty()).collect()
     }
 
-    /// The rows of chain `c`, of type `dtype`.
-    fn chain(&self, c: usize, dtype: DType, channel: usize, scratch: *mut u8) -> ChainRows<'_> {
+    /// Columns `cols` of the rows of chain `c`, of type `dtype`.
+    fn chain(&self, c: usize, dtype: DType, channel: usize, cols: Range<usize>, scratch: *mut u8) -> ChainRows<'_> {
         let geometry = Geometry { dtype, ..self.geometry };
-        ChainRows::new(&self.schedule.chains[c], self.inputs, geometry, channel, scratch, self.isa)
-    }
-
-    fn passes(&self, feed: &FeedSpec) -> Vec<RowPass<'_>> {
-        feed.stages.iter().map(|&s| RowPass::new(&self.kernel.stages[s], &self.schedule.stages[s])).collect()
+        ChainRows::new(&self.schedule.chains[c], self.inputs, geometry, (channel, cols), scratch, self.isa)
     }
 
     fn chunk(&self, channel: usize, rows: Window, cols: Range<usize>, mut scratch: Scratch<'_>) {
@@ -281,29 +295,26 @@ impl Job<'_> {
         while y < rows.end {
             let end = rows.end.min(y + p.tile_rows.cast_signed());
             for (feed, chain) in &mut scratch.feeds {
-                let (source, dtype) = (feed.spec().source, feed.spec().dtype);
-                dispatch_float!(dtype, T => {
-                    // SAFETY: the rows are of the feed's type; the device checked the instruction set.
-                    unsafe {
-                        match source {
-                            Source::Input(i) => feed.advance(&mut self.plane::<T>(i, channel), end, self.isa),
-                            Source::Chain(c) => feed.advance::<T>(&mut self.chain(c, dtype, channel, *chain), end, self.isa),
-                            Source::Stage(_) => debug_assert!(false, "a feed reads an image"),
+                match chain {
+                    Some(rows) => chains::advance(feed, rows, end, self.isa),
+                    None => dispatch_float!(feed.spec().dtype, T => {
+                        if let Source::Input(i) = feed.spec().source {
+                            // SAFETY: the rows are of the feed's type; the device checked the instruction set.
+                            unsafe { feed.advance(&mut self.plane::<T>(i, channel), end, self.isa) }
                         }
-                    }
-                });
+                    }),
+                }
             }
             for (group, table) in self.schedule.groups.iter().zip(&mut tables) {
                 let (feed, chain) = &scratch.feeds[group.feed];
                 let read = Window::new(y, end).grown(group.reach.up, group.reach.down);
                 let x = cols.start.cast_signed() - group.reach.left.cast_signed();
-                let dtype = feed.spec().dtype;
                 table.clear();
-                dispatch_float!(dtype, T => {
-                    let (plane, window) = match feed.spec().source {
-                        Source::Input(i) => (Some(self.plane::<T>(i, channel)), self.inputs[i].geometry.window),
-                        Source::Chain(c) => (None, self.chain(c, dtype, channel, *chain).window()),
-                        Source::Stage(_) => (None, Window::new(0, 0)),
+                dispatch_float!(feed.spec().dtype, T => {
+                    let (plane, window) = match (feed.spec().source, chain) {
+                        (Source::Input(i), _) => (Some(self.plane::<T>(i, channel)), self.inputs[i].geometry.window),
+                        (_, Some(rows)) => (None, rows.window()),
+                        (_, None) => (None, Window::new(0, 0)),
                     };
                     let row = |y| feed.at(plane.as_ref(), window, group.part, y, x).cast::<u8>();
                     table.extend((read.start..read.end).map(row));
@@ -328,44 +339,15 @@ impl Job<'_> {
     fn tile(&self, at: &Spot, tables: &[Vec<*const u8>], along: usize) {
         for step in &self.schedule.steps {
             match &step.action {
-                Task::Group(g) => self.group(*g, step, at, &tables[*g], along),
+                Task::Group(g) => self.expression().group(*g, step, at, &tables[*g], along),
                 Task::Leaf(l) => self.leaf(*l, step.targets[0], at),
+                Task::Repeat(i, still, dtype) => self.expression().repeat((*i, *still, *dtype), step.targets[0], at),
                 Task::Index(axis, dtype) => self.expression().index(*axis, *dtype, step.targets[0], at),
                 Task::Run(op, operand, result, args) => {
                     self.expression().run(*op, (*operand, *result), args, step.targets[0], at);
                 }
             }
         }
-    }
-
-    fn group(&self, g: usize, step: &Step, at: &Spot, table: &[*const u8], along: usize) {
-        let group = &self.schedule.groups[g];
-        let layout = match group.layout {
-            Layout::Dense { height, width, .. } => Taps::Dense { height, width },
-            Layout::Sparse(_) => Taps::Sparse(&group.offsets),
-        };
-        let dtype = self.schedule.feeds[group.feed].dtype;
-        dispatch_float!(dtype, T => {
-            let mut out = [(std::ptr::null_mut::<T>(), 0); super::correlate::GROUP];
-            for (o, target) in out.iter_mut().zip(&step.targets) {
-                let (first, stride) = self.expression().resolve(*target, dtype, at);
-                *o = (first.cast(), stride.unwrap_or(0));
-            }
-            // SAFETY: pointers to any element type are alike.
-            let rows = unsafe { std::slice::from_raw_parts(table.as_ptr().cast::<*const T>(), table.len()) };
-            let bank = Bank {
-                layout,
-                weights: group.weights.as_slice::<T>(),
-                rows,
-                along,
-                out: &out[..step.targets.len()],
-                height: at.rows.len(),
-                width: at.cols.len(),
-            };
-            // SAFETY: the table has the rows from the reach above the tile to the reach below, from the feed, which holds
-            // the chunk's columns and their reach; the targets are free slots and the output.
-            unsafe { bank.run(self.isa) }
-        });
     }
 
     fn leaf(&self, l: usize, target: Place, at: &Spot) {
@@ -387,8 +369,8 @@ impl Job<'_> {
                     warp::warp(&self.plane(*i, at.channel), map, *how, *b, &mut tile, isa);
                 }
                 LeafOp::Flip(i, flip) => order::flip(&self.plane(*i, at.channel), *flip, &mut tile),
-                LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Correlate(..) => {
-                    debug_assert!(false, "loads are operands, and filters come in groups");
+                LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Correlate(..) | LeafOp::Shift(..) => {
+                    debug_assert!(false, "loads are operands, and filters and shifts come in groups");
                 }
             }
         });

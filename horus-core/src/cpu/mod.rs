@@ -6,6 +6,7 @@
 //! of `simd`; all of them give the same bits. `scanlines` are the filters of PNG. `docs/cpu-scratch.md` has pictures of the
 //! memory that a thread keeps for this. [`workers`](crate::host::workers) are the threads of any device, and copy what is on the host.
 
+mod chains;
 mod convert;
 #[allow(clippy::needless_range_loop, reason = "constant indices into accumulators that shall become registers")]
 mod correlate;

@@ -84,6 +84,27 @@ impl<T: Pixel> Rows<T> for Plane<'_, T> {
     }
 }
 
+/// A plane of which each row stands for all rows that it is a copy of: what a chain reads, whose rows are those of the image.
+pub(super) struct Unrolled<'a, T>(pub(super) Plane<'a, T>);
+
+impl<T: Pixel> Rows<T> for Unrolled<'_, T> {
+    fn resolve(&self, y: isize, border: Border) -> Option<isize> {
+        border.map(y, self.0.height).map(usize::cast_signed)
+    }
+
+    fn row(&mut self, y: isize, _: Range<usize>) -> &[T] {
+        self.0.row(held(y, self.0.height, self.0.window))
+    }
+}
+
+/// Row `y` of an image or, where `window` does not hold it, a copy of it that it holds.
+pub(super) fn held(y: isize, height: usize, window: Window) -> isize {
+    if window.contains(y) || height == 0 {
+        return y;
+    }
+    window.start + (y - window.start).rem_euclid(height.cast_signed())
+}
+
 /// A rectangle of an output: rows `rows` and columns `cols`, stored in `out` with `stride` elements from row to row.
 /// Element (`y`, `x`) is `out[(y - rows.start) * stride + (x - cols.start)]`.
 #[derive(Debug)]

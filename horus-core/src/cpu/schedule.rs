@@ -3,11 +3,13 @@
 
 mod groups;
 
+use super::feed::RowPass;
 use super::pixels::RUN;
 use crate::dispatch;
 use crate::dtype::{DType, Pixel, Scalar};
 use crate::host::buffer::HostBuffer;
-use crate::ir::kernel::{InstrOp, LeafOp, MapKernel, Val};
+use crate::ir::kernel::{InstrOp, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::neighbourhood::Reach;
 use crate::ops::planes::PlaneMap;
 use crate::shape::Axis;
 
@@ -26,8 +28,8 @@ pub(super) enum Place {
     Level(usize),
     /// A constant of [`Schedule::constants`].
     Constant(usize),
-    /// The output.
-    Output,
+    /// The output of the result of this index.
+    Output(usize),
 }
 
 /// What a step does.
@@ -37,6 +39,8 @@ pub(super) enum Task {
     Group(usize),
     /// A leaf of the kernel that is no filter and no plain load.
     Leaf(usize),
+    /// Pixels of an input of one row or one column, or both, that repeat.
+    Repeat(usize, [bool; 2], DType),
     /// Where pixels are along an axis, as numbers of this type.
     Index(Axis, DType),
     /// A pixel operation, with the type of its operands and of its result.
@@ -72,12 +76,16 @@ pub(super) struct Schedule {
     pub(super) groups: Vec<Group>,
     /// The taps of each stage, rounded to its type.
     pub(super) stages: Vec<HostBuffer>,
+    /// How far each stage reads.
+    reaches: Vec<Reach>,
     /// The kernel's chains.
     pub(super) chains: Vec<Schedule>,
 }
 
 struct Compiler<'a> {
     kernel: &'a MapKernel,
+    /// Whether it is a chain.
+    chain: bool,
     schedule: Schedule,
     /// For each leaf, its group.
     group_of: Vec<Option<usize>>,
@@ -93,8 +101,13 @@ struct Compiler<'a> {
 impl Schedule {
     /// Compiles `kernel` over inputs of types `dtypes`.
     pub(super) fn new(kernel: &MapKernel, dtypes: &[DType]) -> Schedule {
+        Schedule::compiled(kernel, dtypes, false)
+    }
+
+    fn compiled(kernel: &MapKernel, dtypes: &[DType], chain: bool) -> Schedule {
         let mut c = Compiler {
             kernel,
+            chain,
             schedule: Schedule {
                 steps: Vec::new(),
                 slots: 0,
@@ -108,7 +121,8 @@ impl Schedule {
                     .iter()
                     .map(|s| weights(&[&s.filter], source_type(kernel, dtypes, s.source)))
                     .collect(),
-                chains: kernel.chains.iter().map(|c| Schedule::new(c, dtypes)).collect(),
+                reaches: kernel.stages.iter().map(|s| s.filter.reach()).collect(),
+                chains: kernel.chains.iter().map(|c| Schedule::of_chain(c, dtypes)).collect(),
             },
             group_of: Vec::new(),
             leaves: vec![None; kernel.leaves.len()],
@@ -124,6 +138,27 @@ impl Schedule {
         c.schedule
     }
 
+    /// Compiles a chain, whose rows are computed one at a time: what its filters read is always kept.
+    fn of_chain(chain: &MapKernel, dtypes: &[DType]) -> Schedule {
+        let mut schedule = Schedule::compiled(chain, dtypes, true);
+        schedule.feeds.iter_mut().for_each(|f| f.copied = true);
+        schedule
+    }
+
+    /// The row passes that a feed reads.
+    pub(super) fn passes(&self, feed: &FeedSpec) -> Vec<RowPass<'_>> {
+        feed.stages.iter().map(|&s| RowPass::new(self.reaches[s], &self.stages[s])).collect()
+    }
+
+    /// Rows above and below together that filters read, through chains as well.
+    pub(super) fn rows_around(&self) -> usize {
+        let of_feed = |f: &FeedSpec| {
+            let within = if let Source::Chain(c) = f.source { self.chains[c].rows_around() } else { 0 };
+            f.reach.up + f.reach.down + within
+        };
+        self.feeds.iter().map(of_feed).max().unwrap_or(0)
+    }
+
     /// Whether nothing but pixels themselves is read.
     pub(super) fn is_pointwise(&self) -> bool {
         self.steps.iter().all(|s| matches!(s.action, Task::Run(..)))
@@ -131,33 +166,33 @@ impl Schedule {
 }
 
 impl Compiler<'_> {
-    /// Counts the reads of every value that the result depends on.
+    /// Counts the reads of every value that the results depend on.
     fn count_uses(&mut self) {
         let kernel = self.kernel;
-        self.read(kernel.result);
+        kernel.results().for_each(|v| self.read(v));
         for i in (0..kernel.code.len()).rev() {
             if self.result_uses[i] > 0 {
-                kernel.code[i].args.iter().for_each(|a| self.read(Some(*a)));
+                kernel.code[i].args.iter().for_each(|a| self.read(*a));
             }
         }
     }
 
-    fn read(&mut self, value: Option<Val>) {
+    fn read(&mut self, value: Val) {
         match value {
-            Some(Val::Leaf(l)) => self.leaf_uses[l] += 1,
-            Some(Val::Instr(i)) => self.result_uses[i] += 1,
-            _ => {}
+            Val::Leaf(l) => self.leaf_uses[l] += 1,
+            Val::Instr(i) => self.result_uses[i] += 1,
+            Val::Const(_) | Val::Index(..) => {}
         }
     }
 
     /// Filter leaves in the order in which the code first reads them.
     fn filters_in_order(&self) -> Vec<usize> {
         let args = self.kernel.code.iter().enumerate().filter(|(i, _)| self.result_uses[*i] > 0);
-        let vals = args.flat_map(|(_, instr)| instr.args.iter().copied()).chain(self.kernel.result);
+        let vals = args.flat_map(|(_, instr)| instr.args.iter().copied()).chain(self.kernel.results());
         let mut order = Vec::new();
         for v in vals {
             if let Val::Leaf(l) = v
-                && matches!(self.kernel.leaves[l].op, LeafOp::Correlate(..))
+                && matches!(self.kernel.leaves[l].op, LeafOp::Correlate(..) | LeafOp::Shift(..))
                 && !order.contains(&l)
             {
                 order.push(l);
@@ -183,26 +218,30 @@ impl Compiler<'_> {
                     Some(_) => {}
                 }
             }
-            match (waiting, kernel.result) {
-                (Some(l), _) => self.leaf(l),
-                (None, Some(Val::Leaf(l))) if !self.is_there(Val::Leaf(l)) => self.leaf(l),
-                _ => break,
+            let of_result = |v| if let Val::Leaf(l) = v { Some(l) } else { None };
+            let waiting =
+                waiting.or_else(|| kernel.results().filter_map(of_result).find(|l| !self.is_there(Val::Leaf(*l))));
+            match waiting {
+                Some(l) => self.leaf(l),
+                None => break,
             }
         }
-        // A result that is no step's own is copied.
-        match kernel.result {
-            Some(Val::Const(c)) => {
-                let at = self.operand_of(c);
-                self.push(Task::Run(InstrOp::Convert, c.dtype(), c.dtype(), vec![at]), vec![Place::Output]);
-            }
-            Some(Val::Index(axis, dtype)) => self.push(Task::Index(axis, dtype), vec![Place::Output]),
-            Some(Val::Leaf(l)) => {
-                if let Some(at @ (Place::Plane(..) | Place::Level(_))) = self.leaves[l] {
-                    let dtype = kernel.leaves[l].dtype;
-                    self.push(Task::Run(InstrOp::Convert, dtype, dtype, vec![at]), vec![Place::Output]);
-                }
-            }
-            _ => {}
+        for (k, value) in kernel.results().enumerate() {
+            self.store(value, Place::Output(k));
+        }
+    }
+
+    /// Copies a result that is no step's own to where it is stored.
+    fn store(&mut self, value: Val, output: Place) {
+        let dtype = self.kernel.type_of(value);
+        let at = match value {
+            Val::Const(c) => self.operand_of(c),
+            Val::Index(axis, dtype) => return self.push(Task::Index(axis, dtype), vec![output]),
+            Val::Leaf(l) => self.leaves[l].unwrap_or(output),
+            Val::Instr(i) => self.results[i].unwrap_or(output),
+        };
+        if at != output {
+            self.push(Task::Run(InstrOp::Convert, dtype, dtype, vec![at]), vec![output]);
         }
     }
 
@@ -242,7 +281,8 @@ impl Compiler<'_> {
 
     /// Where a new value goes.
     fn target(&mut self, value: Val, dtype: DType) -> Place {
-        if self.kernel.result == Some(value) { Place::Output } else { Place::Slot(self.slot(dtype)) }
+        let stored = self.kernel.results().position(|v| v == value);
+        stored.map_or_else(|| Place::Slot(self.slot(dtype)), Place::Output)
     }
 
     /// A free slot.
@@ -267,7 +307,13 @@ impl Compiler<'_> {
             None => {
                 let target = self.target(Val::Leaf(l), kernel.leaves[l].dtype);
                 self.leaves[l] = Some(target);
-                self.push(Task::Leaf(l), vec![target]);
+                let task = match &kernel.leaves[l] {
+                    Leaf { op: LeafOp::Warp(i, map, ..), dtype } if self.chain => {
+                        map.broadcast().map_or(Task::Leaf(l), |still| Task::Repeat(*i, still, *dtype))
+                    }
+                    _ => Task::Leaf(l),
+                };
+                self.push(task, vec![target]);
             }
         }
     }
@@ -325,44 +371,4 @@ impl Compiler<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ir::kernel::{Instr, Leaf, Source};
-    use crate::ops::neighbourhood::Filter;
-    use crate::ops::pixel::PixelOp;
-    use crate::shape::Border;
-
-    #[test]
-    fn a_bank_is_used_up_before_the_next_is_evaluated() {
-        // max over pairs of column filters, pair by pair; the code first takes one pair of each stage.
-        let stage = |n: usize| crate::ir::kernel::Stage {
-            source: Source::Input(0),
-            filter: Filter::row(vec![1.0; n]),
-            border: Border::Reflect101,
-        };
-        let column = |s: usize, n: usize, v: f64| Leaf {
-            op: LeafOp::Correlate(Source::Stage(s), Filter::column(vec![v; n]), Border::Reflect101),
-            dtype: DType::F32,
-        };
-        let mut k = MapKernel { inputs: 1, stages: vec![stage(3), stage(5)], ..MapKernel::default() };
-        let mut last = None;
-        for pair in 0..4 {
-            let s = pair % 2;
-            let first = k.leaves.len();
-            k.leaves.push(column(s, 2 * s + 3, pair as f64));
-            k.leaves.push(column(s, 2 * s + 3, pair as f64 + 0.5));
-            let mut push = |op, args| {
-                k.code.push(Instr { op: InstrOp::Pixel(op), operand: DType::F32, result: DType::F32, args });
-                Val::Instr(k.code.len() - 1)
-            };
-            let v = push(PixelOp::Div, vec![Val::Leaf(first), Val::Leaf(first + 1)]);
-            last = Some(last.map_or(v, |l| push(PixelOp::Max, vec![l, v])));
-        }
-        k.result = last;
-        let p = Schedule::new(&k, &[DType::F32]);
-        assert_eq!(p.groups.len(), 2);
-        assert_eq!(p.slots, 7, "two quotients, four filters, and the quotient being computed");
-        let last = p.steps.last().unwrap();
-        assert_eq!(last.targets, [Place::Output]);
-    }
-}
+mod tests;

@@ -14,7 +14,8 @@ pub(super) fn with_constants(kernel: &MapKernel, inputs: &[LaunchInput<'_>]) -> 
         return None;
     }
     let mut kernel = kernel.clone();
-    let values = kernel.code.iter_mut().flat_map(|instr| &mut instr.args).chain(&mut kernel.result);
+    let values =
+        kernel.code.iter_mut().flat_map(|instr| &mut instr.args).chain(&mut kernel.result).chain(&mut kernel.more);
     for value in values {
         if let Val::Leaf(l) = *value
             && let Some(constant) = known[l]

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use crate::device::{Geometry, Launch, LaunchInput};
+use crate::device::{Geometry, Launch, LaunchInput, more_geometries};
 use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::ir::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
@@ -29,8 +29,9 @@ const REACH: usize = 1 << 30;
 /// # Errors
 /// [`DeviceError::Argument`], which says what does not fit.
 pub fn check(launch: &Launch<'_>) -> Result<(), DeviceError> {
-    let Launch { kernel, inputs, output, geometry, rows } = launch;
-    fits(kernel, inputs, output.len(), geometry, *rows)
+    let Launch { kernel, inputs, output, more, geometry, rows } = launch;
+    let of_more: Vec<usize> = more.iter().map(|m| m.len()).collect();
+    fits(kernel, inputs, (output.len(), &of_more), geometry, *rows)
         .map_err(|what| DeviceError::Argument(format!("launch of {}: {what}", kernel.name())))
 }
 
@@ -48,7 +49,7 @@ pub fn part(at: usize, length: usize, size: usize) -> Result<Range<usize>, Devic
 fn fits(
     kernel: &Kernel,
     inputs: &[LaunchInput<'_>],
-    room: usize,
+    (room, more): (usize, &[usize]),
     output: &Geometry,
     rows: Window,
 ) -> Result<(), String> {
@@ -60,16 +61,27 @@ fn fits(
         holds(input.memory.len(), &input.geometry).map_err(|e| format!("input {i}: {e}"))?;
     }
     near(rows).map_err(|()| format!("invalid rows {rows}"))?;
+    let results = if let Kernel::Map(map) = kernel { map.more.len() } else { 0 };
+    if more.len() != results {
+        return Err(format!("{} outputs for {} results", 1 + more.len(), 1 + results));
+    }
     match kernel {
         Kernel::Source(_) => {}
         Kernel::Map(map) => {
             count(inputs, map.inputs)?;
             pixels(map, inputs, output)?;
+            // Every value is there, and of a type, by now.
+            for (room, geometry) in more.iter().zip(more_geometries(kernel, *output)) {
+                holds(*room, &geometry).map_err(|e| format!("output: {e}"))?;
+            }
         }
         Kernel::Repeat(r) => {
             count(inputs, r.body.inputs).and_then(|()| pixels(&r.body, inputs, output))?;
             let other = |g: Geometry| (g.shape, g.dtype) != (output.shape, output.dtype);
-            let fault = r.fault().or_else(|| other(inputs[r.state].geometry).then_some("a state of another kind"));
+            let several = (!r.body.more.is_empty()).then_some("several results");
+            let fault = several
+                .or_else(|| r.fault())
+                .or_else(|| other(inputs[r.state].geometry).then_some("a state of another kind"));
             fault.map_or(Ok(()), |what| Err(format!("steps that cannot be put together: {what}")))?;
         }
         Kernel::Merge => merge(inputs, output)?,
@@ -81,7 +93,8 @@ fn fits(
         }
         Kernel::MapReduce(map, how) => {
             let images = reduced(*how, inputs, map.inputs)?;
-            let (Some(first), true) = (images.first(), map.is_pointwise() && map.chains.is_empty()) else {
+            let one = map.is_pointwise() && map.chains.is_empty() && map.more.is_empty();
+            let (Some(first), true) = (images.first(), one) else {
                 return Err("only pixel operations on images are reduced as they are computed".into());
             };
             let shape = Shape { width: first.geometry.shape.width, ..output.shape };
@@ -266,11 +279,11 @@ fn histogram(bins: usize, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
 fn labelled(how: LabelReduce, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     count(inputs, 2)?;
     let (labels, image) = (inputs[0].geometry, inputs[1].geometry);
-    if !LabelReduce::labels(labels.dtype) || labels.shape.planes() != 1 || labels.shape != image.shape {
+    if !LabelReduce::labels(labels.dtype) || labels.shape != image.shape {
         return Err(format!("{} {} are no labels of {}", labels.shape, labels.dtype, image.shape));
     }
     let (height, width) = how.extent(labels.shape.height);
-    let whole = !how.adds_up() || (output.window == Window::whole(height) && labels.shape.area() <= MOST_PIXELS);
+    let whole = !how.adds_up() || (output.window == Window::whole(height) && labels.shape.len() <= MOST_PIXELS);
     if how.count() == 0 || (output.shape, output.dtype) != (Shape::new(height, width, 1), DType::F64) || !whole {
         return Err(format!("{how:?} of {} in {} {}", image.shape, output.shape, output.dtype));
     }
@@ -289,8 +302,8 @@ fn pixels(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resul
 /// Whether every value of the kernel has the type that it is read as.
 fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     for chain in &k.chains {
-        if !chain.is_pointwise() || !chain.chains.is_empty() {
-            return Err("a chain has an operation that is not per pixel".into());
+        if !chain.more.is_empty() {
+            return Err("a chain has several results".into());
         }
         let geometry = Geometry { dtype: chain.result_type_checked()?, ..*output };
         types(chain, inputs, &geometry)?;
@@ -309,10 +322,17 @@ fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result
             Source::Stage(s) => k.stages.get(s).ok_or(format!("stage {s} does not exist"))?.source,
             image => image,
         };
+        if matches!((&leaf.op, leaf.source()), (LeafOp::Shift(..), Source::Stage(_))) {
+            return Err("a shift of a row pass".into());
+        }
         let dtype = image_type(k, image, inputs)?;
         if dtype != leaf.dtype {
             return Err(format!("a leaf expects {}, its source is {dtype}", leaf.dtype));
         }
+    }
+    // Of what exists, as was found above.
+    if let Some(fault) = k.chain_fault() {
+        return Err(format!("a chain cannot be evaluated: {fault}"));
     }
     match k.result_type_checked()? {
         dtype if dtype == output.dtype => Ok(()),
@@ -334,6 +354,9 @@ fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
     let (filter, linear) = match &leaf.op {
         LeafOp::Correlate(_, f, _) => (f, true),
         LeafOp::Generalized(_, g, _) => (&g.window, false),
+        LeafOp::Shift(_, [y, x], _) if y.unsigned_abs().max(x.unsigned_abs()) > REACH => {
+            return Err(format!("a shift by {y},{x}"));
+        }
         _ => return Ok(()),
     };
     let shaped = match leaf.source() {
@@ -378,6 +401,7 @@ impl MapKernel {
             }
             results.push(instr.result);
         }
+        self.more.iter().try_for_each(|r| value(*r, &results).map(drop))?;
         self.result.map(|r| value(r, &results)).transpose()?.ok_or_else(|| "the kernel has no result".into())
     }
 }

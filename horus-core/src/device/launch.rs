@@ -27,7 +27,10 @@ pub struct Launch<'a> {
     pub inputs: &'a [LaunchInput<'a>],
     /// The output: memory of this device.
     pub output: &'a mut Memory,
-    /// The geometry of the output.
+    /// The outputs of the other results of a kernel that has [several](crate::ir::kernel::MapKernel::more), in their order; none
+    /// otherwise.
+    pub more: &'a mut [&'a mut Memory],
+    /// The geometry of the output. Those of the others are the same, but for the type of the result.
     pub geometry: Geometry,
     /// The output rows to compute: inside the image and inside the output's window. For a
     /// kernel that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for [`Kernel::Fold`], `0..1`.
@@ -35,11 +38,24 @@ pub struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// The bytes of the output that are written; none if that may be all.
-    pub fn written(&self) -> Option<Vec<Range<usize>>> {
+    /// The bytes of an output of this geometry that are written; none if that may be all.
+    pub fn written(&self, geometry: &Geometry) -> Option<Vec<Range<usize>>> {
         let rows = self.kernel.distribution() == Distribution::Rows;
-        let of_plane = |c| self.geometry.row_bytes(c, self.rows);
-        rows.then(|| (0..self.geometry.shape.planes()).map(of_plane).collect())
+        let of_plane = |c| geometry.row_bytes(c, self.rows);
+        rows.then(|| (0..geometry.shape.planes()).map(of_plane).collect())
+    }
+
+    /// The geometries of [`Launch::more`].
+    pub fn more_geometries(&self) -> Vec<Geometry> {
+        more_geometries(self.kernel, self.geometry)
+    }
+}
+
+/// The geometries of the outputs beside the one given, of a kernel that stores several results.
+pub fn more_geometries(kernel: &Kernel, output: Geometry) -> Vec<Geometry> {
+    match kernel {
+        Kernel::Map(m) => m.more.iter().map(|v| Geometry { dtype: m.type_of(*v), ..output }).collect(),
+        _ => Vec::new(),
     }
 }
 

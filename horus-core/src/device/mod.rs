@@ -27,7 +27,7 @@ use crate::shape::{Shape, Window};
 pub use self::exchange::{BlockCopy, Exchange, Message, distinct};
 use self::landing::Blocking;
 pub use self::landing::{Download, Landing, Room, Sending};
-pub use self::launch::{Launch, LaunchInput, Prepared};
+pub use self::launch::{Launch, LaunchInput, Prepared, more_geometries};
 pub use self::recording::{DeviceSpan, Label, Lane};
 
 /// Memory of a device that is not the host's. Only the device that allocated it knows what is inside.

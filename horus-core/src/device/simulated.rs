@@ -246,7 +246,10 @@ impl<D: Device> Device for Simulated<D> {
             .iter()
             .map(|i| Ok(LaunchInput { memory: separate(i.memory)?, geometry: i.geometry }))
             .collect::<Result<_, DeviceError>>()?;
-        self.inner.launch(Launch { inputs: &inputs, output: separate_mut(launch.output)?, ..launch })
+        let Launch { kernel, geometry, rows, .. } = launch;
+        let mut more: Vec<&mut Memory> = launch.more.iter_mut().map(|m| separate_mut(m)).collect::<Result<_, _>>()?;
+        let output = separate_mut(launch.output)?;
+        self.inner.launch(Launch { kernel, inputs: &inputs, output, more: &mut more, geometry, rows })
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {

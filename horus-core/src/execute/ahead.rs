@@ -8,7 +8,7 @@ use crate::error::{DeviceError, Error, Result};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Kernel;
 use crate::plan::movement::{rows_of, with_room};
-use crate::plan::{Action, Plan, Rows, Temp};
+use crate::plan::{Action, LaunchedNodes, Plan, Rows, Temp};
 use crate::shape::Window;
 
 /// Lets the device of rank `rank` build the kernels of a plan. `images` holds the sources, by node.
@@ -30,7 +30,8 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
     let strip = |n: NodeId| partition.strip(rank, height(n));
     let mut temps: HashMap<Temp, Window> = HashMap::new();
     let mut found = Vec::new();
-    for step in &plan.steps {
+    let computed = plan.computed_before();
+    for (i, step) in plan.steps.iter().enumerate() {
         match step.action {
             Action::UploadStrip { node, halo: room, .. } | Action::Scatter { node, room, .. } => {
                 windows[node.0] = Some(with_room(strip(node), room, height(node)));
@@ -56,7 +57,11 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
                     Rows::Strip(extend) => with_room(strip(n), room.max(extend), height(n)),
                 };
                 windows[n.0] = Some(window);
-                let inputs = node.inputs.iter().enumerate().map(|(input, source)| {
+                if computed[i] {
+                    continue; // by the launch before
+                }
+                let Some(LaunchedNodes { kernel, inputs: sources, .. }) = plan.launched_at(i) else { continue };
+                let inputs = sources.iter().enumerate().map(|(input, source)| {
                     let window = temps.get(&Temp { consumer: n, input }).copied().or(windows[source.0]);
                     let of = graph.node(*source);
                     window.map(|window| Geometry { shape: of.shape, dtype: of.dtype, window })
@@ -69,8 +74,8 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
                     part => part.windows(rows, partition, rank, height(n)).to_vec(),
                 };
                 for rows in each.into_iter().filter(|rows| !rows.is_empty()) {
-                    if !matches!(node.op, Kernel::Source(_) | Kernel::Merge) {
-                        found.push(Prepared { kernel: &node.op, inputs: inputs.clone(), output, rows });
+                    if !matches!(kernel, Kernel::Source(_) | Kernel::Merge) {
+                        found.push(Prepared { kernel, inputs: inputs.clone(), output, rows });
                     }
                 }
             }

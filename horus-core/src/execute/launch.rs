@@ -5,58 +5,75 @@ use crate::device::{Geometry, Launch, LaunchInput, Memory};
 use crate::error::{Error, Result};
 use crate::ir::graph::{Node, NodeId};
 use crate::ir::kernel::Kernel;
+use crate::plan::LaunchedNodes;
 use crate::plan::movement::with_room;
 use crate::plan::state::{Halo, Residency, State};
 use crate::plan::{Part, Rows, Temp};
 use crate::shape::Window;
 
 impl Run<'_> {
-    /// Computes the rows of one part of a launch: the interior, or the edges after it.
-    pub(super) fn launch(&mut self, n: NodeId, which: Rows, room: Halo, part: Part) -> Result<()> {
-        let node = self.plan.graph.node(n);
+    /// Computes the rows of one part of a launch: the interior, or the edges after it. Step `i` launches `n` alone, or with the steps
+    /// behind it what [one launch](crate::plan::Plan::launched_at) computes.
+    pub(super) fn launch(&mut self, i: usize, n: NodeId, which: Rows, (room, part): (Halo, Part)) -> Result<()> {
+        let plan = self.plan;
+        let node = plan.graph.node(n);
         let height = node.shape.height;
         let window = match which {
             Rows::All => Window::whole(height),
             Rows::Strip(extend) => with_room(self.strip(self.rank(), height), room.max(extend), height),
         };
-        let geometry = Geometry { shape: node.shape, dtype: node.dtype, window };
+        let Some(launched) = plan.launched_at(i) else { return Ok(()) };
+        let geometry = |n: NodeId| Geometry { dtype: plan.graph.node(n).dtype, shape: node.shape, window };
         self.await_footprints(n)?;
-        let mut output = match part {
-            part if !part.begins() => self.images.take(n).and_then(|i| i.device).ok_or_else(|| missing(n))?,
-            _ => match self.mapped.room_of(n) {
-                Some(room) => room,
-                None => self.allocate(|| launch_of(node), geometry.bytes())?,
-            },
-        };
+        let mut outputs = Vec::with_capacity(launched.nodes.len());
+        for &n in launched.nodes {
+            outputs.push(match part {
+                part if !part.begins() => self.images.take(n).and_then(|i| i.device).ok_or_else(|| missing(n))?,
+                _ => match self.mapped.room_of(n) {
+                    Some(room) => room,
+                    None => self.allocate(|| launch_of(plan.graph.node(n)), geometry(n).bytes())?,
+                },
+            });
+        }
         match part {
-            Part::Whole => self.launch_on(n, &mut output, geometry, self.rows_of(n, which))?,
+            Part::Whole => {
+                self.launch_on(&launched, &mut outputs, geometry(n), self.rows_of(n, which))?;
+            }
             _ => {
-                for rows in part.windows(which, &self.plan.setting.partition, self.rank(), height) {
-                    self.launch_on(n, &mut output, geometry, rows)?;
+                for rows in part.windows(which, &plan.setting.partition, self.rank(), height) {
+                    self.launch_on(&launched, &mut outputs, geometry(n), rows)?;
                 }
             }
         }
-        if part.ends() {
-            self.incomplete.remove(&n);
-            self.temps.retain(|t, _| t.consumer != n);
-        }
-        if part.begins() && !part.ends() {
-            self.incomplete.insert(n);
-        }
         let state = State { residency: Residency::Device, placement: which.placement() };
-        self.images.put(n, Stored { geometry, state, host: None, device: Some(output) });
+        for (&n, output) in launched.nodes.iter().zip(outputs) {
+            if part.ends() {
+                self.incomplete.remove(&n);
+                self.temps.retain(|t, _| t.consumer != n);
+            }
+            if part.begins() && !part.ends() {
+                self.incomplete.insert(n);
+            }
+            self.images.put(n, Stored { geometry: geometry(n), state, host: None, device: Some(output) });
+        }
         Ok(())
     }
 
-    /// Launches the kernel of `n` for `rows`, if there are any.
-    fn launch_on(&self, n: NodeId, output: &mut Memory, geometry: Geometry, rows: Window) -> Result<()> {
-        let node = self.plan.graph.node(n);
+    /// Launches a kernel for `rows`, if there are any.
+    fn launch_on(
+        &self,
+        &LaunchedNodes { nodes, kernel, inputs: sources }: &LaunchedNodes<'_>,
+        outputs: &mut [Memory],
+        geometry: Geometry,
+        rows: Window,
+    ) -> Result<()> {
         // Counts are cleared by the launch, also where there is nothing to count.
-        if rows.is_empty() && !node.op.launches_without_rows() {
+        if rows.is_empty() && !kernel.launches_without_rows() {
             return Ok(());
         }
-        let mut inputs = Vec::with_capacity(node.inputs.len());
-        for (i, source) in node.inputs.iter().enumerate() {
+        let n = nodes[0];
+        let mut inputs = Vec::with_capacity(sources.len());
+        for (i, source) in sources.iter().enumerate() {
             let input = match self.temps.get(&Temp { consumer: n, input: i }) {
                 Some(fetched) => LaunchInput { memory: &fetched.memory, geometry: fetched.geometry },
                 None => {
@@ -67,10 +84,15 @@ impl Run<'_> {
             };
             inputs.push(input);
         }
+        let Some((output, more)) = outputs.split_first_mut() else { return Ok(()) };
+        let mut more: Vec<&mut Memory> = more.iter_mut().collect();
         // Launches take scratch memory.
         let launched = self.images.with_memory(|| {
-            self.cx.device.launch(Launch { kernel: &node.op, inputs: &inputs, output, geometry, rows })
+            // What is lent to one attempt comes back for the next.
+            let mut more: Vec<&mut Memory> = more.iter_mut().map(|m| &mut **m).collect();
+            self.cx.device.launch(Launch { kernel, inputs: &inputs, output, more: &mut more, geometry, rows })
         });
+        let node = self.plan.graph.node(n);
         launched.map_err(|source| Error::Device { op: launch_of(node), device: self.cx.device.name(), source })
     }
 }

@@ -149,9 +149,13 @@ impl Run<'_> {
     fn all(&mut self) -> Result<()> {
         let plan = self.plan;
         self.cx.trace.predicted(Instant::now(), plan);
+        let computed = plan.computed_before();
         for (i, step) in plan.steps.iter().enumerate() {
             (self.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
             (self.cx.check)()?;
+            if computed[i] {
+                continue; // by the launch before
+            }
             if matches!(step.action, Action::Download(_)) && !self.unified {
                 // The copy would wait for the kernels before it anyway; so their time is told apart from its own.
                 let start = Instant::now();
@@ -162,6 +166,8 @@ impl Run<'_> {
             let entered = label.map(Label::enter);
             let (start, sent) = (Instant::now(), self.moved);
             self.wait_for(&step.waits)?;
+            let followers = plan.steps.iter().zip(&computed).skip(i + 1).take_while(|(_, computed)| **computed);
+            followers.map(|(step, _)| step).try_for_each(|step| self.wait_for(&step.waits))?;
             self.step(i, step.action)?;
             let sent = Load { messages: self.moved.messages - sent.messages, bytes: self.moved.bytes - sent.bytes };
             drop(entered);
@@ -193,7 +199,7 @@ impl Run<'_> {
             Action::Begin { node, halo, direct } => self.begin_exchange(action, node, halo, direct),
             Action::Finish(n) => self.finish_exchange(n),
             Action::Fetch { node, temp, rows, direct } => self.fetch(action, node, temp, rows, direct),
-            Action::Launch { node, rows, room, part } => self.launch(node, rows, room, part),
+            Action::Launch { node, rows, room, part } => self.launch(i, node, rows, (room, part)),
             Action::Sum(n) => self.sum(n),
             Action::Gather { node, band, direct: true } => self.meet(action, node, band),
             Action::Gather { node, .. } => {

@@ -34,8 +34,8 @@ pub struct LabelShape {
 }
 
 impl<T: Pixel> Image<T> {
-    /// The pixels of this image of one channel by their labels, `0..count`: `labels` has the same extent and pixels of type `u8`,
-    /// `u16` or `i32`; pixels of other labels do not count.
+    /// The pixels of this image, or volume, of one channel by their labels, `0..count`: `labels` has the same extent and pixels of type
+    /// `u8`, `u16` or `i32`; pixels of other labels do not count.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -63,7 +63,7 @@ impl<T: Pixel> Image<T> {
     }
 
     /// Number, centre and second moments of the pixels of each label `0..count` of this label image (as scikit-image's
-    /// `regionprops`). Sums are exact.
+    /// `regionprops`). Sums are exact. A volume is an error: its levels are [slices](Image::slice).
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -81,6 +81,10 @@ impl<T: Pixel> Image<T> {
         let shape = Shape::new(rows.max(1), columns, 3);
         let tables = self.attempt::<f64>(shape, || {
             fits("label_shapes", self, self, count, site)?;
+            if self.depth() != 1 {
+                let message = format!("the label image has {} levels; look at each slice", self.depth());
+                return Err(Error::parameter("label_shapes", message, site));
+            }
             let place = |axis| Image::<f64>::index(self.session(), self.shape(), axis);
             let (y, x) = (place(Axis::Rows), place(Axis::Columns));
             let tables = [y.clone(), &y * &x, x].map(|image| table(&image, self, how, site));
@@ -108,7 +112,7 @@ impl<T: Pixel> Image<T> {
 
 /// Sums of each label are exact, and rounded once: they depend neither on an order nor on devices and ranks. What each needs is computed
 /// in one pass; several that are looked at together ([`Session::get_all`](crate::session::Session::get_all)) share it. Extremes take
-/// a table of `count` numbers for every 32 rows.
+/// a table of `count` numbers for every 32 rows, of all levels together.
 impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// The sum of the pixels of each label: the number nearest to it.
     #[track_caller]
@@ -233,11 +237,11 @@ fn fits<T: Pixel, L: Pixel>(
     if !LabelReduce::labels(L::TAG) {
         return wrong(format!("labels are u8, u16 or i32, not {}", L::TAG));
     }
-    if image.shape() != labels.shape() || image.shape().planes() != 1 {
+    if image.shape() != labels.shape() || image.channels() != 1 {
         let (image, labels) = (image.shape(), labels.shape());
         return wrong(format!("labels of {labels} for an image of {image}; both have one channel (see `channel`)"));
     }
-    if image.shape().area() > MOST_PIXELS {
+    if image.shape().len() > MOST_PIXELS {
         return wrong(format!("an image of {} has more than 2^28 pixels", image.shape()));
     }
     if count == 0 || count > MOST / SUM_COLUMNS {

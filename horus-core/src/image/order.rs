@@ -30,35 +30,64 @@ const LEVELS: usize = 256;
 /// ```
 impl<T: Pixel> Image<T> {
     /// Row, column and channel of the smallest pixel, of several the first: channel by channel, each row by row. NaN are
-    /// ignored; `None` where there is nothing else. Two passes. A volume is an error.
+    /// ignored; `None` where there is nothing else. Two passes. A volume is an error: see [`Image::argmin_3d`].
     #[track_caller]
     pub fn argmin(&self) -> Value<Option<[usize; 3]>> {
-        self.place_of(RowReduce::Min, Location::caller())
+        self.place_of(RowReduce::Min, "argmin", Location::caller())
     }
 
     /// Row, column and channel of the largest pixel, of several the first; see [`Image::argmin`].
     #[track_caller]
     pub fn argmax(&self) -> Value<Option<[usize; 3]>> {
-        self.place_of(RowReduce::Max, Location::caller())
+        self.place_of(RowReduce::Max, "argmax", Location::caller())
     }
 
-    fn place_of(&self, how: RowReduce, site: Site) -> Value<Option<[usize; 3]>> {
-        let shape = Shape { width: 1, ..self.shape() };
-        let columns = self.attempt(shape, || {
+    /// Level, row, column and channel of the smallest pixel of a volume or an image, of several the first: level by level, in each channel
+    /// by channel, in each row by row. NaN are ignored; `None` where there is nothing else. Two passes.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume(&session, 3, 1, 2, &[7u8, 2, 1, 9, 9, 1]);
+    /// assert_eq!(volume.argmin_3d().get()?, Some([1, 0, 0, 0])); // level, row, column, channel
+    /// assert_eq!(volume.argmax_3d().get()?, Some([1, 0, 1, 0]));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn argmin_3d(&self) -> Value<Option<[usize; 4]>> {
+        self.voxel_of(RowReduce::Min, Location::caller())
+    }
+
+    /// Level, row, column and channel of the largest pixel, of several the first; see [`Image::argmin_3d`].
+    #[track_caller]
+    pub fn argmax_3d(&self) -> Value<Option<[usize; 4]>> {
+        self.voxel_of(RowReduce::Max, Location::caller())
+    }
+
+    fn place_of(&self, how: RowReduce, op: &'static str, site: Site) -> Value<Option<[usize; 3]>> {
+        let columns = self.attempt(Shape { width: 1, ..self.shape() }, || {
             if self.depth() != 1 {
-                let message = format!("the image has {} levels; look in each slice", self.depth());
-                return Err(Error::parameter(if how == RowReduce::Min { "argmin" } else { "argmax" }, message, site));
+                let message = format!("the image has {} levels; use {op}_3d, or a slice", self.depth());
+                return Err(Error::parameter(op, message, site));
             }
-            let wanted = self.reduced::<T>(how, site).converted::<f64>(site);
-            let inputs = [self.handle(), wanted.handle()];
-            Ok(record::<f64>(self.session(), Op::RowReduce(RowReduce::First), &inputs, shape, site))
+            Ok(self.columns_of(how, site))
         });
-        // Of each row the column; a row is found among few.
-        Value::of(&columns, move |b: &HostBuffer| {
-            let columns: &[f64] = b.as_slice();
-            let at = columns.iter().position(|column| column.is_finite())?;
-            Some([at % shape.height, columns[at] as usize, at / shape.height])
-        })
+        let shape = self.shape();
+        Value::of(&columns, move |b: &HostBuffer| first(b, shape).map(|[_, y, x, c]| [y, x, c]))
+    }
+
+    fn voxel_of(&self, how: RowReduce, site: Site) -> Value<Option<[usize; 4]>> {
+        let shape = self.shape();
+        let columns = self.attempt(Shape { width: 1, ..shape }, || Ok(self.columns_of(how, site)));
+        Value::of(&columns, move |b: &HostBuffer| first(b, shape))
+    }
+
+    /// Of each row the first column that has what all pixels are reduced to, infinity where none has.
+    fn columns_of(&self, how: RowReduce, site: Site) -> Image<f64> {
+        let wanted = self.reduced::<T>(how, site).converted::<f64>(site);
+        let inputs = [self.handle(), wanted.handle()];
+        let shape = Shape { width: 1, ..self.shape() };
+        record(self.session(), Op::RowReduce(RowReduce::First), &inputs, shape, site)
     }
 
     /// The median of all pixels: their 50th [percentile](Image::percentile). ([`Image::median`] is the filter.)
@@ -178,6 +207,14 @@ impl<T: Pixel> Image<T> {
         });
         Value::single(&threshold)
     }
+}
+
+/// Level, row, column and channel of the first column that is one, of an image of this shape: a row is found among few.
+fn first(columns: &HostBuffer, shape: Shape) -> Option<[usize; 4]> {
+    let columns: &[f64] = columns.as_slice();
+    let at = columns.iter().position(|column| column.is_finite())?;
+    let (plane, row) = (at / shape.height, at % shape.height);
+    Some([plane / shape.channels, row, columns[at] as usize, plane % shape.channels])
 }
 
 /// The level up to which, and above which, a row of counts divides with the largest variance between both; infinite if it

@@ -19,7 +19,7 @@ use crate::session::{Coming, Handle};
 ///
 /// | | new memory | kept memory |
 /// | --- | --- | --- |
-/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_array4`, `to_pixels` | `read_into`, several at once [`Session::read_into`] |
+/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_array4`, `to_volume_array`, `to_array_dyn`, `to_pixels` | `read_into`, several at once by `Session::read_into` |
 /// | on rank 0 alone | `gather`, `gather_pixels` | `gather_into` |
 ///
 /// Kept memory is fastest, if it is [`Pixels`] above all: new memory has its pages mapped by the system first.

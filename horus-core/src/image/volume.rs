@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::panic::Location;
 
-use ndarray::{Array4, ArrayView3, ArrayView4, Axis as ArrayAxis};
+use ndarray::{Array3, Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewD, Axis as ArrayAxis};
 
 use super::channels::stacked;
 use super::create::{array4, copied, filled, source, write};
@@ -68,6 +68,16 @@ impl<T: Element> Image<T> {
 
     /// A volume of one channel from an array of shape `(depth, height, width)` of any strides. ([`Image::from_array3`] takes the
     /// last axis as channels.)
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let array = ndarray::Array3::from_shape_fn((4, 3, 2), |(z, y, x)| (100 * z + 10 * y + x) as f32);
+    /// let odd = array.slice(ndarray::s![1..;2, ..;-1, ..]); // every other level, rows upside down
+    /// let volume = Image::from_volume_array(&session, odd);
+    /// assert_eq!((&volume * 2.0).to_volume_array()?, &odd * 2.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
     pub fn from_volume_array(session: &Session, pixels: ArrayView3<'_, T>) -> Image<T> {
         array4("from_volume_array", session, pixels.insert_axis(ArrayAxis(3)), Location::caller())
@@ -86,6 +96,39 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn from_array4(session: &Session, pixels: ArrayView4<'_, T>) -> Image<T> {
         array4("from_array4", session, pixels, Location::caller())
+    }
+
+    /// An image or a volume from an array of any strides whose number of axes is known when the program runs: `(height, width)`,
+    /// `(depth, height, width)` or `(depth, height, width, channels)`. Another number of axes is an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// for extents in [&[3, 4][..], &[2, 3, 4], &[2, 3, 4, 2]] {
+    ///     let array = ndarray::ArrayD::from_elem(extents, 7u8);
+    ///     assert_eq!(Image::from_array_dyn(&session, array.view()).to_array_dyn()?, array);
+    /// }
+    /// let line = ndarray::ArrayD::from_elem(&[5][..], 7u8);
+    /// let told = Image::from_array_dyn(&session, line.view()).check().unwrap_err().to_string();
+    /// assert!(told.starts_with("from_array_dyn: an array of 1 axis; images have 2, volumes 3"), "{told}");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn from_array_dyn(session: &Session, pixels: ArrayViewD<'_, T>) -> Image<T> {
+        let (op, site, axes) = ("from_array_dyn", Location::caller(), pixels.ndim());
+        let pixels = match axes {
+            2 => pixels.insert_axis(ArrayAxis(0)).insert_axis(ArrayAxis(3)),
+            3 => pixels.insert_axis(ArrayAxis(3)),
+            _ => pixels,
+        };
+        match pixels.into_dimensionality() {
+            Ok(pixels) => array4(op, session, pixels, site),
+            Err(_) => {
+                let axes = if axes == 1 { "1 axis".into() } else { format!("{axes} axes") };
+                let message = format!("an array of {axes}; images have 2, volumes 3, and 4 where they have channels");
+                carry(session, Shape::new(0, 0, 0), Err(Error::parameter(op, message, site)))
+            }
+        }
     }
 
     /// A volume of one channel, all `value`.
@@ -235,6 +278,54 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn to_array4(&self) -> Result<Array4<T>> {
         self.array4(("to_array4", Location::caller()))
+    }
+
+    /// The pixels of a volume or an image of one channel, of shape `(depth, height, width)`: what [`Image::from_volume_array`] takes.
+    ///
+    /// # Errors
+    /// If there are several channels, or as [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
+    /// assert_eq!(volume.to_volume_array()?[[1, 2, 3]], 123);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn to_volume_array(&self) -> Result<Array3<T>> {
+        let call @ (op, site) = ("to_volume_array", Location::caller());
+        self.look()?;
+        if self.channels() != 1 {
+            let message = format!("the image has {} channels; use to_array4, or a channel", self.channels());
+            return Err(Error::parameter(op, message, site));
+        }
+        Ok(self.array4(call)?.index_axis_move(ArrayAxis(3), 0))
+    }
+
+    /// The pixels as an array of as few axes as [`Image::from_array_dyn`] takes: `(height, width)` of an image of one channel,
+    /// `(depth, height, width)` of a volume of one, else `(depth, height, width, channels)`.
+    ///
+    /// # Errors
+    /// As [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
+    /// assert_eq!(volume.to_array_dyn()?.shape(), [2, 3, 4]);
+    /// assert_eq!(volume.slice(1).to_array_dyn()?.shape(), [3, 4]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn to_array_dyn(&self) -> Result<ArrayD<T>> {
+        let Shape { depth, channels, .. } = self.shape();
+        let array = self.array4(("to_array_dyn", Location::caller()))?.into_dyn();
+        Ok(match (depth, channels) {
+            (1, 1) => array.index_axis_move(ArrayAxis(3), 0).index_axis_move(ArrayAxis(0), 0),
+            (_, 1) => array.index_axis_move(ArrayAxis(3), 0),
+            _ => array,
+        })
     }
 
     pub(super) fn array4(&self, call: (&'static str, Site)) -> Result<Array4<T>> {

@@ -200,11 +200,24 @@ pub struct Graph<O> {
     pub nodes: Vec<Node<O>>,
     /// The nodes whose values outlive the evaluation.
     pub roots: Vec<NodeId>,
+    /// Nodes that one launch computes together, where nothing comes between them. A node is in one such list at most.
+    pub joined: Vec<Joined<O>>,
+}
+
+/// Several nodes of one extent that can be computed together, none of which depends on another.
+#[derive(Clone, Debug)]
+pub struct Joined<O> {
+    /// The nodes, in the order of the graph: there, they follow each other.
+    pub nodes: Vec<NodeId>,
+    /// What computes all of them: a result for each, in this order.
+    pub op: O,
+    /// From what.
+    pub inputs: Vec<NodeId>,
 }
 
 impl<O> Default for Graph<O> {
     fn default() -> Self {
-        Graph { nodes: Vec::new(), roots: Vec::new() }
+        Graph { nodes: Vec::new(), roots: Vec::new(), joined: Vec::new() }
     }
 }
 
@@ -247,7 +260,7 @@ impl<O> Graph<O> {
             }
         }
         let mut map = vec![NodeId(usize::MAX); self.nodes.len()];
-        let mut out = Graph { nodes: Vec::new(), roots: Vec::new() };
+        let mut out = Graph::default();
         for (i, mut n) in self.nodes.into_iter().enumerate() {
             if live[i] {
                 n.inputs.iter_mut().for_each(|x| *x = map[x.0]);
@@ -255,6 +268,11 @@ impl<O> Graph<O> {
             }
         }
         out.roots = self.roots.iter().map(|r| map[r.0]).collect();
+        // What was to be computed with a dead node is computed by itself.
+        for mut joined in self.joined.into_iter().filter(|j| j.nodes.iter().all(|n| live[n.0])) {
+            joined.nodes.iter_mut().chain(&mut joined.inputs).for_each(|n| *n = map[n.0]);
+            out.joined.push(joined);
+        }
         out
     }
 }

@@ -11,6 +11,10 @@ pub(crate) const CACHED: f64 = 0.45;
 
 /// Rows and columns of the tiles in which a GPU makes several steps of a loop.
 const TILE: [f64; 2] = [64.0, 128.0];
+/// Tiles of several steps that a GPU computes at a time: one on each multiprocessor of an H100 or an H200, as a tile has all of its
+/// registers. Arithmetic waits for the last of them: at 1024 x 1024 Perona-Malik takes 1.3 times as long in tiles as step by step, at
+/// 4096 x 4096 no longer (`benches/results/2026-11-22-blocking.md`).
+const AT_ONCE: f64 = 132.0;
 /// How many times as fast as steps one by one a GPU reads neighbours for steps in tiles, from registers and shared memory: an estimate. With
 /// it the choice at 4096 is within a tenth of 6, 8 and 10 steps, all that were measured beside it
 /// (`benches/results/2026-11-22-blocking.md`).
@@ -99,9 +103,17 @@ impl Profile {
         let memory = moved / (self.memory.at(work.bytes() as f64) * of.memory);
         let rate = if work.dtype == DType::F64 { self.arithmetic.f64 } else { self.arithmetic.f32 };
         let idle = (self.arithmetic.fill / work.pixels.max(1) as f64).max(1.0);
+        let idle = if tiles > 1.0 {
+            let all = work.pixels.max(1) as f64 * tiles / (TILE[0] * TILE[1]);
+            idle.max((all / AT_ONCE).ceil() * AT_ONCE / all)
+        } else {
+            idle
+        };
         let spared = if tiles > 1.0 { work.taps * (1.0 - 1.0 / IN_TILES) } else { 0.0 };
         let computed = (work.multiply_adds - spared + work.staged * around) * tiles;
-        let arithmetic = computed * idle / (rate * of.arithmetic);
+        // What chains read straight from caches does not depend on how well a kind of filters uses shared memory.
+        let straight = if self.is_unified() { 0.0 } else { work.straight };
+        let arithmetic = (computed / of.arithmetic + straight) * idle / rate;
         let bound = match self.launch.device {
             fixed if fixed > memory.max(arithmetic) => Bound::Launch,
             _ if memory >= arithmetic => Bound::Memory,

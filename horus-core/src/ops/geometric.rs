@@ -77,6 +77,22 @@ impl Affine {
     /// A step of one pixel.
     const ONE: i64 = 1 << 32;
 
+    /// How many rows further down and columns further right each pixel comes from, if it is whole pixels and the same for all.
+    pub fn shift(&self) -> Option<[isize; 2]> {
+        let Affine { xx, xy, x0, yx, yy, y0 } = *self;
+        let still = (xx, xy, yx, yy) == (Self::ONE, 0, 0, Self::ONE) && x0 % Self::ONE == 0 && y0 % Self::ONE == 0;
+        still.then_some([(y0 / Self::ONE) as isize, (x0 / Self::ONE) as isize])
+    }
+
+    /// Whether all rows and whether all columns of the output are the same, if each pixel comes from its own row and column otherwise: an
+    /// image of one row, one column or one pixel is repeated.
+    pub fn broadcast(&self) -> Option<[bool; 2]> {
+        let Affine { xx, xy, x0, yx, yy, y0 } = *self;
+        let whole = |v: i64| v == 0 || v == Self::ONE;
+        let plain = (xy, x0, yx, y0) == (0, 0, 0, 0) && whole(xx) && whole(yy);
+        (plain && (xx == 0 || yy == 0)).then_some([yy == 0, xx == 0])
+    }
+
     /// Whether all rows, or all columns, of the output are the same pixels of the input: a row, a column or a pixel that is
     /// repeated.
     pub const fn repeats(&self) -> bool {

@@ -18,8 +18,8 @@ pub const MOST_PIXELS: usize = 1 << 28;
 /// Rows of a block of which extremes are found.
 pub const BLOCK: usize = 32;
 
-/// What becomes of the pixels of each of `count` labels, `0..count`; those of other labels do not count. A kernel reads the labels, one
-/// plane of `u8`, `u16` or `i32`, and then the image, one plane.
+/// What becomes of the pixels of each of `count` labels, `0..count`; those of other labels do not count. A kernel reads the labels, of
+/// `u8`, `u16` or `i32`, and then the image, of the same extent, all planes of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LabelReduce {
     /// A row for each label: the number of pixels, their exact sum ([`SUM_COLUMNS`]), and that of their squares if they are asked for.
@@ -30,7 +30,7 @@ pub enum LabelReduce {
         /// Whether squares are added up, too.
         squares: bool,
     },
-    /// For each [`BLOCK`] of rows a row of the smallest pixel of each label, ignoring NaN, infinity without one. Zeros have no sign.
+    /// For each [`BLOCK`] of rows, of all planes, a row of the smallest pixel of each label, ignoring NaN, infinity without one. Zeros have no sign.
     /// Yields `f64`.
     Min {
         /// Labels.

@@ -102,7 +102,7 @@ impl Chains {
 
 /// The same expression with leaves, instructions and inputs in the order in which the result needs them: fusion numbers what one step
 /// shares with the others as it meets it.
-fn ordered(m: &MapKernel, inputs: &[NodeId]) -> (MapKernel, Vec<NodeId>) {
+pub(super) fn ordered(m: &MapKernel, inputs: &[NodeId]) -> (MapKernel, Vec<NodeId>) {
     let mut leaves: Vec<Option<usize>> = vec![None; m.leaves.len()];
     let mut code: Vec<Option<usize>> = vec![None; m.code.len()];
     let (mut out, mut read) = (MapKernel::default(), Vec::new());

@@ -1,7 +1,7 @@
 //! What holds between passes: inputs come first, results are kept, and shapes and types fit each other.
 
 use crate::dtype::DType;
-use crate::ir::graph::{Graph, Node, Op, Operand};
+use crate::ir::graph::{Graph, Joined, Node, Op, Operand};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::labels::LabelReduce;
 use crate::ops::planes::stacked;
@@ -55,7 +55,33 @@ pub fn lowered(program: &Graph<Kernel>, wanted: &Wanted) -> Result<(), String> {
     for (id, node) in program.iter() {
         kernel(program, node).map_err(|cause| format!("{id} = {}: {cause}", node.op.name()))?;
     }
+    let mut seen = vec![false; program.nodes.len()];
+    for joined in &program.joined {
+        let again = joined.nodes.iter().any(|n| std::mem::replace(&mut seen[n.0], true));
+        hold(!again, || "a node is computed with others twice".into())?;
+        together(program, joined).map_err(|cause| format!("{} together: {cause}", joined.op.name()))?;
+    }
     Ok(())
+}
+
+/// Fails unless nodes can be computed by one launch.
+fn together(program: &Graph<Kernel>, joined: &Joined<Kernel>) -> Result<(), String> {
+    let Kernel::Map(m) = &joined.op else { return Err("it is no expression".into()) };
+    let (first, last) = joined.nodes.first().zip(joined.nodes.last()).ok_or("of nothing")?;
+    let adjacent = joined.nodes.iter().enumerate().all(|(k, n)| n.0 == first.0 + k);
+    hold(adjacent && first < last, || "its nodes do not follow each other".into())?;
+    let types: Vec<DType> = m.results().map(|v| m.type_of(v)).collect();
+    hold(types.len() == joined.nodes.len(), || format!("{} results of {} nodes", types.len(), joined.nodes.len()))?;
+    for (n, dtype) in joined.nodes.iter().zip(types) {
+        let node = program.node(*n);
+        typed(dtype, node.dtype)?;
+        fits(node.shape, program.node(*first).shape)?;
+        hold(matches!(&node.op, Kernel::Map(one) if one.more.is_empty()), || format!("{n} is no expression"))?;
+        hold(!node.inputs.iter().any(|i| joined.nodes.contains(i)), || format!("{n} reads another"))?;
+        hold(node.inputs.iter().all(|i| joined.inputs.contains(i)), || format!("what {n} reads is missing"))?;
+    }
+    let whole = Node { op: joined.op.clone(), inputs: joined.inputs.clone(), ..program.node(*first).clone() };
+    kernel(program, &whole)
 }
 
 fn has_inputs<O>(node: &Node<O>, count: usize) -> Result<(), String> {
@@ -157,8 +183,7 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             has_inputs(node, 2)?;
             let [labels, image] = [0, 1].map(|i| program.node(node.inputs[i]));
             fits(image.shape, labels.shape)?;
-            let typed = LabelReduce::labels(labels.dtype) && labels.shape.planes() == 1;
-            hold(typed, || format!("labels of {} {}", labels.shape, labels.dtype))?;
+            hold(LabelReduce::labels(labels.dtype), || format!("labels of {} {}", labels.shape, labels.dtype))?;
             let (height, width) = how.extent(labels.shape.height);
             fits(Shape::new(height, width, 1), node.shape)
         }
@@ -189,10 +214,7 @@ fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, sh
 
 /// Fails unless every value of an expression is there before it is used, and is of the type that it is used as.
 fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
-    for chain in &m.chains {
-        hold(chain.chains.is_empty() && chain.is_pointwise(), || "a chain is no pixel operation".into())?;
-        expression(chain, program, node)?;
-    }
+    m.chains.iter().try_for_each(|c| expression(c, program, node))?;
     let read = |source: Source| match source {
         Source::Input(i) if i < m.inputs => Ok(program.node(node.inputs[i]).dtype),
         Source::Chain(c) if c < m.chains.len() => Ok(m.chains[c].result_type()),
@@ -209,6 +231,8 @@ fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Re
         };
         typed(is, *dtype)?;
     }
+    // Of what exists.
+    m.chain_fault().map_or(Ok(()), |fault| Err(format!("a chain cannot be evaluated: {fault}")))?;
     for (at, instr) in m.code.iter().enumerate() {
         let of = |v: &Val| value(m, *v, at);
         let last = instr.args.last().ok_or("an instruction without operands")?;
@@ -218,7 +242,8 @@ fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Re
             hold(instr.args.len() == op.arity(), || format!("{op} of {} operands", instr.args.len()))?;
         }
     }
-    value(m, m.result.ok_or("it has no result")?, m.code.len()).map(drop)
+    value(m, m.result.ok_or("it has no result")?, m.code.len())?;
+    m.more.iter().try_for_each(|v| value(m, *v, m.code.len()).map(drop))
 }
 
 /// The type of a value that is read by instruction `at`.

@@ -19,6 +19,7 @@ mod region;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
 use region::Region;
+pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
 
 /// Most images that one kernel reads.
 pub(super) const MAX_INPUTS: usize = 12;

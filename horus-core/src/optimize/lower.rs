@@ -14,7 +14,7 @@ pub fn lower(graph: Graph<Op>) -> Graph<Kernel> {
         dtype: n.dtype.stored(),
         site: n.site,
     });
-    Graph { nodes: nodes.collect(), roots: graph.roots }
+    Graph { nodes: nodes.collect(), roots: graph.roots, joined: Vec::new() }
 }
 
 fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {

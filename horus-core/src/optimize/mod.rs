@@ -11,6 +11,7 @@ pub mod lower;
 pub mod prologue;
 pub mod reductions;
 pub mod separable;
+pub mod several;
 pub mod together;
 
 use std::fmt;
@@ -19,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::ir::graph::{Graph, Op};
 use crate::ir::kernel::Kernel;
 use crate::machine::Machine;
-use crate::settings::Steps;
+use crate::settings::{Stencil, Steps};
 
 /// A pass.
 #[derive(Clone, Copy, Debug)]
@@ -58,12 +59,16 @@ pub struct Aim<'a> {
     pub direct: bool,
     /// How many steps of a loop a launch makes.
     pub steps: Steps,
+    /// What becomes of what filters read.
+    pub stencil: Stencil,
+    /// Whether one launch may have several results.
+    pub joined: bool,
 }
 
 impl<'a> Aim<'a> {
     /// One rank; each step of a loop is a launch of its own.
     pub fn of(machine: &'a Machine) -> Aim<'a> {
-        Aim { machine, ranks: 1, direct: false, steps: Steps::Most(1) }
+        Aim { machine, ranks: 1, direct: false, steps: Steps::Most(1), stencil: Stencil::Auto, joined: true }
     }
 }
 
@@ -77,10 +82,11 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "fuse", fusing: true, run: Run::Kernels(fuse::fuse) },
     Pass { name: "feed reductions", fusing: true, run: Run::Kernels(reductions::feed) },
     Pass { name: "what was fused is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
-    Pass { name: "prologues", fusing: true, run: Run::Predicted(prologue::absorb) },
+    Pass { name: "prologues", fusing: true, run: Run::Divided(prologue::absorb) },
     Pass { name: "what was absorbed is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
     Pass { name: "steps of loops", fusing: true, run: Run::Divided(blocks::block) },
     Pass { name: "what was put together is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
+    Pass { name: "several results", fusing: true, run: Run::Divided(several::join) },
 ];
 
 /// A graph on its way through the passes.

@@ -1,15 +1,18 @@
-//! Prologues: pixel operations that only the linear filters of one kernel read become a *chain* of that kernel, evaluated
-//! around the pixels that it computes, so that their result is never stored.
+//! Prologues: what only the filters and shifts of one kernel read becomes a *chain* of that kernel, evaluated around the pixels that
+//! it computes, so that it is never stored: pixel operations, or filters of a few taps, which may read chains themselves.
 //!
 //! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two blocks of a device's work
-//! reach it. That pays while the filters are short or the operations read few images, which the profile of the machine
-//! predicts; beyond, the chain is a kernel of its own.
+//! reach it, or on a GPU for each tap that reads it. That pays while the filters are short or the operations read few images, which
+//! the profile of the machine predicts; beyond, the chain is a kernel of its own. [`Stencil`] forces the choice.
 
+use super::Aim;
+use super::blocks::ordered;
 use super::fuse::MAX_INPUTS;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Extent, Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
-use crate::machine::Machine;
+use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::Reach;
+use crate::settings::Stencil;
 use crate::shape::Window;
 
 /// Most images that filters may read through a chain, each counted as often as the chain is evaluated for a pixel: each
@@ -20,38 +23,57 @@ const MAX_REACH: usize = 64;
 /// Most constants of a chain: on a GPU they are parameters of the kernel, which has room for taps in between.
 const MAX_CONSTANTS: usize = 32;
 
-/// Moves pixel operations into the kernels whose filters read them. The absorbed nodes stay in the graph, dead.
+/// Most chains of a kernel, if any has filters.
+const MAX_CHAINS: usize = 6;
+/// How long a kernel takes, of what its parts take one after the other, that is worth it if a chain has filters: what such chains take is
+/// an estimate.
+const GAIN: f64 = 0.9;
+
+/// Moves what filters read into the kernels that read it. The absorbed nodes stay in the graph, dead.
 ///
 /// All nodes of the graph are needed by its roots.
-pub fn absorb(mut graph: Graph<Kernel>, machine: &Machine) -> Graph<Kernel> {
+pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
+    if aim.stencil == Stencil::Stored {
+        return graph;
+    }
     let mut readers = graph.consumers();
     readers.iter_mut().for_each(|r| r.dedup());
     for id in (0..graph.nodes.len()).map(NodeId) {
-        let sole = |p: &NodeId| readers[p.0] == [id] && !graph.roots.contains(p);
-        let mut producers: Vec<NodeId> = graph.node(id).inputs.iter().copied().filter(sole).collect();
-        producers.sort_unstable();
-        producers.dedup();
-        for p in producers {
-            let found = joined(graph.node(id), p, graph.node(p));
-            let found = found.map(|(kernel, inputs)| (Kernel::Map(kernel), inputs));
-            if let Some(joined) = found.filter(|joined| pays(&graph, machine, joined, [p, id])) {
-                let node = &mut graph.nodes[id.0];
-                (node.op, node.inputs) = joined;
+        // What others read may be left to this one when they have become chains of it.
+        let mut refused: Vec<NodeId> = Vec::new();
+        loop {
+            let sole = |p: &&NodeId| readers[p.0] == [id] && !graph.roots.contains(p) && !refused.contains(p);
+            let Some(&p) = graph.node(id).inputs.iter().filter(sole).min() else { break };
+            let found = joined(&graph, id, p).and_then(|(kernel, inputs)| {
+                let kernel = chosen(&graph, aim, kernel, &inputs, [p, id])?;
+                Some((Kernel::Map(kernel), inputs))
+            });
+            let Some(joined) = found else {
+                refused.push(p);
+                continue;
+            };
+            for q in &graph.node(p).inputs {
+                readers[q.0].retain(|r| *r != p && *r != id);
+                readers[q.0].push(id);
             }
+            let node = &mut graph.nodes[id.0];
+            (node.op, node.inputs) = joined;
         }
     }
     graph
 }
 
-/// The kernel of `node`, and its inputs, with `producer` (node `p`) as a chain; `None` if that cannot be.
-fn joined(node: &Node<Kernel>, p: NodeId, producer: &Node<Kernel>) -> Option<(MapKernel, Vec<NodeId>)> {
+/// The kernel of node `id`, and its inputs, with node `p` as a chain; `None` if that cannot be.
+fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
+    let (node, producer) = (graph.node(id), graph.node(p));
     let (Kernel::Map(reader), Kernel::Map(chain)) = (&node.op, &producer.op) else { return None };
-    let of_p = |l: &&Leaf| match reader.image(l) {
-        Source::Input(i) => node.inputs[i] == p,
-        _ => false,
-    };
-    let readable = reader.leaves.iter().filter(of_p).all(|l| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Load(_)));
-    if !readable || producer.shape != node.shape || !chain.is_pointwise() || !fits(reader, chain, of_p) {
+    // A step of a loop reads the one before: how many of them there are in a launch is decided elsewhere.
+    let bare = |m: &MapKernel| m.stages.is_empty() && m.chains.is_empty() && !m.is_pointwise();
+    if bare(reader) && bare(chain) && ordered(reader, &node.inputs).0 == ordered(chain, &producer.inputs).0 {
+        return None;
+    }
+    let (reader, chain) = (shifting(graph, node, reader), shifting(graph, producer, chain));
+    if producer.shape != node.shape {
         return None;
     }
     // The inputs without the producer, then those of the chain.
@@ -64,73 +86,162 @@ fn joined(node: &Node<Kernel>, p: NodeId, producer: &Node<Kernel>) -> Option<(Ma
     if inputs.len() > MAX_INPUTS {
         return None;
     }
-    let at = |id: NodeId| inputs.iter().position(|i| *i == id);
-    let renumbered = |m: &MapKernel, of: &[NodeId]| {
-        let mut m = m.clone();
-        // The producer itself has no place any more; what reads it is changed below.
-        let to = |i: usize| at(of[i]).unwrap_or(usize::MAX);
-        m.leaves.iter_mut().for_each(|l| l.map_input(to));
-        for stage in &mut m.stages {
-            if let Source::Input(i) = &mut stage.source {
-                *i = to(*i);
-            }
-        }
-        m.chains.iter_mut().for_each(|c| c.leaves.iter_mut().for_each(|l| l.map_input(to)));
-        m
-    };
-    let chain = renumbered(chain, &producer.inputs);
-    let mut kernel = renumbered(reader, &node.inputs);
-    let source = Source::Chain(kernel.chains.len());
-    let gone = Source::Input(usize::MAX);
-    kernel.stages.iter_mut().filter(|s| s.source == gone).for_each(|s| s.source = source);
-    for leaf in &mut kernel.leaves {
-        match &mut leaf.op {
-            LeafOp::Correlate(s, ..) if *s == gone => *s = source,
-            _ => {}
-        }
+    // The producer itself has no place any more; what reads it is changed below.
+    let to = |id: NodeId| inputs.iter().position(|i| *i == id).unwrap_or(usize::MAX);
+    let chain = renumbered(&chain, inputs.len(), &|i| to(producer.inputs[i]));
+    let kernel = renumbered(&reader, inputs.len(), &|i| to(node.inputs[i]));
+    if !fits(&kernel, &chain) {
+        return None;
     }
-    if kernel.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX)) {
-        kernel = inlined(kernel, &chain);
-    }
-    kernel.chains.push(chain);
-    kernel.inputs = inputs.len();
-    kernel.chains.iter_mut().for_each(|c| c.inputs = inputs.len());
-    Some((kernel, inputs))
+    let kernel = substituted(kernel, &chain);
+    let plain = kernel.chains.iter().all(MapKernel::is_pointwise);
+    ((plain || kernel.chains.len() <= MAX_CHAINS) && kernel.chain_fault().is_none()).then_some((kernel, inputs))
 }
 
-/// Whether it is predicted to be faster to launch `joined` than the kernels of nodes `apart` one after the other. On an H200, at
-/// 4096 x 4096 f32, filters of a product of two images take, against product and filter one after the other: 3 x 3 taps 0.66,
-/// 17 x 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
-fn pays(graph: &Graph<Kernel>, machine: &Machine, joined: &(Kernel, Vec<NodeId>), apart: [NodeId; 2]) -> bool {
+/// What stands for the producer in a kernel that is about to have it as a chain.
+const GONE: Source = Source::Input(usize::MAX);
+
+/// The kernel with `chain` in the place of the image that is gone, in chains that read it as well.
+fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
+    kernel.chains = kernel.chains.into_iter().map(|c| substituted(c, chain)).collect();
+    let source = Source::Chain(kernel.chains.len());
+    let mut around = false;
+    let mut redirected = |s: &mut Source| {
+        if *s == GONE {
+            (*s, around) = (source, true);
+        }
+    };
+    kernel.stages.iter_mut().for_each(|s| redirected(&mut s.source));
+    for leaf in &mut kernel.leaves {
+        if let LeafOp::Correlate(s, ..) | LeafOp::Shift(s, ..) = &mut leaf.op {
+            redirected(s);
+        }
+    }
+    if around {
+        kernel.chains.push(chain.clone());
+    }
+    if kernel.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX)) {
+        kernel = inlined(kernel, chain.clone());
+    }
+    kernel
+}
+
+/// A kernel in which samples at whole pixels are shifts, if they are of an image of its extent.
+fn shifting(graph: &Graph<Kernel>, node: &Node<Kernel>, m: &MapKernel) -> MapKernel {
+    let mut m = m.clone();
+    for Leaf { op, dtype } in &mut m.leaves {
+        if let &mut LeafOp::Warp(i, map, Interpolation::Nearest, border) = op
+            && let Some(by) = map.shift()
+            && graph.node(node.inputs[i]).shape == node.shape
+            && dtype.is_float()
+        {
+            *op = LeafOp::Shift(Source::Input(i), by, border);
+        }
+    }
+    m
+}
+
+/// The same kernel over so many inputs, of which each has the number that `to` says.
+fn renumbered(m: &MapKernel, inputs: usize, to: &dyn Fn(usize) -> usize) -> MapKernel {
+    let mut m = MapKernel { inputs, per_pixel: false, ..m.clone() };
+    m.leaves.iter_mut().for_each(|l| l.map_input(to));
+    for stage in &mut m.stages {
+        if let Source::Input(i) = &mut stage.source {
+            *i = to(*i);
+        }
+    }
+    m.chains = m.chains.iter().map(|c| renumbered(c, inputs, to)).collect();
+    m
+}
+
+/// The kernel as it is predicted to be fastest, or as is requested; `None` if it is not predicted to be faster than the kernels of nodes
+/// `apart` one after the other. On an H200, at 4096 x 4096 f32, filters of a product of two images take, against product and filter one
+/// after the other: 3 x 3 taps 0.66, 17 x 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
+fn chosen(
+    graph: &Graph<Kernel>,
+    aim: &Aim<'_>,
+    kernel: MapKernel,
+    inputs: &[NodeId],
+    apart: [NodeId; 2],
+) -> Option<MapKernel> {
+    let [per_tile, per_pixel] = [false, true].map(|per_pixel| MapKernel { per_pixel, ..kernel.clone() });
+    match aim.stencil {
+        Stencil::Stored => return None,
+        Stencil::Pixel => return Some(per_pixel),
+        Stencil::Tile => return Some(per_tile),
+        Stencil::Auto => {}
+    }
     let extent = |id: NodeId| (graph.node(id).shape, graph.node(id).dtype);
     let work = |kernel: &Kernel, inputs: &[NodeId], out: NodeId| {
         let inputs: Vec<Extent> = inputs.iter().map(|i| extent(*i)).collect();
         kernel.work(&inputs, extent(out), Window::whole(graph.node(out).shape.height))
     };
-    let together = work(&joined.0, &joined.1, apart[1]);
-    let apart = apart.map(|id| work(&graph.node(id).op, &graph.node(id).inputs, id));
-    let together = machine.slowest(|m| m.launch(&together).seconds);
-    together < machine.slowest(|m| apart.iter().map(|w| m.launch(w).seconds).sum())
+    let seconds = |kernel: &MapKernel| {
+        let work = work(&Kernel::Map(kernel.clone()), inputs, apart[1]);
+        aim.machine.slowest(|m| m.launch(&work).seconds)
+    };
+    let parts = apart.map(|id| work(&graph.node(id).op, &graph.node(id).inputs, id));
+    let parts = aim.machine.slowest(|m| parts.iter().map(|w| m.launch(w).seconds).sum());
+    let of_tiles = seconds(&per_tile);
+    if kernel.chains.iter().all(MapKernel::is_pointwise) {
+        return (of_tiles < parts).then_some(per_tile);
+    }
+    let of_pixels = seconds(&per_pixel);
+    let best = if of_pixels < of_tiles { (of_pixels, per_pixel) } else { (of_tiles, per_tile) };
+    (best.0 < GAIN * parts).then_some(best.1)
 }
 
-/// Whether filters of `reader` read `chain`, and the code and the tiles of the joined kernel are of moderate size.
-fn fits(reader: &MapKernel, chain: &MapKernel, of_chain: impl Fn(&&Leaf) -> bool) -> bool {
+/// Whether filters or shifts of `reader`, or chains of it, read what is gone, all of them in a way that can be substituted by `chain`, and
+/// the code and the tiles of the joined kernel are of moderate size.
+fn fits(reader: &MapKernel, chain: &MapKernel) -> bool {
+    let Some((reach, evaluations)) = readings(reader) else { return false };
+    let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
+    let constants = chain.code.iter().flat_map(|i| &i.args).filter(|v| matches!(v, Val::Const(_))).count();
+    small && constants <= MAX_CONSTANTS && (1..=MAX_READS).contains(&(chain.leaves.len() * evaluations))
+}
+
+/// How far filters read what is gone, and how often it is evaluated where it is a chain; `None` if it is read in another way.
+fn readings(reader: &MapKernel) -> Option<(Reach, usize)> {
     let mut reach = Reach::NONE;
     let mut sources: Vec<Source> = Vec::new();
-    for leaf in reader.leaves.iter().filter(of_chain).filter(|l| matches!(l.op, LeafOp::Correlate(..))) {
+    for leaf in reader.leaves.iter().filter(|l| reader.image(l) == GONE) {
+        match leaf.op {
+            LeafOp::Load(_) => continue,
+            LeafOp::Correlate(..) | LeafOp::Shift(..) => {}
+            _ => return None,
+        }
         reach = reach.max(leaf.reach(&reader.stages).map_or(Reach::NONE, |(r, _)| r));
         if !sources.contains(&leaf.source()) {
             sources.push(leaf.source());
         }
     }
-    let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
-    let constants = chain.code.iter().flat_map(|i| &i.args).filter(|v| matches!(v, Val::Const(_))).count();
-    small && constants <= MAX_CONSTANTS && (1..=MAX_READS).contains(&(chain.leaves.len() * sources.len()))
+    let mut evaluations = sources.len();
+    for chain in &reader.chains {
+        let (of_chain, times) = readings(chain)?;
+        let itself = chain.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX));
+        (reach, evaluations) = (reach.max(of_chain), evaluations + times + usize::from(itself));
+    }
+    Some((reach, evaluations))
 }
 
 /// `kernel` with the code of `chain` in the place of the leaf that reads its result pixel by pixel.
-fn inlined(kernel: MapKernel, chain: &MapKernel) -> MapKernel {
+fn inlined(kernel: MapKernel, mut chain: MapKernel) -> MapKernel {
     let mut out = MapKernel { leaves: Vec::new(), code: Vec::new(), ..kernel.clone() };
+    // What the chain reads through chains and row passes of its own are chains and row passes of the kernel.
+    let (chains, stages) = (out.chains.len(), out.stages.len());
+    let moved = |s: &mut Source| match s {
+        Source::Chain(c) => *c += chains,
+        Source::Stage(s) => *s += stages,
+        Source::Input(_) => {}
+    };
+    chain.stages.iter_mut().for_each(|s| moved(&mut s.source));
+    for leaf in &mut chain.leaves {
+        if let LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) = &mut leaf.op {
+            moved(source);
+        }
+    }
+    out.chains.append(&mut chain.chains);
+    out.stages.append(&mut chain.stages);
     let mut leaf = |l: &Leaf| {
         let known = out.leaves.iter().position(|o| o == l);
         Val::Leaf(known.unwrap_or_else(|| {
@@ -156,164 +267,4 @@ fn inlined(kernel: MapKernel, chain: &MapKernel) -> MapKernel {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dtype::{DType, Scalar};
-    use crate::ir::graph::ValueId;
-    use crate::ir::kernel::{InstrOp, Stage};
-    use crate::ops::neighbourhood::{Filter, MedianSize};
-    use crate::ops::pixel::PixelOp;
-    use crate::shape::{Border, Shape};
-
-    const F: DType = DType::F32;
-
-    fn push(g: &mut Graph<Kernel>, op: Kernel, inputs: &[NodeId]) -> NodeId {
-        let site = std::panic::Location::caller();
-        g.push(Node { op, inputs: inputs.to_vec(), shape: Shape::new(4096, 4096, 1), dtype: F, site })
-    }
-
-    fn load(i: usize) -> Leaf {
-        Leaf { op: LeafOp::Load(i), dtype: F }
-    }
-
-    fn product() -> MapKernel {
-        let code = vec![Instr {
-            op: InstrOp::Pixel(PixelOp::Mul),
-            operand: F,
-            result: F,
-            args: vec![Val::Leaf(0), Val::Leaf(1)],
-        }];
-        MapKernel {
-            inputs: 2,
-            leaves: vec![load(0), load(1)],
-            code,
-            result: Some(Val::Instr(0)),
-            ..MapKernel::default()
-        }
-    }
-
-    fn separable(taps: usize) -> MapKernel {
-        let border = Border::Reflect101;
-        let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(vec![1.0; taps]), border }];
-        let op = LeafOp::Correlate(Source::Stage(0), Filter::column(vec![1.0; taps]), border);
-        MapKernel {
-            inputs: 1,
-            stages,
-            leaves: vec![Leaf { op, dtype: F }],
-            result: Some(Val::Leaf(0)),
-            ..MapKernel::default()
-        }
-    }
-
-    /// Two images, their product, and `reader` of it (and of the first image, if it has two inputs).
-    fn program(reader: MapKernel) -> (Graph<Kernel>, NodeId, NodeId) {
-        let mut g = Graph::default();
-        let images = [0, 1].map(|v| push(&mut g, Kernel::Source(ValueId(v)), &[]));
-        let p = push(&mut g, Kernel::Map(product()), &images);
-        let inputs = [p, images[0]];
-        let n = reader.inputs;
-        let r = push(&mut g, Kernel::Map(reader), &inputs[..n]);
-        g.roots.push(r);
-        (g, p, r)
-    }
-
-    fn chains(g: Graph<Kernel>, id: NodeId) -> usize {
-        match &absorb(g, &Machine::of_default(false)).node(id).op {
-            Kernel::Map(m) => m.chains.len(),
-            _ => 0,
-        }
-    }
-
-    #[test]
-    fn filters_evaluate_what_they_alone_read() {
-        let (g, _, r) = program(separable(19));
-        let g = absorb(g, &Machine::of_default(false));
-        let Kernel::Map(m) = &g.node(r).op else { panic!("a filter is a map") };
-        assert_eq!(g.node(r).inputs, [NodeId(0), NodeId(1)]);
-        assert_eq!((m.inputs, m.stages[0].source), (2, Source::Chain(0)));
-        assert_eq!(m.chains, [product()]);
-        assert!(
-            (0..2).all(|i| m.access(i) == separable(19).access(0)),
-            "both images are read as far as the product was"
-        );
-        assert_eq!(g.without_dead().nodes.len(), 3, "the product is gone");
-    }
-
-    #[test]
-    fn what_others_read_is_stored() {
-        let (mut g, p, r) = program(separable(19));
-        push(&mut g, Kernel::Transpose, &[p]);
-        assert_eq!(chains(g, r), 0);
-        let (mut g, p, r) = program(separable(19));
-        g.roots.push(p);
-        assert_eq!(chains(g, r), 0);
-    }
-
-    #[test]
-    fn what_does_not_pay_is_stored() {
-        let (g, _, r) = program(separable(43));
-        assert_eq!(chains(g, r), 0, "long filters of two images");
-        let dense = LeafOp::Correlate(Source::Input(0), Filter::dense(66, 3, vec![1.0; 198]), Border::Wrap);
-        let median = LeafOp::Median(0, MedianSize::Three, Border::Wrap);
-        for op in [dense, median] {
-            let leaves = vec![Leaf { op, dtype: F }];
-            let (g, _, r) =
-                program(MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() });
-            assert_eq!(chains(g, r), 0, "a tall filter, an order filter");
-        }
-        let mut long = program(separable(5)).0;
-        let mut polynomial = product();
-        for i in 0..40 {
-            let args = vec![Val::Instr(i), Val::Const(Scalar::F32(i as f32))];
-            polynomial.code.push(Instr { op: InstrOp::Pixel(PixelOp::Add), operand: F, result: F, args });
-        }
-        polynomial.result = Some(Val::Instr(40));
-        long.nodes[2].op = Kernel::Map(polynomial);
-        assert_eq!(chains(long, NodeId(3)), 0, "forty constants");
-        let mut two = separable(5);
-        two.stages.push(two.stages[0].clone());
-        two.leaves.push(Leaf {
-            op: LeafOp::Correlate(Source::Stage(1), Filter::column(vec![1.0; 3]), Border::Wrap),
-            dtype: F,
-        });
-        let (g, _, r) = program(two);
-        assert_eq!(chains(g, r), 0, "two images for each of two row passes");
-    }
-
-    #[test]
-    fn what_is_read_pixel_by_pixel_too_is_evaluated_there() {
-        // product - separable(product) * image
-        let mut m = separable(5);
-        m.inputs = 2;
-        m.leaves.extend([load(0), load(1)]);
-        let pixel = |op, args| Instr { op: InstrOp::Pixel(op), operand: F, result: F, args };
-        m.code = vec![
-            pixel(PixelOp::Mul, vec![Val::Leaf(0), Val::Leaf(2)]),
-            pixel(PixelOp::Sub, vec![Val::Leaf(1), Val::Instr(0)]),
-        ];
-        m.result = Some(Val::Instr(1));
-        let (g, _, r) = program(m);
-        let g = absorb(g, &Machine::of_default(false));
-        let Kernel::Map(m) = &g.node(r).op else { panic!("a filter is a map") };
-        let ops: Vec<&LeafOp> = m.leaves.iter().map(|l| &l.op).collect();
-        // Inputs: the first image comes first, as the reader read it already.
-        assert!(
-            matches!(ops[..], [LeafOp::Load(0), LeafOp::Load(1), LeafOp::Correlate(Source::Stage(0), ..)]),
-            "{ops:?}"
-        );
-        assert_eq!(m.code[0], pixel(PixelOp::Mul, vec![Val::Leaf(0), Val::Leaf(1)]), "the product itself");
-        assert_eq!(m.code[1].args, [Val::Leaf(2), Val::Leaf(0)]);
-        assert_eq!(m.code[2].args, [Val::Instr(0), Val::Instr(1)]);
-        assert_eq!(m.result, Some(Val::Instr(2)));
-    }
-
-    #[test]
-    fn constants_are_no_chains() {
-        let mut g = Graph::default();
-        let fill = MapKernel { result: Some(Val::Const(Scalar::F32(1.0))), ..MapKernel::default() };
-        let p = push(&mut g, Kernel::Map(fill), &[]);
-        let r = push(&mut g, Kernel::Map(separable(5)), &[p]);
-        g.roots.push(r);
-        assert_eq!(chains(g, r), 0);
-    }
-}
+mod tests;

@@ -28,6 +28,7 @@ use super::step::{Action, Band, Part, Rows, Step};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
 use crate::machine::{HostSide, Load, Machine, Profile};
+use crate::plan::finished::LaunchedNodes;
 use crate::plan::movement::{over_bus, rows_of, with_room, work_of};
 use crate::plan::state::{Event, Halo, Placement, State};
 use crate::shape::Window;
@@ -261,8 +262,9 @@ impl<'d, 'a> Board<'d, 'a> {
         }
         let seconds = |rank| {
             let rows = band.of(self.all(job.node, rank));
-            let work = work_of(self.draft.graph, job.node, rows);
-            let bus = over_bus(self.draft.graph, job.node, rows, |n| self.mapped.holds(n));
+            let launched = LaunchedNodes::alone(self.draft.graph, &job.node);
+            let work = work_of(self.draft.graph, &launched, rows);
+            let bus = over_bus(self.draft.graph, &launched, rows, |n| self.mapped.holds(n));
             self.machine.slowest(|p| p.launch_over(&work, bus).seconds)
         };
         let longest = (0..self.ranks()).map(seconds).fold(0.0, f64::max);

@@ -1,5 +1,7 @@
 //! A plan that is made.
 
+use std::collections::HashSet;
+
 use super::activity::Parts;
 use super::setting::{Mode, Setting, Want};
 use super::state::State;
@@ -52,6 +54,25 @@ impl Counts {
     }
 }
 
+/// What one launch computes.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchedNodes<'a> {
+    /// The nodes, of one extent; more than one if the kernel has several results.
+    pub nodes: &'a [NodeId],
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// What it reads.
+    pub inputs: &'a [NodeId],
+}
+
+impl<'a> LaunchedNodes<'a> {
+    /// One node by itself.
+    pub(super) fn alone(graph: &'a Graph<Kernel>, id: &'a NodeId) -> LaunchedNodes<'a> {
+        let node = graph.node(*id);
+        LaunchedNodes { nodes: std::slice::from_ref(id), kernel: &node.op, inputs: &node.inputs }
+    }
+}
+
 /// What to do, in order. The same on every rank.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -91,11 +112,49 @@ impl Plan {
         plan
     }
 
+    /// What step `i` launches, if it is a launch: one kernel, for its node and for those of steps behind it that the same launch
+    /// computes. These are the nodes that the graph [joins](Graph::joined), where they are launched for the same rows, nothing comes
+    /// between them, and all read what is in place.
+    pub fn launched_at(&self, i: usize) -> Option<LaunchedNodes<'_>> {
+        let Action::Launch { node: first, rows, room, part } = &self.steps[i].action else { return None };
+        let alone = LaunchedNodes::alone(&self.graph, first);
+        let Some(joined) = self.graph.joined.iter().find(|j| j.nodes.first() == Some(first)) else {
+            return Some(alone);
+        };
+        let steps = self.steps.get(i..i + joined.nodes.len()).unwrap_or_default();
+        let same = |(node, step): (&NodeId, &Step)| {
+            step.action == Action::Launch { node: *node, rows: *rows, room: *room, part: *part }
+        };
+        let follow = !steps.is_empty() && joined.nodes.iter().zip(steps).all(same);
+        let fetched = |s: &Step| s.action.fetches_for().is_some_and(|n| joined.nodes.contains(&n));
+        if !follow || self.steps.iter().any(fetched) {
+            return Some(alone);
+        }
+        Some(LaunchedNodes { nodes: &joined.nodes, kernel: &joined.op, inputs: &joined.inputs })
+    }
+
+    /// Whether nodes that one launch may compute are computed by several: because of what is copied between them, or of bands.
+    pub fn tears_apart(&self) -> bool {
+        let together = (0..self.steps.len()).filter_map(|i| self.launched_at(i)).filter(|l| l.nodes.len() > 1);
+        together.map(|l| l.nodes[0]).collect::<HashSet<NodeId>>().len() < self.graph.joined.len()
+    }
+
+    /// For each step, whether the launch of one before it computes what it does.
+    pub fn computed_before(&self) -> Vec<bool> {
+        let mut computed = vec![false; self.steps.len()];
+        for i in 0..self.steps.len() {
+            let launched = self.launched_at(i).map_or(1, |l| l.nodes.len());
+            computed[i + 1..i + launched].fill(true);
+        }
+        computed
+    }
+
     /// How often each kind of transfer happens.
     pub fn counts(&self) -> Counts {
         let mut c = Counts::default();
-        for s in &self.steps {
+        for (s, computed) in self.steps.iter().zip(self.computed_before()) {
             match s.action {
+                Action::Launch { .. } if computed => {}
                 Action::Upload { band, .. } | Action::UploadStrip { band, .. } => {
                     c.uploads += usize::from(band.ends());
                 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::finished::Plan;
+use super::finished::{LaunchedNodes, Plan};
 use super::follow::Follower;
 use super::movement::{BLOCK, Link, Load, Traffic, movement, windows_of, work_of};
 use super::state::Placement;
@@ -83,7 +83,8 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
     let (mut computing, mut copying) = (Computing::default(), Copying::default());
     let mut follower = Follower::new(plan, false);
     let mut steps = Vec::new();
-    for step in &plan.steps {
+    let computed = plan.computed_before();
+    for (i, step) in plan.steps.iter().enumerate() {
         let traffic = match step.action {
             Action::Sum(n) => {
                 let node = plan.graph.node(n);
@@ -101,7 +102,9 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
             Action::Collect(node) => on_root[node.0] = true,
             _ => {}
         }
-        computing.add(plan, &machine, step.action);
+        if let Some(launched) = plan.launched_at(i).filter(|_| !computed[i]) {
+            computing.add(plan, &machine, step.action, &launched);
+        }
         let bytes = follower.step(step.action);
         if !plan.setting.unified {
             copying.add(&machine, step.action, bytes, traffic);
@@ -122,7 +125,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
 }
 
 impl Computing {
-    fn add(&mut self, plan: &Plan, machine: &Machine, action: Action) {
+    fn add(&mut self, plan: &Plan, machine: &Machine, action: Action, launched: &LaunchedNodes<'_>) {
         /// Ranks that are looked at: the first, the last, and some in between.
         const SAMPLES: usize = 33;
         let Action::Launch { node: id, rows, part, .. } = action else { return };
@@ -131,7 +134,7 @@ impl Computing {
         let sampled = (0..ranks).step_by(every).chain([ranks - 1]);
         let costs = sampled.map(|rank| {
             let windows = windows_of(&plan.graph, &plan.setting.partition, id, rank, (rows, part));
-            windows.map(|rows| machine.of(rank).launch(&work_of(&plan.graph, id, rows)))
+            windows.map(|rows| machine.of(rank).launch(&work_of(&plan.graph, launched, rows)))
         });
         let longest = costs.max_by(|a, b| (a[0].seconds + a[1].seconds).total_cmp(&(b[0].seconds + b[1].seconds)));
         let Some(costs) = longest else { return };

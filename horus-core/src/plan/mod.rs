@@ -40,7 +40,7 @@ mod waits;
 pub mod work;
 
 pub use activity::{Activity, Parts};
-pub use finished::{Counts, Plan};
+pub use finished::{Counts, LaunchedNodes, Plan};
 pub use passes::plan;
 pub use queue::Queue;
 pub use setting::{Mappable, Mode, Setting, Transfer, Want};

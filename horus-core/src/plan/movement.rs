@@ -3,6 +3,7 @@
 //! Each rank *has* a range of rows and *needs* others. Both follow from the step on every rank alike, so messages carry
 //! nothing but pixels; and what a plan moves on any number of ranks can be told without running it.
 
+use super::finished::LaunchedNodes;
 use super::partition::Partition;
 use super::state::Halo;
 use super::step::{Action, Part, Rows};
@@ -162,25 +163,30 @@ pub fn windows_of(
 }
 
 /// What a launch of `n` for these rows does.
-pub fn work_of(graph: &Graph<Kernel>, n: NodeId, rows: Window) -> KernelWork {
+pub fn work_of(graph: &Graph<Kernel>, launched: &LaunchedNodes<'_>, rows: Window) -> KernelWork {
     let extent = |n: NodeId| (graph.node(n).shape, graph.node(n).dtype);
-    let inputs: Vec<Extent> = graph.node(n).inputs.iter().map(|i| extent(*i)).collect();
-    graph.node(n).op.work(&inputs, extent(n), rows)
+    let inputs: Vec<Extent> = launched.inputs.iter().map(|i| extent(*i)).collect();
+    launched.kernel.work(&inputs, extent(launched.nodes[0]), rows)
 }
 
-/// What a launch of `n` for these rows reads and writes in the host's memory, where the images are that are `mapped`. What it
+/// What a launch for these rows reads and writes in the host's memory, where the images are that are `mapped`. What it
 /// reads again comes in part from a cache.
-pub fn over_bus(graph: &Graph<Kernel>, n: NodeId, rows: Window, mapped: impl Fn(NodeId) -> bool) -> OverBus {
-    let node = graph.node(n);
+pub fn over_bus(
+    graph: &Graph<Kernel>,
+    launched: &LaunchedNodes<'_>,
+    rows: Window,
+    mapped: impl Fn(NodeId) -> bool,
+) -> OverBus {
+    let (kernel, results) = (launched.kernel, launched.nodes);
     let mut bus = OverBus::NONE;
-    for (i, source) in node.inputs.iter().enumerate().filter(|(_, source)| mapped(**source)) {
+    for (i, source) in launched.inputs.iter().enumerate().filter(|(_, source)| mapped(**source)) {
         let extent = (graph.node(*source).shape, graph.node(*source).dtype);
-        let again = node.op.times_read(i).saturating_sub(1) as f64 * CACHED;
-        bus.read += (1.0 + again) * node.op.bytes_read(i, rows, node.shape, extent) as f64;
+        let again = kernel.times_read(i).saturating_sub(1) as f64 * CACHED;
+        bus.read += (1.0 + again) * kernel.bytes_read(i, rows, graph.node(results[0]).shape, extent) as f64;
     }
-    if mapped(n) {
+    for node in results.iter().filter(|n| mapped(**n)).map(|n| graph.node(*n)) {
         let written = rows.clipped(node.shape.height).len() * node.shape.width * node.shape.planes();
-        bus.written = (written * node.dtype.size()) as f64;
+        bus.written += (written * node.dtype.size()) as f64;
     }
     bus
 }

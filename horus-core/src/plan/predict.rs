@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::finished::Plan;
+use super::finished::{LaunchedNodes, Plan};
 use super::follow::Follower;
 use super::movement::{BLOCK, movement, over_bus, windows_of, work_of};
 use super::queue::Queue;
@@ -85,10 +85,12 @@ impl fmt::Display for Prediction<'_> {
 pub fn predict(plan: &Plan) -> Prediction<'_> {
     let mut clock = Clock { plan, profile: plan.setting.machine.of(0), host: 0.0, free: [0.0; 5], timings: Vec::new() };
     let mut follower = Follower::new(plan, false);
+    let computed = plan.computed_before();
     for (i, step) in plan.steps.iter().enumerate() {
         let on_root = follower.on_root(step.action);
         let bytes = follower.step(step.action).unwrap_or(0);
-        let (seconds, bounded) = clock.takes(step.action, bytes, on_root, &|n| follower.is_mapped(n));
+        let launched = plan.launched_at(i).filter(|_| !computed[i]);
+        let (seconds, bounded) = clock.takes((step.action, launched), bytes, on_root, &|n| follower.is_mapped(n));
         clock.step(i, seconds, bounded);
     }
     let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
@@ -107,17 +109,27 @@ struct Clock<'a> {
 
 impl Clock<'_> {
     /// Seconds that a step takes by itself.
-    fn takes(&self, action: Action, bytes: usize, on_root: bool, mapped: &dyn Fn(NodeId) -> bool) -> (f64, Bounded) {
+    fn takes(
+        &self,
+        (action, launched): (Action, Option<LaunchedNodes<'_>>),
+        bytes: usize,
+        on_root: bool,
+        mapped: &dyn Fn(NodeId) -> bool,
+    ) -> (f64, Bounded) {
         let bus = |seconds: f64| (seconds, Bounded::Bus);
         match action {
             Action::Upload { .. } | Action::UploadStrip { .. } => bus(self.profile.upload(bytes, HostSide::Pinned)),
             Action::Send { .. } => bus(self.profile.download(bytes, HostSide::Pinned)),
             Action::Download(_) => bus(self.profile.download(bytes, HostSide::Staged)),
             Action::Launch { node: id, rows, part, .. } => {
+                // What the launch before computed takes no time.
+                let Some(launched) = launched else { return (0.0, Bounded::Nothing) };
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
                 let windows = windows_of(graph, partition, id, 0, (rows, part));
-                let cost =
-                    |rows| self.profile.launch_over(&work_of(graph, id, rows), over_bus(graph, id, rows, mapped));
+                let cost = |rows| {
+                    let bus = over_bus(graph, &launched, rows, mapped);
+                    self.profile.launch_over(&work_of(graph, &launched, rows), bus)
+                };
                 let [first, second] = windows.map(cost);
                 let longer = if second.seconds > first.seconds { second } else { first };
                 (first.seconds + second.seconds, Bounded::Kernel(longer.bound))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::finished::Plan;
+use super::finished::{LaunchedNodes, Plan};
 use super::follow::Follower;
 use super::setting::Want;
 use super::step::{Action, Band, Part, Rows};
@@ -43,6 +43,16 @@ fn size(bytes: usize) -> String {
 }
 
 impl Plan {
+    /// The launch of several nodes that `action` is a part of, and whether it is the first.
+    fn together(&self, action: &Action) -> Option<(bool, LaunchedNodes<'_>)> {
+        let Action::Launch { node, .. } = action else { return None };
+        let joined = self.graph.joined.iter().find(|j| j.nodes.contains(node))?;
+        let at = self.steps.iter().position(|s| s.action == *action)?;
+        let first = at.checked_sub(joined.nodes.iter().position(|n| n == node)?)?;
+        let launched = self.launched_at(first).filter(|l| l.nodes.len() > 1)?;
+        Some((first == at, launched))
+    }
+
     /// The text of one action, as in the plan's display.
     pub fn describe(&self, action: &Action) -> String {
         let what = |id: NodeId| {
@@ -74,7 +84,6 @@ impl Plan {
             }
             Action::Launch { node, rows, part, .. } => {
                 let n = self.graph.node(node);
-                let inputs: Vec<String> = n.inputs.iter().map(NodeId::to_string).collect();
                 let rows = match rows {
                     Rows::Strip(extend) if !extend.is_none() => format!(", and {extend} rows around the strip"),
                     _ => String::new(),
@@ -85,7 +94,22 @@ impl Plan {
                     Part::Edges(_) => "edges of ".into(),
                     Part::Band(band) => of(band),
                 };
-                format!("launch     {part}{} = {} ({}){rows}", what(node), n.op.name(), inputs.join(", "))
+                let list = |all: &[NodeId]| all.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ");
+                match self.together(action) {
+                    Some((true, launched)) => {
+                        let others: String =
+                            launched.nodes[1..].iter().map(|n| format!(" with {}", what(*n))).collect();
+                        let (name, inputs) = (launched.kernel.name(), list(launched.inputs));
+                        format!("launch     {part}{}{others} = {name} ({inputs}){rows}", what(node))
+                    }
+                    Some((false, launched)) => {
+                        format!("launch     {part}{}, by the launch of {}", what(node), launched.nodes[0])
+                    }
+                    None => {
+                        let (name, inputs) = (n.op.name(), list(&n.inputs));
+                        format!("launch     {part}{} = {name} ({inputs}){rows}", what(node))
+                    }
+                }
             }
             Action::Evict(n) => format!("evict      {} from the device", what(n)),
             Action::Sum(n) => format!("sum        {} over ranks", what(n)),

@@ -5,36 +5,52 @@
 //! `spread` and `cost` choose how an image gets to those that read it, `halos` and `footprints` what is read of others'
 //! strips, `memory` what leaves a full device.
 
+use std::collections::HashMap;
+
 use super::cost::Costs;
 use super::demand::needed;
 use super::draft::Draft;
 use super::footprints::{Early, Pending, is_filter};
 use super::state::{Event, Halo, Placement};
 use super::step::{Action, Part, Rows, Temp};
-use crate::ir::graph::NodeId;
+use crate::ir::graph::{Graph, Joined, NodeId};
 use crate::ir::kernel::{AllReduce, Kernel};
 
 /// The pass: the launches of all nodes, in order, and the transfers without which one would read what is not there.
 pub(super) fn walk(draft: &mut Draft<'_>) {
     let graph = draft.graph;
     let fetched_because = vec![String::new(); graph.nodes.len()];
-    let mut walk = Transfers { draft, costs: Costs::default(), early: Early::default(), fetched_because };
+    let (costs, early, brought) = (Costs::default(), Early::default(), HashMap::new());
+    let mut walk = Transfers { draft, costs, early, fetched_because, brought };
     let last_filter = graph.iter().rev().find(|(_, n)| is_filter(&n.op)).map(|(id, _)| id);
+    let groups = Groups::of(graph);
     for (id, node) in graph.iter() {
-        if last_filter.is_none_or(|last| id >= last) {
-            walk.fetch_ahead(); // no filter is left to wait for
+        let group = groups.of_node(id);
+        if group.is_none_or(|g| g.nodes.first() == Some(&id)) {
+            let alone = [id];
+            let nodes = group.map_or(&alone[..], |g| &g.nodes);
+            if last_filter.is_none_or(|last| id >= last) {
+                walk.fetch_ahead(); // no filter is left to wait for
+            }
+            if walk.early.pending.is_some() && !nodes.iter().all(|n| walk.needs_nobody(*n)) {
+                walk.launch_pending(id);
+            }
+            if nodes.iter().any(|n| is_filter(&graph.node(*n).op)) {
+                walk.fetch_ahead();
+            }
         }
-        if walk.early.pending.is_some() && !walk.needs_nobody(id) {
-            walk.launch_pending(id);
-        }
-        if is_filter(&node.op) {
-            walk.fetch_ahead();
-        }
+        let together = group.filter(|g| walk.brings(g, id));
         if !matches!(node.op, Kernel::Source(_)) {
             walk.compute(id);
             walk.early.computed.push(id);
         }
-        walk.free_read_for_the_last_time(id, id);
+        match together.map(|g| &g.nodes) {
+            None => walk.free_read_for_the_last_time(id, id),
+            Some(nodes) if nodes.last() == Some(&id) => {
+                nodes.iter().for_each(|n| walk.free_read_for_the_last_time(*n, id));
+            }
+            Some(_) => {} // nothing comes between them
+        }
     }
     walk.launch_pending(NodeId(graph.nodes.len()));
 }
@@ -46,9 +62,63 @@ pub(super) struct Transfers<'d, 'a> {
     pub(super) early: Early,
     /// For each node, why its footprints are fetched.
     pub(super) fetched_because: Vec<String>,
+    /// For the first of nodes that are computed together, whether what all of them read was brought before.
+    brought: HashMap<NodeId, bool>,
+}
+
+/// The nodes that are computed together, by node.
+struct Groups<'a>(HashMap<NodeId, &'a Joined<Kernel>>);
+
+impl<'a> Groups<'a> {
+    fn of(graph: &'a Graph<Kernel>) -> Groups<'a> {
+        Groups(graph.joined.iter().flat_map(|j| j.nodes.iter().map(move |n| (*n, j))).collect())
+    }
+
+    fn of_node(&self, id: NodeId) -> Option<&'a Joined<Kernel>> {
+        self.0.get(&id).copied()
+    }
 }
 
 impl Transfers<'_, '_> {
+    /// Whether what all nodes of a group read is where they read it before the first is computed, so that their launches follow each
+    /// other. With the first, it is brought there: if there is room for all of it and for the results, and nobody reads rows that
+    /// are fetched for it alone.
+    fn brings(&mut self, group: &Joined<Kernel>, id: NodeId) -> bool {
+        let first = group.nodes[0];
+        if id != first {
+            return self.brought.get(&first).copied().unwrap_or(false);
+        }
+        let graph = self.draft.graph;
+        let in_place = |n: &NodeId| {
+            let node = graph.node(*n);
+            (0..node.inputs.len()).all(|i| needed(node.op.access(i)).is_some())
+        };
+        let several = self.draft.ranks() > 1;
+        let rows = |n: &NodeId| if several { Rows::Strip(self.draft.demand.asked[n.0]) } else { Rows::All };
+        let missing = group.inputs.iter().filter(|i| !self.draft.state(**i).residency.device());
+        let bytes = missing.chain(&group.nodes).map(|n| self.draft.bytes_as(*n, rows(n))).sum();
+        let brings =
+            !self.draft.naive() && (!several || group.nodes.iter().all(in_place)) && self.draft.fits_now(bytes);
+        self.brought.insert(first, brings);
+        if brings && several {
+            for &n in &group.nodes {
+                graph.node(n).inputs.iter().for_each(|source| self.spread(*source, n));
+            }
+            for &n in &group.nodes {
+                let global = self.draft.is_global(n);
+                let extend = if global { Halo::NONE } else { Halo { wrap: false, ..self.draft.demand.asked[n.0] } };
+                let (due, _) = self.borders(n, extend);
+                self.exchange(due, n);
+            }
+        }
+        if brings {
+            for &n in &group.nodes {
+                graph.node(n).inputs.iter().for_each(|source| self.draft.on_device(*source, n));
+            }
+        }
+        brings
+    }
+
     fn compute(&mut self, id: NodeId) {
         let graph = self.draft.graph;
         let node = graph.node(id);

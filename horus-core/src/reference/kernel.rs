@@ -95,7 +95,7 @@ impl HostImage {
     }
 
     fn at(&self, c: usize, y: isize, x: usize) -> usize {
-        (self.geometry.row(c, y) + x) * self.geometry.dtype.size()
+        (self.geometry.row(c, self.held(y)) + x) * self.geometry.dtype.size()
     }
 
     /// The pixel of row `y`, which is held, and column `x` of plane `c`.
@@ -115,6 +115,15 @@ impl HostImage {
             (Some(y), Some(x)) => self.get(c, y, x),
             _ => border.constant().map_or(T::ZERO, T::from_f64),
         }
+    }
+
+    /// Row `y` or, where that is not held, a copy of it that is.
+    fn held(&self, y: isize) -> isize {
+        let Geometry { shape, window, .. } = self.geometry;
+        if window.contains(y) || shape.height == 0 {
+            return y;
+        }
+        window.start + (y - window.start).rem_euclid(shape.height.cast_signed())
     }
 
     fn resolve(&self, y: isize, border: Border) -> Option<isize> {
@@ -147,7 +156,7 @@ fn element<T: Pixel>(bytes: &[u8]) -> T {
 pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
     let out = output.geometry;
     match kernel {
-        Kernel::Map(m) if !m.chains.is_empty() => {
+        Kernel::Map(m) if !m.chains.is_empty() && m.chains.iter().all(|c| c.is_pointwise() && c.chains.is_empty()) => {
             let (m, inputs) = without_chains(m, inputs, out);
             evaluate(&Kernel::Map(m), &inputs, output, rows);
         }
@@ -300,11 +309,12 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             };
             let first = if how.adds_up() { 0 } else { out.window.start.cast_unsigned() };
             let mut table = vec![labels::identity(*how); out.window.len() * out.shape.width];
-            for y in over_input.start..over_input.end {
-                for x in 0..inputs[0].geometry.shape.width {
-                    let label = dispatch!(inputs[0].geometry.dtype, L => inputs[0].get::<L>(0, y, x).to_f64());
+            let of = inputs[0].geometry.shape;
+            for (p, y) in (0..of.planes()).flat_map(|p| (over_input.start..over_input.end).map(move |y| (p, y))) {
+                for x in 0..of.width {
+                    let label = dispatch!(inputs[0].geometry.dtype, L => inputs[0].get::<L>(p, y, x).to_f64());
                     if label >= 0.0 && label < how.count() as f64 {
-                        let v = dispatch!(inputs[1].geometry.dtype, T => inputs[1].get::<T>(0, y, x).to_f64());
+                        let v = dispatch!(inputs[1].geometry.dtype, T => inputs[1].get::<T>(p, y, x).to_f64());
                         let block = y.cast_unsigned() / labels::BLOCK;
                         labels::enter(*how, &mut table, block.saturating_sub(first), label as usize, v);
                     }
@@ -373,7 +383,7 @@ fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKer
     };
     m.stages.iter_mut().for_each(|s| input(&mut s.source));
     for leaf in &mut m.leaves {
-        if let LeafOp::Correlate(source, ..) = &mut leaf.op {
+        if let LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) = &mut leaf.op {
             input(source);
         }
     }
@@ -384,7 +394,7 @@ fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: Geometry, (c, y, x): (usi
     let leaves: Vec<Scalar> = m
         .leaves
         .iter()
-        .map(|l| dispatch!(l.dtype, T => leaf::<T>(m, l, inputs, c, y, x.cast_signed()).scalar()))
+        .map(|l| dispatch!(l.dtype, T => leaf::<T>(m, l, inputs, out, (c, y, x.cast_signed())).scalar()))
         .collect();
     let mut results: Vec<Scalar> = Vec::new();
     let value = |v: Val, results: &[Scalar]| match v {
@@ -420,30 +430,54 @@ fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: Geometry, (c, y, x): (usi
     m.result.map_or(Scalar::from_f64(out.dtype, 0.0), |v| value(v, &results))
 }
 
-fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], c: usize, y: isize, x: isize) -> T {
+/// What a filter reads at row `y` and column `x` of an input, or of a chain, which is an image of the extent of `out`.
+fn read<T: Pixel>(
+    m: &MapKernel,
+    source: Source,
+    inputs: &[HostImage],
+    out: Geometry,
+    (c, y, x): (usize, isize, isize),
+    border: Border,
+) -> T {
+    let chain = match source {
+        Source::Input(i) => return inputs[i].sample(c, y, x, border),
+        Source::Chain(chain) => &m.chains[chain],
+        Source::Stage(_) => unreachable!("a row pass is no image"),
+    };
+    match (border.map(y, out.shape.height), border.map(x, out.shape.width)) {
+        (Some(y), Some(x)) => T::from_scalar(map_pixel(chain, inputs, out, (c, y.cast_signed(), x))),
+        _ => border.constant().map_or(T::ZERO, T::from_f64),
+    }
+}
+
+fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], out: Geometry, at: (usize, isize, isize)) -> T {
+    let (c, y, x) = at;
     match &l.op {
         LeafOp::Load(i) => inputs[*i].get(c, y, x.cast_unsigned()),
         LeafOp::LoadPlane(i, map) => match map.at(c) {
             Some(plane) => inputs[*i].get(plane, y, x.cast_unsigned()),
             None => map.border.constant().map_or(T::ZERO, T::from_f64),
         },
-        LeafOp::Correlate(Source::Input(i), f, b) => {
-            let at = |dy, dx| inputs[*i].sample::<T>(c, y + dy, x + dx, *b).to_linear();
-            T::from_f64(correlate_at::<T::Linear>(f, at).to_f64())
-        }
-        LeafOp::Correlate(Source::Chain(_), ..) => unreachable!("chains are evaluated before"),
+        LeafOp::Shift(source, [dy, dx], b) => read(m, *source, inputs, out, (c, y + dy, x + dx), *b),
         LeafOp::Correlate(Source::Stage(s), f, b) => {
             let stage = &m.stages[*s];
-            let Source::Input(i) = stage.source else { unreachable!("chains are evaluated before") };
-            let image = &inputs[i];
             let row = |dy: isize, _| -> T::Linear {
                 // A column filter reads row-pass results; beyond the image those of the mapped row, or the constant.
-                let Some(y) = image.resolve(y + dy, *b) else {
+                let y = match stage.source {
+                    Source::Input(i) => inputs[i].resolve(y + dy, *b),
+                    _ => b.map(y + dy, out.shape.height).map(usize::cast_signed),
+                };
+                let Some(y) = y else {
                     return b.constant().map_or(T::Linear::ZERO, T::Linear::from_f64);
                 };
-                correlate_at(&stage.filter, |dy, dx| image.sample::<T>(c, y + dy, x + dx, stage.border).to_linear())
+                let at = |dy, dx| read::<T>(m, stage.source, inputs, out, (c, y + dy, x + dx), stage.border);
+                correlate_at(&stage.filter, |dy, dx| at(dy, dx).to_linear())
             };
             T::from_f64(correlate_at::<T::Linear>(f, row).to_f64())
+        }
+        LeafOp::Correlate(source, f, b) => {
+            let at = |dy, dx| read::<T>(m, *source, inputs, out, (c, y + dy, x + dx), *b).to_linear();
+            T::from_f64(correlate_at::<T::Linear>(f, at).to_f64())
         }
         LeafOp::Generalized(i, g, b) => generalized_at(g, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
         LeafOp::Median(i, size, b) => median_at(*size, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),

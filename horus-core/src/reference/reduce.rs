@@ -101,11 +101,11 @@ pub fn labels(labels: &Image, image: &Image, how: LabelReduce) -> Image {
     let Shape { height, width, .. } = image.shape;
     let (rows, columns) = how.extent(height);
     let mut out = vec![labels::identity(how); rows * columns];
-    for y in 0..height {
-        for x in 0..width {
-            let label = crate::dispatch!(labels.dtype(), L => labels.at::<L>(0, y, x).to_f64());
+    for p in 0..image.shape.planes() {
+        for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
+            let label = crate::dispatch!(labels.dtype(), L => labels.at::<L>(p, y, x).to_f64());
             if label >= 0.0 && label < how.count() as f64 {
-                let v = crate::dispatch!(image.dtype(), T => image.at::<T>(0, y, x).to_f64());
+                let v = crate::dispatch!(image.dtype(), T => image.at::<T>(p, y, x).to_f64());
                 labels::enter(how, &mut out, y / labels::BLOCK, label as usize, v);
             }
         }

@@ -18,7 +18,7 @@ use crate::host::buffer::Pool;
 use crate::plan::partition::Partition;
 use crate::plan::{Mode, Transfer};
 use crate::record::{Numbering, Recording};
-use crate::settings::Steps;
+use crate::settings::{Stencil, Steps};
 
 /// Pending operations at which the program is evaluated automatically.
 const MAX_PENDING: usize = 4096;
@@ -52,6 +52,7 @@ pub struct SessionBuilder {
     overlap: bool,
     transfer: Transfer,
     steps: Steps,
+    stencil: Stencil,
     canceller: Canceller,
 }
 
@@ -74,6 +75,7 @@ impl SessionBuilder {
             overlap: false,
             transfer: Transfer::Auto,
             steps: Steps::Auto,
+            stencil: Stencil::Auto,
             canceller: Canceller::default(),
         }
     }
@@ -168,6 +170,13 @@ impl SessionBuilder {
         self
     }
 
+    /// What becomes of a computed image that filters of one kernel alone read (default: what is predicted to be fastest). Results
+    /// are the same in any case. If ranks request different things, all choose.
+    pub fn stencil(mut self, stencil: Stencil) -> Self {
+        self.stencil = stencil;
+        self
+    }
+
     /// How many steps of a loop one launch makes, where a step is one kernel over its own result (default: as is predicted to be fastest;
     /// ranks that request different things get that). Results do not depend on it.
     pub fn steps_per_launch(mut self, steps: Steps) -> Self {
@@ -205,6 +214,7 @@ impl SessionBuilder {
         let overlap = agreed_overlap(&*self.comm, self.overlap)?;
         let transfer = agreed_transfer(&*self.comm, self.transfer)?;
         let steps = agreed_steps(&*self.comm, self.steps)?;
+        let stencil = agreed_stencil(&*self.comm, self.stencil)?;
         let engine = OnceLock::new();
         let (deferred, pool) = match self.from {
             Origin::Device(device) => {
@@ -243,6 +253,7 @@ impl SessionBuilder {
             overlap,
             transfer,
             steps,
+            stencil,
             comm: self.comm,
             mode: self.mode,
             partition,
@@ -281,6 +292,12 @@ fn agreed_transfer(comm: &dyn Communicator, mine: Transfer) -> Result<Transfer> 
     };
     let all = comm.gather(word).map_err(|e| e.during(comm.rank(), "opening a session"))?;
     Ok(if all.iter().all(|other| *other == word) { mine } else { Transfer::Auto })
+}
+
+/// What all ranks request, if that is the same.
+fn agreed_stencil(comm: &dyn Communicator, mine: Stencil) -> Result<Stencil> {
+    let all = comm.gather(mine as u64).map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    Ok(if all.iter().all(|other| *other == mine as u64) { mine } else { Stencil::Auto })
 }
 
 /// What all ranks request, if that is the same.

@@ -78,6 +78,8 @@ struct Inner {
     transfer: crate::plan::Transfer,
     /// How many steps of a loop a launch makes.
     steps: crate::settings::Steps,
+    /// What becomes of what filters read.
+    stencil: crate::settings::Stencil,
     mode: Mode,
     partition: Partition,
     pool: Arc<Pool>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
-pub static VARIABLES: [&dyn Declared; 17] = [
+pub static VARIABLES: [&dyn Declared; 18] = [
     &DEVICE,
     &THREADS,
     &MODE,
@@ -24,6 +24,7 @@ pub static VARIABLES: [&dyn Declared; 17] = [
     &OVERLAP,
     &TRANSFER,
     &STEPS,
+    &STENCIL,
 ];
 
 /// The device of a session.
@@ -141,6 +142,35 @@ pub enum Steps {
     Auto,
     /// At most so many; with 1, each step is a launch.
     Most(u8),
+}
+
+/// What becomes of what a filter reads, if that is computed and nobody else reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Stencil {
+    /// What is predicted to be fastest.
+    #[default]
+    Auto,
+    /// It is stored whole.
+    Stored,
+    /// Where that can be, it is computed anew for each tap that reads it.
+    Pixel,
+    /// Where that can be, it is computed for each tile of the device, and around it.
+    Tile,
+}
+
+impl Stencil {
+    /// All of them.
+    pub const ALL: [Stencil; 4] = [Stencil::Auto, Stencil::Stored, Stencil::Pixel, Stencil::Tile];
+
+    /// Its name in `HORUS_STENCIL`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stencil::Auto => "auto",
+            Stencil::Stored => "stored",
+            Stencil::Pixel => "pixel",
+            Stencil::Tile => "tile",
+        }
+    }
 }
 
 /// The device.
@@ -307,6 +337,17 @@ pub static TRANSFER: Variable<Transfer> = Variable {
                 }
             }
         },
+    },
+};
+
+/// What becomes of what filters read.
+pub static STENCIL: Variable<Stencil> = Variable {
+    name: "HORUS_STENCIL",
+    help: "what becomes of a computed image that filters of one kernel alone read",
+    values: Accepted::Form {
+        expected: "auto, stored, pixel or tile",
+        shown: "`auto` (default: as predicted to be fastest), `stored`, `pixel` (computed for each tap), `tile` (computed for each tile and around it)",
+        parse: |text| Stencil::ALL.into_iter().find(|s| s.name() == text).ok_or_else(String::new),
     },
 };
 

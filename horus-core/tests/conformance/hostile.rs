@@ -73,7 +73,7 @@ impl Case {
             .map(|(memory, geometry)| LaunchInput { memory, geometry: *geometry })
             .collect();
         let (kernel, geometry, rows) = (&self.kernel, self.output, self.rows);
-        device.launch(Launch { kernel, inputs: &inputs, output: &mut output, geometry, rows })?;
+        device.launch(Launch { kernel, inputs: &inputs, output: &mut output, more: &mut [], geometry, rows })?;
         device.synchronize()
     }
 

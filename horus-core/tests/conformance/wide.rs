@@ -283,7 +283,7 @@ impl Builder {
             let out = Shape { height: count(shape.height, grid.down), width: count(shape.width, grid.across), ..shape };
             return self.p.op(Op::Tiles(grid, how), &[a], out, how.result(dtype));
         }
-        if d.below(6) == 0 && shape.planes() == 1 {
+        if d.below(6) == 0 {
             let types = [DType::U8, DType::U16, DType::I32];
             let labels = if types.contains(&dtype) { a } else { self.p.convert(a, d.one(&types)) };
             let to = d.one(&TYPES);

@@ -143,10 +143,17 @@ fn sum(device: &CudaDevice) -> Result<(), DeviceError> {
             let input = [LaunchInput { memory: &images[i % 4], geometry: image }];
             let rows = Window::whole(SHAPE.height);
             let kernel = &Kernel::RowReduce(RowReduce::Sum);
-            device.launch(Launch { kernel, inputs: &input, output: &mut partial, geometry: column, rows })?;
+            device.launch(Launch {
+                kernel,
+                inputs: &input,
+                output: &mut partial,
+                more: &mut [],
+                geometry: column,
+                rows,
+            })?;
             let input = [LaunchInput { memory: &partial, geometry: column }];
             let (kernel, rows) = (&Kernel::Fold(Fold::Sum), Window::new(0, 1));
-            device.launch(Launch { kernel, inputs: &input, output: &mut result, geometry: one, rows })
+            device.launch(Launch { kernel, inputs: &input, output: &mut result, more: &mut [], geometry: one, rows })
         })?);
     }
     totals.sort_by(f32::total_cmp);

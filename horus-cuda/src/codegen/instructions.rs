@@ -122,7 +122,7 @@ impl<'a> Instructions<'a> {
         let mut seen_instr = vec![false; self.kernel.code.len()];
         let mut order = Vec::new();
         // An explicit stack: chains of a thousand operations are legal.
-        let mut stack: Vec<Val> = self.kernel.result.into_iter().collect();
+        let mut stack: Vec<Val> = self.kernel.results().rev().collect();
         while let Some(v) = stack.pop() {
             match v {
                 Val::Leaf(i) if !order.contains(&i) => order.push(i),
@@ -227,19 +227,49 @@ impl<'a> Instructions<'a> {
         params: &mut KernelParams,
         dtype: DType,
     ) -> Result<String, DeviceError> {
-        let value = match self.kernel.result {
-            Some(v) => self.value(v, dtype, params)?,
-            None => PixelValue::Uniform("0".into()),
-        };
-        Ok(match value {
+        match self.kernel.result {
+            Some(v) => self.array(v, dtype, "result", out, params),
+            None => Ok(self.uniform("0".into(), dtype, "result", out)),
+        }
+    }
+
+    /// Emits all results as arrays; their names.
+    ///
+    /// # Errors
+    /// If one does not exist yet.
+    pub(super) fn results(
+        &mut self,
+        out: &mut Vec<Stmt>,
+        params: &mut KernelParams,
+    ) -> Result<Vec<String>, DeviceError> {
+        let mut arrays = vec![self.result(out, params, self.kernel.result_type())?];
+        for (k, v) in self.kernel.more.iter().enumerate() {
+            arrays.push(self.array(*v, self.kernel.type_of(*v), &format!("result{}", k + 1), out, params)?);
+        }
+        Ok(arrays)
+    }
+
+    /// The array that has a value, which is emitted as `name` if it is none.
+    fn array(
+        &self,
+        v: Val,
+        dtype: DType,
+        name: &str,
+        out: &mut Vec<Stmt>,
+        params: &mut KernelParams,
+    ) -> Result<String, DeviceError> {
+        Ok(match self.value(v, dtype, params)? {
             PixelValue::Array(array) => array,
-            PixelValue::Uniform(value) => {
-                let (rows, cols) = self.extents;
-                out.push(Stmt::Array { dtype, name: "result".into(), extents: vec![rows, cols] });
-                out.push(Stmt::fill(self.extents, "result", value));
-                "result".into()
-            }
+            PixelValue::Uniform(value) => self.uniform(value, dtype, name, out),
         })
+    }
+
+    /// Emits the same value for all pixels, or one that follows from where they are.
+    fn uniform(&self, value: Expr, dtype: DType, name: &str, out: &mut Vec<Stmt>) -> String {
+        let (rows, cols) = self.extents;
+        out.push(Stmt::Array { dtype, name: name.to_owned(), extents: vec![rows, cols] });
+        out.push(Stmt::fill(self.extents, name, value));
+        name.to_owned()
     }
 
     /// A value that the code reads.

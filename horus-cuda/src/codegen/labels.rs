@@ -20,12 +20,14 @@ const _: () = assert!(BLOCK == 32 && DIGITS == 88 && SUM_COLUMNS == 91 && DIGIT_
 
 pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (rows, width) = (shapes.rows, shapes.inputs[0].shape.width);
+    let planes = blocks(shapes.inputs[0].shape.planes(), "levels of labels")?;
     let mut p = KernelParams::default();
     p.pointer("f64", "out", Pointer::Output { offset: 0 });
     for (i, (g, member)) in shapes.inputs.iter().zip(["labels", "image"]).enumerate() {
         let offset = if how.adds_up() { g.row(0, rows.start) * g.dtype.size() } else { 0 };
         p.pointer(&format!("const {}", g.dtype.name()), member, Pointer::Input { index: i, offset });
         p.int(&format!("{member}_start"), g.window.start);
+        p.long(&format!("{member}_plane"), g.plane() as i64);
     }
     p.int("labels_count", how.count().cast_signed());
     p.int("width", width.cast_signed());
@@ -35,22 +37,27 @@ pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generate
         p.long("count", pixels as i64);
         let bytes = count.saturating_mul(how.extent(0).1 * DType::F64.size());
         let shared = bytes <= SHARED;
-        let args = args!["p.labels", "p.image", "p.count", "p.labels_count", "p.out"];
+        // A plane for each second index of a block.
+        let plane = || Expr::from(Call::new("i64", template![], args!["blockIdx.y"]));
+        let of = |image: &str| name(format_args!("p.{image}")) + plane() * name(format_args!("p.{image}_plane"));
+        let args = args![of("labels"), of("image"), "p.count", "p.labels_count", "p.out"];
         let body = [Call::new("hs_label_sums", template![THREADS, EACH, shared, squares], args).into()];
-        let grid = [blocks(pixels.div_ceil(THREADS * EACH), "sums of labels")?, 1];
+        let grid = [blocks(pixels.div_ceil(THREADS * EACH), "sums of labels")?, planes];
         let sums = program(&headers, &body, p, grid, THREADS, if shared { bytes } else { 0 });
         return Ok(Generated { clear: true, ..sums });
     }
     p.int("row0", rows.start);
     p.int("out_start", shapes.output.window.start);
     p.int("height", shapes.inputs[0].shape.height.cast_signed());
+    p.int("planes", shapes.inputs[0].shape.planes().cast_signed());
     // The block of rows that this block of threads searches, and where it begins in each image.
     let first = |start: &str| Call::new("i64", template![], args![name("top") - start]);
     let at = |image: &str| name(format_args!("p.{image}")) + Expr::from(first(&format!("p.{image}_start"))) * "p.width";
     let lines = Call::new("min", template![], args![name("p.height") - "top", BLOCK]);
     let to = Call::new("i64", template![], args![name("block") - "p.out_start"]);
-    let args =
-        args![at("labels"), at("image"), "count", "p.labels_count", name("p.out") + Expr::from(to) * "p.labels_count"];
+    let table = name("p.out") + Expr::from(to) * "p.labels_count";
+    let (labels, image) = (at("labels"), at("image"));
+    let args = args![labels, "p.labels_plane", image, "p.image_plane", "p.planes", "count", "p.labels_count", table];
     let least = matches!(how, LabelReduce::Min { .. });
     let body = [
         Stmt::constant("int", "block", name("p.row0") + "blockIdx.x"),

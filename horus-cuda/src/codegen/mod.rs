@@ -30,7 +30,7 @@ use std::fmt::Display;
 use horus_core::device::Geometry;
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::Kernel;
+use horus_core::ir::kernel::{Kernel, MapKernel};
 use horus_core::shape::{Border, Window};
 
 use crate::tuning::Tuning;
@@ -60,7 +60,7 @@ const TRANSCENDENTAL: [&str; 7] = ["hs_exp(", "hs_log(", "hs_pow(", "hs_sin(", "
 pub struct Shapes<'a> {
     /// The inputs' geometries.
     pub inputs: &'a [Geometry],
-    /// The output's geometry.
+    /// The output's geometry; the outputs of other results have the same, but for the type.
     pub output: Geometry,
     /// The output rows to compute (for a histogram, the input rows to count).
     pub rows: Window,
@@ -78,6 +78,13 @@ pub struct Limits {
 pub enum Pointer {
     /// The output.
     Output {
+        /// Bytes from its beginning.
+        offset: usize,
+    },
+    /// The output of a result beside the first.
+    More {
+        /// Which of them.
+        index: usize,
         /// Bytes from its beginning.
         offset: usize,
     },
@@ -255,6 +262,20 @@ fn assemble(headers: &[&str], params: &str, code: &str) -> String {
     s.push_str(params);
     s.push_str(code);
     s
+}
+
+/// The outputs of a kernel: name of the pointer in the parameters, geometry, and whose address it is from byte `offset` on.
+fn outputs(
+    kernel: &MapKernel,
+    first: Geometry,
+    offset: impl Fn(&Geometry) -> usize,
+) -> Vec<(String, Geometry, Pointer)> {
+    let mut all = vec![("out".to_owned(), first, Pointer::Output { offset: offset(&first) })];
+    for (index, value) in kernel.more.iter().enumerate() {
+        let geometry = Geometry { dtype: kernel.type_of(*value), ..first };
+        all.push((format!("more{index}"), geometry, Pointer::More { index, offset: offset(&geometry) }));
+    }
+    all
 }
 
 /// Least common multiple-of-16-bytes vector length of a type.

@@ -9,7 +9,7 @@ use super::cpp::{Call, Stmt, args, name, template, text};
 use super::instructions::{Instructions, Leaves};
 use super::params::KernelParams;
 use super::planes::PlaneRead;
-use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes, assemble, blocks, defect, entry};
+use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes, assemble, blocks, defect, entry, outputs};
 use crate::tuning::Tuning;
 
 /// Reads leaves for `rows` vectors of `cols` elements of each thread.
@@ -47,7 +47,10 @@ impl Leaves for Reader<'_> {
 pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning) -> Result<Generated, DeviceError> {
     let out = shapes.output;
     let width = out.shape.width;
-    let largest = shapes.inputs.iter().map(|g| g.dtype.size()).fold(out.dtype.size(), usize::max);
+    let offset = |g: &Geometry| g.row(0, shapes.rows.start) * g.dtype.size();
+    let stored = outputs(kernel, out, offset);
+    let largest = shapes.inputs.iter().chain(stored.iter().map(|(_, g, _)| g)).map(|g| g.dtype.size());
+    let largest = largest.max().unwrap_or(1);
     // Vectors of at least 4 keep narrow types busy beside wide ones.
     let (threads, cols) = (tuning.bx * tuning.by, (16 / largest).max(4));
     // All reads are in registers at once.
@@ -55,13 +58,14 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let count = shapes.rows.len() * width;
 
     let mut params = KernelParams::default();
-    let offset = |g: &Geometry| g.row(0, shapes.rows.start) * g.dtype.size();
     let begins_aligned = |g: &Geometry| {
         let plane = if out.shape.planes() == 1 { 0 } else { g.plane() * g.dtype.size() };
         offset(g).is_multiple_of(16) && plane.is_multiple_of(16)
     };
-    let mut aligned = begins_aligned(&out) && shapes.inputs.iter().all(begins_aligned);
-    params.pointer(out.dtype.name(), "out", Pointer::Output { offset: offset(&out) });
+    let mut aligned = stored.iter().all(|(_, g, _)| begins_aligned(g)) && shapes.inputs.iter().all(begins_aligned);
+    for (name, g, pointer) in &stored {
+        params.pointer(g.dtype.name(), name, *pointer);
+    }
     params.long("out_plane", out.plane() as i64);
     params.long("count", count as i64);
     for (i, g) in shapes.inputs.iter().enumerate() {
@@ -87,9 +91,11 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     }
     code.advance(&mut body, &mut reader, &vec![true; kernel.leaves.len()])?;
     let mut params = reader.params;
-    let result = code.result(&mut body, &mut params, out.dtype)?;
-    let to = name("p.out") + name("plane") * "p.out_plane" + "block";
-    body.push(Call::new("hs_store_pixels", template![threads], args![to, "vectors", "left", result]).into());
+    let results = code.results(&mut body, &mut params)?;
+    for ((member, ..), result) in stored.iter().zip(results) {
+        let to = name(format_args!("p.{member}")) + name("plane") * "p.out_plane" + "block";
+        body.push(Call::new("hs_store_pixels", template![threads], args![to, "vectors", "left", result]).into());
+    }
     let s = format!(
         "    const int plane = blockIdx.y;\n    \
          const i64 block = (i64)blockIdx.x * {};\n    \

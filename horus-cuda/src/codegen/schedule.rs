@@ -236,6 +236,10 @@ pub(super) fn schedule(
 
     let stages = plan_stages(kernel, order, block, tuning, room);
     for &l in order {
+        // Each tap evaluates the chain.
+        if kernel.per_pixel && matches!(kernel.leaves[l].source(), Source::Chain(_)) {
+            continue;
+        }
         if groups.iter().any(|g| g.leaves.contains(&l)) {
             continue;
         }

@@ -94,8 +94,8 @@ impl Finder<'_> {
         (self.sealed, self.passed) = (vec![true; steps.len()], vec![true; steps.len()]);
         let of = &of_instr;
         let reads = kernel.code.iter().enumerate().flat_map(|(i, c)| c.args.iter().map(move |a| (of[i], *a)));
-        // The result of the kernel is read by no step.
-        for (reader, value) in reads.chain(kernel.result.map(|v| (None, v))) {
+        // The results of the kernel are read by no step.
+        for (reader, value) in reads.chain(kernel.results().map(|v| (None, v))) {
             let (Val::Leaf(at) | Val::Instr(at)) = value else { continue };
             let Some(s) = (if matches!(value, Val::Leaf(_)) { of_leaf[at] } else { of_instr[at] }) else { continue };
             if reader == Some(s) {

@@ -162,9 +162,12 @@ impl Generator<'_> {
                 code.define(l, &format!("l{l}"));
             }
         }
-        // What does not differ from step to step.
+        // What does not differ from step to step, unless a value takes two registers: with a row times a column kept in f64, 8 steps
+        // take 1.35 times as long on an H200 as with the product in each step.
         let eager = vec![false; body.leaves.len()];
-        code.advance(out, &mut self.params, &eager)?;
+        if self.tile.dtype.size() <= size_of::<f32>() {
+            code.advance(out, &mut self.params, &eager)?;
+        }
         let mut steps = Vec::new();
         if let Some(border) = border {
             self.show(border, value, &mut steps);

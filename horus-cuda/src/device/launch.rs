@@ -36,8 +36,13 @@ impl CudaDevice {
             return self.merge(launch);
         }
         let output = self.own(launch.output)?;
-        let written = launch.written();
-        self.core.settle_bytes(output, written.as_deref())?;
+        self.core.settle_bytes(output, launch.written(&launch.geometry).as_deref())?;
+        let mut more = Vec::with_capacity(launch.more.len());
+        for (memory, geometry) in launch.more.iter().zip(launch.more_geometries()) {
+            let memory = self.own(memory)?;
+            self.core.settle_bytes(memory, launch.written(&geometry).as_deref())?;
+            more.push(memory);
+        }
         if launch.kernel.launches_without_rows() {
             // SAFETY: the block holds at least the output's bytes, as checked.
             let code =
@@ -55,7 +60,7 @@ impl CudaDevice {
         let mut state = self.lock();
         state.making += start.elapsed();
         let table = state.tables.get(&program.table, &self.core, &self.transfers)?;
-        let params = self.arguments(program, launch.inputs, output, table.as_deref())?;
+        let params = self.arguments(program, launch.inputs, (output, &more), table.as_deref())?;
         let stream = &self.core.stream;
         let events = match state.timings {
             Some(_) => Some((Event::new(true)?, Event::new(true)?)),
@@ -99,13 +104,14 @@ impl CudaDevice {
         &self,
         program: &Generated,
         inputs: &[LaunchInput<'_>],
-        output: &CudaMemory,
+        (output, more): (&CudaMemory, &[&CudaMemory]),
         table: Option<&CudaMemory>,
     ) -> Result<Vec<u8>, DeviceError> {
         let mut params = program.params.clone();
         for &(at, what) in &program.pointers {
             let address = match what {
                 Pointer::Output { offset } => output.address() + offset as u64,
+                Pointer::More { index, offset } => more[index].address() + offset as u64,
                 Pointer::Input { index, offset } => self.own(inputs[index].memory)?.address() + offset as u64,
                 Pointer::Table => table.map_or(0, CudaMemory::address),
             };

@@ -13,7 +13,7 @@ use horus_core::host::spare::Spare;
 use horus_core::host::workers::Workers;
 
 use super::{Transfers, pinned, stream};
-use crate::driver::{Event, check};
+use crate::driver::{Event, Stream, check};
 use crate::memory::{Block, Deferred};
 
 /// How long a thread that waits for kernels does not sleep.
@@ -101,6 +101,18 @@ pub(super) fn landing(
     let deferred: Arc<dyn Deferred> = Arc::clone(&waiting) as _;
     transfers.core.defer(Arc::downgrade(&deferred));
     Ok(Box::new(Landed(waiting)))
+}
+
+impl Transfers {
+    /// A stream in which nothing is under way, until [`Transfers::give_stream`].
+    fn idle_stream(&self) -> Result<Stream, DeviceError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(Stream::new, Ok)
+    }
+
+    fn give_stream(&self, stream: Stream) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+    }
 }
 
 impl Waiting {

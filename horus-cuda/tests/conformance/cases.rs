@@ -1,9 +1,11 @@
 //! The launches.
 // Long because it is one list, of launches of every kind.
 
+mod several;
+mod stencils;
 mod steps;
 
-use horus_core::device::Geometry;
+use horus_core::device::{Geometry, more_geometries};
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
@@ -15,7 +17,7 @@ use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::shape::{Axis, Border, Shape, Window};
 
-use horus_core::reference::kernel::HostImage;
+use horus_core::reference::kernel::{HostImage, evaluate};
 use horus_cuda::workloads::{
     conv2d, convrot, convrot_default, correlate, dense, instr, over, pixel_chain, rotate, separable, single, taps,
     turned, turned_back,
@@ -43,6 +45,34 @@ impl Case {
     pub(crate) fn images(&self) -> Vec<HostImage> {
         let fill = if self.wild { wild } else { HostImage::random };
         self.inputs.iter().enumerate().map(|(k, &g)| fill(g, k as u64 + 1)).collect()
+    }
+
+    /// Its outputs: zeros.
+    pub(crate) fn outputs(&self) -> Vec<HostImage> {
+        let more = more_geometries(&self.kernel, self.output);
+        std::iter::once(self.output).chain(more).map(HostImage::zeroed).collect()
+    }
+
+    /// What its outputs are by the definitions: each result by itself.
+    pub(crate) fn expected(&self, inputs: &[HostImage]) -> Vec<HostImage> {
+        let mut outputs = self.outputs();
+        for (k, output) in outputs.iter_mut().enumerate() {
+            let kernel = match &self.kernel {
+                Kernel::Map(m) => Kernel::Map(MapKernel { result: m.results().nth(k), more: Vec::new(), ..m.clone() }),
+                other => other.clone(),
+            };
+            evaluate(&kernel, inputs, output, self.rows);
+        }
+        outputs
+    }
+
+    /// The first difference between outputs: the result, if there are several, and where.
+    pub(crate) fn difference(&self, ours: &[HostImage], theirs: &[HostImage]) -> Option<String> {
+        let each = ours.iter().zip(theirs).enumerate();
+        let mut differences = each.filter_map(|(k, (ours, theirs))| ours.difference(theirs).map(|found| (k, found)));
+        let (k, (at, a, b)) = differences.next()?;
+        let which = if ours.len() > 1 { format!(" of result {k}") } else { String::new() };
+        Some(format!("element {at}{which} is {a}, should be {b}"))
     }
 }
 
@@ -267,6 +297,8 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(others());
     all.extend(super::planes::cases());
     all.extend(steps::steps());
+    all.extend(several::cases());
+    all.extend(stencils::stencils());
     all
 }
 
@@ -577,6 +609,7 @@ fn others() -> Vec<Case> {
         for dtype in DType::ALL {
             for count in [3, 150] {
                 let sum = |squares| LabelReduce::Sum { count, squares };
+                let plane = Shape { depth: if count == 3 { 3 } else { 1 }, ..plane };
                 for how in [sum(false), sum(true), LabelReduce::Min { count }, LabelReduce::Max { count }] {
                     let (height, width) = how.extent(plane.height);
                     let output = whole(Shape::new(height, width, 1), DType::F64);

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use horus_core::device::{Device, Launch, LaunchInput, Memory};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
-use horus_core::reference::kernel::{HostImage, evaluate};
+use horus_core::reference::kernel::HostImage;
 use horus_core::shape::{Shape, Window};
 use horus_cuda::CudaDevice;
 use horus_cuda::tuning::candidates;
@@ -25,17 +25,22 @@ fn upload(device: &CudaDevice, image: &HostImage) -> Result<Memory, DeviceError>
     Ok(memory)
 }
 
-fn run(device: &CudaDevice, case: &Case, inputs: &[HostImage]) -> Result<HostImage, DeviceError> {
+fn run(device: &CudaDevice, case: &Case, inputs: &[HostImage]) -> Result<Vec<HostImage>, DeviceError> {
     let memories: Vec<Memory> = inputs.iter().map(|i| upload(device, i)).collect::<Result<_, _>>()?;
     // What a kernel does not write stays as it was: zero, as in the host's evaluation.
-    let mut out = HostImage::zeroed(case.output);
-    let mut output = upload(device, &out)?;
+    let mut images = case.outputs();
+    let mut outputs: Vec<Memory> = images.iter().map(|o| upload(device, o)).collect::<Result<_, _>>()?;
     let inputs: Vec<LaunchInput<'_>> =
         memories.iter().zip(&case.inputs).map(|(memory, &geometry)| LaunchInput { memory, geometry }).collect();
     let (kernel, geometry, rows) = (&case.kernel, case.output, case.rows);
-    device.launch(Launch { kernel, inputs: &inputs, output: &mut output, geometry, rows })?;
-    device.read(&output, 0, &mut out.bytes)?;
-    Ok(out)
+    if let Some((output, more)) = outputs.split_first_mut() {
+        let more: &mut [&mut Memory] = &mut more.iter_mut().collect::<Vec<_>>();
+        device.launch(Launch { kernel, inputs: &inputs, output, more, geometry, rows })?;
+    }
+    for (image, memory) in images.iter_mut().zip(&outputs) {
+        device.read(memory, 0, &mut image.bytes)?;
+    }
+    Ok(images)
 }
 
 /// Uploads and downloads that need several chunks give back what they were given.
@@ -105,17 +110,14 @@ fn main() -> ExitCode {
     report("transfers", transfers(&device).map(|same| (!same).then(|| "bytes changed on the way".to_owned())));
     for case in cases().into_iter().filter(|c| filter.split(',').any(|f| c.name.contains(f))) {
         let inputs = case.images();
-        let mut expected = HostImage::zeroed(case.output);
-        evaluate(&case.kernel, &inputs, &mut expected, case.rows);
+        let expected = case.expected(&inputs);
         let dtype = case.inputs.first().map_or(case.output.dtype, |g| g.dtype);
         let all = candidates(&case.kernel, dtype, device.arch());
         let step = (all.len() / (count + 1)).max(1);
         for tuning in all.into_iter().step_by(step).take(count + 1) {
             device.set_tuning(Some(tuning));
-            let result = run(&device, &case, &inputs).map(|out| {
-                let difference = out.difference(&expected);
-                difference.map(|(at, a, b)| format!("element {at} is {a}, should be {b} ({tuning:?})"))
-            });
+            let result = run(&device, &case, &inputs)
+                .map(|out| case.difference(&out, &expected).map(|text| format!("{text} ({tuning:?})")));
             report(&case.name, result);
         }
     }

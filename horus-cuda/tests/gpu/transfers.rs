@@ -57,7 +57,14 @@ impl Delay {
             let inputs = [LaunchInput { memory: &self.input, geometry: self.geometry }];
             let (geometry, rows) = (self.geometry, self.geometry.window);
             device
-                .launch(Launch { kernel: &kernel, inputs: &inputs, output: &mut self.output, geometry, rows })
+                .launch(Launch {
+                    kernel: &kernel,
+                    inputs: &inputs,
+                    output: &mut self.output,
+                    more: &mut [],
+                    geometry,
+                    rows,
+                })
                 .unwrap();
         }
     }

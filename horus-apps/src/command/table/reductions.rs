@@ -73,16 +73,16 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "argmin",
         &[],
-        "Row, column and channel of the smallest pixel, of several the first",
+        "Row, column and channel of the smallest pixel, of several the first; of a volume its level before them",
         "argmin",
-        |v, _| numbers!(v, image => place(image.argmin())),
+        |v, _| numbers!(v, image => if image.depth() == 1 { place(image.argmin()) } else { place(image.argmin_3d()) }),
     ),
     row(
         "argmax",
         &[],
-        "Row, column and channel of the largest pixel, of several the first",
+        "Row, column and channel of the largest pixel, of several the first; of a volume its level before them",
         "argmax",
-        |v, _| numbers!(v, image => place(image.argmax())),
+        |v, _| numbers!(v, image => if image.depth() == 1 { place(image.argmax()) } else { place(image.argmax_3d()) }),
     ),
     row("count", &[], "The number of true pixels of a mask", "otsu count", |v, _| match &v.pixels {
         Response::Mask(mask) => Ok(one(mask.count())),
@@ -129,8 +129,8 @@ fn two<V: std::fmt::Display + 'static>(value: Value<(V, V)>) -> Answer {
     answer(value, |(a, b)| vec![format!("{a}\t{b}")])
 }
 
-fn place(value: Value<Option<[usize; 3]>>) -> Answer {
-    answer(value, |found| vec![found.map_or_else(|| "none".into(), |[y, x, c]| format!("{y}\t{x}\t{c}"))])
+fn place<const N: usize>(value: Value<Option<[usize; N]>>) -> Answer {
+    answer(value, |found| vec![found.map_or_else(|| "none".into(), |at| at.map(|i| i.to_string()).join("\t"))])
 }
 
 fn stats<T: Pixel>(image: &Image<T>) -> Answer {

@@ -1,5 +1,7 @@
 //! Which filters are evaluated together: groups of one geometry over one feed of rows.
 
+use std::borrow::Cow;
+
 use crate::cpu::correlate::group_size;
 use crate::cpu::rows;
 use crate::dispatch_float;
@@ -38,6 +40,8 @@ pub(in crate::cpu) struct Group {
     /// Weights of all filters, tap by tap.
     pub(in crate::cpu) weights: HostBuffer,
     pub(in crate::cpu) leaves: Vec<usize>,
+    /// Whether pixels are copied, not filtered: the group is a shift.
+    pub(in crate::cpu) moved: bool,
 }
 
 /// The taps of `filters`, which have one geometry, rounded to `dtype` and interleaved.
@@ -70,6 +74,18 @@ fn corner_offsets(filter: &Filter) -> Vec<(usize, usize)> {
     }
 }
 
+/// What a leaf reads around each pixel, with which border; `None` for a leaf that is neither a filter nor a shift.
+fn around(op: &LeafOp) -> Option<(Source, Cow<'_, Filter>, Border)> {
+    match op {
+        LeafOp::Correlate(source, filter, border) => Some((*source, Cow::Borrowed(filter), *border)),
+        LeafOp::Shift(source, [y, x], border) => {
+            let one = Filter::sparse([(*y as i32, *x as i32)], [1.0]);
+            Some((*source, Cow::Owned(one), *border))
+        }
+        _ => None,
+    }
+}
+
 /// The filters of a kernel, put together. Every filter is in one group, and every group reads one row pass of one feed.
 pub(super) struct Groups<'a> {
     kernel: &'a MapKernel,
@@ -93,10 +109,10 @@ impl<'a> Groups<'a> {
     fn form(&mut self, filters: Vec<usize>) {
         let mut banks: Vec<((usize, usize), Vec<usize>)> = Vec::new();
         for l in filters {
-            let LeafOp::Correlate(source, filter, border) = &self.kernel.leaves[l].op else { continue };
-            let feed = self.feed(*source, *border, filter);
-            let same = |other: usize| match &self.kernel.leaves[other].op {
-                LeafOp::Correlate(_, f, _) => f.layout() == filter.layout(),
+            let Some((source, filter, border)) = around(&self.kernel.leaves[l].op) else { continue };
+            let feed = self.feed(source, border, &filter);
+            let same = |other: usize| match (&self.kernel.leaves[l].op, &self.kernel.leaves[other].op) {
+                (LeafOp::Correlate(..), LeafOp::Correlate(_, f, _)) => f.layout() == filter.layout(),
                 _ => false,
             };
             match banks.iter_mut().find(|(f, members)| *f == feed && same(members[0])) {
@@ -109,22 +125,20 @@ impl<'a> Groups<'a> {
             while !rest.is_empty() {
                 let (group, tail) = rest.split_at(group_size(rest.len()));
                 rest = tail;
-                let filters: Vec<&Filter> = group
-                    .iter()
-                    .filter_map(|&l| match &self.kernel.leaves[l].op {
-                        LeafOp::Correlate(_, f, _) => Some(f),
-                        _ => None,
-                    })
-                    .collect();
+                let moved = matches!(self.kernel.leaves[group[0]].op, LeafOp::Shift(..));
+                let filters: Vec<Cow<'_, Filter>> =
+                    group.iter().filter_map(|&l| around(&self.kernel.leaves[l].op)).map(|(_, f, _)| f).collect();
+                let all: Vec<&Filter> = filters.iter().map(AsRef::as_ref).collect();
                 group.iter().for_each(|&l| self.of_leaf[l] = Some(self.groups.len()));
                 self.groups.push(Group {
                     feed,
                     part,
                     reach: filters[0].reach(),
                     layout: filters[0].layout().clone(),
-                    offsets: corner_offsets(filters[0]),
-                    weights: weights(&filters, self.feeds[feed].dtype),
+                    offsets: corner_offsets(all[0]),
+                    weights: weights(&all, self.feeds[feed].dtype),
                     leaves: group.to_vec(),
+                    moved,
                 });
             }
         }

@@ -82,7 +82,7 @@ fn run(d: &CpuDevice, k: &Kernel, inputs: &[Picture], shape: Shape, dtype: DType
     let mut output = Memory::Host(HostBuffer::zeroed(geometry.bytes()));
     let inputs: Vec<LaunchInput<'_>> =
         inputs.iter().map(|p| LaunchInput { memory: &p.memory, geometry: p.geometry }).collect();
-    d.launch(Launch { kernel: k, inputs: &inputs, output: &mut output, geometry, rows }).unwrap();
+    d.launch(Launch { kernel: k, inputs: &inputs, output: &mut output, more: &mut [], geometry, rows }).unwrap();
     Picture { memory: output, geometry }
 }
 
@@ -274,7 +274,8 @@ fn launches_that_do_not_fit_are_refused() {
     let launch = |kernel: &Kernel, input: Geometry, memory: &Memory, output: Geometry, bytes: usize, rows: Window| {
         let inputs = [LaunchInput { memory, geometry: input }];
         let mut output_memory = Memory::Host(HostBuffer::zeroed(bytes));
-        let launch = Launch { kernel, inputs: &inputs, output: &mut output_memory, geometry: output, rows };
+        let launch =
+            Launch { kernel, inputs: &inputs, output: &mut output_memory, more: &mut [], geometry: output, rows };
         d.launch(launch).map_err(|e| e.to_string())
     };
     let (good, rows, bytes) = (input.geometry, Window::new(2, 6), input.geometry.bytes());

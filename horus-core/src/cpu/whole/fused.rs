@@ -48,7 +48,14 @@ pub(crate) fn launch(
         let window = Window::new(start, rows.end.min(start + height.cast_signed()));
         let values = Geometry { shape, dtype, window };
         let mut scratch = Memory::Host(pool.try_allocate(values.bytes())?);
-        let part = Launch { kernel: &kernel, inputs: images, output: &mut scratch, geometry: values, rows: window };
+        let part = Launch {
+            kernel: &kernel,
+            inputs: images,
+            output: &mut scratch,
+            more: &mut [],
+            geometry: values,
+            rows: window,
+        };
         map::launch(part, isa, 1)?;
         let column = Geometry { window, ..geometry };
         let mut results = Memory::Host(pool.try_allocate(column.bytes())?);

@@ -19,7 +19,7 @@ pub(super) struct To {
     pub(super) threads: usize,
 }
 
-/// Reduces the pixels of `image` by `labels`, one plane each of the same extent.
+/// Reduces the pixels of `image` by `labels` of the same extent.
 pub(super) fn reduce<L: Pixel, T: Pixel>(
     how: LabelReduce,
     labels: View<'_, L>,
@@ -59,13 +59,15 @@ fn each_pixel<L: Pixel, T: Pixel>(
     rows: Window,
     mut f: impl FnMut(usize, f64),
 ) {
-    let (labels, image) = (labels.plane(0), image.plane(0));
-    for y in rows.start..rows.end {
-        for (label, v) in labels.row(y).iter().zip(image.row(y)) {
-            // A negative label is a large number.
-            let label = label.to_f64() as i64 as usize;
-            if label < count {
-                f(label, v.to_f64());
+    for plane in 0..image.geometry.shape.planes() {
+        let (labels, image) = (labels.plane(plane), image.plane(plane));
+        for y in rows.start..rows.end {
+            for (label, v) in labels.row(y).iter().zip(image.row(y)) {
+                // A negative label is a large number.
+                let label = label.to_f64() as i64 as usize;
+                if label < count {
+                    f(label, v.to_f64());
+                }
             }
         }
     }

@@ -29,7 +29,7 @@ const GRAIN: usize = 1 << 15;
 /// # Errors
 /// [`DeviceError::Unsupported`] for any other kernel, [`DeviceError::Argument`] for memory that is not the host's.
 pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
-    let Launch { kernel, inputs, output, geometry, rows } = launch;
+    let Launch { kernel, inputs, output, geometry, rows, .. } = launch;
     let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
     match kernel {
         Kernel::Merge => {

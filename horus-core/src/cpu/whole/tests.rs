@@ -30,7 +30,8 @@ fn run<T: Pixel, R: Pixel>(
         memory.iter().map(|(memory, geometry)| LaunchInput { memory, geometry: *geometry }).collect();
     let ones = vec![R::ONE; output.bytes() / R::DTYPE.size()];
     let mut out = Memory::Host(HostBuffer::from_slice(&ones));
-    launch(Launch { kernel, inputs: &inputs, output: &mut out, geometry: output, rows }, isa, 1).unwrap();
+    launch(Launch { kernel, inputs: &inputs, output: &mut out, more: &mut [], geometry: output, rows }, isa, 1)
+        .unwrap();
     out.host().unwrap().as_slice::<R>().to_vec()
 }
 
@@ -235,7 +236,14 @@ fn other_kernels_are_refused() {
     let mut memory = Memory::Host(HostBuffer::zeroed(4));
     let kernel = Kernel::Map(crate::ir::kernel::MapKernel::default());
     let launched = launch(
-        Launch { kernel: &kernel, inputs: &[], output: &mut memory, geometry: out, rows: Window::whole(1) },
+        Launch {
+            kernel: &kernel,
+            inputs: &[],
+            output: &mut memory,
+            more: &mut [],
+            geometry: out,
+            rows: Window::whole(1),
+        },
         Isa::Portable,
         1,
     );

@@ -50,7 +50,7 @@ pub struct Instr {
 pub enum Source {
     /// The kernel's input of this index.
     Input(usize),
-    /// The result of pixel operations: a chain of the same kernel.
+    /// The result of a chain of the same kernel.
     Chain(usize),
     /// The result of a row pass of the same kernel.
     Stage(usize),
@@ -76,6 +76,8 @@ pub enum LeafOp {
     LoadPlane(usize, PlaneMap),
     /// Response of a linear filter. Over a [`Source::Stage`] the filter is a dense one of one column.
     Correlate(Source, Filter, Border),
+    /// The pixel so many rows further down and columns further right.
+    Shift(Source, [isize; 2], Border),
     /// Generalized convolution.
     Generalized(usize, Generalized, Border),
     /// Median.
@@ -100,9 +102,13 @@ pub struct Leaf {
 pub struct MapKernel {
     /// Number of inputs.
     pub inputs: usize,
-    /// Pixel operations whose results linear filters read, evaluated around the pixels that are computed and never stored
-    /// whole. Each is pointwise, and its inputs are those of this kernel.
+    /// Expressions whose results filters and shifts read, evaluated around the pixels that are computed and never stored
+    /// whole. The inputs of each are those of this kernel. Each result is an image of its own: beyond its edges there is what the
+    /// border of its reader says. [`MapKernel::chain_fault`] tells what cannot be a chain.
     pub chains: Vec<MapKernel>,
+    /// Whether a device evaluates chains anew for each tap that reads them, where it would otherwise evaluate them once for each
+    /// pixel of a tile. A processor keeps rows in either case.
+    pub per_pixel: bool,
     /// Row passes that leaves read.
     pub stages: Vec<Stage>,
     /// Reads of the inputs.
@@ -111,6 +117,9 @@ pub struct MapKernel {
     pub code: Vec<Instr>,
     /// The value that is stored; `None` only in an unfinished kernel.
     pub result: Option<Val>,
+    /// Values that are stored beside it, each in an image of its own of the same extent: only in a [`join`](MapKernel::join) of
+    /// several kernels.
+    pub more: Vec<Val>,
 }
 
 impl Leaf {
@@ -123,7 +132,7 @@ impl Leaf {
             | LeafOp::Median(i, ..)
             | LeafOp::Warp(i, ..)
             | LeafOp::Flip(i, _) => Source::Input(i),
-            LeafOp::Correlate(source, ..) => source,
+            LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) => source,
         }
     }
 
@@ -141,8 +150,10 @@ impl Leaf {
             | LeafOp::Median(i, ..)
             | LeafOp::Warp(i, ..)
             | LeafOp::Flip(i, _)
+            | LeafOp::Shift(Source::Input(i), ..)
             | LeafOp::Correlate(Source::Input(i), ..) => *i = f(*i),
-            LeafOp::Correlate(Source::Stage(_) | Source::Chain(_), ..) => {}
+            LeafOp::Correlate(Source::Stage(_) | Source::Chain(_), ..)
+            | LeafOp::Shift(Source::Stage(_) | Source::Chain(_), ..) => {}
         }
     }
 }
@@ -159,25 +170,39 @@ impl MapKernel {
     /// Whether a leaf reads input `i`, itself or through stages and chains.
     pub fn reads(&self, leaf: &Leaf, i: usize) -> bool {
         match self.image(leaf) {
-            Source::Chain(c) => self.chains[c].leaves.iter().any(|l| l.source() == Source::Input(i)),
+            Source::Chain(c) => self.chains[c].reads_input(i),
             image => image == Source::Input(i),
         }
     }
 
+    /// Whether any leaf reads input `i`, itself or through stages and chains.
+    pub fn reads_input(&self, i: usize) -> bool {
+        self.leaves.iter().any(|l| self.reads(l, i))
+    }
+
     /// The type of the value that is stored.
     pub fn result_type(&self) -> DType {
-        match self.result {
-            Some(Val::Leaf(l)) => self.leaves[l].dtype,
-            Some(Val::Instr(i)) => self.code[i].result,
-            Some(Val::Const(s)) => s.dtype(),
-            Some(Val::Index(_, dtype)) => dtype,
-            None => DType::F32,
+        self.result.map_or(DType::F32, |v| self.type_of(v))
+    }
+
+    /// The type of a value.
+    pub fn type_of(&self, value: Val) -> DType {
+        match value {
+            Val::Leaf(l) => self.leaves[l].dtype,
+            Val::Instr(i) => self.code[i].result,
+            Val::Const(s) => s.dtype(),
+            Val::Index(_, dtype) => dtype,
         }
+    }
+
+    /// All values that are stored.
+    pub fn results(&self) -> impl DoubleEndedIterator<Item = Val> + '_ {
+        self.result.iter().chain(&self.more).copied()
     }
 
     /// Whether a value is where the pixel is.
     pub fn has_index(&self) -> bool {
-        let values = self.code.iter().flat_map(|i| &i.args).chain(&self.result);
+        let values = self.code.iter().flat_map(|i| i.args.iter().copied()).chain(self.results());
         values.into_iter().any(|v| matches!(v, Val::Index(..))) || self.chains.iter().any(MapKernel::has_index)
     }
 
@@ -196,6 +221,7 @@ impl fmt::Display for MapKernel {
             LeafOp::Load(_) => None,
             LeafOp::LoadPlane(_, map) => Some(map.to_string()),
             LeafOp::Correlate(_, k, _) => Some(format!("correlate {k}")),
+            LeafOp::Shift(_, [y, x], _) => Some(format!("shift {y},{x}")),
             LeafOp::Generalized(_, g, _) => Some(format!("{:?}/{:?} {}", g.combine, g.reduce, g.window).to_lowercase()),
             LeafOp::Median(_, s, _) => Some(format!("median {0}x{0}", 2 * s.radius() + 1)),
             LeafOp::Warp(_, _, i, _) => Some(format!("warp {i:?}").to_lowercase()),

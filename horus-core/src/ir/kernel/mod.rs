@@ -6,7 +6,9 @@
 //! both. One recorded operation lowers to a kernel with one leaf or one instruction; fusion substitutes kernels into each
 //! other. A device needs to know nothing else of the program.
 
+mod chain;
 mod distribution;
+mod join;
 mod map;
 mod reads;
 mod repeat;
@@ -15,6 +17,7 @@ mod work;
 use std::fmt;
 
 pub use self::distribution::{AllReduce, Distribution};
+pub use self::join::JoinPart;
 pub use self::map::{Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 pub use self::reads::Access;
 pub use self::repeat::Repeat;
@@ -70,7 +73,8 @@ impl Kernel {
     pub fn name(&self) -> String {
         match self {
             Kernel::Source(v) => format!("image#{}", v.0),
-            Kernel::Map(m) => m.to_string(),
+            Kernel::Map(m) if m.more.is_empty() => m.to_string(),
+            Kernel::Map(m) => format!("{} results: {m}", 1 + m.more.len()),
             Kernel::Repeat(r) => format!("{} steps of {}", r.steps, r.body),
             Kernel::Merge => "stack".into(),
             Kernel::Transpose => "transpose".into(),
@@ -93,6 +97,11 @@ impl fmt::Display for Graph<Kernel> {
             let inputs: Vec<String> = n.inputs.iter().map(NodeId::to_string).collect();
             let root = if self.roots.contains(&id) { "  (wanted)" } else { "" };
             writeln!(f, "{id} = [{}]({}) : {} {}{root}", n.op.name(), inputs.join(", "), n.shape, n.dtype)?;
+        }
+        for joined in &self.joined {
+            let [nodes, inputs] = [&joined.nodes, &joined.inputs]
+                .map(|list| list.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", "));
+            writeln!(f, "{nodes} together = [{}]({inputs})", joined.op.name())?;
         }
         Ok(())
     }

@@ -47,9 +47,16 @@ impl Leaf {
             LeafOp::Correlate(_, f, b) => Some((f.reach(), *b)),
             LeafOp::Generalized(_, g, b) => Some((g.window.reach(), *b)),
             LeafOp::Median(_, s, b) => Some((s.reach(), *b)),
+            LeafOp::Shift(_, by, b) => Some((shifted(*by), *b)),
             LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
         }
     }
+}
+
+/// How far a shift reads.
+fn shifted([y, x]: [isize; 2]) -> Reach {
+    let ahead = |d: isize| d.max(0).unsigned_abs();
+    Reach { up: ahead(-y), down: ahead(y), left: ahead(-x), right: ahead(x) }
 }
 
 impl MapKernel {
@@ -57,16 +64,24 @@ impl MapKernel {
     pub fn access(&self, i: usize) -> Access {
         let mut rows = (Reach::NONE, false);
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
-            match leaf.reach(&self.stages) {
-                Some((r, w)) => rows = (rows.0.max(r), rows.1 || w),
-                None => return Access::Footprint,
+            let Some((mut reach, mut wrap)) = leaf.reach(&self.stages) else { return Access::Footprint };
+            if let Source::Chain(c) = self.image(leaf) {
+                // Rows of the chain that a border brings from elsewhere have around them what they have in place.
+                let Access::Rows { reach: more, wrap: inside } = self.chains[c].access(i) else {
+                    return Access::Footprint;
+                };
+                (reach, wrap) = (reach.then(more), wrap || inside);
             }
+            rows = (rows.0.max(reach), rows.1 || wrap);
         }
         Access::Rows { reach: rows.0, wrap: rows.1 }
     }
 
     pub(super) fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
         let mut need = Window::new(0, 0);
+        if rows.is_empty() {
+            return need;
+        }
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let window = match (&leaf.op, leaf.around(&self.stages)) {
                 (LeafOp::Warp(_, map, how, border), _) => {
@@ -79,7 +94,11 @@ impl MapKernel {
                 (_, Some((r, border))) => mapped_rows(border, rows.grown(r.up, r.down), input.height),
                 _ => rows,
             };
-            need = need.union(window.clipped(input.height));
+            let window = match self.image(leaf) {
+                Source::Chain(c) => self.chains[c].footprint(i, window.clipped(out.height), out, input),
+                _ => window.clipped(input.height),
+            };
+            need = need.union(window);
         }
         need
     }

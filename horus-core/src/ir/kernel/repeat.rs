@@ -42,7 +42,7 @@ impl Repeat {
             }
             LeafOp::LoadPlane(_, map) => !of_state(l) && map.fixed().is_some(),
             LeafOp::Warp(..) => !of_state(l) && l.repeats(),
-            LeafOp::Median(..) | LeafOp::Flip(..) => false,
+            LeafOp::Median(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => false,
         };
         let typed = |l: &Leaf| !of_state(l) || l.dtype == body.result_type();
         [

@@ -99,6 +99,9 @@ pub struct KernelWork {
     /// How often pixel operations are evaluated around the pixels computed, because filters read them (once for each row pass over
     /// them); 0 if none are. Where the work is divided into tiles, they read the rows around each again.
     pub evaluations: usize,
+    /// What chains that read around their pixels take where each evaluation reads the images itself, as on a GPU: reads and
+    /// arithmetic, counted as multiply-adds. A processor computes rows of them once.
+    pub straight: f64,
     /// Pixels computed, of all planes (for reductions and histograms: read).
     pub pixels: usize,
     /// Steps of a loop that are made one after the other, each within tiles of the device.
@@ -119,6 +122,7 @@ impl KernelWork {
         staged: 0.0,
         reach: 0,
         evaluations: 0,
+        straight: 0.0,
         pixels: 0,
         steps: 1,
         family: Family::Pixel,
@@ -146,7 +150,12 @@ impl Kernel {
         let first = inputs.first().map_or(out, |(shape, _)| *shape);
         let wide = |shape: Shape| shape.width * shape.planes();
         let read: usize = inputs.iter().enumerate().map(|(i, &input)| self.bytes_read(i, rows, out, input)).sum();
-        let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * out_type.size();
+        let more: Vec<DType> = match self {
+            Kernel::Map(m) => m.more.iter().map(|v| m.type_of(*v)).collect(),
+            _ => Vec::new(),
+        };
+        let sizes = out_type.size() + more.iter().map(|t| t.size()).sum::<usize>();
+        let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * sizes;
         let (family, map) = match self {
             Kernel::Map(m) => (m.family(), Some(m)),
             Kernel::Repeat(r) => (r.body.family(), Some(&r.body)),
@@ -180,7 +189,7 @@ impl Kernel {
             }
             _ => ((per_pixel + own) * pixels as f64, 0.0, 0.0),
         };
-        let types = inputs.iter().map(|(_, t)| *t).chain([out_type]);
+        let types = inputs.iter().map(|(_, t)| *t).chain([out_type]).chain(more);
         // Sums are kept in f64 and bound by memory all the same: what counts is the type of the pixels.
         let doubles = if family == Family::Reduction { inputs.first().map(|i| i.1) } else { types.max() };
         KernelWork {
@@ -191,6 +200,7 @@ impl Kernel {
             staged: staged * pixels as f64,
             reach: reach * steps,
             evaluations: map.map_or(0, |m| (0..m.chains.len()).map(|c| m.evaluations(c)).max().unwrap_or(0)),
+            straight: map.map_or(0.0, MapKernel::straight) * pixels as f64,
             pixels,
             steps,
             family,
@@ -204,7 +214,7 @@ impl Kernel {
         let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return 1 };
         let reads = |source: Source| match source {
             Source::Input(input) => input == i,
-            Source::Chain(c) => m.chains[c].leaves.iter().any(|l| l.source() == Source::Input(i)),
+            Source::Chain(c) => m.chains[c].reads_input(i),
             Source::Stage(_) => false, // told of the stage
         };
         let extent = |f: &Filter| {
@@ -247,9 +257,8 @@ impl Kernel {
         let (Kernel::Map(m) | Kernel::MapReduce(m, _) | Kernel::Repeat(Repeat { body: m, .. })) = self else {
             return planes;
         };
-        let all = m.leaves.iter().chain(m.chains.iter().flat_map(|c| &c.leaves));
         let (mut fixed, mut moved) = (Vec::new(), 0);
-        for leaf in all {
+        for (m, leaf) in m.all_leaves() {
             match leaf.op {
                 LeafOp::LoadPlane(input, _) if input != i => {}
                 LeafOp::LoadPlane(_, map) => match map.fixed() {
@@ -257,6 +266,7 @@ impl Kernel {
                     // Neighbouring levels are mostly the same planes.
                     None => moved = moved.max(map.count(result)),
                 },
+                _ if leaf.source() != Source::Input(i) && !matches!(leaf.source(), Source::Stage(_)) => {}
                 _ if m.reads(leaf, i) => return planes,
                 _ => {}
             }
@@ -272,6 +282,7 @@ impl MapKernel {
         let is = |which: fn(&LeafOp) -> bool| self.leaves.iter().any(|l| which(&l.op));
         let taps = |l: &Leaf| match &l.op {
             LeafOp::Correlate(_, f, _) => f.taps().len(),
+            LeafOp::Shift(..) => 1,
             _ => 0,
         };
         match self.leaves.iter().map(taps).max().unwrap_or(0) {
@@ -290,20 +301,23 @@ impl MapKernel {
 
     /// Multiply-adds for each pixel, those of row passes among them, and the rows above and below that filters read.
     fn arithmetic(&self) -> (f64, f64, usize) {
-        let filtered = |l: &&Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Generalized(..) | LeafOp::Median(..));
+        let filtered = |l: &&Leaf| {
+            matches!(l.op, LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Generalized(..) | LeafOp::Median(..))
+        };
         let reach = self.leaves.iter().filter(filtered).filter_map(|l| l.reach(&self.stages));
         let reach = reach.map(|(r, _)| r.up + r.down).max().unwrap_or(0);
+        let within = self.chains.iter().map(|c| c.arithmetic().2).max().unwrap_or(0);
         let staged: f64 = self.stages.iter().map(|s| s.filter.taps().len() as f64).sum();
         let chained =
             self.chains.iter().enumerate().map(|(c, chain)| self.evaluations(c) as f64 * chain.arithmetic().0);
         let chained: f64 = chained.sum();
         let leaves: f64 = self.leaves.iter().map(of_leaf).sum();
         let code: f64 = self.code.iter().map(|i| of_instruction(i.op)).sum();
-        (staged + chained + leaves + code, staged + chained, reach)
+        (staged + chained + leaves + code, staged + chained, reach + within)
     }
 
     /// How often chain `c` is evaluated for a pixel: by each row pass over it, and once for all filters that read it.
-    fn evaluations(&self, c: usize) -> usize {
+    pub(super) fn evaluations(&self, c: usize) -> usize {
         let chain = Source::Chain(c);
         let stages = self.stages.iter().filter(|s| s.source == chain).count();
         stages + usize::from(self.leaves.iter().any(|l| l.source() == chain))
@@ -311,7 +325,7 @@ impl MapKernel {
 }
 
 /// What an instruction counts as. Divisions and roots are rounded correctly, the other functions are polynomials.
-fn of_instruction(op: InstrOp) -> f64 {
+pub(super) fn of_instruction(op: InstrOp) -> f64 {
     match op {
         InstrOp::Pixel(PixelOp::Div | PixelOp::Recip | PixelOp::Sqrt | PixelOp::AbsDiv) => 10.0,
         InstrOp::Pixel(PixelOp::Exp | PixelOp::Log | PixelOp::Sin | PixelOp::Cos | PixelOp::Hypot) => 25.0,
@@ -323,7 +337,7 @@ fn of_instruction(op: InstrOp) -> f64 {
 /// What the read of a leaf counts as, without the stage or the chain that it reads.
 fn of_leaf(leaf: &Leaf) -> f64 {
     match &leaf.op {
-        LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Flip(..) => 0.0,
+        LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Shift(..) | LeafOp::Flip(..) => 0.0,
         LeafOp::Correlate(_, f, _) => f.taps().len() as f64,
         LeafOp::Generalized(_, g, _) => 2.0 * g.window.taps().len() as f64,
         // Each exchange takes a minimum and a maximum.

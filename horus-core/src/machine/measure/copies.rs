@@ -97,7 +97,14 @@ fn over_bus(
         let run = |from: &Memory, to: &mut Memory| {
             timed(effort.runs, || {
                 let inputs = [LaunchInput { memory: from, geometry }];
-                device.launch(Launch { kernel, inputs: &inputs, output: to, geometry, rows: geometry.window })?;
+                device.launch(Launch {
+                    kernel,
+                    inputs: &inputs,
+                    output: to,
+                    more: &mut [],
+                    geometry,
+                    rows: geometry.window,
+                })?;
                 device.synchronize()
             })
         };

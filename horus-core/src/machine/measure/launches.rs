@@ -53,7 +53,7 @@ impl<'a> Bench<'a> {
         let inputs: Vec<LaunchInput<'_>> =
             self.inputs.iter().zip(images).map(|(g, memory)| LaunchInput { memory, geometry: *g }).collect();
         let Bench { kernel, output, memory, rows, .. } = self;
-        device.launch(Launch { kernel, inputs: &inputs, output: memory, geometry: *output, rows: *rows })
+        device.launch(Launch { kernel, inputs: &inputs, output: memory, more: &mut [], geometry: *output, rows: *rows })
     }
 
     fn work(&self) -> KernelWork {

@@ -6,17 +6,17 @@ use crate::ir::kernel::{Kernel, LeafOp, Source};
 use crate::ops::neighbourhood::Layout;
 
 /// Most nodes of one region, which bounds the time of planning.
-const MAX_MEMBERS: usize = 192;
+pub(in crate::optimize) const MAX_MEMBERS: usize = 192;
 /// Most filter leaves of one kernel.
-const MAX_FILTERS: usize = 64;
+pub(in crate::optimize) const MAX_FILTERS: usize = 64;
 /// Most row passes of one kernel: each is code of its own, and what the next kernel reads again is one image.
-const MAX_STAGES: usize = 4;
+pub(in crate::optimize) const MAX_STAGES: usize = 4;
 /// Most reads of other planes in one kernel: a thread of a GPU has all of them in registers at once.
-const MAX_PLANES: usize = 32;
+pub(in crate::optimize) const MAX_PLANES: usize = 32;
 /// Most computed (not user-given) images that fusion makes a kernel read.
 const MAX_COMPUTED: usize = 3;
 /// 2-D filters up to this many taps may meet others of a different geometry.
-const SMALL_FILTER: usize = 25;
+pub(in crate::optimize) const SMALL_FILTER: usize = 25;
 
 /// A region that grows, with its cost kept up to date as members come and go. One serves all regions of a graph in turn.
 pub(super) struct Region<'a> {
@@ -207,6 +207,8 @@ impl<'a> Region<'a> {
                     continue;
                 }
                 LeafOp::Correlate(Source::Stage(_), ..) => Family::Columns,
+                // Made when kernels are fused already.
+                LeafOp::Shift(..) => Family::Filters,
                 LeafOp::Correlate(_, f, _) => {
                     let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];
                     if of_stage || (self.facts.row_pass[id.0] && id != self.root) {

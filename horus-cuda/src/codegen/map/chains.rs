@@ -1,16 +1,19 @@
-//! Chains: pixel operations that filters read, as C++ types that answer for pixels like an image in memory does.
+//! Chains: what filters read, as C++ types that answer for pixels like an image in memory does.
+//!
+//! A chain of pixel operations is evaluated at any row that its inputs hold. A chain with filters knows the rows of the image: what it
+//! reads beyond the edges follows from the borders of its own filters, and rows that are held as copies stand for those of the image.
 
 use std::fmt::Write as _;
 
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{LeafOp, MapKernel, Source, Val};
+use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source, Val};
 
 use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, template, text};
 use super::super::instructions::Instructions;
 use super::super::params::KernelParams;
 use super::super::planes::PlaneRead;
-use super::super::{defect, vector};
+use super::super::{border_name, defect, vector};
 use super::{MapGenerator, plane_of};
 
 /// Vectors of 16 bytes that a thread computes at a time while it fills a tile: their reads are in flight together.
@@ -29,8 +32,8 @@ pub(super) fn source_name(source: Source) -> Result<String, DeviceError> {
 pub(super) fn source_aligned(kernel: &MapKernel, source: Source) -> Expr {
     match source {
         Source::Chain(c) => {
-            let parts = inputs(&kernel.chains[c]).map(|i| name(format_args!("p.aligned{i}")));
-            // A chain of constants alone reads no rows.
+            let parts = loaded(&kernel.chains[c]).map(|i| name(format_args!("p.aligned{i}")));
+            // A chain of constants alone, or of filters, reads no rows as they are.
             parts.reduce(|a, b| a.with(Operator::And, b)).unwrap_or_else(|| name("true"))
         }
         Source::Input(i) => name(format_args!("p.aligned{i}")),
@@ -42,16 +45,26 @@ pub(super) fn source_aligned(kernel: &MapKernel, source: Source) -> Expr {
 pub(super) fn constant_bytes(chain: &MapKernel) -> usize {
     let constants = chain.code.iter().flat_map(|i| &i.args).chain(&chain.result).filter(|v| matches!(v, Val::Const(_)));
     let reads = chain.leaves.iter().filter(|l| matches!(l.op, LeafOp::LoadPlane(..))).count();
-    2 * size_of::<f64>() * (constants.count() + reads)
+    2 * size_of::<f64>() * (constants.count() + reads) + chain.chains.iter().map(constant_bytes).sum::<usize>()
 }
 
-/// The inputs that a chain reads.
-fn inputs(chain: &MapKernel) -> impl Iterator<Item = usize> {
-    let mut all: Vec<usize> =
-        chain.leaves.iter().filter_map(|l| if let Source::Input(i) = l.source() { Some(i) } else { None }).collect();
+/// The inputs that a chain reads pixel by pixel.
+fn loaded(chain: &MapKernel) -> impl Iterator<Item = usize> {
+    let mut all: Vec<usize> = chain
+        .leaves
+        .iter()
+        .filter_map(|l| if let LeafOp::Load(i) | LeafOp::LoadPlane(i, _) = l.op { Some(i) } else { None })
+        .collect();
     all.sort_unstable();
     all.dedup();
     all.into_iter()
+}
+
+/// What calls of `hs_around` need beside an image, places and where the result goes.
+pub(super) struct Around {
+    pub(super) template: Vec<String>,
+    /// Offsets, taps and the constant of the border.
+    pub(super) args: Vec<Expr>,
 }
 
 impl MapGenerator<'_> {
@@ -59,71 +72,198 @@ impl MapGenerator<'_> {
     pub(super) fn declare_chains(&mut self, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
         let mut types = String::new();
         for (n, chain) in self.kernel.chains.iter().enumerate() {
-            let dtype = chain.result_type();
-            let (t, v) = (dtype.name(), vector(dtype));
-            let mut planes = String::from(if chain.has_index() { "    int plane;\n" } else { "" });
-            let mut given: Vec<Expr> = chain.has_index().then(|| name("plane")).into_iter().collect();
-            // Of each leaf, what is read where it has no plane.
-            let mut outside = Vec::new();
-            for (l, leaf) in chain.leaves.iter().enumerate() {
-                let Source::Input(i) = leaf.source() else {
-                    return Err(defect("a chain reads pixels of no image"));
-                };
-                let read = match &leaf.op {
-                    LeafOp::LoadPlane(_, map) => {
-                        PlaneRead::new(map, leaf.dtype, &format!("{n}_{l}"), &mut self.params, out)
-                    }
-                    _ => PlaneRead { plane: name("plane"), outside: None },
-                };
-                let _ = writeln!(planes, "    hs_plane<{}> q{l};", leaf.dtype.name());
-                let mut members = plane_of(i, read.plane.clone());
-                if read.outside.is_some() {
-                    let beyond = read.plane.clone().with(Operator::Less, 0);
-                    members[0] = beyond.choose("nullptr", members[0].clone());
-                }
-                given.push(Expr::Members(None, members));
-                outside.push(read.outside);
-            }
-            let bound = |f: &str, member: &str| {
-                let parts = inputs(chain).map(|i| name(format_args!("p.{member}{i}")));
-                parts.reduce(|a, b| Call::new(f, template![], vec![a, b]).into()).unwrap_or_else(|| name("0"))
-            };
-            let first = inputs(chain).next().unwrap_or(0);
-            let place = (name("y"), name("x"));
-            let one = body(chain, &mut self.params, (1, 1), place, |l| {
-                let value = name(format_args!("q{l}.row(hs_held(q{l}, y))[x]"));
-                let read = Stmt::Assign { to: name(format_args!("l{l}[0][0]")), value };
-                where_held(l, (1, 1), outside[l].as_ref(), read)
-            })?;
-            let place = (name("y[r]"), name("x[r]") + "c");
-            let mut many = body(chain, &mut self.params, (AHEAD, v), place, |l| {
-                let args = args![format!("q{l}"), "y", "x", "aligned", format!("l{l}")];
-                let read = Call::new("hs_load_lines", template![], args).into();
-                where_held(l, (AHEAD, v), outside[l].as_ref(), read)
-            })?;
-            let store = Stmt::Assign { to: name("to[r].v[c]"), value: Expr::Pixel(many.1) };
-            many.0.push(Stmt::each_pixel((AHEAD, v), store));
-            let _ = writeln!(
-                types,
-                "struct hs_chain{n} {{\n    int height, width, start, end;\n{planes}    const hs_params& p;\n    \
-                 static constexpr int AHEAD = {AHEAD};\n    \
-                 HS_FN_MEMBER {t} at(int y, int x) const {{\n{}    return {}[0][0];\n    }}\n    \
-                 HS_FN_MEMBER void vectors(const int (&y)[{AHEAD}], const int (&x)[{AHEAD}], bool aligned, hs_vec<{t}, {v}> (&to)[{AHEAD}]) const {{\n{}    }}\n}};",
-                text(&one.0),
-                one.1,
-                text(&many.0),
-            );
-            let mut members = args![format!("p.height{first}"), format!("p.width{first}")];
-            members.extend([bound("min", "start"), bound("max", "end")]);
-            members.extend(given);
-            members.push(name("p"));
-            out.push(Stmt::Let {
-                ctype: format!("const hs_chain{n}"),
-                name: format!("chain{n}"),
-                value: Expr::Members(None, members),
-            });
+            let value = self.declare_chain(chain, &n.to_string(), false, &mut types, out)?;
+            out.push(Stmt::Let { ctype: format!("const hs_chain{n}"), name: format!("chain{n}"), value });
         }
         Ok(types)
+    }
+
+    /// Defines the type of a chain, called `hs_chain` and `label`; its members. A chain whose rows are those of the image, `unrolled`,
+    /// finds what its inputs hold of them.
+    fn declare_chain(
+        &mut self,
+        chain: &MapKernel,
+        label: &str,
+        unrolled: bool,
+        types: &mut String,
+        out: &mut Vec<Stmt>,
+    ) -> Result<Expr, DeviceError> {
+        let plain = chain.is_pointwise();
+        let dtype = chain.result_type();
+        let (t, v) = (dtype.name(), vector(dtype));
+        let mut planes = String::from(if chain.has_index() { "    int plane;\n" } else { "" });
+        let mut given: Vec<Expr> = chain.has_index().then(|| name("plane")).into_iter().collect();
+        // Of each leaf, what is read where it has no plane.
+        let mut outside = Vec::new();
+        for (l, leaf) in chain.leaves.iter().enumerate() {
+            let Source::Input(i) = chain.image(leaf) else {
+                outside.push(None);
+                continue;
+            };
+            let read = match &leaf.op {
+                LeafOp::LoadPlane(_, map) => {
+                    PlaneRead::new(map, leaf.dtype, &format!("{label}_{l}"), &mut self.params, out)
+                }
+                _ => PlaneRead { plane: name("plane"), outside: None },
+            };
+            let _ = writeln!(planes, "    hs_plane<{}> q{l};", leaf.dtype.name());
+            let mut members = plane_of(i, read.plane.clone());
+            if read.outside.is_some() {
+                let beyond = read.plane.clone().with(Operator::Less, 0);
+                members[0] = beyond.choose("nullptr", members[0].clone());
+            }
+            given.push(Expr::Members(None, members));
+            outside.push(read.outside);
+        }
+        for (c, within) in chain.chains.iter().enumerate() {
+            let label = format!("{label}_{c}");
+            given.push(self.declare_chain(within, &label, true, types, out)?);
+            let _ = writeln!(planes, "    hs_chain{label} within{c};");
+        }
+        // Lines of a tile that a thread computes at a time.
+        let ahead = if plain { AHEAD } else { 1 };
+        let one = self.chain_body(chain, label, (1, 1), ("at", plain), &outside)?;
+        let mut many = self.chain_body(chain, label, (ahead, v), ("y[r]", plain), &outside)?;
+        let store = Stmt::Assign { to: name("to[r].v[c]"), value: Expr::Pixel(many.1) };
+        many.0.push(Stmt::each_pixel((ahead, v), store));
+        let place = if plain { "" } else { "    const int y[1] = {y0}, x[1] = {x0};\n" };
+        let of = if plain { "int y, int x" } else { "int y0, int x0" };
+        let _ = writeln!(
+            types,
+            "struct hs_chain{label} {{\n    int height, width, start, end;\n{planes}    const hs_params& p;\n    \
+             static constexpr int AHEAD = {ahead};\n    \
+             HS_FN_MEMBER {t} at({of}) const {{\n{place}{}    return {}[0][0];\n    }}\n    \
+             HS_FN_MEMBER void vectors(const int (&y)[{ahead}], const int (&x)[{ahead}], bool aligned, hs_vec<{t}, {v}> (&to)[{ahead}]) const {{\n{}    }}\n}};",
+            text(&one.0),
+            one.1,
+            text(&many.0),
+        );
+        self.cost += if plain { 0 } else { 8 * (v + 1) * chain.reads_per_pixel() };
+        let mut members = args!["p.height", "p.width"];
+        if plain && !unrolled {
+            let bound = |f: &str, member: &str| {
+                let parts = loaded(chain).map(|i| name(format_args!("p.{member}{i}")));
+                parts.reduce(|a, b| Call::new(f, template![], vec![a, b]).into()).unwrap_or_else(|| name("0"))
+            };
+            members.extend([bound("min", "start"), bound("max", "end")]);
+        } else {
+            members.extend(args!["0", "p.height"]);
+        }
+        members.extend(given);
+        members.push(name("p"));
+        Ok(Expr::Members(None, members))
+    }
+
+    /// The code of a chain for so many lines and pixels of each, and the array of its result.
+    fn chain_body(
+        &mut self,
+        chain: &MapKernel,
+        label: &str,
+        extents: (usize, usize),
+        (row, plain): (&str, bool),
+        outside: &[Option<Expr>],
+    ) -> Result<(Vec<Stmt>, String), DeviceError> {
+        let mut reads = Vec::new();
+        for (l, leaf) in chain.leaves.iter().enumerate() {
+            reads.push(match &leaf.op {
+                LeafOp::Load(_) | LeafOp::LoadPlane(..) => {
+                    let read = if row == "at" {
+                        let place = if plain { "y))[x" } else { "y[0]))[x[0]" };
+                        let value = name(format_args!("q{l}.row(hs_held(q{l}, {place}]"));
+                        Stmt::Assign { to: name(format_args!("l{l}[0][0]")), value }
+                    } else {
+                        let args = args![format!("q{l}"), "y", "x", "aligned", format!("l{l}")];
+                        Call::new("hs_load_lines", template![], args).into()
+                    };
+                    vec![where_held(l, extents, outside[l].as_ref(), read)]
+                }
+                LeafOp::Warp(_, map, ..) => {
+                    let [rows, cols] =
+                        map.broadcast().ok_or_else(|| defect(format_args!("leaf {l} of a chain is turned")))?;
+                    let (y, x) = (if rows { "0" } else { "y[r]" }, if cols { "0" } else { "x[r] + c" });
+                    let value = name(format_args!("q{l}.row(hs_held(q{l}, {y}))[{x}]"));
+                    vec![Stmt::fill(extents, &format!("l{l}"), value)]
+                }
+                _ => self.chain_filter(chain, leaf, (label, l), extents)?,
+            });
+        }
+        let place = match (row, plain) {
+            ("at", true) => (name("y"), name("x")),
+            _ => (name("y[r]"), name("x[r]") + "c"),
+        };
+        body(chain, &mut self.params, extents, place, |l| reads[l].clone())
+    }
+
+    /// The response of a filter of a chain, or what a shift reads.
+    fn chain_filter(
+        &mut self,
+        chain: &MapKernel,
+        leaf: &Leaf,
+        (label, l): (&str, usize),
+        extents: (usize, usize),
+    ) -> Result<Vec<Stmt>, DeviceError> {
+        let image = match chain.image(leaf) {
+            Source::Input(_) => name(format_args!("hs_unrolled<{}>(q{l})", leaf.dtype.name())),
+            Source::Chain(c) => name(format_args!("within{c}")),
+            Source::Stage(s) => return Err(defect(format_args!("stage {s} is read as an image"))),
+        };
+        let array = format!("l{l}");
+        let mut out = Vec::new();
+        if let LeafOp::Correlate(Source::Stage(s), column, border) = &leaf.op {
+            let stage = &chain.stages[*s];
+            let (h, w) = (column.taps().len(), stage.filter.taps().len());
+            let (up, left) = (column.reach().up, stage.filter.reach().left);
+            let taps = [stage.filter.taps(), column.taps()].map(|taps| self.fixed_taps(leaf.dtype, taps));
+            let [row_taps, column_taps] = taps;
+            let [value_y, value_x] = [*border, stage.border].map(|b| self.border_value(b, leaf.dtype));
+            let (y, x) = (name("y[r]") - up, name("x[r]") + "c" - left);
+            let template = template![border_name(*border), border_name(stage.border)];
+            let args = args![image, y, x, row_taps, w, column_taps, h, value_y, value_x];
+            out.push(Stmt::fill(extents, &array, Call::new("hs_direct_stage", template, args).into()));
+            return Ok(out);
+        }
+        let around = self.around(leaf, &format!("{label}_{l}"), extents, &mut out)?;
+        let mut args = args![image, "y", "x"];
+        args.extend(around.args);
+        args.push(name(array));
+        out.push(Call::new("hs_around", around.template, args).into());
+        Ok(out)
+    }
+
+    /// Declares the offsets of a filter or a shift, told apart by `label`, for so many lines and pixels of each.
+    pub(super) fn around(
+        &mut self,
+        leaf: &Leaf,
+        label: &str,
+        (rows, cols): (usize, usize),
+        out: &mut Vec<Stmt>,
+    ) -> Result<Around, DeviceError> {
+        let (step, offsets, taps, border) = match &leaf.op {
+            LeafOp::Correlate(_, f, border) => (self.helpers.step(leaf), f.offsets(), f.taps(), *border),
+            LeafOp::Shift(_, [y, x], border) => {
+                (format!("hs_taken<{}>", leaf.dtype.name()), vec![(*y, *x)], &[1.0][..], *border)
+            }
+            _ => return Err(defect("a leaf that is neither a filter nor a shift")),
+        };
+        let taps = self.fixed_taps(leaf.dtype, taps);
+        let value = self.border_value(border, leaf.dtype);
+        let n = offsets.len();
+        for (of, all) in
+            [("dy", offsets.iter().map(|o| o.0).collect::<Vec<_>>()), ("dx", offsets.iter().map(|o| o.1).collect())]
+        {
+            let all = all.into_iter().map(|d| name(d.to_string())).collect();
+            out.push(Stmt::Let {
+                ctype: "const int".into(),
+                name: format!("{of}{label}[{n}]"),
+                value: Expr::Members(None, all),
+            });
+        }
+        let ahead = |d: isize| d.max(0);
+        let furthest = |f: &dyn Fn(&(isize, isize)) -> isize| offsets.iter().map(f).map(ahead).max().unwrap_or(0);
+        let (up, down) = (furthest(&|o| -o.0), furthest(&|o| o.0));
+        let (left, right) = (furthest(&|o| -o.1), furthest(&|o| o.1));
+        let template = template![step, border_name(border), n, up, down, left, right, rows, cols];
+        Ok(Around { template, args: args![format!("dy{label}"), format!("dx{label}"), taps, value] })
     }
 }
 
@@ -135,20 +275,20 @@ fn where_held(l: usize, extents: (usize, usize), outside: Option<&Expr>, read: S
     Stmt::If { condition, then, otherwise: vec![read] }
 }
 
-/// The code of a chain for so many rows and columns of pixels, and the array of its result. `read` gives the statement that
-/// reads a leaf; `row` and `column` are where pixel `[r][c]` is.
+/// The code of a chain for so many rows and columns of pixels, and the array of its result. `read` gives the statements that
+/// read a leaf; `row` and `column` are where pixel `[r][c]` is.
 fn body(
     chain: &MapKernel,
     params: &mut KernelParams,
     (rows, cols): (usize, usize),
     (row, column): (Expr, Expr),
-    read: impl Fn(usize) -> Stmt,
+    read: impl Fn(usize) -> Vec<Stmt>,
 ) -> Result<(Vec<Stmt>, String), DeviceError> {
     let mut out = Vec::new();
     let mut code = Instructions::new(chain, rows, cols).at(row, column);
     for (l, leaf) in chain.leaves.iter().enumerate() {
         out.push(Stmt::Array { dtype: leaf.dtype, name: format!("l{l}"), extents: vec![rows, cols] });
-        out.push(read(l));
+        out.extend(read(l));
         code.define(l, &format!("l{l}"));
     }
     let lazy = vec![false; chain.leaves.len()];

@@ -13,6 +13,11 @@ use super::super::{border_name, defect};
 use super::chains::source_name;
 use super::{MapGenerator, plane_of};
 
+/// Most reads of images by evaluations of a chain that a thread has code for.
+const MOST_UNROLLED: usize = 512;
+/// About how many instructions there are for each.
+const READ: usize = 6;
+
 /// The row or column of pixel `[r][c]` of the thread.
 fn here(origin: &str, offset: &str) -> Expr {
     name(origin) + offset
@@ -83,6 +88,10 @@ impl MapGenerator<'_> {
                     args![image, y, x, row_taps, w, column_taps, h, value_y, value_x],
                 );
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
+            }
+            LeafOp::Shift(source, ..) => self.around_block(l, *source, &array, out)?,
+            LeafOp::Correlate(source @ Source::Chain(_), ..) if self.kernel.per_pixel && self.unrolls(l) => {
+                self.around_block(l, *source, &array, out)?;
             }
             LeafOp::Correlate(..) | LeafOp::Generalized(..) => self.direct(l, &array, out)?,
             LeafOp::Median(..) => {
@@ -169,6 +178,30 @@ impl MapGenerator<'_> {
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
             }
         }
+    }
+
+    /// Reads of images for a leaf that no tile is loaded for.
+    fn reads(&self, l: usize) -> usize {
+        let leaf = &self.kernel.leaves[l];
+        let chain = if let Source::Chain(c) = leaf.source() { self.kernel.chains[c].reads_per_pixel() } else { 1 };
+        let taps = if let LeafOp::Correlate(_, f, _) = &leaf.op { f.taps().len() } else { 1 };
+        taps * chain * self.block.rows * self.block.cols
+    }
+
+    fn unrolls(&self, l: usize) -> bool {
+        self.reads(l) <= MOST_UNROLLED
+    }
+
+    /// A filter of few taps, or a shift, that no tile is loaded for.
+    fn around_block(&mut self, l: usize, source: Source, array: &str, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+        let (image, extents) = (name(source_name(source)?), (self.block.rows, self.block.cols));
+        self.cost += READ * self.reads(l);
+        let around = self.around(&self.kernel.leaves[l], &format!("r{l}"), extents, out)?;
+        let mut args = args![image, "y", "x"];
+        args.extend(around.args);
+        args.push(name(array));
+        out.push(Call::new("hs_around_block", around.template, args).into());
+        Ok(())
     }
 
     /// A filter that no tile has room for.

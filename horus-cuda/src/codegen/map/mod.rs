@@ -23,7 +23,7 @@ use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
 use super::{DENSE, GATHER, Generated, Limits, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
-use super::{assemble, blocks, cost, defect, entry, rows_aligned};
+use super::{assemble, blocks, cost, defect, entry, outputs, rows_aligned};
 use crate::tuning::Tuning;
 pub(super) use accumulate::Helpers;
 use chains::constant_bytes;
@@ -107,7 +107,7 @@ pub(super) fn generate(
     let mut body = Vec::new();
     map.declare(shapes, &mut body);
     let types = map.declare_chains(&mut body)?;
-    map.run(code, &loops, &mut body)?;
+    map.run(code, &loops, shapes, &mut body)?;
     if repeats == Repeats::Called {
         map.cost = map.cost.saturating_sub(calls::share(&mut body));
     }
@@ -140,7 +140,10 @@ impl MapGenerator<'_> {
     /// Parameters that describe the output and the inputs.
     fn declare(&mut self, shapes: &Shapes<'_>, out: &mut Vec<Stmt>) {
         let (p, output) = (&mut self.params, shapes.output);
-        p.pointer(output.dtype.name(), "out", Pointer::Output { offset: 0 });
+        let stored = outputs(self.kernel, output, |_| 0);
+        for (name, g, pointer) in &stored {
+            p.pointer(g.dtype.name(), name, *pointer);
+        }
         p.pointer("const unsigned char", "table", Pointer::Table);
         p.long("out_plane", output.plane() as i64);
         for (i, g) in shapes.inputs.iter().enumerate() {
@@ -154,9 +157,14 @@ impl MapGenerator<'_> {
             p.int(&format!("end{i}"), g.window.end);
             p.int(&format!("aligned{i}"), rows_aligned(g) as isize);
         }
-        p.int("out_aligned", rows_aligned(&output) as isize);
+        for (name, g, _) in &stored {
+            p.int(&format!("{name}_aligned"), rows_aligned(g) as isize);
+        }
         p.int("out_start", output.window.start);
         p.int("width", output.shape.width.cast_signed());
+        if !self.kernel.chains.is_empty() {
+            p.int("height", output.shape.height.cast_signed());
+        }
         p.int("row0", shapes.rows.start);
         p.int("row1", shapes.rows.end);
         declare_extent(self.kernel, p, output.shape);
@@ -169,8 +177,14 @@ impl MapGenerator<'_> {
         }));
     }
 
-    /// Every group and every instruction, and the store of the result.
-    fn run(&mut self, mut code: Instructions<'_>, loops: &[Loop], out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+    /// Every group and every instruction, and the stores of the results.
+    fn run(
+        &mut self,
+        mut code: Instructions<'_>,
+        loops: &[Loop],
+        shapes: &Shapes<'_>,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
         let schedule = self.schedule;
         self.load_column_taps(out)?;
         code.advance(out, self, &schedule.lazy)?;
@@ -197,17 +211,23 @@ impl MapGenerator<'_> {
             }
             code.advance(out, self, &schedule.lazy)?;
         }
-        // A kernel may be a single leaf.
-        if let Some(Val::Leaf(l)) = self.kernel.result
-            && schedule.lazy[l]
-        {
-            let array = self.read_leaf(l, out)?;
-            code.define(l, &array);
+        // A result may be a leaf that no instruction reads.
+        for value in self.kernel.results() {
+            if let Val::Leaf(l) = value
+                && schedule.lazy[l]
+                && !code.is_defined(l)
+            {
+                let array = self.read_leaf(l, out)?;
+                code.define(l, &array);
+            }
         }
-        let array = code.result(out, &mut self.params, self.kernel.result_type())?;
-        let to = name("p.out") + name("plane") * "p.out_plane";
-        let args = args![to, "p.out_start", "p.width", "y", "x", "p.row1", "p.out_aligned", array];
-        out.push(Call::new("hs_store_block", template![], args).into());
+        let arrays = code.results(out, &mut self.params)?;
+        for ((member, ..), array) in outputs(self.kernel, shapes.output, |_| 0).iter().zip(arrays) {
+            let to = name(format_args!("p.{member}")) + name("plane") * "p.out_plane";
+            let aligned = name(format_args!("p.{member}_aligned"));
+            let args = args![to, "p.out_start", "p.width", "y", "x", "p.row1", aligned, array];
+            out.push(Call::new("hs_store_block", template![], args).into());
+        }
         Ok(())
     }
 

@@ -1,9 +1,13 @@
-//! Times the steps of loops on a device: what many steps take more than a few, so that neither start nor copies count.
+//! Times the steps of loops on a device: what many steps take more than a few, so that neither start nor copies count. Also measures
+//! what counts beside them: memory, and from how many steps on a GPU is worth its start.
+
+mod crossover;
+mod memory;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use horus::prelude::*;
 use horus_apps::loops::perona_malik::Diffusion;
 use horus_apps::loops::poisson::{Poisson, Rhs};
@@ -12,15 +16,21 @@ use serde_json::json;
 /// Times the steps of loops.
 #[derive(Parser)]
 struct Options {
-    /// Loops, comma separated, or `all`.
+    /// What to measure.
+    #[arg(long, value_enum, default_value = "steps")]
+    measure: Measure,
+    /// Loops, comma separated, or `all` but those in space.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     op: Vec<String>,
     /// Rows and columns of the image; several, comma separated, are measured one after the other.
     #[arg(long, default_value = "1024,4096,16384", value_delimiter = ',')]
     size: Vec<usize>,
-    /// A few steps and many, of which the difference counts.
-    #[arg(long, default_value = "100,1100", value_delimiter = ',', num_args = 1..=2)]
-    steps: Vec<usize>,
+    /// Levels of a problem in space.
+    #[arg(long, default_value_t = 64)]
+    depth: usize,
+    /// A few steps and many, of which the difference counts (default: 100,1100, for memory 1000,100000).
+    #[arg(long, value_delimiter = ',', num_args = 1..=2)]
+    steps: Option<Vec<usize>>,
     /// How much is optimised: naive, lazy, fused.
     #[arg(long, default_value = "fused")]
     mode: Mode,
@@ -39,6 +49,19 @@ struct Options {
     /// Write the results to this file.
     #[arg(long)]
     json: Option<std::path::PathBuf>,
+    /// Make so many steps of the first size, bring the result to an array and end.
+    #[arg(long, hide = true)]
+    once: Option<usize>,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq)]
+enum Measure {
+    /// The time of a step.
+    Steps,
+    /// Resident memory after a few steps and after many, of 64 x 64 points.
+    Memory,
+    /// From how many steps on a program takes less time on the GPU (the device) than on the CPU, predicted and measured.
+    Crossover,
 }
 
 /// Makes so many steps, and waits for the last.
@@ -49,18 +72,40 @@ struct Row {
     name: &'static str,
     /// Bytes of memory that a step cannot do without, for each pixel.
     bytes: usize,
-    prepare: fn(&Session, usize) -> Result<Loop>,
+    make: Make,
 }
 
-const ROWS: [Row; 6] = [
-    Row { name: "jacobi", bytes: 8, prepare: |s, n| jacobi::<f32>(s, n, Rhs::Broadcast) },
-    Row { name: "jacobi-image", bytes: 12, prepare: |s, n| jacobi::<f32>(s, n, Rhs::Image) },
-    Row { name: "jacobi-f64", bytes: 16, prepare: |s, n| jacobi::<f64>(s, n, Rhs::Broadcast) },
-    Row { name: "jacobi-image-f64", bytes: 24, prepare: |s, n| jacobi::<f64>(s, n, Rhs::Image) },
-    Row { name: "perona-malik", bytes: 8, prepare: perona_malik },
+/// How a loop of so many rows and columns is made.
+enum Make {
+    Plane(fn(&Session, usize) -> Result<Loop>),
+    /// And of so many levels.
+    Space(fn(&Session, usize, usize) -> Result<Loop>),
+}
+use Make::{Plane, Space};
+
+const ROWS: [Row; 8] = [
+    Row { name: "jacobi", bytes: 8, make: Plane(|s, n| jacobi::<f32>(s, n, Rhs::Broadcast)) },
+    Row { name: "jacobi-image", bytes: 12, make: Plane(|s, n| jacobi::<f32>(s, n, Rhs::Image)) },
+    Row { name: "jacobi-f64", bytes: 16, make: Plane(|s, n| jacobi::<f64>(s, n, Rhs::Broadcast)) },
+    Row { name: "jacobi-image-f64", bytes: 24, make: Plane(|s, n| jacobi::<f64>(s, n, Rhs::Image)) },
+    // Seven points: the state is read and written once.
+    Row { name: "jacobi-3d", bytes: 8, make: Space(jacobi_in_space::<f32>) },
+    Row { name: "jacobi-3d-f64", bytes: 16, make: Space(jacobi_in_space::<f64>) },
+    Row { name: "perona-malik", bytes: 8, make: Plane(perona_malik) },
     // Written and read once in each half of a step, and what was blurred.
-    Row { name: "richardson-lucy", bytes: 24, prepare: richardson_lucy },
+    Row { name: "richardson-lucy", bytes: 24, make: Plane(richardson_lucy) },
 ];
+
+impl Options {
+    /// A few steps and many.
+    fn few_and_many(&self) -> Result<(usize, usize)> {
+        let usual = if self.measure == Measure::Memory { [1000, 100_000] } else { [100, 1100] };
+        match self.steps.as_deref().unwrap_or(&usual) {
+            &[few, many] if 0 < few && few < many => Ok((few, many)),
+            _ => Err(Error::Config("--steps takes a few steps and many, like 100,1100".into())),
+        }
+    }
+}
 
 fn repeated<T: Pixel>(
     session: &Session,
@@ -79,6 +124,11 @@ fn repeated<T: Pixel>(
 
 fn jacobi<T: Float>(session: &Session, size: usize, rhs: Rhs) -> Result<Loop> {
     let problem = Poisson::<T>::new(session, size, rhs)?;
+    repeated(session, problem.begin(), move |u| problem.step(u))
+}
+
+fn jacobi_in_space<T: Float>(session: &Session, size: usize, depth: usize) -> Result<Loop> {
+    let problem = Poisson::<T>::in_space(session, depth, size, Rhs::Broadcast)?;
     repeated(session, problem.begin(), move |u| problem.step(u))
 }
 
@@ -128,15 +178,22 @@ fn run(options: &Options) -> Result<()> {
     if let Some(op) = options.op.iter().find(|op| *op != "all" && ROWS.iter().all(|row| row.name != **op)) {
         return Err(Error::Config(format!("loop {op:?} is not known")));
     }
-    let (few, many) = match options.steps[..] {
-        [few, many] if few < many => (few, many),
-        _ => return Err(Error::Config("--steps takes a few steps and many, like 100,1100".into())),
-    };
+    let (few, many) = options.few_and_many()?;
+    if options.measure == Measure::Crossover {
+        let results = crossover::print(&options.size, (few, many), options.runs, &options.device)?;
+        return keep(options, &options.device, &results);
+    }
     let mut builder = Session::builder().device(&options.device).eager(true).mode(options.mode);
     if let Some(threads) = options.threads {
         builder = builder.threads(threads);
     }
     let session = builder.build()?;
+    if let (Some(steps), Some(size)) = (options.once, options.size.first()) {
+        return crossover::once(session, *size, steps);
+    }
+    if options.measure == Measure::Memory {
+        return memory::print(&session, (few, many));
+    }
     let first = session.rank() == 0;
     if first {
         println!(
@@ -152,9 +209,16 @@ fn run(options: &Options) -> Result<()> {
         );
     }
     let mut results = Vec::new();
-    for row in ROWS.iter().filter(|row| options.op.iter().any(|op| op == "all" || op == row.name)) {
+    let wanted = |row: &&Row| {
+        let flat = matches!(row.make, Plane(_));
+        options.op.iter().any(|op| op == row.name || flat && op == "all")
+    };
+    for row in ROWS.iter().filter(wanted) {
         for &size in &options.size {
-            let work = (row.prepare)(&session, size)?;
+            let (work, depth) = match row.make {
+                Plane(make) => (make(&session, size)?, 1),
+                Space(make) => (make(&session, size, options.depth)?, options.depth),
+            };
             work(few)?; // plans, and compiles
             let (short, long) = (timed(&work, few, options)?, timed(&work, many, options)?);
             let (short, long) = (short[short.len() / 2], long[long.len() / 2]);
@@ -163,7 +227,7 @@ fn run(options: &Options) -> Result<()> {
                 eprintln!("{} of {size}: runs differ by more than the steps take; more steps, please", row.name);
                 continue;
             }
-            let bandwidth = (size * size * row.bytes) as f64 / step / 1e9;
+            let bandwidth = (size * size * depth * row.bytes) as f64 / step / 1e9;
             if first {
                 println!(
                     "{:<17} {size:>6} {:>11.4} {:>11.1} {bandwidth:>9.1} {:>12.3}",
@@ -174,16 +238,19 @@ fn run(options: &Options) -> Result<()> {
                 );
             }
             results.push(json!({
-                "op": row.name, "size": size, "peer": "horus", "ms_per_step": step * 1e3, "few_ms": short * 1e3, "many_ms": long * 1e3,
+                "op": row.name, "size": size, "depth": depth, "peer": "horus", "ms_per_step": step * 1e3, "few_ms": short * 1e3, "many_ms": long * 1e3,
                 "steps": [few, many],
             }));
         }
     }
-    if let Some(path) = options.json.as_ref().filter(|_| first) {
-        let text = json!({ "device": session.device_name(), "results": results }).to_string();
-        std::fs::write(path, text).map_err(|e| Error::write(path, e))?;
-    }
-    Ok(())
+    if first { keep(options, &session.device_name(), &results) } else { Ok(()) }
+}
+
+/// Writes the results to the file that was asked for.
+fn keep(options: &Options, device: &str, results: &[serde_json::Value]) -> Result<()> {
+    let Some(path) = &options.json else { return Ok(()) };
+    let text = json!({ "device": device, "results": results }).to_string();
+    std::fs::write(path, text).map_err(|e| Error::write(path, e))
 }
 
 fn main() -> ExitCode {

@@ -1,0 +1,196 @@
+//! The command line of `hirlam`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::{CommandFactory, FromArgMatches, Parser};
+use horus::core::comm::Communicator;
+use horus::prelude::*;
+
+use super::weather::{Dynamics, Tendencies, Weather, half_levels, latitudes};
+use crate::batch::{self, End};
+
+/// Tendencies of surface pressure, temperature, wind and humidity in a limited area under the primitive equations, as the dynamics of a
+/// weather model computes them: on levels of hybrid coordinates and the staggered grid C, of made-up weather (waves as long as the area
+/// over hills)
+#[derive(Parser, Clone, Debug)]
+#[command(name = "hirlam", version, about)]
+struct Args {
+    /// Levels, from the top of the atmosphere to the ground
+    #[arg(long, value_name = "N", default_value = "64")]
+    levels: NonZeroUsize,
+
+    /// Rows, a tenth of a degree from south to north (less where there are more than 800)
+    #[arg(long, value_name = "N", default_value = "192")]
+    rows: NonZeroUsize,
+
+    /// Columns, as far from each other as rows are, in degrees
+    #[arg(long, value_name = "N", default_value = "512")]
+    columns: NonZeroUsize,
+
+    /// Compute in double precision
+    #[arg(long = "f64")]
+    double: bool,
+
+    /// The folder for the results, one npy file each: surface_pressure (Pa/s), temperature (K/s), u, v (m/s^2), humidity (1/s)
+    #[arg(long, value_name = "DIR", required_unless_present = "runs")]
+    out_dir: Option<PathBuf>,
+
+    /// Print the median times of N runs: of weather that the device has, and from page-locked arrays to page-locked arrays
+    #[arg(long, value_name = "N")]
+    runs: Option<NonZeroUsize>,
+
+    /// Worker threads per rank (default: all cores, divided among the ranks that share them)
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+
+    /// How much is optimised: naive, lazy or fused (default: HORUS_MODE, else fused)
+    #[arg(long)]
+    mode: Option<Mode>,
+
+    /// Device to run on: auto, cpu, cuda or cuda:N (default: HORUS_DEVICE, else auto)
+    #[arg(long)]
+    device: Option<String>,
+
+    /// Print the plans: each step, its image, and why it is needed
+    #[arg(long)]
+    explain: bool,
+}
+
+/// The program `hirlam`: see [`batch::run`] for how it ends.
+pub fn run() -> ExitCode {
+    let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
+    batch::framed(log::LevelFilter::Warn, args, |args, comm| {
+        let session = session(args, comm)?;
+        let done = if args.double { compute::<f64>(args, &session) } else { compute::<f32>(args, &session) };
+        drop(session); // closed before ranks part
+        done.map(|()| End::Done)
+    })
+}
+
+fn session(args: &Args, comm: &Arc<dyn Communicator>) -> Result<Session> {
+    // Arrays are page-locked from the beginning if the device is known.
+    let mut builder = Session::builder().communicator(Arc::clone(comm)).eager(args.runs.is_some());
+    if let Some(threads) = args.threads {
+        builder = builder.threads(threads.get());
+    }
+    if let Some(mode) = args.mode {
+        builder = builder.mode(mode);
+    }
+    if let Some(device) = &args.device {
+        builder = builder.device(device);
+    }
+    if args.explain && comm.rank() == 0 {
+        builder = builder.explain(|text| println!("{text}"));
+    }
+    builder.build()
+}
+
+fn compute<T: Float>(args: &Args, session: &Session) -> Result<()> {
+    let shape = Shape::volume(args.levels.get(), args.rows.get(), args.columns.get(), 1);
+    // Before the coordinates: an extent that is too large.
+    Image::<T>::constant_volume(session, shape.depth, shape.height, shape.width, T::ZERO).check()?;
+    let (rows, step) = latitudes(shape.height);
+    let dynamics = Dynamics::<T>::new(session, &half_levels(shape.depth), shape.width, (&rows, step));
+    let weather = dynamics.waves(session);
+    if let Some(runs) = args.runs {
+        session.evaluate()?;
+        times(session, &dynamics, &weather, runs.get())?;
+    }
+    let Some(folder) = &args.out_dir else { return Ok(()) };
+    let tendencies = dynamics.tendencies(&weather);
+    drop(weather);
+    // All at once: what they share is computed once.
+    session.evaluate()?;
+    all(&tendencies).into_iter().try_for_each(|(name, image)| image.save(folder.join(format!("{name}.npy"))).map(drop))
+}
+
+/// Each with its name.
+fn all<T: Float>(tendencies: &Tendencies<T>) -> [(&'static str, &Image<T>); 5] {
+    let Tendencies { surface_pressure, temperature, u, v, humidity } = tendencies;
+    [("surface_pressure", surface_pressure), ("temperature", temperature), ("u", u), ("v", v), ("humidity", humidity)]
+}
+
+/// Prints how long it takes.
+fn times<T: Float>(session: &Session, dynamics: &Dynamics<T>, weather: &Weather<T>, runs: usize) -> Result<()> {
+    let shape = dynamics.shape();
+    let before = session.stats().made.launches;
+    let there = median(session, runs, || {
+        let _kept = dynamics.tendencies(weather);
+        session.evaluate()
+    })?;
+    let launches = (session.stats().made.launches - before) / (runs + 1);
+    let mut inputs = Vec::new();
+    for image in fields(weather) {
+        inputs.push(image.to_pixels()?);
+    }
+    let mut outputs = Vec::new();
+    for (_, image) in all(&dynamics.tendencies(weather)) {
+        outputs.push(session.pixels_of::<T>(image.shape())?);
+    }
+    let arrays = median(session, runs, || {
+        let [surface_pressure, surface_geopotential, temperature, u, v, humidity] =
+            std::array::from_fn(|i| Image::from_pixels(session, inputs[i].clone()));
+        let weather = Weather { surface_pressure, surface_geopotential, temperature, u, v, humidity };
+        let tendencies = dynamics.tendencies(&weather);
+        drop(weather);
+        let images = all(&tendencies).map(|(_, image)| image);
+        session.read_into(images.into_iter().zip(&mut outputs).collect::<Vec<_>>())
+    })?;
+    if session.rank() == 0 {
+        let bytes = |numbers: usize| (numbers * size_of::<T>()) as f64 / 1e6;
+        let (levels, area) = (4 * shape.len(), shape.area());
+        println!(
+            "{} x {} x {} {}, {}, {} ranks: {:.3} ms, {launches} launches; {:.3} ms from arrays to arrays ({:.1} MB in, {:.1} MB out)",
+            shape.width,
+            shape.height,
+            shape.depth,
+            T::DTYPE,
+            session.device_name(),
+            session.ranks(),
+            there * 1e3,
+            arrays * 1e3,
+            bytes(levels + 2 * area),
+            bytes(levels + area)
+        );
+    }
+    Ok(())
+}
+
+fn fields<T: Float>(weather: &Weather<T>) -> [&Image<T>; 6] {
+    let Weather { surface_pressure, surface_geopotential, temperature, u, v, humidity } = weather;
+    [surface_pressure, surface_geopotential, temperature, u, v, humidity]
+}
+
+/// Seconds of a run until the last rank is done, after one that does not count.
+fn median(session: &Session, runs: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut timed = || {
+        let start = Instant::now();
+        work()?;
+        session.comm().gather(0).map_err(|e| e.during(session.rank(), "measuring"))?;
+        Ok(start.elapsed().as_secs_f64())
+    };
+    timed()?;
+    let mut times = (0..runs).map(|_| timed()).collect::<Result<Vec<f64>>>()?;
+    times.sort_by(f64::total_cmp);
+    Ok(times[runs / 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_well_formed() {
+        Args::command().debug_assert();
+        let parse = |words: &[&str]| Args::try_parse_from([&["hirlam"], words].concat());
+        let args = parse(&["--out-dir", "o"]).unwrap();
+        assert_eq!((args.columns.get(), args.rows.get(), args.levels.get(), args.double), (512, 192, 64, false));
+        assert_eq!(parse(&["--runs", "3", "--levels", "5"]).unwrap().levels.get(), 5);
+        assert!(parse(&["--rows", "9"]).is_err(), "neither results nor times");
+        assert!(parse(&["--runs", "3", "--rows", "0"]).is_err());
+    }
+}

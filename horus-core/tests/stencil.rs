@@ -1,0 +1,213 @@
+//! Filters of filters in one kernel: the bits of operations one by one, for every border, choice and number of ranks; and how many
+//! launches there are.
+
+use std::sync::Arc;
+
+use horus_core::comm::threads::ThreadComm;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::simulated::Simulated;
+use horus_core::error::Result;
+use horus_core::image::Image;
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::plan::Mode;
+use horus_core::session::{Session, SessionBuilder};
+use horus_core::settings::Stencil;
+use horus_core::shape::{Border, Shape};
+
+const BORDERS: [Border; 5] =
+    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.5)];
+
+fn builder(separate: bool, stencil: Stencil) -> SessionBuilder {
+    let cpu = CpuDevice::new(Some(2)).expect("a CPU");
+    let builder = match separate {
+        false => Session::on(Box::new(cpu)),
+        true => Session::on(Box::new(Simulated::new(cpu, 1 << 22))),
+    };
+    builder.stencil(stencil)
+}
+
+/// Repeatable numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % n
+    }
+
+    fn border(&mut self) -> Border {
+        BORDERS[self.below(BORDERS.len())]
+    }
+
+    fn taps(&mut self, n: usize) -> Vec<f64> {
+        (0..n).map(|_| self.below(17) as f64 * 0.125 - 1.0).collect()
+    }
+
+    fn offset(&mut self) -> i32 {
+        self.below(5) as i32 - 2
+    }
+}
+
+/// A filter, a shift, a derivative, or pixel operations on two of them.
+fn step(r: &mut Random, u: &Image<f32>, other: &Image<f32>) -> Image<f32> {
+    let column =
+        Image::from_volume_fn(u.session(), u.shape().depth, u.shape().height, 1, |_, y, _| 1.0 / (1 + y) as f32);
+    match r.below(10) {
+        0 => u.correlate(&Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], r.taps(5)), r.border()),
+        1 => {
+            let (h, w) = (1 + r.below(3), 1 + r.below(4));
+            u.correlate(&Filter::dense(h, w, r.taps(h * w)), r.border())
+        }
+        2 => u.shift(0, r.below(3) as isize - 1, r.below(5) as isize - 2, r.border()) * 0.5,
+        3 => {
+            let border = r.border();
+            (u - u.shift(0, 0, 1, border)) + (u - u.shift(0, 1, 0, border)) * other
+        }
+        4 => u.separable(&Filter::row(r.taps(3)), &Filter::column(r.taps(3)), r.border()).abs(),
+        5 => {
+            let at = [(r.offset(), r.offset()), (r.offset(), r.offset())];
+            u.correlate(&Filter::sparse(at, r.taps(2)), r.border()) * u
+        }
+        7 => (u - u.shift(0, 1, 1, r.border())) * column,
+        8 => {
+            // Read by what is read around the pixels, and beside it.
+            let slope = u - u.shift(0, 1, 0, r.border());
+            (&slope * u).correlate(&Filter::row(r.taps(2)), r.border()) + slope
+        }
+        6 => (u * other).correlate(&Filter::row(r.taps(3)), r.border()) + other,
+        _ => {
+            let border = r.border();
+            u.correlate(&Filter::row([-1.0, 0.0, 1.0]), border)
+                .hypot(u.correlate(&Filter::column([-1.0, 0.0, 1.0]), border))
+        }
+    }
+}
+
+/// The bits of many programs over images of this extent.
+fn results(s: &Session, shape: Shape, seeds: std::ops::Range<u64>) -> Result<Vec<Vec<u32>>> {
+    let value = |z: usize, y: usize, x: usize| ((z * 53 + y * 31 + x * 17) % 101) as f32 * 0.125 - 3.0;
+    let u = Image::from_volume_fn(s, shape.depth, shape.height, shape.width, value);
+    let other = Image::from_volume_fn(s, shape.depth, shape.height, shape.width, |z, y, x| -value(z, x, y));
+    let all = seeds.map(|seed| {
+        let r = &mut Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut v = u.clone();
+        for _ in 0..2 + r.below(2) {
+            v = step(r, &v, &other);
+        }
+        Ok(v.to_vec()?.into_iter().map(f32::to_bits).collect())
+    });
+    all.collect()
+}
+
+fn naive(shape: Shape, seeds: std::ops::Range<u64>) -> Vec<Vec<u32>> {
+    let s = builder(false, Stencil::Auto).mode(Mode::Naive).build().unwrap();
+    results(&s, shape, seeds).unwrap()
+}
+
+/// Extents: odd, of one pixel, one row, one column, wider than the pieces of a row, several planes.
+fn extents() -> Vec<Shape> {
+    let plane = [(37, 23), (1, 1), (1, 29), (19, 1), (2, 3), (5, 1400), (64, 33)];
+    let mut all: Vec<Shape> = plane.into_iter().map(|(h, w)| Shape::new(h, w, 1)).collect();
+    all.push(Shape::volume(3, 13, 17, 1));
+    all
+}
+
+#[test]
+fn filters_of_filters_have_the_bits_of_operations_one_by_one() {
+    for shape in extents() {
+        let seeds = if shape.width > 1000 { 0..20 } else { 0..60 };
+        let want = naive(shape, seeds.clone());
+        for stencil in Stencil::ALL {
+            for separate in [false, true] {
+                let s = builder(separate, stencil).build().unwrap();
+                for (seed, (got, want)) in results(&s, shape, seeds.clone()).unwrap().iter().zip(&want).enumerate() {
+                    let at = got.iter().zip(want).position(|(a, b)| a != b);
+                    assert_eq!(at, None, "{shape}, program {seed}, {stencil:?}, own memory: {separate}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ranks_exchange_as_many_rows_as_all_filters_together_read() {
+    for (height, width) in [(37, 23), (7, 5), (2, 9), (1, 1)] {
+        let shape = Shape::new(height, width, 1);
+        let want = naive(shape, 0..60);
+        for ranks in 2..=5 {
+            for stencil in [Stencil::Auto, Stencil::Pixel, Stencil::Tile] {
+                let all = ThreadComm::run(ranks, |comm| {
+                    let s = builder(ranks % 2 == 0, stencil).communicator(Arc::new(comm)).build().unwrap();
+                    results(&s, shape, 0..60).unwrap()
+                });
+                for got in all {
+                    let differs = (0..want.len()).find(|&p| got[p] != want[p]);
+                    assert_eq!(differs, None, "program of {shape} on {ranks} ranks, {stencil:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Launches for one program.
+fn launches(stencil: Stencil, program: impl Fn(&Image<f32>) -> Image<f32>) -> usize {
+    let s = builder(true, stencil).build().unwrap();
+    let u = Image::from_fn(&s, 40, 30, |y, x| (y * x % 7) as f32);
+    s.evaluate().unwrap();
+    let before = s.stats().made.launches;
+    program(&u).to_vec().unwrap();
+    s.stats().made.launches - before
+}
+
+#[test]
+fn what_filters_read_is_stored_or_not_as_requested() {
+    let laplace = |u: &Image<f32>| {
+        u.correlate(
+            &Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0), (0, 0)], [1.0, 1.0, 1.0, 1.0, -4.0]),
+            Border::Replicate,
+        )
+    };
+    type Program<'a> = &'a dyn Fn(&Image<f32>) -> Image<f32>;
+    let hyper = |u: &Image<f32>| u - laplace(&laplace(u)) * 0.01;
+    let divergence = |u: &Image<f32>| {
+        let flux = |dy: isize, dx: isize| {
+            let d = u.shift(0, -dy, -dx, Border::Replicate) - u;
+            (-d.square()).exp() * d
+        };
+        let (down, right) = (flux(1, 0), flux(0, 1));
+        let back = |f: &Image<f32>, dy: isize, dx: isize| f - f.shift(0, dy, dx, Border::Constant(0.0));
+        u + (back(&down, 1, 0) + back(&right, 0, 1)) * 0.2
+    };
+    let magnitude = |u: &Image<f32>| {
+        let slope =
+            |dy: i32, dx: i32| u.correlate(&Filter::sparse([(-dy, -dx), (dy, dx)], [-1.0, 1.0]), Border::Reflect);
+        slope(0, 1).hypot(slope(1, 0)).correlate(&Filter::dense(3, 3, [1.0 / 9.0; 9]), Border::Reflect)
+    };
+    let diamond = |u: &Image<f32>| {
+        let slope = u - u.shift(0, 1, 0, Border::Wrap);
+        let mean = |v: &Image<f32>, to| v.correlate(&Filter::sparse([(0, 0), to], [0.5, 0.5]), Border::Wrap);
+        mean(&(&slope * u), (0, 1)) + mean(&slope, (1, 0))
+    };
+    let programs: [(&str, Program<'_>, usize); 4] = [
+        ("hyper-diffusion", &hyper, 2),
+        ("divergence of fluxes", &divergence, 3),
+        ("smoothed gradient", &magnitude, 2),
+        ("diamond", &diamond, 3),
+    ];
+    for (name, program, stored) in programs {
+        assert_eq!(launches(Stencil::Stored, program), stored, "{name}");
+        assert_eq!(launches(Stencil::Pixel, program), 1, "{name}");
+        assert_eq!(launches(Stencil::Tile, program), 1, "{name}");
+    }
+    // What others read, and what is no filter of few taps, is stored in any case.
+    let read_twice = |u: &Image<f32>| {
+        let v = laplace(u);
+        laplace(&v).median(horus_core::ops::neighbourhood::MedianSize::Three, Border::Wrap)
+            + laplace(&v).transpose().transpose()
+    };
+    assert!(launches(Stencil::Tile, read_twice) >= 3);
+    let far = |u: &Image<f32>| laplace(&u.correlate(&Filter::dense(11, 11, vec![0.01; 121]), Border::Wrap));
+    assert_eq!(launches(Stencil::Tile, far), 2);
+    let deep = |u: &Image<f32>| (1..6).fold(u.clone(), |v, by| v.shift(0, 0, by, Border::Wrap).max(&v));
+    assert_eq!(launches(Stencil::Tile, deep), 2, "chains within chains are bounded");
+}

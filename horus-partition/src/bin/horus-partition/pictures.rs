@@ -1,0 +1,51 @@
+//! Masks from pictures, partitions to pictures.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use horus::comm::Alone;
+use horus::prelude::*;
+use horus_partition::{Blocks, Levels, Mask, paint};
+
+use crate::Fault;
+
+/// Pictures are read and written, not computed, and this process does it alone.
+fn session() -> Result<Session> {
+    Session::builder().device("cpu").communicator(Arc::new(Alone)).build()
+}
+
+/// The mask that a picture is.
+pub(crate) fn read(path: &Path) -> Result<Mask, Fault> {
+    let session = session()?;
+    let picture = AnyImage::open(&session, path)?;
+    let shape = picture.shape();
+    if shape.depth != 1 {
+        let cause = format!("a volume of {} levels is no mask", shape.depth);
+        return Err(Error::File { action: "read", path: path.to_owned(), cause }.into());
+    }
+    // Every type is exact in f64; opacity, the last of two or four channels, does not count.
+    let pixels = picture.convert::<f64>().to_vec()?;
+    let points = shape.height * shape.width;
+    let opacity = usize::from([2, 4].contains(&shape.channels));
+    let colours = &pixels[..points * (shape.channels - opacity)];
+    let sea = |i: usize| colours.iter().skip(i).step_by(points).any(|value| *value != 0.0 && !value.is_nan());
+    Ok(Mask::new(shape.width, shape.height, (0..points).map(sea).collect())?)
+}
+
+/// Writes a partition: npy holds the part of each block, anything else is a picture.
+pub(crate) fn write(path: &Path, mask: &Mask, blocks: &Blocks, levels: &Levels, parts: &[usize]) -> Result<(), Fault> {
+    let session = session()?;
+    let numbers = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
+    let saved = if numbers {
+        let (rows, columns) = (blocks.rows(), blocks.columns());
+        let part = |i: usize| blocks.at(i % columns, i / columns).map_or(-1, |block| parts[block] as i32);
+        let all: Vec<i32> = (0..rows * columns).map(part).collect();
+        Image::from_slice(&session, rows, columns, &all).save(path)
+    } else {
+        let planes = paint(mask, blocks, levels, parts);
+        let planes: Vec<&[u8]> = planes.iter().map(Vec::as_slice).collect();
+        Image::from_planes(&session, mask.height(), mask.width(), &planes).save(path)
+    };
+    saved?;
+    Ok(())
+}

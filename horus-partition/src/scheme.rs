@@ -1,0 +1,70 @@
+//! Partitions by name.
+
+use crate::{Blocks, Invalid, Levels, curve, flat, hierarchy};
+
+/// How blocks are distributed over devices. Except for [`Scheme::Cartesian`] and [`Scheme::Rake`], no two parts of the last level
+/// differ by more than one block, and no two of a level above by more than that would have them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// A grid of as many rectangles as there are devices; blocks of land are left out after, so that loads differ.
+    Cartesian,
+    /// The Cartesian one, after which tasks with more than the average pass blocks on to the next along rows, then along columns.
+    Rake,
+    /// Equal pieces of Hilbert's curve through the smallest square of 2^n x 2^n blocks that holds the grid.
+    Curve,
+    /// Equal pieces of the curve of the Parallel Ocean Program, of the factors 2, 3 and 5 that columns and rows of blocks share
+    /// (Hilbert, Peano, Cinco), with rectangles as its cells: "space-filling curve" in the thesis.
+    PopCurve,
+    /// Level by level, the thesis's division into slices by zigzag lines, the best of all orders and starts.
+    ZigZag,
+    /// Level by level, the zigzag and a division by halves, both refined by moving blocks between pairs of parts (Fiduccia and
+    /// Mattheyses 1982); the better one.
+    Hierarchical,
+}
+
+impl Scheme {
+    /// All of them, in the order of the thesis.
+    pub const ALL: [Scheme; 6] =
+        [Scheme::Cartesian, Scheme::Rake, Scheme::Curve, Scheme::PopCurve, Scheme::ZigZag, Scheme::Hierarchical];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Cartesian => "cartesian",
+            Scheme::Rake => "rake",
+            Scheme::Curve => "curve",
+            Scheme::PopCurve => "pop-curve",
+            Scheme::ZigZag => "zigzag",
+            Scheme::Hierarchical => "hierarchical",
+        }
+    }
+
+    /// The part of the last level that each block is given to.
+    ///
+    /// ```
+    /// # use horus_partition::{Blocks, Mask, Scheme, Seams};
+    /// let mask = Mask::drawn(&["....", "#..#"])?;
+    /// let blocks = Blocks::new(&mask, (1, 1), 1, Seams::default())?;
+    /// let parts = Scheme::Hierarchical.partition(&blocks, &"2:1".parse()?)?;
+    /// assert_eq!(parts, [0, 0, 1, 1, 0, 1]); // west and east
+    /// # Ok::<(), horus_partition::Invalid>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Invalid::TooManyParts`] if there are fewer blocks than parts.
+    pub fn partition(self, blocks: &Blocks, levels: &Levels) -> Result<Vec<usize>, Invalid> {
+        let parts = levels.parts();
+        if parts > blocks.len() {
+            return Err(Invalid::TooManyParts { levels: levels.to_string(), parts, blocks: blocks.len() });
+        }
+        Ok(match self {
+            Scheme::Cartesian => flat::cartesian(blocks, parts),
+            Scheme::Rake => flat::rake(blocks, parts),
+            Scheme::Curve => flat::cut(&curve::hilbert(blocks), parts),
+            Scheme::PopCurve => flat::cut(&curve::pop(blocks), parts),
+            Scheme::ZigZag => hierarchy::zigzag(blocks, levels),
+            Scheme::Hierarchical => hierarchy::hierarchical(blocks, levels),
+        })
+    }
+}
