@@ -265,67 +265,6 @@ template <class T> HS_FN int hs_held(const hs_plane<T>& in, int y) {
     return min(y, in.end - 1);
 }
 
-// A plane of which each row stands for all rows that it is a copy of: what filters of a chain read.
-template <class T> struct hs_unrolled {
-    hs_plane<T> plane;
-    int height, width, start, end;
-    HS_FN_MEMBER explicit hs_unrolled(const hs_plane<T>& of)
-        : plane(of), height(of.height), width(of.width), start(0), end(of.height) {}
-    HS_FN_MEMBER T at(int y, int x) const { return plane.row(hs_held(plane, y))[x]; }
-};
-
-// What a shift accumulates: its only pixel.
-template <class T> struct hs_taken {
-    static __device__ __forceinline__ T init() { return (T)0; }
-    static __device__ __forceinline__ T step(T, T v, T) { return v; }
-};
-
-// A filter of N taps at offsets that reach so far, for R lines of C pixels, line r from (y[r], x[r]), straight from an image.
-template <class Op, int BORDER, int N, int UP, int DOWN, int LEFT, int RIGHT, int R, int C, class IMAGE, class T>
-HS_FN void hs_around(const IMAGE& in, const int (&y)[R], const int (&x)[R], const int (&dy)[N], const int (&dx)[N],
-                     const T* taps, T v, T (&to)[R][C]) {
-    const int top = max(0, in.start) + UP, bottom = min(in.height, in.end) - DOWN;
-    bool inside = true;
-#pragma unroll
-    for (int r = 0; r < R; ++r)
-        inside = inside && y[r] >= top && y[r] < bottom && x[r] >= LEFT && x[r] <= in.width - C - RIGHT;
-    if (inside) {
-#pragma unroll
-        for (int r = 0; r < R; ++r)
-#pragma unroll
-            for (int c = 0; c < C; ++c) {
-                T acc = Op::init();
-#pragma unroll
-                for (int k = 0; k < N; ++k) acc = Op::step(acc, in.at(y[r] + dy[k], x[r] + c + dx[k]), taps[k]);
-                to[r][c] = acc;
-            }
-    } else {
-        // Few pixels are at an edge: unrolled, this would be compiled slowly for nothing.
-#pragma unroll 1
-        for (int i = 0; i < R * C; ++i) {
-            const int r = i / C, c = i - r * C;
-            T acc = Op::init();
-#pragma unroll 1
-            for (int k = 0; k < N; ++k)
-                acc = Op::step(acc, hs_pixel<BORDER, BORDER>(in, y[r] + dy[k], x[r] + c + dx[k], v), taps[k]);
-            to[r][c] = acc;
-        }
-    }
-}
-
-// The same for the pixels of a thread, from (y, x) on.
-template <class Op, int BORDER, int N, int UP, int DOWN, int LEFT, int RIGHT, int R, int C, class IMAGE, class T>
-HS_FN void hs_around_block(const IMAGE& in, int y, int x, const int (&dy)[N], const int (&dx)[N], const T* taps, T v,
-                           T (&to)[R][C]) {
-    int ys[R], xs[R];
-#pragma unroll
-    for (int r = 0; r < R; ++r) {
-        ys[r] = y + r;
-        xs[r] = x;
-    }
-    hs_around<Op, BORDER, N, UP, DOWN, LEFT, RIGHT>(in, ys, xs, dy, dx, taps, v, to);
-}
-
 // The row of an image of so many rows that row y is: itself, or what a row beyond the image is a copy of.
 HS_FN int hs_row_of(int y, int rows) {
     if (y < 0 || y >= rows) {

@@ -278,13 +278,13 @@ fn kind(leaf: &Leaf) -> Option<Kind> {
 }
 
 /// Whether devices have room for a kernel: the bounds within which fusion keeps one, and filters of one kind. What maps of one image
-/// read of it lies apart: nothing is spared.
+/// read of it lies apart: nothing is spared. Nor much by filters of many taps, which wait for their arithmetic.
 fn is_sound(m: &MapKernel) -> bool {
-    let large = m.leaves.iter().filter_map(|l| match &l.op {
-        LeafOp::Correlate(_, f, _) if f.taps().len() > SMALL_FILTER => Some(f.layout()),
+    let filters = m.leaves.iter().filter_map(|l| match &l.op {
+        LeafOp::Correlate(_, f, _) => Some(f),
         _ => None,
     });
-    let staged = !m.stages.is_empty();
+    let large = filters.chain(m.stages.iter().map(|s| &s.filter)).any(|f| f.taps().len() > SMALL_FILTER);
     let filters = m.leaves.iter().filter(|l| kind(l).is_some()).count();
     let planes = m.leaves.iter().filter(|l| matches!(l.op, LeafOp::LoadPlane(..))).count();
     // What filters chains have, a launch of several results would compute for each of them.
@@ -292,7 +292,7 @@ fn is_sound(m: &MapKernel) -> bool {
     plain
         && alike(m.leaves.iter().filter_map(kind))
         && !m.leaves.iter().any(|l| kind(l) == Some(Kind::Geometric))
-        && (staged || alike(large))
+        && !large
         && m.inputs <= MAX_INPUTS
         && m.stages.len() <= MAX_STAGES
         && filters <= MAX_FILTERS

@@ -42,6 +42,7 @@ pub const ENTRY: &str = "hs_kernel";
 
 const PRELUDE: &str = include_str!("../../kernels/prelude.cuh");
 const MATH: &str = include_str!("../../kernels/math.cuh");
+const AROUND: &str = include_str!("../../kernels/around.cuh");
 const POINTWISE: &str = include_str!("../../kernels/pointwise.cuh");
 const TILE: &str = include_str!("../../kernels/tile.cuh");
 const DENSE: &str = include_str!("../../kernels/dense.cuh");
@@ -253,11 +254,11 @@ fn assemble(headers: &[&str], params: &str, code: &str) -> String {
     let mut s = String::from("#ifndef HS_EMULATE\n#define HS_INFINITY __int_as_float(0x7f800000)\n");
     s.push_str("extern __shared__ __align__(128) unsigned char hs_smem[];\n#endif\n");
     // After the prelude, the functions that few programs call.
-    let called =
-        headers.iter().skip(1).chain([&params, &code]).any(|part| TRANSCENDENTAL.iter().any(|f| part.contains(f)));
+    let calls = |f: &str| headers.iter().skip(1).chain([&params, &code]).any(|part| part.contains(f));
+    let few = [(TRANSCENDENTAL.into_iter().any(calls), MATH), (calls("hs_around"), AROUND)];
     for (i, header) in headers.iter().enumerate() {
         s.push_str(header);
-        s.push_str(if i == 0 && called { MATH } else { "" });
+        few.iter().filter(|(called, _)| i == 0 && *called).for_each(|(_, functions)| s.push_str(functions));
     }
     s.push_str(params);
     s.push_str(code);

@@ -73,14 +73,14 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "argmin",
         &[],
-        "Row, column and channel of the smallest pixel, of several the first; of a volume its level before them",
+        "Row, column and channel of the smallest pixel, the first of several; its level first in a volume",
         "argmin",
         |v, _| numbers!(v, image => if image.depth() == 1 { place(image.argmin()) } else { place(image.argmin_3d()) }),
     ),
     row(
         "argmax",
         &[],
-        "Row, column and channel of the largest pixel, of several the first; of a volume its level before them",
+        "Row, column and channel of the largest pixel, the first of several; its level first in a volume",
         "argmax",
         |v, _| numbers!(v, image => if image.depth() == 1 { place(image.argmax()) } else { place(image.argmax_3d()) }),
     ),

@@ -8,9 +8,9 @@ use crate::shape::Border;
 /// Chains within each other, at most.
 const DEPTH: usize = 3;
 /// Pixels that an evaluation of a chain reads straight from the images, at most: each is code of a kernel.
-const READS: usize = 100;
-/// The furthest that a chain reads in any direction.
-const FURTHEST: usize = 16;
+const READS: usize = 49;
+/// The furthest that a chain reads in any direction: beyond, tiles overlap by most of what they hold.
+const FURTHEST: usize = 8;
 
 /// What a read of a device's nearest cache takes, in multiply-adds: an estimate from the rates of both on an H100.
 const READ: f64 = 4.0;

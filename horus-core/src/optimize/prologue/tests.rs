@@ -145,7 +145,7 @@ fn filter_of_filter(taps: [usize; 2], aim: &Aim<'_>) -> Option<bool> {
     let mut g = Graph::default();
     let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);
     let [p, r] = taps.map(|n| {
-        let at: Vec<(i32, i32)> = (0..n as i32).map(|i| (i / 3 - 1, i % 3 - 1)).collect();
+        let at: Vec<(i32, i32)> = (0..n as i32).map(|i| (i / 6 - 1, i % 6 - 1)).collect();
         let op = LeafOp::Correlate(Source::Input(0), Filter::sparse(at, vec![1.0; n]), Border::Replicate);
         let leaves = vec![Leaf { op, dtype: F }];
         MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() }
