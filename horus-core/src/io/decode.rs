@@ -35,6 +35,10 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
         Some(page) if page > 0 && kind != Kind::Tiff => return Err(no_page(page, 1)),
         _ => {}
     }
+    if options.level > 0 && kind != Kind::Tiff {
+        let level = options.level;
+        return Err(format!("level {level} requested, but only TIFF files have smaller copies of a picture"));
+    }
     // Pixels that are stored uncompressed need not be read twice.
     if kind == Kind::Npy {
         return Ok((read_npy::read(source, options, means)?, 1));
@@ -42,15 +46,17 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
     if kind == Kind::Image(ImageFormat::Pnm)
         && let Some(raster) = pnm::raster(source, options)?
     {
-        return Ok((raster.read(source, means)?, 1));
+        return Ok((raster.read(source, options.region, means)?, 1));
     }
-    let bytes = source.all()?;
     match kind {
-        Kind::Image(format) => Ok((guarded(|| image(format, &bytes, options, means))?, 1)),
+        Kind::Image(format) => {
+            let picture = guarded(|| image(format, &source.all()?, options, means))?;
+            Ok((picture.cropped(options.region, means)?, 1))
+        }
         _ => {
-            let picture = guarded(|| read_tiff::read(&bytes, options, means))?;
+            let picture = guarded(|| read_tiff::read(source, options, means))?;
             // Only for a file that can be read, and only if no page was requested.
-            let count = || guarded(|| Ok(read_tiff::pages(&bytes))).unwrap_or(1);
+            let count = || guarded(|| Ok(read_tiff::pages(source))).unwrap_or(1);
             Ok((picture, if options.page.is_none() && !options.volume { count() } else { 1 }))
         }
     }
@@ -62,12 +68,35 @@ pub(super) fn no_page(page: usize, pages: usize) -> String {
 
 /// Third-party decoders panic on some corrupt files (an index, an assertion). That is an error of the file, not of the
 /// program: nothing outlives the decoder but its result. (A program built with `panic = "abort"` ends, of course.)
-fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+pub(super) fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,
         Err(panic) => panic.downcast::<&str>().map_or_else(|_| "no reason given".into(), |text| (*text).to_owned()),
     };
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
+}
+
+/// Extent and type of a picture, and how much of it is read at once: all.
+pub(super) fn describe(format: ImageFormat, bytes: &[u8]) -> Result<(Shape, DType, (usize, usize)), String> {
+    let reader = ImageReader::with_format(Cursor::new(bytes), format);
+    let decoder = reader.into_decoder().map_err(|e| e.to_string())?;
+    let (channels, dtype) = samples(decoder.color_type())?;
+    let (w, h) = decoder.dimensions();
+    Ok((Shape::new(h as usize, w as usize, channels), dtype, (h as usize, w as usize)))
+}
+
+fn samples(color: ColorType) -> Result<(usize, DType), String> {
+    Ok(match color {
+        ColorType::L8 => (1, DType::U8),
+        ColorType::La8 => (2, DType::U8),
+        ColorType::Rgb8 => (3, DType::U8),
+        ColorType::Rgba8 => (4, DType::U8),
+        ColorType::L16 => (1, DType::U16),
+        ColorType::La16 => (2, DType::U16),
+        ColorType::Rgb16 => (3, DType::U16),
+        ColorType::Rgba16 => (4, DType::U16),
+        other => return Err(format!("pixels of type {other:?} are not supported")),
+    })
 }
 
 fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
@@ -89,7 +118,7 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<
         ImageFormat::Pnm => bounds::pnm(bytes),
         _ => bounds::bmp(bytes),
     };
-    check_capacity(h, w, most, bytes)?;
+    check_capacity(h, w, most, bytes.len() as u64)?;
     let size = decoder.total_bytes();
     if size > MEMORY_LIMIT {
         return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
@@ -103,17 +132,7 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<
 }
 
 fn planar(decoder: impl ImageDecoder, format: ImageFormat, means: Means<'_>) -> Result<Picture, String> {
-    let (channels, dtype) = match decoder.color_type() {
-        ColorType::L8 => (1, DType::U8),
-        ColorType::La8 => (2, DType::U8),
-        ColorType::Rgb8 => (3, DType::U8),
-        ColorType::Rgba8 => (4, DType::U8),
-        ColorType::L16 => (1, DType::U16),
-        ColorType::La16 => (2, DType::U16),
-        ColorType::Rgb16 => (3, DType::U16),
-        ColorType::Rgba16 => (4, DType::U16),
-        other => return Err(format!("pixels of type {other:?} are not supported")),
-    };
+    let (channels, dtype) = samples(decoder.color_type())?;
     let (w, h) = decoder.dimensions();
     let shape = Shape::new(h as usize, w as usize, channels);
     if shape.is_empty() {

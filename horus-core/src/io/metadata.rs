@@ -23,6 +23,11 @@ pub enum Orientation {
 }
 
 impl Orientation {
+    /// Whether a picture with this orientation noted is turned.
+    pub(super) fn turns(self, noted: Turned) -> bool {
+        self == Orientation::Apply && noted != Turned::NoTransforms
+    }
+
     /// The picture in the requested orientation; `noted` is the file's.
     pub(super) fn of(self, picture: Picture, noted: Turned, means: Means<'_>) -> Result<Picture, String> {
         match self {

@@ -17,6 +17,8 @@ pub(crate) struct Page {
     pub(crate) tile: Option<(u32, u32)>,
     pub(crate) rows: u32,
     pub(crate) chunks: Vec<Vec<u8>>,
+    /// Whether it is a smaller copy of the page before.
+    pub(crate) copy: bool,
 }
 
 impl Page {
@@ -67,6 +69,9 @@ pub(crate) fn file(pages: &[Page], big_endian: bool) -> Vec<u8> {
             (284, vec![if page.planar { 2 } else { 1 }]),
             (339, each(page.format)),
         ];
+        if page.copy {
+            tags.push((254, vec![1]));
+        }
         match page.tile {
             Some((w, h)) => tags.extend([(322, vec![w]), (323, vec![h]), (324, offsets), (325, counts)]),
             None => tags.extend([(273, offsets), (278, vec![page.rows]), (279, counts)]),
