@@ -5,12 +5,13 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use image::metadata::Orientation;
 use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::interleave::separated;
 use super::load::{Kind, Means, Source};
-use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
+use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff, tiff_source};
 use crate::dtype::{DType, Pixel};
 use crate::host::buffer::HostBuffer;
 use crate::shape::Shape;
@@ -31,14 +32,7 @@ pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Resu
 /// Decodes a picture; also returns the number of pages if no page was requested.
 pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<(Picture, usize), String> {
     let kind = source.kind();
-    match options.page {
-        Some(page) if page > 0 && kind != Kind::Tiff => return Err(no_page(page, 1)),
-        _ => {}
-    }
-    if options.level > 0 && kind != Kind::Tiff {
-        let level = options.level;
-        return Err(format!("level {level} requested, but only TIFF files have smaller copies of a picture"));
-    }
+    one_picture(kind, options)?;
     // Pixels that are stored uncompressed need not be read twice.
     if kind == Kind::Npy {
         return Ok((read_npy::read(source, options, means)?, 1));
@@ -62,6 +56,17 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
     }
 }
 
+/// Refuses other pages and levels than the first of files that have no others.
+pub(super) fn one_picture(kind: Kind, options: &OpenOptions) -> Result<(), String> {
+    match (kind, options.page, options.level) {
+        (Kind::Tiff, ..) | (_, None | Some(0), 0) => Ok(()),
+        (_, None | Some(0), level) => {
+            Err(format!("level {level} requested, but only TIFF files have smaller copies of a picture"))
+        }
+        (_, Some(page), _) => Err(no_page(page, 1)),
+    }
+}
+
 pub(super) fn no_page(page: usize, pages: usize) -> String {
     format!("page {page} requested, but it has {pages} (pages start at 0)")
 }
@@ -76,13 +81,14 @@ pub(super) fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
 }
 
-/// Extent and type of a picture, and how much of it is read at once: all.
-pub(super) fn describe(format: ImageFormat, bytes: &[u8]) -> Result<(Shape, DType, (usize, usize)), String> {
-    let reader = ImageReader::with_format(Cursor::new(bytes), format);
-    let decoder = reader.into_decoder().map_err(|e| e.to_string())?;
+/// Extent and type of a picture as it is stored, and the orientation that its file notes.
+pub(super) fn describe(format: ImageFormat, source: &Source<'_>) -> Result<(Shape, DType, Orientation), String> {
+    let reader = ImageReader::with_format(tiff_source::reader(source), format);
+    let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
     let (channels, dtype) = samples(decoder.color_type())?;
     let (w, h) = decoder.dimensions();
-    Ok((Shape::new(h as usize, w as usize, channels), dtype, (h as usize, w as usize)))
+    let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    Ok((Shape::new(h as usize, w as usize, channels), dtype, noted))
 }
 
 fn samples(color: ColorType) -> Result<(usize, DType), String> {
@@ -124,7 +130,7 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<
         return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
     }
     // Metadata that cannot be read is ignored.
-    let noted = decoder.orientation().unwrap_or(image::metadata::Orientation::NoTransforms);
+    let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     if let Ok(Some(profile)) = decoder.icc_profile() {
         metadata::tell_profile(profile.len());
     }

@@ -61,7 +61,10 @@ impl FileInfo {
             Kind::Npy => read_npy::describe(source, &unbounded)?,
             Kind::Image(format) => match pnm::raster(source, &unbounded) {
                 Ok(Some(raster)) => (raster.shape, raster.dtype, (1, raster.shape.width)),
-                _ => decode::guarded(|| decode::describe(format, &source.all()?))?,
+                _ => {
+                    let (shape, dtype, _) = decode::guarded(|| decode::describe(format, source))?;
+                    (shape, dtype, (shape.height, shape.width))
+                }
             },
         };
         Ok(FileInfo { shape, dtype, tile, pages: 1, levels: vec![(shape.height, shape.width)] })

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use image::ImageFormat;
 
@@ -53,8 +54,8 @@ pub(super) struct Means<'a> {
     pub(super) room: &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>,
 }
 
-/// The bytes of a picture file, in memory or in a file.
-#[derive(Debug)]
+/// The bytes of a picture file, in memory or in a file. Clones share the file.
+#[derive(Clone, Debug)]
 pub(super) struct Source<'a> {
     kind: Kind,
     /// The first bytes, all if there are no more.
@@ -63,10 +64,10 @@ pub(super) struct Source<'a> {
     rest: Rest<'a>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Rest<'a> {
     Memory(&'a [u8]),
-    File(File),
+    File(Arc<File>),
 }
 
 impl Source<'_> {
@@ -90,7 +91,7 @@ impl Source<'_> {
         let mut head = Vec::new();
         (&file).take(size.min(Self::HEAD as u64)).read_to_end(&mut head).map_err(cause)?;
         let kind = Kind::of(&head)?;
-        Ok(Source { kind, head: head.into(), size, rest: Rest::File(file) })
+        Ok(Source { kind, head: head.into(), size, rest: Rest::File(Arc::new(file)) })
     }
 
     /// The bytes of a file.
@@ -123,14 +124,14 @@ impl Source<'_> {
                 Ok(())
             }
             #[cfg(unix)]
-            Rest::File(file) => std::os::unix::fs::FileExt::read_exact_at(file, to, at).map_err(cause),
+            Rest::File(file) => std::os::unix::fs::FileExt::read_exact_at(&**file, to, at).map_err(cause),
             #[cfg(not(unix))]
             Rest::File(file) => {
                 // Files have one position, which threads share.
                 static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
                 let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                let mut file = file;
-                std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(at)).map_err(cause)?;
+                let mut file = &**file;
+                file.seek(SeekFrom::Start(at)).map_err(cause)?;
                 file.read_exact(to).map_err(cause)
             }
         }
@@ -154,7 +155,9 @@ impl Source<'_> {
         bytes.try_reserve_exact(size).map_err(|_| no_memory())?;
         bytes.extend_from_slice(&self.head);
         if let Rest::File(file) = &self.rest {
-            // It stands where the head ends; one that has shrunk is shorter now.
+            // One that has shrunk is shorter now.
+            let mut file = &**file;
+            file.seek(SeekFrom::Start(self.head.len() as u64)).map_err(cause)?;
             file.take(self.size - self.head.len() as u64).read_to_end(&mut bytes).map_err(cause)?;
         }
         Ok(Cow::Owned(bytes))

@@ -46,6 +46,7 @@
 
 mod any;
 mod bounds;
+mod count;
 mod decode;
 mod describe;
 mod encode;
@@ -59,6 +60,7 @@ mod pnm;
 mod raster;
 mod read_npy;
 mod read_tiff;
+mod reader;
 mod replace;
 mod samples;
 mod save;
@@ -67,16 +69,19 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod tiff_chunks;
+mod tiff_samples;
 mod tiff_source;
 mod write_npy;
 mod write_tiff;
 
 pub use any::AnyImage;
+pub use count::Counted;
 pub use describe::FileInfo;
 pub use encode::Format;
 pub use metadata::Orientation;
 pub use picture::Picture;
 pub(crate) use picture::Room;
+pub use reader::PictureReader;
 pub use save::{Depth, SaveOptions, Scale, Scaling};
 pub(crate) use saving::Detached;
 pub use saving::{Encoder, Saving};

@@ -83,15 +83,21 @@ impl Picture {
         if region == Region::whole(whole) {
             return Ok(self);
         }
-        let (size, shape) = (self.dtype.size(), Shape { height: region.height, width: region.width, ..whole });
-        let mut pixels = (means.room)(shape.len() * size).map_err(|e| e.to_string())?;
+        let shape = Shape { height: region.height, width: region.width, ..whole };
+        let mut pixels = (means.room)(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
+        self.copy(region, pixels.bytes_mut());
+        Ok(Picture { shape, pixels, ..self })
+    }
+
+    /// Copies a region, which lies inside, into planes without gaps.
+    pub(super) fn copy(&self, region: Region, to: &mut [u8]) {
+        let (size, whole) = (self.dtype.size(), self.shape);
         let planes = self.pixels.bytes().chunks(whole.area() * size);
-        for (from, to) in planes.zip(pixels.bytes_mut().chunks_mut(shape.area() * size)) {
-            for (row, to) in from.chunks(whole.width * size).skip(region.top).zip(to.chunks_mut(shape.width * size)) {
+        for (from, to) in planes.zip(to.chunks_mut(region.height * region.width * size)) {
+            for (row, to) in from.chunks(whole.width * size).skip(region.top).zip(to.chunks_mut(region.width * size)) {
                 to.copy_from_slice(&row[region.left * size..region.right() * size]);
             }
         }
-        Ok(Picture { shape, pixels, ..self })
     }
 
     /// Levels, rows, columns and channels.

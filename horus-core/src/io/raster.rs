@@ -26,7 +26,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    fn apply(self, bytes: &mut [u8], size: usize) {
+    pub(super) fn apply(self, bytes: &mut [u8], size: usize) {
         fn swap<const N: usize>(bytes: &mut [u8]) {
             bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|sample| sample.reverse());
         }
@@ -57,19 +57,36 @@ impl Raster {
     /// A message, if pixels are missing or there is not enough memory.
     pub(super) fn read(self, source: &Source<'_>, region: Option<Region>, means: Means<'_>) -> Result<Picture, String> {
         let region = region_of(self.shape, region)?;
-        if region == Region::whole(self.shape) { self.all(source, means) } else { self.part(source, region, means) }
+        let shape = Shape { height: region.height, width: region.width, ..self.shape };
+        let mut pixels = (means.room)(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
+        self.fill(source, region, pixels.bytes_mut(), means.workers)?;
+        Ok(Picture { shape, dtype: self.dtype.stored(), pixels })
+    }
+
+    /// Reads a region, which lies inside, into planes without gaps.
+    pub(super) fn fill(
+        self,
+        source: &Source<'_>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
+        if region == Region::whole(self.shape) {
+            self.all(source, to, workers)
+        } else {
+            self.part(source, region, to, workers)
+        }
     }
 
     /// Reads a region: from each row what is inside.
-    fn part(self, source: &Source<'_>, region: Region, means: Means<'_>) -> Result<Picture, String> {
+    fn part(self, source: &Source<'_>, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         let Raster { at, shape: whole, dtype, order } = self;
         let shape = Shape { height: region.height, width: region.width, ..whole };
         let (size, channels) = (dtype.size(), shape.channels);
-        let mut pixels = (means.room)(shape.len() * size).map_err(|e| e.to_string())?;
         // The parts of all channels that a row of a level has.
         let mut rows: Vec<Vec<&mut [u8]>> = Vec::new();
         rows.resize_with(shape.depth * shape.height, || Vec::with_capacity(channels));
-        for (p, plane) in pixels.bytes_mut().chunks_mut(shape.area() * size).enumerate() {
+        for (p, plane) in to.chunks_mut(shape.area() * size).enumerate() {
             let level = &mut rows[p / channels * shape.height..];
             plane.chunks_mut(shape.width * size).zip(level).for_each(|(part, row)| row.push(part));
         }
@@ -89,20 +106,18 @@ impl Raster {
             Ok::<(), String>(())
         };
         let rows = rows.into_iter().enumerate();
-        if means.workers.threads() == 1 {
+        if workers.threads() == 1 {
             let mut scratch = Vec::new();
-            rows.into_iter().try_for_each(|row| read(&mut scratch, row))?;
+            rows.into_iter().try_for_each(|row| read(&mut scratch, row))
         } else {
             let rows: Vec<_> = rows.collect();
-            means.workers.run(|| rows.into_par_iter().try_for_each_init(Vec::new, read))?;
+            workers.run(|| rows.into_par_iter().try_for_each_init(Vec::new, read))
         }
-        Ok(Picture { shape, dtype: dtype.stored(), pixels })
     }
 
-    fn all(self, source: &Source<'_>, means: Means<'_>) -> Result<Picture, String> {
+    fn all(self, source: &Source<'_>, bytes: &mut [u8], workers: &Workers) -> Result<(), String> {
         let Raster { at, shape, dtype, order } = self;
         let (size, channels) = (dtype.size(), shape.channels);
-        let mut pixels = (means.room)(shape.len() * size).map_err(|e| e.to_string())?;
         let one = |k: usize, to: &mut [u8]| {
             source.read_at(at + (k * CHUNK) as u64, to)?;
             order.apply(to, size);
@@ -117,13 +132,12 @@ impl Raster {
             split(scratch, &mut planes, size);
             Ok(())
         };
-        let threads = means.workers.threads();
-        let bytes = pixels.bytes_mut();
+        let threads = workers.threads();
         if channels == 1 {
             if threads == 1 || bytes.len() <= CHUNK {
                 bytes.chunks_mut(CHUNK).enumerate().try_for_each(|(k, to)| one(k, to))
             } else {
-                means.workers.run(|| bytes.par_chunks_mut(CHUNK).enumerate().try_for_each(|(k, to)| one(k, to)))
+                workers.run(|| bytes.par_chunks_mut(CHUNK).enumerate().try_for_each(|(k, to)| one(k, to)))
             }
         } else {
             let mut parts: Vec<Vec<&mut [u8]>> = Vec::new();
@@ -138,13 +152,12 @@ impl Raster {
                 let mut scratch = Vec::new();
                 parts.into_iter().enumerate().try_for_each(|(k, planes)| several(&mut scratch, first(k), planes))
             } else {
-                means.workers.run(|| {
+                workers.run(|| {
                     let parts = parts.into_par_iter().enumerate();
                     parts.try_for_each_init(Vec::new, |scratch, (k, planes)| several(scratch, first(k), planes))
                 })
             }
         }
-        .map(|()| Picture { shape, dtype: dtype.stored(), pixels })
     }
 }
 

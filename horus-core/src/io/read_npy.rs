@@ -33,7 +33,7 @@ pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<(Sh
 }
 
 /// Where a file has its pixels, and whether they are stored by columns.
-fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
+pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
     let (header, at) = header(source)?;
     let Header { descr, fortran, shape } = Header::parse(&header)?;
     let unsupported = || {

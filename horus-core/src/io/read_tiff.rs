@@ -1,102 +1,184 @@
 //! TIFF files: one of their pages or of its smaller copies, whole or a region of it, or all pages as levels of a volume.
 
 use std::collections::HashSet;
+use std::sync::Mutex;
 
 use image::metadata::Orientation;
-use tiff::ColorType;
-use tiff::Directory;
 use tiff::decoder::Decoder;
-use tiff::tags::{CompressionMethod, IfdPointer, PlanarConfiguration, Tag};
+use tiff::tags::{ByteOrder, CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
+use tiff::{ColorType, Directory};
 
 use super::bounds::{self, check_capacity, check_size};
+use super::count::{Count, Counted};
 use super::load::{Means, Source};
-use super::tiff_chunks::{Chunks, Jpeg, Samples};
+use super::raster::Order;
+use super::tiff_chunks::{Chunks, Coding, Places};
+use super::tiff_samples::Samples;
 use super::tiff_source::{Reader, decoder_at, limits, reader};
 use super::{OpenOptions, Picture, metadata, region_of};
-use crate::shape::Shape;
+use crate::dtype::DType;
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
+use crate::shape::{Region, Shape};
 
 /// The most directories that are followed.
 const MOST_PAGES: usize = 1 << 20;
 
 /// Decodes what is requested: a page, its copy of a level, a region; or all pages as the levels of a volume.
 pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
-    if options.volume && options.page.is_none() {
-        return volume(source, options, means);
-    }
-    read_page(source, &Pages::of(source, options.page.unwrap_or(0))?, options.page.unwrap_or(0), options, means)
+    let (pages, _) = open(source, options)?;
+    let whole = pages.shape();
+    let region = region_of(whole, options.region)?;
+    check_size((whole.depth as u64).saturating_mul(region.height as u64), region.width as u64, options)?;
+    let (shape, dtype) = (Shape { height: region.height, width: region.width, ..whole }, pages.dtype());
+    let size = [shape.depth, shape.channels, dtype.size()].iter().try_fold(shape.area(), |n, m| n.checked_mul(*m));
+    let size = size.ok_or_else(|| format!("{whole} pixels are too large"))?;
+    let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
+    pages.read(region, pixels.bytes_mut(), means.workers)?;
+    Ok(Picture { shape, dtype, pixels })
 }
 
-fn read_page(
-    source: &Source<'_>,
-    pages: &Pages,
-    page: usize,
-    options: &OpenOptions,
-    means: Means<'_>,
-) -> Result<Picture, String> {
-    let mut decoder = decoder_at(source, pages.directory(page, options.level)?)?;
-    let noted = noted(&mut decoder);
-    let layout = Layout::of(source, &mut decoder, options)?;
-    let turned = options.orientation.turns(noted);
-    // Of a picture that is turned, a region is of what it becomes.
-    let region = region_of(layout.shape, options.region.filter(|_| !turned))?;
-    check_size(region.height as u64, region.width as u64, options)?;
-    let picture = layout.chunks(source, pages.directory(page, options.level)?).read(decoder, region, means)?;
-    let picture = options.orientation.of(picture, noted, means)?;
-    if turned { picture.cropped(options.region, means) } else { Ok(picture) }
-}
-
-/// All pages, which have one size and type.
-fn volume(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
-    let pages = Pages::of(source, MOST_PAGES)?;
-    let depth = pages.count();
-    let page = |z: usize| read_page(source, &pages, z, options, means);
-    let Picture { shape, dtype, pixels: first } = page(0)?;
-    if depth == 1 {
-        return Ok(Picture { shape, dtype, pixels: first });
-    }
-    check_size((depth as u64).saturating_mul(shape.height as u64), shape.width as u64, options)?;
-    let size = first.len();
-    let room = depth.checked_mul(size).ok_or_else(|| format!("{depth} pages of {shape} pixels are too large"))?;
-    let mut pixels = (means.room)(room).map_err(|e| e.to_string())?;
-    for (z, to) in pixels.bytes_mut().chunks_exact_mut(size).enumerate() {
-        let level = if z == 0 { Picture { shape, dtype, pixels: first.clone() } } else { page(z)? };
-        if (level.shape, level.dtype) != (shape, dtype) {
-            let other = format!("{} {}", level.shape, level.dtype);
-            return Err(format!(
-                "page {z} has {other} pixels and page 0 {shape} {dtype}: they are no levels of a volume"
-            ));
+/// The page that is requested, or all as levels of a volume, each at the level that is requested; and what the file holds.
+pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pages<'s>, Directories), String> {
+    let page = options.page.unwrap_or(0);
+    let all = options.volume && options.page.is_none();
+    let found = Directories::of(source, if all { MOST_PAGES } else { page })?;
+    let wanted = if all { 0..found.count() } else { page..page + 1 };
+    let mut pages: Vec<Page<'s>> = Vec::with_capacity(wanted.len());
+    for z in wanted {
+        let page = Page::of(source, found.directory(z, options.level)?, options)?;
+        if let Some(first) = pages.first()
+            && (page.shape(), page.chunks.samples.dtype()) != (first.shape(), first.chunks.samples.dtype())
+        {
+            let what = |page: &Page<'_>| format!("{} {}", page.shape(), page.chunks.samples.dtype());
+            let (other, first) = (what(&page), what(first));
+            return Err(format!("page {z} has {other} pixels and page 0 {first}: they are no levels of a volume"));
         }
-        to.copy_from_slice(level.pixels.bytes());
+        pages.push(page);
     }
-    Ok(Picture { shape: Shape { depth, ..shape }, dtype, pixels })
+    if pages.is_empty() {
+        return Err("the file has no pages".into());
+    }
+    Ok((Pages(pages), found))
+}
+
+/// Pages that are read together, the levels of a volume; at least one.
+#[derive(Debug)]
+pub(super) struct Pages<'s>(Vec<Page<'s>>);
+
+impl Pages<'_> {
+    /// The picture's shape, as it is seen.
+    pub(super) fn shape(&self) -> Shape {
+        Shape { depth: self.0.len(), ..self.0[0].shape() }
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.0[0].chunks.samples.dtype()
+    }
+
+    /// Rows and columns of a strip or tile, as they are seen.
+    pub(super) fn tile(&self) -> (usize, usize) {
+        let Page { orientation, noted, chunks } = &self.0[0];
+        let Shape { height, width, .. } = chunks.shape;
+        let tile = Shape::new(chunks.rows.min(height), chunks.columns.min(width), 1);
+        let seen = orientation.shape(tile, *noted);
+        (seen.height, seen.width)
+    }
+
+    /// Decodes a region, which lies inside, into planes without gaps.
+    pub(super) fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        let size = to.len() / self.0.len();
+        self.0.iter().zip(to.chunks_mut(size)).try_for_each(|(page, to)| page.read(region, to, workers))
+    }
+
+    /// Whether the file has all bytes of what holds a region.
+    pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
+        self.0.iter().try_for_each(|page| page.chunks.is_complete(page.stored(region)))
+    }
+
+    /// What was read of them.
+    pub(super) fn counted(&self) -> Counted {
+        self.0.iter().map(|page| page.chunks.count.so_far()).fold(Counted::default(), |all, page| Counted {
+            chunks: all.chunks + page.chunks,
+            bytes: all.bytes + page.bytes,
+        })
+    }
+}
+
+/// A page whose directory is read.
+#[derive(Debug)]
+struct Page<'s> {
+    orientation: super::Orientation,
+    noted: Orientation,
+    chunks: Chunks<'s>,
+}
+
+impl<'s> Page<'s> {
+    fn shape(&self) -> Shape {
+        self.orientation.shape(self.chunks.picture(), self.noted)
+    }
+
+    fn stored(&self, region: Region) -> Region {
+        self.orientation.stored(region, self.chunks.shape, self.noted)
+    }
+
+    fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        let stored = self.stored(region);
+        if !self.orientation.turns(self.noted) {
+            return self.chunks.read(stored, to, workers);
+        }
+        let shape = Shape { height: stored.height, width: stored.width, ..self.chunks.picture() };
+        let mut pixels = HostBuffer::try_zeroed(to.len()).map_err(|e| e.to_string())?;
+        self.chunks.read(stored, pixels.bytes_mut(), workers)?;
+        let means = Means { workers, room: &HostBuffer::try_zeroed };
+        let picture = Picture { shape, dtype: self.chunks.samples.dtype(), pixels };
+        workers.copy(self.orientation.of(picture, self.noted, means)?.pixels.bytes(), to);
+        Ok(())
+    }
 }
 
 /// Number of pages, as far as they can be read.
 pub(super) fn pages(source: &Source<'_>) -> usize {
-    Pages::of(source, MOST_PAGES).map_or(1, |pages| pages.count())
+    Directories::of(source, MOST_PAGES).map_or(1, |pages| pages.count())
 }
 
 /// Where the directories of pages are, each followed by those of its smaller copies, by size.
-struct Pages(Vec<Vec<IfdPointer>>);
+pub(super) struct Directories(Vec<Vec<Listed>>);
 
-impl Pages {
+/// A directory, and the rows and columns of its picture, 0 where they cannot be read.
+#[derive(Clone, Copy)]
+struct Listed {
+    pointer: IfdPointer,
+    height: usize,
+    width: usize,
+}
+
+impl Listed {
+    fn of(file: &mut Decoder<Reader<'_>>, pointer: IfdPointer, directory: &Directory) -> Listed {
+        let mut tags = file.read_directory_tags(directory);
+        let mut side = |tag| tags.find_tag_unsigned::<u32>(tag).ok().flatten().unwrap_or(0) as usize;
+        Listed { pointer, height: side(Tag::ImageLength), width: side(Tag::ImageWidth) }
+    }
+}
+
+impl Directories {
     /// Those up to page `last`, if there are so many.
-    fn of(source: &Source<'_>, last: usize) -> Result<Pages, String> {
+    fn of(source: &Source<'_>, last: usize) -> Result<Directories, String> {
         let mut file = Decoder::new(reader(source)).map_err(text)?.with_limits(limits());
         let mut next = file.ifd_pointer();
-        let mut pages: Vec<Vec<(IfdPointer, u64)>> = Vec::new();
+        let mut pages: Vec<Vec<Listed>> = Vec::new();
         let mut seen = HashSet::new();
         while let Some(pointer) = next.filter(|p| seen.insert(*p) && seen.len() <= MOST_PAGES) {
             let directory = match file.read_directory(pointer) {
                 Ok(directory) => directory,
                 // One that cannot be read counts, but those after it cannot be found.
                 Err(_) if !pages.is_empty() => {
-                    pages.push(vec![(pointer, 0)]);
+                    pages.push(vec![Listed { pointer, height: 0, width: 0 }]);
                     break;
                 }
                 Err(e) => return Err(text(e)),
             };
-            let here = (pointer, width(&mut file, &directory));
+            let here = Listed::of(&mut file, pointer, &directory);
             let mut tags = file.read_directory_tags(&directory);
             let is_copy = tags.find_tag_unsigned::<u32>(Tag::NewSubfileType).ok().flatten().unwrap_or(0) & 1 == 1;
             let children = tags.find_tag_unsigned_vec::<u64>(Tag::SubIfd).ok().flatten().unwrap_or_default();
@@ -110,20 +192,22 @@ impl Pages {
                 if let Ok(directory) = file.read_directory(child)
                     && let Some(page) = pages.last_mut()
                 {
-                    page.push((child, width(&mut file, &directory)));
+                    page.push(Listed::of(&mut file, child, &directory));
                 }
             }
             next = directory.next();
         }
-        let in_order = |mut page: Vec<(IfdPointer, u64)>| {
-            page[1..].sort_by_key(|(_, width)| std::cmp::Reverse(*width));
-            page.into_iter().map(|(pointer, _)| pointer).collect()
-        };
-        Ok(Pages(pages.into_iter().map(in_order).collect()))
+        pages.iter_mut().for_each(|page| page[1..].sort_by_key(|copy| std::cmp::Reverse(copy.width)));
+        Ok(Directories(pages))
     }
 
     fn count(&self) -> usize {
         self.0.len()
+    }
+
+    /// Rows and columns of a page and of its smaller copies.
+    pub(super) fn levels(&self, page: usize) -> Vec<(usize, usize)> {
+        self.0.get(page).map_or_else(Vec::new, |levels| levels.iter().map(|l| (l.height, l.width)).collect())
     }
 
     fn directory(&self, page: usize, level: usize) -> Result<IfdPointer, String> {
@@ -131,35 +215,21 @@ impl Pages {
         let (page, copies) = (format!("page {page}"), levels.len() - 1);
         let missing =
             || format!("level {level} requested, but {page} has {copies} smaller copies (level 0 is the page)");
-        levels.get(level).copied().ok_or_else(missing)
+        levels.get(level).map(|listed| listed.pointer).ok_or_else(missing)
     }
-}
-
-fn width(file: &mut Decoder<Reader<'_>>, directory: &Directory) -> u64 {
-    file.read_directory_tags(directory).find_tag_unsigned::<u64>(Tag::ImageWidth).ok().flatten().unwrap_or(0)
 }
 
 /// What a file tells of its pixels, without reading them: the page, its smaller copies, how many pages there are.
 pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<super::FileInfo, String> {
-    let page = options.page.unwrap_or(0);
-    let pages = Pages::of(source, MOST_PAGES)?;
-    let any = OpenOptions { max_pixels: u64::MAX, ..*options };
-    let mut levels = Vec::new();
-    let mut first = None;
-    for level in 0..pages.0.get(page).map_or(1, Vec::len) {
-        let mut decoder = decoder_at(source, pages.directory(page, level)?)?;
-        let layout = Layout::of(source, &mut decoder, &any)?;
-        levels.push((layout.shape.height, layout.shape.width));
-        first.get_or_insert(layout);
-    }
-    let Layout { shape, samples, chunk, .. } = first.ok_or("the file has no pages")?;
-    let depth = if options.volume { pages.count() } else { 1 };
+    let as_stored = OpenOptions { orientation: super::Orientation::Keep, ..*options };
+    let (opened, _) = open(source, &as_stored)?;
+    let found = Directories::of(source, MOST_PAGES)?;
     Ok(super::FileInfo {
-        shape: Shape { depth, channels: samples.channels(shape.channels), ..shape },
-        dtype: samples.dtype(),
-        tile: (chunk.0.min(shape.height), chunk.1.min(shape.width)),
-        pages: pages.count(),
-        levels,
+        shape: opened.shape(),
+        dtype: opened.dtype(),
+        tile: opened.tile(),
+        pages: found.count(),
+        levels: found.levels(options.page.unwrap_or(0)),
     })
 }
 
@@ -178,31 +248,25 @@ fn noted(decoder: &mut Decoder<Reader<'_>>) -> Orientation {
     known.unwrap_or(Orientation::NoTransforms)
 }
 
-/// What a directory says of its pixels, checked.
-struct Layout {
-    /// Of the samples as they are stored.
-    shape: Shape,
-    samples: Samples,
-    planar: bool,
-    jpeg: Option<Jpeg>,
-    /// Rows and columns of a strip or tile.
-    chunk: (usize, usize),
-}
-
-impl Layout {
-    fn of(source: &Source<'_>, decoder: &mut Decoder<Reader<'_>>, options: &OpenOptions) -> Result<Layout, String> {
+impl<'s> Page<'s> {
+    /// What a directory says of its pixels, checked.
+    fn of(source: &Source<'s>, directory: IfdPointer, options: &OpenOptions) -> Result<Page<'s>, String> {
+        let mut decoder = decoder_at(source, directory)?;
+        let noted = noted(&mut decoder);
         let color = decoder.colortype().map_err(text)?;
         let (w, h) = decoder.dimensions().map_err(text)?;
-        if options.region.is_none() {
-            check_size(u64::from(h), u64::from(w), options)?;
-        }
         let mut tag = |tag| decoder.find_tag_unsigned::<u16>(tag).map_err(text);
         let compression = tag(Tag::Compression)?.unwrap_or(CompressionMethod::None.to_u16());
         let (count, planar) = (tag(Tag::SamplesPerPixel)?.unwrap_or(1), tag(Tag::PlanarConfiguration)?);
+        let (photometric, predictor) = (tag(Tag::PhotometricInterpretation)?, tag(Tag::Predictor)?);
         let format = decoder.find_tag_unsigned_vec::<u16>(Tag::SampleFormat).map_err(text)?;
-        let bits = u64::from(color.bit_depth()) * u64::from(count);
-        let most = bounds::tiff(source.size(), compression, bits, u64::from(w));
-        check_capacity(u64::from(h), u64::from(w), most, source.size())?;
+        // Of a region no more memory is asked for than the region needs.
+        if options.region.is_none() {
+            check_size(u64::from(h), u64::from(w), options)?;
+            let bits = u64::from(color.bit_depth()) * u64::from(count);
+            let most = bounds::tiff(source.size(), compression, bits, u64::from(w));
+            check_capacity(u64::from(h), u64::from(w), most, source.size())?;
+        }
         let channels = match color {
             ColorType::Gray(_) => 1,
             ColorType::GrayA(_) => 2,
@@ -216,25 +280,36 @@ impl Layout {
             return Err("the picture has no pixels".into());
         }
         let format = format.and_then(|formats| formats.first().copied()).unwrap_or(1);
-        let (rows, columns) = {
-            let (w, h) = decoder.chunk_dimensions();
-            (h as usize, w as usize)
-        };
+        let (columns, rows) = decoder.chunk_dimensions();
         if rows == 0 || columns == 0 {
             return Err("its strips or tiles have no pixels".into());
         }
-        Ok(Layout {
+        let samples = Samples::of(color.bit_depth(), format, channels, matches!(color, ColorType::CMYK(_)))?;
+        let inverted = photometric == Some(PhotometricInterpretation::WhiteIsZero.to_u16());
+        let are_pixels = samples.are_pixels() && usize::from(count) == channels && !inverted;
+        let coding = if compression == CompressionMethod::ModernJPEG.to_u16() {
+            let tables = decoder.find_tag_unsigned_vec::<u64>(Tag::JPEGTables).map_err(text)?.unwrap_or_default();
+            Coding::Jpeg(tables.into_iter().map(|byte| byte as u8).collect())
+        } else if compression == CompressionMethod::None.to_u16() && are_pixels && predictor.unwrap_or(1) == 1 {
+            let little = decoder.byte_order() == ByteOrder::LittleEndian;
+            Coding::Plain(if little == cfg!(target_endian = "little") { Order::Kept } else { Order::Swapped })
+        } else {
+            Coding::Other
+        };
+        let chunks = Chunks {
+            source: source.clone(),
+            directory,
             shape,
-            samples: Samples::of(color.bit_depth(), format, channels, matches!(color, ColorType::CMYK(_)))?,
+            samples,
             planar: channels > 1 && planar == Some(PlanarConfiguration::Planar.to_u16()),
-            jpeg: (compression == CompressionMethod::ModernJPEG.to_u16()).then(|| Jpeg::of(decoder)).transpose()?,
-            chunk: (rows, columns),
-        })
-    }
-
-    fn chunks<'s>(self, source: &'s Source<'s>, directory: IfdPointer) -> Chunks<'s> {
-        let Layout { shape, samples, planar, jpeg, chunk } = self;
-        Chunks { source, directory, shape, samples, planar, jpeg, rows: chunk.0.min(shape.height), columns: chunk.1 }
+            coding,
+            places: Places::of(&mut decoder)?,
+            rows: (rows as usize).min(shape.height),
+            columns: columns as usize,
+            decoders: Mutex::new(vec![decoder]),
+            count: Count::default(),
+        };
+        Ok(Page { orientation: options.orientation, noted, chunks })
     }
 }
 

@@ -1,290 +1,317 @@
 //! Strips and tiles of a TIFF page: those that hold a region are decoded, by all threads, each where it belongs.
 
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
 use rayon::prelude::*;
-use tiff::decoder::{ChunkType, Decoder, DecodingResult};
+use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::{IfdPointer, Tag};
 
-use super::load::{Means, Source};
+use super::bounds;
+use super::count::Count;
+use super::interleave::split;
+use super::load::Source;
+use super::raster::Order;
 use super::read_tiff::text;
+use super::tiff_samples::Samples;
 use super::tiff_source::{Reader, decoder_at};
-use super::{Picture, bounds};
-use crate::dtype::DType;
+use crate::host::workers::Workers;
 use crate::shape::{Region, Shape};
 
-/// How samples are stored, and what becomes of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Samples {
-    /// The samples of a type that images have.
-    Of(DType),
-    /// Integers of 8 bits with sign, as such of 32.
-    Signed8,
-    /// Of 16 bits.
-    Signed16,
-    /// Floats of 16 bits, as such of 32.
-    Half,
-    /// Cyan, magenta, yellow and black of 8 bits, as red, green and blue.
-    Cmyk8,
-    /// Of 16 bits.
-    Cmyk16,
-    /// Grey of less than a byte, as bytes.
-    Packed(u8),
-}
-
-impl Samples {
-    /// Samples of so many bits in a TIFF sample format.
-    ///
-    /// # Errors
-    /// A message, if images have no such pixels.
-    pub(super) fn of(bits: u8, format: u16, channels: usize, cmyk: bool) -> Result<Samples, String> {
-        const INTEGERS: u16 = 2;
-        const FLOATS: u16 = 3;
-        let samples = match (format, bits) {
-            (INTEGERS, 8) => Samples::Signed8,
-            (INTEGERS, 16) => Samples::Signed16,
-            (INTEGERS, 32) => Samples::Of(DType::I32),
-            (FLOATS, 16) => Samples::Half,
-            (FLOATS, 32) => Samples::Of(DType::F32),
-            (FLOATS, 64) => Samples::Of(DType::F64),
-            (FLOATS, _) => return Err(format!("TIFF floats of {bits} bits are not supported")),
-            (INTEGERS, 64) | (_, 32 | 64) => {
-                return Err(format!(
-                    "{}TIFF integers of {bits} bits are not supported; use 8 or 16 bits, 32 bits with sign, or floats",
-                    if format == INTEGERS { "" } else { "unsigned " },
-                ));
-            }
-            (_, 8) => Samples::Of(DType::U8),
-            (_, 16) => Samples::Of(DType::U16),
-            (_, 1 | 2 | 4) if channels == 1 => Samples::Packed(bits),
-            _ => return Err(format!("TIFF pixels of {channels} channels of {bits} bits are not supported")),
-        };
-        match samples {
-            Samples::Of(DType::U8) if cmyk => Ok(Samples::Cmyk8),
-            Samples::Of(DType::U16) if cmyk => Ok(Samples::Cmyk16),
-            other if cmyk => Err(format!("CMYK TIFF pixels as {} are not supported", other.dtype())),
-            other => Ok(other),
-        }
-    }
-
-    /// The type of the image's pixels.
-    pub(super) fn dtype(self) -> DType {
-        match self {
-            Samples::Of(dtype) => dtype,
-            Samples::Signed8 | Samples::Signed16 => DType::I32,
-            Samples::Half => DType::F32,
-            Samples::Cmyk8 | Samples::Packed(_) => DType::U8,
-            Samples::Cmyk16 => DType::U16,
-        }
-    }
-
-    /// Channels of the image, of so many samples for each pixel.
-    pub(super) fn channels(self, samples: usize) -> usize {
-        if self.is_cmyk() { 3 } else { samples }
-    }
-
-    fn is_cmyk(self) -> bool {
-        matches!(self, Samples::Cmyk8 | Samples::Cmyk16)
-    }
-
-    /// The bytes of what was decoded, in the type of the image's pixels.
-    fn bytes(self, decoded: DecodingResult, columns: usize) -> Result<Vec<u8>, String> {
-        fn wide<T: bytemuck::NoUninit>(samples: impl IntoIterator<Item = T>) -> Vec<u8> {
-            let samples: Vec<T> = samples.into_iter().collect();
-            bytemuck::cast_slice(&samples).to_vec()
-        }
-        Ok(match (self, decoded) {
-            (Samples::Of(DType::U8) | Samples::Cmyk8, DecodingResult::U8(v)) => v,
-            (Samples::Packed(bits), DecodingResult::U8(v)) => unpacked(&v, bits, columns),
-            (Samples::Of(DType::U16) | Samples::Cmyk16, DecodingResult::U16(v)) => wide(v),
-            (Samples::Of(DType::I32), DecodingResult::I32(v)) => wide(v),
-            (Samples::Of(DType::F32), DecodingResult::F32(v)) => wide(v),
-            (Samples::Of(DType::F64), DecodingResult::F64(v)) => wide(v),
-            (Samples::Signed8, DecodingResult::I8(v)) => wide(v.into_iter().map(i32::from)),
-            (Samples::Signed16, DecodingResult::I16(v)) => wide(v.into_iter().map(i32::from)),
-            (Samples::Half, DecodingResult::F16(v)) => wide(v.into_iter().map(f32::from)),
-            _ => return Err("its strips or tiles have different types".into()),
-        })
-    }
-}
-
-/// Bytes of samples of fewer bits, each row beginning with a byte.
-fn unpacked(packed: &[u8], bits: u8, columns: usize) -> Vec<u8> {
-    let (per_byte, full) = (8 / usize::from(bits), (1u16 << bits) as u8 - 1);
-    let row = |row: &[u8]| -> Vec<u8> {
-        let pixel = |x: usize| {
-            let shift = 8 - bits * (x % per_byte + 1) as u8;
-            (row[x / per_byte] >> shift & full) * (u8::MAX / full)
-        };
-        (0..columns).map(pixel).collect()
-    };
-    packed.chunks_exact(columns.div_ceil(per_byte).max(1)).flat_map(row).collect()
-}
-
-/// Where the JPEG data of strips or tiles is.
+/// Where the strips or tiles of a page are in the file.
 #[derive(Clone, Debug)]
-pub(super) struct Jpeg {
+pub(super) struct Places {
+    pub(super) kind: ChunkType,
     offsets: Vec<u64>,
     counts: Vec<u64>,
-    tables: Vec<u8>,
 }
 
-impl Jpeg {
-    pub(super) fn of(decoder: &mut Decoder<Reader<'_>>) -> Result<Jpeg, String> {
-        let (offsets, counts) = match decoder.get_chunk_type() {
+impl Places {
+    pub(super) fn of(decoder: &mut Decoder<Reader<'_>>) -> Result<Places, String> {
+        let kind = decoder.get_chunk_type();
+        let (offsets, counts) = match kind {
             ChunkType::Strip => (Tag::StripOffsets, Tag::StripByteCounts),
             ChunkType::Tile => (Tag::TileOffsets, Tag::TileByteCounts),
         };
         let mut tag =
             |tag| Ok::<_, String>(decoder.find_tag_unsigned_vec::<u64>(tag).map_err(text)?.unwrap_or_default());
-        let tables = tag(Tag::JPEGTables)?.into_iter().map(|byte| byte as u8).collect();
-        Ok(Jpeg { offsets: tag(offsets)?, counts: tag(counts)?, tables })
+        Ok(Places { kind, offsets: tag(offsets)?, counts: tag(counts)? })
     }
+
+    /// The first byte, and how many there are.
+    fn at(&self, index: u32) -> Result<(u64, u64), String> {
+        let place = self.offsets.get(index as usize).zip(self.counts.get(index as usize));
+        place.map(|(at, count)| (*at, *count)).ok_or_else(|| "it is missing".to_owned())
+    }
+}
+
+/// How the strips or tiles of a page become pixels.
+#[derive(Clone, Debug)]
+pub(super) enum Coding {
+    /// The samples as they are, but for the order of their bytes.
+    Plain(Order),
+    /// JPEG data, with the tables that come before that of each.
+    Jpeg(Vec<u8>),
+    /// Whatever else the decoder knows.
+    Other,
 }
 
 /// The strips or tiles of a page.
 pub(super) struct Chunks<'s> {
-    pub(super) source: &'s Source<'s>,
+    pub(super) source: Source<'s>,
     pub(super) directory: IfdPointer,
     /// Of the samples as they are stored.
     pub(super) shape: Shape,
     pub(super) samples: Samples,
     pub(super) planar: bool,
-    /// Of JPEG data.
-    pub(super) jpeg: Option<Jpeg>,
+    pub(super) coding: Coding,
+    pub(super) places: Places,
     /// Of a strip or tile.
     pub(super) rows: usize,
     pub(super) columns: usize,
+    /// Those that have read the directory, and that no thread uses now.
+    pub(super) decoders: Mutex<Vec<Decoder<Reader<'s>>>>,
+    pub(super) count: Count,
 }
 
-/// The part of each plane that a row of strips or tiles holds.
-type Planes<'a> = Vec<&'a mut [u8]>;
+impl fmt::Debug for Chunks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chunks").field("shape", &self.shape).field("samples", &self.samples).finish_non_exhaustive()
+    }
+}
 
-impl<'s> Chunks<'s> {
-    /// Decodes a region, which lies inside. `decoder` stands at the page; other threads make their own.
-    pub(super) fn read(
-        &self,
-        decoder: Decoder<Reader<'s>>,
-        region: Region,
-        means: Means<'_>,
-    ) -> Result<Picture, String> {
-        let dtype = self.samples.dtype();
-        let shape = Shape::new(region.height, region.width, self.samples.channels(self.shape.channels));
-        let mut pixels = (means.room)(shape.len() * dtype.size()).map_err(|e| e.to_string())?;
-        let first = region.top / self.rows;
-        let last = (region.top + region.height - 1) / self.rows;
-        let mut parts: Vec<Planes<'_>> = Vec::new();
-        parts.resize_with(last - first + 1, || Vec::with_capacity(shape.channels));
-        for plane in pixels.bytes_mut().chunks_mut(shape.area() * dtype.size()) {
-            let mut rest = plane;
-            for (k, part) in parts.iter_mut().enumerate() {
-                let (top, bottom) = self.rows_of(first + k, region);
-                let (here, below) = rest.split_at_mut((bottom - top) * region.width * dtype.size());
-                part.push(here);
-                rest = below;
-            }
-        }
-        if means.workers.threads() == 1 || parts.len() == 1 {
-            let mut decoder = decoder;
-            parts.into_iter().enumerate().try_for_each(|(k, part)| self.row(&mut decoder, first + k, region, part))?;
+/// What a strip or tile has of a region: the rows of each plane, those of the first plane first.
+struct Cell<'a> {
+    row: usize,
+    column: usize,
+    part: Region,
+    lines: Vec<&'a mut [u8]>,
+}
+
+impl Chunks<'_> {
+    /// The picture's shape.
+    pub(super) fn picture(&self) -> Shape {
+        Shape { channels: self.samples.channels(self.shape.channels), ..self.shape }
+    }
+
+    /// Decodes a region, which lies inside, into planes without gaps.
+    pub(super) fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        let cells = self.cells(region, to);
+        if workers.threads() == 1 || cells.len() == 1 {
+            let mut scratch = Vec::new();
+            cells.into_iter().try_for_each(|cell| self.cell(cell, &mut scratch))
         } else {
-            let own = || decoder_at(self.source, self.directory);
-            means.workers.run(|| {
-                parts.into_par_iter().enumerate().try_for_each_init(own, |decoder, (k, part)| {
-                    let decoder = decoder.as_mut().map_err(|e| e.clone())?;
-                    self.row(decoder, first + k, region, part)
-                })
-            })?;
+            workers.run(|| cells.into_par_iter().try_for_each_init(Vec::new, |scratch, cell| self.cell(cell, scratch)))
         }
-        Ok(Picture { shape, dtype, pixels })
     }
 
-    /// The rows of a region that a row of strips or tiles holds.
-    fn rows_of(&self, row: usize, region: Region) -> (usize, usize) {
-        let (top, bottom) = (row * self.rows, (row + 1) * self.rows);
-        (top.max(region.top), bottom.min(region.top + region.height))
-    }
-
-    /// Decodes what a row of strips or tiles has of a region.
-    fn row(
-        &self,
-        decoder: &mut Decoder<Reader<'s>>,
-        row: usize,
-        region: Region,
-        mut planes: Planes<'_>,
-    ) -> Result<(), String> {
-        if !self.samples.is_cmyk() {
-            return self.samples_of(decoder, row, region, &mut planes);
-        }
-        let len = planes[0].len();
-        let mut inks = vec![0; 4 * len];
-        self.samples_of(decoder, row, region, &mut inks.chunks_mut(len).collect::<Vec<_>>())?;
-        let (colours, black) = inks.split_at(3 * len);
-        for (ink, plane) in colours.chunks(len).zip(planes) {
-            match self.samples {
-                Samples::Cmyk8 => {
-                    lit(ink, black, plane, |c: u8, k| ((255.0 - f32::from(c)) * (1.0 - f32::from(k) / 255.0)) as u8)
+    /// Whether the file has all bytes of what holds a region.
+    pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
+        let (rows, columns) = self.of(region);
+        for plane in 0..if self.planar { self.shape.channels } else { 1 } {
+            for (row, column) in rows.clone().flat_map(|row| columns.clone().map(move |column| (row, column))) {
+                let index = self.index(plane, row, column)?;
+                let (at, count) = self.places.at(index).map_err(|e| self.named(index, e))?;
+                if at.saturating_add(count) > self.source.size() {
+                    let size = self.source.size();
+                    let cause = format!("it ends at byte {}, the file at {size}", at.saturating_add(count));
+                    return Err(self.named(index, cause));
                 }
-                _ => lit(ink, black, plane, |c: u16, k| {
-                    ((65535.0 - f32::from(c)) * (1.0 - f32::from(k) / 65535.0)) as u16
-                }),
             }
         }
         Ok(())
     }
 
-    fn samples_of(
-        &self,
-        decoder: &mut Decoder<Reader<'s>>,
-        row: usize,
-        region: Region,
-        planes: &mut [&mut [u8]],
-    ) -> Result<(), String> {
-        let Shape { height, width, channels, .. } = self.shape;
-        let across = width.div_ceil(self.columns);
-        let down = height.div_ceil(self.rows);
-        let (top, bottom) = self.rows_of(row, region);
+    /// The rows and columns of strips or tiles that hold a region.
+    fn of(&self, region: Region) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+        let rows = region.top / self.rows..region.bottom().div_ceil(self.rows);
+        (rows, region.left / self.columns..region.right().div_ceil(self.columns))
+    }
+
+    /// What a strip or tile has of a region.
+    fn part(&self, row: usize, column: usize, region: Region) -> Region {
+        let (top, left) = ((row * self.rows).max(region.top), (column * self.columns).max(region.left));
+        let bottom = ((row + 1) * self.rows).min(region.bottom());
+        let right = ((column + 1) * self.columns).min(region.right());
+        Region::new(top, left, bottom - top, right - left)
+    }
+
+    /// The target of a region, cut along the strips or tiles.
+    fn cells<'a>(&self, region: Region, to: &'a mut [u8]) -> Vec<Cell<'a>> {
         let size = self.samples.dtype().size();
-        for plane in 0..if self.planar { channels } else { 1 } {
-            for column in region.left / self.columns..=(region.left + region.width - 1) / self.columns {
-                let index = u32::try_from((plane * down + row) * across + column).map_err(|e| e.to_string())?;
-                self.check(index)?;
-                let (columns, _) = decoder.chunk_data_dimensions(index);
-                let columns = columns as usize;
-                let decoded = decoder.read_chunk(index).map_err(text)?;
-                let bytes = self.samples.bytes(decoded, columns)?;
-                // Samples of a pixel that lie together.
-                let together = if self.planar { 1 } else { channels };
-                let left = column * self.columns;
-                let (from, to) = (left.max(region.left), (left + columns).min(region.left + region.width));
-                for y in top..bottom {
-                    let at = ((y - row * self.rows) * columns + from - left) * together * size;
-                    let line =
-                        bytes.get(at..at + (to - from) * together * size).ok_or("a strip or tile is too short")?;
-                    let at = ((y - top) * region.width + from - region.left) * size;
-                    let place = at..at + (to - from) * size;
-                    if together == 1 {
-                        planes[plane][place].copy_from_slice(line);
-                    } else {
-                        let mut parts: Vec<&mut [u8]> = planes.iter_mut().map(|p| &mut p[place.clone()]).collect();
-                        super::interleave::split(line, &mut parts, size);
-                    }
+        let (rows, columns) = self.of(region);
+        let channels = self.picture().channels;
+        let mut cells: Vec<Cell<'a>> = Vec::with_capacity(rows.len() * columns.len());
+        for row in rows.clone() {
+            for column in columns.clone() {
+                let part = self.part(row, column, region);
+                cells.push(Cell { row, column, part, lines: Vec::with_capacity(channels * part.height) });
+            }
+        }
+        for plane in to.chunks_mut(region.height * region.width * size) {
+            for (y, mut line) in plane.chunks_mut(region.width * size).enumerate() {
+                let first = ((region.top + y) / self.rows - rows.start) * columns.len();
+                for cell in &mut cells[first..first + columns.len()] {
+                    let (here, rest) = line.split_at_mut(cell.part.width * size);
+                    cell.lines.push(here);
+                    line = rest;
                 }
             }
         }
+        cells
+    }
+
+    fn index(&self, plane: usize, row: usize, column: usize) -> Result<u32, String> {
+        let (across, down) = (self.shape.width.div_ceil(self.columns), self.shape.height.div_ceil(self.rows));
+        u32::try_from((plane * down + row) * across + column).map_err(|e| e.to_string())
+    }
+
+    fn named(&self, index: u32, cause: String) -> String {
+        match self.places.kind {
+            ChunkType::Strip => format!("strip {index}: {cause}"),
+            ChunkType::Tile => format!("tile {index}: {cause}"),
+        }
+    }
+
+    /// Decodes what a strip or tile has of a region.
+    fn cell(&self, cell: Cell<'_>, scratch: &mut Vec<u8>) -> Result<(), String> {
+        let Cell { row, column, part, mut lines } = cell;
+        let (height, bytes) = (part.height, part.width * self.samples.dtype().size());
+        if !self.samples.is_cmyk() {
+            return self.planes(row, column, part, &mut lines, scratch);
+        }
+        let mut inks = vec![0; 4 * height * bytes];
+        self.planes(row, column, part, &mut inks.chunks_mut(bytes).collect::<Vec<_>>(), scratch)?;
+        let inks: Vec<&[u8]> = inks.chunks(bytes).collect();
+        let mut lines = lines.chunks_mut(height);
+        if let (Some(red), Some(green), Some(blue)) = (lines.next(), lines.next(), lines.next()) {
+            for (y, ((red, green), blue)) in red.iter_mut().zip(green).zip(blue).enumerate() {
+                self.samples.light([0, 1, 2, 3].map(|ink| inks[ink * height + y]), [red, green, blue]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes samples into the rows of each plane.
+    fn planes(
+        &self,
+        row: usize,
+        column: usize,
+        part: Region,
+        lines: &mut [&mut [u8]],
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let each = if self.planar { part.height } else { lines.len() };
+        for (plane, lines) in lines.chunks_mut(each).enumerate() {
+            let index = self.index(plane, row, column)?;
+            let decoded = match &self.coding {
+                Coding::Plain(order) => self.plain(index, (row, column), part, lines, *order, scratch),
+                _ => self.coded(index, (row, column), part, lines),
+            };
+            decoded.map_err(|cause| self.named(index, cause))?;
+        }
+        Ok(())
+    }
+
+    /// Puts rows of pixels, of which some begin with column `skip`, into the rows of planes.
+    fn put(&self, rows: &[u8], columns: usize, skip: usize, first: usize, height: usize, lines: &mut [&mut [u8]]) {
+        let size = self.samples.dtype().size();
+        let together = if self.planar { 1 } else { self.shape.channels };
+        for (y, row) in (first..).zip(rows.chunks_exact(columns * together * size)) {
+            let row = &row[skip * together * size..];
+            if together == 1 {
+                let to = &mut lines[y];
+                to.copy_from_slice(&row[..to.len()]);
+            } else {
+                let mut planes: Vec<&mut [u8]> = lines.iter_mut().skip(y).step_by(height).map(|l| &mut **l).collect();
+                let samples = planes.iter().map(|plane| plane.len()).sum();
+                split(&row[..samples], &mut planes, size);
+            }
+        }
+    }
+
+    /// Samples that are stored as they are: no more is read than rows of the strip or tile.
+    fn plain(
+        &self,
+        index: u32,
+        (row, column): (usize, usize),
+        part: Region,
+        lines: &mut [&mut [u8]],
+        order: Order,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        /// Bytes that are read at a time: they stay in the cache until they are in place.
+        const AT_ONCE: usize = 512 << 10;
+        let size = self.samples.dtype().size();
+        let pixel = size * if self.planar { 1 } else { self.shape.channels };
+        // The rows of a tile at the right edge are as long as those of any other.
+        let (skip, first) = (part.left - column * self.columns, part.top - row * self.rows);
+        let (at, count) = self.places.at(index)?;
+        let needed = ((first + part.height - 1) * self.columns + skip + part.width) * pixel;
+        if count < needed as u64 {
+            return Err(format!("it has {count} bytes, {needed} are needed"));
+        }
+        // Of long rows only the part that is asked for.
+        let few = part.width * 4 < self.columns;
+        let columns = if few { part.width } else { self.columns };
+        let (at, skip) = if few { (at + (skip * pixel) as u64, 0) } else { (at, skip) };
+        let rows = if few { 1 } else { (AT_ONCE / (columns * pixel)).max(1) };
+        for y in (0..part.height).step_by(rows) {
+            let rows = rows.min(part.height - y);
+            // The last row of a strip or tile may end where its last pixel does.
+            let left = count - ((first + y) * self.columns * pixel) as u64;
+            let wanted = rows * columns * pixel;
+            let bytes = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
+            scratch.resize(scratch.len().max(wanted), 0);
+            self.source.read_at(at + ((first + y) * self.columns * pixel) as u64, &mut scratch[..bytes])?;
+            order.apply(&mut scratch[..bytes], size);
+            self.put(&scratch[..wanted], columns, skip, y, part.height, lines);
+            self.count.bytes(bytes);
+        }
+        self.count.chunk();
+        Ok(())
+    }
+
+    /// What a decoder makes of a strip or tile.
+    fn coded(
+        &self,
+        index: u32,
+        (row, column): (usize, usize),
+        part: Region,
+        lines: &mut [&mut [u8]],
+    ) -> Result<(), String> {
+        self.check(index)?;
+        let spare = self.decoders.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut decoder = match spare {
+            Some(decoder) => decoder,
+            None => decoder_at(&self.source, self.directory)?,
+        };
+        let (columns, _) = decoder.chunk_data_dimensions(index);
+        let columns = columns as usize;
+        let decoded = decoder.read_chunk(index).map_err(text)?;
+        // One that has failed is not used again.
+        self.decoders.lock().unwrap_or_else(PoisonError::into_inner).push(decoder);
+        let bytes = self.samples.bytes(decoded, columns)?;
+        let pixel = self.samples.dtype().size() * if self.planar { 1 } else { self.shape.channels };
+        let first = part.top - row * self.rows;
+        let rows =
+            bytes.get(first * columns * pixel..(first + part.height) * columns * pixel).ok_or("it is too short")?;
+        self.put(rows, columns, part.left - column * self.columns, 0, part.height, lines);
+        self.count.chunk();
+        self.count.bytes(usize::try_from(self.places.at(index)?.1).unwrap_or(usize::MAX));
         Ok(())
     }
 
     /// Rejects JPEG data that declares more pixels than its strip or tile has: the decoder trusts it.
     fn check(&self, index: u32) -> Result<(), String> {
-        let Some(Jpeg { offsets, counts, tables }) = &self.jpeg else { return Ok(()) };
-        let (Some(at), Some(count)) = (offsets.get(index as usize), counts.get(index as usize)) else {
-            return Err("a strip or tile is missing".into());
-        };
+        let Coding::Jpeg(tables) = &self.coding else { return Ok(()) };
+        let (at, count) = self.places.at(index)?;
         // As the decoder sees them: the end of the file ends what is said to go beyond, and tables that are shared come first,
         // without their end, in place of the data's first marker.
         const MARKER: usize = 2;
-        let count = usize::try_from((*count).min(self.source.size().saturating_sub(*at))).map_err(|e| e.to_string())?;
+        let count = usize::try_from(count.min(self.source.size().saturating_sub(at))).map_err(|e| e.to_string())?;
         let mut data = vec![0; count];
-        self.source.read_at(*at, &mut data)?;
+        self.source.read_at(at, &mut data)?;
         let pixels = if tables.is_empty() {
             bounds::jpeg_frame(&data)
         } else {
@@ -299,16 +326,5 @@ impl<'s> Chunks<'s> {
             return Err("its JPEG data declares more pixels than its strip or tile holds".into());
         }
         Ok(())
-    }
-}
-
-/// Red, green or blue of an ink and black.
-fn lit<T: bytemuck::Pod>(ink: &[u8], black: &[u8], to: &mut [u8], light: impl Fn(T, T) -> T) {
-    let pairs = ink.chunks_exact(size_of::<T>()).zip(black.chunks_exact(size_of::<T>()));
-    for ((c, k), to) in pairs.zip(to.chunks_exact_mut(size_of::<T>())) {
-        to.copy_from_slice(bytemuck::bytes_of(&light(
-            bytemuck::pod_read_unaligned(c),
-            bytemuck::pod_read_unaligned(k),
-        )));
     }
 }

@@ -16,7 +16,7 @@ const HEADER: usize = 16;
 /// reach the smaller copies that a page refers to.
 #[derive(Debug)]
 pub(super) struct Header<'a> {
-    source: &'a Source<'a>,
+    source: Source<'a>,
     at: u64,
     header: Vec<u8>,
 }
@@ -25,7 +25,7 @@ pub(super) struct Header<'a> {
 pub(super) type Reader<'a> = BufReader<Header<'a>>;
 
 impl<'a> Header<'a> {
-    fn naming(source: &'a Source<'a>, directory: Option<IfdPointer>) -> Header<'a> {
+    fn naming(source: &Source<'a>, directory: Option<IfdPointer>) -> Header<'a> {
         let head = source.head();
         let mut header = head[..head.len().min(HEADER)].to_vec();
         let little = header.starts_with(b"II");
@@ -42,7 +42,7 @@ impl<'a> Header<'a> {
                 place.copy_from_slice(bytes);
             }
         }
-        Header { source, at: 0, header }
+        Header { source: source.clone(), at: 0, header }
     }
 }
 
@@ -78,13 +78,13 @@ impl Seek for Header<'_> {
     }
 }
 
-/// Reads a file from its first directory.
-pub(super) fn reader<'a>(source: &'a Source<'a>) -> Reader<'a> {
+/// Reads a file as it is: from its first directory.
+pub(super) fn reader<'a>(source: &Source<'a>) -> Reader<'a> {
     BufReader::new(Header::naming(source, None))
 }
 
 /// A decoder of the picture of this directory.
-pub(super) fn decoder_at<'a>(source: &'a Source<'a>, directory: IfdPointer) -> Result<Decoder<Reader<'a>>, String> {
+pub(super) fn decoder_at<'a>(source: &Source<'a>, directory: IfdPointer) -> Result<Decoder<Reader<'a>>, String> {
     let reader = BufReader::new(Header::naming(source, Some(directory)));
     Ok(Decoder::new(reader).map_err(text)?.with_limits(limits()))
 }
