@@ -75,7 +75,7 @@ mod write_npy;
 mod write_tiff;
 
 pub use any::AnyImage;
-pub use count::Counted;
+pub use count::FileTraffic;
 pub use describe::FileInfo;
 pub use encode::Format;
 pub use metadata::Orientation;
