@@ -65,6 +65,38 @@ impl<'a> Spare<'a> {
         (0..self.left().div_ceil(bytes)).map(part).collect()
     }
 
+    /// Writes the next bytes in parts of these lengths, one behind the other: `write` is given all parts, for several threads, and
+    /// writes each of them whole.
+    ///
+    /// # Errors
+    /// What `write` returns; [`DeviceError::Internal`] if it has not written all.
+    ///
+    /// # Panics
+    /// If there is no room for so many.
+    pub fn in_parts(
+        &mut self,
+        lengths: &[usize],
+        write: impl FnOnce(&mut [Spare<'_>]) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let total: usize = lengths.iter().sum();
+        assert!(total <= self.left(), "{total} bytes where {} are left", self.left());
+        let mut at = self.as_mut_ptr();
+        let part = |len: &usize| {
+            let part = Spare { at, len: *len, written: 0, memory: PhantomData };
+            at = at.wrapping_add(*len);
+            part
+        };
+        let mut parts: Vec<Spare<'_>> = lengths.iter().map(part).collect();
+        let places: Vec<*mut u8> = parts.iter().map(|p| p.at).collect();
+        write(&mut parts)?;
+        // Each is the part that it was.
+        if parts.iter().zip(places).any(|(part, place)| part.left() > 0 || part.at != place) {
+            return Err(DeviceError::Internal("a part of what is to be written is missing".into()));
+        }
+        self.written += total;
+        Ok(())
+    }
+
     /// Where the next byte goes, for somebody who knows that nobody else writes there.
     pub(super) fn as_ptr(&self) -> *mut u8 {
         self.at.wrapping_add(self.written)

@@ -309,7 +309,9 @@ impl Session {
     pub(crate) fn taken(&self, parts: &[&[u8]], label: Label) -> Result<Option<Memory>, DeviceError> {
         // Of several ranks each needs a part, which only a plan knows.
         match self.engine() {
-            Some(engine) if !engine.unified() && self.ranks() == 1 && self.mode() != Mode::Naive => {
+            Some(engine)
+                if !engine.unified() && self.ranks() == 1 && engine.lanes() == 1 && self.mode() != Mode::Naive =>
+            {
                 let _entered = self.0.measuring.then(|| label.enter());
                 engine.device.take(parts)
             }

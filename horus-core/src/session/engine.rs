@@ -1,18 +1,20 @@
 //! The device of a session: one that it is opened on, or one that is chosen at the first evaluation.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::{Inner, Mutable, Session};
 use crate::comm::agree::agree_on;
-use crate::comm::{Alone, Communicator};
+use crate::comm::threads::ThreadComm;
+use crate::comm::{Alone, Communicator, guarded};
 use crate::device::{Device, Memory, MemoryKind};
 use crate::error::{Error, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op};
 use crate::machine::{Machine, here};
+use crate::plan::partition::Partition;
 use crate::plan::state::Residency;
 use crate::plan::work::Work;
 
@@ -31,7 +33,12 @@ pub trait Chooser: Send + Sync {
 
 /// A device that a session computes on.
 pub(super) struct Engine {
+    /// The device, of several lanes the first.
     pub(super) device: Arc<dyn Device>,
+    /// The devices of the other lanes.
+    others: Vec<Arc<dyn Device>>,
+    /// How rows are divided among lanes, once there are several and something was to be computed.
+    lanes: OnceLock<Partition>,
     /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
     pub(super) direct: bool,
     /// Bytes of device memory that plans count on.
@@ -48,7 +55,59 @@ impl Engine {
         let mine = here::profile(&*device).inspect_err(|e| comm.abort(&e.to_string()))?;
         let machine = Arc::new(here::gather(comm, mine)?);
         log::debug!("costs are predicted by {machine}");
-        Ok(Engine { device, direct, capacity, machine })
+        Ok(Engine { device, others: Vec::new(), lanes: OnceLock::new(), direct, capacity, machine })
+    }
+
+    /// Connects the devices of this process, of which there is one at least.
+    pub(super) fn over(mut devices: Vec<Arc<dyn Device>>) -> Result<Engine> {
+        if devices.is_empty() {
+            return Err(Error::Config("a session needs a device".into()));
+        }
+        let comms = ThreadComm::group(devices.len());
+        let met = std::thread::scope(|scope| {
+            let join = |(device, comm): (&Arc<dyn Device>, &ThreadComm)| meet(&**device, comm);
+            let lanes = devices.iter().zip(&comms);
+            let lanes: Vec<_> = lanes
+                .map(|lane| scope.spawn(move || guarded(lane.1, "opening a session", || join(lane))))
+                .collect();
+            let met = lanes.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+            met.collect::<Vec<Result<bool>>>()
+        });
+        let direct = met.into_iter().collect::<Result<Vec<bool>>>()?.into_iter().all(|direct| direct);
+        let capacity = devices.iter().filter_map(|device| device.capacity()).min();
+        let profiles = devices.iter().map(|device| Ok((here::profile(&**device)?, 0))).collect::<Result<Vec<_>>>()?;
+        let machine = Arc::new(Machine::of_ranks(profiles));
+        log::debug!("costs are predicted by {machine}");
+        let others = devices.split_off(1);
+        Ok(Engine { device: devices.remove(0), others, lanes: OnceLock::new(), direct, capacity, machine })
+    }
+
+    /// The devices of all lanes.
+    pub(super) fn devices(&self) -> impl Iterator<Item = &Arc<dyn Device>> {
+        std::iter::once(&self.device).chain(&self.others)
+    }
+
+    /// The name of the device with least memory.
+    pub(super) fn smallest(&self) -> String {
+        let rooms = self.devices().map(|device| device.capacity().unwrap_or(usize::MAX)).enumerate();
+        let lane = rooms.min_by_key(|(_, room)| *room).map_or(0, |(lane, _)| lane);
+        let name = self.devices().nth(lane).map(|device| device.name()).unwrap_or_default();
+        if self.lanes() > 1 { super::lanes::named(&name, lane, self.lanes()) } else { name }
+    }
+
+    /// How many lanes there are.
+    pub(super) fn lanes(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// How rows are divided among lanes.
+    pub(super) fn partition(&self) -> &Partition {
+        self.lanes.get_or_init(|| Partition::equal(self.lanes()))
+    }
+
+    /// Divides rows among lanes, if that has not been done.
+    pub(super) fn divide(&self, partition: impl FnOnce() -> Partition) -> &Partition {
+        self.lanes.get_or_init(partition)
     }
 
     pub(super) fn unified(&self) -> bool {

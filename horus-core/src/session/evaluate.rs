@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::engine::Engine;
+use super::lanes::Kept;
 use super::plans::Request;
 use super::{Inner, Mutable, Progress, Session, debug};
 use crate::comm::guarded;
@@ -19,7 +20,7 @@ use crate::ir::kernel::Kernel;
 use crate::optimize::{Aim, lower::lower, optimize_for};
 use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
-use crate::plan::state::{Placement, Residency, State};
+use crate::plan::state::{Hosts, Placement, Residency, State};
 use crate::plan::verify::verify;
 use crate::plan::{Mappable, Mode, Plan, Setting, Want, plan};
 use crate::record::{Extract, RecordId};
@@ -87,6 +88,10 @@ impl Session {
         };
         let start = Instant::now(); // to extract took nothing worth telling
         let disposable = state.program.disposable(&graph, &records);
+        if engine.lanes() > 1 {
+            // The host of one lane is that of all.
+            wants.iter_mut().filter(|want| **want != Want::Keep).for_each(|want| *want = Want::Handed);
+        }
         let request = self.request(engine, state, graph, wants, &disposable);
         let mappable = self.mappable(engine, state, &request.sources, sending);
         let request = Request { mappable, ..request };
@@ -143,17 +148,43 @@ impl Session {
         request: &Request,
         plan: &Plan,
         (new, sending): (bool, Sending),
-    ) -> Result<Outcome, Failed> {
+    ) -> Result<Outcome<Kept>, Failed<Kept>> {
         agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan)
             .map_err(|error| Failed { error, images: Vec::new() })?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
+        let outcome = if plan.setting.in_lanes() {
+            self.carry_out_on_lanes(state, engine, plan, images, (new, sending))?
+        } else {
+            self.carry_out_alone(state, engine, plan, images, (new, sending))?
+        };
+        state.stats.evaluations += 1;
+        state.stats.made.add(&plan.counts());
+        state.stats.sent.messages += outcome.moved.messages;
+        state.stats.sent.bytes += outcome.moved.bytes;
+        state.stats.predicted += Duration::from_secs_f64(plan.predicted);
+        state.stats.parts.add(&plan.parts);
+        Ok(outcome)
+    }
+
+    /// Runs a plan on the device of this rank, or on the first lane.
+    fn carry_out_alone(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        plan: &Plan,
+        images: Vec<Option<Kept>>,
+        (new, sending): (bool, Sending),
+    ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        let images = self.laid_out(engine, images, 1)?;
+        let images: Vec<_> = images.into_iter().map(|image| image.map(Kept::into_first)).collect();
+        let kept = |images: Vec<Option<Stored>>| images.into_iter().map(|i| i.map(Kept::from)).collect();
         if new {
             let start = Instant::now();
             let prepared = prepare(plan, &images, &*engine.device, self.rank());
             state.trace.prepared(start);
             if let Err(error) = prepared {
-                return Err(Failed { error, images });
+                return Err(Failed { error, images: kept(images) });
             }
         }
         let observe = |step, steps, text: &dyn Fn() -> String| {
@@ -172,14 +203,12 @@ impl Session {
             sending,
             room: &mut state.room,
         };
-        let outcome = execute(plan, images, context)?;
-        state.stats.evaluations += 1;
-        state.stats.made.add(&plan.counts());
-        state.stats.sent.messages += outcome.moved.messages;
-        state.stats.sent.bytes += outcome.moved.bytes;
-        state.stats.predicted += Duration::from_secs_f64(plan.predicted);
-        state.stats.parts.add(&plan.parts);
-        Ok(outcome)
+        match execute(plan, images, context) {
+            Ok(Outcome { images, delivered, portions, moved }) => {
+                Ok(Outcome { images: kept(images), delivered, portions, moved })
+            }
+            Err(Failed { error, images }) => Err(Failed { error, images: kept(images) }),
+        }
     }
 
     /// Waits for results in flight.
@@ -205,7 +234,7 @@ impl Session {
         state: &mut Mutable,
         plan: &Plan,
         (roots, records): (&[NodeId], &[RecordId]),
-        images: Vec<Option<Stored>>,
+        images: Vec<Option<Kept>>,
     ) {
         let mut names: HashMap<NodeId, ValueId> = HashMap::new();
         for (i, image) in images.into_iter().enumerate() {
@@ -248,24 +277,28 @@ impl Session {
     ) -> Request {
         let read = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
         let disposable: HashSet<&ValueId> = disposable.iter().collect();
-        let sources: Vec<_> =
-            read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
-        let others = self.others(engine, state, &sources);
+        let lanes = engine.lanes();
+        let at = |v: &ValueId| state.images.get(v).map(|s| s.state_on(lanes, engine.unified()));
+        let sources: Vec<_> = read.map(|v| (v, at(&v), disposable.contains(&v))).collect();
+        let others = self.others(engine, state, &sources, lanes);
         Request { graph, wants, sources, mappable: Mappable::default(), others }
     }
 
-    /// The images on the device that a program with these sources does not read, if the device's memory must be watched.
+    /// The images on the devices of so many lanes that a program with these sources does not read, if the device's memory must be
+    /// watched.
     pub(super) fn others(
         &self,
         engine: &Engine,
         state: &Mutable,
         sources: &[(ValueId, Option<State>, bool)],
+        lanes: usize,
     ) -> Vec<(ValueId, Shape, DType, State)> {
         if engine.capacity.is_none() {
             return Vec::new();
         }
         let read: HashSet<ValueId> = sources.iter().map(|(v, ..)| *v).collect();
         let there = state.images.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v));
+        let there = there.filter(|(_, s)| s.lanes() == lanes);
         let mut others: Vec<_> = there.map(|(v, s)| (*v, s.geometry.shape, s.geometry.dtype, s.state)).collect();
         others.sort_by_key(|(v, ..)| *v);
         others
@@ -277,7 +310,8 @@ impl Session {
         let Inner { overlap, transfer, mode, .. } = **self.0;
         let machine = Arc::clone(&engine.machine);
         let mappable = Mappable::default();
-        Setting { partition, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
+        let hosts = Hosts::Apart;
+        Setting { partition, hosts, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
     }
 
     /// What programs are optimised for.
@@ -289,8 +323,12 @@ impl Session {
 
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
         let Request { graph, wants, sources, mappable, others } = request;
-        let setting = self.setting(engine, self.0.partition.clone());
-        let setting = Setting { mappable: mappable.clone(), ..setting };
+        let (hosts, partition) = match engine.lanes() {
+            1 => (Hosts::Apart, &self.0.partition),
+            _ => (Hosts::Shared, engine.partition()),
+        };
+        let setting = self.setting(engine, partition.clone());
+        let setting = Setting { mappable: mappable.clone(), hosts, ..setting };
         let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
             let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
@@ -338,17 +376,17 @@ impl Session {
         explain("predicted", &predict(&plan));
         verify(&plan)?;
         match (plan.lacking, engine.capacity) {
-            (Some((node, bytes)), Some(capacity)) => Err(self.too_large(plan.graph.node(node), bytes, capacity)),
+            (Some((node, bytes)), Some(capacity)) => Err(too_large(engine, plan.graph.node(node), bytes, capacity)),
             _ => Ok(plan),
         }
     }
+}
 
-    /// An operation takes more than there is, whatever leaves the device before it.
-    fn too_large(&self, node: &Node<Kernel>, bytes: usize, capacity: usize) -> Error {
-        let op = format!("{} (recorded at {})", node.op.name(), node.site);
-        let bound = MemoryBound::Images { bytes: capacity };
-        Error::Device { op, device: self.device_name(), source: DeviceError::OutOfMemory { bytes, used: 0, bound } }
-    }
+/// An operation takes more than there is, whatever leaves the device before it.
+fn too_large(engine: &Engine, node: &Node<Kernel>, bytes: usize, capacity: usize) -> Error {
+    let op = format!("{} (recorded at {})", node.op.name(), node.site);
+    let bound = MemoryBound::Images { bytes: capacity };
+    Error::Device { op, device: engine.smallest(), source: DeviceError::OutOfMemory { bytes, used: 0, bound } }
 }
 
 /// What an evaluation brought to this rank's host.

@@ -252,11 +252,11 @@ impl Device for CudaDevice {
 
     fn begin_download<'a>(
         &'a self,
-        bytes: usize,
+        range: Range<usize>,
         pool: &Arc<Pool>,
         when: Sending,
     ) -> Result<Box<dyn Download + 'a>, DeviceError> {
-        let begun: Box<dyn Download> = self.transfers.begin_download(bytes, pool, when)?;
+        let begun: Box<dyn Download> = self.transfers.begin_download(range, pool, when)?;
         Ok(begun)
     }
 
