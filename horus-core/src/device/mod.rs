@@ -2,6 +2,7 @@
 
 // Long because the contract of a device is told in full beside its methods.
 
+pub(crate) mod apart;
 pub mod check;
 mod exchange;
 pub mod faulty;

@@ -33,8 +33,10 @@ impl Run<'_> {
     pub(super) fn deliver(&mut self, n: NodeId) {
         if self.plan.setting.in_lanes() {
             let Some((image, host)) = self.images.find(n).and_then(|i| Some((i, i.host()?))) else { return };
-            let portion = |(from, at): (std::ops::Range<usize>, usize)| {
-                Portion { at, bytes: from.len(), from: Origin::Here(host.clone(), from.start) }
+            let portion = |(from, at): (std::ops::Range<usize>, usize)| Portion {
+                at,
+                bytes: from.len(),
+                from: Origin::Here(host.clone(), from.start),
             };
             let portions = self.handed_over(n, image.geometry).into_iter().map(portion).collect();
             self.portions.insert(n, portions);

@@ -60,7 +60,9 @@ pub fn assembled(mut lanes: Vec<Vec<Portion>>, total: usize, pool: &Arc<Pool>) -
         return Ok(match from {
             Origin::Here(buffer, 0) if buffer.len() == total => Delivered::Here(buffer),
             Origin::Coming(landing) => Delivered::Coming(landing),
-            from => Delivered::Coming(Box::new(Assembled::new(vec![vec![Portion { at: 0, bytes: total, from }]], pool))),
+            from => {
+                Delivered::Coming(Box::new(Assembled::new(vec![vec![Portion { at: 0, bytes: total, from }]], pool)))
+            }
         });
     }
     Ok(Delivered::Coming(Box::new(Assembled::new(lanes, pool))))
@@ -163,7 +165,8 @@ mod tests {
     #[test]
     fn portions_of_lanes_are_put_together_wherever_they_are() {
         let pool = Pool::new(0);
-        let two_planes = || vec![vec![here(0, &[1, 2]), here(5, &[6])], vec![coming(2, &[3, 4, 5]), coming(6, &[7, 8])]];
+        let two_planes =
+            || vec![vec![here(0, &[1, 2]), here(5, &[6])], vec![coming(2, &[3, 4, 5]), coming(6, &[7, 8])]];
         assert_eq!(landed(assembled(two_planes(), 8, &pool).unwrap()), [1, 2, 3, 4, 5, 6, 7, 8]);
         let Delivered::Coming(landing) = assembled(two_planes(), 8, &pool).unwrap() else { panic!("in two lanes") };
         let mut target = [9; 10];
@@ -178,7 +181,9 @@ mod tests {
     #[test]
     fn a_result_that_is_not_handed_over_whole_is_an_error() {
         let pool = Pool::new(0);
-        for lanes in [vec![vec![here(0, &[1])], vec![here(2, &[3])]], vec![vec![here(0, &[1, 2])], vec![here(1, &[2, 3])]]] {
+        for lanes in
+            [vec![vec![here(0, &[1])], vec![here(2, &[3])]], vec![vec![here(0, &[1, 2])], vec![here(1, &[2, 3])]]]
+        {
             assert!(assembled(lanes, 3, &pool).is_err());
         }
     }

@@ -174,7 +174,8 @@ impl<'d, 'a> Board<'d, 'a> {
                     board.jobs.push(Job { node, rows, room, divisible, inputs });
                 }
                 Action::Send { node, .. } => {
-                    let strips = draft.setting.in_lanes() && matches!(draft.state(node).placement, Placement::Strips(_));
+                    let strips =
+                        draft.setting.in_lanes() && matches!(draft.state(node).placement, Placement::Strips(_));
                     if strips {
                         board.by_lane.insert(node);
                     }

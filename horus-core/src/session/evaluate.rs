@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::engine::Engine;
-use super::lanes::Kept;
-use super::plans::Request;
+use super::lanes::{Kept, on_host};
+use super::plans::{Plans, Request};
 use super::{Inner, Mutable, Progress, Session, debug};
 use crate::comm::guarded;
 use crate::device::Sending;
@@ -86,6 +86,9 @@ impl Session {
             Some(engine) => engine,
             None => self.settled(state, &graph).map_err(Unevaluated::Foreseen)?,
         };
+        if engine.mended().map_err(Unevaluated::Foreseen)? {
+            state.plans = Plans::default();
+        }
         let start = Instant::now(); // to extract took nothing worth telling
         let disposable = state.program.disposable(&graph, &records);
         if engine.lanes() > 1 {
@@ -277,28 +280,26 @@ impl Session {
     ) -> Request {
         let read = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
         let disposable: HashSet<&ValueId> = disposable.iter().collect();
-        let lanes = engine.lanes();
-        let at = |v: &ValueId| state.images.get(v).map(|s| s.state_on(lanes, engine.unified()));
-        let sources: Vec<_> = read.map(|v| (v, at(&v), disposable.contains(&v))).collect();
-        let others = self.others(engine, state, &sources, lanes);
-        Request { graph, wants, sources, mappable: Mappable::default(), others }
+        let sources: Vec<_> =
+            read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
+        let others = self.others(engine, state, &sources);
+        let lanes = |v: &ValueId| state.images.get(v).map_or(1, Kept::lanes);
+        let laid = (sources.iter().map(|(v, ..)| lanes(v)).collect(), others.iter().map(|(v, ..)| lanes(v)).collect());
+        Request { graph, wants, sources, mappable: Mappable::default(), others, laid }
     }
 
-    /// The images on the devices of so many lanes that a program with these sources does not read, if the device's memory must be
-    /// watched.
+    /// The images on the device that a program with these sources does not read, if the device's memory must be watched.
     pub(super) fn others(
         &self,
         engine: &Engine,
         state: &Mutable,
         sources: &[(ValueId, Option<State>, bool)],
-        lanes: usize,
     ) -> Vec<(ValueId, Shape, DType, State)> {
         if engine.capacity.is_none() {
             return Vec::new();
         }
         let read: HashSet<ValueId> = sources.iter().map(|(v, ..)| *v).collect();
         let there = state.images.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v));
-        let there = there.filter(|(_, s)| s.lanes() == lanes);
         let mut others: Vec<_> = there.map(|(v, s)| (*v, s.geometry.shape, s.geometry.dtype, s.state)).collect();
         others.sort_by_key(|(v, ..)| *v);
         others
@@ -306,7 +307,7 @@ impl Session {
 
     /// What plans for these strips are made for.
     pub(super) fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
-        let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
+        let (unified, direct, capacity) = (engine.unified(), engine.direct(), engine.capacity);
         let Inner { overlap, transfer, mode, .. } = **self.0;
         let machine = Arc::clone(&engine.machine);
         let mappable = Mappable::default();
@@ -321,14 +322,52 @@ impl Session {
         Aim { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined: true }
     }
 
+    /// The plan for a request: of several lanes for all of them, or for the first if that is predicted to be faster.
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
-        let Request { graph, wants, sources, mappable, others } = request;
-        let (hosts, partition) = match engine.lanes() {
-            1 => (Hosts::Apart, &self.0.partition),
-            _ => (Hosts::Shared, engine.partition()),
+        let (plan, said) = match engine.lanes() {
+            1 => {
+                (self.plan_for(engine, state, request, self.setting(engine, self.0.partition.clone()))?, String::new())
+            }
+            _ => self.plan_lanes(engine, state, request)?,
         };
-        let setting = self.setting(engine, partition.clone());
-        let setting = Setting { mappable: mappable.clone(), hosts, ..setting };
+        let explain = |title: &str, text: &dyn fmt::Display| {
+            if let Some(sink) = &self.0.explain {
+                sink(&format!("{title}:\n{text}"));
+            }
+        };
+        if !said.is_empty() {
+            explain("lanes", &said);
+        }
+        explain("plan", &format_args!("{plan}costs by the {}\n", plan.setting.machine));
+        explain("predicted", &predict(&plan));
+        verify(&plan)?;
+        match (plan.lacking, plan.setting.capacity) {
+            (Some((node, bytes)), Some(capacity)) => Err(too_large(engine, plan.graph.node(node), bytes, capacity)),
+            _ => Ok(plan),
+        }
+    }
+
+    /// The plan for a request in a setting.
+    pub(super) fn plan_for(
+        &self,
+        engine: &Engine,
+        state: &mut Mutable,
+        request: &Request,
+        setting: Setting,
+    ) -> Result<Plan> {
+        let Request { graph, wants, sources, mappable, others, laid } = request;
+        let setting = Setting { mappable: mappable.clone(), ..setting };
+        // As this plan finds them; what else is on devices is in its way.
+        let lanes = if engine.lanes() > 1 { setting.partition.ranks() } else { 1 };
+        let found = |(source, laid): (&(ValueId, Option<State>, bool), &usize)| {
+            let at = source.1.map(|state| if *laid == lanes { state } else { on_host(engine.unified()) });
+            (source.0, at, source.2)
+        };
+        let sources: Vec<_> = sources.iter().zip(&laid.0).map(found).collect();
+        let (there, elsewhere): (Vec<_>, Vec<_>) = others.iter().zip(&laid.1).partition(|(_, laid)| **laid == lanes);
+        let taken = elsewhere.iter().map(|((_, shape, dtype, _), laid)| shape.len() * dtype.size() / **laid).sum();
+        let setting = Setting { capacity: setting.capacity.map(|bytes| bytes.saturating_sub(taken)), ..setting };
+        let others: Vec<_> = there.into_iter().map(|(other, _)| *other).collect();
         let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
             let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
@@ -362,7 +401,7 @@ impl Session {
                 }
             };
             let mut kernels = optimize_for(graph.clone(), fuse, &Aim { joined, ..self.aim(&setting) }, &mut dump)?;
-            add_bystanders(&mut kernels, others);
+            add_bystanders(&mut kernels, &others);
             make(kernels, &setting, &mut dump)
         };
         let fuse = self.0.mode == Mode::Fused;
@@ -372,13 +411,7 @@ impl Session {
             log::info!("fused kernels need more memory than the device has; continuing without fusion");
             plan = with(false, false)?;
         }
-        explain("plan", &format_args!("{plan}costs by the {}\n", setting.machine));
-        explain("predicted", &predict(&plan));
-        verify(&plan)?;
-        match (plan.lacking, engine.capacity) {
-            (Some((node, bytes)), Some(capacity)) => Err(too_large(engine, plan.graph.node(node), bytes, capacity)),
-            _ => Ok(plan),
-        }
+        Ok(plan)
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::engine::Engine;
 use super::evaluate::source_of;
+use super::plans::Request;
 use super::{Mutable, Progress, Session};
 use crate::comm::threads::ThreadComm;
 use crate::comm::{Communicator, guarded};
@@ -16,9 +17,16 @@ use crate::execute::portions::{Portion, assembled};
 use crate::execute::{Context, Failed, Outcome, Stored, execute, prepare};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
-use crate::plan::Plan;
-use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::machine::HostSide;
+use crate::plan::partition::Partition;
+use crate::plan::state::{Halo, Hosts, Placement, Residency, State};
+use crate::plan::work::Work;
+use crate::plan::{Plan, Setting};
 use crate::shape::Window;
+
+/// Seconds that it takes to have a lane begin and to wait for its end, beside what is predicted of its plan: what making and joining a
+/// thread takes, and meeting the others at each exchange.
+const STARTED: f64 = 50e-6;
 
 /// An image of a session: what each lane has of it, or what one has, whose host is that of all.
 #[derive(Debug)]
@@ -70,15 +78,10 @@ impl Kept {
     fn into_each(self) -> Vec<Stored> {
         std::iter::once(self.first).chain(self.others).collect()
     }
-
-    /// Where a plan for so many lanes finds it: if it is spread over another number of them, on the host.
-    pub(super) fn state_on(&self, lanes: usize, unified: bool) -> State {
-        if self.lanes() == lanes { self.state } else { on_host(unified) }
-    }
 }
 
 /// The state of an image that is whole on the host of all lanes.
-const fn on_host(unified: bool) -> State {
+pub(super) const fn on_host(unified: bool) -> State {
     let residency = if unified { Residency::Both } else { Residency::Host };
     State { residency, placement: Placement::Replicated }
 }
@@ -110,9 +113,7 @@ fn whole_on_host(lanes: &[Option<Stored>]) -> Option<(Geometry, HostBuffer)> {
 /// An error of lane `lane` of `lanes`, which says so.
 fn of_lane(error: Error, lane: usize, lanes: usize) -> Error {
     match error {
-        Error::Device { op, device, source } => {
-            Error::Device { op, device: named(&device, lane, lanes), source }
-        }
+        Error::Device { op, device, source } => Error::Device { op, device: named(&device, lane, lanes), source },
         other => other,
     }
 }
@@ -138,6 +139,49 @@ impl Session {
     /// Number of lanes: devices of this process that run the program together.
     pub fn lanes(&self) -> usize {
         self.engine().map_or(1, Engine::lanes)
+    }
+
+    /// The plan of several lanes for a request, and what to say of the choice.
+    pub(super) fn plan_lanes(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<(Plan, String)> {
+        let (lanes, work) = (engine.lanes(), Work::of(&request.graph));
+        let partition = engine.divided().cloned().unwrap_or_else(|| engine.shares(&work));
+        let of_all = Setting { hosts: Hosts::Shared, ..self.setting(engine, partition) };
+        let all = self.plan_for(engine, state, request, of_all)?;
+        let shares: Vec<String> = engine
+            .devices()
+            .enumerate()
+            .map(|(lane, device)| format!("      lane {}  {}\n", lane + 1, device.name()))
+            .collect();
+        let shares = format!("{}      rows divided as {}\n", shares.concat(), all.setting.partition);
+        if self.0.all_lanes {
+            return Ok((all, shares));
+        }
+        let of_one = Setting {
+            machine: Arc::clone(&engine.alone),
+            capacity: engine.device.capacity(),
+            ..self.setting(engine, Partition::equal(1))
+        };
+        let one = self.plan_for(engine, state, request, Setting { direct: false, ..of_one })?;
+        // What is spread otherwise is brought to the host first.
+        let moved = |to: usize| -> f64 {
+            let sources = request.sources.iter().zip(&request.laid.0);
+            let elsewhere =
+                sources.filter(|((_, at, _), laid)| **laid != to && at.is_some_and(|s| !s.residency.host()));
+            let bytes = elsewhere.filter_map(|((v, ..), laid)| Some((state.images.get(v)?.geometry, *laid)));
+            bytes
+                .map(|(g, laid)| engine.machine.of(0).download(g.shape.len() * g.dtype.size() / laid, HostSide::Staged))
+                .sum()
+        };
+        let together = all.predicted + moved(lanes) + STARTED * lanes as f64;
+        let alone = one.predicted + moved(1);
+        let ms = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
+        let said = format!("predicted to take {} on all {lanes} lanes, {} on the first", ms(together), ms(alone));
+        let first = match (one.lacking.is_some() || !one.fits, all.lacking.is_some() || !all.fits) {
+            (true, false) => false,
+            (false, true) => true,
+            _ => alone <= together,
+        };
+        Ok(if first { (one, format!("      {said}\n")) } else { (all, format!("{shares}      {said}\n")) })
     }
 
     /// An image as a plan for so many lanes finds it: if it is spread over another number of them, it is brought to the host first.
@@ -190,6 +234,7 @@ impl Session {
         (new, sending): (bool, Sending),
     ) -> Result<Outcome<Kept>, Failed<Kept>> {
         let lanes = plan.setting.partition.ranks();
+        engine.divide(|| plan.setting.partition.clone());
         let images = self.laid_out(engine, images, lanes)?;
         let mut per_lane: Vec<Vec<Option<Stored>>> = (0..lanes).map(|_| Vec::with_capacity(images.len())).collect();
         for image in images {
@@ -216,7 +261,7 @@ impl Session {
                 let error = of_lane(error, lane, lanes);
                 comm.abort(&error.to_string());
                 failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                engine.devices().for_each(|device| device.disconnect());
+                engine.disconnect();
                 images
             })
         };
@@ -230,7 +275,10 @@ impl Session {
             trace.prepared(start);
             if let Err(error) = prepared {
                 let lanes_left = std::iter::once(first).chain(others).collect();
-                return Err(Failed { error: of_lane(error, 0, lanes), images: self.reconciled(engine, plan, lanes_left) });
+                return Err(Failed {
+                    error: of_lane(error, 0, lanes),
+                    images: self.reconciled(engine, plan, lanes_left),
+                });
             }
         }
         let run = &run;

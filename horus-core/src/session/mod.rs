@@ -161,7 +161,7 @@ impl Session {
 
     /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
     pub fn peer_to_peer(&self) -> bool {
-        self.engine().is_some_and(|e| e.direct)
+        self.engine().is_some_and(Engine::direct)
     }
 
     /// The host's threads that copy pixels.

@@ -68,10 +68,11 @@ impl Replay {
 
     /// Whether the images that it reads beside its input are where its plan finds them, and no others are in the way.
     fn fits(&self, session: &Session, engine: &Engine, state: &Mutable) -> bool {
-        let (lanes, unified) = (self.plan.setting.partition.ranks(), engine.unified());
-        let there = |v: &ValueId| state.images.get(v).map(|image| image.state_on(lanes, unified));
-        let same = self.request.sources.iter().all(|(v, state, _)| *v == self.input || there(v) == *state);
-        same && session.others(engine, state, &self.request.sources, lanes).is_empty()
+        let there = |v: &ValueId| state.images.get(v).map(|image| (image.state, image.lanes()));
+        let sources = self.request.sources.iter().zip(&self.request.laid.0);
+        let same =
+            sources.into_iter().all(|((v, at, _), laid)| *v == self.input || there(v) == at.map(|at| (at, *laid)));
+        same && session.others(engine, state, &self.request.sources).is_empty()
     }
 
     /// Reads another image from now on.

@@ -2,6 +2,7 @@
 
 mod failures;
 mod programs;
+mod session;
 
 use std::sync::Arc;
 

@@ -320,6 +320,13 @@ impl Device for CudaDevice {
         Ok(self.others().is_some())
     }
 
+    fn disconnect(&self) {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(others) = others {
+            others.group.abandon();
+        }
+    }
+
     fn exchange(
         &self,
         _comm: &dyn Communicator,

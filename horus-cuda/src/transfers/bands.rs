@@ -167,7 +167,8 @@ impl Download for Bands {
         ready.record(&core.stream)?;
         down.after(&ready)?;
         let copy = |b: &Range<usize>| {
-            let (to, from) = ((to + (b.start - base) as u64) as *mut std::ffi::c_void, source.address() + b.start as u64);
+            let (to, from) =
+                ((to + (b.start - base) as u64) as *mut std::ffi::c_void, source.address() + b.start as u64);
             // SAFETY: the bytes are inside both, as checked; both are held until `done` has passed.
             let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, b.len(), down.0) };
             check(code, || format!("downloading {} bytes", b.len()))
