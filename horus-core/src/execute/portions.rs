@@ -83,6 +83,16 @@ impl Assembled {
         Assembled { lanes, total, pool: Arc::clone(pool), room: Mutex::default() }
     }
 
+    /// Writes all portions to a buffer, which devices may write to by themselves.
+    fn write_in(self, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
+        let written = self.write(&mut Spare::in_buffer(target), workers);
+        if written.is_err() && target.adopted().is_some() {
+            // Nobody can tell when a device is done with it that has failed: it stays for good.
+            std::mem::forget(target.clone());
+        }
+        written
+    }
+
     /// Writes all portions, those of different lanes at the same time.
     fn write(self, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
         let lanes = self.lanes.into_iter().enumerate();
@@ -117,7 +127,7 @@ impl Landing for Assembled {
     fn land(mut self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         let room = self.room.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let mut host = room.map_or_else(|| self.pool.try_allocate(self.total), Ok)?;
-        self.write(&mut Spare::over(host.overwritten()), &Workers::alone())?;
+        self.write_in(&mut host, &Workers::alone())?;
         Ok(host)
     }
 
@@ -140,6 +150,10 @@ impl Landing for Assembled {
 
     fn land_on(self: Box<Self>, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
         self.write(target, workers)
+    }
+
+    fn land_in(self: Box<Self>, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
+        self.write_in(target, workers)
     }
 }
 

@@ -56,7 +56,7 @@ impl DerefMut for Kept {
 
 impl Kept {
     /// What each lane has, of which there is one at least.
-    fn of(mut lanes: Vec<Stored>) -> Option<Kept> {
+    pub(super) fn of(mut lanes: Vec<Stored>) -> Option<Kept> {
         (!lanes.is_empty()).then(|| Kept { first: lanes.remove(0), others: lanes })
     }
 
@@ -139,6 +139,13 @@ impl Session {
     /// Number of lanes: devices of this process that run the program together.
     pub fn lanes(&self) -> usize {
         self.engine().map_or(1, Engine::lanes)
+    }
+
+    /// The memory of lanes, or of the only one, with the rows of an image of `height` that each has.
+    pub(super) fn strips_of(&self, pixels: Vec<Memory>, height: usize) -> Vec<(Memory, Window)> {
+        let partition = self.engine().filter(|_| pixels.len() > 1).map(Engine::partition);
+        let rows = |lane| partition.map_or(Window::whole(height), |partition| partition.strip(lane, height));
+        pixels.into_iter().enumerate().map(|(lane, memory)| (memory, rows(lane))).collect()
     }
 
     /// The plan of several lanes for a request, and what to say of the choice.

@@ -12,7 +12,7 @@ use crate::execute::Stored;
 use crate::execute::trace::Trace;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::ValueId;
-use crate::plan::state::{Placement, Residency, State};
+use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::record::{Numbering, Recording};
 use crate::shape::{Shape, Window};
 
@@ -68,11 +68,16 @@ impl Mutable {
         self.images.insert(value, Stored { geometry, state, host, device }.into());
     }
 
-    /// Takes the pixels of an image that are on the device of the only rank.
-    pub(super) fn give_device(&mut self, value: ValueId, shape: Shape, dtype: DType, pixels: Memory) {
-        let geometry = Geometry { shape, dtype: dtype.stored(), window: Window::whole(shape.height) };
-        let state = State { residency: Residency::Device, placement: Placement::Replicated };
-        self.images.insert(value, Stored { geometry, state, host: None, device: Some(pixels) }.into());
+    /// Takes the pixels of an image that are on the device of the only rank, or the strips of lanes, with the rows that each has.
+    pub(super) fn give_device(&mut self, value: ValueId, shape: Shape, dtype: DType, pixels: Vec<(Memory, Window)>) {
+        let placement = if pixels.len() > 1 { Placement::Strips(Halo::NONE) } else { Placement::Replicated };
+        let state = State { residency: Residency::Device, placement };
+        let stored = |(pixels, window)| {
+            let geometry = Geometry { shape, dtype: dtype.stored(), window };
+            Stored { geometry, state, host: None, device: Some(pixels) }
+        };
+        let kept = Kept::of(pixels.into_iter().map(stored).collect());
+        self.images.extend(kept.map(|kept| (value, kept)));
     }
 
     /// Where an image is that was just given.
