@@ -43,8 +43,6 @@ pub enum Run {
     Lower(fn(Graph<Op>) -> Graph<Kernel>),
     /// Changes kernels.
     Kernels(fn(Graph<Kernel>) -> Graph<Kernel>),
-    /// Changes kernels where that is predicted to be faster.
-    Predicted(fn(Graph<Kernel>, &Machine) -> Graph<Kernel>),
     /// Changes kernels where that is predicted to be faster on the ranks that there are.
     Divided(fn(Graph<Kernel>, &Aim<'_>) -> Graph<Kernel>),
 }
@@ -151,7 +149,6 @@ fn run(
             (Program::Recorded(graph), Run::Recorded(run)) => Program::Recorded(run(graph)),
             (Program::Recorded(graph), Run::Lower(run)) => Program::Lowered(run(graph)),
             (Program::Lowered(graph), Run::Kernels(run)) => Program::Lowered(run(graph)),
-            (Program::Lowered(graph), Run::Predicted(run)) => Program::Lowered(run(graph, aim.machine)),
             (Program::Lowered(graph), Run::Divided(run)) => Program::Lowered(run(graph, aim)),
             _ => return Err(failed(pass.name)("it does not run on what the pass before it makes".into())),
         };
