@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::ir::graph::{Graph, Op};
 use crate::ir::kernel::Kernel;
 use crate::machine::Machine;
+use crate::region;
 use crate::settings::{Stencil, Steps};
 
 /// A pass.
@@ -72,6 +73,7 @@ impl<'a> Aim<'a> {
 
 /// The passes, in order.
 pub const PASSES: &[Pass] = &[
+    Pass { name: "only what is read", fusing: true, run: Run::Recorded(region::narrow) },
     Pass { name: "split separable filters", fusing: true, run: Run::Recorded(separable::split) },
     Pass { name: "common subexpressions", fusing: true, run: Run::Recorded(cse::merge) },
     Pass { name: "reductions together", fusing: true, run: Run::Recorded(together::reduce) },
