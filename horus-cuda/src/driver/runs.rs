@@ -124,8 +124,11 @@ impl Runs {
     }
 }
 
-/// Runs `(host, device, bytes)` in turn, as few copies of the driver.
-pub(crate) fn grouped(runs: impl IntoIterator<Item = (usize, usize, usize)>) -> Vec<Runs> {
+/// Where a run begins in the memory of the host and of the device, and how long it is.
+pub(crate) type Run = (usize, usize, usize);
+
+/// Runs in turn, as few copies of the driver.
+pub(crate) fn grouped(runs: impl IntoIterator<Item = Run>) -> Vec<Runs> {
     let mut all: Vec<Runs> = Vec::new();
     for (host, device, bytes) in runs.into_iter().filter(|(.., bytes)| *bytes > 0) {
         if !all.last_mut().is_some_and(|last| last.take(host, device, bytes)) {
@@ -148,7 +151,7 @@ mod tests {
 
     #[test]
     fn runs_in_step_are_one_copy_and_no_byte_is_lost() {
-        let cases: [(&[(usize, usize, usize)], usize); 8] = [
+        let cases: [(&[Run], usize); 8] = [
             (&[], 0),
             (&[(3, 5, 7)], 1),
             // The same rows of each plane; the host's planes may be closer.
