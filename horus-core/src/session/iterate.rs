@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use super::evaluate::{Unevaluated, note_lost, source_of};
+use super::plans::Plans;
 use super::{Handle, Mutable, Pending, Session};
 use crate::device::Sending;
 use crate::dtype::DType;
@@ -241,6 +242,9 @@ impl Running<'_> {
             Some(engine) => engine,
             None => session.settled(state, &graph)?,
         };
+        if engine.mended()? {
+            state.plans = Plans::default();
+        }
         let goes = |v: &ValueId, state: &Mutable| {
             self.own.contains(v) && !self.pinned.contains(v) && !state.program.refers_to(*v)
         };
