@@ -216,10 +216,10 @@ impl Tiles {
                 continue;
             }
             let at = ((top + y - region.top) * region.width + left - region.left) * size;
-            let line = |plane| &<[u8]>::get(plane, at..at + width * size).unwrap_or_default()[..];
+            let end = at + width * size;
             match channels {
-                1 => inside.copy_from_slice(line(level)),
-                _ => join(&level.chunks(plane).map(line).collect::<Vec<_>>(), inside, size),
+                1 => inside.copy_from_slice(&level[at..end]),
+                _ => join(&level.chunks(plane).map(|plane| &plane[at..end]).collect::<Vec<_>>(), inside, size),
             }
         }
     }
