@@ -72,11 +72,14 @@ pub(super) fn directories(pages: Vec<Vec<Entry>>, big: bool, at: u64) -> (Vec<u8
         let mut long = Vec::new();
         out.extend(number(entries.len() as u64, counted));
         for e in &entries {
-            let (kind, bytes) = (match e.kind {
-                Kind::Short => 3,
-                Kind::Long => 4,
-                Kind::Long8 => 16,
-            }, e.bytes());
+            let (kind, bytes) = (
+                match e.kind {
+                    Kind::Short => 3,
+                    Kind::Long => 4,
+                    Kind::Long8 => 16,
+                },
+                e.bytes(),
+            );
             out.extend(number(e.tag.into(), 2));
             out.extend(number(kind, 2));
             out.extend(number(e.values.len() as u64, inside));

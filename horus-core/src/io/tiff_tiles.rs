@@ -5,9 +5,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
-use tiff::encoder::compression::{CompressionAlgorithm, Deflate, DeflateLevel, Lzw};
-use tiff::tags::{CompressionMethod, ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag};
+use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag};
 
+use super::compression::Compression;
 use super::count::Count;
 use super::interleave::join;
 use super::output::Output;
@@ -15,31 +15,6 @@ use super::tiff_directory::{Entry, directories, header};
 use crate::dtype::DType;
 use crate::host::workers::Workers;
 use crate::shape::{Region, Shape};
-
-/// How the tiles or strips of a TIFF file are compressed, without loss.
-///
-/// Of integers, the differences of neighbours are (TIFF predictor 2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Compression {
-    /// Not at all. The default.
-    #[default]
-    None,
-    /// By deflate, at its fastest.
-    Deflate,
-    /// By LZW, which older programs read too.
-    Lzw,
-}
-
-impl Compression {
-    fn method(self) -> CompressionMethod {
-        match self {
-            Compression::None => CompressionMethod::None,
-            Compression::Deflate => CompressionMethod::Deflate,
-            Compression::Lzw => CompressionMethod::LZW,
-        }
-    }
-}
 
 /// What a file's tiles or strips are.
 #[derive(Debug)]
@@ -97,7 +72,9 @@ impl Tiles {
                 let fits = |side: usize| side > 0 && side.is_multiple_of(Tiles::STEP);
                 let bytes = rows.checked_mul(columns).and_then(|area| area.checked_mul(pixel));
                 if !fits(rows) || !fits(columns) || bytes.is_none_or(|bytes| bytes > u32::MAX as usize / 2) {
-                    return Err(format!("tiles of {rows}x{columns} pixels: the sides of TIFF tiles are multiples of 16"));
+                    return Err(format!(
+                        "tiles of {rows}x{columns} pixels: the sides of TIFF tiles are multiples of 16"
+                    ));
                 }
                 (rows, columns)
             }
@@ -116,8 +93,10 @@ impl Tiles {
         };
         let chunks = shape.depth * tiles.down() * tiles.across();
         u32::try_from(chunks).map_err(|_| format!("{chunks} tiles or strips are more than TIFF files have"))?;
-        // What cannot be compressed may take more than it is, with LZW half as much again.
-        let most = if compression == Compression::None { tiles.raw_bytes() } else { tiles.raw_bytes() / 2 * 3 };
+        // What cannot be compressed takes a little more than it is.
+        let raw = tiles.raw_bytes();
+        let most =
+            if compression == Compression::None { raw } else { raw.saturating_add(raw / 256 + 64 * chunks as u64) };
         const DIRECTORIES: u64 = 1 << 12;
         let directories = shape.depth as u64 * DIRECTORIES + 16 * chunks as u64;
         tiles.big = most.saturating_add(directories) > u64::from(u32::MAX) - Tiles::FIRST;
@@ -160,18 +139,11 @@ impl Tiles {
         self.shape.depth as u64 * self.level_bytes()
     }
 
-    /// Encodes and writes a region of whole tiles or strips, which lies inside; pixels are planes without gaps.
+    /// Encodes and writes a region that [is whole](Tiles::is_whole); pixels are planes without gaps.
     ///
     /// # Errors
-    /// A message, if it is not made of whole ones, one was written before, or writing fails.
-    pub(super) fn put(
-        &self,
-        to: &dyn Output,
-        region: Region,
-        pixels: &[u8],
-        workers: &Workers,
-    ) -> Result<(), String> {
-        self.is_whole(region)?;
+    /// A message, if a tile or strip was written before, or writing fails.
+    pub(super) fn put(&self, to: &dyn Output, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
         let rows = region.top / self.rows..region.bottom().div_ceil(self.rows);
         let columns = region.left / self.columns..region.right().div_ceil(self.columns);
         let level = |level| {
@@ -194,7 +166,12 @@ impl Tiles {
         }
         let encoded = |scratch: &mut Vec<u8>, chunk: &Chunk| {
             self.raw(*chunk, region, pixels, scratch);
-            self.compressed(scratch)
+            self.compression.encode(
+                scratch,
+                self.columns * self.shape.channels * self.dtype.size(),
+                self.shape.channels,
+                self.dtype,
+            )
         };
         // Written in their order, so that the file does not depend on the threads.
         const AT_ONCE: usize = 4;
@@ -210,8 +187,8 @@ impl Tiles {
         Ok(())
     }
 
-    /// Whether a region is made of whole tiles or strips.
-    fn is_whole(&self, region: Region) -> Result<(), String> {
+    /// Whether a region, which lies inside, is made of whole tiles or strips.
+    pub(super) fn is_whole(&self, region: Region) -> Result<(), String> {
         let ends = |at: usize, step: usize, end: usize| at.is_multiple_of(step) || at == end;
         let begins = region.top.is_multiple_of(self.rows) && region.left.is_multiple_of(self.columns);
         let Shape { height, width, .. } = self.shape;
@@ -239,35 +216,12 @@ impl Tiles {
                 continue;
             }
             let at = ((top + y - region.top) * region.width + left - region.left) * size;
-            let line = |plane| &<[u8]>::get(plane, at..at + width * size).unwrap_or_default()[..];
+            let end = at + width * size;
             match channels {
-                1 => inside.copy_from_slice(line(level)),
-                _ => join(&level.chunks(plane).map(line).collect::<Vec<_>>(), inside, size),
+                1 => inside.copy_from_slice(&level[at..end]),
+                _ => join(&level.chunks(plane).map(|plane| &plane[at..end]).collect::<Vec<_>>(), inside, size),
             }
         }
-    }
-
-    fn compressed(&self, raw: &mut [u8]) -> Result<Vec<u8>, String> {
-        let channels = self.shape.channels;
-        if self.predicts() {
-            for row in raw.chunks_mut(self.columns * channels * self.dtype.size()) {
-                match self.dtype {
-                    DType::U8 | DType::Bool => differences::<u8>(row, channels, u8::wrapping_sub),
-                    DType::U16 => differences::<u16>(row, channels, u16::wrapping_sub),
-                    _ => differences::<u32>(row, channels, u32::wrapping_sub),
-                }
-            }
-        }
-        let mut to = Vec::with_capacity(raw.len() / 2);
-        let done = match self.compression {
-            Compression::Lzw => Lzw.write_to(&mut to, raw),
-            _ => Deflate::with_level(DeflateLevel::Fast).write_to(&mut to, raw),
-        };
-        done.map(|_| to).map_err(|e| e.to_string())
-    }
-
-    fn predicts(&self) -> bool {
-        self.compression != Compression::None && !self.dtype.is_float()
     }
 
     fn write(&self, to: &dyn Output, chunk: Chunk, bytes: &[u8]) -> Result<(), String> {
@@ -321,7 +275,8 @@ impl Tiles {
             DType::I32 => (SampleFormat::Int, 32),
             DType::F32 | DType::F64 => (SampleFormat::IEEEFP, self.dtype.size() * 8),
         };
-        let colours = if channels == 1 { PhotometricInterpretation::BlackIsZero } else { PhotometricInterpretation::RGB };
+        let colours =
+            if channels == 1 { PhotometricInterpretation::BlackIsZero } else { PhotometricInterpretation::RGB };
         // Sizes fit: the format was asked.
         let side = |tag: Tag, n: usize| Entry::long(tag.to_u16(), n as u32);
         let one = |tag: Tag, value: u16| Entry::short(tag.to_u16(), [value]);
@@ -348,7 +303,7 @@ impl Tiles {
         } else {
             entries.push(side(Tag::RowsPerStrip, self.rows));
         }
-        if self.predicts() {
+        if self.compression.predicts(self.dtype) {
             entries.push(one(Tag::Predictor, tiff::tags::Predictor::Horizontal.to_u16()));
         }
         if channels == 4 {
@@ -358,12 +313,52 @@ impl Tiles {
     }
 }
 
-/// Puts differences from the pixel before in the place of the samples of a row.
-fn differences<T: bytemuck::Pod>(row: &mut [u8], channels: usize, minus: impl Fn(T, T) -> T) {
-    let size = size_of::<T>();
-    let at = |row: &[u8], k: usize| bytemuck::pod_read_unaligned::<T>(&row[k * size..(k + 1) * size]);
-    for k in (channels..row.len() / size).rev() {
-        let difference = minus(at(row, k), at(row, k - channels));
-        row[k * size..(k + 1) * size].copy_from_slice(bytemuck::bytes_of(&difference));
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use tiff::decoder::{Decoder, DecodingResult};
+
+    use super::super::output::Shared;
+    use super::super::target::Sink;
+    use super::*;
+
+    #[test]
+    fn large_files_have_places_of_64_bits() {
+        let shape = Shape::volume(2, 37, 50, 3);
+        let pixels: Vec<u16> = (0..shape.len()).map(|i| (i * 977) as u16).collect();
+        for (tile, compression) in [(Some((16, 32)), Compression::None), (None, Compression::Deflate)] {
+            let mut tiles = Tiles::new(shape, DType::U16, tile, compression).unwrap();
+            assert!(!tiles.big);
+            tiles.big = true;
+            let mut file = Cursor::new(Vec::new());
+            let to = Shared::new(&mut file as &mut dyn Sink);
+            tiles.put(&to, Region::whole(shape), bytemuck::cast_slice(&pixels), &Workers::alone()).unwrap();
+            tiles.finish(&to).unwrap();
+            assert_eq!(file.get_ref()[2], 43);
+            let mut decoder = Decoder::new(file).unwrap();
+            for level in pixels.chunks(shape.area() * 3) {
+                let DecodingResult::U16(read) = decoder.read_image().unwrap() else { panic!("other samples") };
+                let at = |i: usize, c: usize| level[c * shape.area() + i];
+                let want: Vec<u16> = (0..shape.area()).flat_map(|i| (0..3).map(move |c| at(i, c))).collect();
+                assert!(read == want, "{compression:?}");
+                if decoder.more_images() {
+                    decoder.next_image().unwrap();
+                }
+            }
+            assert!(!decoder.more_images());
+        }
+    }
+
+    #[test]
+    fn places_have_64_bits_where_32_may_not_do() {
+        let big = |side, compression| {
+            let tiles = Tiles::new(Shape::new(side, side, 1), DType::U8, Some((512, 512)), compression).unwrap();
+            tiles.big
+        };
+        // 127 tiles of 512 pixels across and down are 4032 MiB, 128 are 4 GiB.
+        for compression in [Compression::None, Compression::Deflate] {
+            assert!(!big(127 * 512, compression) && big(127 * 512 + 1, compression));
+        }
     }
 }
