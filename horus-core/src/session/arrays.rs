@@ -311,7 +311,8 @@ impl Session {
         /// Bytes from which on lanes take their strips: less may be for a program that one lane takes.
         const MANY: usize = 64 << 20;
         // Of several ranks each needs a part, which only a plan knows.
-        let Some(engine) = self.engine().filter(|e| !e.unified() && self.ranks() == 1 && self.mode() != Mode::Naive) else {
+        let Some(engine) = self.engine().filter(|e| !e.unified() && self.ranks() == 1 && self.mode() != Mode::Naive)
+        else {
             return Ok(Vec::new());
         };
         let take = |device: &dyn Device, parts: &[&[u8]]| {
@@ -322,7 +323,9 @@ impl Session {
             return Ok(take(&*engine.device, parts)?.into_iter().collect());
         }
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        let Some(partition) = engine.divided().filter(|_| engine.direct() && bytes >= MANY) else { return Ok(Vec::new()) };
+        let Some(partition) = engine.divided().filter(|_| engine.direct() && bytes >= MANY) else {
+            return Ok(Vec::new());
+        };
         let strip = |lane: usize| {
             let rows = partition.strip(lane, height);
             let of = |part: &&'_ [u8], row: isize| part.len() / height.max(1) * row.cast_unsigned();
