@@ -8,6 +8,7 @@ pub mod batch;
 pub mod cli;
 pub mod command;
 pub mod detectors;
+mod execution;
 pub mod fields;
 #[cfg(feature = "cuda")]
 pub mod kernels;

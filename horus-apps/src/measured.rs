@@ -15,6 +15,17 @@ pub enum Arrays {
     Pixels,
 }
 
+impl Arrays {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arrays::Fresh => "fresh",
+            Arrays::Kept => "kept",
+            Arrays::Pixels => "pixels",
+        }
+    }
+}
+
 /// One line of the results.
 pub struct BenchLine {
     /// The operation.
@@ -56,8 +67,8 @@ impl BenchLine {
         }
     }
 
-    fn arrays(&self) -> Option<String> {
-        self.arrays?.to_possible_value().map(|v| v.get_name().to_owned())
+    fn arrays(&self) -> Option<&'static str> {
+        self.arrays.map(Arrays::name)
     }
 
     fn median(&self) -> f64 {

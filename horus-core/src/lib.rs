@@ -2,6 +2,7 @@
 //!
 //! - [`image`], [`io`], [`filters`] and [`series`] are what users write: methods check and record.
 //! - [`record`] keeps what was recorded and can still be observed; [`ops`] says what each operation is, in tables.
+//! - [`region`] makes of a program one that computes parts of its results, from parts of its sources.
 //! - [`optimize`] turns the graph of operations into a graph of kernels, both of which are in [`ir`].
 //! - [`plan`] decides, with state machines, where images are and what must move; its plans are checked. It is pure.
 //! - [`execute`] carries plans out, on a [`device`] and a communicator ([`comm`]); [`cpu`] computes on the [`host`].
@@ -23,6 +24,7 @@ pub mod ops;
 pub mod optimize;
 pub mod plan;
 pub mod record;
+pub mod region;
 
 pub mod comm;
 #[allow(unsafe_code, reason = "vector instructions, and rows that threads share")]

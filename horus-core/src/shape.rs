@@ -22,6 +22,57 @@ pub struct Shape {
     pub channels: usize,
 }
 
+/// A rectangle of an image's pixels, the same in all levels and channels.
+///
+/// ```
+/// let region = horus_core::shape::Region::new(100, 200, 512, 640);
+/// assert_eq!((region.bottom(), region.right()), (612, 840));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// The first row.
+    pub top: usize,
+    /// The first column.
+    pub left: usize,
+    /// Number of rows.
+    pub height: usize,
+    /// Number of columns.
+    pub width: usize,
+}
+
+impl Region {
+    /// So many rows and columns from this row and column on.
+    pub const fn new(top: usize, left: usize, height: usize, width: usize) -> Region {
+        Region { top, left, height, width }
+    }
+
+    /// All pixels of an image.
+    pub const fn whole(shape: Shape) -> Region {
+        Region::new(0, 0, shape.height, shape.width)
+    }
+
+    /// One past the last row.
+    pub const fn bottom(self) -> usize {
+        self.top.saturating_add(self.height)
+    }
+
+    /// One past the last column.
+    pub const fn right(self) -> usize {
+        self.left.saturating_add(self.width)
+    }
+
+    /// Whether it has pixels, all of them in an image of this shape.
+    pub const fn is_inside(self, shape: Shape) -> bool {
+        self.height > 0 && self.width > 0 && self.bottom() <= shape.height && self.right() <= shape.width
+    }
+}
+
+impl fmt::Display for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{} at row {}, column {}", self.height, self.width, self.top, self.left)
+    }
+}
+
 /// An axis of an image. What is reduced over an axis has an extent of 1 along it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {

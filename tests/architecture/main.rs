@@ -56,7 +56,7 @@ fn forbid(places: &[&str], names: &[&str]) {
     }
 }
 
-const PLANNING: &[&str] = &["record", "ops", "ir", "optimize", "plan"];
+const PLANNING: &[&str] = &["record", "region", "ops", "ir", "optimize", "plan"];
 const WORLD: [&str; 8] = [
     "std::fs",
     "std::io",

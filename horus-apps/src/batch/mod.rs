@@ -257,20 +257,9 @@ fn session(
     if let Some(bar) = bar.map(Arc::clone) {
         builder = builder.observer(move |progress| bar.update(&progress));
     }
-    if let Some(threads) = options.threads {
-        builder = builder.threads(threads.get());
-    }
-    if let Some(mode) = options.mode {
-        builder = builder.mode(mode);
-    }
-    if let Some(device) = &options.device {
-        builder = builder.device(device);
-    }
-    if options.explain && first {
-        let printer = Arc::clone(printer);
-        builder = builder.explain(move |text| printer.print(&text)).explain_passes(options.verbose > 1);
-    }
-    builder.build()
+    let printer = Arc::clone(printer);
+    let builder = builder.explain_passes(options.verbose > 1);
+    options.execution.apply(builder, first, move |text| printer.print(&text)).build()
 }
 
 /// Ends a run on all ranks alike if what rank 0 printed was lost.

@@ -8,6 +8,8 @@ use clap::{ArgAction, Args};
 use horus::core::io::Orientation;
 use horus::prelude::*;
 
+use crate::execution::{Execution, parse_count};
+
 /// Options of a program over pictures; flatten them into its command line.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
@@ -51,25 +53,13 @@ pub struct Options {
     #[arg(long, value_name = "HOW", default_value = "apply", value_parser = parse_orientation)]
     pub orientation: Orientation,
 
-    /// Worker threads per rank (default: all cores, divided among the ranks that share them)
-    #[arg(long, value_name = "N", value_parser = parse_count)]
-    pub threads: Option<NonZeroUsize>,
-
-    /// How much is optimised: naive, lazy or fused (default: HORUS_MODE, else fused)
-    #[arg(long)]
-    pub mode: Option<Mode>,
-
-    /// Device to run on: auto, cpu, cuda or cuda:N (default: HORUS_DEVICE, else auto)
-    #[arg(long)]
-    pub device: Option<String>,
+    /// How the program is executed.
+    #[command(flatten)]
+    pub execution: Execution,
 
     /// Bits per sample of the output; 32 writes a float TIFF, unscaled
     #[arg(long, value_name = "BITS", default_value = "8", value_parser = parse_depth)]
     pub depth: Depth,
-
-    /// Print the plan: each step, its image, and why it is needed (with -vv, what each pass made of the program, too)
-    #[arg(long)]
-    pub explain: bool,
 
     /// Write a trace of all ranks for chrome://tracing or Perfetto
     #[arg(long, value_name = "FILE")]
@@ -95,7 +85,8 @@ pub struct Options {
     #[arg(long, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Print which device was chosen and where the time went; twice for debugging
+    /// Print which device was chosen and where the time went; twice for debugging, also of what
+    /// --explain tells of each pass
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 }
@@ -174,10 +165,6 @@ fn parse_orientation(text: &str) -> Result<Orientation, String> {
     }
 }
 
-fn parse_count(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse().map_err(|_| "a whole number from 1 on".to_owned())
-}
-
 fn parse_latency(text: &str) -> Result<f64, String> {
     let latency: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if latency >= 0.0 && latency.is_finite() {
@@ -233,10 +220,13 @@ mod tests {
     #[test]
     fn defaults_and_values_are_parsed() {
         let options = parse(&[]).unwrap();
-        assert_eq!((options.depth, options.mode, options.device.clone()), (Depth::Eight, None, None));
+        assert_eq!(
+            (options.depth, options.execution.mode, options.execution.device.clone()),
+            (Depth::Eight, None, None)
+        );
         assert_eq!(options.open_options(), OpenOptions::default());
         let options = parse(&["--mode", "lazy", "--depth", "16", "-vv", "--page", "2", "--max-pixels", "99"]).unwrap();
-        assert_eq!((options.mode, options.depth), (Some(Mode::Lazy), Depth::Sixteen));
+        assert_eq!((options.execution.mode, options.depth), (Some(Mode::Lazy), Depth::Sixteen));
         assert_eq!(options.log_level(), log::LevelFilter::Debug);
         let expected = OpenOptions { page: Some(2), max_pixels: 99, ..OpenOptions::default() };
         assert_eq!(options.open_options(), expected);

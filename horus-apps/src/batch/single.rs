@@ -140,15 +140,17 @@ fn compare(
     printer: &Arc<Printer>,
 ) -> Result<()> {
     let unified = run.session.device().is_some_and(|device| device.memory() == MemoryKind::Unified);
-    let mut options = Options { trace: None, explain: false, ..job.options.clone() };
+    let mut options = Options { trace: None, ..job.options.clone() };
+    options.execution.explain = false;
     let cpu = Some("cpu".to_owned());
     match comparison {
-        Comparison::Cpu => options.device = cpu,
-        Comparison::One => (options.device, options.threads) = (cpu, Some(NonZeroUsize::MIN)),
+        Comparison::Cpu => options.execution.device = cpu,
+        Comparison::One => (options.execution.device, options.execution.threads) = (cpu, Some(NonZeroUsize::MIN)),
         Comparison::Naive => {
-            options.mode = Some(Mode::Naive);
+            options.execution.mode = Some(Mode::Naive);
             // The device chosen for this program, if none was requested.
-            options.device = options.device.or(Some(if unified { "cpu" } else { "cuda" }.to_owned()));
+            options.execution.device =
+                options.execution.device.or(Some(if unified { "cpu" } else { "cuda" }.to_owned()));
         }
     }
     let other_output = Beside::of(output);

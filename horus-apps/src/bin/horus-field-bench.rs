@@ -184,11 +184,7 @@ fn run(options: &Options) -> Result<()> {
                     Some(arrays) => bench.between_arrays(row, arrays)?,
                 };
                 let rate = ((row.read + row.made) * bench.shape.len() * 8) as f64 / seconds / 1e9;
-                let place = arrays.map_or("device", |arrays| match arrays {
-                    Arrays::Fresh => "fresh",
-                    Arrays::Kept => "kept",
-                    Arrays::Pixels => "pixels",
-                });
+                let place = arrays.map_or("device", Arrays::name);
                 if first {
                     println!(
                         "{:<8} {place:<7} {:>10.3} ms {rate:>8.1} GB/s  {launches} kernels",

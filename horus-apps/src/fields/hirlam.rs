@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
-use horus::core::comm::Communicator;
 use horus::prelude::*;
 
 use super::weather::{Dynamics, Tendencies, Weather, half_levels, latitudes};
 use crate::batch::{self, End};
+use crate::execution::Execution;
 
 /// Tendencies of surface pressure, temperature, wind and humidity in a limited area under the primitive equations, as the dynamics of a
 /// weather model computes them: on levels of hybrid coordinates and the staggered grid C, of made-up weather (waves as long as the area
@@ -43,50 +43,21 @@ struct Args {
     #[arg(long, value_name = "N")]
     runs: Option<NonZeroUsize>,
 
-    /// Worker threads per rank (default: all cores, divided among the ranks that share them)
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
-
-    /// How much is optimised: naive, lazy or fused (default: HORUS_MODE, else fused)
-    #[arg(long)]
-    mode: Option<Mode>,
-
-    /// Device to run on: auto, cpu, cuda or cuda:N (default: HORUS_DEVICE, else auto)
-    #[arg(long)]
-    device: Option<String>,
-
-    /// Print the plans: each step, its image, and why it is needed
-    #[arg(long)]
-    explain: bool,
+    #[command(flatten)]
+    execution: Execution,
 }
 
 /// The program `hirlam`: see [`batch::run`] for how it ends.
 pub fn run() -> ExitCode {
     let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
     batch::framed(log::LevelFilter::Warn, args, |args, comm| {
-        let session = session(args, comm)?;
+        // Arrays are page-locked from the beginning if the device is known.
+        let builder = Session::builder().communicator(Arc::clone(comm)).eager(args.runs.is_some());
+        let session = args.execution.apply(builder, comm.rank() == 0, |text| println!("{text}")).build()?;
         let done = if args.double { compute::<f64>(args, &session) } else { compute::<f32>(args, &session) };
         drop(session); // closed before ranks part
         done.map(|()| End::Done)
     })
-}
-
-fn session(args: &Args, comm: &Arc<dyn Communicator>) -> Result<Session> {
-    // Arrays are page-locked from the beginning if the device is known.
-    let mut builder = Session::builder().communicator(Arc::clone(comm)).eager(args.runs.is_some());
-    if let Some(threads) = args.threads {
-        builder = builder.threads(threads.get());
-    }
-    if let Some(mode) = args.mode {
-        builder = builder.mode(mode);
-    }
-    if let Some(device) = &args.device {
-        builder = builder.device(device);
-    }
-    if args.explain && comm.rank() == 0 {
-        builder = builder.explain(|text| println!("{text}"));
-    }
-    builder.build()
 }
 
 fn compute<T: Float>(args: &Args, session: &Session) -> Result<()> {

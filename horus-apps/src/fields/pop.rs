@@ -1,16 +1,15 @@
 //! The command line of `pop`.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
-use horus::core::comm::Communicator;
 use horus::prelude::*;
 
 use super::ocean::{Field, Mixing, SeaWater, pressure};
 use crate::batch::{self, End};
+use crate::execution::Execution;
 
 /// Density of sea water and what vertical mixing in an ocean depends on, level by level, in double precision, as the Parallel Ocean
 /// Program computes them
@@ -35,17 +34,8 @@ struct Args {
     #[arg(long, value_name = "DIR")]
     out_dir: PathBuf,
 
-    /// Worker threads per rank (default: all cores, divided among the ranks that share them)
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
-
-    /// How much is optimised: naive, lazy or fused (default: HORUS_MODE, else fused)
-    #[arg(long)]
-    mode: Option<Mode>,
-
-    /// Device to run on: auto, cpu, cuda or cuda:N (default: HORUS_DEVICE, else auto)
-    #[arg(long)]
-    device: Option<String>,
+    #[command(flatten)]
+    execution: Execution,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,25 +50,12 @@ enum Task {
 pub fn run() -> ExitCode {
     let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
     batch::framed(log::LevelFilter::Warn, args, |args, comm| {
-        let session = session(args, comm)?;
+        let builder = Session::builder().communicator(Arc::clone(comm));
+        let session = args.execution.apply(builder, comm.rank() == 0, |text| println!("{text}")).build()?;
         let written = compute(args, &session);
         drop(session); // closed before ranks part
         written.map(|()| End::Done)
     })
-}
-
-fn session(args: &Args, comm: &Arc<dyn Communicator>) -> Result<Session> {
-    let mut builder = Session::builder().communicator(Arc::clone(comm));
-    if let Some(threads) = args.threads {
-        builder = builder.threads(threads.get());
-    }
-    if let Some(mode) = args.mode {
-        builder = builder.mode(mode);
-    }
-    if let Some(device) = &args.device {
-        builder = builder.device(device);
-    }
-    builder.build()
 }
 
 fn compute(args: &Args, session: &Session) -> Result<()> {

@@ -15,6 +15,7 @@ use horus::prelude::*;
 use super::poisson::{Poisson, Rhs};
 use super::{parse_tolerance, reached};
 use crate::batch::{self, End};
+use crate::execution::Execution;
 use crate::report::{Breakdown, Printer, Summary};
 
 /// Points times steps from which on it is worth to wait for a GPU, if no device is asked for.
@@ -54,21 +55,8 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 
-    /// Worker threads per rank (default: all cores, divided among the ranks that share them)
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
-
-    /// How much is optimised: naive, lazy or fused (default: HORUS_MODE, else fused)
-    #[arg(long)]
-    mode: Option<Mode>,
-
-    /// Device to run on: auto, cpu, cuda or cuda:N (default: HORUS_DEVICE, else auto)
-    #[arg(long)]
-    device: Option<String>,
-
-    /// Print the plans: each step, its image, and why it is needed
-    #[arg(long)]
-    explain: bool,
+    #[command(flatten)]
+    execution: Execution,
 
     /// Print nothing but errors
     #[arg(long, conflicts_with = "verbose")]
@@ -98,25 +86,13 @@ pub fn run() -> ExitCode {
 fn session(args: &Args, comm: &Arc<dyn Communicator>, printer: &Arc<Printer>) -> Result<Session> {
     let (n, first) = (args.size.get() as f64, comm.rank() == 0);
     let depth = args.depth.map_or(1.0, |depth| depth.get() as f64);
-    let mut builder = Session::builder()
+    let builder = Session::builder()
         .communicator(Arc::clone(comm))
         .eager(n * n * depth * args.steps as f64 > MANY)
         .compare_naive(first && !args.quiet)
         .measure(args.verbose > 0);
-    if let Some(threads) = args.threads {
-        builder = builder.threads(threads.get());
-    }
-    if let Some(mode) = args.mode {
-        builder = builder.mode(mode);
-    }
-    if let Some(device) = &args.device {
-        builder = builder.device(device);
-    }
-    if args.explain && first {
-        let printer = Arc::clone(printer);
-        builder = builder.explain(move |text| printer.print(&text));
-    }
-    builder.build()
+    let printer = Arc::clone(printer);
+    args.execution.apply(builder, first, move |text| printer.print(&text)).build()
 }
 
 /// Relaxes, writes, prints the summary.

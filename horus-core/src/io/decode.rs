@@ -5,12 +5,13 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use image::metadata::Orientation;
 use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
 
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::interleave::separated;
 use super::load::{Kind, Means, Source};
-use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
+use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff, tiff_source};
 use crate::dtype::{DType, Pixel};
 use crate::host::buffer::HostBuffer;
 use crate::shape::Shape;
@@ -31,10 +32,7 @@ pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Resu
 /// Decodes a picture; also returns the number of pages if no page was requested.
 pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<(Picture, usize), String> {
     let kind = source.kind();
-    match options.page {
-        Some(page) if page > 0 && kind != Kind::Tiff => return Err(no_page(page, 1)),
-        _ => {}
-    }
+    one_picture(kind, options)?;
     // Pixels that are stored uncompressed need not be read twice.
     if kind == Kind::Npy {
         return Ok((read_npy::read(source, options, means)?, 1));
@@ -42,17 +40,30 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
     if kind == Kind::Image(ImageFormat::Pnm)
         && let Some(raster) = pnm::raster(source, options)?
     {
-        return Ok((raster.read(source, means)?, 1));
+        return Ok((raster.read(source, options.region, means)?, 1));
     }
-    let bytes = source.all()?;
     match kind {
-        Kind::Image(format) => Ok((guarded(|| image(format, &bytes, options, means))?, 1)),
+        Kind::Image(format) => {
+            let picture = guarded(|| image(format, &source.all()?, options, means))?;
+            Ok((picture.cropped(options.region, means)?, 1))
+        }
         _ => {
-            let picture = guarded(|| read_tiff::read(&bytes, options, means))?;
+            let picture = guarded(|| read_tiff::read(source, options, means))?;
             // Only for a file that can be read, and only if no page was requested.
-            let count = || guarded(|| Ok(read_tiff::pages(&bytes))).unwrap_or(1);
+            let count = || guarded(|| Ok(read_tiff::pages(source))).unwrap_or(1);
             Ok((picture, if options.page.is_none() && !options.volume { count() } else { 1 }))
         }
+    }
+}
+
+/// Refuses other pages and levels than the first of files that have no others.
+pub(super) fn one_picture(kind: Kind, options: &OpenOptions) -> Result<(), String> {
+    match (kind, options.page, options.level) {
+        (Kind::Tiff, ..) | (_, None | Some(0), 0) => Ok(()),
+        (_, None | Some(0), level) => {
+            Err(format!("level {level} requested, but only TIFF files have smaller copies of a picture"))
+        }
+        (_, Some(page), _) => Err(no_page(page, 1)),
     }
 }
 
@@ -62,12 +73,36 @@ pub(super) fn no_page(page: usize, pages: usize) -> String {
 
 /// Third-party decoders panic on some corrupt files (an index, an assertion). That is an error of the file, not of the
 /// program: nothing outlives the decoder but its result. (A program built with `panic = "abort"` ends, of course.)
-fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+pub(super) fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,
         Err(panic) => panic.downcast::<&str>().map_or_else(|_| "no reason given".into(), |text| (*text).to_owned()),
     };
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
+}
+
+/// Extent and type of a picture as it is stored, and the orientation that its file notes.
+pub(super) fn describe(format: ImageFormat, source: &Source<'_>) -> Result<(Shape, DType, Orientation), String> {
+    let reader = ImageReader::with_format(tiff_source::reader(source), format);
+    let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
+    let (channels, dtype) = samples(decoder.color_type())?;
+    let (w, h) = decoder.dimensions();
+    let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    Ok((Shape::new(h as usize, w as usize, channels), dtype, noted))
+}
+
+fn samples(color: ColorType) -> Result<(usize, DType), String> {
+    Ok(match color {
+        ColorType::L8 => (1, DType::U8),
+        ColorType::La8 => (2, DType::U8),
+        ColorType::Rgb8 => (3, DType::U8),
+        ColorType::Rgba8 => (4, DType::U8),
+        ColorType::L16 => (1, DType::U16),
+        ColorType::La16 => (2, DType::U16),
+        ColorType::Rgb16 => (3, DType::U16),
+        ColorType::Rgba16 => (4, DType::U16),
+        other => return Err(format!("pixels of type {other:?} are not supported")),
+    })
 }
 
 fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
@@ -89,13 +124,13 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<
         ImageFormat::Pnm => bounds::pnm(bytes),
         _ => bounds::bmp(bytes),
     };
-    check_capacity(h, w, most, bytes)?;
+    check_capacity(h, w, most, bytes.len() as u64)?;
     let size = decoder.total_bytes();
     if size > MEMORY_LIMIT {
         return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
     }
     // Metadata that cannot be read is ignored.
-    let noted = decoder.orientation().unwrap_or(image::metadata::Orientation::NoTransforms);
+    let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     if let Ok(Some(profile)) = decoder.icc_profile() {
         metadata::tell_profile(profile.len());
     }
@@ -103,17 +138,7 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<
 }
 
 fn planar(decoder: impl ImageDecoder, format: ImageFormat, means: Means<'_>) -> Result<Picture, String> {
-    let (channels, dtype) = match decoder.color_type() {
-        ColorType::L8 => (1, DType::U8),
-        ColorType::La8 => (2, DType::U8),
-        ColorType::Rgb8 => (3, DType::U8),
-        ColorType::Rgba8 => (4, DType::U8),
-        ColorType::L16 => (1, DType::U16),
-        ColorType::La16 => (2, DType::U16),
-        ColorType::Rgb16 => (3, DType::U16),
-        ColorType::Rgba16 => (4, DType::U16),
-        other => return Err(format!("pixels of type {other:?} are not supported")),
-    };
+    let (channels, dtype) = samples(decoder.color_type())?;
     let (w, h) = decoder.dimensions();
     let shape = Shape::new(h as usize, w as usize, channels);
     if shape.is_empty() {

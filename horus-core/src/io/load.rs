@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
+use std::sync::Arc;
 
 use image::ImageFormat;
 
@@ -53,7 +54,8 @@ pub(super) struct Means<'a> {
     pub(super) room: &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>,
 }
 
-/// The bytes of a picture file, in memory or in a file.
+/// The bytes of a picture file, in memory or in a file. Clones share the file.
+#[derive(Clone, Debug)]
 pub(super) struct Source<'a> {
     kind: Kind,
     /// The first bytes, all if there are no more.
@@ -62,9 +64,10 @@ pub(super) struct Source<'a> {
     rest: Rest<'a>,
 }
 
+#[derive(Clone, Debug)]
 enum Rest<'a> {
     Memory(&'a [u8]),
-    File(File),
+    File(Arc<File>),
 }
 
 impl Source<'_> {
@@ -88,10 +91,7 @@ impl Source<'_> {
         let mut head = Vec::new();
         (&file).take(size.min(Self::HEAD as u64)).read_to_end(&mut head).map_err(cause)?;
         let kind = Kind::of(&head)?;
-        if size > MEMORY_LIMIT {
-            return Err(format!("the file has {size} bytes; the limit is {MEMORY_LIMIT}"));
-        }
-        Ok(Source { kind, head: head.into(), size, rest: Rest::File(file) })
+        Ok(Source { kind, head: head.into(), size, rest: Rest::File(Arc::new(file)) })
     }
 
     /// The bytes of a file.
@@ -124,14 +124,14 @@ impl Source<'_> {
                 Ok(())
             }
             #[cfg(unix)]
-            Rest::File(file) => std::os::unix::fs::FileExt::read_exact_at(file, to, at).map_err(cause),
+            Rest::File(file) => std::os::unix::fs::FileExt::read_exact_at(&**file, to, at).map_err(cause),
             #[cfg(not(unix))]
             Rest::File(file) => {
                 // Files have one position, which threads share.
                 static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
                 let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                let mut file = file;
-                std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(at)).map_err(cause)?;
+                let mut file = &**file;
+                file.seek(SeekFrom::Start(at)).map_err(cause)?;
                 file.read_exact(to).map_err(cause)
             }
         }
@@ -145,13 +145,19 @@ impl Source<'_> {
         if let Rest::Memory(bytes) = self.rest {
             return Ok(Cow::Borrowed(bytes));
         }
+        if self.size > MEMORY_LIMIT {
+            let size = self.size;
+            return Err(format!("the file has {size} bytes; the limit of its format is {MEMORY_LIMIT}"));
+        }
         let no_memory = || format!("not enough memory for its {} bytes", self.size);
         let size = usize::try_from(self.size).map_err(|_| no_memory())?;
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(size).map_err(|_| no_memory())?;
         bytes.extend_from_slice(&self.head);
         if let Rest::File(file) = &self.rest {
-            // It stands where the head ends; one that has shrunk is shorter now.
+            // One that has shrunk is shorter now.
+            let mut file = &**file;
+            file.seek(SeekFrom::Start(self.head.len() as u64)).map_err(cause)?;
             file.take(self.size - self.head.len() as u64).read_to_end(&mut bytes).map_err(cause)?;
         }
         Ok(Cow::Owned(bytes))
@@ -181,9 +187,9 @@ mod tests {
     fn a_file_of_holes_is_not_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(MEMORY_LIMIT + 1).unwrap();
-        let refused = |path: &Path| Source::open(path).err().expect("it is not read");
+        let refused = |path: &Path| Source::open(path).and_then(|source| source.all().map(drop)).expect_err("not read");
         assert!(refused(file.path()).contains("not a PNG"));
-        std::io::Write::write_all(&mut file.as_file(), b"\x93NUMPY\x01\0").unwrap();
-        assert!(refused(file.path()).contains("8589934593 bytes; the limit is"));
+        std::io::Write::write_all(&mut file.as_file(), b"\x89PNG\r\n\x1a\n").unwrap();
+        assert!(refused(file.path()).contains("8589934593 bytes; the limit of its format is"));
     }
 }

@@ -9,7 +9,7 @@ use super::{Picture, Room};
 use crate::dispatch;
 use crate::dtype::Pixel;
 use crate::host::buffer::HostBuffer;
-use crate::shape::Shape;
+use crate::shape::{Region, Shape};
 
 /// Whether the orientation stored in a file is applied: how a camera was held (EXIF of JPEG and PNG files), or the
 /// sides of the first row and column (TIFF).
@@ -23,6 +23,32 @@ pub enum Orientation {
 }
 
 impl Orientation {
+    /// Whether a picture with this orientation noted is turned.
+    pub(super) fn turns(self, noted: Turned) -> bool {
+        self == Orientation::Apply && noted != Turned::NoTransforms
+    }
+
+    /// The shape of a picture in the requested orientation; `noted` is the file's.
+    pub(super) fn shape(self, stored: Shape, noted: Turned) -> Shape {
+        let across = self.turns(noted) && is_across(noted);
+        let (height, width) = if across { (stored.width, stored.height) } else { (stored.height, stored.width) };
+        Shape { height, width, ..stored }
+    }
+
+    /// The part of what is stored that becomes a region of the picture.
+    pub(super) fn stored(self, region: Region, stored: Shape, noted: Turned) -> Region {
+        if !self.turns(noted) {
+            return region;
+        }
+        let Region { top, left, height, width } = region;
+        let (top, left, height, width) =
+            if is_across(noted) { (left, top, width, height) } else { (top, left, height, width) };
+        let (up, leftwards) = backwards(noted);
+        let top = if up { stored.height - top - height } else { top };
+        let left = if leftwards { stored.width - left - width } else { left };
+        Region::new(top, left, height, width)
+    }
+
     /// The picture in the requested orientation; `noted` is the file's.
     pub(super) fn of(self, picture: Picture, noted: Turned, means: Means<'_>) -> Result<Picture, String> {
         match self {
@@ -37,6 +63,20 @@ impl Orientation {
     }
 }
 
+/// Whether rows become columns.
+fn is_across(how: Turned) -> bool {
+    matches!(how, Turned::Rotate90 | Turned::Rotate270 | Turned::Rotate90FlipH | Turned::Rotate270FlipH)
+}
+
+/// Whether rows, and columns, of the file are counted backwards.
+fn backwards(how: Turned) -> (bool, bool) {
+    use Turned::{FlipHorizontal, FlipVertical, Rotate90, Rotate180, Rotate270, Rotate270FlipH};
+    (
+        matches!(how, FlipVertical | Rotate180 | Rotate90 | Rotate270FlipH),
+        matches!(how, FlipHorizontal | Rotate180 | Rotate270 | Rotate270FlipH),
+    )
+}
+
 /// Every plane reoriented, and the new shape.
 fn turned<T: Pixel>(
     from: &HostBuffer,
@@ -44,14 +84,9 @@ fn turned<T: Pixel>(
     how: Turned,
     room: Room<'_>,
 ) -> Result<(HostBuffer, Shape), String> {
-    use Turned::{FlipHorizontal, FlipVertical, Rotate90, Rotate90FlipH, Rotate180, Rotate270, Rotate270FlipH};
     let mut to = room(from.len()).map_err(|e| e.to_string())?;
-    // How rows and columns of the file are counted: forwards or backwards.
-    let (up, left) = (
-        matches!(how, FlipVertical | Rotate180 | Rotate90 | Rotate270FlipH),
-        matches!(how, FlipHorizontal | Rotate180 | Rotate270 | Rotate270FlipH),
-    );
-    let across = matches!(how, Rotate90 | Rotate270 | Rotate90FlipH | Rotate270FlipH);
+    let (up, left) = backwards(how);
+    let across = is_across(how);
     let (height, width) = (shape.height, shape.width);
     let shape = if across { Shape { height: width, width: height, ..shape } } else { shape };
     let planes = from.as_slice::<T>().chunks_exact(shape.area());

@@ -46,7 +46,9 @@
 
 mod any;
 mod bounds;
+mod count;
 mod decode;
+mod describe;
 mod encode;
 mod interleave;
 mod load;
@@ -58,6 +60,7 @@ mod pnm;
 mod raster;
 mod read_npy;
 mod read_tiff;
+mod reader;
 mod replace;
 mod samples;
 mod save;
@@ -65,14 +68,20 @@ mod saving;
 mod target;
 #[cfg(test)]
 mod tests;
+mod tiff_chunks;
+mod tiff_samples;
+mod tiff_source;
 mod write_npy;
 mod write_tiff;
 
 pub use any::AnyImage;
+pub use count::FileTraffic;
+pub use describe::FileInfo;
 pub use encode::Format;
 pub use metadata::Orientation;
 pub use picture::Picture;
 pub(crate) use picture::Room;
+pub use reader::PictureReader;
 pub use save::{Depth, SaveOptions, Scale, Scaling};
 pub(crate) use saving::Detached;
 pub use saving::{Encoder, Saving};
@@ -83,14 +92,20 @@ use crate::comm::{Communicator, guarded};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::session::Session;
-use crate::shape::Shape;
+use crate::shape::{Region, Shape};
 
 /// How to read a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
     /// The page of a TIFF file, counted from 0. By default the first, with a warning if there are others.
     pub page: Option<usize>,
-    /// The most pixels (rows times columns, times levels) that a picture may have; 2^32 by default. More is an error before memory is
+    /// The copy of a TIFF page to read, counted from 0, the page itself: pyramids have smaller ones, as pages marked as such or listed
+    /// in the page.
+    pub level: usize,
+    /// The part of the picture to read; all of it by default. Of TIFF files only the strips or tiles that hold it are read, of npy and
+    /// PNM files only its rows; others are decoded whole.
+    pub region: Option<Region>,
+    /// The most pixels (rows times columns, times levels) that a picture, or the region of it, may have; 2^32 by default. More is an error before memory is
     /// asked for them.
     pub max_pixels: u64,
     /// Whether the file is a volume: of a TIFF file all pages are levels, of an npy array of three axes the first is the depth.
@@ -102,7 +117,14 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { page: None, max_pixels: 1 << 32, volume: false, orientation: Orientation::Apply }
+        OpenOptions {
+            page: None,
+            level: 0,
+            region: None,
+            max_pixels: 1 << 32,
+            volume: false,
+            orientation: Orientation::Apply,
+        }
     }
 }
 
@@ -151,9 +173,23 @@ pub fn on_first(
     }
 }
 
+/// The requested region of a picture, all of it by default.
+fn region_of(shape: Shape, requested: Option<Region>) -> Result<Region, String> {
+    let region = requested.unwrap_or(Region::whole(shape));
+    let Shape { height, width, .. } = shape;
+    if region.is_inside(shape) {
+        Ok(region)
+    } else {
+        Err(format!("a region of {region} is not inside its {height}x{width} pixels"))
+    }
+}
+
+/// Numbers of a header.
+const HEADER_FIELDS: usize = 5;
+
 fn header(shape: Shape, dtype: DType) -> Vec<u8> {
     let type_index = DType::ALL.iter().position(|t| *t == dtype).unwrap_or_default();
-    let fields = [shape.depth, shape.height, shape.width, shape.channels, type_index];
+    let fields: [usize; HEADER_FIELDS] = [shape.depth, shape.height, shape.width, shape.channels, type_index];
     fields.iter().flat_map(|v| (*v as u64).to_le_bytes()).collect()
 }
 

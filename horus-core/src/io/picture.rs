@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use super::load::{Means, Source};
-use super::{OpenOptions, decode};
+use super::{OpenOptions, decode, region_of};
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
-use crate::shape::Shape;
+use crate::shape::{Region, Shape};
 
 /// The name in messages of a picture that has no path.
 pub(super) const IN_MEMORY: &str = "a picture in memory";
@@ -74,6 +74,30 @@ impl Picture {
         let means = Means { workers: &Workers::default(), room };
         let decoded = Source::of(bytes).and_then(|source| decode::decode(&source, options, means));
         decoded.map(|(picture, _)| picture).map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
+    }
+
+    /// A region of it, in memory of its own; all of it if none is requested.
+    pub(super) fn cropped(self, region: Option<Region>, means: Means<'_>) -> Result<Picture, String> {
+        let whole = self.shape;
+        let region = region_of(whole, region)?;
+        if region == Region::whole(whole) {
+            return Ok(self);
+        }
+        let shape = Shape { height: region.height, width: region.width, ..whole };
+        let mut pixels = (means.room)(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
+        self.copy(region, pixels.bytes_mut());
+        Ok(Picture { shape, pixels, ..self })
+    }
+
+    /// Copies a region, which lies inside, into planes without gaps.
+    pub(super) fn copy(&self, region: Region, to: &mut [u8]) {
+        let (size, whole) = (self.dtype.size(), self.shape);
+        let planes = self.pixels.bytes().chunks(whole.area() * size);
+        for (from, to) in planes.zip(to.chunks_mut(region.height * region.width * size)) {
+            for (row, to) in from.chunks(whole.width * size).skip(region.top).zip(to.chunks_mut(region.width * size)) {
+                to.copy_from_slice(&row[region.left * size..region.right() * size]);
+            }
+        }
     }
 
     /// Levels, rows, columns and channels.

@@ -19,7 +19,9 @@ use crate::shape::Shape;
 pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
     let Some(Header { shape, dtype, length }) = Header::parse(source.head()) else { return Ok(None) };
     let Shape { height, width, channels, .. } = shape;
-    check_size(height as u64, width as u64, options)?;
+    if options.region.is_none() {
+        check_size(height as u64, width as u64, options)?;
+    }
     let at = length as u64;
     let needed = [width, channels, dtype.size()].iter().try_fold(height as u64, |n, m| n.checked_mul(*m as u64));
     if needed.is_none_or(|needed| needed > source.size().saturating_sub(at)) {

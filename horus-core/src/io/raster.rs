@@ -2,14 +2,14 @@
 
 use rayon::prelude::*;
 
-use super::Picture;
 use super::interleave::{join, split};
 use super::load::{Means, Source};
 use super::target::{Sink, cause};
+use super::{Picture, region_of};
 use crate::dtype::DType;
 use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
-use crate::shape::Shape;
+use crate::shape::{Region, Shape};
 
 /// Bytes that are read at a time: they stay in the cache until they are in place.
 const CHUNK: usize = 256 << 10;
@@ -26,7 +26,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    fn apply(self, bytes: &mut [u8], size: usize) {
+    pub(super) fn apply(self, bytes: &mut [u8], size: usize) {
         fn swap<const N: usize>(bytes: &mut [u8]) {
             bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|sample| sample.reverse());
         }
@@ -55,10 +55,69 @@ impl Raster {
     ///
     /// # Errors
     /// A message, if pixels are missing or there is not enough memory.
-    pub(super) fn read(self, source: &Source<'_>, means: Means<'_>) -> Result<Picture, String> {
+    pub(super) fn read(self, source: &Source<'_>, region: Option<Region>, means: Means<'_>) -> Result<Picture, String> {
+        let region = region_of(self.shape, region)?;
+        let shape = Shape { height: region.height, width: region.width, ..self.shape };
+        let mut pixels = (means.room)(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
+        self.fill(source, region, pixels.bytes_mut(), means.workers)?;
+        Ok(Picture { shape, dtype: self.dtype.stored(), pixels })
+    }
+
+    /// Reads a region, which lies inside, into planes without gaps.
+    pub(super) fn fill(
+        self,
+        source: &Source<'_>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
+        if region == Region::whole(self.shape) {
+            self.all(source, to, workers)
+        } else {
+            self.part(source, region, to, workers)
+        }
+    }
+
+    /// Reads a region: from each row what is inside.
+    fn part(self, source: &Source<'_>, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        let Raster { at, shape: whole, dtype, order } = self;
+        let shape = Shape { height: region.height, width: region.width, ..whole };
+        let (size, channels) = (dtype.size(), shape.channels);
+        // The parts of all channels that a row of a level has.
+        let mut rows: Vec<Vec<&mut [u8]>> = Vec::new();
+        rows.resize_with(shape.depth * shape.height, || Vec::with_capacity(channels));
+        for (p, plane) in to.chunks_mut(shape.area() * size).enumerate() {
+            let level = &mut rows[p / channels * shape.height..];
+            plane.chunks_mut(shape.width * size).zip(level).for_each(|(part, row)| row.push(part));
+        }
+        let read = |scratch: &mut Vec<u8>, (k, mut planes): (usize, Vec<&mut [u8]>)| {
+            let (z, y) = (k / shape.height, k % shape.height + region.top);
+            let pixel = (z * whole.height + y) as u64 * whole.width as u64 + region.left as u64;
+            let from = at + pixel * (channels * size) as u64;
+            if let [row] = &mut planes[..] {
+                source.read_at(from, row)?;
+                order.apply(row, size);
+            } else {
+                scratch.resize(shape.width * channels * size, 0);
+                source.read_at(from, scratch)?;
+                order.apply(scratch, size);
+                split(scratch, &mut planes, size);
+            }
+            Ok::<(), String>(())
+        };
+        let rows = rows.into_iter().enumerate();
+        if workers.threads() == 1 {
+            let mut scratch = Vec::new();
+            rows.into_iter().try_for_each(|row| read(&mut scratch, row))
+        } else {
+            let rows: Vec<_> = rows.collect();
+            workers.run(|| rows.into_par_iter().try_for_each_init(Vec::new, read))
+        }
+    }
+
+    fn all(self, source: &Source<'_>, bytes: &mut [u8], workers: &Workers) -> Result<(), String> {
         let Raster { at, shape, dtype, order } = self;
         let (size, channels) = (dtype.size(), shape.channels);
-        let mut pixels = (means.room)(shape.len() * size).map_err(|e| e.to_string())?;
         let one = |k: usize, to: &mut [u8]| {
             source.read_at(at + (k * CHUNK) as u64, to)?;
             order.apply(to, size);
@@ -73,13 +132,12 @@ impl Raster {
             split(scratch, &mut planes, size);
             Ok(())
         };
-        let threads = means.workers.threads();
-        let bytes = pixels.bytes_mut();
+        let threads = workers.threads();
         if channels == 1 {
             if threads == 1 || bytes.len() <= CHUNK {
                 bytes.chunks_mut(CHUNK).enumerate().try_for_each(|(k, to)| one(k, to))
             } else {
-                means.workers.run(|| bytes.par_chunks_mut(CHUNK).enumerate().try_for_each(|(k, to)| one(k, to)))
+                workers.run(|| bytes.par_chunks_mut(CHUNK).enumerate().try_for_each(|(k, to)| one(k, to)))
             }
         } else {
             let mut parts: Vec<Vec<&mut [u8]>> = Vec::new();
@@ -94,13 +152,12 @@ impl Raster {
                 let mut scratch = Vec::new();
                 parts.into_iter().enumerate().try_for_each(|(k, planes)| several(&mut scratch, first(k), planes))
             } else {
-                means.workers.run(|| {
+                workers.run(|| {
                     let parts = parts.into_par_iter().enumerate();
                     parts.try_for_each_init(Vec::new, |scratch, (k, planes)| several(scratch, first(k), planes))
                 })
             }
         }
-        .map(|()| Picture { shape, dtype: dtype.stored(), pixels })
     }
 }
 

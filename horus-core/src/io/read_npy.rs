@@ -16,6 +16,24 @@ const MOST_COLOURS: u64 = 4;
 /// Decodes an array of shape `(height, width)`, `(height, width, channels)`, of a volume `(depth, height, width)`, or
 /// `(depth, height, width, channels)`.
 pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    let (raster, fortran) = raster(source, options)?;
+    if !fortran {
+        return raster.read(source, options.region, means);
+    }
+    // Column by column, and channel by channel; of each row all levels.
+    let shape = raster.shape;
+    let turned = Raster { shape: Shape::new(shape.width * shape.channels, shape.height * shape.depth, 1), ..raster };
+    transposed(&turned.read(source, None, means)?, shape, means)?.cropped(options.region, means)
+}
+
+/// Extent and type of an array, and how much of it is read at once: a row, or all if it is stored by columns.
+pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<(Shape, DType, (usize, usize)), String> {
+    let (Raster { shape, dtype, .. }, fortran) = raster(source, options)?;
+    Ok((shape, dtype, (if fortran { shape.height } else { 1 }, shape.width)))
+}
+
+/// Where a file has its pixels, and whether they are stored by columns.
+pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
     let (header, at) = header(source)?;
     let Header { descr, fortran, shape } = Header::parse(&header)?;
     let unsupported = || {
@@ -51,7 +69,9 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
         b'=' => false,
         _ => return Err(unsupported()),
     };
-    check_size(depth.saturating_mul(height), width, options)?;
+    if options.region.is_none() {
+        check_size(depth.saturating_mul(height), width, options)?;
+    }
     // No memory is allocated before it is known that the file fills it.
     let needed = [height, width, channels, dtype.size() as u64].iter().try_fold(depth, |n, m| n.checked_mul(*m));
     if needed.is_none_or(|needed| needed > source.size() - at) {
@@ -66,14 +86,7 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
         (_, true) => Order::Swapped,
         (_, false) => Order::Kept,
     };
-    if !fortran {
-        return Raster { at, shape, dtype, order }.read(source, means);
-    }
-    // Column by column, and channel by channel; of each row all levels.
-    let turned =
-        Raster { at, shape: Shape::new(shape.width * shape.channels, shape.height * shape.depth, 1), dtype, order };
-    let columns = turned.read(source, means)?;
-    transposed(&columns, shape, means)
+    Ok((Raster { at, shape, dtype, order }, fortran))
 }
 
 /// Rows of pictures that come column by column.

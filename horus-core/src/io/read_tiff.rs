@@ -1,58 +1,240 @@
-//! TIFF files: one of their pages, chunky or planar, of integers or floats.
+//! TIFF files: one of their pages or of its smaller copies, whole or a region of it, or all pages as levels of a volume.
 
-use std::io::Cursor;
+use std::collections::HashSet;
+use std::sync::Mutex;
 
 use image::metadata::Orientation;
-use tiff::ColorType;
-use tiff::decoder::{ChunkType, Decoder, DecodingResult, Limits};
-use tiff::tags::{CompressionMethod, PlanarConfiguration, Tag};
+use tiff::decoder::Decoder;
+use tiff::tags::{ByteOrder, CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
+use tiff::{ColorType, Directory};
 
-use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
-use super::decode::{in_planes, planes};
-use super::load::Means;
-use super::{OpenOptions, Picture, metadata};
-use crate::dtype::Pixel;
-use crate::shape::Shape;
+use super::bounds::{self, check_capacity, check_size};
+use super::count::{Count, FileTraffic};
+use super::load::{Means, Source};
+use super::raster::Order;
+use super::tiff_chunks::{Chunks, Coding, Places};
+use super::tiff_samples::Samples;
+use super::tiff_source::{Reader, decoder_at, limits, reader};
+use super::{OpenOptions, Picture, metadata, region_of};
+use crate::dtype::DType;
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
+use crate::shape::{Region, Shape};
 
-type Reader<'a> = Decoder<Cursor<&'a [u8]>>;
+/// The most directories that are followed.
+const MOST_PAGES: usize = 1 << 20;
 
-/// Decodes the requested page, or all as the levels of a volume.
-pub(super) fn read(bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
-    if options.volume && options.page.is_none() {
-        return volume(bytes, options, means);
-    }
-    let mut decoder = at_page(bytes, options.page.unwrap_or(0))?;
-    let noted = noted(&mut decoder);
-    options.orientation.of(pixels(decoder, bytes, options, means)?, noted, means)
+/// Decodes what is requested: a page, its copy of a level, a region; or all pages as the levels of a volume.
+pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    let (pages, _) = open(source, options)?;
+    let whole = pages.shape();
+    let region = region_of(whole, options.region)?;
+    check_size((whole.depth as u64).saturating_mul(region.height as u64), region.width as u64, options)?;
+    let (shape, dtype) = (Shape { height: region.height, width: region.width, ..whole }, pages.dtype());
+    let size = [shape.depth, shape.channels, dtype.size()].iter().try_fold(shape.area(), |n, m| n.checked_mul(*m));
+    let size = size.ok_or_else(|| format!("{whole} pixels are too large"))?;
+    let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
+    pages.read(region, pixels.bytes_mut(), means.workers)?;
+    Ok(Picture { shape, dtype, pixels })
 }
 
-/// All pages, which have one size and type.
-fn volume(bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
-    let depth = pages(bytes);
-    let page = |z: usize| read(bytes, &OpenOptions { page: Some(z), ..*options }, means);
-    let Picture { shape, dtype, pixels: first } = page(0)?;
-    if depth == 1 {
-        return Ok(Picture { shape, dtype, pixels: first });
-    }
-    check_size((depth as u64).saturating_mul(shape.height as u64), shape.width as u64, options)?;
-    let size = first.len();
-    let room = depth.checked_mul(size).ok_or_else(|| format!("{depth} pages of {shape} pixels are too large"))?;
-    let mut pixels = (means.room)(room).map_err(|e| e.to_string())?;
-    for (z, to) in pixels.bytes_mut().chunks_exact_mut(size).enumerate() {
-        let level = if z == 0 { Picture { shape, dtype, pixels: first.clone() } } else { page(z)? };
-        if (level.shape, level.dtype) != (shape, dtype) {
-            let other = format!("{} {}", level.shape, level.dtype);
-            return Err(format!(
-                "page {z} has {other} pixels and page 0 {shape} {dtype}: they are no levels of a volume"
-            ));
+/// The page that is requested, or all as levels of a volume, each at the level that is requested; and what the file holds.
+pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pages<'s>, Directories), String> {
+    let page = options.page.unwrap_or(0);
+    let all = options.volume && options.page.is_none();
+    let found = Directories::of(source, if all { MOST_PAGES } else { page })?;
+    let wanted = if all { 0..found.count() } else { page..page + 1 };
+    let mut pages: Vec<Page<'s>> = Vec::with_capacity(wanted.len());
+    for z in wanted {
+        let page = Page::of(source, found.directory(z, options.level)?, options)?;
+        if let Some(first) = pages.first()
+            && (page.shape(), page.chunks.samples.dtype()) != (first.shape(), first.chunks.samples.dtype())
+        {
+            let what = |page: &Page<'_>| format!("{} {}", page.shape(), page.chunks.samples.dtype());
+            let (other, first) = (what(&page), what(first));
+            return Err(format!("page {z} has {other} pixels and page 0 {first}: they are no levels of a volume"));
         }
-        to.copy_from_slice(level.pixels.bytes());
+        pages.push(page);
     }
-    Ok(Picture { shape: Shape { depth, ..shape }, dtype, pixels })
+    if pages.is_empty() {
+        return Err("the file has no pages".into());
+    }
+    Ok((Pages(pages), found))
+}
+
+/// Pages that are read together, the levels of a volume; at least one.
+#[derive(Debug)]
+pub(super) struct Pages<'s>(Vec<Page<'s>>);
+
+impl Pages<'_> {
+    /// The picture's shape, as it is seen.
+    pub(super) fn shape(&self) -> Shape {
+        Shape { depth: self.0.len(), ..self.0[0].shape() }
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.0[0].chunks.samples.dtype()
+    }
+
+    /// Rows and columns of a strip or tile, as they are seen.
+    pub(super) fn tile(&self) -> (usize, usize) {
+        let Page { orientation, noted, chunks } = &self.0[0];
+        let Shape { height, width, .. } = chunks.shape;
+        let tile = Shape::new(chunks.rows.min(height), chunks.columns.min(width), 1);
+        let seen = orientation.shape(tile, *noted);
+        (seen.height, seen.width)
+    }
+
+    /// Decodes a region, which lies inside, into planes without gaps.
+    pub(super) fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        let size = to.len() / self.0.len();
+        self.0.iter().zip(to.chunks_mut(size)).try_for_each(|(page, to)| page.read(region, to, workers))
+    }
+
+    /// Whether the file has all bytes of what holds a region.
+    pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
+        self.0.iter().try_for_each(|page| page.chunks.is_complete(page.stored(region)))
+    }
+
+    /// What was read of them.
+    pub(super) fn counted(&self) -> FileTraffic {
+        self.0.iter().map(|page| page.chunks.count.so_far()).fold(FileTraffic::default(), |all, page| FileTraffic {
+            chunks: all.chunks + page.chunks,
+            bytes: all.bytes + page.bytes,
+        })
+    }
+}
+
+/// A page whose directory is read.
+#[derive(Debug)]
+struct Page<'s> {
+    orientation: super::Orientation,
+    noted: Orientation,
+    chunks: Chunks<'s>,
+}
+
+impl<'s> Page<'s> {
+    fn shape(&self) -> Shape {
+        self.orientation.shape(self.chunks.picture(), self.noted)
+    }
+
+    fn stored(&self, region: Region) -> Region {
+        self.orientation.stored(region, self.chunks.shape, self.noted)
+    }
+
+    fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        let stored = self.stored(region);
+        if !self.orientation.turns(self.noted) {
+            return self.chunks.read(stored, to, workers);
+        }
+        let shape = Shape { height: stored.height, width: stored.width, ..self.chunks.picture() };
+        let mut pixels = HostBuffer::try_zeroed(to.len()).map_err(|e| e.to_string())?;
+        self.chunks.read(stored, pixels.bytes_mut(), workers)?;
+        let means = Means { workers, room: &HostBuffer::try_zeroed };
+        let picture = Picture { shape, dtype: self.chunks.samples.dtype(), pixels };
+        workers.copy(self.orientation.of(picture, self.noted, means)?.pixels.bytes(), to);
+        Ok(())
+    }
+}
+
+/// Number of pages, as far as they can be read.
+pub(super) fn pages(source: &Source<'_>) -> usize {
+    Directories::of(source, MOST_PAGES).map_or(1, |pages| pages.count())
+}
+
+/// Where the directories of pages are, each followed by those of its smaller copies, by size.
+pub(super) struct Directories(Vec<Vec<Listed>>);
+
+/// A directory, and the rows and columns of its picture, 0 where they cannot be read.
+#[derive(Clone, Copy)]
+struct Listed {
+    pointer: IfdPointer,
+    height: usize,
+    width: usize,
+}
+
+impl Listed {
+    fn of(file: &mut Decoder<Reader<'_>>, pointer: IfdPointer, directory: &Directory) -> Listed {
+        let mut tags = file.read_directory_tags(directory);
+        let mut side = |tag| tags.find_tag_unsigned::<u32>(tag).ok().flatten().unwrap_or(0) as usize;
+        Listed { pointer, height: side(Tag::ImageLength), width: side(Tag::ImageWidth) }
+    }
+}
+
+impl Directories {
+    /// Those up to page `last`, if there are so many.
+    fn of(source: &Source<'_>, last: usize) -> Result<Directories, String> {
+        let mut file = Decoder::new(reader(source)).map_err(text)?.with_limits(limits());
+        let mut next = file.ifd_pointer();
+        let mut pages: Vec<Vec<Listed>> = Vec::new();
+        let mut seen = HashSet::new();
+        while let Some(pointer) = next.filter(|p| seen.insert(*p) && seen.len() <= MOST_PAGES) {
+            let directory = match file.read_directory(pointer) {
+                Ok(directory) => directory,
+                // One that cannot be read counts, but those after it cannot be found.
+                Err(_) if !pages.is_empty() => {
+                    pages.push(vec![Listed { pointer, height: 0, width: 0 }]);
+                    break;
+                }
+                Err(e) => return Err(text(e)),
+            };
+            let here = Listed::of(&mut file, pointer, &directory);
+            let mut tags = file.read_directory_tags(&directory);
+            let is_copy = tags.find_tag_unsigned::<u32>(Tag::NewSubfileType).ok().flatten().unwrap_or(0) & 1 == 1;
+            let children = tags.find_tag_unsigned_vec::<u64>(Tag::SubIfd).ok().flatten().unwrap_or_default();
+            let found = pages.len();
+            match pages.last_mut() {
+                Some(page) if is_copy => page.push(here),
+                _ if found > last => break,
+                _ => pages.push(vec![here]),
+            }
+            for child in children.into_iter().map(IfdPointer).filter(|p| seen.insert(*p)).collect::<Vec<_>>() {
+                if let Ok(directory) = file.read_directory(child)
+                    && let Some(page) = pages.last_mut()
+                {
+                    page.push(Listed::of(&mut file, child, &directory));
+                }
+            }
+            next = directory.next();
+        }
+        pages.iter_mut().for_each(|page| page[1..].sort_by_key(|copy| std::cmp::Reverse(copy.width)));
+        Ok(Directories(pages))
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Rows and columns of a page and of its smaller copies.
+    pub(super) fn levels(&self, page: usize) -> Vec<(usize, usize)> {
+        self.0.get(page).map_or_else(Vec::new, |levels| levels.iter().map(|l| (l.height, l.width)).collect())
+    }
+
+    fn directory(&self, page: usize, level: usize) -> Result<IfdPointer, String> {
+        let levels = self.0.get(page).ok_or_else(|| super::decode::no_page(page, self.0.len()))?;
+        let (page, copies) = (format!("page {page}"), levels.len() - 1);
+        let missing =
+            || format!("level {level} requested, but {page} has {copies} smaller copies (level 0 is the page)");
+        levels.get(level).map(|listed| listed.pointer).ok_or_else(missing)
+    }
+}
+
+/// What a file tells of its pixels, without reading them: the page, its smaller copies, how many pages there are.
+pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<super::FileInfo, String> {
+    let as_stored = OpenOptions { orientation: super::Orientation::Keep, ..*options };
+    let (opened, _) = open(source, &as_stored)?;
+    let found = Directories::of(source, MOST_PAGES)?;
+    Ok(super::FileInfo {
+        shape: opened.shape(),
+        dtype: opened.dtype(),
+        tile: opened.tile(),
+        pages: found.count(),
+        levels: found.levels(options.page.unwrap_or(0)),
+    })
 }
 
 /// The orientation stored in a page; warns of other metadata that is ignored. What cannot be read counts as absent.
-fn noted(decoder: &mut Reader<'_>) -> Orientation {
+fn noted(decoder: &mut Decoder<Reader<'_>>) -> Orientation {
     const MULTIPLIED: u16 = 1;
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).ok().flatten().unwrap_or_default();
     if extra.contains(&MULTIPLIED) {
@@ -66,255 +248,71 @@ fn noted(decoder: &mut Reader<'_>) -> Orientation {
     known.unwrap_or(Orientation::NoTransforms)
 }
 
-fn pixels(mut decoder: Reader<'_>, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
-    let color = decoder.colortype().map_err(text)?;
-    let (w, h) = decoder.dimensions().map_err(text)?;
-    check_size(u64::from(h), u64::from(w), options)?;
-    let tag = |decoder: &mut Reader<'_>, tag| decoder.find_tag_unsigned::<u16>(tag).map_err(text);
-    let compression = tag(&mut decoder, Tag::Compression)?.unwrap_or(CompressionMethod::None.to_u16());
-    let samples = tag(&mut decoder, Tag::SamplesPerPixel)?.unwrap_or(1);
-    let bits = u64::from(color.bit_depth()) * u64::from(samples);
-    let most = bounds::tiff(bytes.len() as u64, compression, bits, u64::from(w));
-    check_capacity(u64::from(h), u64::from(w), most, bytes)?;
-    if compression == CompressionMethod::ModernJPEG.to_u16() {
-        check_jpegs(&mut decoder, bytes)?;
-    }
-    let channels = match color {
-        ColorType::Gray(_) => 1,
-        ColorType::GrayA(_) => 2,
-        ColorType::RGB(_) => 3,
-        ColorType::RGBA(_) | ColorType::CMYK(_) => 4,
-        ColorType::Multiband { num_samples, .. } => usize::from(num_samples),
-        other => return Err(format!("TIFF pixels of type {other:?} are not supported")),
-    };
-    let page = Page {
-        means,
-        shape: Shape::new(h as usize, w as usize, channels),
-        cmyk: matches!(color, ColorType::CMYK(_)),
-        planar: channels > 1
-            && tag(&mut decoder, Tag::PlanarConfiguration)? == Some(PlanarConfiguration::Planar.to_u16()),
-    };
-    let limit = usize::try_from(MEMORY_LIMIT).unwrap_or(usize::MAX);
-    let size = [w as usize, channels, usize::from(color.bit_depth()).div_ceil(8)];
-    if size.iter().try_fold(h as usize, |n, m| n.checked_mul(*m)).is_none_or(|bytes| bytes > limit) {
-        return Err(format!("{} pixels of {} bits need more than {limit} bytes", page.shape, color.bit_depth()));
-    }
-    let mut limits = Limits::default();
-    (limits.decoding_buffer_size, limits.intermediate_buffer_size) = (limit, limit);
-    let mut decoder = decoder.with_limits(limits);
-    if color.bit_depth() < 8 {
-        return page.packed(decoder, color.bit_depth());
-    }
-    let read = if page.planar { read_planes(&mut decoder, page.shape)? } else { decoder.read_image().map_err(text)? };
-    match read {
-        DecodingResult::U8(v) => page.picture(v, |c, k| ((255.0 - f32::from(c)) * (1.0 - f32::from(k) / 255.0)) as u8),
-        DecodingResult::U16(v) => {
-            page.picture(v, |c, k| ((65535.0 - f32::from(c)) * (1.0 - f32::from(k) / 65535.0)) as u16)
+impl<'s> Page<'s> {
+    /// What a directory says of its pixels, checked.
+    fn of(source: &Source<'s>, directory: IfdPointer, options: &OpenOptions) -> Result<Page<'s>, String> {
+        let mut decoder = decoder_at(source, directory)?;
+        let noted = noted(&mut decoder);
+        let color = decoder.colortype().map_err(text)?;
+        let (w, h) = decoder.dimensions().map_err(text)?;
+        let mut tag = |tag| decoder.find_tag_unsigned::<u16>(tag).map_err(text);
+        let compression = tag(Tag::Compression)?.unwrap_or(CompressionMethod::None.to_u16());
+        let (count, planar) = (tag(Tag::SamplesPerPixel)?.unwrap_or(1), tag(Tag::PlanarConfiguration)?);
+        let (photometric, predictor) = (tag(Tag::PhotometricInterpretation)?, tag(Tag::Predictor)?);
+        let format = decoder.find_tag_unsigned_vec::<u16>(Tag::SampleFormat).map_err(text)?;
+        // Of a region no more memory is asked for than the region needs.
+        if options.region.is_none() {
+            check_size(u64::from(h), u64::from(w), options)?;
+            let bits = u64::from(color.bit_depth()) * u64::from(count);
+            let most = bounds::tiff(source.size(), compression, bits, u64::from(w));
+            check_capacity(u64::from(h), u64::from(w), most, source.size())?;
         }
-        DecodingResult::I32(v) => page.exact(v),
-        DecodingResult::F32(v) => page.exact(v),
-        DecodingResult::F64(v) => page.exact(v),
-        // Wider types hold the same numbers.
-        DecodingResult::I8(v) => page.exact(v.into_iter().map(i32::from).collect()),
-        DecodingResult::I16(v) => page.exact(v.into_iter().map(i32::from).collect()),
-        DecodingResult::F16(v) => page.exact(v.into_iter().map(f32::from).collect()),
-        DecodingResult::U32(_) | DecodingResult::U64(_) | DecodingResult::I64(_) => Err(format!(
-            "{}TIFF integers of {} bits are not supported; use 8 or 16 bits, 32 bits with sign, or floats",
-            if matches!(read, DecodingResult::I64(_)) { "" } else { "unsigned " },
-            color.bit_depth()
-        )),
-    }
-}
-
-/// Number of pages, as far as they can be read.
-pub(super) fn pages(bytes: &[u8]) -> usize {
-    let Ok(mut decoder) = Decoder::new(Cursor::new(bytes)) else { return 1 };
-    let mut pages = 1;
-    // A page that the decoder cannot read counts, but the pages after it cannot be reached.
-    while decoder.more_images() {
-        pages += 1;
-        if decoder.next_image().is_err() {
-            break;
+        let channels = match color {
+            ColorType::Gray(_) => 1,
+            ColorType::GrayA(_) => 2,
+            ColorType::RGB(_) => 3,
+            ColorType::RGBA(_) | ColorType::CMYK(_) => 4,
+            ColorType::Multiband { num_samples, .. } => usize::from(num_samples),
+            other => return Err(format!("TIFF pixels of type {other:?} are not supported")),
+        };
+        let shape = Shape::new(h as usize, w as usize, channels);
+        if shape.is_empty() {
+            return Err("the picture has no pixels".into());
         }
-    }
-    pages
-}
-
-fn at_page(bytes: &[u8], page: usize) -> Result<Reader<'_>, String> {
-    let mut decoder = Decoder::new(Cursor::new(bytes)).map_err(text)?;
-    for before in 0..page {
-        if !decoder.more_images() {
-            return Err(super::decode::no_page(page, before + 1));
+        let format = format.and_then(|formats| formats.first().copied()).unwrap_or(1);
+        let (columns, rows) = decoder.chunk_dimensions();
+        if rows == 0 || columns == 0 {
+            return Err("its strips or tiles have no pixels".into());
         }
-        decoder.next_image().map_err(text)?;
-    }
-    Ok(decoder)
-}
-
-/// Rejects JPEG data that declares more pixels than its strip or tile has: the decoder trusts it.
-fn check_jpegs(decoder: &mut Reader<'_>, bytes: &[u8]) -> Result<(), String> {
-    let mut tag = |tag| Ok::<_, String>(decoder.find_tag_unsigned_vec::<u64>(tag).map_err(text)?.unwrap_or_default());
-    let (offsets, counts) = (
-        [tag(Tag::StripOffsets)?, tag(Tag::TileOffsets)?].concat(),
-        [tag(Tag::StripByteCounts)?, tag(Tag::TileByteCounts)?].concat(),
-    );
-    let tables: Vec<u8> = tag(Tag::JPEGTables)?.into_iter().map(|byte| byte as u8).collect();
-    let (w, h) = decoder.chunk_dimensions();
-    let (_, height) = decoder.dimensions().map_err(text)?;
-    let most = match decoder.get_chunk_type() {
-        // A strip may be said to have any number of rows.
-        ChunkType::Strip => u64::from(w) * u64::from(h.min(height)),
-        ChunkType::Tile => u64::from(w) * u64::from(h),
-    };
-    // Encoders may pad to whole blocks.
-    const BLOCK: u64 = 64;
-    let most = most + BLOCK * (u64::from(w) + u64::from(h.min(1 << 16)) + BLOCK);
-    // As the decoder sees them: the end of the file ends what is said to go beyond, and tables that are shared come first,
-    // without their end, in place of the data's first marker.
-    const MARKER: usize = 2;
-    let data = |offset: u64, count: u64| {
-        let data = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
-        &data[..data.len().min(usize::try_from(count).unwrap_or(usize::MAX))]
-    };
-    let frame = |(offset, count): (&u64, &u64)| match &tables[..] {
-        [] => bounds::jpeg_frame(data(*offset, *count)),
-        tables => {
-            let first = &tables[..tables.len().saturating_sub(MARKER)];
-            let rest = data(*offset, *count).get(MARKER..).unwrap_or_default();
-            bounds::jpeg_frame(&[first, rest].concat())
-        }
-    };
-    if offsets.iter().zip(&counts).map(frame).any(|pixels| pixels > most) {
-        return Err("its JPEG data declares more pixels than its strip or tile holds".into());
-    }
-    Ok(())
-}
-
-/// The planes of a planar file, one after the other. Read by strips and tiles: the decoder's own way takes the last tiles
-/// of all planes but the first for whole ones and writes them into the next plane.
-fn read_planes(decoder: &mut Reader<'_>, shape: Shape) -> Result<DecodingResult, String> {
-    let (across, per_plane) = {
-        let (w, h) = decoder.chunk_dimensions();
-        let across = shape.width.div_ceil((w as usize).max(1));
-        (across, across * shape.height.div_ceil((h as usize).max(1)))
-    };
-    let mut all: Option<DecodingResult> = None;
-    for plane in 0..shape.channels {
-        for i in 0..per_plane {
-            let index = u32::try_from(plane * per_plane + i).map_err(|e| e.to_string())?;
-            let (w, h) = decoder.chunk_dimensions();
-            let (columns, _) = decoder.chunk_data_dimensions(index);
-            let chunk = decoder.read_chunk(index).map_err(text)?;
-            let (top, left) = (i / across * h as usize, i % across * w as usize);
-            let place = Place { plane, top, left, columns: columns as usize, shape };
-            macro_rules! place {
-                ($($kind:ident)*) => {
-                    match (all.take(), chunk) {
-                        $((None, DecodingResult::$kind(chunk)) => {
-                            let mut planes = Vec::new();
-                            planes.try_reserve_exact(shape.len()).map_err(|e| e.to_string())?;
-                            planes.resize(shape.len(), Default::default());
-                            place.copy(&mut planes, &chunk);
-                            DecodingResult::$kind(planes)
-                        }
-                        (Some(DecodingResult::$kind(mut planes)), DecodingResult::$kind(chunk)) => {
-                            place.copy(&mut planes, &chunk);
-                            DecodingResult::$kind(planes)
-                        })*
-                        _ => return Err("its strips or tiles have different types".into()),
-                    }
-                };
-            }
-            all = Some(place!(U8 U16 U32 U64 F16 F32 F64 I8 I16 I32 I64));
-        }
-    }
-    all.ok_or_else(|| "the picture has no pixels".into())
-}
-
-/// Where the rows of a strip or tile belong.
-struct Place {
-    plane: usize,
-    top: usize,
-    left: usize,
-    columns: usize,
-    shape: Shape,
-}
-
-impl Place {
-    fn copy<S: Copy>(&self, planes: &mut [S], chunk: &[S]) {
-        let Shape { height, width, .. } = self.shape;
-        let columns = self.columns.min(width.saturating_sub(self.left));
-        if columns == 0 {
-            return;
-        }
-        for (y, row) in (self.top..height).zip(chunk.chunks_exact(self.columns)) {
-            let at = (self.plane * height + y) * width + self.left;
-            planes[at..at + columns].copy_from_slice(&row[..columns]);
-        }
-    }
-}
-
-/// What a page is made of.
-struct Page<'a> {
-    means: Means<'a>,
-    shape: Shape,
-    cmyk: bool,
-    planar: bool,
-}
-
-impl Page<'_> {
-    fn exact<T: Pixel>(&self, samples: Vec<T>) -> Result<Picture, String> {
-        if self.cmyk {
-            return Err(format!("CMYK TIFF pixels as {} are not supported", T::DTYPE));
-        }
-        self.ordered(samples, self.shape)
-    }
-
-    /// Pixels of 8 or 16 bits; `light` makes of cyan and black red, and so on.
-    fn picture<T: Pixel>(&self, mut samples: Vec<T>, light: impl Fn(T, T) -> T) -> Result<Picture, String> {
-        if !self.cmyk {
-            return self.ordered(samples, self.shape);
-        }
-        let shape = Shape { channels: 3, ..self.shape };
-        if self.planar {
-            let (colours, black) = samples.split_at_mut_checked(shape.len()).ok_or("a plane is missing")?;
-            for plane in colours.chunks_exact_mut(shape.area()) {
-                plane.iter_mut().zip(&*black).for_each(|(c, k)| *c = light(*c, *k));
-            }
-            samples.truncate(shape.len());
+        let samples = Samples::of(color.bit_depth(), format, channels, matches!(color, ColorType::CMYK(_)))?;
+        let inverted = photometric == Some(PhotometricInterpretation::WhiteIsZero.to_u16());
+        let are_pixels = samples.are_pixels() && usize::from(count) == channels && !inverted;
+        let coding = if compression == CompressionMethod::ModernJPEG.to_u16() {
+            let tables = decoder.find_tag_unsigned_vec::<u64>(Tag::JPEGTables).map_err(text)?.unwrap_or_default();
+            Coding::Jpeg(tables.into_iter().map(|byte| byte as u8).collect())
+        } else if compression == CompressionMethod::None.to_u16() && are_pixels && predictor.unwrap_or(1) == 1 {
+            let little = decoder.byte_order() == ByteOrder::LittleEndian;
+            Coding::Plain(if little == cfg!(target_endian = "little") { Order::Kept } else { Order::Swapped })
         } else {
-            samples =
-                samples.as_chunks::<4>().0.iter().flat_map(|[c, m, y, k]| [c, m, y].map(|c| light(*c, *k))).collect();
-        }
-        self.ordered(samples, shape)
-    }
-
-    fn ordered<T: Pixel>(&self, samples: Vec<T>, shape: Shape) -> Result<Picture, String> {
-        if self.planar { in_planes(&samples, shape, self.means) } else { planes(&samples, shape, self.means) }
-    }
-
-    /// Grey pixels of less than a byte, each row beginning with a byte.
-    fn packed(&self, mut decoder: Reader<'_>, bits: u8) -> Result<Picture, String> {
-        let channels = self.shape.channels;
-        if channels != 1 || ![1, 2, 4].contains(&bits) {
-            return Err(format!("TIFF pixels of {channels} channels of {bits} bits are not supported"));
-        }
-        let DecodingResult::U8(packed) = decoder.read_image().map_err(text)? else {
-            return Err(format!("non-integer TIFF pixels of {bits} bits are not supported"));
+            Coding::Other
         };
-        let (per_byte, full) = (8 / usize::from(bits), (1u16 << bits) as u8 - 1);
-        let row = |row: &[u8]| -> Vec<u8> {
-            let pixel = |x: usize| {
-                let shift = 8 - bits * (x % per_byte + 1) as u8;
-                (row[x / per_byte] >> shift & full) * (u8::MAX / full)
-            };
-            (0..self.shape.width).map(pixel).collect()
+        let chunks = Chunks {
+            source: source.clone(),
+            directory,
+            shape,
+            samples,
+            planar: channels > 1 && planar == Some(PlanarConfiguration::Planar.to_u16()),
+            coding,
+            places: Places::of(&mut decoder)?,
+            rows: (rows as usize).min(shape.height),
+            columns: columns as usize,
+            decoders: Mutex::new(vec![decoder]),
+            count: Count::default(),
         };
-        let pixels: Vec<u8> = packed.chunks_exact(self.shape.width.div_ceil(per_byte)).flat_map(row).collect();
-        in_planes(&pixels, self.shape, self.means)
+        Ok(Page { orientation: options.orientation, noted, chunks })
     }
 }
 
-fn text(e: tiff::TiffError) -> String {
+pub(super) fn text(e: tiff::TiffError) -> String {
     e.to_string()
 }

@@ -12,8 +12,8 @@ pub(crate) const CACHED: f64 = 0.45;
 /// Rows and columns of the tiles in which a GPU makes several steps of a loop.
 const TILE: [f64; 2] = [64.0, 128.0];
 /// Tiles of several steps that a GPU computes at a time: one on each multiprocessor of an H100 or an H200, as a tile has all of its
-/// registers. Arithmetic waits for the last of them: at 1024 x 1024 Perona-Malik takes 1.3 times as long in tiles as step by step, at
-/// 4096 x 4096 no longer (`benches/results/2026-11-22-blocking.md`).
+/// registers. Arithmetic waits for the last of them: at 1024 x 1024 a step of Perona-Malik takes .0233 ms in tiles and .0178 one by one
+/// (`benches/results/2026-11-22-blocking.md`).
 const AT_ONCE: f64 = 132.0;
 /// How many times as fast as steps one by one a GPU reads neighbours for steps in tiles, from registers and shared memory: an estimate. With
 /// it the choice at 4096 is within a tenth of 6, 8 and 10 steps, all that were measured beside it

@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::ir::graph::{Graph, Op};
 use crate::ir::kernel::Kernel;
 use crate::machine::Machine;
+use crate::region;
 use crate::settings::{Stencil, Steps};
 
 /// A pass.
@@ -42,8 +43,6 @@ pub enum Run {
     Lower(fn(Graph<Op>) -> Graph<Kernel>),
     /// Changes kernels.
     Kernels(fn(Graph<Kernel>) -> Graph<Kernel>),
-    /// Changes kernels where that is predicted to be faster.
-    Predicted(fn(Graph<Kernel>, &Machine) -> Graph<Kernel>),
     /// Changes kernels where that is predicted to be faster on the ranks that there are.
     Divided(fn(Graph<Kernel>, &Aim<'_>) -> Graph<Kernel>),
 }
@@ -74,6 +73,7 @@ impl<'a> Aim<'a> {
 
 /// The passes, in order.
 pub const PASSES: &[Pass] = &[
+    Pass { name: "only what is read", fusing: true, run: Run::Recorded(region::narrow) },
     Pass { name: "split separable filters", fusing: true, run: Run::Recorded(separable::split) },
     Pass { name: "common subexpressions", fusing: true, run: Run::Recorded(cse::merge) },
     Pass { name: "reductions together", fusing: true, run: Run::Recorded(together::reduce) },
@@ -149,7 +149,6 @@ fn run(
             (Program::Recorded(graph), Run::Recorded(run)) => Program::Recorded(run(graph)),
             (Program::Recorded(graph), Run::Lower(run)) => Program::Lowered(run(graph)),
             (Program::Lowered(graph), Run::Kernels(run)) => Program::Lowered(run(graph)),
-            (Program::Lowered(graph), Run::Predicted(run)) => Program::Lowered(run(graph, aim.machine)),
             (Program::Lowered(graph), Run::Divided(run)) => Program::Lowered(run(graph, aim)),
             _ => return Err(failed(pass.name)("it does not run on what the pass before it makes".into())),
         };

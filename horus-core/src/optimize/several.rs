@@ -15,6 +15,8 @@ use crate::shape::Window;
 const MOST: usize = 8;
 /// Most kernels that one is tried with, which bounds the time of planning.
 const TRIED: usize = 8;
+/// How far a run looks for another node, which bounds the time of planning.
+const AHEAD: usize = 64;
 /// What is spared is at least such a part of what a launch moves or computes: a row that two kernels read is no reason to join them.
 const PART: f64 = 1.0 / 16.0;
 
@@ -23,13 +25,14 @@ pub fn join(graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     if !aim.joined {
         return graph;
     }
-    let mut groups = Groups::new(&graph, aim);
-    for id in (0..graph.nodes.len()).map(NodeId) {
-        if map(graph.node(id)).is_some() && !graph.node(id).shape.is_empty() {
-            groups.enter(id);
-        }
+    let mut one_by_one = Groups::new(&graph, aim);
+    one_by_one.enter_all();
+    let mut runs = Groups::new(&graph, aim);
+    if !runs.enter_runs() {
+        return one_by_one.arranged();
     }
-    groups.arranged()
+    runs.enter_all();
+    if runs.seconds() < one_by_one.seconds() { runs.arranged() } else { one_by_one.arranged() }
 }
 
 fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
@@ -40,6 +43,7 @@ fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
 }
 
 /// Kernels that are computed together.
+#[derive(Clone)]
 struct Group {
     /// In the order of the graph.
     nodes: Vec<NodeId>,
@@ -73,6 +77,82 @@ impl<'a> Groups<'a> {
         let mut wanted = vec![false; n];
         graph.roots.iter().for_each(|r| wanted[r.0] = true);
         Groups { graph, aim, readers: graph.consumers(), wanted, groups: Vec::new(), of: vec![None; n] }
+    }
+
+    /// Forms groups of pixel operations that read each other or the same images, as many as a launch has room for; returns whether there
+    /// are any. On the way a group may store more than a launch can: an expression of several results comes together node by node, and
+    /// what it has to store is known with the last.
+    fn enter_runs(&mut self) -> bool {
+        for first in (0..self.graph.nodes.len()).map(NodeId) {
+            if self.of[first.0].is_none()
+                && self.is_pixelwise(first)
+                && let Some(group) = self.run_from(first)
+            {
+                group.nodes.iter().for_each(|n| self.of[n.0] = Some(self.groups.len()));
+                self.groups.push(group);
+            }
+        }
+        !self.groups.is_empty()
+    }
+
+    /// The run from a node on that spares most.
+    fn run_from(&self, first: NodeId) -> Option<Group> {
+        let mut run = self.alone(first)?;
+        let mut apart = run.cost.seconds;
+        let mut best: Option<(f64, Group)> = None;
+        let mut refused = Vec::new();
+        while let Some(next) = self.next_of(&run, &refused) {
+            let nodes = run.nodes.iter().copied().chain([next]).collect();
+            let Some((longer, alone)) = self.group(nodes).zip(self.alone(next)) else {
+                refused.push(next);
+                continue;
+            };
+            apart += alone.cost.seconds;
+            let spared = apart - longer.cost.seconds;
+            if self.is_launch(&longer) && spared > best.as_ref().map_or(0.0, |(most, _)| *most) {
+                best = Some((spared, longer.clone()));
+            }
+            run = longer;
+        }
+        best.map(|(_, group)| group)
+    }
+
+    /// The next node of pixel operations on the same extent that a run reads, that reads it or reads what it reads.
+    fn next_of(&self, run: &Group, refused: &[NodeId]) -> Option<NodeId> {
+        let shape = self.graph.node(run.nodes[0]).shape;
+        let from = run.nodes[0].0.saturating_sub(AHEAD);
+        let to = self.graph.nodes.len().min(run.nodes[run.nodes.len() - 1].0 + AHEAD);
+        (from..to).map(NodeId).find(|id| {
+            let node = self.graph.node(*id);
+            let is_near = || {
+                let reads = |i| run.nodes.contains(i) || run.inputs.contains(i);
+                run.inputs.contains(id) || node.inputs.iter().any(reads)
+            };
+            let is_free = self.of[id.0].is_none() && !run.nodes.contains(id) && !refused.contains(id);
+            is_free && node.shape == shape && self.is_pixelwise(*id) && is_near()
+        })
+    }
+
+    /// Whether a node reads nothing but the pixel, of whatever level.
+    fn is_pixelwise(&self, id: NodeId) -> bool {
+        let node = self.graph.node(id);
+        !node.shape.is_empty()
+            && map(node).is_some_and(|m| m.stages.is_empty() && m.leaves.iter().all(|l| kind(l).is_none()))
+    }
+
+    /// Puts all nodes that are in none yet into groups.
+    fn enter_all(&mut self) {
+        for id in (0..self.graph.nodes.len()).map(NodeId) {
+            let node = self.graph.node(id);
+            if self.of[id.0].is_none() && map(node).is_some() && !node.shape.is_empty() {
+                self.enter(id);
+            }
+        }
+    }
+
+    /// What all launches take.
+    fn seconds(&self) -> f64 {
+        self.groups.iter().map(|g| g.cost.seconds).sum()
     }
 
     /// Puts a node into the group with which it spares most, or into one of its own.
@@ -133,24 +213,38 @@ impl<'a> Groups<'a> {
             return None;
         }
         let alone = self.alone(id)?;
-        let nodes: Vec<NodeId> = group.nodes.iter().copied().chain([id]).collect();
-        let is_stored = |n: &NodeId| self.wanted[n.0] || self.readers[n.0].iter().any(|r| !nodes.contains(r));
-        let stored: Vec<NodeId> = nodes.iter().copied().filter(is_stored).collect();
-        let (whole, inputs) = self.kernel(&nodes, |n| stored.contains(&n))?;
+        let joined = self.group(group.nodes.iter().copied().chain([id]).collect())?;
         // What is one kernel in the end is for fusion to decide, as is what filters read.
         let reads = node.inputs.iter().any(|i| group.nodes.contains(i));
-        let several = (2..=MOST).contains(&stored.len()) && self.is_read_together(&stored);
-        if !several || !is_sound(&whole) || (reads && whole.leaves.iter().any(|l| kind(l).is_some())) {
+        if !self.is_launch(&joined) || (reads && joined.whole.leaves.iter().any(|l| kind(l).is_some())) {
             return None;
         }
-        let cost = self.cost(&whole, &inputs, first);
+        let cost = joined.cost;
         let spared = |of: fn(&KernelWork) -> f64| {
             let apart = of(&group.cost.work) + of(&alone.cost.work);
             apart - of(&cost.work) >= of(&cost.work) * PART && apart > of(&cost.work)
         };
         let shares = spared(|w| w.bytes() as f64) || spared(|w| w.multiply_adds);
         let faster = cost.seconds < group.cost.seconds + alone.cost.seconds;
-        (shares && faster && self.is_free(&nodes)).then_some(Group { nodes, stored, whole, inputs, cost })
+        (shares && faster).then_some(joined)
+    }
+
+    /// Nodes of one extent as a group, if a device has room for them and none has to wait for others between them.
+    fn group(&self, mut nodes: Vec<NodeId>) -> Option<Group> {
+        nodes.sort_unstable();
+        let is_stored = |n: &NodeId| self.wanted[n.0] || self.readers[n.0].iter().any(|r| !nodes.contains(r));
+        let stored: Vec<NodeId> = nodes.iter().copied().filter(is_stored).collect();
+        let (whole, inputs) = self.kernel(&nodes, |n| stored.contains(&n))?;
+        if !is_sound(&whole) || !self.is_free(&nodes) {
+            return None;
+        }
+        let cost = self.cost(&whole, &inputs, self.graph.node(nodes[0]));
+        Some(Group { nodes, stored, whole, inputs, cost })
+    }
+
+    /// Whether the results of a group may be those of one launch.
+    fn is_launch(&self, group: &Group) -> bool {
+        (2..=MOST).contains(&group.stored.len()) && self.is_read_together(&group.stored)
     }
 
     /// Whether what is not wanted for itself is read by one node: else, what the others wait for would take memory, and have left the

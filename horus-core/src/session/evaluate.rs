@@ -24,6 +24,7 @@ use crate::plan::state::{Hosts, Placement, Residency, State};
 use crate::plan::verify::verify;
 use crate::plan::{Mappable, Mode, Plan, Setting, Want, plan};
 use crate::record::{Extract, RecordId};
+use crate::region::spared;
 use crate::shape::Shape;
 
 impl Session {
@@ -78,7 +79,10 @@ impl Session {
         sending: Sending,
     ) -> Result<Results, Unevaluated> {
         debug::warn_of_slow_build();
-        let Extract { graph, records } = state.program.extract(targets, self.room_to_keep(state));
+        let Extract { mut graph, records } = state.program.extract(targets, self.room_to_keep(state));
+        let mut spared = spared(&graph, targets.len()).into_iter();
+        let mut place = 0..;
+        graph.roots.retain(|_| place.next() < Some(targets.len()) || spared.next() != Some(true));
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);
         all_there(state, &graph).map_err(Unevaluated::Foreseen)?;

@@ -12,6 +12,7 @@ mod mapped;
 mod ops;
 mod programs;
 mod random;
+mod regions;
 mod segments;
 mod volumes;
 mod waits;

@@ -178,7 +178,21 @@ fn planes(bits: u32, format: u32, rows: u32, tile: Option<(u32, u32)>, encode: i
         }
     }
     let photometric = 2;
-    Page { width, height, bits, format, samples, planar: true, compression: 1, photometric, tile, rows, chunks }
+    Page {
+        width,
+        height,
+        bits,
+        format,
+        samples,
+        planar: true,
+        compression: 1,
+        photometric,
+        tile,
+        rows,
+        chunks,
+        copy: false,
+        orientation: 0,
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod formats;
 mod fuzz;
 mod hostile;
 mod raw;
+mod regions;
 #[cfg(unix)]
 mod special;
 mod tiffs;

@@ -17,6 +17,10 @@ pub(crate) struct Page {
     pub(crate) tile: Option<(u32, u32)>,
     pub(crate) rows: u32,
     pub(crate) chunks: Vec<Vec<u8>>,
+    /// Whether it is a smaller copy of the page before.
+    pub(crate) copy: bool,
+    /// Which sides of the scene the first row and column are, from 1 on; 0 if that is not noted.
+    pub(crate) orientation: u32,
 }
 
 impl Page {
@@ -67,6 +71,12 @@ pub(crate) fn file(pages: &[Page], big_endian: bool) -> Vec<u8> {
             (284, vec![if page.planar { 2 } else { 1 }]),
             (339, each(page.format)),
         ];
+        if page.copy {
+            tags.push((254, vec![1]));
+        }
+        if page.orientation > 0 {
+            tags.push((274, vec![page.orientation]));
+        }
         match page.tile {
             Some((w, h)) => tags.extend([(322, vec![w]), (323, vec![h]), (324, offsets), (325, counts)]),
             None => tags.extend([(273, offsets), (278, vec![page.rows]), (279, counts)]),
@@ -93,5 +103,37 @@ pub(crate) fn file(pages: &[Page], big_endian: bool) -> Vec<u8> {
         link = out.len();
         out.extend([0; 4]);
     }
+    out
+}
+
+/// A file of one page whose tags come before its strips or tiles.
+pub(crate) fn directory_first(page: &Page) -> Vec<u8> {
+    let bytes = file(std::slice::from_ref(page), false);
+    let number = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("four bytes"));
+    // The pixels, all of which come first, move behind the rest.
+    let header = 8;
+    let pixels: usize = page.chunks.iter().map(|chunk| chunk.len().next_multiple_of(2)).sum();
+    let rest = (bytes.len() - header - pixels) as u32;
+    let moved = |at: u32| if (at as usize) < header + pixels { at + rest } else { at - pixels as u32 };
+    let mut out = [&bytes[..header], &bytes[header + pixels..], &bytes[header..header + pixels]].concat();
+    let mut set = |at: u32, value: u32| out[at as usize..at as usize + 4].copy_from_slice(&value.to_le_bytes());
+    set(4, moved(number(4)));
+    let directory = number(4) as usize;
+    let entries = usize::from(bytes[directory]);
+    for entry in (0..entries).map(|k| directory + 2 + 12 * k) {
+        let (tag, count, value) = (number(entry) & 0xffff, number(entry + 4), number(entry + 8));
+        let is_offset = [273, 324].contains(&tag);
+        if count > 1 || is_offset {
+            set(moved(entry as u32) + 8, moved(value));
+        }
+        if is_offset && count > 1 {
+            for k in 0..count {
+                set(moved(value) + 4 * k, moved(number(value as usize + 4 * k as usize)));
+            }
+        }
+    }
+    // A byte that fills up to a whole word ends no tile.
+    let last = page.chunks.last().map_or(0, Vec::len);
+    out.truncate(out.len() - last % 2);
     out
 }

@@ -9,14 +9,15 @@ use crate::shape::Border;
 const DEPTH: usize = 3;
 /// Pixels that an evaluation of a chain reads straight from the images, at most: each is code of a kernel.
 const READS: usize = 49;
-/// The furthest that a chain reads in any direction: beyond, tiles overlap by most of what they hold.
+/// The furthest that a chain reads in any direction. The long row passes of detectors stay kernels of their own by it: which ones were
+/// absorbed would depend on the size of the picture, and compiled kernels that are shipped serve all sizes.
 const FURTHEST: usize = 8;
 
 /// What a read of a device's nearest cache takes, in multiply-adds: an estimate from the rates of both on an H100.
 const READ: f64 = 4.0;
-/// What it takes besides to evaluate a chain for a pixel of a tile and to read it from there.
+/// What it takes besides to evaluate a chain for a pixel of a tile and to read it from there: an estimate.
 const IN_TILE: f64 = 8.0;
-/// Pixels of a tile, those around its own included, for each pixel of its own that small filters read.
+/// Pixels of a tile, those around its own included, for each pixel of its own that small filters read: an estimate.
 const AROUND: f64 = 1.3;
 
 impl MapKernel {

@@ -1,0 +1,55 @@
+//! Programs that read parts of what they compute: only those parts are computed.
+
+use super::{Cut, InPlace, Rect, needs, restrict};
+use crate::ir::graph::{Graph, NodeId, Op};
+
+/// A program is narrowed if it then computes at most three quarters of the bytes.
+const WORTH: [usize; 2] = [3, 4];
+/// A value is not computed whole for who holds it where parts of all that is needed have so many times less bytes than it.
+const LITTLE: usize = 4;
+
+/// Bytes that a program computes.
+fn computed(graph: &Graph<Op>) -> usize {
+    let work = graph.nodes.iter().filter(|n| !matches!(n.op, Op::Source(_)));
+    work.map(|n| n.shape.len().saturating_mul(n.dtype.size())).fold(0, usize::saturating_add)
+}
+
+fn whole(graph: &Graph<Op>, roots: &[NodeId]) -> Vec<Rect> {
+    roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect()
+}
+
+/// The program that computes of each node what the roots need, if that is much less: a crop of an image is then computed from what
+/// lies around it.
+pub fn narrow(graph: Graph<Op>) -> Graph<Op> {
+    let roots = whole(&graph, &graph.roots);
+    // Most programs need all of everything.
+    let needed = needs(&graph, &roots);
+    let all = |(id, n): (NodeId, &crate::ir::graph::Node<Op>)| {
+        matches!(n.op, Op::Source(_)) || needed[id.0].is_none_or(|r| r == Rect::whole(n.shape))
+    };
+    if graph.iter().all(all) {
+        return graph;
+    }
+    let narrowed = restrict(&graph, &roots, Cut::Always, &mut InPlace).graph;
+    let [part, of] = WORTH;
+    if computed(&narrowed).saturating_mul(of) <= computed(&graph).saturating_mul(part) { narrowed } else { graph }
+}
+
+/// For each root after the first `targets`, whether it is better computed another time, when somebody asks for it: the targets
+/// need a part of it, and computing them from such parts costs little beside one whole image of it.
+pub fn spared(graph: &Graph<Op>, targets: usize) -> Vec<bool> {
+    let (targets, others) = graph.roots.split_at(targets.min(graph.roots.len()));
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let program = Graph { roots: targets.to_vec(), joined: Vec::new(), nodes: graph.nodes.clone() };
+    let asked = whole(graph, targets);
+    let needed = needs(&program, &asked);
+    let in_part = |n: &NodeId| needed[n.0].is_some_and(|r| r != Rect::whole(graph.node(*n).shape));
+    if !others.iter().any(in_part) {
+        return vec![false; others.len()];
+    }
+    let parts = computed(&restrict(&program, &asked, Cut::Always, &mut InPlace).graph);
+    let bytes = |n: &NodeId| graph.node(*n).shape.len().saturating_mul(graph.node(*n).dtype.size());
+    others.iter().map(|n| in_part(n) && parts.saturating_mul(LITTLE) <= bytes(n)).collect()
+}
