@@ -202,7 +202,11 @@ pub mod error {
 /// Pictures in files and in memory, and where they go, beyond the prelude.
 pub mod io {
     #[doc(inline)]
+    pub use horus_core::host::workers::Workers;
+    #[doc(inline)]
     pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target};
+    #[doc(inline)]
+    pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter};
 }
 
 /// Many pictures, one after the other: what [`Session::series`](horus_core::session::Session::series) takes and yields.
@@ -252,7 +256,7 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::image::{Ending, Image, Iterated, Norm, Pixels, Until, Value};
     #[doc(inline)]
-    pub use horus_core::io::{AnyImage, Depth, OpenOptions, SaveOptions, Scale, Scaling};
+    pub use horus_core::io::{AnyImage, Compression, Depth, OpenOptions, SaveOptions, Scale, Scaling};
     #[doc(inline)]
     pub use horus_core::ops::geometric::{Flip, Interpolation};
     #[doc(inline)]
@@ -268,5 +272,5 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::settings::{Stencil, Steps};
     #[doc(inline)]
-    pub use horus_core::shape::{Axis, Border, Shape};
+    pub use horus_core::shape::{Axis, Border, Region, Shape};
 }

@@ -49,7 +49,12 @@ fn operation(picture: &AnyImage) -> Image<f32> {
 }
 
 const RANGE: SaveOptions = {
-    let mut options = SaveOptions { depth: horus_core::io::Depth::Auto, scaling: Scaling::Auto };
+    let mut options = SaveOptions {
+        depth: horus_core::io::Depth::Auto,
+        scaling: Scaling::Auto,
+        tile: None,
+        compression: horus_core::io::Compression::None,
+    };
     options.scaling = Scaling::Range;
     options
 };

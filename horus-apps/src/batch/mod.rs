@@ -151,7 +151,7 @@ impl Job {
 
     /// How results are saved.
     pub(crate) fn save_options(&self) -> SaveOptions {
-        SaveOptions { depth: self.options.depth, scaling: self.scaling }
+        self.options.save_options(self.scaling)
     }
 }
 

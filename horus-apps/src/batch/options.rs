@@ -61,6 +61,14 @@ pub struct Options {
     #[arg(long, value_name = "BITS", default_value = "8", value_parser = parse_depth)]
     pub depth: Depth,
 
+    /// Tiles of TIFF output: the length of their sides, a multiple of 16 (default: strips)
+    #[arg(long, value_name = "PIXELS", value_parser = parse_count)]
+    pub tile: Option<NonZeroUsize>,
+
+    /// Compression of TIFF output: none or deflate
+    #[arg(long, value_name = "NAME", default_value = "none", value_parser = parse_compression)]
+    pub compression: Compression,
+
     /// Write a trace of all ranks for chrome://tracing or Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -117,6 +125,12 @@ impl Options {
             bandwidth: self.bandwidth.map_or(known.bandwidth, |gb| gb * 1e9),
         });
         Cluster { ranks: ranks.get(), on_each_host: self.ranks_per_host.get(), network }
+    }
+
+    /// How results are saved, values scaled so.
+    pub fn save_options(&self, scaling: Scaling) -> SaveOptions {
+        let tile = self.tile.map(|side| (side.get(), side.get()));
+        SaveOptions { depth: self.depth, scaling, tile, compression: self.compression }
     }
 
     /// How pictures are read.
@@ -200,6 +214,14 @@ fn parse_depth(text: &str) -> Result<Depth, String> {
     }
 }
 
+fn parse_compression(text: &str) -> Result<Compression, String> {
+    match text {
+        "none" => Ok(Compression::None),
+        "deflate" => Ok(Compression::Deflate),
+        _ => Err("none or deflate".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
@@ -239,6 +261,10 @@ mod tests {
         assert_eq!(options.format.as_deref(), Some("tif"));
         assert_eq!(options.deadline, Some(Duration::from_millis(500)));
         assert_eq!(parse(&["--orientation", "keep"]).unwrap().open_options().orientation, Orientation::Keep);
+        let saved = parse(&["--tile", "512", "--compression", "deflate"]).unwrap().save_options(Scaling::Range);
+        assert_eq!((saved.tile, saved.compression), (Some((512, 512)), Compression::Deflate));
+        assert_eq!(parse(&[]).unwrap().save_options(Scaling::Auto).tile, None);
+        assert!(parse(&["--compression", "best"]).unwrap_err().contains("none or deflate"));
         assert!(parse(&["--orientation", "left"]).unwrap_err().contains("apply or keep"));
         assert_eq!(parse(&["--compare", "1"]).unwrap().compare, Some(Comparison::One));
     }

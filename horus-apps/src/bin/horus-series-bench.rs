@@ -59,7 +59,7 @@ fn run(args: &Args) -> Result<()> {
         true => Params { theta_step: 180.0, sigma_u: vec![3.0], sigma_v: vec![1.0] },
         false => Params::default(),
     };
-    let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Range };
+    let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Range, ..SaveOptions::default() };
     let operation = |picture: &AnyImage| convrot(&picture.luminance(), &params);
     let sample = &paths[..SAMPLE.min(paths.len())];
 

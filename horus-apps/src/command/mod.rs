@@ -84,7 +84,7 @@ fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Erro
     let about = chain.calls.iter().map(|call| call.text.as_str()).collect::<Vec<_>>().join(", ");
     let options = args.options;
     let scaling = args.scaling.into();
-    let save = SaveOptions { depth: options.depth, scaling };
+    let save = options.save_options(scaling);
     let exact = line::exact(&work, &options, &save);
     // The page is that of the pictures.
     let open = OpenOptions { page: None, ..options.open_options() };

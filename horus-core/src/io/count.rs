@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How much of a file was read or written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counted {
+pub struct FileTraffic {
     /// Strips or tiles decoded or encoded; in files without, rows.
     pub chunks: u64,
     /// Bytes of the file.
@@ -32,7 +32,7 @@ impl Count {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn so_far(&self) -> Counted {
-        Counted { chunks: self.chunks.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
+    pub(super) fn so_far(&self) -> FileTraffic {
+        FileTraffic { chunks: self.chunks.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
 }

@@ -8,15 +8,17 @@ use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 
 use super::interleave::interleaved;
+use super::output::Shared;
 use super::png;
 use super::save::{Depth, SaveOptions, Scaling};
 use super::target::Sink;
+use super::tiff_tiles::{Compression, Tiles};
 use super::write_tiff::write_tiff;
 use super::{pnm, write_npy};
 use crate::dtype::DType;
 use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
-use crate::shape::Shape;
+use crate::shape::{Region, Shape};
 
 const KNOWN: &str = "png, jpg, tif, pgm, ppm, pnm, bmp or npy";
 
@@ -208,15 +210,49 @@ pub(super) fn unheld(format: Format) -> String {
     format!("a {} file holds 8 or 16 bits per sample", format.name())
 }
 
+/// How a file is cut and compressed, where the format leaves a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parts {
+    /// As the format's encoder does it.
+    Usual,
+    /// Tiles or strips of a TIFF file.
+    Tiff(Option<(usize, usize)>, Compression),
+}
+
+impl Parts {
+    /// What the options ask for.
+    ///
+    /// # Errors
+    /// A message, if the format does not have it.
+    pub(super) fn of(format: Format, stored: DType, shape: Shape, options: &SaveOptions) -> Result<Parts, String> {
+        match (options.tile, options.compression) {
+            (None, Compression::None) => Ok(Parts::Usual),
+            (tile, compression) if format == Format::Tiff => {
+                Tiles::new(shape, stored, tile, compression)?;
+                Ok(Parts::Tiff(tile, compression))
+            }
+            (Some(_), _) => Err(format!("a {} file has no tiles; save as tif", format.name())),
+            _ => Err(format!("a {} file leaves no choice of a compression; save as tif", format.name())),
+        }
+    }
+}
+
 /// Writes pixels of type `dtype`, a type that the format holds, channels one after the other.
 pub(super) fn write(
     to: &mut dyn Sink,
-    format: Format,
+    (format, parts): (Format, Parts),
     pixels: &HostBuffer,
     dtype: DType,
     shape: Shape,
     workers: &Workers,
 ) -> Result<(), String> {
+    if let Parts::Tiff(tile, compression) = parts {
+        let tiles = Tiles::new(shape, dtype, tile, compression)?;
+        to.expect(tiles.known_bytes());
+        let to = Shared::new(to);
+        tiles.put(&to, Region::whole(shape), pixels.bytes(), workers)?;
+        return tiles.finish(&to);
+    }
     match format {
         Format::Npy => return write_npy::write(to, pixels, dtype, shape, workers),
         Format::Pgm | Format::Ppm | Format::Pnm => return pnm::write(to, format, pixels, dtype, shape, workers),

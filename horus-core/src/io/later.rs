@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::count::Counted;
+use super::count::FileTraffic;
 use super::reader::PictureReader;
 use super::{AnyImage, OpenOptions};
 use crate::error::Error;
@@ -28,7 +28,7 @@ impl Stock for PictureReader {
     }
 
     fn so_far(&self) -> PixelsRead {
-        let Counted { chunks, bytes, .. } = self.counted();
+        let FileTraffic { chunks, bytes, .. } = self.counted();
         PixelsRead { chunks, bytes }
     }
 }

@@ -55,6 +55,7 @@ mod later;
 mod load;
 mod memory;
 mod metadata;
+mod output;
 mod picture;
 mod png;
 mod pnm;
@@ -70,13 +71,16 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod tiff_chunks;
+mod tiff_directory;
 mod tiff_samples;
 mod tiff_source;
+mod tiff_tiles;
 mod write_npy;
 mod write_tiff;
+mod writer;
 
 pub use any::AnyImage;
-pub use count::Counted;
+pub use count::FileTraffic;
 pub use describe::FileInfo;
 pub use encode::Format;
 pub use metadata::Orientation;
@@ -87,6 +91,8 @@ pub use save::{Depth, SaveOptions, Scale, Scaling};
 pub(crate) use saving::Detached;
 pub use saving::{Encoder, Saving};
 pub use target::{Sink, Target, same_file};
+pub use tiff_tiles::Compression;
+pub use writer::PictureWriter;
 
 use crate::comm::agree::agree_on;
 use crate::comm::{Communicator, guarded};

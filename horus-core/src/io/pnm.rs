@@ -90,16 +90,21 @@ pub(super) fn write(
     shape: Shape,
     workers: &Workers,
 ) -> Result<(), String> {
+    let (header, order) = header(format, dtype, shape)?;
+    to.expect((header.len() + pixels.len()) as u64);
+    to.write_all(&header).map_err(cause)?;
+    raster::write(to, pixels, dtype, shape, order, workers)
+}
+
+/// What comes before the pixels, and the order of their bytes.
+pub(super) fn header(format: Format, dtype: DType, shape: Shape) -> Result<(Vec<u8>, Order), String> {
     let magic = if shape.channels == 1 { "P5" } else { "P6" };
     let (full, order) = match dtype {
         DType::U8 | DType::Bool => (u16::from(u8::MAX), Order::Kept),
         DType::U16 => (u16::MAX, if cfg!(target_endian = "little") { Order::Swapped } else { Order::Kept }),
         _ => return Err(unheld(format)),
     };
-    let header = format!("{magic}\n{} {}\n{full}\n", shape.width, shape.height);
-    to.expect((header.len() + pixels.len()) as u64);
-    to.write_all(header.as_bytes()).map_err(cause)?;
-    raster::write(to, pixels, dtype, shape, order, workers)
+    Ok((format!("{magic}\n{} {}\n{full}\n", shape.width, shape.height).into_bytes(), order))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tiff::tags::{ByteOrder, CompressionMethod, IfdPointer, PhotometricInterpreta
 use tiff::{ColorType, Directory};
 
 use super::bounds::{self, check_capacity, check_size};
-use super::count::{Count, Counted};
+use super::count::{Count, FileTraffic};
 use super::load::{Means, Source};
 use super::raster::Order;
 use super::tiff_chunks::{Chunks, Coding, Places};
@@ -97,8 +97,8 @@ impl Pages<'_> {
     }
 
     /// What was read of them.
-    pub(super) fn counted(&self) -> Counted {
-        self.0.iter().map(|page| page.chunks.count.so_far()).fold(Counted::default(), |all, page| Counted {
+    pub(super) fn counted(&self) -> FileTraffic {
+        self.0.iter().map(|page| page.chunks.count.so_far()).fold(FileTraffic::default(), |all, page| FileTraffic {
             chunks: all.chunks + page.chunks,
             bytes: all.bytes + page.bytes,
         })

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use image::ImageFormat;
 
 use super::bounds::check_size;
-use super::count::{Count, Counted};
+use super::count::{Count, FileTraffic};
 use super::load::{Kind, Means, Source};
 use super::raster::Raster;
 use super::read_tiff::{self, Pages};
@@ -142,7 +142,7 @@ impl PictureReader {
     }
 
     /// What was read since the file was opened.
-    pub fn counted(&self) -> Counted {
+    pub fn counted(&self) -> FileTraffic {
         match &self.pixels {
             Pixels::Pages(pages) => pages.counted(),
             Pixels::Raster(.., count) | Pixels::Whole(.., count) => count.so_far(),

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
@@ -13,43 +13,61 @@ const PREFIX: &str = ".horus-";
 
 /// Writes a file in the directory of `path` and moves it into place.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<(), String>) -> Result<(), String> {
-    let folder = folder(path);
-    let failed = |e| format!("cannot create a file in {}: {}", folder.display(), cause(e));
-    let new = match nameless::file(folder) {
-        Some(file) => New::Nameless(file),
-        None => New::Named(named(folder).map_err(failed)?),
-    };
-    let mut to = BufWriter::new(new.file());
+    let begun = Begun::at(path)?;
+    let mut to = BufWriter::new(begun.file());
     write(&mut to)?;
     to.flush().map_err(cause)?;
     drop(to);
-    new.put(path).map_err(cause)
+    begun.put()
 }
 
-/// A file that is not in place yet.
-enum New {
-    /// Gone with the process, however that ends.
-    Nameless(File),
-    Named(NamedTempFile),
+/// A file in the making: complete it is moved into place, dropped it is gone.
+#[derive(Debug)]
+pub(super) struct Begun {
+    path: PathBuf,
+    new: New,
 }
 
-impl New {
-    fn file(&self) -> &File {
-        match self {
+impl Begun {
+    /// A new file in the directory of `path`.
+    pub(super) fn at(path: &Path) -> Result<Begun, String> {
+        let folder = folder(path);
+        let failed = |e| format!("cannot create a file in {}: {}", folder.display(), cause(e));
+        let new = match nameless::file(folder) {
+            Some(file) => New::Nameless(file),
+            None => New::Named(named(folder).map_err(failed)?),
+        };
+        Ok(Begun { path: path.to_owned(), new })
+    }
+
+    pub(super) fn file(&self) -> &File {
+        match &self.new {
             New::Nameless(file) => file,
             New::Named(file) => file.as_file(),
         }
     }
 
-    fn put(self, path: &Path) -> io::Result<()> {
-        if let Ok(old) = fs::metadata(path) {
-            inherit(self.file(), &old)?;
-        }
-        match self {
-            New::Nameless(file) => nameless::put(file, path),
-            New::Named(file) => file.persist(path).map(drop).map_err(|e| e.error),
-        }
+    /// Moves it into place.
+    pub(super) fn put(self) -> Result<(), String> {
+        let put = || {
+            if let Ok(old) = fs::metadata(&self.path) {
+                inherit(self.file(), &old)?;
+            }
+            match self.new {
+                New::Nameless(file) => nameless::put(file, &self.path),
+                New::Named(file) => file.persist(&self.path).map(drop).map_err(|e| e.error),
+            }
+        };
+        put().map_err(cause)
     }
+}
+
+/// A file that is not in place yet.
+#[derive(Debug)]
+enum New {
+    /// Gone with the process, however that ends.
+    Nameless(File),
+    Named(NamedTempFile),
 }
 
 /// A new file under a temporary name.

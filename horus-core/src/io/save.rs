@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::path::Path;
 
 use super::target::Target;
-use super::{Encoder, Format, Saving, on_root};
+use super::{Compression, Encoder, Format, Saving, on_root};
 use crate::dtype::Element;
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
@@ -51,6 +51,11 @@ pub struct SaveOptions {
     pub depth: Depth,
     /// How values become integers.
     pub scaling: Scaling,
+    /// Rows and columns of the tiles of a TIFF file, multiples of 16; without, it is in strips. Programs that show parts of large
+    /// pictures read no more than the tiles they need.
+    pub tile: Option<(usize, usize)>,
+    /// How a TIFF file is compressed. (PNG and JPEG files always are.)
+    pub compression: Compression,
 }
 
 /// The scale of a saved image: `low` was stored as 0 and `high` as `full`, linearly in between.
@@ -116,9 +121,25 @@ impl<T: Element> Image<T> {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     ///
+    /// Tiles and compression of TIFF files, by all threads:
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::io::{AnyImage, Compression, OpenOptions, SaveOptions};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// # let file = folder.path().join("tiles.tif");
+    /// let image = Image::from_fn(&session, 300, 500, |y, x| (y * x) as u16);
+    /// let tiled = SaveOptions { tile: Some((256, 256)), compression: Compression::Deflate, ..SaveOptions::default() };
+    /// image.save_with(&file, &tiled)?;
+    /// assert_eq!(AnyImage::describe(&session, &file, &OpenOptions::default())?.tile, (256, 256));
+    /// assert_eq!(Image::<u16>::open(&session, &file)?.to_vec()?, image.to_vec()?);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The error that the image carries; before anything is computed, if the extension is unknown, the format cannot
-    /// hold the channels, the size or the depth (the message says which formats can), or no file can be created in the
+    /// hold the channels, the size, the depth (the message says which formats can), tiles or compression, or no file can be created in the
     /// directory; later, if the program fails or the file cannot be written.
     #[track_caller]
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Option<Scale>> {

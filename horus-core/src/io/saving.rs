@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::encode::{Format, write};
+use super::encode::{Format, Parts, write};
 use super::memory::unwritable;
 use super::samples::{Recorded, Scaled};
 use super::save::{SaveOptions, Scale};
@@ -26,6 +26,7 @@ pub struct Saving {
     /// The type of the image, and of the samples.
     dtype: DType,
     stored: DType,
+    parts: Parts,
     samples: Recorded,
 }
 
@@ -51,6 +52,7 @@ impl Saving {
         let (dtype, shape) = (T::TAG, image.shape());
         let format = format.with_channels(shape.channels);
         let stored = format.stored(dtype, shape, options)?;
+        let parts = Parts::of(format, stored, shape, options)?;
         let handle = image.handle().clone();
         let samples = if format == Format::Npy {
             Recorded { pixels: handle, scale: Scaled::Not, outside: None }
@@ -59,7 +61,7 @@ impl Saving {
         } else {
             dispatch!(dtype, P => Recorded::of::<P>(&Image::from_handle(handle), false, stored, options.scaling))
         };
-        Ok(Saving { format, shape, dtype, stored, samples })
+        Ok(Saving { format, shape, dtype, stored, parts, samples })
     }
 
     /// The values that the encoder needs on the host.
@@ -83,13 +85,13 @@ impl Saving {
     /// [`Saving::encoder`] without the handles, so that another thread can make the encoder: it would wait for the session to
     /// be free if it dropped them.
     pub(crate) fn detached(self) -> Detached {
-        let Saving { format, shape, dtype, stored, samples } = self;
+        let Saving { format, shape, dtype, stored, parts, samples } = self;
         let (known, full) = match samples.scale {
             Scaled::Not => (None, None),
             Scaled::By(scale) => (Some(scale), None),
             Scaled::Range(_, _, full) => (None, Some(full)),
         };
-        Detached { format, shape, dtype, stored, known, full, counted: samples.outside.is_some() }
+        Detached { format, shape, dtype, stored, parts, known, full, counted: samples.outside.is_some() }
     }
 }
 
@@ -100,6 +102,7 @@ pub(crate) struct Detached {
     shape: Shape,
     dtype: DType,
     stored: DType,
+    parts: Parts,
     /// The scale, if it does not depend on the samples.
     known: Option<Scale>,
     /// What the range of the values is stretched to, if it is.
@@ -111,7 +114,7 @@ pub(crate) struct Detached {
 impl Detached {
     /// [`Saving::encoder`].
     pub(crate) fn encoder(self, fetched: Vec<Arc<HostBuffer>>) -> Encoder {
-        let Detached { format, shape, dtype, stored, known, full, counted } = self;
+        let Detached { format, shape, dtype, stored, parts, known, full, counted } = self;
         let mut fetched = fetched.into_iter();
         let mut next = || fetched.next().expect("a buffer for each handle");
         let pixels = next();
@@ -120,7 +123,8 @@ impl Detached {
             dispatch!(dtype, T => Scaled::range::<T>(&low, &high, full))
         });
         let outside = if counted { next().as_slice::<f64>()[0] } else { 0.0 };
-        Encoder { format, shape, stored, pixels, scale: known.or(found), warning: outside_warning(outside, shape) }
+        let warning = outside_warning(outside, shape);
+        Encoder { format, shape, stored, parts, pixels, scale: known.or(found), warning }
     }
 }
 
@@ -143,6 +147,7 @@ pub struct Encoder {
     format: Format,
     shape: Shape,
     stored: DType,
+    parts: Parts,
     /// Channels one after the other.
     pub(super) pixels: Arc<HostBuffer>,
     scale: Option<Scale>,
@@ -171,7 +176,7 @@ impl Encoder {
     /// # Errors
     /// A message, if the file cannot be written or there is not enough memory.
     pub fn write(self, to: &mut dyn Sink, workers: &Workers) -> Result<Option<Scale>, String> {
-        write(to, self.format, &self.pixels, self.stored, self.shape, workers)?;
+        write(to, (self.format, self.parts), &self.pixels, self.stored, self.shape, workers)?;
         Ok(self.scale)
     }
 }

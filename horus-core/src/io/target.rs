@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Cursor, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use super::replace::replace;
+use super::replace::{Begun, replace};
 
-/// What an encoder writes to.
-pub trait Sink: Write + Seek {
+/// What an encoder writes to, from any thread.
+pub trait Sink: Write + Seek + Send {
     /// Announces that so many bytes will be written, so that room can be reserved. Fewer may follow.
     fn expect(&mut self, bytes: u64) {
         let _ = bytes;
@@ -16,13 +16,14 @@ pub trait Sink: Write + Seek {
 
 impl Sink for File {
     fn expect(&mut self, bytes: u64) {
-        reserve(self, bytes);
+        // If there is no space, writing will fail.
+        let _ = reserve(self, bytes);
     }
 }
 
 impl Sink for BufWriter<&File> {
     fn expect(&mut self, bytes: u64) {
-        reserve(self.get_ref(), bytes);
+        let _ = reserve(self.get_ref(), bytes);
     }
 }
 
@@ -33,19 +34,26 @@ impl Sink for Cursor<Vec<u8>> {
     }
 }
 
-/// Reserves blocks of a new file: without, writing a large one takes twice as long. If there is no space, writing will
-/// fail.
-fn reserve(file: &File, bytes: u64) {
+/// Reserves blocks of a new file: without, writing a large one takes twice as long.
+///
+/// # Errors
+/// A message, if the file system says that it has no room. Of one that cannot tell, writing will.
+pub(super) fn reserve(file: &File, bytes: u64) -> Result<(), String> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
         const WORTHWHILE: u64 = 1 << 20;
-        if bytes >= WORTHWHILE {
-            let _ = fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes);
+        if bytes >= WORTHWHILE
+            && let Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) =
+                fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes)
+        {
+            return Err(format!("no room for its {bytes} bytes: {}", cause(e.into())));
         }
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (file, bytes);
+    Ok(())
 }
 
 /// A file to be written.
@@ -106,6 +114,17 @@ impl Target {
         return self.kind == Kind::Standard(Standard::Output);
         #[cfg(not(unix))]
         false
+    }
+
+    /// Begins a file that is written in parts and moved into place when it is complete.
+    ///
+    /// # Errors
+    /// A message, if it is no regular file: others take bytes in one order only.
+    pub(super) fn begin(self) -> Result<Begun, String> {
+        match self.kind {
+            Kind::Regular => Begun::at(&self.path),
+            _ => Err("it is no regular file, and only those are written region by region".into()),
+        }
     }
 
     /// Writes the file and, if it is a regular one, moves it into place.

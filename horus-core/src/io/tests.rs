@@ -223,7 +223,7 @@ fn compare<T: Pixel>(session: &Session, shape: Shape, seed: u64) {
     let mut compared = 0;
     for depth in [Depth::Auto, Depth::Eight, Depth::Sixteen, Depth::Float] {
         for scaling in SCALINGS {
-            let options = SaveOptions { depth, scaling };
+            let options = SaveOptions { depth, scaling, ..SaveOptions::default() };
             let Some((got, encoder)) = saved(&image, Format::Tiff, &options) else { continue };
             let stored = Format::Tiff.stored(T::DTYPE, shape, &options).unwrap();
             let (want, scale) = sample(&pixels, shape, T::DTYPE, stored, scaling);
@@ -274,7 +274,8 @@ fn masks_are_black_and_white_unless_told_otherwise() {
         let numbers: Vec<u8> = pixels.iter().map(|v| u8::from(*v)).collect();
         for (depth, stored) in [(Depth::Eight, DType::U8), (Depth::Sixteen, DType::U16)] {
             for scaling in SCALINGS {
-                let (got, encoder) = saved(&image, Format::Png, &SaveOptions { depth, scaling }).unwrap();
+                let (got, encoder) =
+                    saved(&image, Format::Png, &SaveOptions { depth, scaling, ..SaveOptions::default() }).unwrap();
                 let (want, scale) = sample(&numbers, image.shape(), DType::Bool, stored, scaling);
                 assert_eq!((got, encoder.scale()), (want, scale), "{pixels:?} {depth:?} {scaling:?}");
             }

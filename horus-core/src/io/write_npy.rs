@@ -24,7 +24,7 @@ pub(super) fn write(
 
 /// Magic, version, and what the array is, as NumPy writes it: a Python literal, filled with spaces up to a multiple of 64
 /// bytes, and a line's end.
-fn header(dtype: DType, shape: Shape) -> Vec<u8> {
+pub(super) fn header(dtype: DType, shape: Shape) -> Vec<u8> {
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
     const ALIGNMENT: usize = 64;
     let order = if cfg!(target_endian = "little") { '<' } else { '>' };

@@ -68,7 +68,7 @@ fn what_a_format_cannot_hold_is_refused_before_anything_is_computed() -> Result<
     assert!(told.contains("cannot hold 32-bit signed integers; save as tif, npy, or "), "{told}");
     assert_eq!((s.stats().evaluations, folder.names().len()), (0, 0));
     // What the message proposes works.
-    let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Unit };
+    let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Unit, ..SaveOptions::default() };
     wide.save_with(folder.at("a.jpg"), &options)?;
     wide.convert::<i32>().save_with(folder.at("a.png"), &SaveOptions { scaling: Scaling::Range, ..options })?;
     assert_eq!(s.open(folder.at("a.png"))?.dtype(), DType::U8);

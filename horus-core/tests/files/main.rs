@@ -9,6 +9,7 @@ mod regions;
 #[cfg(unix)]
 mod special;
 mod tiffs;
+mod writer;
 
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -203,7 +203,7 @@ fn files_have_the_same_bytes_for_any_number_of_ranks_and_threads() {
         for format in ["png", "tif", "npy", "pnm", "jpg", "bmp"].map(|f| Format::named(f).unwrap()) {
             for depth in [Depth::Eight, Depth::Sixteen] {
                 for scaling in [Scaling::Auto, Scaling::Unit, Scaling::Range, Scaling::None] {
-                    let options = SaveOptions { depth, scaling };
+                    let options = SaveOptions { depth, scaling, ..SaveOptions::default() };
                     let saved = |s: &Session| {
                         let image = program(s, channels);
                         let bytes = image.encode(format, &options).ok()?;

@@ -1,0 +1,48 @@
+//! Where parts of a file are written: anywhere in it, by any thread.
+
+use std::fs::File;
+use std::io::SeekFrom;
+use std::sync::{Mutex, PoisonError};
+
+use super::target::{Sink, cause};
+
+/// A file that is written in parts.
+pub(super) trait Output: Sync {
+    /// Writes bytes from this one on.
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), String>;
+}
+
+impl Output for File {
+    #[cfg(unix)]
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), String> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, at).map_err(cause)
+    }
+
+    #[cfg(not(unix))]
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), String> {
+        use std::io::{Seek, Write};
+        // Files have one position, which threads share.
+        static ONE: Mutex<()> = Mutex::new(());
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self;
+        file.seek(SeekFrom::Start(at)).map_err(cause)?;
+        file.write_all(bytes).map_err(cause)
+    }
+}
+
+/// A sink that threads share.
+pub(super) struct Shared<'a>(Mutex<&'a mut dyn Sink>);
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(sink: &'a mut dyn Sink) -> Shared<'a> {
+        Shared(Mutex::new(sink))
+    }
+}
+
+impl Output for Shared<'_> {
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), String> {
+        let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.seek(SeekFrom::Start(at)).map_err(cause)?;
+        sink.write_all(bytes).map_err(cause)
+    }
+}

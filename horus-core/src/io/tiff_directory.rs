@@ -1,0 +1,101 @@
+//! Directories of TIFF files, in the machine's byte order.
+
+/// A type of values, by its number and its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Short,
+    Long,
+    /// Of large files only.
+    Long8,
+}
+
+/// Values of a tag.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    tag: u16,
+    kind: Kind,
+    values: Vec<u64>,
+}
+
+impl Entry {
+    pub(super) fn short(tag: u16, values: impl IntoIterator<Item = u16>) -> Entry {
+        Entry { tag, kind: Kind::Short, values: values.into_iter().map(u64::from).collect() }
+    }
+
+    pub(super) fn long(tag: u16, value: u32) -> Entry {
+        Entry { tag, kind: Kind::Long, values: vec![u64::from(value)] }
+    }
+
+    /// Places in the file, or numbers of its bytes.
+    pub(super) fn places(tag: u16, values: Vec<u64>, big: bool) -> Entry {
+        Entry { tag, kind: if big { Kind::Long8 } else { Kind::Long }, values }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let value = |v: &u64| match self.kind {
+            Kind::Short => (*v as u16).to_ne_bytes().to_vec(),
+            Kind::Long => (*v as u32).to_ne_bytes().to_vec(),
+            Kind::Long8 => v.to_ne_bytes().to_vec(),
+        };
+        self.values.iter().flat_map(value).collect()
+    }
+}
+
+/// The first bytes of a file whose first directory is at `directory`.
+pub(super) fn header(big: bool, directory: u64) -> Vec<u8> {
+    let order = if cfg!(target_endian = "little") { b"II" } else { b"MM" };
+    let short = |v: u16| v.to_ne_bytes();
+    if big {
+        [&order[..], &short(43), &short(8), &short(0), &directory.to_ne_bytes()].concat()
+    } else {
+        [&order[..], &short(42), &(directory as u32).to_ne_bytes()].concat()
+    }
+}
+
+/// The bytes of directories that follow each other from `at` on, each before the values that do not fit into it; and where the first
+/// begins.
+pub(super) fn directories(pages: Vec<Vec<Entry>>, big: bool, at: u64) -> (Vec<u8>, u64) {
+    // The number of entries, an entry, and its value or where they are.
+    let (counted, entry, inside) = if big { (8, 20, 8) } else { (2, 12, 4) };
+    let first = at.next_multiple_of(8);
+    let mut out = vec![0; (first - at) as usize];
+    let number = |v: u64, bytes: usize| match bytes {
+        2 => (v as u16).to_ne_bytes().to_vec(),
+        4 => (v as u32).to_ne_bytes().to_vec(),
+        _ => v.to_ne_bytes().to_vec(),
+    };
+    let pages_left = pages.len();
+    for (k, mut entries) in pages.into_iter().enumerate() {
+        entries.sort_by_key(|e| e.tag);
+        let length = counted + entry * entries.len() + inside;
+        let values = at + (out.len() + length) as u64;
+        let mut long = Vec::new();
+        out.extend(number(entries.len() as u64, counted));
+        for e in &entries {
+            let (kind, bytes) = (
+                match e.kind {
+                    Kind::Short => 3,
+                    Kind::Long => 4,
+                    Kind::Long8 => 16,
+                },
+                e.bytes(),
+            );
+            out.extend(number(e.tag.into(), 2));
+            out.extend(number(kind, 2));
+            out.extend(number(e.values.len() as u64, inside));
+            if bytes.len() <= inside {
+                out.extend(&bytes);
+                out.resize(out.len() + inside - bytes.len(), 0);
+            } else {
+                out.extend(number(values + long.len() as u64, inside));
+                long.extend(bytes);
+                long.resize(long.len().next_multiple_of(8), 0);
+            }
+        }
+        let next = (values + long.len() as u64).next_multiple_of(8);
+        out.extend(number(if k + 1 < pages_left { next } else { 0 }, inside));
+        out.extend(long);
+        out.resize((next - at) as usize, 0);
+    }
+    (out, first)
+}

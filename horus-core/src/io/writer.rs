@@ -1,0 +1,272 @@
+//! Picture files that are written region by region.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use super::count::{Count, FileTraffic};
+use super::interleave::join;
+use super::output::Output;
+use super::raster::Order;
+use super::replace::Begun;
+use super::target::{Target, reserve};
+use super::tiff_tiles::{Compression, Tiles};
+use super::{Format, SaveOptions, pnm, region_of, write_npy};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::host::workers::Workers;
+use crate::shape::{Region, Shape};
+
+/// A picture file in the making, written region by region by any number of threads: TIFF, npy, PGM and PPM.
+///
+/// It has no name before [`PictureWriter::finish`]: dropped before, it leaves nothing, and what was at the path stays; see [`Target`].
+/// What is uncompressed goes to its place at once, in any order. It belongs to no session: with several ranks, one writes.
+///
+/// ```
+/// # use horus_core::{cpu::device::CpuDevice, dtype::DType, host::workers::Workers, image::Image, session::Session};
+/// # use horus_core::io::{Compression, PictureWriter};
+/// # use horus_core::shape::{Region, Shape};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// # let folder = tempfile::tempdir().expect("a folder");
+/// # let file = folder.path().join("tiles.tif");
+/// let writer =
+///     PictureWriter::create(&file, Shape::new(40, 20, 1), DType::U8, Some((32, 16)), Compression::Deflate)?;
+/// assert_eq!(writer.chunk(), (32, 16));
+/// writer.put(Region::new(32, 0, 8, 20), &[7; 8 * 20], &Workers::alone())?;
+/// writer.put(Region::new(0, 0, 32, 20), &[9; 32 * 20], &Workers::alone())?;
+/// writer.finish()?;
+/// assert_eq!(Image::<u8>::open(&session, &file)?.min_value().get()?, 7);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PictureWriter {
+    path: PathBuf,
+    shape: Shape,
+    dtype: DType,
+    begun: Begun,
+    parts: Cut,
+    /// The first failure: what was to be written then is missing.
+    failed: OnceLock<String>,
+}
+
+#[derive(Debug)]
+enum Cut {
+    Tiles(Tiles),
+    Rows(Rows),
+}
+
+impl PictureWriter {
+    /// Begins a file in the format of the path's extension, of samples of type `dtype` as they are stored: `tif`, in tiles of so many
+    /// rows and columns, multiples of 16, or in strips; `npy`, `pgm`, `ppm` or `pnm`, which have neither tiles nor compression. A
+    /// volume has a page for each level, or is an array of three or four axes.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the format is another one or does not hold such pixels, no file can be made there, or it is known now that
+    /// there is no room for it.
+    pub fn create(
+        path: impl AsRef<Path>,
+        shape: Shape,
+        dtype: DType,
+        tile: Option<(usize, usize)>,
+        compression: Compression,
+    ) -> Result<PictureWriter> {
+        let path = path.as_ref();
+        let begin = || {
+            let format = Format::of(path, shape.channels)?;
+            if shape.is_empty() {
+                return Err("the picture has no pixels".into());
+            }
+            let parts = Cut::of(format, shape, dtype, tile, compression)?;
+            let begun = Target::new(path)?.begin()?;
+            match &parts {
+                Cut::Tiles(tiles) => reserve(begun.file(), tiles.known_bytes())?,
+                Cut::Rows(rows) => {
+                    reserve(begun.file(), rows.header.len() as u64 + (shape.len() * dtype.size()) as u64)?;
+                    begun.file().write_at(0, &rows.header)?;
+                }
+            }
+            Ok(PictureWriter { path: path.to_owned(), shape, dtype, begun, parts, failed: OnceLock::new() })
+        };
+        begin().map_err(|cause: String| Error::write(path, cause))
+    }
+
+    /// Levels, rows, columns and channels.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The type of the samples.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Rows and columns that regions are made of: of a tile, of a strip, or of a pixel. Parts of them end with the picture.
+    pub fn chunk(&self) -> (usize, usize) {
+        match &self.parts {
+            Cut::Tiles(tiles) => tiles.chunk(),
+            Cut::Rows(_) => (1, 1),
+        }
+    }
+
+    /// What was written.
+    pub fn counted(&self) -> FileTraffic {
+        match &self.parts {
+            Cut::Tiles(tiles) => tiles.count.so_far(),
+            Cut::Rows(rows) => rows.count.so_far(),
+        }
+    }
+
+    /// Writes a region of all levels and channels, by all workers: the planes of [`Shape`], each of the region's rows and columns,
+    /// without gaps. Each pixel is written once. The bytes of a file follow from the order of its regions, not from the workers.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the region does not lie inside or is not made of whole [chunks](PictureWriter::chunk) or `pixels` is not as
+    /// long: nothing is written. Also if a tile or strip was written before or writing fails: the file cannot be finished then.
+    pub fn put(&self, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
+        let fits = || {
+            region_of(self.shape, Some(region))?;
+            let wanted = self.shape.planes() * region.height * region.width * self.dtype.size();
+            if pixels.len() != wanted {
+                return Err(format!("a region of {region} takes {wanted} bytes, not {}", pixels.len()));
+            }
+            if let Cut::Tiles(tiles) = &self.parts { tiles.is_whole(region) } else { Ok(()) }
+        };
+        fits().map_err(|cause: String| Error::write(&self.path, cause))?;
+        let file = self.begun.file();
+        let put = match &self.parts {
+            Cut::Tiles(tiles) => tiles.put(file, region, pixels, workers),
+            Cut::Rows(rows) => rows.put(file, region, pixels, workers),
+        };
+        put.map_err(|cause| {
+            self.failed.get_or_init(|| cause.clone());
+            Error::write(&self.path, cause)
+        })
+    }
+
+    /// Completes the file and moves it into place.
+    ///
+    /// # Errors
+    /// [`Error::File`] with the cause if a region failed; if pixels are missing; if writing or moving the file fails. What was at the
+    /// path stays then.
+    pub fn finish(self) -> Result<()> {
+        let PictureWriter { path, begun, parts, failed, .. } = self;
+        let finish = || {
+            if let Some(cause) = failed.into_inner() {
+                return Err(cause);
+            }
+            match &parts {
+                Cut::Tiles(tiles) => tiles.finish(begun.file())?,
+                Cut::Rows(rows) => rows.finish()?,
+            }
+            begun.put()
+        };
+        finish().map_err(|cause| Error::write(&path, cause))
+    }
+}
+
+impl Cut {
+    fn of(
+        format: Format,
+        shape: Shape,
+        dtype: DType,
+        tile: Option<(usize, usize)>,
+        compression: Compression,
+    ) -> std::result::Result<Cut, String> {
+        let name = format.name();
+        let options = SaveOptions { tile, compression, ..SaveOptions::default() };
+        let stored = format.stored(dtype, shape, &options)?;
+        // Truth values are bytes wherever they are stored.
+        if stored.stored() != dtype.stored() {
+            return Err(format!("a {name} file cannot hold {dtype} pixels as they are"));
+        }
+        if format != Format::Tiff {
+            super::encode::Parts::of(format, stored, shape, &options)?;
+        }
+        let (header, order) = match format {
+            Format::Tiff => return Ok(Cut::Tiles(Tiles::new(shape, stored, tile, compression)?)),
+            Format::Npy => (write_npy::header(dtype, shape), Order::Kept),
+            Format::Pgm | Format::Ppm | Format::Pnm => pnm::header(format, dtype, shape)?,
+            _ => {
+                return Err(format!("a {name} file cannot be written region by region; save as tif, npy, pgm or ppm"));
+            }
+        };
+        Ok(Cut::Rows(Rows {
+            header,
+            order,
+            shape,
+            size: dtype.size(),
+            written: AtomicU64::new(0),
+            count: Count::default(),
+        }))
+    }
+}
+
+/// A file of rows, the samples of a pixel together, level by level.
+#[derive(Debug)]
+struct Rows {
+    header: Vec<u8>,
+    order: Order,
+    shape: Shape,
+    /// Bytes of a sample.
+    size: usize,
+    /// Pixels that are written.
+    written: AtomicU64,
+    count: Count,
+}
+
+impl Rows {
+    /// Bytes that are written at a time, where rows follow each other: they stay in the cache.
+    const AT_ONCE: usize = 1 << 20;
+
+    fn put(
+        &self,
+        to: &dyn Output,
+        region: Region,
+        pixels: &[u8],
+        workers: &Workers,
+    ) -> std::result::Result<(), String> {
+        let Shape { depth, height, width, channels } = self.shape;
+        let pixel = channels * self.size;
+        let together = if region.width == width { (Rows::AT_ONCE / (width * pixel)).max(1) } else { 1 };
+        let parts = |z| (0..region.height).step_by(together).map(move |y| (z, y));
+        let parts: Vec<(usize, usize)> = (0..depth).flat_map(parts).collect();
+        let plane = region.height * region.width * self.size;
+        let one = |scratch: &mut Vec<u8>, &(z, y): &(usize, usize)| {
+            let rows = together.min(region.height - y);
+            let bytes = y * region.width * self.size..(y + rows) * region.width * self.size;
+            let planes = pixels[z * channels * plane..][..channels * plane].chunks(plane);
+            let planes: Vec<&[u8]> = planes.map(|plane| &plane[bytes.clone()]).collect();
+            let place = (z * height + region.top + y) as u64 * width as u64 + region.left as u64;
+            let at = self.header.len() as u64 + place * pixel as u64;
+            if let (&[plane], Order::Kept) = (&planes[..], self.order) {
+                to.write_at(at, plane)?;
+            } else {
+                scratch.resize(rows * region.width * pixel, 0);
+                join(&planes, scratch, self.size);
+                self.order.apply(scratch, self.size);
+                to.write_at(at, scratch)?;
+            }
+            self.count.chunks(rows);
+            self.count.bytes(rows * region.width * pixel);
+            Ok::<(), String>(())
+        };
+        if workers.threads() == 1 || parts.len() == 1 {
+            let mut scratch = Vec::new();
+            parts.iter().try_for_each(|part| one(&mut scratch, part))?;
+        } else {
+            workers.run(|| parts.par_iter().try_for_each_init(Vec::new, one))?;
+        }
+        self.written.fetch_add((depth * region.height * region.width) as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn finish(&self) -> std::result::Result<(), String> {
+        let (written, all) = (self.written.load(Ordering::Relaxed), (self.shape.depth * self.shape.area()) as u64);
+        if written == all {
+            return Ok(());
+        }
+        Err(format!("{written} pixels were written, and it has {all}"))
+    }
+}
