@@ -14,7 +14,7 @@ use horus_core::host::workers::Workers;
 use horus_core::machine::{Profile, here};
 use horus_core::plan::work::Work;
 use horus_core::session::Chooser;
-use horus_core::settings::DeviceChoice;
+use horus_core::settings::{DeviceChoice, Lane};
 
 /// Freed host memory kept for reuse.
 const KEPT: usize = 2 << 30;
@@ -23,11 +23,12 @@ const KEPT: usize = 2 << 30;
 pub(crate) type Local = (usize, usize);
 
 /// Opens the chosen device and logs it; `Auto` is a usable GPU if there is one, else the CPU.
-pub(crate) fn open(choice: DeviceChoice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
+pub(crate) fn open(choice: &DeviceChoice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
     let cpu = || -> Result<Box<dyn Device>> { Ok(Box::new(CpuDevice::new(threads)?)) };
     let (device, why) = match choice {
         DeviceChoice::Cpu => (cpu()?, "as requested".to_owned()),
-        DeviceChoice::Cuda(ordinal) => (gpu::open(ordinal, threads, local)?, "as requested".to_owned()),
+        DeviceChoice::Cuda(ordinal) => (gpu::open(*ordinal, threads, local)?, "as requested".to_owned()),
+        DeviceChoice::Lanes(_) => return Err(Error::Config("several devices where one is opened".into())),
         DeviceChoice::Auto => match gpu::open(None, threads, local) {
             Ok(device) => (device, "found a GPU".to_owned()),
             Err(e) => (cpu()?, e.to_string()),
@@ -35,6 +36,40 @@ pub(crate) fn open(choice: DeviceChoice, threads: Option<usize>, local: Local) -
     };
     log::info!("computing on {}: {why}", device.name());
     Ok(device)
+}
+
+/// Opens several devices of this process, all at once, and logs them. The host's threads are divided among GPUs for their copies; those
+/// of a CPU compute meanwhile.
+pub(crate) fn open_lanes(lanes: &[Lane], threads: Option<usize>) -> Result<Vec<Arc<dyn Device>>> {
+    let mut named = Vec::new();
+    for lane in lanes {
+        match lane {
+            Lane::Cpu => named.push(None),
+            Lane::Cuda(ordinal) => named.push(Some(*ordinal)),
+            Lane::EveryGpu => named.extend((0..gpu::count()?).map(Some)),
+        }
+    }
+    let all = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let share = |among: usize| Some((all / among.max(1)).max(1));
+    let cpus = named.iter().filter(|ordinal| ordinal.is_none()).count();
+    let devices = named.len();
+    let open = |ordinal: Option<usize>| -> Result<Arc<dyn Device>> {
+        match ordinal {
+            None => Ok(Arc::new(CpuDevice::new(share(cpus))?)),
+            Some(ordinal) => Ok(gpu::open(Some(ordinal), share(devices), (0, 1))?.into()),
+        }
+    };
+    let open = &open;
+    let opened: Result<Vec<Arc<dyn Device>>> = std::thread::scope(|scope| {
+        let opening: Vec<_> = named.into_iter().map(|ordinal| scope.spawn(move || open(ordinal))).collect();
+        let died = |_| Err(Error::Config("opening a device panicked".into()));
+        let opened: Vec<_> = opening.into_iter().map(|thread| thread.join().unwrap_or_else(died)).collect();
+        opened.into_iter().collect()
+    });
+    let opened = opened?;
+    let names: Vec<String> = opened.iter().map(|device| device.name()).collect();
+    log::info!("computing on {}: as requested", names.join(" + "));
+    Ok(opened)
 }
 
 #[cfg(feature = "cuda")]
@@ -46,6 +81,11 @@ mod gpu {
     /// Fails immediately where there can be no GPU.
     pub(super) fn look() -> Result<()> {
         CudaDevice::look()
+    }
+
+    /// How many there are.
+    pub(super) fn count() -> Result<usize> {
+        CudaDevice::count()
     }
 
     /// The GPU of number `ordinal`, which then all ranks of this node share, or one for this rank of them: for the only
@@ -81,6 +121,10 @@ mod gpu {
         Err(missing())
     }
 
+    pub(super) fn count() -> Result<usize> {
+        Err(missing())
+    }
+
     pub(super) fn open(_: Option<usize>, _: Option<usize>, _: Local) -> Result<Box<dyn Device>> {
         Err(missing())
     }
@@ -110,9 +154,9 @@ pub(crate) struct Devices {
 struct Opening(Option<JoinHandle<Result<Box<dyn Device>>>>);
 
 impl Opening {
-    fn begin(choice: DeviceChoice, threads: Option<usize>, local: Local) -> Result<Opening> {
+    fn begin(choice: &DeviceChoice, threads: Option<usize>, local: Local) -> Result<Opening> {
         let ordinal = match choice {
-            DeviceChoice::Cuda(ordinal) => ordinal,
+            DeviceChoice::Cuda(ordinal) => *ordinal,
             _ => None,
         };
         let thread = std::thread::Builder::new().name("horus-open".into());
@@ -144,9 +188,9 @@ impl Devices {
         steps_per_pixel: f64,
     ) -> Result<Origin> {
         if eager || choice == DeviceChoice::Cpu {
-            return open(choice, threads, local).map(Origin::Open);
+            return open(&choice, threads, local).map(Origin::Open);
         }
-        match (choice, gpu::look()) {
+        match (&choice, gpu::look()) {
             (DeviceChoice::Auto, Err(e)) => {
                 let device = Box::new(CpuDevice::new(threads)?);
                 log::info!("computing on {}: {e}", device.name());
@@ -155,7 +199,7 @@ impl Devices {
             (_, looked) => looked?,
         }
         let opening = match choice {
-            DeviceChoice::Cuda(_) => Some(Opening::begin(choice, threads, local)?),
+            DeviceChoice::Cuda(_) => Some(Opening::begin(&choice, threads, local)?),
             _ => None,
         };
         let (workers, pool) = (Arc::new(Workers::new(threads)?), Pool::new(KEPT));
@@ -176,7 +220,7 @@ impl Devices {
 
     fn gpu(&self) -> Result<Box<dyn Device>> {
         let begun = self.opening().take();
-        begun.map_or_else(|| Opening::begin(self.choice, self.threads, self.local), Ok)?.wait()
+        begun.map_or_else(|| Opening::begin(&self.choice, self.threads, self.local), Ok)?.wait()
     }
 
     fn cpu(&self) -> Result<Box<dyn Device>> {
@@ -225,7 +269,7 @@ impl Chooser for Devices {
         let mut opening = self.opening();
         if forecast.gpu < forecast.cpu && opening.is_none() {
             // A thread that cannot be had now is asked for again when the device is chosen.
-            *opening = Opening::begin(self.choice, self.threads, self.local).ok();
+            *opening = Opening::begin(&self.choice, self.threads, self.local).ok();
         }
     }
 }

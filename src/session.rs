@@ -8,9 +8,9 @@ use horus_core::comm::Communicator;
 use horus_core::error::{Error, Result};
 use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
-use horus_core::settings::{self, Overlap, Stencil, Steps, Transfer};
+use horus_core::settings::{self, DeviceChoice, Overlap, Stencil, Steps, Transfer};
 
-use crate::devices::{Devices, Origin, open};
+use crate::devices::{Devices, Origin, open, open_lanes};
 use crate::{ranks, weights};
 
 /// An open session: it owns images and runs programs on its device. Cheap to clone.
@@ -87,10 +87,34 @@ pub struct Builder {
 
 impl Builder {
     /// Sets the device: `auto` (the GPU or the CPU, whichever is predicted to finish the first evaluated program
-    /// sooner), `cpu`, `cuda` or `cuda:N`.
+    /// sooner), `cpu`, `cuda` or `cuda:N`; or several devices, as [`Builder::devices`] takes them: `cuda:all`, `cuda:0,1`,
+    /// `cuda:0+cpu`.
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
         self
+    }
+
+    /// Sets several devices of this process, each of which computes a strip of every image: `cpu`, `cuda:N` or `cuda:all`. They share
+    /// the host's memory, so that each copies its strip from and to the program's arrays. Rows are divided by what is
+    /// predicted of each device, or by [`Builder::weights`], one per device. A program that is predicted to take less time on the first
+    /// device alone runs there. Not under `mpirun`.
+    ///
+    /// ```
+    /// # use horus::prelude::*;
+    /// let session = Session::builder().devices(["cpu", "cpu"]).threads(2).build()?; // more than one needs a GPU to be of use
+    /// let image = Image::from_slice(&session, 2, 2, &[1.0f32, 2.0, 3.0, 4.0]);
+    /// assert_eq!((image + 1.0).to_vec()?, [2.0, 3.0, 4.0, 5.0]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn devices<D: AsRef<str>>(self, names: impl IntoIterator<Item = D>) -> Self {
+        let names: Vec<String> = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
+        self.device(names.join("+"))
+    }
+
+    /// Has every program take all of several devices, whatever is predicted; see
+    /// [`SessionBuilder::all_lanes`](horus_core::session::SessionBuilder::all_lanes).
+    pub fn all_lanes(self, on: bool) -> Self {
+        self.with(move |b| b.all_lanes(on))
     }
 
     /// Sets the number of threads of the CPU device, or of copies to and from a GPU (at most 16). Default: one per
@@ -134,7 +158,7 @@ impl Builder {
         self
     }
 
-    /// Divides rows among ranks in proportion to `weights`, one per rank.
+    /// Divides rows among ranks in proportion to `weights`, one per rank; or among several devices of this process, one per device.
     pub fn weights(mut self, weights: Vec<f64>) -> Self {
         self.weights = Some(weights);
         self
@@ -221,9 +245,23 @@ impl Builder {
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
         let rank_on_node = self.rank_on_node.unwrap_or(comm.local_rank());
         let local = (rank_on_node, comm.local_size());
-        let weights = match (self.weights, settings::WEIGHTS.get()?) {
+        let asked = settings::WEIGHTS.get()?;
+        if let DeviceChoice::Lanes(lanes) = &choice {
+            if comm.size() > 1 {
+                let why = "several devices of one process on several ranks: each rank computes on one device, such as `cuda`, which gives \
+                           each rank of a host another GPU";
+                return Err(Error::Config(why.into()));
+            }
+            let devices = open_lanes(lanes, threads)?;
+            let weights = match (self.weights, asked) {
+                (None, Some(asked)) => Some(weights::of_lanes(&asked, &devices)?),
+                (given, _) => given,
+            };
+            return configured(CoreSession::over(devices), comm, (mode, weights), self.configure);
+        }
+        let weights = match (self.weights, asked) {
             (None, Some(asked)) => {
-                let measured = || open(choice, threads, local);
+                let measured = || open(&choice, threads, local);
                 Some(weights::weights(&asked, &*comm, &measured)?)
             }
             (given, _) => given,
@@ -235,16 +273,26 @@ impl Builder {
                 CoreSession::deferred(Arc::new(devices), workers, pool)
             }
         };
-        let mut builder = builder.communicator(comm).mode(mode);
-        if let Some(weights) = weights {
-            builder = builder.weights(weights);
-        }
-        builder = builder.host_memory(settings::HOST_MEMORY.get()?.unwrap_or(usize::MAX));
-        builder = builder.overlap(settings::OVERLAP.get()? == Some(Overlap::Always));
-        builder = builder.transfer(settings::TRANSFER.get()?.unwrap_or_default());
-        builder = builder.stencil(settings::STENCIL.get()?.unwrap_or_default());
-        builder = builder.steps_per_launch(settings::STEPS.get()?.unwrap_or_default());
-        let builder = self.configure.into_iter().fold(builder, |b, f| f(b));
-        Ok(Session(builder.build()?))
+        configured(builder, comm, (mode, weights), self.configure)
     }
+}
+
+/// Opens a session with all settings.
+fn configured(
+    builder: SessionBuilder,
+    comm: Arc<dyn Communicator>,
+    (mode, weights): (Mode, Option<Vec<f64>>),
+    configure: Vec<Configure>,
+) -> Result<Session> {
+    let mut builder = builder.communicator(comm).mode(mode);
+    if let Some(weights) = weights {
+        builder = builder.weights(weights);
+    }
+    builder = builder.host_memory(settings::HOST_MEMORY.get()?.unwrap_or(usize::MAX));
+    builder = builder.overlap(settings::OVERLAP.get()? == Some(Overlap::Always));
+    builder = builder.transfer(settings::TRANSFER.get()?.unwrap_or_default());
+    builder = builder.stencil(settings::STENCIL.get()?.unwrap_or_default());
+    builder = builder.steps_per_launch(settings::STEPS.get()?.unwrap_or_default());
+    let builder = configure.into_iter().fold(builder, |b, f| f(b));
+    Ok(Session(builder.build()?))
 }

@@ -1,5 +1,6 @@
 //! How rows are divided among ranks of unequal speed: what `HORUS_WEIGHTS` says.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use horus_core::comm::Communicator;
@@ -57,16 +58,30 @@ fn nodes_of_ranks(comm: &dyn Communicator) -> Result<Vec<usize>> {
     Ok(nodes.into_iter().map(|n| n as usize).collect())
 }
 
-/// The speed of each rank in a fixed filter, all measuring at once as they will compute at once.
-fn measured(comm: &dyn Communicator, open: &dyn Fn() -> Result<Box<dyn Device>>) -> Result<Vec<f64>> {
+/// The weight of each device of this process as `given`.
+pub(crate) fn of_lanes(given: &Weights, devices: &[Arc<dyn Device>]) -> Result<Vec<f64>> {
+    let failed = |why: String| WEIGHTS.refused(&given.to_string(), &why);
+    match given {
+        Weights::Measure => {
+            let speed = |device: &Arc<dyn Device>| {
+                Ok(1.0 / fastest(&Session::sharing(Arc::clone(device)).build()?, || Ok(()))?)
+            };
+            let speeds = devices.iter().map(speed).collect::<Result<Vec<f64>>>()?;
+            log::info!("measured weights: {speeds:.1?}");
+            Ok(speeds)
+        }
+        Weights::Ranks(given) if given.len() == devices.len() => Ok(given.clone()),
+        Weights::Ranks(given) => Err(failed(format!("{} weights for {} devices", given.len(), devices.len()))),
+        Weights::Nodes(_) => Err(failed("several devices of one process are divided by one weight for each".into())),
+    }
+}
+
+/// Seconds that a fixed filter takes, at best of several rounds; the first begins after `ready`.
+fn fastest(session: &Session, ready: impl FnOnce() -> Result<()>) -> Result<f64> {
     const SIZE: usize = 512;
     const ROUNDS: usize = 4;
-    if comm.size() == 1 {
-        return Ok(vec![1.0]);
-    }
-    let session = Session::on(open()?).build()?;
-    let image = Image::<f32>::worms(&session, SIZE, SIZE);
-    agree_on(comm, "measuring speeds")?;
+    let image = Image::<f32>::worms(session, SIZE, SIZE);
+    ready()?;
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
         let start = Instant::now();
@@ -74,6 +89,16 @@ fn measured(comm: &dyn Communicator, open: &dyn Fn() -> Result<Box<dyn Device>>)
         session.evaluate()?;
         best = best.min(start.elapsed().as_secs_f64());
     }
+    Ok(best)
+}
+
+/// The speed of each rank in a fixed filter, all measuring at once as they will compute at once.
+fn measured(comm: &dyn Communicator, open: &dyn Fn() -> Result<Box<dyn Device>>) -> Result<Vec<f64>> {
+    if comm.size() == 1 {
+        return Ok(vec![1.0]);
+    }
+    let session = Session::on(open()?).build()?;
+    let best = fastest(&session, || agree_on(comm, "measuring speeds"))?;
     let all = comm.gather(best.to_bits()).map_err(|e| e.during(comm.rank(), "measuring speeds"))?;
     let speeds: Vec<f64> = all.into_iter().map(|bits| 1.0 / f64::from_bits(bits)).collect();
     log::info!("measured weights: {speeds:.1?}");
@@ -194,5 +219,14 @@ mod tests {
         let all = ThreadComm::run(2, |c| asked("measure", &c).unwrap());
         assert_eq!(all[0], all[1]);
         assert!(all[0].iter().all(|w| w.is_finite() && *w > 0.0), "{all:?}");
+    }
+    #[test]
+    fn devices_of_one_process_have_a_weight_each() {
+        let devices: Vec<Arc<dyn Device>> = (0..2).map(|_| cpu().unwrap().into()).collect();
+        let of = |text: &str| of_lanes(&text.parse().unwrap(), &devices);
+        assert_eq!(of("3,1").unwrap(), [3.0, 1.0]);
+        assert!(of("measure").unwrap().iter().all(|w| w.is_finite() && *w > 0.0));
+        assert_eq!(of("3,1,1").unwrap_err().to_string(), "HORUS_WEIGHTS=3,1,1: 3 weights for 2 devices");
+        assert!(of("node:1").unwrap_err().to_string().contains("one weight for each"));
     }
 }

@@ -64,7 +64,28 @@ fn a_value_that_cannot_be_used_is_an_error_on_every_device() {
             assert!(said.starts_with(&format!("{name}={value}: ")), "{said}");
         }
     }
-    assert!(outcome(&[("HORUS_DEVICE", OsStr::new("zz"))]).starts_with("HORUS_DEVICE=zz: "));
+    for (device, why) in [
+        ("zz", "expected auto, cpu, cuda or cuda:N"),
+        ("cpu,", "expected auto"),
+        ("cpu+", "expected auto"),
+        ("cuda:0,", "expected auto"),
+        ("cuda:0,0", "GPU 0 is named twice"),
+        ("cuda:1+cpu+cuda:1", "GPU 1 is named twice"),
+        ("cuda:all+cuda:0", "GPU 0 is one of all GPUs"),
+    ] {
+        let said = outcome(&[("HORUS_DEVICE", OsStr::new(device))]);
+        assert!(said.starts_with(&format!("HORUS_DEVICE={device}: {why}")), "{said}");
+    }
+    // A GPU that is not there, or none that is.
+    for device in ["cuda:99+cpu", "cuda:98,99"] {
+        let said = outcome(&[("HORUS_DEVICE", OsStr::new(device))]);
+        assert!(said.contains("no CUDA device"), "{said}");
+    }
+    assert_eq!(outcome(&[("HORUS_DEVICE", OsStr::new("cpu+cpu"))]), "done");
+    let weights = ("HORUS_WEIGHTS", OsStr::new("1,2"));
+    assert_eq!(outcome(&[("HORUS_DEVICE", OsStr::new("cpu+cpu")), weights]), "done");
+    let said = outcome(&[("HORUS_DEVICE", OsStr::new("cpu+cpu+cpu")), weights]);
+    assert_eq!(said, "HORUS_WEIGHTS=1,2: 2 weights for 3 devices");
 }
 
 #[test]

@@ -1,9 +1,9 @@
-//! The way between the GPUs of several ranks: NCCL, where every rank has a GPU of its own and a trial exchange worked.
+//! The way between the GPUs of several ranks, processes or lanes of one: NCCL, where every rank has a GPU of its own and a trial
+//! exchange worked. Each lane joins, sends and receives on a thread of its own, as NCCL demands of ranks of one process.
 //!
 //! Ranks decide together, step by step, with one word each: a rank that cannot go on says so, and then none does. What
 //! `HORUS_FABRIC` says is in [`Fabric`](horus_core::settings::Fabric).
 
-use std::hash::Hasher;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
@@ -26,15 +26,6 @@ const ALL_PAIRS: usize = 16;
 /// Bytes of a message of the trial: no multiple of anything.
 const TRIAL: usize = 4099;
 
-/// A number that tells this process from those of other ranks.
-fn process() -> u64 {
-    static HERE: u8 = 0;
-    let mut hasher = std::hash::DefaultHasher::new();
-    hasher.write_u32(std::process::id());
-    hasher.write_usize(&raw const HERE as usize); // differs where process numbers of two containers are the same
-    hasher.finish()
-}
-
 /// What ranks need to join each other.
 trait Way {
     type Group;
@@ -47,7 +38,7 @@ trait Way {
 }
 
 /// Joins all ranks, or none and why. Collective.
-fn join<W: Way>(way: &W, comm: &dyn Communicator, process: u64) -> Result<Result<W::Group, String>, CommError> {
+fn join<W: Way>(way: &W, comm: &dyn Communicator) -> Result<Result<W::Group, String>, CommError> {
     let told = |e: String| {
         log::warn!("rank {}: {e}", comm.rank());
         e
@@ -59,9 +50,6 @@ fn join<W: Way>(way: &W, comm: &dyn Communicator, process: u64) -> Result<Result
     }
     if versions.iter().any(|v| *v != versions[0]) {
         return Ok(Err(format!("the ranks have different versions of NCCL: {versions:?}")));
-    }
-    if !distinct(&comm.gather(process.max(1))?) {
-        return Ok(Err("several ranks are in one process".into()));
     }
     let mut name = match comm.rank() {
         0 => way.name().map_err(told).unwrap_or_default(),
@@ -135,7 +123,7 @@ pub(crate) fn connect(
     }
     let start = Instant::now();
     let way = Nvidia { core, rank: comm.rank(), size: comm.size() };
-    let group = join(&way, comm, process())?;
+    let group = join(&way, comm)?;
     if let Ok(group) = &group {
         log::debug!("joined {} GPUs with NCCL in {:.0} ms", comm.size(), start.elapsed().as_secs_f64() * 1e3);
         let mut groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -317,16 +305,12 @@ mod tests {
         }
     }
 
-    fn outcome(fake: Fake, one_process: bool) -> Vec<Result<usize, String>> {
-        ThreadComm::run(3, |comm| {
-            let way = Fake { rank: comm.rank(), ..fake };
-            let process = if one_process { 5 } else { comm.rank() as u64 };
-            join(&way, &comm, process + 1).unwrap()
-        })
+    fn outcome(fake: Fake) -> Vec<Result<usize, String>> {
+        ThreadComm::run(3, |comm| join(&Fake { rank: comm.rank(), ..fake }, &comm).unwrap())
     }
 
     fn refused(fake: Fake, words: [&str; 3]) {
-        for (got, words) in outcome(fake, false).into_iter().zip(words) {
+        for (got, words) in outcome(fake).into_iter().zip(words) {
             let why = got.unwrap_err();
             assert!(why.contains(words), "{why:?} does not say {words:?}");
         }
@@ -334,17 +318,12 @@ mod tests {
 
     #[test]
     fn all_ranks_join_or_none_does() {
-        assert_eq!(outcome(Fake::default(), false), [Ok(0), Ok(1), Ok(2)]);
+        assert_eq!(outcome(Fake::default()), [Ok(0), Ok(1), Ok(2)]);
         let missing = Fake { no_library: Some(1), ..Fake::default() };
         refused(missing, ["rank 1 has no NCCL", "not found", "rank 1 has no NCCL"]);
         refused(Fake { older: Some(2), ..Fake::default() }, ["different versions"; 3]);
         refused(Fake { no_name: true, ..Fake::default() }, ["rank 0 could not start"; 3]);
         let lost = Fake { lost: Some(2), ..Fake::default() };
         refused(lost, ["rank 2 could not join", "rank 2 could not join", "trial exchange failed"]);
-    }
-
-    #[test]
-    fn ranks_of_one_process_go_through_the_host() {
-        assert!(outcome(Fake::default(), true).iter().all(|o| o.as_ref().is_err_and(|e| e.contains("one process"))));
     }
 }

@@ -33,9 +33,12 @@ struct Options {
     /// Threads; by default one with `--device cpu`, otherwise as many as a session takes (on a GPU they copy pixels).
     #[arg(long)]
     threads: Option<usize>,
-    /// Device: auto, cpu, cuda, cuda:N.
+    /// Device: auto, cpu, cuda, cuda:N, or several: cuda:all, cuda:0,1, cuda:0+cpu.
     #[arg(long, default_value = "cpu")]
     device: String,
+    /// Takes all of several devices, also where the first alone is predicted to be faster.
+    #[arg(long)]
+    all_lanes: bool,
     /// Timed runs after one that is not counted.
     #[arg(long, default_value_t = 7)]
     runs: usize,
@@ -232,6 +235,7 @@ fn threads_of(session: &Session) -> usize {
 /// Measures the wanted operations on images of one size in one mode.
 fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<BenchLine>)> {
     let mut builder = Session::builder().device(&options.device).eager(true).mode(mode).trace(options.trace.is_some());
+    builder = builder.all_lanes(options.all_lanes);
     if let Some(threads) = options.threads.or((options.device == "cpu").then_some(1)) {
         builder = builder.threads(threads);
     }
@@ -247,7 +251,8 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
     let wanted: Vec<&str> = options.op.split(',').collect();
     if first {
         let (device, ranks, threads) = (session.device_name(), session.ranks(), threads_of(&session));
-        println!("{device}, {ranks} ranks, size {size}, threads {threads}, {mode:?}");
+        let lanes = if session.lanes() > 1 { format!(", {} lanes", session.lanes()) } else { String::new() };
+        println!("{device}, {ranks} ranks{lanes}, size {size}, threads {threads}, {mode:?}");
     }
     let mut lines = Vec::new();
     let detectors = ["convrot", "convuv", "conv2d"];

@@ -74,6 +74,13 @@ impl ThreadComm {
         })
     }
 
+    /// All ranks of a group, for threads that the caller makes. One that fails aborts the others; nobody notes that one has left.
+    pub(crate) fn group(ranks: usize) -> Vec<ThreadComm> {
+        let size = ranks.max(1);
+        let shared = Arc::new(Shared { size, state: Mutex::default(), changed: Condvar::new() });
+        (0..size).map(|rank| ThreadComm { rank, shared: Arc::clone(&shared), turns: Arc::default() }).collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Meeting> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -66,7 +66,8 @@ pub enum Sending {
 
 /// A download that is begun piece by piece; see [`Device::begin_download`].
 pub trait Download: Send {
-    /// Starts to copy these bytes of the block to the same places on the host, ordered after all launches so far. Until the
+    /// Starts to copy these bytes of the block, all in the range that the download is of, to the host, where the range begins
+    /// at byte 0; ordered after all launches so far. Until the
     /// download has landed, nobody writes to these bytes; launches may write to others of the block.
     ///
     /// # Errors
@@ -87,16 +88,24 @@ impl Landing for HostBuffer {
     }
 }
 
+/// Bytes that lie before those that a download is of.
+fn before() -> DeviceError {
+    DeviceError::Argument("bytes outside of what a download is of".into())
+}
+
 /// A download whose pieces are complete as soon as they are added.
 pub(super) struct Blocking<'a, D: ?Sized> {
     pub(super) device: &'a D,
+    /// The first byte of the block that it is of.
+    pub(super) at: usize,
     pub(super) host: HostBuffer,
 }
 
 impl<D: Device + ?Sized> Download for Blocking<'_, D> {
     fn add(&mut self, source: &Memory, bytes: &[Range<usize>]) -> Result<(), DeviceError> {
         bytes.iter().try_for_each(|bytes| {
-            let target = check::part(bytes.start, bytes.len(), self.host.len())?;
+            let to = bytes.start.checked_sub(self.at).ok_or_else(before)?;
+            let target = check::part(to, bytes.len(), self.host.len())?;
             self.device.read(source, bytes.start, &mut self.host.bytes_mut()[target])
         })
     }

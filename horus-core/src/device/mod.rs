@@ -2,6 +2,7 @@
 
 // Long because the contract of a device is told in full beside its methods.
 
+pub(crate) mod apart;
 pub mod check;
 mod exchange;
 pub mod faulty;
@@ -312,18 +313,18 @@ pub trait Device: Send + Sync {
         Ok(Ticket::OVER)
     }
 
-    /// Begins to copy a block to the host, piece by piece: to memory from `pool`, if nobody says where it goes. Never called on a device with unified memory. The
-    /// default implementation is blocking.
+    /// Begins to copy `range`, some bytes of a block, to the host, piece by piece: to memory from `pool`, if nobody says where they go.
+    /// Never called on a device with unified memory. The default implementation is blocking.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the pool has no room.
     fn begin_download<'a>(
         &'a self,
-        bytes: usize,
+        range: Range<usize>,
         pool: &Arc<Pool>,
         _when: Sending,
     ) -> Result<Box<dyn Download + 'a>, DeviceError> {
-        Ok(Box::new(Blocking { device: self, host: pool.try_allocate(bytes)? }))
+        Ok(Box::new(Blocking { device: self, at: range.start, host: pool.try_allocate(range.len())? }))
     }
 
     /// Copies device memory from byte `at` into host bytes, and waits for it. Never called on a device with unified
@@ -397,6 +398,10 @@ pub trait Device: Send + Sync {
     fn connect(&self, _comm: &dyn Communicator, _addresses: &[u64]) -> Result<bool, DeviceError> {
         Ok(false)
     }
+
+    /// Gives up exchanges with other devices after a failure: those under way end, here and, if all devices do so, elsewhere; later
+    /// ones are refused until the devices are connected again. May be called on any thread.
+    fn disconnect(&self) {}
 
     /// Starts a non-blocking exchange with the devices of other ranks, as `MPI_Isend` and `MPI_Irecv` do for host memory,
     /// and returns a ticket with which [`Device::arrive`] completes it. Ranks whose `work` names each other must call this

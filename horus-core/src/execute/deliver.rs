@@ -1,5 +1,6 @@
 //! Results in flight to whoever requested them.
 
+use super::portions::{Origin, Portion};
 use super::{Run, Stored};
 use crate::device::Landing;
 use crate::error::{Error, Result};
@@ -30,6 +31,17 @@ impl Run<'_> {
 
     /// Hands a result over.
     pub(super) fn deliver(&mut self, n: NodeId) {
+        if self.plan.setting.in_lanes() {
+            let Some((image, host)) = self.images.find(n).and_then(|i| Some((i, i.host()?))) else { return };
+            let portion = |(from, at): (std::ops::Range<usize>, usize)| Portion {
+                at,
+                bytes: from.len(),
+                from: Origin::Here(host.clone(), from.start),
+            };
+            let portions = self.handed_over(n, image.geometry).into_iter().map(portion).collect();
+            self.portions.insert(n, portions);
+            return;
+        }
         if let Some(host) = self.images.find(n).and_then(Stored::host) {
             self.delivered.insert(n, Delivered::Here(host.clone()));
         }

@@ -116,6 +116,28 @@ impl Images {
         self.held
     }
 
+    /// What a lane has of each image after a plan failed on it or on another lane: given ones, those that were let go of
+    /// included, and roots that were computed. Their states are those of this lane alone. Rows of its strip are what they were:
+    /// no step changes them.
+    pub(super) fn remains(mut self, plan: &Plan) -> Vec<Option<Stored>> {
+        for (n, image) in self.aside.take().images {
+            self.put(n, image);
+        }
+        for (i, image) in self.held.iter_mut().enumerate() {
+            let (before, node) = (plan.initial[i], &plan.graph.nodes[i]);
+            let Some(stored) = image else { continue };
+            if stored.host.is_some() && before.is_some_and(|b| !b.residency.device()) {
+                stored.device = None; // an upload may fail after it was begun
+            }
+            // What is added up over ranks may not have been.
+            let computed = plan.graph.roots.contains(&NodeId(i)) && node.op.all_reduce().is_none();
+            if (before.is_none() && !computed) || (stored.host.is_none() && stored.device.is_none()) {
+                *image = None;
+            }
+        }
+        self.held
+    }
+
     /// What can be kept of a plan that failed on one rank. No step changes the pixels of an image there, and a copy that was
     /// not completed has been dropped: so an image is wherever a buffer is. What a driver reports late of launches before, it
     /// reports to whoever reads their results, too.

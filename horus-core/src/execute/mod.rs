@@ -11,6 +11,7 @@ mod images;
 mod launch;
 mod mapped;
 pub mod peers;
+pub mod portions;
 mod queues;
 pub(crate) mod routes;
 pub mod trace;
@@ -35,6 +36,7 @@ use self::gathered::Gathered;
 use self::halos::Halos;
 use self::images::Images;
 use self::mapped::Results;
+use self::portions::Portion;
 use self::queues::{Leaving, Uploads};
 use self::trace::Trace;
 use self::transfer::Held;
@@ -70,19 +72,21 @@ pub struct Context<'a> {
 }
 
 /// An execution that failed.
-pub struct Failed {
+pub struct Failed<I = Stored> {
     /// Why.
     pub error: Error,
     /// The given images that are intact, by node, as they are now, and the roots that were computed.
-    pub images: Vec<Option<Stored>>,
+    pub images: Vec<Option<I>>,
 }
 
 /// What an execution leaves.
-pub struct Outcome {
+pub struct Outcome<I = Stored> {
     /// The images that exist afterwards, by node.
-    pub images: Vec<Option<Stored>>,
+    pub images: Vec<Option<I>>,
     /// The results handed over, by node.
     pub delivered: HashMap<NodeId, Delivered>,
+    /// What a lane hands over of results, by node.
+    pub portions: HashMap<NodeId, Vec<Portion>>,
     /// What was sent to other ranks.
     pub moved: Load,
 }
@@ -91,7 +95,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// When the device or communication fails. On one rank the images are given back; on several, others may have gone on with
-/// theirs, and they are lost.
+/// theirs, and they are lost. A lane leaves what it has of each, as [`Images::remains`] says.
 pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -> Result<Outcome, Failed> {
     let unified = context.device.memory() == MemoryKind::Unified;
     let (alone, images) = (context.comm.size() == 1, Images::new(images, context.keep));
@@ -105,6 +109,7 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         gathered: HashMap::new(),
         giving: HashMap::new(),
         delivered: HashMap::new(),
+        portions: HashMap::new(),
         uploads: Uploads::default(),
         leaving: Leaving::new(),
         incomplete: HashSet::new(),
@@ -112,12 +117,23 @@ pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -
         moved: Load::default(),
     };
     match run.all() {
-        Ok(()) => Ok(Outcome { images: run.images.left(plan), delivered: run.delivered, moved: run.moved }),
+        Ok(()) => {
+            let Run { images, delivered, portions, moved, .. } = run;
+            Ok(Outcome { images: images.left(plan), delivered, portions, moved })
+        }
         Err(error) => {
+            let in_lanes = plan.setting.in_lanes();
+            if in_lanes {
+                run.settle_uploads();
+            }
             for n in std::mem::take(&mut run.incomplete) {
                 run.images.take(n);
             }
-            let images = if alone { run.images.intact(plan, unified) } else { Vec::new() };
+            let images = match (alone, in_lanes) {
+                (true, _) => run.images.intact(plan, unified),
+                (false, true) => run.images.remains(plan),
+                (false, false) => Vec::new(),
+            };
             Err(Failed { images, error })
         }
     }
@@ -136,6 +152,7 @@ struct Run<'a> {
     /// Images of which the first bands of strips are uploaded, as the host has them.
     giving: HashMap<NodeId, (HostBuffer, Geometry)>,
     delivered: HashMap<NodeId, Delivered>,
+    portions: HashMap<NodeId, Vec<Portion>>,
     uploads: Uploads,
     leaving: Leaving<'a>,
     /// Images of which only the first rows were computed.

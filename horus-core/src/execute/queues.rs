@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::deliver::Delivered;
+use super::portions::{Origin, Portion};
 use super::routes::{between, some_rows};
 use super::{Run, Stored, missing};
 use crate::device::{Download, Geometry, Sending, Ticket};
@@ -12,6 +13,7 @@ use crate::ir::graph::NodeId;
 use crate::plan::Band;
 use crate::plan::movement::with_room;
 use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::shape::Window;
 
 /// Uploads under way, in the order in which they were begun, with their steps.
 #[derive(Default)]
@@ -100,6 +102,22 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// After a failure of a lane: waits for uploads under way, and drops what did not arrive. Images of which strips were to be
+    /// uploaded are where the host has them.
+    pub(super) fn settle_uploads(&mut self) {
+        let under_way: Vec<NodeId> = self.uploads.0.iter().map(|(_, n, _)| *n).collect();
+        let arrived = self.finish_uploads().is_ok();
+        for n in under_way.into_iter().filter(|_| !arrived) {
+            if let Some(image) = self.images.find_mut(n) {
+                image.device = None;
+            }
+        }
+        for (n, (pixels, geometry)) in std::mem::take(&mut self.giving) {
+            let state = State { residency: Residency::Host, placement: Placement::Replicated };
+            self.images.put(n, Stored { geometry, state, host: Some(pixels), device: None });
+        }
+    }
+
     fn arrive(&mut self) -> Result<()> {
         let Some((_, n, ticket)) = self.uploads.0.pop_front() else { return Ok(()) };
         let Some(memory) = self.images.find_mut(n).and_then(|image| image.device.as_mut()) else {
@@ -109,10 +127,67 @@ impl<'a> Run<'a> {
         arrived.map_err(self.failed(self.label("upload", n)))
     }
 
+    /// The bytes of what this lane hands over of a result: where they are in memory of geometry `held`, and where in the whole.
+    pub(super) fn handed_over(&self, n: NodeId, held: Geometry) -> Vec<(std::ops::Range<usize>, usize)> {
+        let rows = self.plan.hands_over(n, self.rank());
+        let whole = Geometry { window: Window::whole(held.shape.height), ..held };
+        if rows == held.window && rows == whole.window && held.bytes() > 0 {
+            return vec![(0..held.bytes(), 0)];
+        }
+        let planes = 0..held.shape.planes();
+        let bytes = planes.map(|c| (held.row_bytes(c, rows), whole.row_bytes(c, rows).start));
+        bytes.filter(|(bytes, _)| !bytes.is_empty()).collect()
+    }
+
+    /// Sends a band of what this lane hands over.
+    fn send_portions(&mut self, n: NodeId, band: Band) -> Result<()> {
+        let label = self.label("download", n);
+        let (device, pool, sending) = (self.cx.device, self.cx.pool, self.cx.sending);
+        let Some(Stored { geometry, device: Some(memory), .. }) = self.images.find(n) else { return Err(missing(n)) };
+        let failed = |source| Error::Device { op: label(), device: device.name(), source };
+        let rows = self.plan.hands_over(n, self.rank());
+        let mut portions = Vec::new();
+        for (number, (bytes, at)) in self.handed_over(n, *geometry).into_iter().enumerate() {
+            let (from, len) = (bytes.start, bytes.len());
+            let landing = if band.is_whole() {
+                let ordered = self.images.with_memory(|| match sending {
+                    Sending::AtOnce => device.order_read(memory, from, len, pool),
+                    Sending::WhenLanded => device.hold(memory, from, len, pool),
+                });
+                ordered.map_err(failed)?
+            } else {
+                let mut download = match self.leaving.remove(&(n, number)) {
+                    Some(begun) => begun,
+                    None => {
+                        let begun = self.images.with_memory(|| device.begin_download(bytes.clone(), pool, sending));
+                        begun.map_err(failed)?
+                    }
+                };
+                // Of an image that one lane has, all planes are one portion.
+                let planes = if len == geometry.bytes() { 0..geometry.shape.planes() } else { number..number + 1 };
+                let pieces = planes.map(|c| geometry.row_bytes(c, band.of(rows))).filter(|bytes| !bytes.is_empty());
+                download.add(memory, &pieces.collect::<Vec<_>>()).map_err(failed)?;
+                if !band.ends() {
+                    self.leaving.insert((n, number), download);
+                    continue;
+                }
+                download.finish().map_err(failed)?
+            };
+            portions.push(Portion { at, bytes: len, from: Origin::Coming(landing) });
+        }
+        if band.ends() {
+            self.portions.insert(n, portions);
+        }
+        Ok(())
+    }
+
     /// Sends a band of a result to whoever waits for it.
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("download", n);
         let (device, pool) = (self.cx.device, self.cx.pool);
+        if self.plan.setting.in_lanes() {
+            return self.send_portions(n, band);
+        }
         if self.cx.comm.size() > 1 {
             if self.rank() > 0 {
                 return Ok(());
@@ -136,10 +211,10 @@ impl<'a> Run<'a> {
             self.gathered.remove(&n);
             return Ok(());
         }
-        let mut download = match self.leaving.remove(&n) {
+        let mut download = match self.leaving.remove(&(n, 0)) {
             Some(begun) => begun,
             None => {
-                let begun = self.images.with_memory(|| device.begin_download(total, pool, self.cx.sending));
+                let begun = self.images.with_memory(|| device.begin_download(0..total, pool, self.cx.sending));
                 begun.map_err(failed)?
             }
         };
@@ -149,11 +224,11 @@ impl<'a> Run<'a> {
             self.gathered.remove(&n);
             self.delivered.insert(n, Delivered::Coming(download.finish().map_err(failed)?));
         } else {
-            self.leaving.insert(n, download);
+            self.leaving.insert((n, 0), download);
         }
         Ok(())
     }
 }
 
-/// Results of which the first bands were sent, by image.
-pub(super) type Leaving<'a> = std::collections::HashMap<NodeId, Box<dyn Download + 'a>>;
+/// Results of which the first bands were sent, by image and number of the portion.
+pub(super) type Leaving<'a> = std::collections::HashMap<(NodeId, usize), Box<dyn Download + 'a>>;

@@ -1,11 +1,13 @@
 //! Memory that is to be written, byte after byte: a vector's spare capacity, or what a program keeps for results.
 
+use std::any::TypeId;
 use std::collections::TryReserveError;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use rayon::prelude::*;
 
+use super::buffer::{HostBuffer, HostMemory};
 use super::pages::prefer_large;
 use super::workers::{SHARE, Workers};
 use crate::dtype::Pixel;
@@ -22,6 +24,8 @@ pub struct Spare<'a> {
     at: *mut u8,
     len: usize,
     written: usize,
+    /// What kind of foreign memory it lies in, if it does.
+    kind: Option<TypeId>,
     memory: PhantomData<&'a mut [u8]>,
 }
 
@@ -33,12 +37,24 @@ unsafe impl Sync for Spare<'_> {}
 impl<'a> Spare<'a> {
     /// Over bytes that have values.
     pub fn over(bytes: &'a mut [u8]) -> Spare<'a> {
-        Spare { at: bytes.as_mut_ptr(), len: bytes.len(), written: 0, memory: PhantomData }
+        Spare { at: bytes.as_mut_ptr(), len: bytes.len(), written: 0, kind: None, memory: PhantomData }
+    }
+
+    /// Over a buffer that nobody else has a share of any more: if it is shared, over another.
+    pub fn in_buffer(buffer: &'a mut HostBuffer) -> Spare<'a> {
+        buffer.overwritten();
+        let kind = buffer.adopted().map(|memory| memory.as_any().type_id());
+        Spare { kind, ..Spare::over(buffer.bytes_mut()) }
+    }
+
+    /// Whether it lies in foreign memory of this kind, which its owner gave as a buffer.
+    pub fn lies_in<M: HostMemory + 'static>(&self) -> bool {
+        self.kind == Some(TypeId::of::<M>())
     }
 
     /// Over pixels that need not have values.
     fn of<T: Pixel>(room: &'a mut [MaybeUninit<T>]) -> Spare<'a> {
-        Spare { at: room.as_mut_ptr().cast(), len: size_of_val(room), written: 0, memory: PhantomData }
+        Spare { at: room.as_mut_ptr().cast(), len: size_of_val(room), written: 0, kind: None, memory: PhantomData }
     }
 
     /// Bytes that are still to be written.
@@ -52,7 +68,7 @@ impl<'a> Spare<'a> {
     /// If there is no room for so many.
     pub fn part(&mut self, bytes: usize) -> Spare<'_> {
         assert!(bytes <= self.left(), "{bytes} bytes where {} are left", self.left());
-        Spare { at: self.as_mut_ptr(), len: bytes, written: 0, memory: PhantomData }
+        Spare { at: self.as_mut_ptr(), len: bytes, written: 0, kind: self.kind, memory: PhantomData }
     }
 
     /// What is still to be written, cut into parts of `bytes` bytes and a last one.
@@ -60,9 +76,41 @@ impl<'a> Spare<'a> {
         let bytes = bytes.max(1);
         let part = |k: usize| {
             let (at, len) = (self.at.wrapping_add(self.written + k * bytes), bytes.min(self.left() - k * bytes));
-            Spare { at, len, written: 0, memory: PhantomData }
+            Spare { at, len, written: 0, kind: self.kind, memory: PhantomData }
         };
         (0..self.left().div_ceil(bytes)).map(part).collect()
+    }
+
+    /// Writes the next bytes in parts of these lengths, one behind the other: `write` is given all parts, for several threads, and
+    /// writes each of them whole.
+    ///
+    /// # Errors
+    /// What `write` returns; [`DeviceError::Internal`] if it has not written all.
+    ///
+    /// # Panics
+    /// If there is no room for so many.
+    pub fn in_parts(
+        &mut self,
+        lengths: &[usize],
+        write: impl FnOnce(&mut [Spare<'_>]) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let total: usize = lengths.iter().sum();
+        assert!(total <= self.left(), "{total} bytes where {} are left", self.left());
+        let (mut at, kind) = (self.as_mut_ptr(), self.kind);
+        let part = |len: &usize| {
+            let part = Spare { at, len: *len, written: 0, kind, memory: PhantomData };
+            at = at.wrapping_add(*len);
+            part
+        };
+        let mut parts: Vec<Spare<'_>> = lengths.iter().map(part).collect();
+        let places: Vec<*mut u8> = parts.iter().map(|p| p.at).collect();
+        write(&mut parts)?;
+        // Each is the part that it was.
+        if parts.iter().zip(places).any(|(part, place)| part.left() > 0 || part.at != place) {
+            return Err(DeviceError::Internal("a part of what is to be written is missing".into()));
+        }
+        self.written += total;
+        Ok(())
     }
 
     /// Where the next byte goes, for somebody who knows that nobody else writes there.

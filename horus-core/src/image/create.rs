@@ -143,9 +143,9 @@ pub(super) fn copied<T: Element>(
     check_shape(op, shape, T::TAG, site)?;
     let (start, parts) = (Instant::now(), planes.iter().map(|plane| cast_slice(plane)).collect::<Vec<&[u8]>>());
     let label = Label::new();
-    let taken = session.taken(&parts, label).map_err(|source| session.at_host((op, site), source))?;
-    if let Some(memory) = taken {
-        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, memory, (start, label, site))));
+    let taken = session.taken(&parts, shape.height, label).map_err(|source| session.at_host((op, site), source))?;
+    if !taken.is_empty() {
+        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, site))));
     }
     let fill = |buffer: &mut [u8]| {
         let planes = buffer.chunks_exact_mut(shape.area() * size_of::<T>()).zip(&parts);

@@ -66,6 +66,7 @@ mod reader;
 mod replace;
 mod samples;
 mod save;
+mod save_regions;
 mod saving;
 mod target;
 #[cfg(test)]

@@ -198,6 +198,21 @@ impl Profile {
         self.upload.pinned.bandwidth >= Profile::NO_COPY
     }
 
+    /// The same device as one of several that copy at the same time. Each has a link of its own to the host; copies from and to pageable
+    /// memory go through the host's processors and memory, which they share.
+    #[must_use]
+    pub fn beside(mut self, devices: usize) -> Profile {
+        /// A copy that no cache holds.
+        const LARGE: f64 = 256e6;
+        if !self.is_unified() {
+            let share = self.host_copy.at(LARGE) / devices.max(1) as f64;
+            for copies in [&mut self.upload, &mut self.download] {
+                copies.staged.bandwidth = copies.staged.bandwidth.min(share);
+            }
+        }
+        self
+    }
+
     /// How kernels of `family` use the machine.
     pub fn efficiency(&self, family: Family) -> Efficiency {
         const ALL: Efficiency = Efficiency { memory: 1.0, arithmetic: 1.0 };

@@ -102,8 +102,7 @@ impl<'a> Groups<'a> {
         let mut best: Option<(f64, Group)> = None;
         let mut refused = Vec::new();
         while let Some(next) = self.next_of(&run, &refused) {
-            let mut nodes = run.nodes.clone();
-            nodes.insert(nodes.partition_point(|n| *n < next), next);
+            let nodes = run.nodes.iter().copied().chain([next]).collect();
             let Some((longer, alone)) = self.group(nodes).zip(self.alone(next)) else {
                 refused.push(next);
                 continue;
@@ -231,7 +230,8 @@ impl<'a> Groups<'a> {
     }
 
     /// Nodes of one extent as a group, if a device has room for them and none has to wait for others between them.
-    fn group(&self, nodes: Vec<NodeId>) -> Option<Group> {
+    fn group(&self, mut nodes: Vec<NodeId>) -> Option<Group> {
+        nodes.sort_unstable();
         let is_stored = |n: &NodeId| self.wanted[n.0] || self.readers[n.0].iter().any(|r| !nodes.contains(r));
         let stored: Vec<NodeId> = nodes.iter().copied().filter(is_stored).collect();
         let (whole, inputs) = self.kernel(&nodes, |n| stored.contains(&n))?;

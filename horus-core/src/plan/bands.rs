@@ -97,6 +97,8 @@ struct Board<'d, 'a> {
     sends: Vec<(NodeId, usize)>,
     /// What of that is gathered from other ranks before.
     gathered: HashSet<NodeId>,
+    /// What of it each lane sends its strip of.
+    by_lane: HashSet<NodeId>,
     frees: Vec<NodeId>,
     /// What launches use in the host's memory.
     mapped: Mapped,
@@ -137,6 +139,7 @@ impl<'d, 'a> Board<'d, 'a> {
             strips: HashMap::new(),
             sends: Vec::new(),
             gathered: HashSet::new(),
+            by_lane: HashSet::new(),
             frees: Vec::new(),
             mapped,
             copied: 0.0,
@@ -170,7 +173,15 @@ impl<'d, 'a> Board<'d, 'a> {
                     here.insert(node);
                     board.jobs.push(Job { node, rows, room, divisible, inputs });
                 }
-                Action::Send { node, .. } => board.sends.push((node, draft.bytes_as(node, Rows::All))),
+                Action::Send { node, .. } => {
+                    let strips =
+                        draft.setting.in_lanes() && matches!(draft.state(node).placement, Placement::Strips(_));
+                    if strips {
+                        board.by_lane.insert(node);
+                    }
+                    let rows = if strips { Rows::Strip(Halo::NONE) } else { Rows::All };
+                    board.sends.push((node, draft.bytes_as(node, rows)));
+                }
                 Action::Gather { node, .. } => {
                     board.gathered.insert(node);
                 }
@@ -235,9 +246,14 @@ impl<'d, 'a> Board<'d, 'a> {
         (0..self.ranks()).map(strip).filter(|(strip, _)| !strip.is_empty())
     }
 
+    /// Whether what leaves of a result are bands of every strip, not of all rows that ranks compute.
+    fn leaves_in_strips(&self, node: NodeId) -> bool {
+        self.gathered.contains(&node) || self.by_lane.contains(&node)
+    }
+
     /// Up to which cut a result can leave that is computed up to `cut`.
     fn leaves(&self, node: NodeId, cut: u8) -> u8 {
-        if cut == Band::PARTS || !self.gathered.contains(&node) {
+        if cut == Band::PARTS || !self.leaves_in_strips(node) {
             return cut;
         }
         let last = |(strip, all): (Window, Window)| {
@@ -249,7 +265,7 @@ impl<'d, 'a> Board<'d, 'a> {
 
     /// Up to which cut a result must be computed to leave up to `cut`.
     fn comes(&self, node: NodeId, cut: u8) -> u8 {
-        if cut == Band::PARTS || !self.gathered.contains(&node) {
+        if cut == Band::PARTS || !self.leaves_in_strips(node) {
             return cut;
         }
         self.strips(node).map(|(strip, all)| Band::cut_behind(Band::row(cut, strip), all)).max().unwrap_or(cut)

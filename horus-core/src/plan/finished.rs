@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use super::activity::Parts;
 use super::setting::{Mode, Setting, Want};
-use super::state::State;
+use super::state::{Placement, State};
 use super::step::{Action, Step};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
+use crate::shape::Window;
 
 /// How often each kind of transfer happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,15 @@ impl Counts {
         self.exchanges += other.exchanges;
         self.replications += other.replications;
         self.footprints += other.footprints;
+    }
+}
+
+/// The rows of an image of `height` rows, in this state, that rank `rank` hands over.
+pub(super) fn handed_over(setting: &Setting, state: Option<State>, height: usize, rank: usize) -> Window {
+    match state.map(|s| s.placement) {
+        Some(Placement::Strips(_)) => setting.partition.strip(rank, height),
+        _ if rank == 0 => Window::whole(height),
+        _ => Window::new(0, 0),
     }
 }
 
@@ -103,6 +113,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The rows of a result that rank `rank` hands over to somebody on the host of all ranks: of one in strips its own, else the
+    /// first rank all.
+    pub fn hands_over(&self, n: NodeId, rank: usize) -> Window {
+        handed_over(&self.setting, self.states[n.0], self.graph.node(n).shape.height, rank)
+    }
+
     /// The plan without one of its steps: what waited for it waits for nothing in its place. Such a plan is for tests, which
     /// show that no step can be left out.
     #[must_use]

@@ -128,8 +128,12 @@ impl<'a> Follower<'a> {
             }
             Action::Download(n) | Action::Deliver(n) => Some(self.bytes(n)),
             Action::Send { node, band } => {
-                // Of the gathered image, if there are several ranks.
-                let bytes = self.bytes_of(node, band, height(node).max(self.rows[node.0]));
+                let rows = match self.plan.setting.in_lanes() {
+                    true => self.plan.hands_over(node, 0).len(),
+                    // Of the gathered image, if there are several ranks.
+                    false => height(node).max(self.rows[node.0]),
+                };
+                let bytes = self.bytes_of(node, band, rows);
                 if band.ends() {
                     self.copies.retain(|(n, _)| *n != node);
                 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::partition::Partition;
+use super::state::Hosts;
 use crate::ir::graph::ValueId;
 use crate::machine::Machine;
 pub use crate::settings::{Mode, Transfer};
@@ -16,7 +17,8 @@ pub enum Want {
     Root,
     /// The pixels on every rank's host.
     Everyone,
-    /// Of the only rank: the pixels for whoever asked, who waits for them. No copy of a device's image stays on the host.
+    /// Of the only rank, or of lanes: the pixels for whoever asked, who waits for them. No copy of a device's image stays on the
+    /// host. Each lane hands over its strip.
     Handed,
 }
 
@@ -34,6 +36,8 @@ pub struct Mappable {
 pub struct Setting {
     /// How rows are divided, and among how many ranks.
     pub partition: Partition,
+    /// Whose memory their hosts are.
+    pub hosts: Hosts,
     /// Whether the device has memory of its own.
     pub unified: bool,
     /// Whether the devices of the ranks exchange memory without the host.
@@ -54,10 +58,16 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Whether the ranks are several lanes of one process.
+    pub fn in_lanes(&self) -> bool {
+        self.hosts == Hosts::Shared && self.partition.ranks() > 1
+    }
+
     /// What is usual: fused, memory that need not be watched, transfers through the host, a machine of which nothing is known.
     pub fn of(partition: Partition, unified: bool) -> Setting {
         Setting {
             partition,
+            hosts: Hosts::Apart,
             unified,
             direct: false,
             overlap: false,

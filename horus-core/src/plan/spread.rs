@@ -50,7 +50,8 @@ impl Transfers<'_, '_> {
         // Every rank computes a single pixel, for which it needs all that it reads.
         let for_all =
             self.draft.lifetimes.readers[source.0].iter().any(|c| self.draft.graph.node(*c).shape.area() == 1);
-        if !self.draft.setting.direct || residency.device() || !residency.host() || !divisible || for_all {
+        let strips = self.draft.setting.direct || self.draft.setting.in_lanes();
+        if !strips || residency.device() || !residency.host() || !divisible || for_all {
             return false;
         }
         let halo = self.read_around(source, reader);

@@ -117,6 +117,17 @@ impl fmt::Display for Placement {
     }
 }
 
+/// Whose memory the hosts of the ranks are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Hosts {
+    /// Each rank has its own: processes. What one rank has on its host gets to another in messages.
+    #[default]
+    Apart,
+    /// All are one: the ranks are *lanes*, the devices of one process. An image that the program gives is on every lane's host at
+    /// once, and a result that is handed over is put together there of what each lane sends: nothing is scattered, nothing gathered.
+    Shared,
+}
+
 /// The state of an image: the product of the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {

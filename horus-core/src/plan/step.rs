@@ -238,7 +238,7 @@ pub enum Action {
     Deliver(NodeId),
     /// Send a band of the device's buffer to whoever asked for the result and waits for it; no copy stays on the host. Bands
     /// come in the order of rows. On several ranks, rank 0 sends what was gathered on its device, a band of every strip; the
-    /// others do nothing.
+    /// others do nothing. Of lanes each sends its own strip, or the first the image that all have.
     Send {
         /// The image.
         node: NodeId,

@@ -256,7 +256,10 @@ impl<'a> Check<'a> {
             }
             Action::Deliver(n) => {
                 self.added_up(n)?;
-                self.delivered[n.0] = Some(self.host(n)?);
+                let held = self.host(n)?;
+                let lanes = self.plan.setting.in_lanes();
+                let rows = if lanes { held.intersect(self.plan.hands_over(n, self.rank)) } else { held };
+                self.delivered[n.0] = Some(rows);
             }
             Action::Send { node, band } => self.send(node, band)?,
             Action::Exchange { node, halo, direct } => {

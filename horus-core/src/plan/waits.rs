@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use super::draft::Draft;
+use super::finished::handed_over;
 use super::movement::with_room;
 use super::queue::Queue;
 use super::step::{Action, Band, Part, Rows};
@@ -134,6 +135,11 @@ impl Waits<'_, '_> {
                     (Copied::Own(*source), self.everywhere(read))
                 });
                 reads.collect()
+            }
+            Action::Send { node, band } if self.draft.setting.in_lanes() => {
+                let (state, height) = (self.draft.states[node.0], self.height(node));
+                let sent = |rank| band.of(handed_over(self.draft.setting, state, height, rank));
+                vec![(Copied::Own(node), if band.is_whole() { self.all(node) } else { self.everywhere(sent) })]
             }
             Action::Send { node, band } if self.draft.ranks() > 1 => {
                 vec![(Copied::Gathered(node), self.everywhere(|_| parts(band)))]

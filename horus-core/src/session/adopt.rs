@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use super::evaluate::source_of;
+use super::lanes::Kept;
 use super::{Mutable, Session};
 use crate::error::Error;
-use crate::execute::Stored;
 use crate::ir::graph::{NodeId, ValueId};
 use crate::plan::Plan;
 use crate::record::RecordId;
 
 impl Session {
     /// Takes the images of an evaluation over: sources go back under their names, results get names of their own.
-    pub(super) fn adopt(&self, state: &mut Mutable, plan: &Plan, roots: &[RecordId], images: Vec<Option<Stored>>) {
+    pub(super) fn adopt(&self, state: &mut Mutable, plan: &Plan, roots: &[RecordId], images: Vec<Option<Kept>>) {
         let mut names: HashMap<NodeId, ValueId> = HashMap::new();
         for (i, image) in images.into_iter().enumerate() {
             let id = NodeId(i);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::start::Held;
 use super::{Handle, Mutable, Session};
 use crate::comm::agree::agree_on;
-use crate::device::{Label, Memory, Sending};
+use crate::device::{Device, Label, Memory, Sending};
 use crate::error::{DeviceError, Error, MemoryBound, Result, Site};
 use crate::execute::Delivered;
 use crate::execute::trace::Trace;
@@ -304,16 +304,40 @@ impl Session {
         self.engine().is_none().then(|| Undecided(Arc::downgrade(&self.0)))
     }
 
-    /// Device memory with a copy of pixels that the program gives, parts one after the other, if the device takes them now;
-    /// it notes when under a label.
-    pub(crate) fn taken(&self, parts: &[&[u8]], label: Label) -> Result<Option<Memory>, DeviceError> {
+    /// Device memory with a copy of pixels that the program gives, parts of `height` rows one after the other, if the device takes
+    /// them now; it notes when under a label. Of connected lanes each takes its strip, once it is known which rows that is. Empty if
+    /// they stay on the host.
+    pub(crate) fn taken(&self, parts: &[&[u8]], height: usize, label: Label) -> Result<Vec<Memory>, DeviceError> {
+        /// Bytes from which on lanes take their strips: less may be for a program that one lane takes.
+        const MANY: usize = 64 << 20;
         // Of several ranks each needs a part, which only a plan knows.
-        match self.engine() {
-            Some(engine) if !engine.unified() && self.ranks() == 1 && self.mode() != Mode::Naive => {
-                let _entered = self.0.measuring.then(|| label.enter());
-                engine.device.take(parts)
-            }
-            _ => Ok(None),
+        let Some(engine) = self.engine().filter(|e| !e.unified() && self.ranks() == 1 && self.mode() != Mode::Naive)
+        else {
+            return Ok(Vec::new());
+        };
+        let take = |device: &dyn Device, parts: &[&[u8]]| {
+            let _entered = self.0.measuring.then(|| label.enter());
+            device.take(parts)
+        };
+        if engine.lanes() == 1 {
+            return Ok(take(&*engine.device, parts)?.into_iter().collect());
         }
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let Some(partition) = engine.divided().filter(|_| engine.direct() && bytes >= MANY) else {
+            return Ok(Vec::new());
+        };
+        let strip = |lane: usize| {
+            let rows = partition.strip(lane, height);
+            let of = |part: &&'_ [u8], row: isize| part.len() / height.max(1) * row.cast_unsigned();
+            parts.iter().map(|part| &part[of(part, rows.start)..of(part, rows.end)]).collect::<Vec<&[u8]>>()
+        };
+        let taken: Vec<Result<Option<Memory>, DeviceError>> = std::thread::scope(|scope| {
+            let take = &take;
+            let lanes = engine.devices().enumerate().map(|(lane, device)| (strip(lane), device));
+            let lanes: Vec<_> = lanes.map(|(strip, device)| scope.spawn(move || take(&**device, &strip))).collect();
+            lanes.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+        });
+        let taken: Option<Vec<Memory>> = taken.into_iter().collect::<Result<_, _>>()?;
+        Ok(taken.unwrap_or_default())
     }
 }

@@ -27,8 +27,8 @@ const MAX_PINNED: usize = 512 << 20;
 
 /// Where the device of a session comes from.
 pub(super) enum Origin {
-    /// It is given.
-    Device(Arc<dyn Device>),
+    /// They are given: one, or several lanes.
+    Devices(Vec<Arc<dyn Device>>),
     /// It is chosen at the first evaluation; images stay in host memory until then.
     Later(Deferred, Arc<Pool>),
 }
@@ -40,6 +40,7 @@ pub struct SessionBuilder {
     comm: Arc<dyn Communicator>,
     mode: Mode,
     weights: Option<Vec<f64>>,
+    all_lanes: bool,
     observer: Option<Observer>,
     explain: Option<Sink>,
     explain_passes: bool,
@@ -63,6 +64,7 @@ impl SessionBuilder {
             comm: Arc::new(Alone),
             mode: Mode::default(),
             weights: None,
+            all_lanes: false,
             observer: None,
             explain: None,
             explain_passes: false,
@@ -103,7 +105,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Divides rows among ranks in proportion to `weights`, one per rank (default: equally).
+    /// Divides rows among ranks in proportion to `weights`, one per rank (default: equally), or among the devices of this process, one
+    /// per lane (default: by what is predicted of each).
     pub fn weights(mut self, weights: Vec<f64>) -> Self {
         self.weights = Some(weights);
         self
@@ -191,6 +194,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Has every program take all devices of this process (default: those for which it is predicted to take less time on the first
+    /// alone run there). Results do not depend on it.
+    pub fn all_lanes(mut self, on: bool) -> Self {
+        self.all_lanes = on;
+        self
+    }
+
     /// Opens the session. Collective: all ranks open one together, and their devices are connected.
     ///
     /// # Errors
@@ -199,10 +209,17 @@ impl SessionBuilder {
     /// when devices had to be connected (`HORUS_FABRIC=nccl`) and could not be.
     pub fn build(self) -> Result<Session> {
         let ranks = self.comm.size();
+        let lanes = if let Origin::Devices(devices) = &self.from { devices.len() } else { 1 };
+        if lanes > 1 && ranks > 1 {
+            let why = format!("{lanes} devices of one process on {ranks} ranks: each rank computes on one device");
+            return Err(Error::Config(why));
+        }
+        let (parts, what) = if lanes > 1 { (lanes, "devices") } else { (ranks, "ranks") };
+        let weighted = self.weights.is_some();
         let partition = match self.weights {
-            None => Partition::equal(ranks),
-            Some(w) if w.len() == ranks => Partition::weighted(&w).map_err(Error::Config)?,
-            Some(w) => return Err(Error::Config(format!("got {} weights for {ranks} ranks", w.len()))),
+            None => Partition::equal(parts),
+            Some(w) if w.len() == parts => Partition::weighted(&w).map_err(Error::Config)?,
+            Some(w) => return Err(Error::Config(format!("got {} weights for {parts} {what}", w.len()))),
         };
         if ranks > 1 {
             if let Some(turns) = self.comm.turns() {
@@ -217,9 +234,19 @@ impl SessionBuilder {
         let stencil = agreed_stencil(&*self.comm, self.stencil)?;
         let engine = OnceLock::new();
         let (deferred, pool) = match self.from {
-            Origin::Device(device) => {
+            Origin::Devices(mut devices) if lanes == 1 => {
+                let device = devices.remove(0);
                 let pool = host_pool(&*device, self.host_memory);
                 let chosen = guarded(&*self.comm, "opening a session", || Engine::new(device, &*self.comm))?;
+                engine.get_or_init(|| chosen);
+                (None, pool)
+            }
+            Origin::Devices(devices) => {
+                let chosen = Engine::over(devices)?;
+                let pool = host_pool(&*chosen.device, self.host_memory);
+                if weighted {
+                    chosen.divide(|| partition.clone());
+                }
                 engine.get_or_init(|| chosen);
                 (None, pool)
             }
@@ -244,6 +271,7 @@ impl SessionBuilder {
             stats: Stats::default(),
             plans: Plans::default(),
             trace: Trace::new(self.comm.rank(), self.trace).measuring(self.measure),
+            lane_traces: (1..lanes).map(|lane| Trace::new(lane, self.trace).measuring(self.measure)).collect(),
             error: None,
             lost: None,
         };
@@ -258,6 +286,7 @@ impl SessionBuilder {
             comm: self.comm,
             mode: self.mode,
             partition,
+            all_lanes: self.all_lanes,
             pool,
             observer: self.observer,
             explain: self.explain,

@@ -1,18 +1,21 @@
 //! The device of a session: one that it is opened on, or one that is chosen at the first evaluation.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use super::{Inner, Mutable, Session};
 use crate::comm::agree::agree_on;
-use crate::comm::{Alone, Communicator};
+use crate::comm::threads::ThreadComm;
+use crate::comm::{Alone, Communicator, guarded};
+use crate::device::apart::Apart;
 use crate::device::{Device, Memory, MemoryKind};
 use crate::error::{Error, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op};
 use crate::machine::{Machine, here};
+use crate::plan::partition::Partition;
 use crate::plan::state::Residency;
 use crate::plan::work::Work;
 
@@ -31,13 +34,22 @@ pub trait Chooser: Send + Sync {
 
 /// A device that a session computes on.
 pub(super) struct Engine {
+    /// The device, of several lanes the first.
     pub(super) device: Arc<dyn Device>,
+    /// The devices of the other lanes.
+    others: Vec<Arc<dyn Device>>,
+    /// How rows are divided among lanes, once there are several and something was to be computed.
+    lanes: OnceLock<Partition>,
     /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
-    pub(super) direct: bool,
+    direct: AtomicBool,
+    /// Whether lanes have given up their connections, after a failure.
+    broken: AtomicBool,
     /// Bytes of device memory that plans count on.
     pub(super) capacity: Option<usize>,
     /// The machines of all ranks.
     pub(super) machine: Arc<Machine>,
+    /// The machine of the first lane by itself.
+    pub(super) alone: Arc<Machine>,
 }
 
 impl Engine {
@@ -48,7 +60,97 @@ impl Engine {
         let mine = here::profile(&*device).inspect_err(|e| comm.abort(&e.to_string()))?;
         let machine = Arc::new(here::gather(comm, mine)?);
         log::debug!("costs are predicted by {machine}");
-        Ok(Engine { device, direct, capacity, machine })
+        let (direct, broken) = (AtomicBool::new(direct), AtomicBool::new(false));
+        let (others, lanes, alone) = (Vec::new(), OnceLock::new(), Arc::clone(&machine));
+        Ok(Engine { device, others, lanes, direct, broken, capacity, machine, alone })
+    }
+
+    /// Connects the devices of this process, of which there is one at least.
+    pub(super) fn over(mut devices: Vec<Arc<dyn Device>>) -> Result<Engine> {
+        if devices.is_empty() {
+            return Err(Error::Config("a session needs a device".into()));
+        }
+        if devices.iter().any(|device| device.memory() == MemoryKind::Separate) {
+            // One plan is for all: those that compute on the host's memory have a part of it to themselves.
+            devices = devices.into_iter().map(Apart::from_unified).collect();
+        }
+        let direct = meet_all(&devices)?;
+        let capacity = devices.iter().filter_map(|device| device.capacity()).min();
+        let profiles = devices.iter().map(|device| here::profile(&**device)).collect::<Result<Vec<_>>>()?;
+        let alone = profiles.first().map(|first| Arc::new(Machine::of_ranks(vec![(first.clone(), 0)])));
+        let sharers = devices.iter().filter(|device| device.memory() == MemoryKind::Separate).count();
+        let machine = Machine::of_ranks(profiles.into_iter().map(|profile| (profile.beside(sharers), 0)).collect());
+        log::debug!("costs are predicted by {machine}");
+        let (machine, others) = (Arc::new(machine), devices.split_off(1));
+        let direct = AtomicBool::new(direct);
+        let alone = alone.unwrap_or_else(|| Arc::clone(&machine));
+        let (lanes, broken) = (OnceLock::new(), AtomicBool::new(false));
+        Ok(Engine { device: devices.remove(0), others, lanes, direct, broken, capacity, machine, alone })
+    }
+
+    /// The devices of all lanes.
+    pub(super) fn devices(&self) -> impl Iterator<Item = &Arc<dyn Device>> {
+        std::iter::once(&self.device).chain(&self.others)
+    }
+
+    /// The name of the device with least memory.
+    pub(super) fn smallest(&self) -> String {
+        let rooms = self.devices().map(|device| device.capacity().unwrap_or(usize::MAX)).enumerate();
+        let lane = rooms.min_by_key(|(_, room)| *room).map_or(0, |(lane, _)| lane);
+        let name = self.devices().nth(lane).map(|device| device.name()).unwrap_or_default();
+        if self.lanes() > 1 { super::lanes::named(&name, lane, self.lanes()) } else { name }
+    }
+
+    /// How many lanes there are.
+    pub(super) fn lanes(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// How rows are divided among lanes, if they are.
+    pub(super) fn divided(&self) -> Option<&Partition> {
+        self.lanes.get()
+    }
+
+    /// How rows had better be divided among lanes: in proportion to what each is predicted to do of this work in a second.
+    pub(super) fn shares(&self, work: &Work) -> Partition {
+        let speeds: Vec<f64> = (0..self.lanes()).map(|lane| 1.0 / work.seconds(self.machine.of(lane), 1)).collect();
+        Partition::weighted(&speeds).unwrap_or_else(|_| Partition::equal(self.lanes()))
+    }
+
+    /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
+    pub(super) fn direct(&self) -> bool {
+        self.direct.load(Ordering::Relaxed)
+    }
+
+    /// Gives up the connections of lanes, after a failure of one: the others do not wait for it for ever.
+    pub(super) fn disconnect(&self) {
+        if self.direct() {
+            self.broken.store(true, Ordering::Relaxed);
+            self.devices().for_each(|device| device.disconnect());
+        }
+    }
+
+    /// Connects lanes again that have given up their connections; returns whether they are connected no longer, so that plans
+    /// must be made anew.
+    pub(super) fn mended(&self) -> Result<bool> {
+        if !self.broken.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let devices: Vec<_> = self.devices().cloned().collect();
+        let direct = meet_all(&devices)?;
+        self.direct.store(direct, Ordering::Relaxed);
+        self.broken.store(false, Ordering::Relaxed);
+        Ok(!direct)
+    }
+
+    /// How rows are divided among lanes.
+    pub(super) fn partition(&self) -> &Partition {
+        self.lanes.get_or_init(|| Partition::equal(self.lanes()))
+    }
+
+    /// Divides rows among lanes, if that has not been done.
+    pub(super) fn divide(&self, partition: impl FnOnce() -> Partition) -> &Partition {
+        self.lanes.get_or_init(partition)
     }
 
     pub(super) fn unified(&self) -> bool {
@@ -150,6 +252,31 @@ pub(super) fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> R
     let all = all.map_err(|e| e.during(comm.rank(), "opening a session"))?;
     let least = all.into_iter().min().filter(|least| *least != UNLIMITED);
     Ok(least.map(|bytes| bytes as usize))
+}
+
+/// Connects the devices of all lanes; returns whether that worked. The first error, if there are some, is why others have one.
+fn meet_all(devices: &[Arc<dyn Device>]) -> Result<bool> {
+    let comms = ThreadComm::group(devices.len());
+    let first: Mutex<Option<Error>> = Mutex::default();
+    let join = |device: &Arc<dyn Device>, comm: &ThreadComm| match meet(&**device, comm) {
+        Ok(direct) => direct,
+        Err(error) => {
+            first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            false
+        }
+    };
+    let join = &join;
+    let met: Vec<bool> = std::thread::scope(|scope| {
+        let lanes = devices.iter().zip(&comms);
+        let lanes: Vec<_> = lanes
+            .map(|(device, comm)| scope.spawn(move || guarded(comm, "opening a session", || join(device, comm))))
+            .collect();
+        lanes.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+    });
+    match first.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(met.into_iter().all(|direct| direct)),
+    }
 }
 
 /// Connects the devices of all ranks; returns whether that worked.

@@ -7,20 +7,21 @@ use std::time::{Duration, Instant};
 
 use super::adopt::{note_lost, unreferred};
 use super::engine::Engine;
-use super::plans::Request;
+use super::lanes::{Kept, on_host};
+use super::plans::{Plans, Request};
 use super::{Inner, Mutable, Progress, Session, debug};
 use crate::comm::guarded;
 use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
 use crate::execute::agree::agree_on_plan;
-use crate::execute::{Context, Delivered, Failed, Outcome, execute, prepare};
+use crate::execute::{Context, Delivered, Failed, Outcome, Stored, execute, prepare};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::optimize::{Aim, lower::lower, optimize_for};
 use crate::plan::partition::Partition;
 use crate::plan::predict::predict;
-use crate::plan::state::{Placement, Residency, State};
+use crate::plan::state::{Hosts, Placement, Residency, State};
 use crate::plan::verify::verify;
 use crate::plan::{Mappable, Mode, Plan, Setting, Want, plan};
 use crate::record::{Extract, RecordId};
@@ -88,6 +89,9 @@ impl Session {
             Some(engine) => engine,
             None => self.settled(state, &graph).map_err(Unevaluated::Foreseen)?,
         };
+        if engine.mended().map_err(Unevaluated::Foreseen)? {
+            state.plans = Plans::default();
+        }
         let start = Instant::now(); // to extract took nothing worth telling
         if let Some(limits) = self.exceeds(state, engine, &graph)? {
             Session::without_kept(&mut graph, targets.len(), limits);
@@ -98,6 +102,10 @@ impl Session {
         let kept: Vec<RecordId> = graph.roots.iter().map(|r| records[r.0]).collect();
         let (graph, own) = self.supplied(state, engine, graph)?;
         let gone = [disposable, own].concat();
+        if engine.lanes() > 1 {
+            // The host of one lane is that of all.
+            wants.iter_mut().filter(|want| **want != Want::Keep).for_each(|want| *want = Want::Handed);
+        }
         let request = self.request(engine, state, graph, wants, &gone);
         let mappable = self.mappable(engine, state, &request.sources, sending);
         let request = Request { mappable, ..request };
@@ -154,17 +162,43 @@ impl Session {
         request: &Request,
         plan: &Plan,
         (new, sending): (bool, Sending),
-    ) -> Result<Outcome, Failed> {
+    ) -> Result<Outcome<Kept>, Failed<Kept>> {
         agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan)
             .map_err(|error| Failed { error, images: Vec::new() })?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
         let images: Vec<_> = images.collect();
+        let outcome = if plan.setting.in_lanes() {
+            self.carry_out_on_lanes(state, engine, plan, images, (new, sending))?
+        } else {
+            self.carry_out_alone(state, engine, plan, images, (new, sending))?
+        };
+        state.stats.evaluations += 1;
+        state.stats.made.add(&plan.counts());
+        state.stats.sent.messages += outcome.moved.messages;
+        state.stats.sent.bytes += outcome.moved.bytes;
+        state.stats.predicted += Duration::from_secs_f64(plan.predicted);
+        state.stats.parts.add(&plan.parts);
+        Ok(outcome)
+    }
+
+    /// Runs a plan on the device of this rank, or on the first lane.
+    fn carry_out_alone(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        plan: &Plan,
+        images: Vec<Option<Kept>>,
+        (new, sending): (bool, Sending),
+    ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        let images = self.laid_out(engine, images, 1)?;
+        let images: Vec<_> = images.into_iter().map(|image| image.map(Kept::into_first)).collect();
+        let kept = |images: Vec<Option<Stored>>| images.into_iter().map(|i| i.map(Kept::from)).collect();
         if new {
             let start = Instant::now();
             let prepared = prepare(plan, &images, &*engine.device, self.rank());
             state.trace.prepared(start);
             if let Err(error) = prepared {
-                return Err(Failed { error, images });
+                return Err(Failed { error, images: kept(images) });
             }
         }
         let observe = |step, steps, text: &dyn Fn() -> String| {
@@ -183,14 +217,12 @@ impl Session {
             sending,
             room: &mut state.room,
         };
-        let outcome = execute(plan, images, context)?;
-        state.stats.evaluations += 1;
-        state.stats.made.add(&plan.counts());
-        state.stats.sent.messages += outcome.moved.messages;
-        state.stats.sent.bytes += outcome.moved.bytes;
-        state.stats.predicted += Duration::from_secs_f64(plan.predicted);
-        state.stats.parts.add(&plan.parts);
-        Ok(outcome)
+        match execute(plan, images, context) {
+            Ok(Outcome { images, delivered, portions, moved }) => {
+                Ok(Outcome { images: kept(images), delivered, portions, moved })
+            }
+            Err(Failed { error, images }) => Err(Failed { error, images: kept(images) }),
+        }
     }
 
     /// Waits for results in flight.
@@ -230,7 +262,9 @@ impl Session {
         let sources: Vec<_> =
             read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
         let others = self.others(engine, state, &sources);
-        Request { graph, wants, sources, mappable: Mappable::default(), others }
+        let lanes = |v: &ValueId| state.images.get(v).map_or(1, Kept::lanes);
+        let laid = (sources.iter().map(|(v, ..)| lanes(v)).collect(), others.iter().map(|(v, ..)| lanes(v)).collect());
+        Request { graph, wants, sources, mappable: Mappable::default(), others, laid }
     }
 
     /// The images on the device that a program with these sources does not read, if the device's memory must be watched.
@@ -252,11 +286,12 @@ impl Session {
 
     /// What plans for these strips are made for.
     pub(super) fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
-        let (unified, &Engine { direct, capacity, .. }) = (engine.unified(), engine);
+        let (unified, direct, capacity) = (engine.unified(), engine.direct(), engine.capacity);
         let Inner { overlap, transfer, mode, .. } = **self.0;
         let machine = Arc::clone(&engine.machine);
         let mappable = Mappable::default();
-        Setting { partition, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
+        let hosts = Hosts::Apart;
+        Setting { partition, hosts, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
     }
 
     /// What programs are optimised for.
@@ -266,10 +301,52 @@ impl Session {
         Aim { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined: true }
     }
 
+    /// The plan for a request: of several lanes for all of them, or for the first if that is predicted to be faster.
     fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
-        let Request { graph, wants, sources, mappable, others } = request;
-        let setting = self.setting(engine, self.0.partition.clone());
+        let (plan, said) = match engine.lanes() {
+            1 => {
+                (self.plan_for(engine, state, request, self.setting(engine, self.0.partition.clone()))?, String::new())
+            }
+            _ => self.plan_lanes(engine, state, request)?,
+        };
+        let explain = |title: &str, text: &dyn fmt::Display| {
+            if let Some(sink) = &self.0.explain {
+                sink(&format!("{title}:\n{text}"));
+            }
+        };
+        if !said.is_empty() {
+            explain("lanes", &said);
+        }
+        explain("plan", &format_args!("{plan}costs by the {}\n", plan.setting.machine));
+        explain("predicted", &predict(&plan));
+        verify(&plan)?;
+        match (plan.lacking, plan.setting.capacity) {
+            (Some((node, bytes)), Some(capacity)) => Err(too_large(engine, plan.graph.node(node), bytes, capacity)),
+            _ => Ok(plan),
+        }
+    }
+
+    /// The plan for a request in a setting.
+    pub(super) fn plan_for(
+        &self,
+        engine: &Engine,
+        state: &mut Mutable,
+        request: &Request,
+        setting: Setting,
+    ) -> Result<Plan> {
+        let Request { graph, wants, sources, mappable, others, laid } = request;
         let setting = Setting { mappable: mappable.clone(), ..setting };
+        // As this plan finds them; what else is on devices is in its way.
+        let lanes = if engine.lanes() > 1 { setting.partition.ranks() } else { 1 };
+        let found = |(source, laid): (&(ValueId, Option<State>, bool), &usize)| {
+            let at = source.1.map(|state| if *laid == lanes { state } else { on_host(engine.unified()) });
+            (source.0, at, source.2)
+        };
+        let sources: Vec<_> = sources.iter().zip(&laid.0).map(found).collect();
+        let (there, elsewhere): (Vec<_>, Vec<_>) = others.iter().zip(&laid.1).partition(|(_, laid)| **laid == lanes);
+        let taken = elsewhere.iter().map(|((_, shape, dtype, _), laid)| shape.len() * dtype.size() / **laid).sum();
+        let setting = Setting { capacity: setting.capacity.map(|bytes| bytes.saturating_sub(taken)), ..setting };
+        let others: Vec<_> = there.into_iter().map(|(other, _)| *other).collect();
         let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
             let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
@@ -303,7 +380,7 @@ impl Session {
                 }
             };
             let mut kernels = optimize_for(graph.clone(), fuse, &Aim { joined, ..self.aim(&setting) }, &mut dump)?;
-            add_bystanders(&mut kernels, others);
+            add_bystanders(&mut kernels, &others);
             make(kernels, &setting, &mut dump)
         };
         let fuse = self.0.mode == Mode::Fused;
@@ -313,21 +390,15 @@ impl Session {
             log::info!("fused kernels need more memory than the device has; continuing without fusion");
             plan = with(false, false)?;
         }
-        explain("plan", &format_args!("{plan}costs by the {}\n", setting.machine));
-        explain("predicted", &predict(&plan));
-        verify(&plan)?;
-        match (plan.lacking, engine.capacity) {
-            (Some((node, bytes)), Some(capacity)) => Err(self.too_large(plan.graph.node(node), bytes, capacity)),
-            _ => Ok(plan),
-        }
+        Ok(plan)
     }
+}
 
-    /// An operation takes more than there is, whatever leaves the device before it.
-    fn too_large(&self, node: &Node<Kernel>, bytes: usize, capacity: usize) -> Error {
-        let op = format!("{} (recorded at {})", node.op.name(), node.site);
-        let bound = MemoryBound::Images { bytes: capacity };
-        Error::Device { op, device: self.device_name(), source: DeviceError::OutOfMemory { bytes, used: 0, bound } }
-    }
+/// An operation takes more than there is, whatever leaves the device before it.
+fn too_large(engine: &Engine, node: &Node<Kernel>, bytes: usize, capacity: usize) -> Error {
+    let op = format!("{} (recorded at {})", node.op.name(), node.site);
+    let bound = MemoryBound::Images { bytes: capacity };
+    Error::Device { op, device: engine.smallest(), source: DeviceError::OutOfMemory { bytes, used: 0, bound } }
 }
 
 /// What an evaluation brought to this rank's host.

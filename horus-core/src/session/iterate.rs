@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use super::adopt::note_lost;
 use super::evaluate::{Unevaluated, source_of};
+use super::plans::Plans;
 use super::{Handle, Mutable, Pending, Session};
 use crate::device::Sending;
 use crate::dtype::DType;
@@ -245,6 +246,9 @@ impl Running<'_> {
             Some(engine) => engine,
             None => session.settled(state, &graph)?,
         };
+        if engine.mended()? {
+            state.plans = Plans::default();
+        }
         let goes = |v: &ValueId, state: &Mutable| {
             self.own.contains(v) && !self.pinned.contains(v) && !state.program.refers_to(*v)
         };

@@ -12,10 +12,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+use super::lanes::Kept;
 use super::start::Start;
 use super::{Mutable, Session};
 use crate::error::{Error, Result};
-use crate::execute::Stored;
 
 /// Changes that may be put off; who is so far ahead of an evaluation waits for it.
 const MOST: usize = 1 << 16;
@@ -102,7 +102,7 @@ pub(super) struct Locked<'a> {
     /// While the state is let go of.
     later: Option<MutexGuard<'a, Queue>>,
     /// Dropped after the locks.
-    freed: Vec<Stored>,
+    freed: Vec<Kept>,
 }
 
 impl Deref for Locked<'_> {

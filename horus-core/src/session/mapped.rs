@@ -10,7 +10,7 @@ use crate::plan::{Mappable, Mode, Transfer};
 impl Session {
     /// Whether launches may use the host's memory at all. Of several ranks each needs a part of an image, which is copied.
     pub(crate) fn may_map(&self) -> bool {
-        self.0.transfer.may_map() && self.ranks() == 1 && self.mode() != Mode::Naive
+        self.0.transfer.may_map() && self.ranks() == 1 && self.lanes() == 1 && self.mode() != Mode::Naive
     }
 
     /// What the launches of a plan with these sources may use. Where that is left to predictions, which know one plan, nothing is

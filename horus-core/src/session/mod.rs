@@ -12,6 +12,7 @@ mod forecast;
 mod foreseen;
 mod handle;
 mod iterate;
+mod lanes;
 mod later;
 mod lock;
 mod mapped;
@@ -25,6 +26,7 @@ mod replay;
 mod start;
 mod state;
 mod stream;
+mod streamed;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +40,7 @@ use crate::comm::{Communicator, gather_bytes};
 use crate::device::Sending;
 use crate::device::{Device, Memory};
 use crate::error::{DeviceError, Error, Result};
-use crate::execute::trace::Times;
+use crate::execute::trace::{Times, Trace};
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::spare::Spare;
 use crate::host::workers::Workers;
@@ -90,6 +92,8 @@ struct Inner {
     stencil: crate::settings::Stencil,
     mode: Mode,
     partition: Partition,
+    /// Whether programs take all lanes, however little they do.
+    all_lanes: bool,
     pool: Arc<Pool>,
     observer: Option<Observer>,
     explain: Option<Sink>,
@@ -120,7 +124,24 @@ impl Session {
 
     /// Settings for a session on a shared device.
     pub fn sharing(device: Arc<dyn Device>) -> SessionBuilder {
-        SessionBuilder::new(Origin::Device(device))
+        SessionBuilder::new(Origin::Devices(vec![device]))
+    }
+
+    /// Settings for a session on several devices of this process, its *lanes*: each computes a strip of every image, and all share the
+    /// host's memory. Rows are divided by what is predicted of each device, or by [`SessionBuilder::weights`], one per lane; a program
+    /// that is predicted to take less time on the first device alone runs there.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use horus_core::{cpu::device::CpuDevice, device::{Device, simulated::Simulated}, image::Image, session::Session};
+    /// let lane = || -> Arc<dyn Device> { Arc::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20)) };
+    /// let session = Session::over(vec![lane(), lane()]).build()?;
+    /// let image = Image::from_slice(&session, 3, 2, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    /// assert_eq!((image * 2.0).to_vec()?, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn over(devices: Vec<Arc<dyn Device>>) -> SessionBuilder {
+        SessionBuilder::new(Origin::Devices(devices))
     }
 
     /// Settings for a session that chooses its device at the first evaluation. Until then, `workers` copy pixels to
@@ -131,10 +152,10 @@ impl Session {
 
     /// The device's name, or a text that says that none has been chosen yet.
     pub fn device_name(&self) -> String {
-        self.device().map_or_else(|| "a device not yet chosen".into(), Device::name)
+        self.engine().map_or_else(|| "a device not yet chosen".into(), |engine| lanes::names(engine.devices()))
     }
 
-    /// The device; `None` before the first evaluation if it is chosen then.
+    /// The device, of several lanes the first; `None` before the first evaluation if it is chosen then.
     pub fn device(&self) -> Option<&dyn Device> {
         self.engine().map(|e| &*e.device)
     }
@@ -151,7 +172,7 @@ impl Session {
 
     /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
     pub fn peer_to_peer(&self) -> bool {
-        self.engine().is_some_and(|e| e.direct)
+        self.engine().is_some_and(Engine::direct)
     }
 
     /// The host's threads that copy pixels.
@@ -228,7 +249,10 @@ impl Session {
 
     /// Asks the device when it worked.
     fn collect(&self, state: &mut Mutable) -> Result<()> {
-        let collected = self.device().map_or(Ok(()), |device| state.trace.collect(device));
+        let Mutable { trace, lane_traces, .. } = state;
+        let traces = std::iter::once(trace).chain(lane_traces);
+        let devices = self.engine().into_iter().flat_map(Engine::devices);
+        let collected = traces.zip(devices).try_for_each(|(trace, device)| trace.collect(&**device));
         let failed = |source| Error::Device { op: "measuring".into(), device: self.device_name(), source };
         collected.map_err(failed)
     }
@@ -244,7 +268,10 @@ impl Session {
         let mine = {
             let mut state = self.lock("gathering traces")?;
             match self.collect(&mut state) {
-                Ok(()) => state.trace.json_events(),
+                Ok(()) => {
+                    let all = std::iter::once(&state.trace).chain(&state.lane_traces).map(Trace::json_events);
+                    all.filter(|events| !events.is_empty()).collect::<Vec<_>>().join(",")
+                }
                 Err(e) => return self.refused(e),
             }
         };
@@ -285,7 +312,8 @@ impl Session {
         let wants = vec![Want::Keep; targets.len()];
         self.run(state, &targets, &wants, Sending::AtOnce)?;
         let start = Instant::now();
-        let done = self.device().map_or(Ok(()), Device::synchronize);
+        let mut devices = self.engine().into_iter().flat_map(Engine::devices);
+        let done = devices.try_for_each(|device| device.synchronize());
         state.trace.waited(start);
         self.publish(state);
         done.map_err(|source| Error::Device { op: "waiting for the device".into(), device: self.device_name(), source })

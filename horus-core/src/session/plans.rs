@@ -26,6 +26,8 @@ pub(super) struct Request {
     pub(super) mappable: Mappable,
     /// The other images on the device, if its memory must be watched.
     pub(super) others: Vec<(ValueId, Shape, DType, State)>,
+    /// Over how many lanes each source is spread, and each of the others.
+    pub(super) laid: (Vec<usize>, Vec<usize>),
 }
 
 impl Request {
@@ -43,6 +45,7 @@ impl Request {
             || self.wants != known.wants
             || states(self) != states(known)
             || others(self) != others(known)
+            || self.laid != known.laid
             || mappable(self) != mappable(known)
         {
             return None;

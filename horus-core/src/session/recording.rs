@@ -64,20 +64,21 @@ impl Session {
         self.keep(shape, dtype, Some(pixels), Placement::Replicated, site)
     }
 
-    /// Creates an image whose pixels the only rank has on its device, where they were copied from `start` to now under a
-    /// label.
+    /// Creates an image whose pixels the only rank has on its device, or each lane its strip, where they were copied from `start` to
+    /// now under a label.
     pub(crate) fn source_on_device(
         &self,
         shape: Shape,
         dtype: DType,
-        pixels: Memory,
+        pixels: Vec<Memory>,
         (start, label, site): (Instant, Label, Site),
     ) -> Handle {
         let id = self.0.numbers.record();
         let took = start.elapsed();
-        self.change_with(pixels.len(), move |_, state| {
+        let bytes = pixels.iter().map(Memory::len).sum();
+        self.change_with(bytes, move |session, state| {
             let value = state.names.value();
-            state.give_device(value, shape, dtype, pixels);
+            state.give_device(value, shape, dtype, session.strips_of(pixels, shape.height));
             state.given.insert(value, Placement::Replicated);
             state.stats.made.uploads += 1;
             state.trace.taken(start, took, label);

@@ -3,13 +3,14 @@
 
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
+use super::lanes::Kept;
 use super::pending::Pending;
 use super::plans::Request;
 use super::{Mutable, Session};
 use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::execute::{Failed, Outcome, Stored};
+use crate::execute::{Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
@@ -67,8 +68,10 @@ impl Replay {
 
     /// Whether the images that it reads beside its input are where its plan finds them, and no others are in the way.
     fn fits(&self, session: &Session, engine: &Engine, state: &Mutable) -> bool {
-        let there = |v: &ValueId| state.images.get(v).map(|image| image.state);
-        let same = self.request.sources.iter().all(|(v, state, _)| *v == self.input || there(v) == *state);
+        let there = |v: &ValueId| state.images.get(v).map(|image| (image.state, image.lanes()));
+        let sources = self.request.sources.iter().zip(&self.request.laid.0);
+        let same =
+            sources.into_iter().all(|((v, at, _), laid)| *v == self.input || there(v) == at.map(|at| (at, *laid)));
         same && session.others(engine, state, &self.request.sources).is_empty()
     }
 
@@ -81,7 +84,7 @@ impl Replay {
     }
 
     /// Gives the images that a run leaves back to the session, all but its input.
-    fn give_back(&self, state: &mut Mutable, images: Vec<Option<Stored>>) -> Option<HostBuffer> {
+    fn give_back(&self, state: &mut Mutable, images: Vec<Option<Kept>>) -> Option<HostBuffer> {
         let mut input = None;
         for (node, image) in self.plan.graph.nodes.iter().zip(images) {
             match (source_of(&node.op), image) {
@@ -91,7 +94,7 @@ impl Replay {
                 (_, None) => {}
             }
         }
-        let mut input = input?;
+        let mut input: Kept = input?;
         let pixels = input.host.take().or_else(|| input.device.take()?.into_host());
         state.freed.push(input);
         pixels

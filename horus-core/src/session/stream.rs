@@ -154,6 +154,8 @@ impl Session {
         let own: Vec<_> = parts.iter().map(|p| p.value).collect();
         let first = graph.node(graph.roots[0]);
         let (shape, element) = (first.shape, first.dtype.size());
+        // The host of one lane is that of all.
+        let want = if engine.lanes() > 1 { Want::Handed } else { want };
         let wants = vec![want; graph.roots.len()];
         let mut request = self.request(engine, state, graph, wants, &own);
         request.mappable = self.mappable(engine, state, &request.sources, Sending::AtOnce);

@@ -10,8 +10,9 @@ use horus_core::comm::{Alone, Communicator};
 use horus_core::device::{Device, Geometry, Memory, MemoryKind, Sending};
 use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, DType, Pixel, Scalar};
+use horus_core::execute::portions::{Origin, Portion, assembled};
 use horus_core::execute::trace::Trace;
-use horus_core::execute::{Context, Delivered, Stored, execute, prepare};
+use horus_core::execute::{Context, Delivered, Outcome, Stored, execute, prepare};
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ir::kernel::Kernel;
@@ -19,7 +20,7 @@ use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::movement::Load;
 use horus_core::plan::partition::Partition;
-use horus_core::plan::state::{Placement, Residency, State};
+use horus_core::plan::state::{Hosts, Placement, Residency, State};
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Mode, Plan, Setting, Transfer, Want, plan};
 use horus_core::reference::{self, Image};
@@ -130,6 +131,46 @@ pub(crate) fn run(program: &Program, place: Place) -> Vec<Image> {
     first
 }
 
+/// The program's roots, evaluated on the devices of one process: lanes, whose host is one.
+pub(crate) fn run_in_lanes(program: &Program, place: Place, partition: &Partition) -> Vec<Image> {
+    let lanes = ThreadComm::run(place.ranks, |comm| {
+        crate::with_device(place, |device| {
+            connect(place, &comm, device);
+            let bands = place.bands.map_or(Transfer::Auto, |n| Transfer::Streams(NonZeroU8::new(n)));
+            let Place { mode, separate, direct, overlap, .. } = place;
+            let setting =
+                Setting { transfer: bands, direct, overlap, mode, ..Setting::of(partition.clone(), !separate) };
+            let plan = planned_for(program, place, &Setting { hosts: Hosts::Shared, ..setting });
+            verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
+            let outcome = outcome(program, &plan, &comm, device);
+            // On the host before its device goes.
+            let here = |mut p: Portion| {
+                if let Origin::Coming(landing) = p.from {
+                    p.from = Origin::Here(landing.land().unwrap(), 0);
+                }
+                p
+            };
+            let portions = outcome.portions.into_iter().map(|(n, all)| (n, all.into_iter().map(here).collect()));
+            (plan.graph, portions.collect::<HashMap<NodeId, Vec<Portion>>>())
+        })
+    });
+    let (graphs, mut portions): (Vec<_>, Vec<_>) = lanes.into_iter().unzip();
+    let mut found: HashMap<NodeId, Image> = HashMap::new();
+    for root in &graphs[0].roots {
+        let node = graphs[0].node(*root);
+        found.entry(*root).or_insert_with(|| {
+            let all = portions.iter_mut().map(|lane| lane.remove(root).unwrap_or_default()).collect();
+            let bytes = node.shape.len() * node.dtype.size();
+            let host = match assembled(all, bytes, &Pool::new(0)).unwrap() {
+                Delivered::Here(host) => host,
+                Delivered::Coming(landing) => landing.land().unwrap(),
+            };
+            dispatch!(node.dtype, T => Image::new::<T>(node.shape, host.as_slice::<T>().to_vec()))
+        });
+    }
+    graphs[0].roots.iter().map(|root| found[root].clone()).collect()
+}
+
 /// The program's roots on one rank of `comm`.
 pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) -> Vec<Image> {
     crate::with_device(place, |device| on_device(program, place, comm, device))
@@ -191,7 +232,8 @@ pub(crate) fn planned_for(program: &Program, place: Place, setting: &Setting) ->
         placement: if from_root && ranks > 1 { Placement::Root } else { Placement::Replicated },
     };
     // Only what somebody waits for leaves in bands.
-    let want = if separate && ranks == 1 && bands.is_some() { Want::Handed } else { Want::Everyone };
+    let lanes = setting.in_lanes();
+    let want = if lanes || (separate && ranks == 1 && bands.is_some()) { Want::Handed } else { Want::Everyone };
     let wants = vec![want; kernels.roots.len()];
     plan(kernels, &wants, setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
 }
@@ -226,6 +268,22 @@ pub(crate) fn delivered(
     comm: &dyn Communicator,
     device: &dyn Device,
 ) -> (Vec<Option<Image>>, Load) {
+    let outcome = outcome(program, plan, comm, device);
+    let landed = |(n, d)| match d {
+        Delivered::Here(host) => (n, host),
+        Delivered::Coming(landing) => (n, landing.land().unwrap()),
+    };
+    let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered.into_iter().map(landed).collect();
+    let image = |r: &NodeId| {
+        let n = plan.graph.node(*r);
+        let host = delivered.get(r)?;
+        Some(dispatch!(n.dtype, T => Image::new::<T>(n.shape, host.as_slice::<T>().to_vec())))
+    };
+    (plan.graph.roots.iter().map(image).collect(), outcome.moved)
+}
+
+/// Executes a plan on one rank.
+fn outcome(program: &Program, plan: &Plan, comm: &dyn Communicator, device: &dyn Device) -> Outcome {
     let unified = device.memory() == MemoryKind::Unified;
     assert_eq!(unified, plan.setting.unified, "the plan is for this device");
     let images = plan.graph.nodes.iter().zip(&plan.initial).map(|(n, state)| {
@@ -251,18 +309,7 @@ pub(crate) fn delivered(
         sending: Sending::AtOnce,
         room: &mut None,
     };
-    let outcome = execute(plan, images, context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error));
-    let landed = |(n, d)| match d {
-        Delivered::Here(host) => (n, host),
-        Delivered::Coming(landing) => (n, landing.land().unwrap()),
-    };
-    let delivered: HashMap<NodeId, HostBuffer> = outcome.delivered.into_iter().map(landed).collect();
-    let image = |r: &NodeId| {
-        let n = plan.graph.node(*r);
-        let host = delivered.get(r)?;
-        Some(dispatch!(n.dtype, T => Image::new::<T>(n.shape, host.as_slice::<T>().to_vec())))
-    };
-    (plan.graph.roots.iter().map(image).collect(), outcome.moved)
+    execute(plan, images, context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error))
 }
 
 /// Compares the program's roots at `places` with the reference, bit by bit.
@@ -273,6 +320,16 @@ pub(crate) fn conforms(program: &Program, places: &[Place], what: &str) {
         let got = run(program, *place);
         for (i, (g, w)) in got.iter().zip(&want).enumerate() {
             assert!(g == w, "{what}: root {i} differs from the reference at {place:?}\n{}", difference(g, w));
+        }
+        if place.ranks > 1 && !place.from_root {
+            let weights: Vec<f64> = (0..place.ranks).map(|lane| f64::from(lane as u8 % 3)).collect();
+            for partition in [Partition::equal(place.ranks), Partition::weighted(&weights).unwrap()] {
+                let got = run_in_lanes(program, *place, &partition);
+                for (i, (g, w)) in got.iter().zip(&want).enumerate() {
+                    let differs = || format!("in lanes of {partition} at {place:?}\n{}", difference(g, w));
+                    assert!(g == w, "{what}: root {i} differs from the reference {}", differs());
+                }
+            }
         }
     }
 }

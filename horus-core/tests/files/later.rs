@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
+use horus_core::device::simulated::Simulated;
 use horus_core::error::{Error, Result};
 use horus_core::image::{Image, Until};
 use horus_core::io::{AnyImage, OpenOptions};
@@ -43,10 +44,7 @@ fn pictures(folder: &Folder) -> [PathBuf; 3] {
 
 fn builder(memory: Option<usize>) -> SessionBuilder {
     let builder = Session::on(Box::new(CpuDevice::new(Some(1)).expect("a CPU")));
-    memory.map_or_else(
-        || Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())),
-        |bytes| builder.host_memory(bytes).explain(|t| eprintln!("{t}")),
-    )
+    memory.map_or_else(|| Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())), |bytes| builder.host_memory(bytes))
 }
 
 fn on_ranks<R: Send>(ranks: usize, memory: Option<usize>, run: impl Fn(&Session) -> R + Sync) -> Vec<R> {
@@ -129,6 +127,20 @@ fn what_is_read_later_is_what_is_read_now() {
                 assert!(got.iter().all(|got| *got == want), "{what} of {name} on {ranks} ranks within {memory:?}");
             }
         }
+    }
+}
+
+#[test]
+fn what_does_not_fit_on_a_device_takes_regions() {
+    let folder = Folder::new();
+    let [tiff, ..] = pictures(&folder);
+    let s = super::session();
+    for (what, compute) in PROGRAMS {
+        let want = compute(&later(&s, &tiff, false)).unwrap();
+        let cpu = CpuDevice::new(Some(1)).expect("a CPU");
+        let small = Session::on(Box::new(Simulated::new(cpu, 900_000))).build().unwrap();
+        let got = compute(&later(&small, &tiff, true)).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert!(got == want, "{what}");
     }
 }
 

@@ -201,11 +201,11 @@ impl Device for Watched {
     }
     fn begin_download<'a>(
         &'a self,
-        bytes: usize,
+        range: Range<usize>,
         pool: &Arc<Pool>,
         when: Sending,
     ) -> Result<Box<dyn Download + 'a>, DeviceError> {
-        let begun = self.inner.begin_download(bytes, pool, when)?;
+        let begun = self.inner.begin_download(range, pool, when)?;
         Ok(Box::new(Bands(begun, self, Arc::clone(pool), when)))
     }
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {

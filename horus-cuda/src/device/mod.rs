@@ -252,11 +252,11 @@ impl Device for CudaDevice {
 
     fn begin_download<'a>(
         &'a self,
-        bytes: usize,
+        range: Range<usize>,
         pool: &Arc<Pool>,
         when: Sending,
     ) -> Result<Box<dyn Download + 'a>, DeviceError> {
-        let begun: Box<dyn Download> = self.transfers.begin_download(bytes, pool, when)?;
+        let begun: Box<dyn Download> = self.transfers.begin_download(range, pool, when)?;
         Ok(begun)
     }
 
@@ -318,6 +318,13 @@ impl Device for CudaDevice {
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
         }
         Ok(self.others().is_some())
+    }
+
+    fn disconnect(&self) {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(others) = others {
+            others.group.abandon();
+        }
     }
 
     fn exchange(

@@ -101,11 +101,12 @@ impl Transfers {
     /// See [`horus_core::device::Device::begin_download`].
     pub(crate) fn begin_download(
         self: &Arc<Transfers>,
-        bytes: usize,
+        range: Range<usize>,
         pool: &Arc<Pool>,
         when: Sending,
     ) -> Result<Box<dyn Download>, DeviceError> {
         self.core.context.bind()?;
+        let bytes = range.len();
         let loan = if bytes > 0 && when == Sending::AtOnce { self.source.take(bytes) } else { None };
         let way = match loan {
             Some(loan) => {
@@ -117,13 +118,14 @@ impl Transfers {
             }
             None => Way::Later { source: None, pieces: Vec::new(), pool: Arc::clone(pool) },
         };
-        Ok(Box::new(Bands { bytes, way, transfers: Arc::clone(self) }))
+        Ok(Box::new(Bands { range, way, transfers: Arc::clone(self) }))
     }
 }
 
 /// A copy to the host that is begun piece by piece.
 struct Bands {
-    bytes: usize,
+    /// What of the block it copies.
+    range: Range<usize>,
     way: Way,
     transfers: Arc<Transfers>,
 }
@@ -144,14 +146,18 @@ impl Download for Bands {
             Memory::Host(_) => None,
         };
         let source = source.ok_or_else(|| DeviceError::Argument("memory of another device was given".into()))?;
+        let Range { start: base, end } = self.range;
         for bytes in bytes {
-            part(bytes.start, bytes.len(), self.bytes.min(source.len()))?;
+            part(bytes.start, bytes.len(), end.min(source.len()))?;
+            if bytes.start < base {
+                return Err(DeviceError::Argument("bytes outside of what a download is of".into()));
+            }
         }
         let (to, flying) = match &mut self.way {
             Way::Later { source: block, pieces, .. } => {
                 *block = Some(source.block());
                 let first = Piece::now(&self.transfers, 0..0)?.behind(pieces.len());
-                pieces.extend(bytes.iter().map(|b| first.with(b.clone())));
+                pieces.extend(bytes.iter().map(|b| first.with(b.start - base..b.end - base)));
                 return Ok(());
             }
             Way::Pinned { to, flying } => (*to, flying),
@@ -161,7 +167,8 @@ impl Download for Bands {
         ready.record(&core.stream)?;
         down.after(&ready)?;
         let copy = |b: &Range<usize>| {
-            let (to, from) = ((to + b.start as u64) as *mut std::ffi::c_void, source.address() + b.start as u64);
+            let (to, from) =
+                ((to + (b.start - base) as u64) as *mut std::ffi::c_void, source.address() + b.start as u64);
             // SAFETY: the bytes are inside both, as checked; both are held until `done` has passed.
             let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, b.len(), down.0) };
             check(code, || format!("downloading {} bytes", b.len()))
@@ -182,12 +189,12 @@ impl Download for Bands {
     fn finish(self: Box<Self>) -> Result<Box<dyn Landing>, DeviceError> {
         match self.way {
             Way::Pinned { flying, .. } => Ok(Box::new(flying)),
-            Way::Later { source: None, pool, .. } => Ok(Box::new(pool.try_allocate(self.bytes)?)),
+            Way::Later { source: None, pool, .. } => Ok(Box::new(pool.try_allocate(self.range.len())?)),
             Way::Later { source: Some(block), mut pieces, pool } => {
                 // Bands come one after the other, of every plane and of every strip.
                 pieces.sort_by_key(Piece::start);
-                let from = block.address();
-                later::landing(&self.transfers, block, from, self.bytes, Room::Of(pool), pieces)
+                let from = block.address() + self.range.start as u64;
+                later::landing(&self.transfers, block, from, self.range.len(), Room::Of(pool), pieces)
             }
         }
     }

@@ -15,6 +15,7 @@ use horus_core::host::workers::Workers;
 use super::{Transfers, pinned, stream};
 use crate::driver::{Event, Stream, check};
 use crate::memory::{Block, Deferred};
+use crate::pinned::{Loan, Pinned};
 
 /// How long a thread that waits for kernels does not sleep.
 const AWAKE: Duration = Duration::from_millis(1);
@@ -131,7 +132,7 @@ impl Waiting {
                 };
                 let copied = host.and_then(|mut host| {
                     match pinned(&host) {
-                        Some(to) => self.by_gpu(&block, to, &host)?,
+                        Some(to) => self.by_gpu(&block, to, Some(&host))?,
                         None => self.in_chunks(&mut Spare::over(host.bytes_mut()))?,
                     }
                     Ok(host)
@@ -179,8 +180,9 @@ impl Waiting {
     }
 
     /// Lets the GPU copy to `to`, the beginning of the pinned buffer `target`, and waits for that: in a stream that no other thread
-    /// uses meanwhile, as the pieces of several results become ready in turn.
-    fn by_gpu(&self, block: &Arc<Block>, to: *mut c_void, target: &HostBuffer) -> Result<(), DeviceError> {
+    /// uses meanwhile, as the pieces of several results become ready in turn. Without a target, `to` is a place in a pinned buffer, which
+    /// its owner keeps for good after an error.
+    fn by_gpu(&self, block: &Arc<Block>, to: *mut c_void, target: Option<&HostBuffer>) -> Result<(), DeviceError> {
         let (transfers, bytes) = (&*self.transfers, self.bytes);
         let what = || format!("downloading {bytes} bytes");
         transfers.core.context.bind()?;
@@ -198,7 +200,7 @@ impl Waiting {
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(&down).and_then(|()| done.wait_for(what)) {
             // Nobody can tell when they are free: they stay for good.
-            std::mem::forget((target.clone(), Arc::clone(block)));
+            std::mem::forget((target.cloned(), Arc::clone(block)));
             return Err(e);
         }
         transfers.give_stream(down);
@@ -264,9 +266,17 @@ impl Landing for Landed {
             target.append(workers, self.land()?.bytes());
             return Ok(());
         }
+        let place = target.as_mut_ptr();
+        let locked = bytes > 0 && target.lies_in::<Loan<Pinned>>();
         // Locked until it is there: whoever writes to the block waits for it.
         let mut state = waiting.state();
         match std::mem::replace(&mut *state, State::Taken) {
+            State::Waits(block, _) if locked => {
+                waiting.by_gpu(&block, place.cast(), None)?;
+                // SAFETY: there is room for so many, and the GPU has written them.
+                unsafe { target.wrote(bytes) };
+                Ok(())
+            }
             State::Waits(block, _) => {
                 let copied = waiting.in_chunks(target);
                 drop(block);
@@ -288,7 +298,7 @@ impl Landing for Landed {
         };
         let mut state = waiting.state();
         match std::mem::replace(&mut *state, State::Taken) {
-            State::Waits(block, _) => waiting.by_gpu(&block, to, target),
+            State::Waits(block, _) => waiting.by_gpu(&block, to, Some(target)),
             State::Done(result) => {
                 workers.copy(result?.bytes(), target.bytes_mut());
                 Ok(())

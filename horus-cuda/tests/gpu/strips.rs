@@ -83,7 +83,7 @@ fn bands_of_strips_land_where_they_belong() {
         let want = pattern(bytes);
         for when in [Sending::AtOnce, Sending::WhenLanded] {
             let coming = |memory: &Memory, delay: &mut Delay| -> Box<dyn Landing> {
-                let mut download = device.begin_download(bytes, &pool, when).unwrap();
+                let mut download = device.begin_download(0..bytes, &pool, when).unwrap();
                 for band in in_turns(bytes, 4) {
                     delay.run(&device);
                     download.add(memory, &band).unwrap();

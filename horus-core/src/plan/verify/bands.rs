@@ -151,12 +151,16 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// Sends a band of what this rank has to hand over: the only rank all, a lane its strip of an image that is in strips. Of one
+    /// that all lanes have, the first sends all.
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<(), String> {
-        if self.plan.setting.partition.ranks() > 1 {
+        let lanes = self.plan.setting.in_lanes();
+        if self.plan.setting.partition.ranks() > 1 && !lanes {
             return self.send_gathered(n, band);
         }
         self.added_up(n)?;
-        let (held, all) = (self.device(n)?, Window::whole(self.height(n)));
+        let held = self.device(n)?;
+        let all = if lanes { self.plan.hands_over(n, self.rank) } else { Window::whole(self.height(n)) };
         let rows = band.of(all);
         if !held.covers(rows) {
             return Err(format!("sends rows {rows} of {n}, of which {held} are up to date"));

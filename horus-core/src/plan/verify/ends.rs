@@ -45,7 +45,10 @@ impl Check<'_> {
             Want::Root => self.rank == 0,
             Want::Everyone | Want::Handed => true,
         };
-        let whole = Window::whole(self.height(root));
+        let whole = match self.plan.setting.in_lanes() {
+            true => self.plan.hands_over(root, self.rank),
+            false => Window::whole(self.height(root)),
+        };
         match self.delivered[root.0] {
             Some(rows) if !here || rows.covers(whole) => Ok(()),
             Some(rows) => Err(format!("rows {rows} of {root} are delivered, wanted are {whole}")),

@@ -1,0 +1,204 @@
+//! Results of lanes: what each hands over of its strip, put together on the host that all of them share.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Delivered;
+use crate::device::{Landing, Room};
+use crate::error::DeviceError;
+use crate::host::buffer::{HostBuffer, Pool};
+use crate::host::spare::Spare;
+use crate::host::workers::Workers;
+
+/// Bytes of a result that one lane hands over, and that follow each other in the whole.
+pub struct Portion {
+    /// The first of them in the whole.
+    pub at: usize,
+    /// How many.
+    pub bytes: usize,
+    /// Where they are.
+    pub from: Origin,
+}
+
+/// Where a lane has what it hands over.
+pub enum Origin {
+    /// On the host, from this byte of a buffer on.
+    Here(HostBuffer, usize),
+    /// On their way from the device.
+    Coming(Box<dyn Landing>),
+}
+
+impl Portion {
+    /// Waits for the bytes and writes them to `target`, which has room for them and for no others.
+    fn write(self, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
+        match self.from {
+            Origin::Here(buffer, from) => {
+                target.append(workers, &buffer.bytes()[from..from + self.bytes]);
+                Ok(())
+            }
+            Origin::Coming(landing) => landing.land_on(target, workers),
+        }
+    }
+}
+
+/// A result of `total` bytes of which each lane hands over portions. If it needs memory of its own, that comes from `pool`.
+///
+/// # Errors
+/// [`DeviceError::Internal`] if the portions are not the whole.
+pub fn assembled(mut lanes: Vec<Vec<Portion>>, total: usize, pool: &Arc<Pool>) -> Result<Delivered, DeviceError> {
+    let mut places: Vec<(usize, usize)> = lanes.iter().flatten().map(|p| (p.at, p.bytes)).collect();
+    places.sort_unstable();
+    let end = places.iter().try_fold(0, |end, (at, bytes)| (*at == end).then_some(end + bytes));
+    if end != Some(total) {
+        return Err(DeviceError::Internal(format!("{total} bytes of a result were not handed over, each by one lane")));
+    }
+    if total == 0 {
+        return Ok(Delivered::Here(HostBuffer::zeroed(0)));
+    }
+    if let [_] = places[..]
+        && let Some(Portion { from, .. }) = lanes.iter_mut().find_map(Vec::pop)
+    {
+        return Ok(match from {
+            Origin::Here(buffer, 0) if buffer.len() == total => Delivered::Here(buffer),
+            Origin::Coming(landing) => Delivered::Coming(landing),
+            from => {
+                Delivered::Coming(Box::new(Assembled::new(vec![vec![Portion { at: 0, bytes: total, from }]], pool)))
+            }
+        });
+    }
+    Ok(Delivered::Coming(Box::new(Assembled::new(lanes, pool))))
+}
+
+/// Portions of all lanes on their way to one place.
+struct Assembled {
+    lanes: Vec<Vec<Portion>>,
+    total: usize,
+    pool: Arc<Pool>,
+    /// Memory that somebody has made for it.
+    room: Mutex<Option<HostBuffer>>,
+}
+
+impl Assembled {
+    fn new(lanes: Vec<Vec<Portion>>, pool: &Arc<Pool>) -> Assembled {
+        let total = lanes.iter().flatten().map(|p| p.bytes).sum();
+        Assembled { lanes, total, pool: Arc::clone(pool), room: Mutex::default() }
+    }
+
+    /// Writes all portions to a buffer, which devices may write to by themselves.
+    fn write_in(self, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
+        let written = self.write(&mut Spare::in_buffer(target), workers);
+        if written.is_err() && target.adopted().is_some() {
+            // Nobody can tell when a device is done with it that has failed: it stays for good.
+            std::mem::forget(target.clone());
+        }
+        written
+    }
+
+    /// Writes all portions, those of different lanes at the same time.
+    fn write(self, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
+        let lanes = self.lanes.into_iter().enumerate();
+        let mut portions: Vec<(usize, Portion)> =
+            lanes.flat_map(|(lane, portions)| portions.into_iter().map(move |p| (lane, p))).collect();
+        portions.sort_by_key(|(_, portion)| portion.at);
+        let lengths: Vec<usize> = portions.iter().map(|(_, portion)| portion.bytes).collect();
+        target.in_parts(&lengths, |parts| {
+            let mut by_lane: Vec<(usize, Vec<(Portion, &mut Spare<'_>)>)> = Vec::new();
+            for ((lane, portion), part) in portions.into_iter().zip(parts) {
+                match by_lane.iter_mut().find(|(l, _)| *l == lane) {
+                    Some((_, all)) => all.push((portion, part)),
+                    None => by_lane.push((lane, vec![(portion, part)])),
+                }
+            }
+            let write = |all: Vec<(Portion, &mut Spare<'_>)>| -> Result<(), DeviceError> {
+                all.into_iter().try_for_each(|(portion, part)| portion.write(part, workers))
+            };
+            let mut by_lane = by_lane.into_iter().map(|(_, all)| all);
+            let first = by_lane.next();
+            std::thread::scope(|scope| {
+                let others: Vec<_> = by_lane.map(|all| scope.spawn(|| write(all))).collect();
+                let first = first.map_or(Ok(()), write);
+                let died = |_| Err(DeviceError::Internal("a thread that brings a strip has panicked".into()));
+                others.into_iter().fold(first, |done, thread| done.and(thread.join().unwrap_or_else(died)))
+            })
+        })
+    }
+}
+
+impl Landing for Assembled {
+    fn land(mut self: Box<Self>) -> Result<HostBuffer, DeviceError> {
+        let room = self.room.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let mut host = room.map_or_else(|| self.pool.try_allocate(self.total), Ok)?;
+        self.write_in(&mut host, &Workers::alone())?;
+        Ok(host)
+    }
+
+    fn begun(&self) -> Result<(), DeviceError> {
+        self.lanes.iter().filter_map(|lane| lane.first()).try_for_each(|portion| match &portion.from {
+            Origin::Here(..) => Ok(()),
+            Origin::Coming(landing) => landing.begun(),
+        })
+    }
+
+    fn make_room(&self, room: &mut Room<'_>) -> Result<(), DeviceError> {
+        let made = room(self.total)?;
+        if made.len() != self.total {
+            let text = format!("{} bytes of memory for a result of {}", made.len(), self.total);
+            return Err(DeviceError::Argument(text));
+        }
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        Ok(())
+    }
+
+    fn land_on(self: Box<Self>, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
+        self.write(target, workers)
+    }
+
+    fn land_in(self: Box<Self>, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
+        self.write_in(target, workers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here(at: usize, bytes: &[u8]) -> Portion {
+        Portion { at, bytes: bytes.len(), from: Origin::Here(HostBuffer::from_slice(bytes), 0) }
+    }
+
+    fn coming(at: usize, bytes: &[u8]) -> Portion {
+        Portion { at, bytes: bytes.len(), from: Origin::Coming(Box::new(HostBuffer::from_slice(bytes))) }
+    }
+
+    fn landed(delivered: Delivered) -> Vec<u8> {
+        match delivered {
+            Delivered::Here(buffer) => buffer.bytes().to_vec(),
+            Delivered::Coming(landing) => landing.land().unwrap().bytes().to_vec(),
+        }
+    }
+
+    #[test]
+    fn portions_of_lanes_are_put_together_wherever_they_are() {
+        let pool = Pool::new(0);
+        let two_planes =
+            || vec![vec![here(0, &[1, 2]), here(5, &[6])], vec![coming(2, &[3, 4, 5]), coming(6, &[7, 8])]];
+        assert_eq!(landed(assembled(two_planes(), 8, &pool).unwrap()), [1, 2, 3, 4, 5, 6, 7, 8]);
+        let Delivered::Coming(landing) = assembled(two_planes(), 8, &pool).unwrap() else { panic!("in two lanes") };
+        let mut target = [9; 10];
+        let mut spare = Spare::over(&mut target);
+        landing.land_on(&mut spare, &Workers::alone()).unwrap();
+        assert_eq!((spare.left(), target), (2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 9]));
+        let part = Portion { at: 0, bytes: 2, from: Origin::Here(HostBuffer::from_slice(&[1u8, 2, 3]), 1) };
+        assert_eq!(landed(assembled(vec![vec![], vec![part]], 2, &pool).unwrap()), [2, 3]);
+        assert!(landed(assembled(vec![vec![], vec![]], 0, &pool).unwrap()).is_empty());
+    }
+
+    #[test]
+    fn a_result_that_is_not_handed_over_whole_is_an_error() {
+        let pool = Pool::new(0);
+        for lanes in
+            [vec![vec![here(0, &[1])], vec![here(2, &[3])]], vec![vec![here(0, &[1, 2])], vec![here(1, &[2, 3])]]]
+        {
+            assert!(assembled(lanes, 3, &pool).is_err());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A lane that fails: all end, none hangs, and the session has what it had.
+
+use std::sync::Arc;
+
+use horus_core::device::Device;
+use horus_core::device::faulty::{Fault, Faulty};
+use horus_core::device::simulated::Simulated;
+use horus_core::error::Result;
+use horus_core::image::Image;
+use horus_core::session::Session;
+
+use crate::{KINDS, Kind, ROOM, cpu, device, one};
+
+const SIDE: usize = 48;
+
+fn given(s: &Session, seed: usize) -> Image<f32> {
+    Image::from_fn(s, SIDE, SIDE, |y, x| ((y * 31 + x * 17 + seed) % 101) as f32)
+}
+
+fn bits(image: &Image<f32>) -> Result<Vec<u32>> {
+    Ok(image.to_vec()?.into_iter().map(f32::to_bits).collect())
+}
+
+struct Program {
+    held: Image<f32>,
+    before: Image<f32>,
+    result: Image<f32>,
+}
+
+fn program(s: &Session) -> Result<Program> {
+    let held = given(s, 1);
+    let before = held.gauss(1.0) + given(s, 2);
+    before.sum().get()?;
+    let result = (before.rotate(30.0) * 0.75 + &held).gauss(2.0);
+    Ok(Program { held, before, result })
+}
+
+fn everything(p: &Program) -> Result<Vec<Vec<u32>>> {
+    [&p.result, &p.before, &p.held].map(bits).into_iter().collect()
+}
+
+#[test]
+fn whatever_fails_on_a_lane_nothing_that_is_held_is_lost() {
+    let want = everything(&program(&one()).unwrap()).unwrap();
+    for kind in KINDS {
+        for lane in [0, 2] {
+            let open = || {
+                let (faulty, fault): (Arc<dyn Device>, Fault) = match kind {
+                    Kind::Unified => {
+                        let (device, fault) = Faulty::new(cpu());
+                        (Arc::new(device), fault)
+                    }
+                    Kind::Separate => {
+                        let (device, fault) = Faulty::new(Simulated::new(cpu(), ROOM));
+                        (Arc::new(device), fault)
+                    }
+                    Kind::Connected => {
+                        let (device, fault) = Faulty::new(Simulated::new(cpu(), ROOM).with_fabric());
+                        (Arc::new(device), fault)
+                    }
+                };
+                let mut devices: Vec<_> = (0..3).map(|_| device(kind, ROOM)).collect();
+                devices[lane] = faulty;
+                (Session::over(devices).all_lanes(true).build().unwrap(), fault)
+            };
+            let mut failures = 0;
+            for call in 0.. {
+                let (s, fault) = open();
+                let p = program(&s).unwrap();
+                fault.after(call);
+                let failed = bits(&p.result);
+                let met = fault.stop();
+                if let Err(e) = &failed {
+                    failures += 1;
+                    assert!(e.to_string().contains(&format!("lane {} of 3", lane + 1)), "{e}");
+                }
+                let got = everything(&p).unwrap_or_else(|e| panic!("{kind:?} lane {lane} call {call}: {e}"));
+                assert!(got == want, "{kind:?}, call {call} of lane {lane}");
+                if !met {
+                    break;
+                }
+            }
+            assert!(failures > 2, "{failures} failures of {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn a_lane_without_memory_fails_the_evaluation_and_is_named() {
+    // Too small for the program, which is known before; and full of what the session does not know of.
+    let small = Arc::new(Simulated::new(cpu(), 8_000));
+    let full = Arc::new(Simulated::new(cpu(), 100_000));
+    let taken = full.allocate(95_000).unwrap();
+    for second in [small as Arc<dyn Device>, full] {
+        let devices = vec![device(Kind::Separate, ROOM), second, device(Kind::Separate, ROOM)];
+        let s = Session::over(devices).all_lanes(true).build().unwrap();
+        let image = given(&s, 1);
+        let e = image.rotate(45.0).to_vec().map(drop).unwrap_err().to_string();
+        assert!(e.contains("lane 2 of 3") && e.contains("memory"), "{e}");
+        assert!(bits(&image).unwrap() == bits(&given(&one(), 1)).unwrap(), "what was given is there");
+    }
+    drop(taken);
+}

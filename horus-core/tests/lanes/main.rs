@@ -1,0 +1,49 @@
+//! Several devices of one process: the same bits as one, without messages for what is given and read.
+
+mod failures;
+mod programs;
+mod session;
+
+use std::sync::Arc;
+
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
+use horus_core::device::simulated::Simulated;
+use horus_core::session::{Session, SessionBuilder};
+
+/// Bytes of a simulated device.
+const ROOM: usize = 1 << 26;
+
+fn cpu() -> CpuDevice {
+    CpuDevice::new(Some(1)).expect("a CPU")
+}
+
+/// What lanes compute on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The host's memory.
+    Unified,
+    /// Memory of their own; what they send each other goes through the host.
+    Separate,
+    /// Memory of their own, and they are connected.
+    Connected,
+}
+
+const KINDS: [Kind; 3] = [Kind::Unified, Kind::Separate, Kind::Connected];
+
+fn device(kind: Kind, room: usize) -> Arc<dyn Device> {
+    match kind {
+        Kind::Unified => Arc::new(cpu()),
+        Kind::Separate => Arc::new(Simulated::new(cpu(), room).demanding()),
+        Kind::Connected => Arc::new(Simulated::new(cpu(), room).demanding().with_fabric()),
+    }
+}
+
+/// A session on so many lanes, all of which every program takes.
+fn lanes(kind: Kind, lanes: usize) -> SessionBuilder {
+    Session::over((0..lanes).map(|_| device(kind, ROOM)).collect()).all_lanes(true)
+}
+
+fn one() -> Session {
+    Session::on(Box::new(cpu())).build().unwrap()
+}
