@@ -134,6 +134,17 @@ fn a_dry_run_tells_what_ranks_would_exchange_and_writes_nothing() {
     assert!(entries(dir.path()).is_empty());
 }
 
+#[test]
+fn a_dry_run_tells_memory_and_time_and_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let out_file = dir.path().join("smooth.png");
+    let out = run("horus", &[SMALL, out_file.to_str().unwrap(), "luminance", "gauss", "2", "--dry-run"]);
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(said.contains(" as a whole; images may take ") && said.contains("computed as a whole"), "{said}");
+    assert!(entries(dir.path()).is_empty());
+}
+
 /// A run that is short, with more options.
 fn brief(input: &Path, output: &Path, options: &[&str]) -> Output {
     let mut args = vec![input.to_str().unwrap(), output.to_str().unwrap()];

@@ -73,6 +73,11 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
+    /// Print what the result takes of memory, reads of files and takes of time, and in which regions it would be computed, without
+    /// computing or writing anything
+    #[arg(long, conflicts_with_all = ["out_dir", "compare", "dry_run_ranks"])]
+    pub dry_run: bool,
+
     /// Print what N ranks would exchange, without computing or writing anything
     #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "out_dir")]
     pub dry_run_ranks: Option<NonZeroUsize>,

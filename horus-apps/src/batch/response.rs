@@ -5,6 +5,7 @@ use std::path::Path;
 use horus::core::dtype::Element;
 use horus::core::io::{Format, Saving, Target, on_root};
 use horus::core::series::Savable;
+use horus::core::session::MemoryForecast;
 use horus::prelude::*;
 
 /// The image that results from an operation, of any type.
@@ -64,6 +65,11 @@ impl Response {
     /// What ranks would take to compute it.
     pub(crate) fn forecast(&self, cluster: Cluster) -> Result<Forecast> {
         each!(self, image => image.forecast_on(cluster))?
+    }
+
+    /// What computing it takes of memory.
+    pub(crate) fn forecast_memory(&self) -> Result<MemoryForecast> {
+        each!(self, image => image.forecast_memory())?
     }
 
     /// Evaluates and writes it, in the format of the path's extension if no other is requested.

@@ -38,6 +38,17 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     let bar = Arc::new(Bar::new(first && !options.quiet));
     let session = session(options, job.steps_per_pixel, comm, Some(&bar), &printer)?;
     let trace = trace_target(&session, options)?;
+    if options.dry_run {
+        let picture = read(&session, input, options)?;
+        let response = (job.operation)(&picture)?;
+        let memory = response.forecast_memory()?;
+        let ranks = NonZeroUsize::new(session.ranks()).unwrap_or(NonZeroUsize::MIN);
+        let forecast = response.forecast(options.cluster(ranks))?;
+        if first {
+            printer.print(&format_args!("{memory}\n{forecast}"));
+        }
+        return printed(&session, &printer);
+    }
     if let Some(ranks) = options.dry_run_ranks {
         let picture = read(&session, input, options)?;
         let response = (job.operation)(&picture)?;

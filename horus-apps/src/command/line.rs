@@ -90,8 +90,8 @@ pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
         }
         return Ok((RunFiles::of(paths, options)?, chain));
     }
-    if options.out_dir.is_some() || options.dry_run_ranks.is_some() || options.compare.is_some() {
-        let idle = "--out-dir, --dry-run-ranks and --compare do not apply";
+    if options.out_dir.is_some() || options.dry_run || options.dry_run_ranks.is_some() || options.compare.is_some() {
+        let idle = "--out-dir, --dry-run, --dry-run-ranks and --compare do not apply";
         return Err(format!("the chain ends in numbers, which are printed: {idle}"));
     }
     if paths.is_empty() && options.files_from.is_none() {

@@ -41,6 +41,7 @@ mod labels;
 mod lookup;
 mod loop_state;
 mod mask;
+mod memory;
 mod morphology;
 mod neighbourhood;
 mod operators;

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::path::Path;
 
 use super::load::Means;
-use super::{OpenOptions, Picture, decode, header, on_root, parse_header};
+use super::{OpenOptions, Picture, decode, header, later, on_root, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
@@ -135,11 +135,26 @@ impl AnyImage {
     #[track_caller]
     pub fn open_with(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<AnyImage> {
         let path = path.as_ref();
-        let decode = |means: Means<'_>| {
+        let site = Location::caller();
+        let (mut pixels, mut reader) = (None, None);
+        let answer = on_root(session, "opening a picture", || {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
-            decode::read(path, options, means)
-        };
-        AnyImage::decoded(session, decode, Location::caller())?.map_err(|cause| Error::read(path, cause))
+            reader = later::reader(path, options);
+            if let Some(reader) = &reader {
+                return Ok([header(reader.shape(), reader.dtype()), later::chunk_to_bytes(reader.chunk())].concat());
+            }
+            let room = |bytes| session.room(bytes);
+            let picture = decode::read(path, options, Means { workers: session.workers(), room: &room })?;
+            let header = header(picture.shape, picture.dtype);
+            pixels = Some(picture.pixels);
+            Ok(header)
+        })?;
+        let header = answer.map_err(|cause| Error::read(path, cause))?;
+        let later = AnyImage::later(session, path, &header, reader, site);
+        Ok(later.unwrap_or_else(|| {
+            let (shape, dtype) = parse_header(&header);
+            AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site))
+        }))
     }
 
     /// An image of the picture that `read` returns; it is called on rank 0 only.
@@ -183,7 +198,7 @@ impl AnyImage {
         AnyImage::from_handle(session.source(shape, dtype, pixels, Location::caller()))
     }
 
-    fn from_handle(handle: Handle) -> AnyImage {
+    pub(super) fn from_handle(handle: Handle) -> AnyImage {
         match handle.dtype {
             DType::U8 | DType::Bool => AnyImage::U8(Image::from_handle(handle)),
             DType::U16 => AnyImage::U16(Image::from_handle(handle)),

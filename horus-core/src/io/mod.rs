@@ -56,6 +56,7 @@ mod decode;
 mod describe;
 mod encode;
 mod interleave;
+mod later;
 mod load;
 mod memory;
 mod metadata;
@@ -70,6 +71,7 @@ mod reader;
 mod replace;
 mod samples;
 mod save;
+mod save_regions;
 mod saving;
 mod target;
 #[cfg(test)]
@@ -124,6 +126,10 @@ pub struct OpenOptions {
     pub volume: bool,
     /// What becomes of an orientation that the file notes; by default it is applied.
     pub orientation: Orientation,
+    /// Whether pixels are read when they are needed, and only the regions that are, instead of now. By default, those of
+    /// TIFF, npy and PNM files are if they have at least 64 MiB. Other files are read at once. A file that is read later must not
+    /// be changed in place until then; it can be replaced, as saving does.
+    pub later: Option<bool>,
 }
 
 impl Default for OpenOptions {
@@ -135,6 +141,7 @@ impl Default for OpenOptions {
             max_pixels: 1 << 32,
             volume: false,
             orientation: Orientation::Apply,
+            later: None,
         }
     }
 }

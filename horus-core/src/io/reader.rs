@@ -136,6 +136,11 @@ impl PictureReader {
         &self.levels
     }
 
+    /// Whether less than the whole picture can be decoded.
+    pub(super) fn by_regions(&self) -> bool {
+        !matches!(self.pixels, Pixels::Whole(..))
+    }
+
     /// What was read since the file was opened.
     pub fn counted(&self) -> FileTraffic {
         match &self.pixels {

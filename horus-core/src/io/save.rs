@@ -4,6 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::path::Path;
 
+use super::save_regions::by_regions;
 use super::target::Target;
 use super::{Compression, Encoder, Format, Saving, on_root};
 use crate::dtype::Element;
@@ -108,6 +109,10 @@ impl<T: Element> Image<T> {
     /// overwritten. Symbolic links are followed. Devices and pipes are written into; see [`Target`]. All ranks return
     /// the same.
     ///
+    /// What is computed from pictures that are read later ([`OpenOptions::later`](super::OpenOptions::later)) and needs more memory
+    /// than there is (`HORUS_HOST_MEMORY`, `HORUS_GPU_MEMORY`) is computed region by region, with the same bits, and TIFF, npy and PNM
+    /// files are written as regions come, TIFF files in tiles if what was read is. For other formats the samples must fit.
+    ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{SaveOptions, Scaling}, session::Session};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
@@ -148,6 +153,9 @@ impl<T: Element> Image<T> {
         let failed = |cause: String| Error::write(path, cause);
         let format = Format::of(path, self.channels()).map_err(failed)?;
         let saving = Saving::record(self, format, options).map_err(failed)?;
+        if let Some(saved) = by_regions(path, &saving, options, ("save", Location::caller()), self.session())? {
+            return saved.map_err(failed);
+        }
         let mut target = None;
         let answer = on_root(self.session(), "creating a file for a picture", || {
             target = Some(Target::new(path)?);

@@ -85,13 +85,28 @@ impl Saving {
     /// [`Saving::encoder`] without the handles, so that another thread can make the encoder: it would wait for the session to
     /// be free if it dropped them.
     pub(crate) fn detached(self) -> Detached {
-        let Saving { format, shape, dtype, stored, parts, samples } = self;
+        self.about()
+    }
+
+    /// What is known of the file before its samples.
+    fn about(&self) -> Detached {
+        let &Saving { format, shape, dtype, stored, parts, ref samples } = self;
         let (known, full) = match samples.scale {
             Scaled::Not => (None, None),
             Scaled::By(scale) => (Some(scale), None),
             Scaled::Range(_, _, full) => (None, Some(full)),
         };
         Detached { format, shape, dtype, stored, parts, known, full, counted: samples.outside.is_some() }
+    }
+
+    /// The format, and shape and type of what it stores.
+    pub(super) fn stores(&self) -> (Format, Shape, DType) {
+        (self.format, self.shape, self.stored)
+    }
+
+    /// The scale and a warning about the values, from what was fetched of all handles but the first.
+    pub(super) fn told(&self, fetched: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> (Option<Scale>, Option<String>) {
+        self.about().told(fetched)
     }
 }
 
@@ -114,17 +129,22 @@ pub(crate) struct Detached {
 impl Detached {
     /// [`Saving::encoder`].
     pub(crate) fn encoder(self, fetched: Vec<Arc<HostBuffer>>) -> Encoder {
-        let Detached { format, shape, dtype, stored, parts, known, full, counted } = self;
         let mut fetched = fetched.into_iter();
+        let pixels = fetched.next().expect("a buffer for each handle");
+        let (scale, warning) = self.told(&mut fetched);
+        let Detached { format, shape, stored, parts, .. } = self;
+        Encoder { format, shape, stored, parts, pixels, scale, warning }
+    }
+
+    /// The scale and a warning about the values, from what was fetched of all handles but the first.
+    fn told(&self, fetched: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> (Option<Scale>, Option<String>) {
         let mut next = || fetched.next().expect("a buffer for each handle");
-        let pixels = next();
-        let found = full.map(|full| {
+        let found = self.full.map(|full| {
             let (low, high) = (next(), next());
-            dispatch!(dtype, T => Scaled::range::<T>(&low, &high, full))
+            dispatch!(self.dtype, T => Scaled::range::<T>(&low, &high, full))
         });
-        let outside = if counted { next().as_slice::<f64>()[0] } else { 0.0 };
-        let warning = outside_warning(outside, shape);
-        Encoder { format, shape, stored, parts, pixels, scale: known.or(found), warning }
+        let outside = if self.counted { next().as_slice::<f64>()[0] } else { 0.0 };
+        (self.known.or(found), outside_warning(outside, self.shape))
     }
 }
 

@@ -43,6 +43,14 @@ fn processor() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
 }
 
+/// Bytes of memory that this machine could give to programs now, as far as its system tells.
+pub fn available_memory() -> Option<usize> {
+    let told = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
 /// The folder of profiles, unless nothing is to be kept: `machine` in `HORUS_CACHE`, else `horus/machine` in `XDG_CACHE_HOME` or
 /// `~/.cache`.
 fn folder() -> Option<PathBuf> {

@@ -15,6 +15,7 @@
 
 mod axis;
 mod computed;
+mod divide;
 mod narrow;
 mod reads;
 mod restrict;
@@ -23,6 +24,7 @@ use std::fmt;
 
 use crate::shape::{Shape, Window};
 
+pub use divide::Division;
 pub use narrow::{narrow, spared};
 pub use reads::needs;
 pub use restrict::{Cut, InPlace, Restricted, Supply, restrict};

@@ -246,7 +246,7 @@ impl Session {
 }
 
 /// The memory of the smallest device: ranks must make the same plan, so all assume that much.
-fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Option<usize>> {
+pub(super) fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> Result<Option<usize>> {
     const UNLIMITED: u64 = u64::MAX;
     let all = comm.gather(mine.map_or(UNLIMITED, |bytes| bytes as u64));
     let all = all.map_err(|e| e.during(comm.rank(), "opening a session"))?;

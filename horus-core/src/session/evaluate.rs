@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use super::adopt::{note_lost, unreferred};
 use super::engine::Engine;
 use super::kept::Kept;
 use super::plans::{Plans, Request};
@@ -77,8 +78,6 @@ impl Session {
         let mut spared = spared(&graph, targets.len()).into_iter();
         let mut place = 0..;
         graph.roots.retain(|_| place.next() < Some(targets.len()) || spared.next() != Some(true));
-        let mut wants = wants.to_vec();
-        wants.resize(graph.roots.len(), Want::Keep);
         all_there(state, &graph).map_err(Unevaluated::Foreseen)?;
         let engine = match self.engine() {
             Some(engine) => engine,
@@ -88,28 +87,35 @@ impl Session {
             state.plans = Plans::default();
         }
         let start = Instant::now(); // to extract took nothing worth telling
+        if let Some(limits) = self.exceeds(state, engine, &graph)? {
+            Session::without_kept(&mut graph, targets.len(), limits);
+        }
+        let mut wants = wants.to_vec();
+        wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
+        let kept: Vec<RecordId> = graph.roots.iter().map(|r| records[r.0]).collect();
+        let (graph, own) = self.supplied(state, engine, graph)?;
+        let gone = [disposable, own].concat();
         if engine.lanes() > 1 {
             // The host of one lane is that of all.
             wants.iter_mut().filter(|want| **want != Want::Keep).for_each(|want| *want = Want::Handed);
         }
-        let request = self.request(engine, state, graph, wants, &disposable);
+        let request = self.request(engine, state, graph, wants, &gone);
         let mappable = self.mappable(engine, state, &request.sources, sending);
         let request = Request { mappable, ..request };
         // Who looks at plans sees how they are made.
         let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
         let (plan, new) = self.known_or_new(engine, state, &request, known)?;
         state.trace.planned(start);
-        let Request { graph, .. } = &request;
-        let recording = graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
+        let recording = request.graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
         state.stats.recording += Duration::from_secs_f64(recording);
         match self.carry_out(state, engine, &request, &plan, (new, sending)) {
             Ok(Outcome { images, delivered, .. }) => {
-                self.adopt(state, &plan, (&graph.roots, &records), images);
-                state.forget(disposable);
+                self.adopt(state, &plan, &kept, images);
+                state.forget(unreferred(state, gone));
                 let program = &state.program;
                 state.gone.retain(|v, _| program.refers_to(*v));
-                state.given.retain(|v, _| state.images.contains_key(v));
+                state.given.retain(|v, _| state.images.contains_key(v) || state.later.contains_key(v));
                 let of_targets = plan.graph.roots[..targets.len()].to_vec();
                 state.plans.put(request, plan);
                 // On several ranks, what fails here must be met within the evaluation.
@@ -118,7 +124,8 @@ impl Session {
                 Ok(Results { of_targets, delivered })
             }
             Err(Failed { error, images }) => {
-                self.adopt(state, &plan, (&graph.roots, &records), images);
+                self.adopt(state, &plan, &kept, images);
+                state.forget(unreferred(state, gone));
                 note_lost(state, &plan, &error);
                 Err(Unevaluated::Met(error))
             }
@@ -229,38 +236,6 @@ impl Session {
         landed.map_err(|source| Unevaluated::Met(failed(source)))
     }
 
-    /// Takes the images of an evaluation over: sources go back under their names, results get names of their own.
-    fn adopt(
-        &self,
-        state: &mut Mutable,
-        plan: &Plan,
-        (roots, records): (&[NodeId], &[RecordId]),
-        images: Vec<Option<Kept>>,
-    ) {
-        let mut names: HashMap<NodeId, ValueId> = HashMap::new();
-        for (i, image) in images.into_iter().enumerate() {
-            let id = NodeId(i);
-            let Some(image) = image else { continue };
-            let name = match source_of(&plan.graph.node(id).op) {
-                Some(v) => v,
-                None => state.names.value(),
-            };
-            names.insert(id, name);
-            state.images.insert(name, image);
-        }
-        let left = plan.steps.iter().filter_map(|s| s.action.unmaps()).filter_map(|n| names.get(&n).copied());
-        state.mapped.extend(left);
-        let mut freed = Vec::new();
-        for (recorded, planned) in roots.iter().zip(&plan.graph.roots) {
-            if let Some(&name) = names.get(planned) {
-                freed.extend(state.program.evaluated(records[recorded.0], name));
-            }
-        }
-        // Two records may have become one value (common subexpressions): it stays while either is alive.
-        freed.retain(|v| !state.program.refers_to(*v));
-        state.forget(freed);
-    }
-
     /// Bytes that an evaluation may keep of values that nobody holds but recorded operations read: no more than may be
     /// pinned without the program being evaluated for it.
     pub(super) fn room_to_keep(&self, state: &Mutable) -> usize {
@@ -319,15 +294,14 @@ pub(super) enum Unevaluated {
     Met(Error),
 }
 
-/// Notes the images that a plan read, that went with it when it failed, and that the program still refers to.
-pub(super) fn note_lost(state: &mut Mutable, plan: &Plan, error: &Error) {
-    let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
-    for v in read.filter(|v| !state.images.contains_key(v) && state.program.refers_to(*v)) {
-        state.gone.insert(v, error.to_string());
+impl Unevaluated {
+    pub(super) fn error(self) -> Error {
+        let (Unevaluated::Foreseen(error) | Unevaluated::Met(error)) = self;
+        error
     }
 }
 
-/// Whether all images are there that a program reads.
+/// Whether all images are there that a program reads, or can be read.
 fn all_there(state: &Mutable, graph: &Graph<Op>) -> Result<()> {
     let lost = |node: &Node<Op>| match node.op {
         Op::Source(v) => Some(Error::ImageLost { site: node.site, cause: state.gone.get(&v)?.clone() }),

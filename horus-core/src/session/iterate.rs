@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use super::evaluate::{Unevaluated, note_lost, source_of};
+use super::adopt::note_lost;
+use super::evaluate::{Unevaluated, source_of};
 use super::plans::Plans;
 use super::{Handle, Mutable, Pending, Session};
 use crate::device::Sending;
@@ -150,7 +151,10 @@ impl Session {
         let extract = state.program.extract(&targets, 0);
         let fixed = before.map_or_else(Vec::new, |before| Body::invariants(&extract, &placeholders, before));
         self.evaluate_records(state, fixed)?;
-        let body = Body::of(state.program.extract(&targets, 0), targets.len(), &placeholders);
+        let extract = state.program.extract(&targets, 0);
+        let given: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
+        self.read_now(state, &extract.graph, &given)?;
+        let body = Body::of(extract, targets.len(), &placeholders);
         let now = initial.iter().filter_map(|id| state.program.value(*id)).collect();
         let kinds = shared.iter().map(|h| (h.shape, h.dtype)).collect();
         Ok(Running { session: self, body, now, kinds, own: HashSet::new(), pinned: Vec::new(), shared, site })

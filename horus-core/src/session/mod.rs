@@ -1,5 +1,6 @@
 //! Sessions: where images live, programs are recorded, and the stages are wired together.
 
+mod adopt;
 mod arrays;
 mod builder;
 mod cancel;
@@ -8,20 +9,26 @@ mod engine;
 mod evaluate;
 mod failure;
 mod forecast;
+mod foreseen;
 mod handle;
 mod iterate;
 mod kept;
 mod lanes;
+mod later;
 mod lock;
 mod mapped;
+mod passes;
 mod pending;
 mod planning;
 mod plans;
 mod progress;
 mod recording;
+mod regions;
 mod replay;
 mod start;
 mod state;
+mod stream;
+mod streamed;
 #[cfg(test)]
 mod tests;
 
@@ -54,10 +61,12 @@ pub(crate) use arrays::{Coming, Undecided};
 pub use builder::SessionBuilder;
 pub use cancel::Canceller;
 pub use engine::Chooser;
+pub use foreseen::MemoryForecast;
 pub use handle::Handle;
 pub(crate) use iterate::{Ends, Looped};
+pub(crate) use later::{Later, Stock};
 pub use pending::Pending;
-pub use progress::{Progress, Stats};
+pub use progress::{PixelsRead, Progress, Stats};
 pub(crate) use replay::{Refused, Replay};
 
 type Observer = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
@@ -96,6 +105,8 @@ struct Inner {
     measuring: bool,
     max_pending: usize,
     max_pinned: usize,
+    /// The most that images may take of the host's memory, as far as that is set.
+    host_memory: usize,
     state: Owned,
     starter: Starter,
     canceller: Canceller,

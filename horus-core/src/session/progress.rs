@@ -23,6 +23,15 @@ impl fmt::Debug for Progress<'_> {
     }
 }
 
+/// What was read of files when evaluations asked for their pixels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PixelsRead {
+    /// Strips or tiles that were decoded; of files without, rows.
+    pub chunks: u64,
+    /// Bytes of files.
+    pub bytes: u64,
+}
+
 /// Statistics of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -37,6 +46,8 @@ pub struct Stats {
     pub naive: Counts,
     /// What this rank sent to others.
     pub sent: Load,
+    /// What this rank read of files that are read when their pixels are needed.
+    pub read: PixelsRead,
     /// Time that the plans were predicted to take, from where their images were to where they were wanted.
     pub predicted: Duration,
     /// Time that the host was predicted to take for recording what they evaluate, and for finding plans again.
@@ -48,13 +59,15 @@ pub struct Stats {
 impl Stats {
     /// Adds what another session did.
     pub(super) fn add(&mut self, other: &Stats) {
-        let Stats { evaluations, planned, made, naive, sent, predicted, recording, parts } = other;
+        let Stats { evaluations, planned, made, naive, sent, read, predicted, recording, parts } = other;
         self.evaluations += evaluations;
         self.planned += planned;
         self.made.add(made);
         self.naive.add(naive);
         self.sent.messages += sent.messages;
         self.sent.bytes += sent.bytes;
+        self.read.chunks += read.chunks;
+        self.read.bytes += read.bytes;
         self.predicted += *predicted;
         self.recording += *recording;
         self.parts.add(parts);

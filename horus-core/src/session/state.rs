@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::kept::Kept;
+use super::later::Later;
 use super::plans::Plans;
 use super::progress::Stats;
 use crate::device::{Geometry, Memory};
@@ -24,6 +25,8 @@ pub(super) struct Mutable {
     /// Counts values: behind the lock, so that all ranks name them alike.
     pub(super) names: Numbering,
     pub(super) images: HashMap<ValueId, Kept>,
+    /// Images that can be read again: they may be in memory or not.
+    pub(super) later: HashMap<ValueId, Later>,
     /// Where the result goes that is read now, if that is memory which the device may write to.
     pub(super) room: Option<HostBuffer>,
     /// Images that launches used in the host's memory.
@@ -89,6 +92,7 @@ impl Mutable {
     pub(super) fn forget(&mut self, values: Vec<ValueId>) {
         for v in values {
             self.freed.extend(self.images.remove(&v));
+            self.later.remove(&v);
         }
     }
 }

@@ -318,7 +318,8 @@ pub static GPU_MEMORY: Variable<usize> =
 /// Most memory of the host for images.
 pub static HOST_MEMORY: Variable<usize> = Variable {
     name: "HORUS_HOST_MEMORY",
-    help: "memory limit for images on the host (all of the CPU device's, copies of a GPU's)",
+    help: "memory limit for images on the host (all of the CPU device's, copies of a GPU's); files that need more are computed region by \
+           region (default: 80 % of what is free when one is)",
     values: BYTES,
 };
 

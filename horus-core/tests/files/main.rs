@@ -3,6 +3,7 @@
 mod formats;
 mod fuzz;
 mod hostile;
+mod later;
 mod raw;
 mod regions;
 #[cfg(unix)]

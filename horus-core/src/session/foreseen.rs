@@ -1,0 +1,100 @@
+//! What a value takes of memory and reads of files, told without computing it.
+
+use std::fmt;
+
+use super::evaluate::Unevaluated;
+use super::later::unread;
+use super::passes::first_reductions;
+use super::regions::bytes;
+use super::{Handle, Session};
+use crate::error::Result;
+use crate::ir::graph::Op;
+use crate::record::Extract;
+use crate::region::Division;
+
+/// What a value takes of memory and reads of files; see [`Image::forecast_memory`](crate::image::Image::forecast_memory).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryForecast {
+    /// Bytes of pixels that are read of files, those that are read for several regions or passes as often.
+    pub read: usize,
+    /// Bytes of the result.
+    pub result: usize,
+    /// Bytes of images that are in memory at a time, were it computed as a whole.
+    pub whole: usize,
+    /// Bytes that images may take of the host's memory.
+    pub host: usize,
+    /// Bytes that images may take of the device's memory, if it has its own.
+    pub device: Option<usize>,
+    /// Passes over what is read before the result is computed: for reductions of images that do not fit.
+    pub passes: usize,
+    /// The regions that the result is computed in, one after the other; `None` if it is computed as a whole.
+    pub division: Option<Division>,
+}
+
+impl fmt::Display for MemoryForecast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = |bytes: usize| format!("{:.1} MB", bytes as f64 / 1e6);
+        writeln!(f, "reads {}, makes {}", mb(self.read), mb(self.result))?;
+        write!(f, "takes {} as a whole; images may take {} of the host", mb(self.whole), mb(self.host))?;
+        if let Some(device) = self.device {
+            write!(f, " and {} of the device", mb(device))?;
+        }
+        let passes = |n: usize| if n == 1 { "a pass".to_owned() } else { format!("{n} passes") };
+        match (self.passes, &self.division) {
+            (_, None) => write!(f, "\ncomputed as a whole"),
+            (0, Some(division)) => write!(f, "\ncomputed in {division}"),
+            (n, Some(division)) => write!(f, "\ncomputed in {} for reductions, then {division}", passes(n)),
+        }
+    }
+}
+
+impl Session {
+    /// Tells what a value takes of memory. Collective.
+    pub(crate) fn forecast_memory(&self, value: &Handle) -> Result<MemoryForecast> {
+        let id = value.look()?;
+        let mut state = self.lock("forecasting")?;
+        let state = &mut *state;
+        let Extract { mut graph, .. } = state.program.extract(&[id], 0);
+        graph.roots.truncate(1);
+        let mut graph = graph.without_dead();
+        let engine = match self.engine() {
+            Some(engine) => engine,
+            None => self.settled(state, &graph)?,
+        };
+        let limits = self.limits(engine)?;
+        let need = self.need_of(state, engine, &graph)?;
+        let mut told = MemoryForecast {
+            read: need.later,
+            result: need.results,
+            whole: need.peak,
+            host: limits.host,
+            device: limits.device,
+            passes: 0,
+            division: None,
+        };
+        if limits.hold(need) || unread(state, &graph).next().is_none() {
+            return Ok(told);
+        }
+        told.read = 0;
+        loop {
+            let group = first_reductions(state, &graph);
+            let Some(first) = group.first() else { break };
+            told.passes += 1;
+            let banded = graph.node(*first).inputs[0];
+            let pass = crate::ir::graph::Graph { roots: vec![banded], ..graph.clone() };
+            told.read += self.need_of(state, engine, &pass.without_dead())?.later;
+            for n in group {
+                let node = &mut graph.nodes[n.0];
+                (node.op, node.inputs) = (Op::Source(state.names.value()), Vec::new());
+            }
+            graph = graph.without_dead();
+        }
+        let grain = Session::grain(state, &graph);
+        let division = self.divided(state, engine, &graph, grain, false).map_err(Unevaluated::error)?;
+        let regions = (0..division.count()).map(|i| super::regions::counted(state, &graph, division.region(i)).read);
+        told.read += regions.sum::<usize>();
+        told.result = bytes(&graph, graph.roots[0]);
+        told.division = Some(division);
+        Ok(told)
+    }
+}

@@ -1,0 +1,266 @@
+//! Images whose pixels are read when an evaluation asks for them, and only the regions that it needs.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::engine::Engine;
+use super::evaluate::Unevaluated;
+use super::{Handle, Mutable, PixelsRead, Session};
+use crate::dtype::DType;
+use crate::error::{Error, Result, Site};
+use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
+use crate::ir::graph::{Graph, Op, ValueId};
+use crate::plan::state::Placement;
+use crate::region::{Cut, Rect, Supply, restrict};
+use crate::shape::Shape;
+
+/// Pixels that are somewhere else, such as in a file.
+pub(crate) trait Stock: Send + Sync {
+    /// Reads a region into memory of its size: plane by plane, rows without gaps. On any thread, several at a time.
+    ///
+    /// # Errors
+    /// Why it cannot be read, without the path.
+    fn read(&self, region: Rect, to: &mut [u8], workers: &Workers) -> Result<(), String>;
+
+    /// What was read so far.
+    fn so_far(&self) -> PixelsRead;
+}
+
+/// Pixels that were read, on the rank that has them.
+pub(super) struct Fetched {
+    pixels: Option<HostBuffer>,
+    read: PixelsRead,
+}
+
+/// An image that has not been read.
+#[derive(Clone)]
+pub(crate) struct Later {
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    /// Rows and columns that are read at once.
+    pub(crate) chunk: (usize, usize),
+    /// The file, for messages.
+    pub(crate) path: Arc<Path>,
+    /// Where the pixels are, on rank 0.
+    pub(crate) stock: Option<Arc<dyn Stock>>,
+}
+
+/// What a program of regions reads beside the images that are there.
+#[derive(Clone)]
+pub(super) struct Part {
+    pub(super) value: ValueId,
+    pub(super) shape: Shape,
+    pub(super) dtype: DType,
+    from: From,
+}
+
+#[derive(Clone)]
+enum From {
+    /// A region of an image that has not been read, and the name of that.
+    Later(Later, ValueId, Rect),
+    /// A number, as an image of one pixel.
+    Number(i32),
+}
+
+/// Pixels that could not be read, and why.
+pub(super) struct Unread {
+    path: String,
+    cause: String,
+}
+
+impl Unread {
+    /// Between the path and the cause, on their way to other ranks.
+    const APART: char = '\0';
+
+    fn to_bytes(&self) -> Vec<u8> {
+        format!("{}{}{}", self.path, Unread::APART, self.cause).into_bytes()
+    }
+
+    fn error(self) -> Error {
+        Error::read(Path::new(&self.path), self.cause)
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Unread {
+        let text = String::from_utf8_lossy(bytes);
+        let (path, cause) = text.split_once(Unread::APART).unwrap_or_default();
+        Unread { path: path.into(), cause: cause.into() }
+    }
+}
+
+impl Part {
+    /// Bytes of its pixels.
+    pub(super) fn bytes(&self) -> usize {
+        self.shape.len().saturating_mul(self.dtype.size())
+    }
+
+    /// Its pixels, on the rank that has them. On any thread.
+    pub(super) fn read(&self, session: &Session) -> Result<Fetched, Unread> {
+        let nothing = PixelsRead::default();
+        let (later, region) = match &self.from {
+            From::Number(n) => return Ok(Fetched { pixels: Some(HostBuffer::from_slice(&[*n])), read: nothing }),
+            From::Later(later, _, region) => (later, region),
+        };
+        let Some(stock) = &later.stock else { return Ok(Fetched { pixels: None, read: nothing }) };
+        let unread = |cause: String| Unread { path: later.path.display().to_string(), cause };
+        let mut room = session.room_ahead(self.bytes()).map_err(|e| unread(e.to_string()))?;
+        // One thread of a session reads at a time.
+        let before = stock.so_far();
+        stock.read(*region, room.bytes_mut(), session.workers()).map_err(unread)?;
+        let after = stock.so_far();
+        let read = PixelsRead { chunks: after.chunks - before.chunks, bytes: after.bytes - before.bytes };
+        Ok(Fetched { pixels: Some(room), read })
+    }
+
+    /// The image of which it is all.
+    fn whole(&self) -> Option<ValueId> {
+        match &self.from {
+            From::Later(later, of, region) if *region == Rect::whole(later.shape) => Some(*of),
+            _ => None,
+        }
+    }
+}
+
+/// Gives regions of images that have not been read names of their own.
+pub(super) struct Parts<'a> {
+    pub(super) state: &'a Mutable,
+    /// Whether coordinates are numbers that the program reads, so that it is the same for all regions.
+    pub(super) numbers: bool,
+    pub(super) parts: Vec<Part>,
+    known: HashMap<(ValueId, Rect), ValueId>,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn new(state: &'a Mutable, numbers: bool) -> Parts<'a> {
+        Parts { state, numbers, parts: Vec::new(), known: HashMap::new() }
+    }
+}
+
+impl Supply for Parts<'_> {
+    fn source(&mut self, of: ValueId, region: Rect) -> Option<ValueId> {
+        let later = self.state.later.get(&of).filter(|_| !self.state.images.contains_key(&of))?;
+        if let Some(known) = self.known.get(&(of, region)) {
+            return Some(*known);
+        }
+        let value = self.state.names.value();
+        self.known.insert((of, region), value);
+        let (shape, dtype) = (region.shape(later.shape), later.dtype);
+        self.parts.push(Part { value, shape, dtype, from: From::Later(later.clone(), of, region) });
+        Some(value)
+    }
+
+    fn number(&mut self, n: i32) -> Option<ValueId> {
+        let value = self.numbers.then(|| self.state.names.value())?;
+        let shape = Shape::new(1, 1, 1);
+        self.parts.push(Part { value, shape, dtype: DType::I32, from: From::Number(n) });
+        Some(value)
+    }
+}
+
+/// The images that a program reads and that can be read again: they may be in memory or not.
+pub(super) fn unread<'a>(state: &'a Mutable, graph: &'a Graph<Op>) -> impl Iterator<Item = (ValueId, &'a Later)> {
+    let of = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
+    graph.nodes.iter().filter_map(move |n| of(&n.op)).filter_map(|v| Some((v, state.later.get(&v)?)))
+}
+
+/// Lets go of images that a program reads by regions.
+pub(super) fn let_go(state: &mut Mutable, graph: &Graph<Op>) {
+    let read: Vec<ValueId> = unread(state, graph).map(|(v, _)| v).collect();
+    read.iter().for_each(|v| drop(state.images.remove(v)));
+}
+
+impl Session {
+    /// An image whose pixels rank 0 reads when they are needed; on other ranks there is nothing to read from.
+    pub(crate) fn source_later(&self, later: Later, site: Site) -> Handle {
+        let Later { shape, dtype, .. } = later;
+        let id = self.0.numbers.record();
+        self.change(move |_, state| {
+            let value = state.names.value();
+            state.later.insert(value, later);
+            state.given.insert(value, Placement::Root);
+            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+        });
+        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
+    }
+
+    /// A program whose sources are all there: what it needs of images that have not been read is read now, by regions where it
+    /// needs no more, or where more does not fit. Returns the values that are there for this program alone, too.
+    pub(super) fn supplied(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        mut graph: Graph<Op>,
+    ) -> Result<(Graph<Op>, Vec<ValueId>), Unevaluated> {
+        let mut own = Vec::new();
+        if unread(state, &graph).next().is_none() {
+            return Ok((graph, own));
+        }
+        if self.exceeds(state, engine, &graph)?.is_some() {
+            let_go(state, &graph);
+            graph = self.reduced(state, engine, graph, &mut own)?;
+            if self.exceeds(state, engine, &graph)?.is_some() {
+                graph = self.assembled(state, engine, graph, &mut own)?;
+            }
+        }
+        let whole: Vec<Rect> = graph.roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect();
+        let mut supply = Parts::new(state, false);
+        let mut part = restrict(&graph, &whole, Cut::Always, &mut supply).graph;
+        let parts = supply.parts;
+        let read = parts.iter().map(|part| part.read(self)).collect();
+        let read: Vec<Fetched> = self.agreed_read(read).map_err(Unevaluated::Foreseen)?;
+        for (part, pixels) in parts.iter().zip(read) {
+            self.give_part(state, part, pixels);
+        }
+        // What was read as a whole stays, as long as there is room.
+        for (name, read) in parts.iter().filter_map(|p| Some((p.whole()?, p.value))) {
+            if let Some(image) = state.images.remove(&read) {
+                state.images.insert(name, image);
+                let same = part.nodes.iter_mut().filter(|node| node.op == Op::Source(read));
+                same.for_each(|node| node.op = Op::Source(name));
+            }
+        }
+        own.extend(parts.iter().map(|p| p.value).filter(|v| state.images.contains_key(v)));
+        Ok((part, own))
+    }
+
+    /// Reads all that has not been read of what a program reads, and of these values.
+    pub(super) fn read_now(&self, state: &mut Mutable, graph: &Graph<Op>, values: &[ValueId]) -> Result<()> {
+        let mut all: Vec<ValueId> = unread(state, graph).map(|(v, _)| v).collect();
+        all.extend(values.iter().filter(|v| state.later.contains_key(v)));
+        all.sort_unstable();
+        all.dedup();
+        for value in all {
+            let there = state.images.contains_key(&value);
+            let Some(later) = state.later.get(&value).filter(|_| !there).cloned() else { continue };
+            let (shape, dtype) = (later.shape, later.dtype);
+            let part = Part { value, shape, dtype, from: From::Later(later, value, Rect::whole(shape)) };
+            let pixels = self.agreed_read(part.read(self))?;
+            self.give_part(state, &part, pixels);
+        }
+        Ok(())
+    }
+
+    /// Takes the pixels of a part, which rank 0 has.
+    pub(super) fn give_part(&self, state: &mut Mutable, part: &Part, fetched: Fetched) {
+        state.stats.read.chunks += fetched.read.chunks;
+        state.stats.read.bytes += fetched.read.bytes;
+        let everywhere = self.ranks() == 1 || matches!(part.from, From::Number(_));
+        let placement = if everywhere { Placement::Replicated } else { Placement::Root };
+        state.give(part.value, part.shape, part.dtype, fetched.pixels, placement);
+    }
+
+    /// What rank 0 read, if it could: all ranks learn whether.
+    pub(super) fn agreed_read<R>(&self, read: Result<R, Unread>) -> Result<R> {
+        if self.ranks() == 1 {
+            return read.map_err(Unread::error);
+        }
+        let comm = &*self.0.comm;
+        let mut told = match &read {
+            Err(unread) if self.rank() == 0 => unread.to_bytes(),
+            _ => Vec::new(),
+        };
+        comm.broadcast(0, &mut told).map_err(|e| e.during(comm.rank(), "reading pixels"))?;
+        if told.is_empty() { read.map_err(Unread::error) } else { Err(Unread::of_bytes(&told).error()) }
+    }
+}

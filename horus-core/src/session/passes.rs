@@ -1,0 +1,233 @@
+//! Passes over images that do not fit in memory.
+//!
+//! A reduction of the whole image needs all of it before the first region of what reads the reduction can be computed. It
+//! is a pass of its own: bands of rows are reduced as they come, rows to their results, which is what the canonical order is
+//! made of; histograms and exact sums of bands add up as whole numbers do. The rest of the reduction then reads what the pass
+//! left, in memory. Results that are images are computed region by region.
+
+use super::engine::Engine;
+use super::evaluate::Unevaluated;
+use super::later::{Parts, unread};
+use super::regions::bytes;
+use super::stream::Job;
+use super::{Mutable, Session};
+use crate::error::{DeviceError, Error};
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ops::labels::BLOCK;
+use crate::plan::Want;
+use crate::plan::state::Placement;
+use crate::region::{Cut, Rect, restrict};
+use crate::shape::{Shape, Window};
+
+impl Session {
+    /// The program in which reductions of images that have not been read are values that are there: a pass for those that
+    /// do not read each other.
+    pub(super) fn reduced(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        mut graph: Graph<Op>,
+        own: &mut Vec<ValueId>,
+    ) -> Result<Graph<Op>, Unevaluated> {
+        loop {
+            let group = first_reductions(state, &graph);
+            let Some(first) = group.first() else { return Ok(graph) };
+            let of = graph.node(graph.node(*first).inputs[0]).shape;
+            let group: Vec<NodeId> =
+                group.iter().copied().filter(|n| same_rows(graph.node(graph.node(*n).inputs[0]).shape, of)).collect();
+            let results = self.pass(state, engine, &graph, &group, of)?;
+            for (n, pixels) in group.into_iter().zip(results) {
+                let value = state.names.value();
+                own.push(value);
+                let node = &mut graph.nodes[n.0];
+                state.give(value, node.shape, node.dtype, Some(pixels), Placement::Replicated);
+                (node.op, node.inputs) = (Op::Source(value), Vec::new());
+            }
+            graph = graph.without_dead();
+        }
+    }
+
+    /// Reduces images, all of so many rows and columns, band by band; the results on every rank.
+    fn pass(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        group: &[NodeId],
+        of: Shape,
+    ) -> Result<Vec<HostBuffer>, Unevaluated> {
+        // What is reduced, divided in rows: the second image of labels, too.
+        let mut banded: Vec<NodeId> = Vec::new();
+        for n in group {
+            let node = graph.node(*n);
+            let both = if matches!(node.op, Op::Labels(_)) { 2 } else { 1 };
+            node.inputs.iter().take(both).for_each(|i| {
+                if !banded.contains(i) {
+                    banded.push(*i)
+                }
+            });
+        }
+        let other = |n: &NodeId| {
+            let node = graph.node(*n);
+            if matches!(node.op, Op::Labels(_)) { None } else { node.inputs.get(1).copied() }
+        };
+        let bands = Graph { roots: banded.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
+        let rows = Session::grain(state, &bands).0.next_multiple_of(BLOCK);
+        let division = self.divided(state, engine, &bands, (rows, of.width), true)?;
+        let names: Vec<String> = group.iter().map(|n| graph.node(*n).op.name()).collect();
+        self.explain_regions(&format!("a pass for {} in {division}", names.join(", ")));
+        let mut results: Vec<HostBuffer> = group.iter().map(|n| HostBuffer::zeroed(bytes(graph, *n))).collect();
+        let nodes: Vec<_> = group.iter().map(|n| graph.node(*n).clone()).collect();
+        let mut job = |state: &Mutable, i: usize| {
+            let band = division.region(i);
+            let others: Vec<NodeId> = group.iter().filter_map(other).collect();
+            let roots: Vec<NodeId> = banded.iter().copied().chain(others.iter().copied()).collect();
+            let regions: Vec<Rect> =
+                (banded.iter().map(|_| band)).chain(others.iter().map(|n| Rect::whole(graph.node(*n).shape))).collect();
+            let program = Graph { roots: roots.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
+            let mut parts = Parts::new(state, true);
+            let mut part = restrict(&program, &regions, Cut::Always, &mut parts).graph;
+            let made = std::mem::take(&mut part.roots);
+            let at = |n: &NodeId| made[roots.iter().position(|r| r == n).expect("inputs are computed")];
+            for node in &nodes {
+                let inputs = node.inputs.iter().map(at).collect();
+                let shape = rows_of(&node.op, node.shape, band).1;
+                let root = part.push(Node { inputs, shape, ..node.clone() });
+                part.roots.push(root);
+            }
+            Job { graph: part, parts: parts.parts, asked: band, has: band }
+        };
+        let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
+        let mut take = |i: usize, taken: &[&HostBuffer]| {
+            let band = division.region(i);
+            for ((node, result), part) in nodes.iter().zip(&mut results).zip(taken) {
+                match rows_of(&node.op, node.shape, band) {
+                    (Some(first), shape) => {
+                        place_rows(result.bytes_mut(), node.shape, part.bytes(), shape, first, node.dtype.size())
+                    }
+                    (None, _) => add(result, part),
+                }
+            }
+            Ok(())
+        };
+        done(self.run_jobs(state, engine, division.count(), want, &mut job, &mut take)?)?;
+        Ok(results)
+    }
+
+    /// The program in which results that are computed from images that have not been read are there, computed by regions.
+    pub(super) fn assembled(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        mut graph: Graph<Op>,
+        own: &mut Vec<ValueId>,
+    ) -> Result<Graph<Op>, Unevaluated> {
+        for root in graph.roots.clone() {
+            let program = Graph { roots: vec![root], ..graph.clone() }.without_dead();
+            if unread(state, &program).next().is_none() {
+                continue;
+            }
+            let grain = Session::grain(state, &program);
+            let division = self.divided(state, engine, &program, grain, false)?;
+            self.explain_regions(&format!("{} in {division}", graph.node(root).op.name()));
+            let (shape, dtype) = (graph.node(root).shape, graph.node(root).dtype.stored());
+            let room = self.0.pool.try_uncounted(shape.len() * dtype.size());
+            let lacking = |source| self.at_host(("evaluating by regions", graph.node(root).site), source);
+            let mut whole = room.map_err(|e| Unevaluated::Foreseen(lacking(e)))?;
+            let mut job = |state: &Mutable, i: usize| Job::of(state, &program, division.region(i));
+            let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
+            let pixels = whole.bytes_mut();
+            let mut take = |i: usize, taken: &[&HostBuffer]| {
+                place(pixels, shape, taken[0].bytes(), division.region(i), dtype.size());
+                Ok(())
+            };
+            done(self.run_jobs(state, engine, division.count(), want, &mut job, &mut take)?)?;
+            let value = state.names.value();
+            own.push(value);
+            state.give(value, shape, dtype, Some(whole), Placement::Replicated);
+            let node = &mut graph.nodes[root.0];
+            (node.op, node.inputs) = (Op::Source(value), Vec::new());
+        }
+        Ok(graph.without_dead())
+    }
+}
+
+/// Results that were put into memory: only a copy from the device can fail.
+fn done(taken: Result<(), String>) -> Result<(), Unevaluated> {
+    let failed = |cause| {
+        Unevaluated::Met(Error::Device {
+            op: "bringing regions".into(),
+            device: "the host".into(),
+            source: DeviceError::Driver(cause),
+        })
+    };
+    taken.map_err(failed)
+}
+
+fn same_rows(a: Shape, b: Shape) -> bool {
+    (a.height, a.width) == (b.height, b.width)
+}
+
+/// Reductions of what has not been read that read no other such.
+pub(super) fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
+    let mut reads = vec![false; graph.nodes.len()];
+    let mut after = vec![false; graph.nodes.len()];
+    let mut found = Vec::new();
+    for (id, node) in graph.iter() {
+        reads[id.0] = match node.op {
+            Op::Source(v) => state.later.contains_key(&v),
+            _ => node.inputs.iter().any(|i| reads[i.0]),
+        };
+        after[id.0] = node.inputs.iter().any(|i| after[i.0]);
+        let reduces = matches!(node.op, Op::RowReduce(_) | Op::Histogram { .. } | Op::Labels(_));
+        if reduces && reads[id.0] && !after[id.0] {
+            found.push(id);
+            after[id.0] = true;
+        }
+    }
+    found
+}
+
+/// Where the result of a reduction of band `band` goes in the whole result: its first row, if there are rows of its own; and
+/// its shape.
+fn rows_of(op: &Op, whole: Shape, band: Rect) -> (Option<usize>, Shape) {
+    let (start, n) = (band.rows.start.unsigned_abs(), band.rows.len());
+    match op {
+        Op::RowReduce(_) => (Some(start), Shape { height: n, ..whole }),
+        Op::Labels(how) if !how.adds_up() => (Some(start / BLOCK), Shape { height: n.div_ceil(BLOCK), ..whole }),
+        _ => (None, whole),
+    }
+}
+
+/// Puts an image of shape `part` into rows from `first` on of one of shape `whole`.
+fn place_rows(to: &mut [u8], whole: Shape, from: &[u8], part: Shape, first: usize, element: usize) {
+    let columns = Window::whole(whole.width);
+    let rows = Window::new(first.cast_signed(), (first + part.height).cast_signed());
+    place(to, whole, from, Rect { rows, columns }, element);
+}
+
+/// Puts the pixels of a region where they belong in an image of shape `whole`.
+pub(super) fn place(to: &mut [u8], whole: Shape, from: &[u8], region: Rect, element: usize) {
+    let row = region.columns.len() * element;
+    if row == 0 {
+        return;
+    }
+    let mut rows = from.chunks_exact(row);
+    for plane in 0..whole.planes() {
+        for y in region.rows.start..region.rows.end {
+            let at = ((plane * whole.height + y.unsigned_abs()) * whole.width + region.columns.start.unsigned_abs())
+                * element;
+            if let Some(from) = rows.next() {
+                to[at..at + row].copy_from_slice(from);
+            }
+        }
+    }
+}
+
+/// Adds counts, which are whole numbers: in any order the same.
+fn add(to: &mut HostBuffer, from: &HostBuffer) {
+    let from: &[f64] = from.as_slice();
+    let to: &mut [f64] = bytemuck::cast_slice_mut(to.bytes_mut());
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}

@@ -1,0 +1,224 @@
+//! Regions one after the other: while one is computed, the next are read and the last ones taken, each by a thread of its own.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc;
+
+use super::engine::Engine;
+use super::evaluate::{Unevaluated, source_of};
+use super::later::{Fetched, Part, Parts, Unread};
+use super::regions::{AHEAD, BEHIND};
+use super::{Mutable, Session};
+use crate::device::Sending;
+use crate::error::{DeviceError, Result};
+use crate::execute::{Delivered, Failed, Outcome};
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{Graph, NodeId, Op};
+use crate::plan::Want;
+use crate::region::{Cut, Rect, restrict};
+use crate::shape::Shape;
+
+/// The program of a region.
+pub(super) struct Job {
+    pub(super) graph: Graph<Op>,
+    /// What it reads that is not there.
+    pub(super) parts: Vec<Part>,
+    /// The region that was asked for of its first root, and the one that it computes.
+    pub(super) asked: Rect,
+    pub(super) has: Rect,
+}
+
+impl Job {
+    /// The program that computes a region of the only root of `graph`.
+    pub(super) fn of(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Job {
+        let mut parts = Parts::new(state, true);
+        let part = restrict(graph, &[region], Cut::Much, &mut parts);
+        Job { graph: part.graph, parts: parts.parts, asked: region, has: part.roots[0] }
+    }
+}
+
+/// The results of a region, on their way to the host.
+struct Taken {
+    number: usize,
+    nodes: Vec<NodeId>,
+    delivered: HashMap<NodeId, Delivered>,
+    shape: Shape,
+    element: usize,
+    asked: Rect,
+    has: Rect,
+}
+
+/// Takes the results of a region, by its number.
+pub(super) type Take<'a> = &'a mut (dyn FnMut(usize, &[&HostBuffer]) -> Result<(), String> + Send);
+/// Makes the program of a region.
+pub(super) type Make<'a> = &'a mut dyn FnMut(&Mutable, usize) -> Job;
+
+impl Session {
+    /// Runs the programs of `count` regions. `take` gets the results of each, in their order, on another thread, on the ranks that
+    /// want them; an error of it on rank 0 ends all, and all ranks return it.
+    pub(super) fn run_jobs(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        count: usize,
+        want: Want,
+        make: Make<'_>,
+        take: Take<'_>,
+    ) -> Result<Result<(), String>, Unevaluated> {
+        std::thread::scope(|scope| {
+            let (ask, asked) = mpsc::channel::<Vec<Part>>();
+            let (answer, answers) = mpsc::channel::<Result<Vec<Fetched>, Unread>>();
+            let (hand, handed) = mpsc::sync_channel::<Taken>(BEHIND - 1);
+            scope.spawn(move || {
+                for parts in asked {
+                    let read = parts.iter().map(|part| part.read(self)).collect();
+                    if answer.send(read).is_err() {
+                        return;
+                    }
+                }
+            });
+            let taking = scope.spawn(move || {
+                handed.into_iter().try_for_each(|taken| {
+                    taken
+                        .land()
+                        .and_then(|(number, landed)| take(number, &landed.iter().map(|b| &**b).collect::<Vec<_>>()))
+                })
+            });
+            let mut waiting = VecDeque::new();
+            let mut next = 0;
+            let mut run = || {
+                for number in 0..count {
+                    while next < count && next <= number + AHEAD {
+                        let job = make(state, next);
+                        // Nobody else listens, and who does ends after this.
+                        let _ = ask.send(job.parts.clone());
+                        waiting.push_back(job);
+                        next += 1;
+                    }
+                    let Some(job) = waiting.pop_front() else { break };
+                    let died = || Ok(Vec::new());
+                    let read = answers.recv().unwrap_or_else(|_| died());
+                    let read = self.agreed_read(read).map_err(Unevaluated::Foreseen)?;
+                    // Who takes results may have failed: on rank 0, or on all ranks alike.
+                    let failed = self.agreed_end(taking.is_finished()).map_err(Unevaluated::Foreseen)?;
+                    if failed {
+                        break;
+                    }
+                    job.parts.iter().zip(read).for_each(|(part, pixels)| self.give_part(state, part, pixels));
+                    let taken = self.run_job(state, engine, number, job, want)?;
+                    if hand.send(taken).is_err() {
+                        continue; // the next region is told
+                    }
+                }
+                Ok(())
+            };
+            let ran = run();
+            drop((ask, hand));
+            let taken = taking.join().unwrap_or_else(|_| Err("a thread that takes results has panicked".into()));
+            ran?;
+            self.agreed_outcome(taken).map_err(Unevaluated::Foreseen)
+        })
+    }
+
+    /// Whether rank 0 has come to an end.
+    fn agreed_end(&self, ended: bool) -> Result<bool> {
+        if self.ranks() == 1 {
+            return Ok(ended);
+        }
+        let comm = &*self.0.comm;
+        let mut told = vec![u8::from(ended)];
+        comm.broadcast(0, &mut told).map_err(|e| e.during(comm.rank(), "computing regions"))?;
+        Ok(told != [0])
+    }
+
+    /// What became of results on rank 0.
+    fn agreed_outcome(&self, outcome: Result<(), String>) -> Result<Result<(), String>> {
+        if self.ranks() == 1 {
+            return Ok(outcome);
+        }
+        let comm = &*self.0.comm;
+        let mut told = outcome.err().unwrap_or_default().into_bytes();
+        comm.broadcast(0, &mut told).map_err(|e| e.during(comm.rank(), "computing regions"))?;
+        Ok(if told.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&told).into_owned()) })
+    }
+
+    /// Runs the program of a region, whose parts are there.
+    fn run_job(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        number: usize,
+        job: Job,
+        want: Want,
+    ) -> Result<Taken, Unevaluated> {
+        let Job { graph, parts, asked, has } = job;
+        let own: Vec<_> = parts.iter().map(|p| p.value).collect();
+        let first = graph.node(graph.roots[0]);
+        let (shape, element) = (first.shape, first.dtype.size());
+        // The host of one lane is that of all.
+        let want = if engine.lanes() > 1 { Want::Handed } else { want };
+        let wants = vec![want; graph.roots.len()];
+        let mut request = self.request(engine, state, graph, wants, &own);
+        request.mappable = self.mappable(engine, state, &request.sources, Sending::AtOnce);
+        let known = state.plans.take(&request);
+        let (plan, new) = self.known_or_new(engine, state, &request, known)?;
+        let back = |state: &mut Mutable, images: Vec<Option<_>>| {
+            // What was read for this region, and what it left, goes now.
+            for (node, image) in plan.graph.nodes.iter().zip(images) {
+                if let (Some(v), Some(image)) = (source_of(&node.op).filter(|v| !own.contains(v)), image) {
+                    state.images.insert(v, image);
+                }
+            }
+            own.iter().for_each(|v| drop(state.images.remove(v)));
+        };
+        match self.carry_out(state, engine, &request, &plan, (new, Sending::AtOnce)) {
+            Ok(Outcome { images, delivered, .. }) => {
+                back(state, images);
+                let nodes = plan.graph.roots.clone();
+                state.plans.put(request, plan);
+                Ok(Taken { number, nodes, delivered, shape, element, asked, has })
+            }
+            Err(Failed { error, images }) => {
+                back(state, images);
+                Err(Unevaluated::Met(error))
+            }
+        }
+    }
+}
+
+impl Taken {
+    /// Waits for the results: all that were asked for, cut out of what was computed.
+    fn land(self) -> Result<(usize, Vec<std::sync::Arc<HostBuffer>>), String> {
+        let Taken { number, nodes, delivered, shape, element, asked, has } = self;
+        let land = |(n, delivered)| match delivered {
+            Delivered::Here(host) => Ok((n, std::sync::Arc::new(host))),
+            Delivered::Coming(landing) => Ok((n, std::sync::Arc::new(landing.land()?))),
+        };
+        let landed: Result<HashMap<_, _>, DeviceError> = delivered.into_iter().map(land).collect();
+        let landed = landed.map_err(|e| e.to_string())?;
+        let mut results: Vec<_> = nodes.iter().filter_map(|n| landed.get(n).cloned()).collect();
+        if asked != has
+            && let Some(first) = results.first_mut()
+        {
+            *first = std::sync::Arc::new(cut(first, shape, (has, asked), element));
+        }
+        Ok((number, results))
+    }
+}
+
+/// Region `asked` of pixels of region `has`, an image of shape `shape`.
+fn cut(pixels: &HostBuffer, shape: Shape, (has, asked): (Rect, Rect), element: usize) -> HostBuffer {
+    let (bytes, row) = (pixels.bytes(), asked.columns.len() * element);
+    let mut out = HostBuffer::zeroed(asked.area() * shape.planes() * element);
+    let left = (asked.columns.start - has.columns.start).unsigned_abs();
+    let top = (asked.rows.start - has.rows.start).unsigned_abs();
+    let mut to = out.bytes_mut().chunks_exact_mut(row.max(1));
+    for plane in 0..shape.planes() {
+        for y in 0..asked.rows.len() {
+            let at = ((plane * shape.height + top + y) * shape.width + left) * element;
+            if let Some(to) = to.next() {
+                to.copy_from_slice(&bytes[at..at + row]);
+            }
+        }
+    }
+    out
+}

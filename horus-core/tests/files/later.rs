@@ -1,0 +1,224 @@
+//! Pictures that are read when they are needed: only what is needed, in bounded memory, and the bits of the whole.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use horus_core::comm::Communicator;
+use horus_core::comm::threads::ThreadComm;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::simulated::Simulated;
+use horus_core::error::{Error, Result};
+use horus_core::image::{Image, Until};
+use horus_core::io::{AnyImage, OpenOptions};
+use horus_core::ops::geometric::Interpolation;
+use horus_core::session::{Session, SessionBuilder};
+
+use super::Folder;
+use super::tiffs::{self, Page};
+
+const HEIGHT: usize = 480;
+const WIDTH: usize = 512;
+const TILE: usize = 64;
+
+fn sample(y: usize, x: usize) -> u8 {
+    ((y * 37 + x * 11 + y * x / 64) % 251) as u8
+}
+
+/// A picture in tiles, and the same as an array and as a map of grey values.
+fn pictures(folder: &Folder) -> [PathBuf; 3] {
+    let corners = (0..HEIGHT).step_by(TILE).flat_map(|y| (0..WIDTH).step_by(TILE).map(move |x| (y, x)));
+    let tile = |(top, left): (usize, usize)| {
+        (top..top + TILE).flat_map(|y| (left..left + TILE).map(move |x| sample(y, x))).collect()
+    };
+    let side = Some((TILE as u32, TILE as u32));
+    let grey = Page::grey(WIDTH as u32, HEIGHT as u32, &[]);
+    let page = Page { tile: side, chunks: corners.map(tile).collect(), ..grey };
+    let tiff = folder.put("tiles.tif", &tiffs::file(&[page], false));
+    let s = super::session();
+    let image = Image::from_fn(&s, HEIGHT, WIDTH, sample);
+    let others = ["array.npy", "map.pgm"].map(|name| folder.at(name));
+    others.iter().for_each(|path| drop(image.save(path).unwrap()));
+    let [array, map] = others;
+    [tiff, array, map]
+}
+
+fn builder(memory: Option<usize>) -> SessionBuilder {
+    let builder = Session::on(Box::new(CpuDevice::new(Some(1)).expect("a CPU")));
+    memory.map_or_else(|| Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())), |bytes| builder.host_memory(bytes))
+}
+
+fn on_ranks<R: Send>(ranks: usize, memory: Option<usize>, run: impl Fn(&Session) -> R + Sync) -> Vec<R> {
+    if ranks == 1 {
+        return vec![run(&builder(memory).build().expect("a session"))];
+    }
+    ThreadComm::run(ranks, |comm| {
+        let comm: Arc<dyn Communicator> = Arc::new(comm);
+        run(&builder(memory).communicator(comm).build().expect("a session"))
+    })
+}
+
+fn later(session: &Session, path: &Path, later: bool) -> AnyImage {
+    let options = OpenOptions { later: Some(later), ..OpenOptions::default() };
+    AnyImage::open_with(session, path, &options).expect("a picture")
+}
+
+fn bits(values: impl IntoIterator<Item = f64>) -> Vec<u64> {
+    values.into_iter().map(f64::to_bits).collect()
+}
+
+fn pixels(image: &Image<f32>) -> Result<Vec<u64>> {
+    Ok(bits(image.to_vec()?.into_iter().map(f64::from)))
+}
+
+type Compute = fn(&AnyImage) -> Result<Vec<u64>>;
+
+/// What fits into little memory: parts, and what is reduced.
+const PROGRAMS: [(&str, Compute); 9] = [
+    ("a part of a filter", |picture| pixels(&picture.to_unit().gauss(2.0).crop(100, 203, 40, 51))),
+    ("a part by a global range", |picture| {
+        let unit = picture.to_unit().sobel_x();
+        let range = unit.max_value() - unit.min_value();
+        pixels(&(unit / range).crop(0, 480, 33, 32))
+    }),
+    ("moments", |picture| {
+        let (mean, variance) = picture.luminance().gauss(1.0).mean_and_variance().get()?;
+        Ok(bits([mean, variance]))
+    }),
+    ("a sum of what was scaled by a mean", |picture| {
+        let image = picture.convert::<f64>();
+        let scaled = &image / image.mean();
+        Ok(bits([scaled.sum().get()?, image.sqrt().sum().get()?]))
+    }),
+    ("a histogram", |picture| {
+        let counts = picture.to_unit().rotate(10.0).histogram(17, 0.0, 1.0).get()?;
+        Ok(counts)
+    }),
+    ("labels", |picture| {
+        let image = picture.to_unit();
+        let labels = (&image * 5.0).convert::<u8>();
+        let parts = image.by_label(&labels, 6);
+        let (sums, low) = picture.convert::<u8>().session().get_all((parts.sum(), parts.min()))?;
+        Ok(bits(sums.into_iter().chain(low.into_iter().map(f64::from))))
+    }),
+    ("rows and columns", |picture| {
+        let image = picture.to_unit();
+        let (rows, columns) = (image.row_sums().to_vec()?, image.gauss(1.0).column_sums().to_vec()?);
+        Ok(bits(rows.into_iter().chain(columns)))
+    }),
+    ("an order", |picture| Ok(bits([picture.to_unit().percentile(30.0).get()?]))),
+    ("a smaller picture", |picture| {
+        pixels(&picture.to_unit().gauss(3.0).rotate(30.0).resize(37, 41, Interpolation::Bilinear))
+    }),
+];
+
+#[test]
+fn what_is_read_later_is_what_is_read_now() {
+    let folder = Folder::new();
+    let files = pictures(&folder);
+    let s = super::session();
+    for (what, compute) in PROGRAMS {
+        let want = compute(&later(&s, &files[0], false)).unwrap();
+        for (ranks, memory) in [(1, None), (1, Some(900_000)), (2, Some(900_000)), (3, None), (4, Some(900_000))] {
+            for file in &files[..if ranks == 1 { 3 } else { 1 }] {
+                let got = on_ranks(ranks, memory, |s| {
+                    compute(&later(s, file, true)).unwrap_or_else(|e| panic!("{what} on {ranks} ranks: {e}"))
+                });
+                let name = file.display();
+                assert!(got.iter().all(|got| *got == want), "{what} of {name} on {ranks} ranks within {memory:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_on_a_device_takes_regions() {
+    let folder = Folder::new();
+    let [tiff, ..] = pictures(&folder);
+    let s = super::session();
+    for (what, compute) in PROGRAMS {
+        let want = compute(&later(&s, &tiff, false)).unwrap();
+        let cpu = CpuDevice::new(Some(1)).expect("a CPU");
+        let small = Session::on(Box::new(Simulated::new(cpu, 900_000))).build().unwrap();
+        let got = compute(&later(&small, &tiff, true)).unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert!(got == want, "{what}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_takes_passes_and_regions_and_says_so() -> Result<()> {
+    let folder = Folder::new();
+    let [tiff, ..] = pictures(&folder);
+    let told = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&told);
+    let s = builder(Some(900_000)).explain(move |text| sink.lock().unwrap().push_str(text)).build()?;
+    let image = later(&s, &tiff, true).to_unit();
+    let small = (&image / image.max_value()).resize(20, 20, Interpolation::Bilinear);
+    assert_eq!(small.to_vec()?.len(), 400);
+    let text = told.lock().unwrap();
+    assert!(text.contains("a pass for row_max in "), "{text}");
+    assert!(!text.contains("480x512 f32"), "nothing whole is computed:\n{text}");
+    Ok(())
+}
+
+#[test]
+fn a_part_of_a_filtered_file_reads_the_tiles_that_it_needs() -> Result<()> {
+    let folder = Folder::new();
+    let [tiff, array, _] = pictures(&folder);
+    let s = super::session();
+    let smooth = later(&s, &tiff, true).to_unit().gauss(2.0);
+    assert_eq!(s.stats().read.chunks, 0, "nothing is read when it is opened");
+    // Across the corner of four tiles.
+    smooth.crop(110, 180, 32, 40).to_vec()?;
+    assert_eq!(s.stats().read.chunks, 4, "of {}", HEIGHT / TILE * WIDTH / TILE);
+    smooth.crop(200, 200, 10, 10).to_vec()?;
+    assert_eq!(s.stats().read.chunks, 5);
+    let before = s.stats().read.bytes;
+    later(&s, &array, true).convert::<u8>().crop(10, 20, 50, 60).to_vec()?;
+    assert_eq!(s.stats().read.bytes - before, 50 * 60);
+    Ok(())
+}
+
+#[test]
+fn a_file_that_went_bad_is_an_error_of_who_looks_on_every_rank() {
+    let folder = Folder::new();
+    let [tiff, ..] = pictures(&folder);
+    for ranks in [1, 3] {
+        let bad = folder.at("bad.tif");
+        std::fs::copy(&tiff, &bad).unwrap();
+        let errors = on_ranks(ranks, None, |s| {
+            let picture = later(s, &bad, true);
+            if s.rank() == 0 {
+                // In place: tiles of the end are gone.
+                std::fs::OpenOptions::new().write(true).open(&bad).unwrap().set_len(70_000).unwrap();
+            }
+            let part = picture.to_unit().crop(400, 400, 10, 10).to_vec();
+            let first = picture.to_unit().crop(0, 0, 10, 10).to_vec();
+            (part.unwrap_err(), first.is_ok())
+        });
+        for (error, first) in errors {
+            let Error::File { action: "read", path, .. } = &error else { panic!("{error:?}") };
+            assert!(path.ends_with("bad.tif") && first, "{error}");
+        }
+    }
+}
+
+#[test]
+fn an_image_that_was_needed_as_a_whole_is_not_read_again() -> Result<()> {
+    let folder = Folder::new();
+    let [tiff, ..] = pictures(&folder);
+    let s = super::session();
+    let image = later(&s, &tiff, true).convert::<u8>();
+    let whole = image.to_vec()?;
+    let all = s.stats().read.chunks;
+    assert_eq!(whole[3 * WIDTH + 5], sample(3, 5));
+    image.to_unit().sum().get()?;
+    assert_eq!(s.stats().read.chunks, all);
+    // A loop over it.
+    let looped = later(&s, &tiff, true).to_unit();
+    let by = later(&s, &tiff, true).to_unit();
+    let done = s.iterate(looped, Until::steps(3), |state| state * 0.5 + &by)?;
+    let state = done.state.crop(10, 10, 1, 1).to_vec()?;
+    let v = f32::from(sample(10, 10)) / 255.0;
+    assert!((state[0] - v * 1.875).abs() < 1e-5, "{state:?}");
+    Ok(())
+}
