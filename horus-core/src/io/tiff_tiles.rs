@@ -336,7 +336,7 @@ mod tests {
             tiles.put(&to, Region::whole(shape), bytemuck::cast_slice(&pixels), &Workers::alone()).unwrap();
             tiles.finish(&to).unwrap();
             assert_eq!(file.get_ref()[2], 43);
-            let mut decoder = Decoder::new(file).unwrap();
+            let mut decoder = Decoder::new(Cursor::new(file.into_inner())).unwrap();
             for level in pixels.chunks(shape.area() * 3) {
                 let DecodingResult::U16(read) = decoder.read_image().unwrap() else { panic!("other samples") };
                 let at = |i: usize, c: usize| level[c * shape.area() + i];
