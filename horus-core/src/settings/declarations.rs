@@ -3,7 +3,7 @@
 use std::num::NonZeroU8;
 use std::path::PathBuf;
 
-use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
+use super::{Accepted, BYTES, DEVICE, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
 pub static VARIABLES: [&dyn Declared; 18] = [
@@ -26,72 +26,6 @@ pub static VARIABLES: [&dyn Declared; 18] = [
     &STEPS,
     &STENCIL,
 ];
-
-/// The device of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum DeviceChoice {
-    /// The GPU or the CPU, whichever is predicted to finish sooner.
-    #[default]
-    Auto,
-    /// The cores of this machine.
-    Cpu,
-    /// The GPU of this index; without, each of several ranks on a node takes another.
-    Cuda(Option<usize>),
-    /// Several devices of one process, each a lane; or all of its GPUs, however many they are.
-    Lanes(Vec<Lane>),
-}
-
-/// A device of several that one process computes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// The cores of this machine.
-    Cpu,
-    /// The GPU of this index.
-    Cuda(usize),
-    /// Every GPU, each a lane.
-    EveryGpu,
-}
-
-/// Devices joined by `+`; of GPUs, indices joined by commas.
-fn lanes(text: &str) -> Result<DeviceChoice, String> {
-    let mut lanes = Vec::new();
-    for device in text.split('+') {
-        match device.split_once(':') {
-            None if device == "cpu" => lanes.push(Lane::Cpu),
-            Some(("cuda", "all")) => lanes.push(Lane::EveryGpu),
-            Some(("cuda", indices)) => {
-                for index in indices.split(',') {
-                    lanes.push(Lane::Cuda(index.parse().map_err(|_| String::new())?));
-                }
-            }
-            _ => return Err(String::new()),
-        }
-    }
-    let twice = |(i, lane): (usize, &Lane)| *lane != Lane::Cpu && lanes[..i].contains(lane);
-    if let Some((_, lane)) = lanes.iter().enumerate().find(|(i, lane)| twice((*i, lane))) {
-        return Err(match lane {
-            Lane::Cuda(index) => format!("GPU {index} is named twice"),
-            _ => "all GPUs are named twice".into(),
-        });
-    }
-    if lanes.contains(&Lane::EveryGpu)
-        && let Some(Lane::Cuda(index)) = lanes.iter().find(|lane| matches!(lane, Lane::Cuda(_)))
-    {
-        return Err(format!("GPU {index} is one of all GPUs"));
-    }
-    Ok(match lanes[..] {
-        [Lane::Cpu] => DeviceChoice::Cpu,
-        [Lane::Cuda(index)] => DeviceChoice::Cuda(Some(index)),
-        _ => DeviceChoice::Lanes(lanes),
-    })
-}
-
-impl std::str::FromStr for DeviceChoice {
-    type Err = String;
-    fn from_str(text: &str) -> Result<DeviceChoice, String> {
-        DEVICE.values.parse(text)
-    }
-}
 
 /// How much of the machinery is used, so that the worth of each idea can be measured on any program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,22 +153,6 @@ impl Stencil {
         }
     }
 }
-
-/// The device.
-pub static DEVICE: Variable<DeviceChoice> = Variable {
-    name: "HORUS_DEVICE",
-    help: "the device",
-    values: Accepted::Form {
-        expected: "auto, cpu, cuda or cuda:N (N the index of a GPU), or several devices: cuda:all, cuda:0,1, cuda:0+cpu",
-        shown: "`auto` (default: the one predicted to finish sooner), `cpu`, `cuda`, `cuda:N`; several devices of one process, each for a \
-                strip of every image: `cuda:all`, `cuda:0,1`, `cuda:0+cpu`",
-        parse: |text| match text {
-            "auto" | "" => Ok(DeviceChoice::Auto),
-            "cuda" => Ok(DeviceChoice::Cuda(None)),
-            _ => lanes(text),
-        },
-    },
-};
 
 /// Threads of the host.
 pub static THREADS: Variable<usize> = Variable {
