@@ -3,7 +3,8 @@
 use std::num::NonZeroU8;
 use std::path::PathBuf;
 
-use super::{Accepted, BYTES, DEVICE, Declared, PATH, Variable, Weights, word};
+use super::device::{DeviceChoice, lanes};
+use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
 pub static VARIABLES: [&dyn Declared; 18] = [
@@ -153,6 +154,22 @@ impl Stencil {
         }
     }
 }
+
+/// The device.
+pub static DEVICE: Variable<DeviceChoice> = Variable {
+    name: "HORUS_DEVICE",
+    help: "the device",
+    values: Accepted::Form {
+        expected: "auto, cpu, cuda or cuda:N (N the index of a GPU), or several devices: cuda:all, cuda:0,1, cuda:0+cpu",
+        shown: "`auto` (default: the one predicted to finish sooner), `cpu`, `cuda`, `cuda:N`; several devices of one process, each for a \
+                strip of every image: `cuda:all`, `cuda:0,1`, `cuda:0+cpu`",
+        parse: |text| match text {
+            "auto" | "" => Ok(DeviceChoice::Auto),
+            "cuda" => Ok(DeviceChoice::Cuda(None)),
+            _ => lanes(text),
+        },
+    },
+};
 
 /// Threads of the host.
 pub static THREADS: Variable<usize> = Variable {

@@ -1,6 +1,6 @@
 //! The device of a session, or several, by name.
 
-use super::{Accepted, Variable};
+use super::DEVICE;
 
 /// The device of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum LaneChoice {
 }
 
 /// Devices joined by `+`; of GPUs, indices joined by commas.
-fn lanes(text: &str) -> Result<DeviceChoice, String> {
+pub(super) fn lanes(text: &str) -> Result<DeviceChoice, String> {
     let mut lanes = Vec::new();
     for device in text.split('+') {
         match device.split_once(':') {
@@ -67,19 +67,3 @@ impl std::str::FromStr for DeviceChoice {
         DEVICE.values.parse(text)
     }
 }
-
-/// The device.
-pub static DEVICE: Variable<DeviceChoice> = Variable {
-    name: "HORUS_DEVICE",
-    help: "the device",
-    values: Accepted::Form {
-        expected: "auto, cpu, cuda or cuda:N (N the index of a GPU), or several devices: cuda:all, cuda:0,1, cuda:0+cpu",
-        shown: "`auto` (default: the one predicted to finish sooner), `cpu`, `cuda`, `cuda:N`; several devices of one process, each for a \
-                strip of every image: `cuda:all`, `cuda:0,1`, `cuda:0+cpu`",
-        parse: |text| match text {
-            "auto" | "" => Ok(DeviceChoice::Auto),
-            "cuda" => Ok(DeviceChoice::Cuda(None)),
-            _ => lanes(text),
-        },
-    },
-};

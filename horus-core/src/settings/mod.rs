@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use declarations::*;
-pub use device::{DEVICE, DeviceChoice, LaneChoice};
+pub use device::{DeviceChoice, LaneChoice};
 pub use weights::{NodeWeights, Weights};
 
 use crate::error::{Error, Result};
