@@ -14,7 +14,7 @@ use horus_core::host::workers::Workers;
 use horus_core::machine::{Profile, here};
 use horus_core::plan::work::Work;
 use horus_core::session::Chooser;
-use horus_core::settings::{DeviceChoice, Lane};
+use horus_core::settings::{DeviceChoice, LaneChoice};
 
 /// Freed host memory kept for reuse.
 const KEPT: usize = 2 << 30;
@@ -40,13 +40,13 @@ pub(crate) fn open(choice: &DeviceChoice, threads: Option<usize>, local: Local) 
 
 /// Opens several devices of this process, all at once, and logs them. The host's threads are divided among GPUs for their copies; those
 /// of a CPU compute meanwhile.
-pub(crate) fn open_lanes(lanes: &[Lane], threads: Option<usize>) -> Result<Vec<Arc<dyn Device>>> {
+pub(crate) fn open_lanes(lanes: &[LaneChoice], threads: Option<usize>) -> Result<Vec<Arc<dyn Device>>> {
     let mut named = Vec::new();
     for lane in lanes {
         match lane {
-            Lane::Cpu => named.push(None),
-            Lane::Cuda(ordinal) => named.push(Some(*ordinal)),
-            Lane::EveryGpu => named.extend((0..gpu::count()?).map(Some)),
+            LaneChoice::Cpu => named.push(None),
+            LaneChoice::Cuda(ordinal) => named.push(Some(*ordinal)),
+            LaneChoice::EveryGpu => named.extend((0..gpu::count()?).map(Some)),
         }
     }
     let all = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));

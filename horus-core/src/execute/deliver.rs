@@ -1,6 +1,6 @@
 //! Results in flight to whoever requested them.
 
-use super::portions::{Origin, Portion};
+use super::portions::{Portion, PortionOrigin};
 use super::{Run, Stored};
 use crate::device::Landing;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ impl Run<'_> {
             let portion = |(from, at): (std::ops::Range<usize>, usize)| Portion {
                 at,
                 bytes: from.len(),
-                from: Origin::Here(host.clone(), from.start),
+                from: PortionOrigin::Here(host.clone(), from.start),
             };
             let portions = self.handed_over(n, image.geometry).into_iter().map(portion).collect();
             self.portions.insert(n, portions);

@@ -16,11 +16,11 @@ pub struct Portion {
     /// How many.
     pub bytes: usize,
     /// Where they are.
-    pub from: Origin,
+    pub from: PortionOrigin,
 }
 
 /// Where a lane has what it hands over.
-pub enum Origin {
+pub enum PortionOrigin {
     /// On the host, from this byte of a buffer on.
     Here(HostBuffer, usize),
     /// On their way from the device.
@@ -31,11 +31,11 @@ impl Portion {
     /// Waits for the bytes and writes them to `target`, which has room for them and for no others.
     fn write(self, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
         match self.from {
-            Origin::Here(buffer, from) => {
+            PortionOrigin::Here(buffer, from) => {
                 target.append(workers, &buffer.bytes()[from..from + self.bytes]);
                 Ok(())
             }
-            Origin::Coming(landing) => landing.land_on(target, workers),
+            PortionOrigin::Coming(landing) => landing.land_on(target, workers),
         }
     }
 }
@@ -58,8 +58,8 @@ pub fn assembled(mut lanes: Vec<Vec<Portion>>, total: usize, pool: &Arc<Pool>) -
         && let Some(Portion { from, .. }) = lanes.iter_mut().find_map(Vec::pop)
     {
         return Ok(match from {
-            Origin::Here(buffer, 0) if buffer.len() == total => Delivered::Here(buffer),
-            Origin::Coming(landing) => Delivered::Coming(landing),
+            PortionOrigin::Here(buffer, 0) if buffer.len() == total => Delivered::Here(buffer),
+            PortionOrigin::Coming(landing) => Delivered::Coming(landing),
             from => {
                 Delivered::Coming(Box::new(Assembled::new(vec![vec![Portion { at: 0, bytes: total, from }]], pool)))
             }
@@ -133,8 +133,8 @@ impl Landing for Assembled {
 
     fn begun(&self) -> Result<(), DeviceError> {
         self.lanes.iter().filter_map(|lane| lane.first()).try_for_each(|portion| match &portion.from {
-            Origin::Here(..) => Ok(()),
-            Origin::Coming(landing) => landing.begun(),
+            PortionOrigin::Here(..) => Ok(()),
+            PortionOrigin::Coming(landing) => landing.begun(),
         })
     }
 
@@ -162,11 +162,11 @@ mod tests {
     use super::*;
 
     fn here(at: usize, bytes: &[u8]) -> Portion {
-        Portion { at, bytes: bytes.len(), from: Origin::Here(HostBuffer::from_slice(bytes), 0) }
+        Portion { at, bytes: bytes.len(), from: PortionOrigin::Here(HostBuffer::from_slice(bytes), 0) }
     }
 
     fn coming(at: usize, bytes: &[u8]) -> Portion {
-        Portion { at, bytes: bytes.len(), from: Origin::Coming(Box::new(HostBuffer::from_slice(bytes))) }
+        Portion { at, bytes: bytes.len(), from: PortionOrigin::Coming(Box::new(HostBuffer::from_slice(bytes))) }
     }
 
     fn landed(delivered: Delivered) -> Vec<u8> {
@@ -187,7 +187,7 @@ mod tests {
         let mut spare = Spare::over(&mut target);
         landing.land_on(&mut spare, &Workers::alone()).unwrap();
         assert_eq!((spare.left(), target), (2, [1, 2, 3, 4, 5, 6, 7, 8, 9, 9]));
-        let part = Portion { at: 0, bytes: 2, from: Origin::Here(HostBuffer::from_slice(&[1u8, 2, 3]), 1) };
+        let part = Portion { at: 0, bytes: 2, from: PortionOrigin::Here(HostBuffer::from_slice(&[1u8, 2, 3]), 1) };
         assert_eq!(landed(assembled(vec![vec![], vec![part]], 2, &pool).unwrap()), [2, 3]);
         assert!(landed(assembled(vec![vec![], vec![]], 0, &pool).unwrap()).is_empty());
     }

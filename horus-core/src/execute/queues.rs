@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::deliver::Delivered;
-use super::portions::{Origin, Portion};
+use super::portions::{Portion, PortionOrigin};
 use super::routes::{between, some_rows};
 use super::{Run, Stored, missing};
 use crate::device::{Download, Geometry, Sending, Ticket};
@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
                 }
                 download.finish().map_err(failed)?
             };
-            portions.push(Portion { at, bytes: len, from: Origin::Coming(landing) });
+            portions.push(Portion { at, bytes: len, from: PortionOrigin::Coming(landing) });
         }
         if band.ends() {
             self.portions.insert(n, portions);

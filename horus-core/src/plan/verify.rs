@@ -256,10 +256,7 @@ impl<'a> Check<'a> {
             }
             Action::Deliver(n) => {
                 self.added_up(n)?;
-                let held = self.host(n)?;
-                let lanes = self.plan.setting.in_lanes();
-                let rows = if lanes { held.intersect(self.plan.hands_over(n, self.rank)) } else { held };
-                self.delivered[n.0] = Some(rows);
+                self.delivered[n.0] = Some(self.delivers(n, self.host(n)?));
             }
             Action::Send { node, band } => self.send(node, band)?,
             Action::Exchange { node, halo, direct } => {

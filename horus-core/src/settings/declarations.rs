@@ -3,6 +3,7 @@
 use std::num::NonZeroU8;
 use std::path::PathBuf;
 
+use super::device::{DeviceChoice, lanes};
 use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
 /// All variables, in the order in which they are shown and checked.
@@ -26,72 +27,6 @@ pub static VARIABLES: [&dyn Declared; 18] = [
     &STEPS,
     &STENCIL,
 ];
-
-/// The device of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum DeviceChoice {
-    /// The GPU or the CPU, whichever is predicted to finish sooner.
-    #[default]
-    Auto,
-    /// The cores of this machine.
-    Cpu,
-    /// The GPU of this index; without, each of several ranks on a node takes another.
-    Cuda(Option<usize>),
-    /// Several devices of one process, each a lane; or all of its GPUs, however many they are.
-    Lanes(Vec<Lane>),
-}
-
-/// A device of several that one process computes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// The cores of this machine.
-    Cpu,
-    /// The GPU of this index.
-    Cuda(usize),
-    /// Every GPU, each a lane.
-    EveryGpu,
-}
-
-/// Devices joined by `+`; of GPUs, indices joined by commas.
-fn lanes(text: &str) -> Result<DeviceChoice, String> {
-    let mut lanes = Vec::new();
-    for device in text.split('+') {
-        match device.split_once(':') {
-            None if device == "cpu" => lanes.push(Lane::Cpu),
-            Some(("cuda", "all")) => lanes.push(Lane::EveryGpu),
-            Some(("cuda", indices)) => {
-                for index in indices.split(',') {
-                    lanes.push(Lane::Cuda(index.parse().map_err(|_| String::new())?));
-                }
-            }
-            _ => return Err(String::new()),
-        }
-    }
-    let twice = |(i, lane): (usize, &Lane)| *lane != Lane::Cpu && lanes[..i].contains(lane);
-    if let Some((_, lane)) = lanes.iter().enumerate().find(|(i, lane)| twice((*i, lane))) {
-        return Err(match lane {
-            Lane::Cuda(index) => format!("GPU {index} is named twice"),
-            _ => "all GPUs are named twice".into(),
-        });
-    }
-    if lanes.contains(&Lane::EveryGpu)
-        && let Some(Lane::Cuda(index)) = lanes.iter().find(|lane| matches!(lane, Lane::Cuda(_)))
-    {
-        return Err(format!("GPU {index} is one of all GPUs"));
-    }
-    Ok(match lanes[..] {
-        [Lane::Cpu] => DeviceChoice::Cpu,
-        [Lane::Cuda(index)] => DeviceChoice::Cuda(Some(index)),
-        _ => DeviceChoice::Lanes(lanes),
-    })
-}
-
-impl std::str::FromStr for DeviceChoice {
-    type Err = String;
-    fn from_str(text: &str) -> Result<DeviceChoice, String> {
-        DEVICE.values.parse(text)
-    }
-}
 
 /// How much of the machinery is used, so that the worth of each idea can be measured on any program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

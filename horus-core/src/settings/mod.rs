@@ -8,12 +8,14 @@
 //! This module depends on errors alone.
 
 mod declarations;
+mod device;
 mod weights;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use declarations::*;
+pub use device::{DeviceChoice, LaneChoice};
 pub use weights::{NodeWeights, Weights};
 
 use crate::error::{Error, Result};

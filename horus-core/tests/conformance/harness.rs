@@ -10,7 +10,7 @@ use horus_core::comm::{Alone, Communicator};
 use horus_core::device::{Device, Geometry, Memory, MemoryKind, Sending};
 use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, DType, Pixel, Scalar};
-use horus_core::execute::portions::{Origin, Portion, assembled};
+use horus_core::execute::portions::{Portion, PortionOrigin, assembled};
 use horus_core::execute::trace::Trace;
 use horus_core::execute::{Context, Delivered, Outcome, Stored, execute, prepare};
 use horus_core::host::buffer::{HostBuffer, Pool};
@@ -145,8 +145,8 @@ pub(crate) fn run_in_lanes(program: &Program, place: Place, partition: &Partitio
             let outcome = outcome(program, &plan, &comm, device);
             // On the host before its device goes.
             let here = |mut p: Portion| {
-                if let Origin::Coming(landing) = p.from {
-                    p.from = Origin::Here(landing.land().unwrap(), 0);
+                if let PortionOrigin::Coming(landing) = p.from {
+                    p.from = PortionOrigin::Here(landing.land().unwrap(), 0);
                 }
                 p
             };

@@ -151,6 +151,11 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// What of these rows this rank delivers.
+    pub(super) fn delivers(&self, n: NodeId, held: Window) -> Window {
+        if self.plan.setting.in_lanes() { held.intersect(self.plan.hands_over(n, self.rank)) } else { held }
+    }
+
     /// Sends a band of what this rank has to hand over: the only rank all, a lane its strip of an image that is in strips. Of one
     /// that all lanes have, the first sends all.
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<(), String> {
