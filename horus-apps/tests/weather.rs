@@ -162,6 +162,20 @@ fn all_modes_and_numbers_of_ranks_give_the_same_bits() {
 }
 
 #[test]
+fn what_is_computed_together_follows_from_the_extent_and_the_bits_do_not() {
+    for (levels, height, width) in [(17, 61, 93), (1, 61, 93), (32, 5, 300)] {
+        let tendencies = |mode| {
+            let session = alone(mode);
+            let (rows, step) = latitudes(height);
+            let dynamics = Dynamics::<f32>::new(&session, &half_levels(levels), width, (&rows, step));
+            let weather = dynamics.waves(&session);
+            pixels(dynamics.tendencies(&weather)).map(|v| v.into_iter().map(f32::to_bits).collect::<Vec<_>>())
+        };
+        assert!(tendencies(Mode::Fused) == tendencies(Mode::Lazy), "{levels} levels of {height} x {width}");
+    }
+}
+
+#[test]
 fn the_program_writes_tendencies_and_tells_times() {
     let dir = tempfile::tempdir().unwrap();
     let hirlam = |words: &[&str]| {

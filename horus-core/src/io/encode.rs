@@ -7,12 +7,13 @@ use image::codecs::bmp::BmpEncoder;
 use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 
+use super::compression::Compression;
 use super::interleave::interleaved;
 use super::output::Shared;
 use super::png;
 use super::save::{Depth, SaveOptions, Scaling};
 use super::target::Sink;
-use super::tiff_tiles::{Compression, Tiles};
+use super::tiff_tiles::Tiles;
 use super::write_tiff::write_tiff;
 use super::{pnm, write_npy};
 use crate::dtype::DType;

@@ -7,7 +7,7 @@
 //! | --- | --- | --- |
 //! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
 //! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour |
-//! | TIFF | 1 to 16 bit, signed integers up to 32 bit, floats; any page, or all as a volume; chunky and planar | 8 and 16 bit, 32-bit signed integers, 32-bit and 64-bit floats; 1, 3 or 4 channels; a page for each level |
+//! | TIFF | 1 to 16 bit, signed integers up to 32 bit, floats; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles | 8 and 16 bit, 32-bit signed integers, 32-bit and 64-bit floats; 1, 3 or 4 channels; a page for each level; in strips or tiles, also deflated |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
 //! | NumPy `npy` | `u8`, `u16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
@@ -21,6 +21,10 @@
 //! | values scaled to the file's range, rounded, saturated, narrowed to 8 or 16 bits | recorded |
 //! | one copy to rank 0: 8 or 16 bits per sample, and the scale with it | one evaluation |
 //! | channels interleaved, byte order, compression | rank 0's threads ([`Encoder`]) |
+//!
+//! Files larger than memory are read and written region by region: [`PictureReader`] decodes the strips, tiles or rows that hold a
+//! region, [`PictureWriter`] puts those of TIFF, NumPy and PNM files where they belong; both by any number of threads. What a file
+//! holds is told by [`AnyImage::describe`], a part of it is opened with [`OpenOptions::region`].
 //!
 //! PNM and NumPy files are read straight into the image's memory and written from there. Pictures in memory
 //! ([`AnyImage::read`], [`Image::encode`]) and streams ([`AnyImage::read_from`], [`Image::write_to`]) hold the same
@@ -46,6 +50,7 @@
 
 mod any;
 mod bounds;
+mod compression;
 mod count;
 mod decode;
 mod describe;
@@ -81,6 +86,7 @@ mod write_tiff;
 mod writer;
 
 pub use any::AnyImage;
+pub use compression::Compression;
 pub use count::FileTraffic;
 pub use describe::FileInfo;
 pub use encode::Format;
@@ -92,7 +98,6 @@ pub use save::{Depth, SaveOptions, Scale, Scaling};
 pub(crate) use saving::Detached;
 pub use saving::{Encoder, Saving};
 pub use target::{Sink, Target, same_file};
-pub use tiff_tiles::Compression;
 pub use writer::PictureWriter;
 
 use crate::comm::agree::agree_on;

@@ -5,9 +5,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
-use tiff::encoder::compression::{CompressionAlgorithm, Deflate, DeflateLevel};
-use tiff::tags::{CompressionMethod, ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag};
+use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag};
 
+use super::compression::Compression;
 use super::count::Count;
 use super::interleave::join;
 use super::output::Output;
@@ -15,28 +15,6 @@ use super::tiff_directory::{Entry, directories, header};
 use crate::dtype::DType;
 use crate::host::workers::Workers;
 use crate::shape::{Region, Shape};
-
-/// How the tiles or strips of a TIFF file are compressed, without loss.
-///
-/// Of integers, the differences of neighbours are (TIFF predictor 2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Compression {
-    /// Not at all. The default.
-    #[default]
-    None,
-    /// By deflate (zlib), at its fastest.
-    Deflate,
-}
-
-impl Compression {
-    fn method(self) -> CompressionMethod {
-        match self {
-            Compression::None => CompressionMethod::None,
-            Compression::Deflate => CompressionMethod::Deflate,
-        }
-    }
-}
 
 /// What a file's tiles or strips are.
 #[derive(Debug)]
@@ -188,7 +166,12 @@ impl Tiles {
         }
         let encoded = |scratch: &mut Vec<u8>, chunk: &Chunk| {
             self.raw(*chunk, region, pixels, scratch);
-            self.compressed(scratch)
+            self.compression.encode(
+                scratch,
+                self.columns * self.shape.channels * self.dtype.size(),
+                self.shape.channels,
+                self.dtype,
+            )
         };
         // Written in their order, so that the file does not depend on the threads.
         const AT_ONCE: usize = 4;
@@ -233,32 +216,12 @@ impl Tiles {
                 continue;
             }
             let at = ((top + y - region.top) * region.width + left - region.left) * size;
-            let line = |plane| &<[u8]>::get(plane, at..at + width * size).unwrap_or_default()[..];
+            let end = at + width * size;
             match channels {
-                1 => inside.copy_from_slice(line(level)),
-                _ => join(&level.chunks(plane).map(line).collect::<Vec<_>>(), inside, size),
+                1 => inside.copy_from_slice(&level[at..end]),
+                _ => join(&level.chunks(plane).map(|plane| &plane[at..end]).collect::<Vec<_>>(), inside, size),
             }
         }
-    }
-
-    fn compressed(&self, raw: &mut [u8]) -> Result<Vec<u8>, String> {
-        let channels = self.shape.channels;
-        if self.predicts() {
-            for row in raw.chunks_mut(self.columns * channels * self.dtype.size()) {
-                match self.dtype {
-                    DType::U8 | DType::Bool => differences::<u8>(row, channels, u8::wrapping_sub),
-                    DType::U16 => differences::<u16>(row, channels, u16::wrapping_sub),
-                    _ => differences::<u32>(row, channels, u32::wrapping_sub),
-                }
-            }
-        }
-        let mut to = Vec::with_capacity(raw.len() / 2);
-        let done = Deflate::with_level(DeflateLevel::Fast).write_to(&mut to, raw);
-        done.map(|_| to).map_err(|e| e.to_string())
-    }
-
-    fn predicts(&self) -> bool {
-        self.compression != Compression::None && !self.dtype.is_float()
     }
 
     fn write(&self, to: &dyn Output, chunk: Chunk, bytes: &[u8]) -> Result<(), String> {
@@ -340,23 +303,13 @@ impl Tiles {
         } else {
             entries.push(side(Tag::RowsPerStrip, self.rows));
         }
-        if self.predicts() {
+        if self.compression.predicts(self.dtype) {
             entries.push(one(Tag::Predictor, tiff::tags::Predictor::Horizontal.to_u16()));
         }
         if channels == 4 {
             entries.push(one(Tag::ExtraSamples, ExtraSamples::UnassociatedAlpha.to_u16()));
         }
         entries
-    }
-}
-
-/// Puts differences from the pixel before in the place of the samples of a row.
-fn differences<T: bytemuck::Pod>(row: &mut [u8], channels: usize, minus: impl Fn(T, T) -> T) {
-    let size = size_of::<T>();
-    let at = |row: &[u8], k: usize| bytemuck::pod_read_unaligned::<T>(&row[k * size..(k + 1) * size]);
-    for k in (channels..row.len() / size).rev() {
-        let difference = minus(at(row, k), at(row, k - channels));
-        row[k * size..(k + 1) * size].copy_from_slice(bytemuck::bytes_of(&difference));
     }
 }
 

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
+use super::compression::Compression;
 use super::count::{Count, FileTraffic};
 use super::interleave::join;
 use super::output::Output;
 use super::raster::Order;
 use super::replace::Begun;
 use super::target::{Target, reserve};
-use super::tiff_tiles::{Compression, Tiles};
+use super::tiff_tiles::Tiles;
 use super::{Format, SaveOptions, pnm, region_of, write_npy};
 use crate::dtype::DType;
 use crate::error::{Error, Result};

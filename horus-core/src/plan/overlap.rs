@@ -107,7 +107,12 @@ impl Awaiting {
             // Rows arrive where the launch reads them, and between devices packed messages stay until it is over.
             let sent = Action::Exchange { node: *node, halo: *halo, direct: true };
             let bytes = if *direct { draft.scratch(*node, sent) } else { 0 };
-            let begins = exchange.on_device && draft.stay_free(packed + bytes, exchange.step, self.launch);
+            // Launches that are made together follow each other: one before this may read the rows as well.
+            let read = draft.steps[exchange.step..self.launch].iter().any(|s| match s.action {
+                Action::Launch { node: before, .. } => draft.graph.node(before).inputs.contains(node),
+                _ => false,
+            });
+            let begins = exchange.on_device && !read && draft.stay_free(packed + bytes, exchange.step, self.launch);
             packed += if begins { bytes } else { 0 };
             begins
         });

@@ -182,7 +182,8 @@ impl Waits<'_, '_> {
             Action::Launch { node, rows, part, .. } => {
                 let all =
                     |rank| self.computed(node, rows, part, rank).into_iter().fold(Window::new(0, 0), Window::union);
-                let whole = self.draft.graph.node(node).op.goes_over_input();
+                // With its edges a result is complete, also where there are none.
+                let whole = self.draft.graph.node(node).op.goes_over_input() || matches!(part, Part::Edges(_));
                 let written = if whole { self.all(node) } else { self.everywhere(all) };
                 (Copied::Own(node), written, part.begins())
             }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::evaluate::source_of;
-use super::lanes::Kept;
+use super::kept::Kept;
 use super::{Mutable, Session};
 use crate::error::Error;
 use crate::ir::graph::{NodeId, ValueId};

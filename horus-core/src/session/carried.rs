@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::engine::Engine;
 use super::evaluate::source_of;
-use super::lanes::Kept;
+use super::kept::Kept;
 use super::plans::Request;
 use super::{Mutable, Progress, Session};
 use crate::device::Sending;

@@ -1,28 +1,22 @@
 //! Evaluation: the recorded program is optimised, planned, verified and executed.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::adopt::{note_lost, unreferred};
 use super::engine::Engine;
-use super::lanes::{Kept, on_host};
+use super::kept::Kept;
 use super::plans::{Plans, Request};
-use super::{Inner, Mutable, Session, debug};
+use super::{Mutable, Session, debug};
 use crate::comm::guarded;
 use crate::device::Sending;
 use crate::dtype::DType;
-use crate::error::{DeviceError, Error, MemoryBound, Result};
+use crate::error::{DeviceError, Error, Result};
 use crate::execute::{Delivered, Failed, Outcome};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
-use crate::optimize::{Aim, lower::lower, optimize_for};
-use crate::plan::partition::Partition;
-use crate::plan::predict::predict;
-use crate::plan::state::{Hosts, Placement, Residency, State};
-use crate::plan::verify::verify;
-use crate::plan::{Mappable, Mode, Plan, Setting, Want, plan};
+use crate::plan::state::State;
+use crate::plan::{Mappable, Plan, Want};
 use crate::record::{Extract, RecordId};
 use crate::region::spared;
 use crate::shape::Shape;
@@ -210,122 +204,6 @@ impl Session {
         others.sort_by_key(|(v, ..)| *v);
         others
     }
-
-    /// What plans for these strips are made for.
-    pub(super) fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
-        let (unified, direct, capacity) = (engine.unified(), engine.direct(), engine.capacity);
-        let Inner { overlap, transfer, mode, .. } = **self.0;
-        let machine = Arc::clone(&engine.machine);
-        let mappable = Mappable::default();
-        let hosts = Hosts::Apart;
-        Setting { partition, hosts, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
-    }
-
-    /// What programs are optimised for.
-    pub(super) fn aim<'a>(&self, setting: &'a Setting) -> Aim<'a> {
-        let Setting { machine, partition, direct, .. } = setting;
-        let (steps, stencil) = (self.0.steps, self.0.stencil);
-        Aim { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined: true }
-    }
-
-    /// The plan for a request: of several lanes for all of them, or for the first if that is predicted to be faster.
-    fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
-        let (plan, said) = match engine.lanes() {
-            1 => {
-                (self.plan_for(engine, state, request, self.setting(engine, self.0.partition.clone()))?, String::new())
-            }
-            _ => self.plan_lanes(engine, state, request)?,
-        };
-        let explain = |title: &str, text: &dyn fmt::Display| {
-            if let Some(sink) = &self.0.explain {
-                sink(&format!("{title}:\n{text}"));
-            }
-        };
-        if !said.is_empty() {
-            explain("lanes", &said);
-        }
-        explain("plan", &format_args!("{plan}costs by the {}\n", plan.setting.machine));
-        explain("predicted", &predict(&plan));
-        verify(&plan)?;
-        match (plan.lacking, plan.setting.capacity) {
-            (Some((node, bytes)), Some(capacity)) => Err(too_large(engine, plan.graph.node(node), bytes, capacity)),
-            _ => Ok(plan),
-        }
-    }
-
-    /// The plan for a request in a setting.
-    pub(super) fn plan_for(
-        &self,
-        engine: &Engine,
-        state: &mut Mutable,
-        request: &Request,
-        setting: Setting,
-    ) -> Result<Plan> {
-        let Request { graph, wants, sources, mappable, others, laid } = request;
-        let setting = Setting { mappable: mappable.clone(), ..setting };
-        // As this plan finds them; what else is on devices is in its way.
-        let lanes = if engine.lanes() > 1 { setting.partition.ranks() } else { 1 };
-        let found = |(source, laid): (&(ValueId, Option<State>, bool), &usize)| {
-            let at = source.1.map(|state| if *laid == lanes { state } else { on_host(engine.unified()) });
-            (source.0, at, source.2)
-        };
-        let sources: Vec<_> = sources.iter().zip(&laid.0).map(found).collect();
-        let (there, elsewhere): (Vec<_>, Vec<_>) = others.iter().zip(&laid.1).partition(|(_, laid)| **laid == lanes);
-        let taken = elsewhere.iter().map(|((_, shape, dtype, _), laid)| shape.len() * dtype.size() / **laid).sum();
-        let setting = Setting { capacity: setting.capacity.map(|bytes| bytes.saturating_sub(taken)), ..setting };
-        let others: Vec<_> = there.into_iter().map(|(other, _)| *other).collect();
-        let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
-            let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
-            let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
-            let others: HashMap<ValueId, State> = others.iter().map(|(v, .., state)| (*v, *state)).collect();
-            let read = |n: NodeId| values[n.0].and_then(|v| read.get(&v));
-            let other = |n: NodeId| values[n.0].and_then(|v| others.get(&v)).copied();
-            let nowhere = State { residency: Residency::Host, placement: Placement::Root };
-            plan(
-                graph,
-                wants,
-                setting,
-                |n| read(n).and_then(|(state, _)| *state).or_else(|| other(n)).unwrap_or(nowhere),
-                |n| read(n).is_some_and(|(_, gone)| *gone),
-                dump,
-            )
-        };
-        if self.0.compare_naive {
-            let naive = Setting { mode: Mode::Naive, ..setting.clone() };
-            let plan = make(lower(graph.clone()), &naive, &mut |_, _| ())?;
-            state.stats.naive.add(&plan.counts());
-        }
-        let explain = |title: &str, text: &dyn fmt::Display| {
-            if let Some(sink) = &self.0.explain {
-                sink(&format!("{title}:\n{text}"));
-            }
-        };
-        let with = |fuse: bool, joined: bool| -> Result<Plan> {
-            let mut dump = |pass: &str, text: &dyn fmt::Display| {
-                if self.0.explain_passes {
-                    explain(pass, text);
-                }
-            };
-            let mut kernels = optimize_for(graph.clone(), fuse, &Aim { joined, ..self.aim(&setting) }, &mut dump)?;
-            add_bystanders(&mut kernels, &others);
-            make(kernels, &setting, &mut dump)
-        };
-        let fuse = self.0.mode == Mode::Fused;
-        let mut plan = with(fuse, true)?.or_apart(|| with(fuse, false))?;
-        if fuse && !plan.fits {
-            // A fused kernel may read more images at once than the device holds; one operation reads three at most.
-            log::info!("fused kernels need more memory than the device has; continuing without fusion");
-            plan = with(false, false)?;
-        }
-        Ok(plan)
-    }
-}
-
-/// An operation takes more than there is, whatever leaves the device before it.
-fn too_large(engine: &Engine, node: &Node<Kernel>, bytes: usize, capacity: usize) -> Error {
-    let op = format!("{} (recorded at {})", node.op.name(), node.site);
-    let bound = MemoryBound::Images { bytes: capacity };
-    Error::Device { op, device: engine.smallest(), source: DeviceError::OutOfMemory { bytes, used: 0, bound } }
 }
 
 /// What an evaluation brought to this rank's host.
@@ -357,14 +235,6 @@ fn all_there(state: &Mutable, graph: &Graph<Op>) -> Result<()> {
         _ => None,
     };
     graph.nodes.iter().find_map(lost).map_or(Ok(()), Err)
-}
-
-/// Adds the images that this program does not read but that are on the device: the planner may have to evict them.
-fn add_bystanders(graph: &mut Graph<Kernel>, others: &[(ValueId, Shape, DType, State)]) {
-    for &(value, shape, dtype, _) in others {
-        let site = std::panic::Location::caller();
-        graph.push(Node { op: Kernel::Source(value), inputs: Vec::new(), shape, dtype, site });
-    }
 }
 
 pub(super) fn source_of(kernel: &Kernel) -> Option<ValueId> {

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::lanes::Kept;
+use super::kept::Kept;
 use super::start::Start;
 use super::{Mutable, Session};
 use crate::error::{Error, Result};

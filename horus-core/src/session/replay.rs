@@ -3,7 +3,7 @@
 
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
-use super::lanes::Kept;
+use super::kept::Kept;
 use super::pending::Pending;
 use super::plans::Request;
 use super::{Mutable, Session};

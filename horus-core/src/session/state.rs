@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::lanes::Kept;
+use super::kept::Kept;
 use super::later::Later;
 use super::plans::Plans;
 use super::progress::Stats;

@@ -106,6 +106,30 @@ proptest! {
     }
 }
 
+/// Found at random: launches that are made together, of which the first reads the rows that were exchanged for the second.
+#[test]
+fn rows_that_another_launch_reads_first_are_waited_for() {
+    let choice = |kind, param, reads| Choice { kind, param, reads };
+    let zeros = || choice(0, 0, [0; 3]);
+    let steps = [
+        choice(16, 0, [6, 0, 0]),
+        zeros(),
+        choice(237, 43, [128, 0, 0]),
+        zeros(),
+        zeros(),
+        choice(0, 0, [0, 11, 184]),
+        choice(13, 40, [90, 211, 236]),
+    ];
+    let powers = [4, 4, -1, 2, -2, 0, 2, -4, 4, -4, 3, -3, -3, -3, 2, 0, 4, 3, 3, -1, -3, 4, -2, 2, -2, 0, -4, 0];
+    let program = program(Shape::new(15, 1, 1), &steps, 15_082_956_128_435_837_387);
+    let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
+    let machine = Arc::new(Machine::alike(drawn(&powers)));
+    for place in places() {
+        let (got, plan) = run(&program, place, &machine);
+        assert!(got == want, "other bits at {place:?}\n{plan}");
+    }
+}
+
 #[test]
 fn profiles_decide_what_plans_do() {
     let mut p = Program::default();

@@ -3,6 +3,8 @@
 mod failures;
 mod programs;
 mod session;
+mod taken;
+mod taking;
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! The driver's calls, each checked, and its handles, each freed.
 
 mod function;
+mod runs;
 
 use std::ffi::{CStr, CString};
 
@@ -8,6 +9,7 @@ use cudarc::driver::sys::{self, CUresult, CUstream};
 use horus_core::error::DeviceError;
 
 pub(crate) use function::{Function, Work};
+pub(crate) use runs::grouped;
 
 /// Turns a driver code into an error that says what was attempted.
 pub(crate) fn check(code: CUresult, what: impl FnOnce() -> String) -> Result<(), DeviceError> {

@@ -6,7 +6,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use cudarc::driver::sys;
 use horus_core::device::check::part;
 use horus_core::device::{DeviceMemory as _, Download, Landing, Lane, Memory, Sending, Ticket};
 use horus_core::error::DeviceError;
@@ -15,7 +14,7 @@ use horus_core::host::buffer::{HostBuffer, Pool};
 
 use super::later::{self, Piece, Room};
 use super::{BESIDE, Flying, Transfers, pinned, stream};
-use crate::driver::{Event, check};
+use crate::driver::{Event, grouped};
 use crate::memory::{Block, CudaMemory, Flight};
 
 impl Transfers {
@@ -63,20 +62,16 @@ impl Transfers {
             done: Event::new(false)?,
         };
         let pinned = pinned(source);
-        let copy = |(at, to, n): (usize, usize, usize)| {
-            let to = target.address() + to as u64;
-            match pinned {
-                Some(from) => {
-                    // SAFETY: the bytes are inside both, as checked. The buffer is pinned, and held until the stream is past
-                    // the copy; the block until the device's stream waits for the flight.
-                    let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.byte_add(at).cast_const(), n, up.0) };
-                    check(code, || format!("uploading {n} bytes"))
-                }
+        let copies = || match pinned {
+            // SAFETY: the bytes are inside both, as checked. The buffer is pinned, and held until the stream is past the
+            // copies; the block until the device's stream waits for the flight.
+            Some(from) => grouped(runs).iter().try_for_each(|r| unsafe { r.upload(from, target.address(), up.0) }),
+            None => runs.try_for_each(|(at, to, n)| {
+                let (bytes, to) = (&source.bytes()[at..at + n], target.address() + to as u64);
                 // SAFETY: as above; the bytes have been read when this returns.
-                None => unsafe { self.uploads().upload(&self.workers, up, &source.bytes()[at..at + n], to) },
-            }
+                unsafe { self.uploads().upload(&self.workers, up, bytes, to) }
+            }),
         };
-        let copies = || runs.try_for_each(copy);
         let begun = self.core.clock.note(Lane::Upload, up, copies);
         let held = pinned.map(|_| source.clone());
         // Also what was begun before a failure reads and writes.
@@ -166,14 +161,10 @@ impl Download for Bands {
         let (ready, done) = (Event::new(false)?, Event::to_sleep_for()?);
         ready.record(&core.stream)?;
         down.after(&ready)?;
-        let copy = |b: &Range<usize>| {
-            let (to, from) =
-                ((to + (b.start - base) as u64) as *mut std::ffi::c_void, source.address() + b.start as u64);
-            // SAFETY: the bytes are inside both, as checked; both are held until `done` has passed.
-            let code = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, b.len(), down.0) };
-            check(code, || format!("downloading {} bytes", b.len()))
-        };
-        let copies = || bytes.iter().filter(|b| !b.is_empty()).try_for_each(copy);
+        let runs = grouped(bytes.iter().map(|b| (b.start - base, b.start, b.len())));
+        let to = to as *mut std::ffi::c_void;
+        // SAFETY: the bytes are inside both, as checked; both are held until `done` has passed.
+        let copies = || runs.iter().try_for_each(|r| unsafe { r.download(source.address(), to, down.0) });
         let copied = core.clock.note(Lane::Download, down, copies);
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(down) {

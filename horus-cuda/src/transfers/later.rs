@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{self, CUdeviceptr};
+use cudarc::driver::sys::CUdeviceptr;
 use horus_core::device::{self, Label, Landing, Lane};
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::{HostBuffer, Pool};
@@ -13,7 +13,7 @@ use horus_core::host::spare::Spare;
 use horus_core::host::workers::Workers;
 
 use super::{Transfers, pinned, stream};
-use crate::driver::{Event, Stream, check};
+use crate::driver::{Event, Stream, grouped};
 use crate::memory::{Block, Deferred};
 use crate::pinned::{Loan, Pinned};
 
@@ -189,13 +189,13 @@ impl Waiting {
         let (down, done) = (transfers.idle_stream()?, Event::new(false)?);
         let mut in_turn: Vec<&Piece> = self.pieces.iter().collect();
         in_turn.sort_by_key(|piece| piece.turn);
-        let begun = in_turn.into_iter().try_for_each(|piece| {
-            down.after(&piece.ready)?;
-            let (at, from) = (piece.bytes.start, self.from + piece.bytes.start as u64);
+        let begun = in_turn.chunk_by(|a, b| Arc::ptr_eq(&a.ready, &b.ready)).try_for_each(|band| {
+            down.after(&band[0].ready)?;
+            let runs = grouped(band.iter().map(|p| (p.bytes.start, p.bytes.start, p.bytes.len())));
             // SAFETY: the buffer is pinned, has room, and is borrowed mutably by whoever waits here; the caller holds the
             // block, of which these bytes are a part.
-            let copy = || unsafe { sys::cuMemcpyDtoHAsync_v2(to.byte_add(at), from, piece.bytes.len(), down.0) };
-            check(transfers.core.clock.note_for(self.label, Lane::Download, &down, copy), what)
+            let copies = || runs.iter().try_for_each(|r| unsafe { r.download(self.from, to, down.0) });
+            transfers.core.clock.note_for(self.label, Lane::Download, &down, copies)
         });
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(&down).and_then(|()| done.wait_for(what)) {

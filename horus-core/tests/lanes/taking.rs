@@ -1,0 +1,92 @@
+//! A simulated device that takes pixels when they are given.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use horus_core::comm::Communicator;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::device::simulated::Simulated;
+use horus_core::device::{Device, Exchange, Launch, Memory, MemoryKind, Ticket};
+use horus_core::error::DeviceError;
+use horus_core::host::Piece;
+use horus_core::host::buffer::HostBuffer;
+use horus_core::host::workers::Workers;
+
+pub(crate) struct Taking {
+    inner: Simulated<CpuDevice>,
+    taken: AtomicUsize,
+}
+
+impl Taking {
+    pub(crate) fn new(cpu: CpuDevice, room: usize) -> Taking {
+        Taking { inner: Simulated::new(cpu, room).with_fabric(), taken: AtomicUsize::new(0) }
+    }
+
+    /// Bytes that it took.
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+}
+
+impl Device for Taking {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn memory(&self) -> MemoryKind {
+        self.inner.memory()
+    }
+    fn workers(&self) -> &Workers {
+        self.inner.workers()
+    }
+    fn capacity(&self) -> Option<usize> {
+        self.inner.capacity()
+    }
+    fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        self.inner.allocate(bytes)
+    }
+    fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+        let mut memory = self.allocate(parts.iter().map(|p| p.len()).sum())?;
+        let mut at = 0;
+        for part in parts {
+            self.write(part, &mut memory, at)?;
+            at += part.len();
+        }
+        self.taken.fetch_add(at, Ordering::Relaxed);
+        Ok(Some(memory))
+    }
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.inner.write(source, target, at)
+    }
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+        self.inner.begin_upload(source, target, pieces)
+    }
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        self.inner.read(source, at, target)
+    }
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        self.inner.copy(source, target, pieces)
+    }
+    fn address(&self) -> u64 {
+        self.inner.address()
+    }
+    fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
+        self.inner.connect(comm, addresses)
+    }
+    fn exchange(
+        &self,
+        comm: &dyn Communicator,
+        reads: &[&Memory],
+        writes: &mut [&mut Memory],
+        work: &Exchange,
+    ) -> Result<Ticket, DeviceError> {
+        self.inner.exchange(comm, reads, writes, work)
+    }
+    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        self.inner.arrive(ticket, writes)
+    }
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        self.inner.launch(launch)
+    }
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.inner.synchronize()
+    }
+}
