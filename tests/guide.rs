@@ -126,6 +126,7 @@ fn the_table_of_names_is_complete() {
         "depth",
         "dtype",
         "forecast",
+        "forecast_memory",
         "forecast_on",
         "get",
         "get_all",

@@ -47,9 +47,9 @@ fn run(input: &Path, output: &Path, memory: Option<usize>) {
         .build()
         .unwrap();
     let smooth: Image<f32> = AnyImage::open(&session, input).unwrap().to_unit().gauss(2.0);
-    let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Range };
+    let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Range, ..SaveOptions::default() };
     let scale = (smooth * 3.0).save_with(output, &options).unwrap().unwrap();
-    println!("scale {} {}", scale.low.to_bits(), scale.high.to_bits());
+    println!("\nscale {} {}", scale.low.to_bits(), scale.high.to_bits());
 }
 
 /// What a child does; alone, nothing.
@@ -63,7 +63,7 @@ fn child() {
     };
     let extension = std::env::var("HORUS_TEST_FORMAT").unwrap();
     run(&folder.join("large.pgm"), &folder.join(name).with_extension(extension), memory);
-    println!("peak {}", peak());
+    println!("\npeak {}", peak());
 }
 
 fn spawn(folder: &Path, bounded: bool, format: &str) -> String {

@@ -7,13 +7,12 @@ use super::adopt::{note_lost, unreferred};
 use super::engine::Engine;
 use super::kept::Kept;
 use super::plans::{Plans, Request};
-use super::{Mutable, Progress, Session, debug};
+use super::{Mutable, Session, debug};
 use crate::comm::guarded;
 use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
-use crate::execute::agree::agree_on_plan;
-use crate::execute::{Context, Delivered, Failed, Outcome, Stored, execute, prepare};
+use crate::execute::{Delivered, Failed, Outcome};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::plan::state::State;
@@ -86,7 +85,6 @@ impl Session {
         if engine.mended().map_err(Unevaluated::Foreseen)? {
             state.plans = Plans::default();
         }
-        let start = Instant::now(); // to extract took nothing worth telling
         if let Some(limits) = self.exceeds(state, engine, &graph)? {
             Session::without_kept(&mut graph, targets.len(), limits);
         }
@@ -95,6 +93,7 @@ impl Session {
         let disposable = state.program.disposable(&graph, &records);
         let kept: Vec<RecordId> = graph.roots.iter().map(|r| records[r.0]).collect();
         let (graph, own) = self.supplied(state, engine, graph)?;
+        let start = Instant::now(); // to extract took nothing worth telling
         let gone = [disposable, own].concat();
         if engine.lanes() > 1 {
             // The host of one lane is that of all.
@@ -145,78 +144,6 @@ impl Session {
         }
         state.stats.planned += 1;
         Ok((self.plan(engine, state, request).map_err(Unevaluated::Foreseen)?, true))
-    }
-
-    /// Runs a plan, whose kernels were made before unless it is new, and says when copies begin of what it sends. Takes the images that it reads out of the session; what
-    /// is left of them comes back either way.
-    pub(super) fn carry_out(
-        &self,
-        state: &mut Mutable,
-        engine: &Engine,
-        request: &Request,
-        plan: &Plan,
-        (new, sending): (bool, Sending),
-    ) -> Result<Outcome<Kept>, Failed<Kept>> {
-        agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan)
-            .map_err(|error| Failed { error, images: Vec::new() })?;
-        let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
-        let images: Vec<_> = images.collect();
-        let outcome = if plan.setting.in_lanes() {
-            self.carry_out_on_lanes(state, engine, plan, images, (new, sending))?
-        } else {
-            self.carry_out_alone(state, engine, plan, images, (new, sending))?
-        };
-        state.stats.evaluations += 1;
-        state.stats.made.add(&plan.counts());
-        state.stats.sent.messages += outcome.moved.messages;
-        state.stats.sent.bytes += outcome.moved.bytes;
-        state.stats.predicted += Duration::from_secs_f64(plan.predicted);
-        state.stats.parts.add(&plan.parts);
-        Ok(outcome)
-    }
-
-    /// Runs a plan on the device of this rank, or on the first lane.
-    fn carry_out_alone(
-        &self,
-        state: &mut Mutable,
-        engine: &Engine,
-        plan: &Plan,
-        images: Vec<Option<Kept>>,
-        (new, sending): (bool, Sending),
-    ) -> Result<Outcome<Kept>, Failed<Kept>> {
-        let images = self.laid_out(engine, images, 1)?;
-        let images: Vec<_> = images.into_iter().map(|image| image.map(Kept::into_first)).collect();
-        let kept = |images: Vec<Option<Stored>>| images.into_iter().map(|i| i.map(Kept::from)).collect();
-        if new {
-            let start = Instant::now();
-            let prepared = prepare(plan, &images, &*engine.device, self.rank());
-            state.trace.prepared(start);
-            if let Err(error) = prepared {
-                return Err(Failed { error, images: kept(images) });
-            }
-        }
-        let observe = |step, steps, text: &dyn Fn() -> String| {
-            if let Some(observer) = &self.0.observer {
-                observer(Progress { step, steps, text });
-            }
-        };
-        let context = Context {
-            device: &*engine.device,
-            comm: &*self.0.comm,
-            pool: &self.0.pool,
-            observer: &observe,
-            check: &|| self.0.canceller.check(),
-            trace: &mut state.trace,
-            keep: if self.ranks() == 1 { self.0.max_pinned } else { 0 },
-            sending,
-            room: &mut state.room,
-        };
-        match execute(plan, images, context) {
-            Ok(Outcome { images, delivered, portions, moved }) => {
-                Ok(Outcome { images: kept(images), delivered, portions, moved })
-            }
-            Err(Failed { error, images }) => Err(Failed { error, images: kept(images) }),
-        }
     }
 
     /// Waits for results in flight.

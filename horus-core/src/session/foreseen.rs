@@ -52,6 +52,7 @@ impl Session {
     /// Tells what a value takes of memory. Collective.
     pub(crate) fn forecast_memory(&self, value: &Handle) -> Result<MemoryForecast> {
         let id = value.look()?;
+        self.comm(); // after what was started: ranks communicate in one order
         let mut state = self.lock("forecasting")?;
         let state = &mut *state;
         let Extract { mut graph, .. } = state.program.extract(&[id], 0);

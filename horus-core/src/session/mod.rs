@@ -4,6 +4,7 @@ mod adopt;
 mod arrays;
 mod builder;
 mod cancel;
+mod carried;
 mod debug;
 mod engine;
 mod evaluate;

@@ -209,7 +209,8 @@ impl Session {
 
     /// Leaves out of the results what is kept along the way for whoever holds it, unless it is small.
     pub(super) fn without_kept(graph: &mut Graph<Op>, targets: usize, limits: Limits) {
-        let small = |n: &NodeId| bytes(graph, *n) <= limits.host / SMALL;
+        let most = limits.device.map_or(limits.host, |device| device.min(limits.host)) / SMALL;
+        let small = |n: &NodeId| bytes(graph, *n) <= most;
         graph.roots =
             graph.roots.iter().enumerate().filter(|(i, n)| *i < targets || small(n)).map(|(_, n)| *n).collect();
     }

@@ -33,6 +33,7 @@ impl Session {
     /// Whether a value is computed from images that have not been read and needs more memory than there is. Collective.
     pub(crate) fn does_not_fit(&self, value: &Handle) -> Result<Option<TooLarge>> {
         let id = value.look()?;
+        self.comm(); // after what was started: ranks communicate in one order
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
         let Extract { mut graph, .. } = state.program.extract(&[id], 0);
@@ -64,7 +65,7 @@ impl Session {
     ) -> Result<Result<(), String>> {
         let id = value.look()?;
         let mut state = self.lock("evaluating")?;
-        let outcome = self.guard(&mut state, |state| {
+        self.guard(&mut state, |state| {
             let Extract { mut graph, .. } = state.program.extract(&[id], 0);
             graph.roots.truncate(1);
             let graph = graph.without_dead();
@@ -92,7 +93,6 @@ impl Session {
             });
             state.forget(own);
             done
-        });
-        outcome
+        })
     }
 }
