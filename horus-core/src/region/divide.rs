@@ -132,7 +132,12 @@ mod tests {
         };
         let d = Division::cheapest(LARGE, (256, 256), &mut around);
         assert!(d.width < LARGE.width, "strips of 256 rows are too large: {d}");
-        assert!(d.height % 256 == 0 && d.width % 256 == 0 && (d.height + 20) * (d.width + 20) <= 4_000_000, "{d}");
+        assert!(
+            d.height.is_multiple_of(256)
+                && d.width.is_multiple_of(256)
+                && (d.height + 20) * (d.width + 20) <= 4_000_000,
+            "{d}"
+        );
         let d = Division::cheapest(LARGE, (1, 1), &mut |r| {
             let read = (r.rows.len() + 20) * (r.columns.len() + 20);
             fits(40_000_000, read)(r)

@@ -191,11 +191,13 @@ impl Session {
     /// Rows and columns that are read at once of what a program reads: of the largest image.
     pub(super) fn grain(state: &Mutable, graph: &Graph<Op>) -> (usize, usize) {
         let largest = unread(state, graph).max_by_key(|(v, later)| (later.shape.len(), v.0));
+        let of = graph.node(graph.roots[0]).shape;
         largest.map_or((1, 1), |(_, later)| {
-            // A picture that is decoded as a whole is not divided along its chunks.
-            let part = |chunk: usize, n: usize| if chunk * 4 <= n { chunk } else { 1 };
-            let rows = part(later.chunk.0, later.shape.height);
-            (rows, if later.chunk.1 < later.shape.width { part(later.chunk.1, later.shape.width) } else { 1 })
+            // A picture that is decoded as a whole is not divided along its chunks, nor is a result of another extent.
+            let part = |chunk: usize, n: usize, of: usize| if n == of && chunk * 4 <= n { chunk } else { 1 };
+            let rows = part(later.chunk.0, later.shape.height, of.height);
+            let columns = if later.chunk.1 < later.shape.width { later.chunk.1 } else { 1 };
+            (rows, part(columns, later.shape.width, of.width))
         })
     }
 

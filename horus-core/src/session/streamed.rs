@@ -29,6 +29,9 @@ fn together(put: usize, read: usize) -> usize {
     if both <= MOST { both } else { put.max(1) }
 }
 
+/// Takes the pixels of a region; what goes wrong there is text.
+type Put<'a> = dyn FnMut(Rect, &[u8]) -> Result<(), String> + Send + 'a;
+
 impl Session {
     /// Whether a value is computed from images that have not been read and needs more memory than there is. Collective.
     pub(crate) fn does_not_fit(&self, value: &Handle) -> Result<Option<TooLarge>> {
@@ -61,7 +64,7 @@ impl Session {
         &self,
         value: &Handle,
         grain: (usize, usize),
-        put: &mut (dyn FnMut(Rect, &[u8]) -> Result<(), String> + Send),
+        put: &mut Put<'_>,
     ) -> Result<Result<(), String>> {
         let id = value.look()?;
         let mut state = self.lock("evaluating")?;

@@ -255,7 +255,8 @@ fn assemble(headers: &[&str], params: &str, code: &str) -> String {
     s.push_str("extern __shared__ __align__(128) unsigned char hs_smem[];\n#endif\n");
     // After the prelude, the functions that few programs call.
     let calls = |f: &str| headers.iter().skip(1).chain([&params, &code]).any(|part| part.contains(f));
-    let few = [(TRANSCENDENTAL.into_iter().any(calls), MATH), (calls("hs_around"), AROUND)];
+    let few =
+        [(TRANSCENDENTAL.into_iter().any(calls), MATH), (["hs_around", "hs_unrolled"].into_iter().any(calls), AROUND)];
     for (i, header) in headers.iter().enumerate() {
         s.push_str(header);
         few.iter().filter(|(called, _)| i == 0 && *called).for_each(|(_, functions)| s.push_str(functions));

@@ -112,6 +112,18 @@ pub(super) fn stencils() -> Vec<Case> {
                 let name = format!("stencil of a filter {one} {dtype}, per pixel: {per_pixel}");
                 all.push(case(name, Kernel::Map(m), vec![whole(EVEN, dtype); 2], whole(EVEN, dtype)));
             }
+            // Row passes alone.
+            let passes = |chains: Vec<MapKernel>, source| MapKernel {
+                inputs: 1,
+                chains,
+                stages: vec![Stage { source, filter: Filter::row(taps(3)), border: one }],
+                leaves: vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), Filter::column(taps(2)), other), dtype }],
+                result: Some(Val::Leaf(0)),
+                ..MapKernel::default()
+            };
+            let separable = Kernel::Map(passes(vec![passes(vec![], Source::Input(0))], Source::Chain(0)));
+            let name = format!("stencil of row passes {one} {dtype}");
+            all.push(case(name, separable, vec![whole(EVEN, dtype)], whole(EVEN, dtype)));
         }
     }
     all
