@@ -95,7 +95,7 @@ pub struct Outcome<I = Stored> {
 ///
 /// # Errors
 /// When the device or communication fails. On one rank the images are given back; on several, others may have gone on with
-/// theirs, and they are lost. A lane leaves what it has of each, as [`Images::remains`] says.
+/// theirs, and they are lost. A lane leaves what it has of each, as `Images::remains` says.
 pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -> Result<Outcome, Failed> {
     let unified = context.device.memory() == MemoryKind::Unified;
     let (alone, images) = (context.comm.size() == 1, Images::new(images, context.keep));
