@@ -220,6 +220,7 @@ mod tests {
         assert_eq!(all[0], all[1]);
         assert!(all[0].iter().all(|w| w.is_finite() && *w > 0.0), "{all:?}");
     }
+
     #[test]
     fn devices_of_one_process_have_a_weight_each() {
         let devices: Vec<Arc<dyn Device>> = (0..2).map(|_| cpu().unwrap().into()).collect();

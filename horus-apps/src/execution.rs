@@ -17,7 +17,7 @@ pub struct Execution {
     #[arg(long)]
     pub mode: Option<Mode>,
 
-    /// Device to run on: auto, cpu, cuda or cuda:N (default: HORUS_DEVICE, else auto)
+    /// Device to run on: auto, cpu, cuda, cuda:N, or several: cuda:all, cuda:0+cpu (default: HORUS_DEVICE, else auto)
     #[arg(long)]
     pub device: Option<String>,
 

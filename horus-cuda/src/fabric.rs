@@ -127,6 +127,7 @@ pub(crate) fn connect(
     if let Ok(group) = &group {
         log::debug!("joined {} GPUs with NCCL in {:.0} ms", comm.size(), start.elapsed().as_secs_f64() * 1e3);
         let mut groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.retain(|(_, _, group)| !group.gone.load(Ordering::Relaxed));
         groups.push((own, addresses.to_vec(), Arc::clone(group)));
     }
     Ok(group)

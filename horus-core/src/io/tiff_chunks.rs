@@ -251,6 +251,9 @@ impl Chunks<'_> {
         if count < needed as u64 {
             return Err(format!("it has {count} bytes, {needed} are needed"));
         }
+        if at.checked_add(needed as u64).is_none() {
+            return Err("it lies beyond the file".into());
+        }
         // Of long rows only the part that is asked for.
         let few = part.width * 4 < self.columns;
         let columns = if few { part.width } else { self.columns };

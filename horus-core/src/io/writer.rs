@@ -1,8 +1,7 @@
 //! Picture files that are written region by region.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 
@@ -124,7 +123,8 @@ impl PictureWriter {
     ///
     /// # Errors
     /// [`Error::File`] if the region does not lie inside or is not made of whole [chunks](PictureWriter::chunk) or `pixels` is not as
-    /// long: nothing is written. Also if a tile or strip was written before or writing fails: the file cannot be finished then.
+    /// long: nothing is written. Also if a tile, a strip or, of other formats, a pixel was written before, or writing fails: the file
+    /// cannot be finished then.
     pub fn put(&self, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
         let fits = || {
             region_of(self.shape, Some(region))?;
@@ -198,7 +198,7 @@ impl Cut {
             order,
             shape,
             size: dtype.size(),
-            written: AtomicU64::new(0),
+            written: Mutex::default(),
             count: Count::default(),
         }))
     }
@@ -212,8 +212,8 @@ struct Rows {
     shape: Shape,
     /// Bytes of a sample.
     size: usize,
-    /// Pixels that are written.
-    written: AtomicU64,
+    /// What is written.
+    written: Mutex<Vec<Region>>,
     count: Count,
 }
 
@@ -253,18 +253,40 @@ impl Rows {
             self.count.bytes(rows * region.width * pixel);
             Ok::<(), String>(())
         };
+        self.enter(region)?;
         if workers.threads() == 1 || parts.len() == 1 {
             let mut scratch = Vec::new();
             parts.iter().try_for_each(|part| one(&mut scratch, part))?;
         } else {
             workers.run(|| parts.par_iter().try_for_each_init(Vec::new, one))?;
         }
-        self.written.fetch_add((depth * region.height * region.width) as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Notes that a region is written, once.
+    fn enter(&self, region: Region) -> std::result::Result<(), String> {
+        if region.height * region.width == 0 {
+            return Ok(());
+        }
+        let apart = |a: &Region, b: &Region| {
+            let beside = |at: usize, n: usize, other: usize| at + n <= other;
+            beside(a.top, a.height, b.top)
+                || beside(b.top, b.height, a.top)
+                || beside(a.left, a.width, b.left)
+                || beside(b.left, b.width, a.left)
+        };
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if !written.iter().all(|known| apart(known, &region)) {
+            return Err("pixels of this region were written before".into());
+        }
+        written.push(region);
         Ok(())
     }
 
     fn finish(&self) -> std::result::Result<(), String> {
-        let (written, all) = (self.written.load(Ordering::Relaxed), (self.shape.depth * self.shape.area()) as u64);
+        let regions = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = self.shape.depth * regions.iter().map(|r| r.height * r.width).sum::<usize>();
+        let all = self.shape.depth * self.shape.area();
         if written == all {
             return Ok(());
         }

@@ -43,12 +43,33 @@ fn processor() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
 }
 
-/// Bytes of memory that this machine could give to programs now, as far as its system tells.
+/// Bytes of memory that this machine could give to this process now, as far as its system tells.
 pub fn available_memory() -> Option<usize> {
-    let told = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
+    let of_machine = || {
+        let told = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        kib.checked_mul(1024)
+    };
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    [of_machine(), left_in_groups(Path::new("/sys/fs/cgroup"), &groups)].into_iter().flatten().min()
+}
+
+/// Bytes that the groups of a process may still take, if they are bounded, as containers and batch systems do (control groups, version 2);
+/// `told` says in which group it is.
+fn left_in_groups(root: &Path, told: &str) -> Option<usize> {
+    let path = told.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let left = |group: &Path| {
+        let read = |file: &str| std::fs::read_to_string(group.join(file)).ok();
+        let most: usize = read("memory.max")?.trim().parse().ok()?;
+        let used: usize = read("memory.current")?.trim().parse().ok()?;
+        // Pages of files that nobody uses make room.
+        let stat = read("memory.stat").unwrap_or_default();
+        let idle = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse().ok());
+        Some(most.saturating_sub(used.saturating_sub(idle.unwrap_or(0))))
+    };
+    let group = root.join(path.trim_start_matches('/'));
+    group.ancestors().take_while(|g| g.starts_with(root)).filter_map(left).min()
 }
 
 /// The folder of profiles, unless nothing is to be kept: `machine` in `HORUS_CACHE`, else `horus/machine` in `XDG_CACHE_HOME` or
@@ -196,4 +217,34 @@ pub(crate) fn gather(comm: &dyn Communicator, mine: Profile) -> Result<Machine> 
     let of = |digest: &u64| known.iter().find(|(d, _)| d == digest).map(|(_, p)| p.clone());
     let ranks = digests.iter().zip(hosts).filter_map(|(d, host)| Some((of(d)?, host as usize)));
     Ok(Machine::of_ranks(ranks.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tightest_group_bounds_memory() {
+        let root = tempfile::tempdir().unwrap();
+        let job = root.path().join("batch/job");
+        std::fs::create_dir_all(&job).unwrap();
+        let write = |folder: &Path, most: &str, used: &str| {
+            std::fs::write(folder.join("memory.max"), most).unwrap();
+            std::fs::write(folder.join("memory.current"), used).unwrap();
+        };
+        let left = || left_in_groups(root.path(), "0::/batch/job\n");
+        assert_eq!(left(), None);
+        write(&job, "max\n", "300\n");
+        assert_eq!(left(), None);
+        write(&root.path().join("batch"), "1000\n", "300\n");
+        assert_eq!(left(), Some(700));
+        write(&job, "500\n", "450\n");
+        assert_eq!(left(), Some(50));
+        std::fs::write(job.join("memory.stat"), "anon 50\ninactive_file 400\n").unwrap();
+        assert_eq!(left(), Some(450));
+        // More than there may be, for a moment; another version.
+        write(&job, "500\n", "1450\n");
+        assert_eq!(left(), Some(0));
+        assert_eq!(left_in_groups(root.path(), "4:memory:/batch\n"), None);
+    }
 }

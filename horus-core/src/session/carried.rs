@@ -13,8 +13,8 @@ use crate::execute::{Context, Failed, Outcome, Stored, execute, prepare};
 use crate::plan::Plan;
 
 impl Session {
-    /// Runs a plan, whose kernels were made before unless it is new, and says when copies begin of what it sends. Takes the images that it reads out of the session; what
-    /// is left of them comes back either way.
+    /// Runs a plan, whose kernels were made before unless it is new, and says when copies begin of what it sends. Takes the images
+    /// that it reads out of the session; what is left of them comes back either way.
     pub(super) fn carry_out(
         &self,
         state: &mut Mutable,

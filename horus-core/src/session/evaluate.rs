@@ -94,7 +94,7 @@ impl Session {
         let kept: Vec<RecordId> = graph.roots.iter().map(|r| records[r.0]).collect();
         let (graph, own) = self.supplied(state, engine, graph)?;
         let start = Instant::now(); // to extract took nothing worth telling
-        let gone = [disposable, own].concat();
+        let gone = [disposable, own.clone()].concat();
         if engine.lanes() > 1 {
             // The host of one lane is that of all.
             wants.iter_mut().filter(|want| **want != Want::Keep).for_each(|want| *want = Want::Handed);
@@ -104,7 +104,13 @@ impl Session {
         let request = Request { mappable, ..request };
         // Who looks at plans sees how they are made.
         let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
-        let (plan, new) = self.known_or_new(engine, state, &request, known)?;
+        let (plan, new) = match self.known_or_new(engine, state, &request, known) {
+            Ok(plan) => plan,
+            Err(e) => {
+                state.forget(own);
+                return Err(e);
+            }
+        };
         state.trace.planned(start);
         let recording = request.graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
         state.stats.recording += Duration::from_secs_f64(recording);
@@ -229,7 +235,7 @@ impl Unevaluated {
 }
 
 /// Whether all images are there that a program reads, or can be read.
-fn all_there(state: &Mutable, graph: &Graph<Op>) -> Result<()> {
+pub(super) fn all_there(state: &Mutable, graph: &Graph<Op>) -> Result<()> {
     let lost = |node: &Node<Op>| match node.op {
         Op::Source(v) => Some(Error::ImageLost { site: node.site, cause: state.gone.get(&v)?.clone() }),
         _ => None,

@@ -39,6 +39,17 @@ pub(super) fn named(device: &str, lane: usize, lanes: usize) -> String {
     format!("{device} (lane {} of {lanes})", lane + 1)
 }
 
+/// A lane at work: if it panics, others do not wait for what it would have sent.
+struct Leaving<'a>(&'a Engine);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.disconnect();
+        }
+    }
+}
+
 impl Session {
     /// Number of lanes: devices of this process that run the program together.
     pub fn lanes(&self) -> usize {
@@ -122,6 +133,7 @@ impl Session {
         };
         let run = |comm: &ThreadComm, images: Vec<Option<Stored>>, new: bool, context: Context<'_>| {
             let lane = comm.rank();
+            let _leaving = Leaving(engine);
             let made = if new { prepare(plan, &images, context.device, lane) } else { Ok(()) };
             let ran = guarded(comm, "an evaluation", || match made {
                 Ok(()) => execute(plan, images, context),
@@ -130,8 +142,9 @@ impl Session {
             ran.map_err(|Failed { error, images }| {
                 // The first error is why all end.
                 let error = of_lane(error, lane, lanes);
-                comm.abort(&error.to_string());
+                let text = error.to_string();
                 failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                comm.abort(&text);
                 engine.disconnect();
                 images
             })

@@ -190,17 +190,34 @@ impl Session {
         &self,
         state: &mut Mutable,
         engine: &Engine,
-        mut graph: Graph<Op>,
+        graph: Graph<Op>,
     ) -> Result<(Graph<Op>, Vec<ValueId>), Unevaluated> {
         let mut own = Vec::new();
+        match self.supply(state, engine, graph, &mut own) {
+            Ok(graph) => Ok((graph, own)),
+            Err(e) => {
+                state.forget(own);
+                Err(e)
+            }
+        }
+    }
+
+    /// As [`Session::supplied`]; `own` gets the values, also those that are there when it fails.
+    fn supply(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        mut graph: Graph<Op>,
+        own: &mut Vec<ValueId>,
+    ) -> Result<Graph<Op>, Unevaluated> {
         if unread(state, &graph).next().is_none() {
-            return Ok((graph, own));
+            return Ok(graph);
         }
         if self.exceeds(state, engine, &graph)?.is_some() {
             let_go(state, &graph);
-            graph = self.reduced(state, engine, graph, &mut own)?;
+            graph = self.reduced(state, engine, graph, own)?;
             if self.exceeds(state, engine, &graph)?.is_some() {
-                graph = self.assembled(state, engine, graph, &mut own)?;
+                graph = self.assembled(state, engine, graph, own)?;
             }
         }
         let whole: Vec<Rect> = graph.roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect();
@@ -212,7 +229,7 @@ impl Session {
         for (part, pixels) in parts.iter().zip(read) {
             self.give_part(state, part, pixels);
         }
-        // What was read as a whole stays, as long as there is room.
+        // What was read as a whole stays, as pixels do that were given.
         for (name, read) in parts.iter().filter_map(|p| Some((p.whole()?, p.value))) {
             if let Some(image) = state.images.remove(&read) {
                 state.images.insert(name, image);
@@ -221,7 +238,7 @@ impl Session {
             }
         }
         own.extend(parts.iter().map(|p| p.value).filter(|v| state.images.contains_key(v)));
-        Ok((part, own))
+        Ok(part)
     }
 
     /// Reads all that has not been read of what a program reads, and of these values.

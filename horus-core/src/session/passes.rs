@@ -134,7 +134,8 @@ impl Session {
             let (shape, dtype) = (graph.node(root).shape, graph.node(root).dtype.stored());
             let room = self.0.pool.try_uncounted(shape.len() * dtype.size());
             let lacking = |source| self.at_host(("evaluating by regions", graph.node(root).site), source);
-            let mut whole = room.map_err(|e| Unevaluated::Foreseen(lacking(e)))?;
+            // Other ranks may have room, and go on.
+            let mut whole = room.map_err(|e| Unevaluated::Met(lacking(e)))?;
             let mut job = |state: &Mutable, i: usize| Job::of(state, &program, division.region(i));
             let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
             let pixels = whole.bytes_mut();

@@ -113,7 +113,8 @@ impl Session {
         if let Some(e) = state.error.take() {
             return Err(refused(Some(e), Some(pixels)));
         }
-        let Some(engine) = self.engine().filter(|engine| replay.fits(self, engine, state)) else {
+        let Some(engine) = self.engine().filter(|e| matches!(e.mended(), Ok(false)) && replay.fits(self, e, state))
+        else {
             return Err(refused(None, Some(pixels)));
         };
         let input = state.names.value();

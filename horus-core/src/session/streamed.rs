@@ -1,7 +1,8 @@
 //! Values that do not fit in memory, handed over region by region.
 
-use super::evaluate::Unevaluated;
+use super::evaluate::{Unevaluated, all_there};
 use super::later::{let_go, unread};
+use super::plans::Plans;
 use super::stream::Job;
 use super::{Handle, Mutable, Session};
 use crate::error::Result;
@@ -72,10 +73,14 @@ impl Session {
             let Extract { mut graph, .. } = state.program.extract(&[id], 0);
             graph.roots.truncate(1);
             let graph = graph.without_dead();
+            all_there(state, &graph).map_err(Unevaluated::Foreseen)?;
             let engine = match self.engine() {
                 Some(engine) => engine,
                 None => self.settled(state, &graph).map_err(Unevaluated::Foreseen)?,
             };
+            if engine.mended().map_err(Unevaluated::Foreseen)? {
+                state.plans = Plans::default();
+            }
             let_go(state, &graph);
             let mut own = Vec::new();
             let done = self.reduced(state, engine, graph, &mut own).and_then(|graph| {

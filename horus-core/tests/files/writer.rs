@@ -233,13 +233,19 @@ fn nothing_is_there_before_all_is() -> Result<()> {
         writer.finish()?;
         assert_eq!(PictureReader::open(&path, &OpenOptions::default())?.shape(), shape);
         assert_eq!(folder.names(), names);
-        if tile.is_some() {
-            let writer = begin()?;
-            writer.put(Region::whole(shape), &whole, &alone)?;
-            let told = why(writer.put(part, &planes::<u8>(shape, part), &alone).expect_err("again"));
-            assert!(told.contains("tile 3 is written twice"), "{told}");
-            assert!(why(writer.finish().expect_err("it failed")).contains("tile 3 is written twice"));
-        }
+        let writer = begin()?;
+        writer.put(Region::whole(shape), &whole, &alone)?;
+        let twice =
+            if tile.is_some() { "tile 3 is written twice" } else { "pixels of this region were written before" };
+        let told = why(writer.put(part, &planes::<u8>(shape, part), &alone).expect_err("again"));
+        assert!(told.contains(twice), "{told}");
+        assert!(why(writer.finish().expect_err("it failed")).contains(twice));
+        // As many pixels as it has, but not each.
+        let writer = begin()?;
+        let top = Region::new(0, 0, 32, WIDTH);
+        writer.put(top, &planes::<u8>(shape, top), &alone)?;
+        let lap = Region::new(16, 0, 16, WIDTH);
+        assert!(why(writer.put(lap, &planes::<u8>(shape, lap), &alone).expect_err("again")).contains("written"));
     }
     Ok(())
 }
