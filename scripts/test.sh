@@ -49,5 +49,7 @@ step cargo test --workspace
 step cargo clippy -p horus-mpi -p horus-image -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --all-targets --quiet -- -D warnings
 step cargo test -p horus-mpi -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --test ranks --test mpirun \
   --test series_mpirun --test command_mpirun --test loops_mpirun
+# The programs that those tests built, on several hosts; says so where this machine or this user cannot have them.
+step scripts/hosts.sh "${CARGO_TARGET_DIR:-target}/debug"
 # After all others, whose dependencies it uses again.
 step scripts/packages.sh
