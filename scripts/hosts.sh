@@ -157,6 +157,18 @@ words=(/mnt/bin/convrot in --theta-step 90 --out-dir)
 "${words[@]}" one/series --quiet
 job "${words[@]}" out/series --quiet
 for file in one/series/*; do same "$file" "out/${file#one/}" "a series"; done
+# Copies of the same folders on each host, which look alike down to their files' numbers, are not shared.
+mkdir -p staged/{in,out}
+cp in/*.png staged/in/
+tar cf staged.tar -C staged .
+for host in h0 h1 h2; do
+  words=("mkdir -p /tmp/copy && mount -t tmpfs none /tmp/copy && tar xf - -C /tmp/copy")
+  if [ $host = h0 ]; then bash -c "${words[0]}"; else /mnt/agent $host "${words[0]}"; fi <staged.tar
+done
+job /mnt/bin/convrot copy/in --theta-step 90 --out-dir copy/out --quiet
+for file in one/series/*; do same "$file" "copy/out/${file##*/}" "a series from copies"; done
+[ "$(ls -A copy/out)" = "$(ls -A one/series)" ] || fail "a series leaves $(ls -A copy/out)"
+for n in 1 2; do /mnt/agent h$n 'umount /tmp/copy'; done
 passed "so does a series of pictures"
 
 words=(/mnt/bin/convrot in/small.png out/weighted.npy --theta-step 45 -v)

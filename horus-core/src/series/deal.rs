@@ -1,7 +1,8 @@
 //! Pictures distributed to ranks: who takes which, and how all ranks learn the outcome.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::fs::File;
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::Item;
 use super::input::{Content, Input};
 use super::save::Saved;
-use crate::comm::gather_bytes;
+use crate::comm::agree::agree_on;
+use crate::comm::{CommError, gather_bytes};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
@@ -96,27 +98,71 @@ where
     I: Iterator,
     I::Item: Into<Input>,
 {
-    let told = on_root(session, "distributing the pictures of a series", || {
-        let (dealt, path) = match first(inputs, options) {
+    let (comm, op) = (session.comm(), "distributing the pictures of a series");
+    let failed = |e: CommError| e.during(session.rank(), op);
+    agree_on(comm, op)?;
+    let nodes = comm.gather(comm.node() as u64).map_err(failed)?;
+    let several = nodes.iter().any(|node| *node != nodes[0]);
+    let folder_of = |path: &Path| {
+        let to = to(if path.as_os_str().is_empty() { Path::new("000000") } else { path });
+        to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+    };
+    let mut mark = None;
+    let number = RandomState::new().hash_one(std::process::id());
+    let told = on_root(session, op, || {
+        let (mut dealt, path) = match first(inputs, options) {
             Some((picture, path)) => (picture.shape().area() < DEALT && free(picture.clone()), path),
             None => (true, None),
         };
-        let path = path.map(path_bytes).unwrap_or_default();
-        Ok([&[u8::from(dealt)], &path[..]].concat())
+        let path = path.unwrap_or(Path::new(""));
+        if dealt && several {
+            mark = Mark::leave(&folder_of(path), number);
+            dealt = mark.is_some();
+        }
+        Ok([&[u8::from(dealt)], &number.to_le_bytes()[..], &path_bytes(path)].concat())
     })?;
     let told = told.map_err(Error::Config)?;
-    let Some((1, path)) = told.split_first() else { return Ok(false) };
+    let Some(([1, number @ ..], path)) = told.split_first_chunk::<9>() else { return Ok(false) };
     let path = bytes_path(path);
-    let to = to(if path.as_os_str().is_empty() { Path::new("000000") } else { &path });
-    let folder = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let word = identity(&[&path, folder]);
-    let words =
-        session.comm().gather(word).map_err(|e| e.during(session.rank(), "distributing the pictures of a series"))?;
-    let alike = words.iter().all(|other| *other == word);
+    let folder = folder_of(&path);
+    // Copies of a folder on several hosts may agree in all that `identity` looks at, but not in a file made just now.
+    let (word, shared) = if several {
+        (identity(&[&path]), Mark::path(&folder, u64::from_le_bytes(*number)).exists())
+    } else {
+        (identity(&[&path, &folder]), true)
+    };
+    // Rank 0 sees its own.
+    let words = comm.gather(if shared { word } else { !word }).map_err(failed)?;
+    drop(mark);
+    let alike = words.iter().all(|other| *other == words[0]);
     if !alike {
         log::info!("the ranks do not see the same files: rank 0 reads and writes all pictures");
     }
     Ok(alike)
+}
+
+/// An empty file in the folder of the results, by which ranks on other hosts tell that it is theirs, too.
+#[derive(Debug)]
+struct Mark(PathBuf);
+
+impl Mark {
+    fn path(folder: &Path, number: u64) -> PathBuf {
+        folder.join(format!(".horus-{number:016x}"))
+    }
+
+    /// Nothing, if the folder takes no files: then rank 0 alone tells why.
+    fn leave(folder: &Path, number: u64) -> Option<Mark> {
+        let path = Mark::path(folder, number);
+        File::create_new(&path).ok().map(|_| Mark(path))
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if let Err(e) = std::fs::remove_file(&self.0) {
+            log::warn!("{} stays: {e}", self.0.display());
+        }
+    }
 }
 
 /// A hash that is equal on all hosts where these paths lead to the same files and folders; what does not exist counts
@@ -187,7 +233,7 @@ pub(super) fn tell(session: &Session, own: Vec<Item<Saved>>, paths: &[Option<Pat
     let (rank, op) = (session.rank(), "reporting the outcome of a series");
     let told: Vec<Told> = own.iter().map(pack).collect();
     let bytes = serde_json::to_vec(&told).map_err(|e| Error::Config(e.to_string()))?;
-    crate::comm::agree::agree_on(session.comm(), op)?;
+    agree_on(session.comm(), op)?;
     let all = gather_bytes(session.comm(), &bytes).map_err(|e| e.during(rank, op))?;
     let lists =
         all.map_or_else(Vec::new, |all| all.into_iter().map(String::from_utf8).filter_map(Result::ok).collect());
