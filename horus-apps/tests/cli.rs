@@ -12,6 +12,7 @@ fn run(program: &str, args: &[&str]) -> Output {
     let path = match program {
         "convrot" => env!("CARGO_BIN_EXE_convrot"),
         "conv2d" => env!("CARGO_BIN_EXE_conv2d"),
+        "horus" => env!("CARGO_BIN_EXE_horus"),
         _ => env!("CARGO_BIN_EXE_convuv"),
     };
     Command::new(path).args(args).env_remove("HORUS_MODE").env_remove("HORUS_DEVICE").output().unwrap()

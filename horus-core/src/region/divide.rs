@@ -138,10 +138,8 @@ mod tests {
                 && (d.height + 20) * (d.width + 20) <= 4_000_000,
             "{d}"
         );
-        let d = Division::cheapest(LARGE, (1, 1), &mut |r| {
-            let read = (r.rows.len() + 20) * (r.columns.len() + 20);
-            fits(40_000_000, read)(r)
-        });
+        // Of a file in strips, whole rows are decoded.
+        let d = Division::cheapest(LARGE, (1, 1), &mut |r| fits(40_000_000, (r.rows.len() + 20) * LARGE.width)(r));
         assert_eq!(d.width, LARGE.width, "{d}");
         // What a turned region reads is about as high as it is wide.
         let d = Division::cheapest(LARGE, (256, 256), &mut |r| {
