@@ -53,7 +53,7 @@ fn compile_shard(shard: usize, of: usize) {
         // Architectures differ in little that these sources see: one compiles all, the others a part of the sweeps.
         let sweep = !["correlate", "separable", "conv", "mixed", "row_"].iter().any(|n| case.name.contains(n));
         let part = if sweep { 7 } else { 2 };
-        // Stencils of stencils take the compiler half a minute each, and the host's compiler has all of them.
+        // Stencils of stencils take the compiler longest by far, and the host's compiler has all of them.
         let long = case.name.contains("stencil of stencils");
         for (turn, arch) in [80, newest, 90].into_iter().enumerate() {
             let every = if long {

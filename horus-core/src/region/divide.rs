@@ -18,7 +18,7 @@ pub struct Division {
 
 /// Fewer regions than this leave little to do at the same time: one is read, one is computed and one is written.
 const FEWEST: usize = 12;
-/// A region of fewer pixels costs more to plan and to launch than to compute.
+/// A region of fewer pixels costs more to plan and to launch than to compute: an estimate.
 const LEAST: usize = 1 << 16;
 /// Into how many columns of regions an image is divided at most.
 const MOST_ACROSS: usize = 256;

@@ -27,7 +27,7 @@ pub fn needs(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
 }
 
 /// The region of input `k`, of shape `input`, that region `need` of a node is computed from: one pixel if it is none.
-fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect {
+pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect {
     let whole = Rect::whole(input);
     match &node.op {
         Op::Lookup if k == 1 => whole,

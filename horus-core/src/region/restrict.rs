@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 
 use super::computed::{in_place, regions};
-use super::{Rect, needs};
+use super::{Rect, needs, reads};
 use crate::dtype::{DType, Scalar};
 use crate::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use crate::ops::geometric::{Affine, Interpolation};
-use crate::ops::labels::BLOCK;
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape, Window};
 
@@ -127,40 +126,9 @@ impl Making<'_> {
             Op::Warp(map, how, border) => self.warp(node, (map, *how, *border), region),
             op => {
                 let inputs = node.inputs.iter().enumerate().map(|(k, input)| {
-                    let of = whole(self, *input);
-                    let read = match op {
-                        op if in_place(op, k) => region,
-                        Op::Flip(flip) => {
-                            let turned = |w: Window, n: Window| Window::new(n.end - w.end, n.end - w.start);
-                            Rect {
-                                rows: if flip.rows() { turned(region.rows, of.rows) } else { region.rows },
-                                columns: if flip.columns() {
-                                    turned(region.columns, of.columns)
-                                } else {
-                                    region.columns
-                                },
-                            }
-                        }
-                        Op::Transpose => Rect { rows: region.columns, columns: region.rows },
-                        Op::RowReduce(_) if k == 0 => Rect { rows: region.rows, ..of },
-                        Op::Tiles(grid, _) => {
-                            let line = |w: Window, step: usize, extent: usize, of: Window| {
-                                let at = |i: isize| i.saturating_mul(step.cast_signed());
-                                Window::new(at(w.start), at(w.end - 1).saturating_add_unsigned(extent)).intersect(of)
-                            };
-                            Rect {
-                                rows: line(region.rows, grid.down, grid.height, of.rows),
-                                columns: line(region.columns, grid.across, grid.width, of.columns),
-                            }
-                        }
-                        Op::Labels(how) if !how.adds_up() => {
-                            let at = |y: isize| y.saturating_mul(BLOCK.cast_signed());
-                            let rows = Window::new(at(region.rows.start), at(region.rows.end)).intersect(of.rows);
-                            Rect { rows, ..of }
-                        }
-                        _ => of,
-                    };
-                    self.cut(*input, read)
+                    let of = self.from.node(*input).shape;
+                    let region = if in_place(op, k) { region } else { reads::read(node, k, region, of) };
+                    self.cut(*input, region)
                 });
                 let inputs = inputs.collect();
                 with(self, op.clone(), inputs)

@@ -104,13 +104,8 @@ impl Session {
         let request = Request { mappable, ..request };
         // Who looks at plans sees how they are made.
         let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
-        let (plan, new) = match self.known_or_new(engine, state, &request, known) {
-            Ok(plan) => plan,
-            Err(e) => {
-                state.forget(own);
-                return Err(e);
-            }
-        };
+        let planned = self.known_or_new(engine, state, &request, known);
+        let (plan, new) = planned.inspect_err(|_| state.forget(own))?;
         state.trace.planned(start);
         let recording = request.graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
         state.stats.recording += Duration::from_secs_f64(recording);

@@ -23,7 +23,8 @@ use crate::plan::{Plan, Setting};
 use crate::shape::Window;
 
 /// Seconds that it takes to have a lane begin and to wait for its end, beside what is predicted of its plan: what making and joining a
-/// thread takes, and meeting the others at each exchange.
+/// thread takes, and meeting the others at each exchange. An estimate; a pixel operation on what two H200 held took .14 ms longer than on one
+/// (`benches/results/2026-11-23-lanes.md`).
 const STARTED: f64 = 50e-6;
 
 /// An error of lane `lane` of `lanes`, which says so.
