@@ -8,7 +8,7 @@ use crate::dtype::{DType, Scalar};
 use crate::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::pixel::PixelOp;
-use crate::shape::{Axis, Border, Shape, Window};
+use crate::shape::{Axis, Border, Shape};
 
 /// Where regions of sources come from, and numbers that differ from region to region. What is not supplied is in the program
 /// itself; what is supplied is not, so that regions of one extent have one program.
@@ -118,7 +118,6 @@ impl Making<'_> {
     /// Rect `region` of a node.
     fn node(&mut self, node: &Node<Op>, region: Rect, supply: &mut dyn Supply) -> NodeId {
         let shape = region.shape(node.shape);
-        let whole = |m: &Self, i: NodeId| Rect::whole(m.from.node(i).shape);
         let with = |m: &mut Self, op: Op, inputs: Vec<NodeId>| m.to.push(Node { op, inputs, shape, ..node.clone() });
         match &node.op {
             Op::Source(v) => self.source(node, *v, region, supply),
