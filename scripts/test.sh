@@ -28,6 +28,9 @@ fi
 # Plans that tests look at follow from what is assumed of machines, not from what was measured on this one.
 export HORUS_PROFILE=default
 
+# All is compiled once and thrown away: incremental compilation and tables of lines only take time.
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false
+
 step() { printf '\n== %s\n' "$*"; "$@"; }
 
 step cargo fmt --all --check
@@ -45,9 +48,11 @@ if command -v cargo-deny >/dev/null; then
 fi
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
 step cargo test --workspace
-# Under mpirun, with 1 to 5 ranks. Apart, because the other packages must build and pass without MPI.
-step cargo clippy -p horus-mpi -p horus-image -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --all-targets --quiet -- -D warnings
-step cargo test -p horus-mpi -p horus-apps --features horus-apps/mpi,horus-mpi/mpi --test ranks --test mpirun \
+# Under mpirun, with 1 to 5 ranks. Apart, because the other packages must build and pass without MPI; of the whole workspace,
+# so that what does not know MPI is not compiled again with other features of its dependencies.
+mpi=(--workspace --features "horus-apps/mpi,horus-mpi/mpi")
+step cargo clippy "${mpi[@]}" --all-targets --quiet -- -D warnings
+step cargo test "${mpi[@]}" --test ranks --test mpirun \
   --test series_mpirun --test command_mpirun --test loops_mpirun
 # The programs that those tests built, on several hosts; says so where this machine or this user cannot have them.
 step scripts/hosts.sh "${CARGO_TARGET_DIR:-target}/debug"

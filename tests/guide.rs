@@ -54,7 +54,8 @@ fn the_gallery_shows_what_the_examples_write() {
     fs::copy(root().join("assets/vessels.png"), folder.path().join("assets/vessels.png")).expect("a copy");
     // `cargo test` has built them; `cargo test --test guide` has not.
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--examples"]).current_dir(root());
+    // Of the whole workspace, as the test command does: packages alone have other features, and all would be compiled again.
+    build.args(["build", "--quiet", "--workspace", "--examples"]).current_dir(root());
     if !cfg!(feature = "cuda") {
         build.arg("--no-default-features");
     }

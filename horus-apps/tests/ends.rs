@@ -8,10 +8,10 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use files::{entries, text};
+use files::{entries, listens, signal, text};
 
 fn horus() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_horus"));
@@ -21,25 +21,6 @@ fn horus() -> Command {
 
 fn picture(path: &Path, size: (usize, usize)) {
     files::picture(path, size, 0);
-}
-
-/// Waits until the process catches SIGINT.
-fn listens(child: &Child) {
-    const SIGINT: u64 = 1 << 1;
-    let start = Instant::now();
-    loop {
-        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap().trim();
-        if u64::from_str_radix(caught, 16).unwrap() & SIGINT != 0 {
-            return;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "it listens");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap().success());
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
 use horus_core::device::simulated::Simulated;
 use horus_core::error::Result;
 use horus_core::image::Image;
@@ -138,4 +139,43 @@ fn one_rank_that_cannot_reach_the_others_makes_all_go_through_the_host() {
         assert!(!s.peer_to_peer());
         Image::<f32>::worms(&s, 20, 20).gauss_xy(1.0, 1.0, 0, 0).to_vec().unwrap();
     });
+}
+
+/// What programs of each kind leave on a session: filters and rotations, reductions, a loop, labels, a file.
+fn all_kinds(s: &Session, file: &std::path::Path) -> Result<Vec<u64>> {
+    let image = Image::<f32>::open(s, concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png"))?;
+    let mut result = image.zeros_like();
+    for degrees in [0.0, 35.0, 70.0] {
+        result = result.max(image.rotate(degrees).gauss_xy(2.0, 1.0, 0, 2).rotate(-degrees));
+    }
+    let range = result.max_value() - result.min_value();
+    let scaled = (&result - result.min_value()) / range;
+    let labels = (&scaled * 3.0).convert::<u8>();
+    let (sums, mean) = s.get_all((result.by_label(&labels, 4).sum(), scaled.median3().mean()))?;
+    let looped = s.iterate(scaled.gauss(1.0), 5, |u| u.laplace() * 0.1 + u)?.state;
+    scaled.save(file)?;
+    let again = Image::<f32>::open(s, file)?.transpose();
+    let pixels = [result, looped, again].iter().map(Image::to_vec).collect::<Result<Vec<_>>>()?.concat();
+    let numbers = sums.into_iter().chain([mean]).map(f64::to_bits);
+    Ok(pixels.into_iter().map(|p| u64::from(p.to_bits())).chain(numbers).collect())
+}
+
+#[test]
+fn ranks_with_a_gpu_and_ranks_without_give_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let want = all_kinds(&session(), &folder.path().join("alone.npy")).unwrap();
+    for ranks in 2..=5 {
+        // Which of the ranks has a device with memory of its own: some of them, others of them, all but one.
+        for gpu in [|rank: usize| rank % 2 == 0, |rank: usize| rank % 2 == 1, |rank: usize| rank != 1] {
+            let file = folder.path().join(format!("{ranks}.npy"));
+            let got = ThreadComm::run(ranks, |comm| {
+                let cpu = CpuDevice::new(Some(1)).unwrap();
+                let device: Box<dyn Device> =
+                    if gpu(comm.rank()) { Box::new(Simulated::new(cpu, 1 << 22)) } else { Box::new(cpu) };
+                let s = Session::on(device).communicator(Arc::new(comm)).build().unwrap();
+                all_kinds(&s, &file).unwrap()
+            });
+            assert!(got.iter().all(|got| *got == want), "on {ranks} ranks, of which 0 has a GPU: {}", gpu(0));
+        }
+    }
 }

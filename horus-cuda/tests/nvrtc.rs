@@ -7,6 +7,7 @@ mod conformance;
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use horus_core::ir::kernel::Kernel;
 use horus_cuda::codegen::{Limits, Shapes, generate_bounded};
@@ -87,10 +88,20 @@ fn compile_shard(shard: usize, of: usize) {
     let jobs: Vec<_> = sources.into_iter().collect();
     let total = jobs.len();
     let mine = jobs.into_iter().enumerate().filter(|(i, _)| i % of == shard).map(|(_, job)| job);
+    let mut took = Vec::new();
     let failures: Vec<String> = mine
         .filter_map(|((arch, source), name)| {
-            nvrtc.compile(&source, arch).err().map(|e| format!("{name} for sm_{arch}: {e}"))
+            let start = Instant::now();
+            let failed = nvrtc.compile(&source, arch).err();
+            let name = format!("{name} for sm_{arch}");
+            took.push((start.elapsed(), name.clone()));
+            failed.map(|e| format!("{name}: {e}"))
         })
         .collect();
+    // For whoever finds that this takes too long.
+    let all: Duration = took.iter().map(|(took, _)| *took).sum();
+    took.sort();
+    println!("{} of {total} compiled in {all:.0?}, the longest:", took.len());
+    took.iter().rev().take(8).for_each(|(took, name)| println!("{took:.1?} {name}"));
     assert!(failures.is_empty(), "{} of {total} do not compile:\n{}", failures.len(), failures.join("\n"));
 }

@@ -65,7 +65,7 @@ pub struct Options {
     #[arg(long, value_name = "PIXELS", value_parser = parse_count)]
     pub tile: Option<NonZeroUsize>,
 
-    /// Compression of TIFF output: none or deflate
+    /// Compression of TIFF output: none, deflate or zstd
     #[arg(long, value_name = "NAME", default_value = "none", value_parser = parse_compression)]
     pub compression: Compression,
 
@@ -218,7 +218,8 @@ fn parse_compression(text: &str) -> Result<Compression, String> {
     match text {
         "none" => Ok(Compression::None),
         "deflate" => Ok(Compression::Deflate),
-        _ => Err("none or deflate".to_owned()),
+        "zstd" => Ok(Compression::Zstd),
+        _ => Err("none, deflate or zstd".to_owned()),
     }
 }
 
@@ -264,7 +265,7 @@ mod tests {
         let saved = parse(&["--tile", "512", "--compression", "deflate"]).unwrap().save_options(Scaling::Range);
         assert_eq!((saved.tile, saved.compression), (Some((512, 512)), Compression::Deflate));
         assert_eq!(parse(&[]).unwrap().save_options(Scaling::Auto).tile, None);
-        assert!(parse(&["--compression", "best"]).unwrap_err().contains("none or deflate"));
+        assert!(parse(&["--compression", "best"]).unwrap_err().contains("none, deflate or zstd"));
         assert!(parse(&["--orientation", "left"]).unwrap_err().contains("apply or keep"));
         assert_eq!(parse(&["--compare", "1"]).unwrap().compare, Some(Comparison::One));
     }

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -86,6 +86,40 @@ impl Workers {
         }
         // A thread that is busy comes too late, and finds nothing left.
         self.run(|| rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| some()))));
+    }
+
+    /// Calls `work` with each item until one fails, begun in their order, on as many threads as are free. A thread has one state for
+    /// all items that it takes, such as memory that is used again: what each item asked the system for anew, threads would wait for
+    /// together.
+    ///
+    /// # Errors
+    /// One of those that `work` returned.
+    pub fn each<I: Send, S: Default, E: Send>(
+        &self,
+        items: Vec<I>,
+        work: impl Fn(&mut S, I) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let threads = self.threads().min(items.len());
+        let mut items = items.into_iter();
+        if threads < 2 {
+            let mut state = S::default();
+            return items.try_for_each(|item| work(&mut state, item));
+        }
+        let left = Mutex::new((items, None));
+        let locked = || left.lock().unwrap_or_else(PoisonError::into_inner);
+        let some = || {
+            let mut state = S::default();
+            loop {
+                let Some(item) = locked().0.next() else { return };
+                if let Err(e) = work(&mut state, item) {
+                    let (items, failed) = &mut *locked();
+                    *items = Vec::new().into_iter();
+                    failed.get_or_insert(e);
+                }
+            }
+        };
+        self.run(|| rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| some()))));
+        left.into_inner().unwrap_or_else(PoisonError::into_inner).1.map_or(Ok(()), Err)
     }
 
     /// Copies chunks, all threads together one after the other, so that the first are there early: `done` is called with the

@@ -231,6 +231,14 @@ fn check_shape(op: &'static str, shape: Shape, dtype: DType, site: Site) -> Resu
     if shape.is_empty() {
         return Err(Error::Empty { op, shape, site });
     }
+    if !is_addressable(shape, dtype) {
+        return Err(Error::parameter(op, format!("an image of {shape} {dtype} pixels is too large"), site));
+    }
+    Ok(())
+}
+
+/// Whether an image is not too large for kernels and memory.
+pub(crate) fn is_addressable(shape: Shape, dtype: DType) -> bool {
     // The limit keeps every position within the integer range of kernels; see `Affine`.
     const LONGEST: usize = 1 << 30;
     let bytes = shape
@@ -242,9 +250,5 @@ fn check_shape(op: &'static str, shape: Shape, dtype: DType, site: Site) -> Resu
         .filter(|n| *n <= isize::MAX.cast_unsigned());
     // A launch has a row of blocks for each plane.
     const MOST_PLANES: usize = 65_535;
-    let deep = bytes.is_some() && shape.planes() > MOST_PLANES;
-    if shape.height > LONGEST || shape.width > LONGEST || deep || bytes.is_none() {
-        return Err(Error::parameter(op, format!("an image of {shape} {dtype} pixels is too large"), site));
-    }
-    Ok(())
+    bytes.is_some() && shape.planes() <= MOST_PLANES && shape.height.max(shape.width) <= LONGEST
 }

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::path::Path;
 
 use super::load::Means;
-use super::{OpenOptions, Picture, decode, header, later, on_root, parse_header};
+use super::{OpenOptions, Picture, decode, later, on_root, opened, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
@@ -141,11 +141,11 @@ impl AnyImage {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
             reader = later::reader(path, options);
             if let Some(reader) = &reader {
-                return Ok([header(reader.shape(), reader.dtype()), later::chunk_to_bytes(reader.chunk())].concat());
+                return Ok([opened(reader.shape(), reader.dtype())?, later::chunk_to_bytes(reader.chunk())].concat());
             }
             let room = |bytes| session.room(bytes);
             let picture = decode::read(path, options, Means { workers: session.workers(), room: &room })?;
-            let header = header(picture.shape, picture.dtype);
+            let header = opened(picture.shape, picture.dtype)?;
             pixels = Some(picture.pixels);
             Ok(header)
         })?;
@@ -180,7 +180,7 @@ impl AnyImage {
         let answer = on_root(session, "opening a picture", || {
             let room = |bytes| session.room(bytes);
             let picture = decode(Means { workers: session.workers(), room: &room })?;
-            let header = header(picture.shape, picture.dtype);
+            let header = opened(picture.shape, picture.dtype)?;
             pixels = Some(picture.pixels);
             Ok(header)
         })?;

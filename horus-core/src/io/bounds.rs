@@ -80,6 +80,7 @@ pub(super) fn tiff(bytes: u64, compression: u16, bits: u64, width: u64) -> Optio
     const ADOBE_DEFLATE: u16 = 8;
     const OLD_DEFLATE: u16 = 32946;
     const PACK_BITS: u16 = 32773;
+    const ZSTD: u16 = 50000;
     let expansion = match compression {
         NONE => 1,
         // Two bytes repeat one up to 128 times.
@@ -87,6 +88,8 @@ pub(super) fn tiff(bytes: u64, compression: u16, bits: u64, width: u64) -> Optio
         // A code of 12 bits stands for a string at most as long as the table, 4096.
         LZW => 2731,
         ADOBE_DEFLATE | OLD_DEFLATE => DEFLATE,
+        // Four bytes repeat one up to 128 KiB times, the longest block.
+        ZSTD => 32768,
         NEW_JPEG => return Some(bytes.saturating_mul(JPEG)),
         // A bit says that a row, of whatever width, is as the one before; no scanner is wider than this.
         FAX4 if width > 1 << 16 => return Some(0),

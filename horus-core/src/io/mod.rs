@@ -7,7 +7,7 @@
 //! | --- | --- | --- |
 //! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
 //! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour |
-//! | TIFF | 1 to 16 bit, signed integers up to 32 bit, floats; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles | 8 and 16 bit, 32-bit signed integers, 32-bit and 64-bit floats; 1, 3 or 4 channels; a page for each level; in strips or tiles, also deflated |
+//! | TIFF | 1 to 16 bit, signed integers up to 32 bit, floats; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles | 8 and 16 bit, 32-bit signed integers, 32-bit and 64-bit floats; 1, 3 or 4 channels; a page for each level; in strips or tiles, also compressed by deflate or Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
 //! | NumPy `npy` | `u8`, `u16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
@@ -104,6 +104,7 @@ use crate::comm::agree::agree_on;
 use crate::comm::{Communicator, guarded};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::image::is_addressable;
 use crate::session::Session;
 use crate::shape::{Region, Shape};
 
@@ -204,6 +205,15 @@ fn region_of(shape: Shape, requested: Option<Region>) -> Result<Region, String> 
 
 /// Numbers of a header.
 const HEADER_FIELDS: usize = 5;
+
+/// The header of a picture that is opened.
+fn opened(shape: Shape, dtype: DType) -> Result<Vec<u8>, String> {
+    if is_addressable(shape, dtype) {
+        Ok(header(shape, dtype))
+    } else {
+        Err(format!("a picture of {shape} {dtype} pixels is too large"))
+    }
+}
 
 fn header(shape: Shape, dtype: DType) -> Vec<u8> {
     let type_index = DType::ALL.iter().position(|t| *t == dtype).unwrap_or_default();

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
 use tiff::decoder::{ChunkType, Decoder};
 use tiff::tags::{IfdPointer, Tag};
 
@@ -96,13 +95,7 @@ impl Chunks<'_> {
 
     /// Decodes a region, which lies inside, into planes without gaps.
     pub(super) fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
-        let cells = self.cells(region, to);
-        if workers.threads() == 1 || cells.len() == 1 {
-            let mut scratch = Vec::new();
-            cells.into_iter().try_for_each(|cell| self.cell(cell, &mut scratch))
-        } else {
-            workers.run(|| cells.into_par_iter().try_for_each_init(Vec::new, |scratch, cell| self.cell(cell, scratch)))
-        }
+        workers.each(self.cells(region, to), |scratch, cell| self.cell(cell, scratch))
     }
 
     /// Whether the file has all bytes of what holds a region.

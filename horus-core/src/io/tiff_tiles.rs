@@ -4,7 +4,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
 use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag};
 
 use super::compression::Compression;
@@ -93,10 +92,7 @@ impl Tiles {
         };
         let chunks = shape.depth * tiles.down() * tiles.across();
         u32::try_from(chunks).map_err(|_| format!("{chunks} tiles or strips are more than TIFF files have"))?;
-        // What cannot be compressed takes a little more than it is.
-        let raw = tiles.raw_bytes();
-        let most =
-            if compression == Compression::None { raw } else { raw.saturating_add(raw / 256 + 64 * chunks as u64) };
+        let most = compression.most(tiles.raw_bytes(), chunks as u64);
         const DIRECTORIES: u64 = 1 << 12;
         let directories = shape.depth as u64 * DIRECTORIES + 16 * chunks as u64;
         tiles.big = most.saturating_add(directories) > u64::from(u32::MAX) - Tiles::FIRST;
@@ -151,38 +147,25 @@ impl Tiles {
             rows.clone().flat_map(move |row| columns.clone().map(move |column| Chunk { level, row, column }))
         };
         let chunks: Vec<Chunk> = (0..self.shape.depth).flat_map(level).collect();
-        let threads = workers.threads();
-        let alone = threads == 1 || chunks.len() == 1;
         if self.compression == Compression::None {
-            let one = |scratch: &mut Vec<u8>, chunk: &Chunk| {
-                self.raw(*chunk, region, pixels, scratch);
-                self.write(to, *chunk, scratch)
+            let one = |scratch: &mut Vec<u8>, chunk: Chunk| {
+                self.raw(chunk, region, pixels, scratch);
+                self.write(to, chunk, scratch)
             };
-            if alone {
-                let mut scratch = Vec::new();
-                return chunks.iter().try_for_each(|chunk| one(&mut scratch, chunk));
-            }
-            return workers.run(|| chunks.par_iter().try_for_each_init(Vec::new, one));
+            return workers.each(chunks, one);
         }
-        let encoded = |scratch: &mut Vec<u8>, chunk: &Chunk| {
+        let row = self.columns * self.shape.channels * self.dtype.size();
+        let encode = |scratch: &mut Vec<u8>, (chunk, encoded): (&Chunk, &mut Vec<u8>)| {
             self.raw(*chunk, region, pixels, scratch);
-            self.compression.encode(
-                scratch,
-                self.columns * self.shape.channels * self.dtype.size(),
-                self.shape.channels,
-                self.dtype,
-            )
+            self.compression.encode(scratch, (row, self.shape.channels, self.dtype), encoded)
         };
         // Written in their order, so that the file does not depend on the threads.
         const AT_ONCE: usize = 4;
-        for some in chunks.chunks(if alone { 1 } else { AT_ONCE * threads }) {
-            let bytes: Vec<Vec<u8>> = if alone {
-                let mut scratch = Vec::new();
-                some.iter().map(|chunk| encoded(&mut scratch, chunk)).collect::<Result<_, _>>()?
-            } else {
-                workers.run(|| some.par_iter().map_init(Vec::new, encoded).collect::<Result<_, _>>())?
-            };
-            some.iter().zip(&bytes).try_for_each(|(chunk, bytes)| self.write(to, *chunk, bytes))?;
+        let together = if workers.threads() == 1 { 1 } else { AT_ONCE * workers.threads() };
+        let mut encoded = vec![Vec::new(); together.min(chunks.len())];
+        for some in chunks.chunks(together) {
+            workers.each(some.iter().zip(&mut encoded).collect(), encode)?;
+            some.iter().zip(&encoded).try_for_each(|(chunk, bytes)| self.write(to, *chunk, bytes))?;
         }
         Ok(())
     }

@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use rayon::prelude::*;
-
 use super::compression::Compression;
 use super::count::{Count, FileTraffic};
 use super::interleave::join;
@@ -234,7 +232,7 @@ impl Rows {
         let parts = |z| (0..region.height).step_by(together).map(move |y| (z, y));
         let parts: Vec<(usize, usize)> = (0..depth).flat_map(parts).collect();
         let plane = region.height * region.width * self.size;
-        let one = |scratch: &mut Vec<u8>, &(z, y): &(usize, usize)| {
+        let one = |scratch: &mut Vec<u8>, (z, y): (usize, usize)| {
             let rows = together.min(region.height - y);
             let bytes = y * region.width * self.size..(y + rows) * region.width * self.size;
             let planes = pixels[z * channels * plane..][..channels * plane].chunks(plane);
@@ -254,13 +252,7 @@ impl Rows {
             Ok::<(), String>(())
         };
         self.enter(region)?;
-        if workers.threads() == 1 || parts.len() == 1 {
-            let mut scratch = Vec::new();
-            parts.iter().try_for_each(|part| one(&mut scratch, part))?;
-        } else {
-            workers.run(|| parts.par_iter().try_for_each_init(Vec::new, one))?;
-        }
-        Ok(())
+        workers.each(parts, one)
     }
 
     /// Notes that a region is written, once.

@@ -38,10 +38,13 @@ impl Session {
     }
 }
 
-/// Notes the images that a plan read, that went with it when it failed, and that the program still refers to.
+/// Notes the images that a plan read, that went with it when it failed, and that the program still refers to, unless they can be read
+/// again.
 pub(super) fn note_lost(state: &mut Mutable, plan: &Plan, error: &Error) {
     let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
-    for v in read.filter(|v| !state.images.contains_key(v) && state.program.refers_to(*v)) {
+    let there = |v: &ValueId| state.images.contains_key(v) || state.later.contains_key(v);
+    let lost: Vec<ValueId> = read.filter(|v| !there(v) && state.program.refers_to(*v)).collect();
+    for v in lost {
         state.gone.insert(v, error.to_string());
     }
 }

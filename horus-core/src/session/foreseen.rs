@@ -4,11 +4,11 @@ use std::fmt;
 
 use super::evaluate::Unevaluated;
 use super::later::unread;
-use super::passes::first_reductions;
+use super::passes::{banded, next_pass};
 use super::regions::bytes;
 use super::{Handle, Session};
 use crate::error::Result;
-use crate::ir::graph::Op;
+use crate::ir::graph::{Graph, Op};
 use crate::record::Extract;
 use crate::region::Division;
 
@@ -62,7 +62,7 @@ impl Session {
             Some(engine) => engine,
             None => self.settled(state, &graph)?,
         };
-        let limits = self.limits(engine)?;
+        let limits = self.limits(state, engine, &graph)?;
         let need = self.need_of(state, engine, &graph)?;
         let mut told = MemoryForecast {
             read: need.later,
@@ -78,11 +78,12 @@ impl Session {
         }
         told.read = 0;
         loop {
-            let group = first_reductions(state, &graph);
-            let Some(first) = group.first() else { break };
+            let (group, _) = next_pass(state, &graph);
+            if group.is_empty() {
+                break;
+            }
             told.passes += 1;
-            let banded = graph.node(*first).inputs[0];
-            let pass = crate::ir::graph::Graph { roots: vec![banded], ..graph.clone() };
+            let pass = Graph { roots: banded(&graph, &group), ..graph.clone() };
             told.read += self.need_of(state, engine, &pass.without_dead())?.later;
             for n in group {
                 let node = &mut graph.nodes[n.0];

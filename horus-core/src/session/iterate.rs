@@ -237,6 +237,8 @@ impl Running<'_> {
             return Err(e);
         }
         let graph = self.body.unrolled(&self.now, steps, measured);
+        // Evaluations between steps may have let go of what can be read again.
+        session.read_now(state, &graph, &[])?;
         let images = self.now.len();
         // Several ranks meet for their results.
         let number = if session.ranks() == 1 { Want::Handed } else { Want::Everyone };

@@ -164,10 +164,10 @@ pub(super) fn unread<'a>(state: &'a Mutable, graph: &'a Graph<Op>) -> impl Itera
     graph.nodes.iter().filter_map(move |n| of(&n.op)).filter_map(|v| Some((v, state.later.get(&v)?)))
 }
 
-/// Lets go of images that a program reads by regions.
-pub(super) fn let_go(state: &mut Mutable, graph: &Graph<Op>) {
-    let read: Vec<ValueId> = unread(state, graph).map(|(v, _)| v).collect();
-    read.iter().for_each(|v| drop(state.images.remove(v)));
+/// Lets go of all images that can be read again.
+pub(super) fn let_go(state: &mut Mutable) {
+    let Mutable { images, later, .. } = state;
+    images.retain(|v, _| !later.contains_key(v));
 }
 
 impl Session {
@@ -214,7 +214,7 @@ impl Session {
             return Ok(graph);
         }
         if self.exceeds(state, engine, &graph)?.is_some() {
-            let_go(state, &graph);
+            let_go(state);
             graph = self.reduced(state, engine, graph, own)?;
             if self.exceeds(state, engine, &graph)?.is_some() {
                 graph = self.assembled(state, engine, graph, own)?;

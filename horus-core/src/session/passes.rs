@@ -31,11 +31,7 @@ impl Session {
         own: &mut Vec<ValueId>,
     ) -> Result<Graph<Op>, Unevaluated> {
         loop {
-            let group = first_reductions(state, &graph);
-            let Some(first) = group.first() else { return Ok(graph) };
-            let of = graph.node(graph.node(*first).inputs[0]).shape;
-            let group: Vec<NodeId> =
-                group.iter().copied().filter(|n| same_rows(graph.node(graph.node(*n).inputs[0]).shape, of)).collect();
+            let (group, Some(of)) = next_pass(state, &graph) else { return Ok(graph) };
             let results = self.pass(state, engine, &graph, &group, of)?;
             for (n, pixels) in group.into_iter().zip(results) {
                 let value = state.names.value();
@@ -57,17 +53,7 @@ impl Session {
         group: &[NodeId],
         of: Shape,
     ) -> Result<Vec<HostBuffer>, Unevaluated> {
-        // What is reduced, divided in rows: the second image of labels, too.
-        let mut banded: Vec<NodeId> = Vec::new();
-        for n in group {
-            let node = graph.node(*n);
-            let both = if matches!(node.op, Op::Labels(_)) { 2 } else { 1 };
-            node.inputs.iter().take(both).for_each(|i| {
-                if !banded.contains(i) {
-                    banded.push(*i)
-                }
-            });
-        }
+        let banded = banded(graph, group);
         let other = |n: &NodeId| {
             let node = graph.node(*n);
             if matches!(node.op, Op::Labels(_)) { None } else { node.inputs.get(1).copied() }
@@ -170,8 +156,32 @@ fn same_rows(a: Shape, b: Shape) -> bool {
     (a.height, a.width) == (b.height, b.width)
 }
 
+/// The reductions of the next pass, which are of images of one extent, and that extent: none, if none is left.
+pub(super) fn next_pass(state: &Mutable, graph: &Graph<Op>) -> (Vec<NodeId>, Option<Shape>) {
+    let mut group = first_reductions(state, graph);
+    let of = |n: &NodeId| graph.node(graph.node(*n).inputs[0]).shape;
+    let extent = group.first().map(of);
+    group.retain(|n| extent.is_some_and(|extent| same_rows(of(n), extent)));
+    (group, extent)
+}
+
+/// What a pass reduces, divided in rows: the second image of labels, too.
+pub(super) fn banded(graph: &Graph<Op>, group: &[NodeId]) -> Vec<NodeId> {
+    let mut banded: Vec<NodeId> = Vec::new();
+    for n in group {
+        let node = graph.node(*n);
+        let both = if matches!(node.op, Op::Labels(_)) { 2 } else { 1 };
+        for input in node.inputs.iter().take(both) {
+            if !banded.contains(input) {
+                banded.push(*input);
+            }
+        }
+    }
+    banded
+}
+
 /// Reductions of what has not been read that read no other such.
-pub(super) fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
+fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
     let mut reads = vec![false; graph.nodes.len()];
     let mut after = vec![false; graph.nodes.len()];
     let mut found = Vec::new();

@@ -107,10 +107,17 @@ pub(super) fn counted(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Count
 }
 
 impl Session {
-    /// The memory that there is.
-    pub(super) fn limits(&self, engine: &Engine) -> Result<Limits> {
+    /// The memory that there is for a program: what a setting allows; else most of what is free on this host, divided by the ranks on
+    /// it, and what the program reads and has there already.
+    pub(super) fn limits(&self, state: &Mutable, engine: &Engine, graph: &Graph<Op>) -> Result<Limits> {
         let set = Some(self.0.host_memory).filter(|bytes| *bytes != usize::MAX);
-        let mine = set.or_else(|| here::available_memory().map(|free| free / 10 * 8));
+        let free = || {
+            let sources = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
+            let there = sources.filter_map(|v| Some(state.images.get(&v)?.host()?.bytes().len())).sum::<usize>();
+            let free = (here::available_memory()? + self.0.pool.kept()) / self.0.comm.local_size().max(1);
+            Some(free / 10 * 8 + there)
+        };
+        let mine = set.or_else(free);
         let host = agreed_capacity(&*self.0.comm, mine)?.unwrap_or(usize::MAX);
         Ok(Limits { host, device: engine.capacity, unified: engine.unified() })
     }
@@ -147,7 +154,14 @@ impl Session {
         if unread(state, graph).next().is_none() {
             return Ok(None);
         }
-        let limits = self.limits(engine).map_err(Unevaluated::Foreseen)?;
+        let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
+        // Kernels store at most two images of the widest type for an operation: most programs need not be optimised to know.
+        const MOST: usize = 2 * size_of::<f64>();
+        let all = (0..graph.nodes.len()).map(|n| bytes(graph, NodeId(n)).saturating_mul(MOST));
+        let all = all.fold(0, usize::saturating_add);
+        if limits.hold(Need { read: all, peak: all, ..Need::default() }) {
+            return Ok(None);
+        }
         let need = self.need_of(state, engine, graph).map_err(Unevaluated::Foreseen)?;
         Ok((!limits.hold(need)).then_some(limits))
     }
@@ -171,7 +185,7 @@ impl Session {
         grain: (usize, usize),
         reduced: bool,
     ) -> Result<Division, Unevaluated> {
-        let limits = self.limits(engine).map_err(Unevaluated::Foreseen)?;
+        let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
         let of = graph.node(graph.roots[0]).shape;
         let all = counted(state, graph, Rect::whole(of));
         let whole = restrict(graph, &vec![Rect::whole(of); graph.roots.len()], Cut::Always, &mut InPlace).graph;

@@ -1,15 +1,16 @@
 //! Regions one after the other: while one is computed, the next are read and the last ones taken, each by a thread of its own.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
+use super::adopt::note_lost;
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::later::{Fetched, Part, Parts, Unread};
 use super::regions::{AHEAD, BEHIND};
 use super::{Mutable, Session};
 use crate::device::Sending;
-use crate::error::{DeviceError, Result};
+use crate::error::{DeviceError, Error, Result};
 use crate::execute::{Delivered, Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, NodeId, Op};
@@ -47,6 +48,14 @@ struct Taken {
     has: Rect,
 }
 
+/// Why no further results are taken.
+enum Stopped {
+    /// They do not come.
+    Device(DeviceError),
+    /// Who takes them says so.
+    Taking(String),
+}
+
 /// Takes the results of a region, by its number.
 pub(super) type Take<'a> = &'a mut (dyn FnMut(usize, &[&HostBuffer]) -> Result<(), String> + Send);
 /// Makes the program of a region.
@@ -78,9 +87,8 @@ impl Session {
             });
             let taking = scope.spawn(move || {
                 handed.into_iter().try_for_each(|taken| {
-                    taken
-                        .land()
-                        .and_then(|(number, landed)| take(number, &landed.iter().map(|b| &**b).collect::<Vec<_>>()))
+                    let (number, landed) = taken.land().map_err(Stopped::Device)?;
+                    take(number, &landed.iter().map(|b| &**b).collect::<Vec<_>>()).map_err(Stopped::Taking)
                 })
             });
             let mut waiting = VecDeque::new();
@@ -113,8 +121,17 @@ impl Session {
             };
             let ran = run();
             drop((ask, hand));
-            let taken = taking.join().unwrap_or_else(|_| Err("a thread that takes results has panicked".into()));
+            let panicked = |_| Err(Stopped::Taking("a thread that takes results has panicked".into()));
+            let taken = taking.join().unwrap_or_else(panicked);
             ran?;
+            let taken = match taken {
+                Ok(()) => Ok(()),
+                Err(Stopped::Taking(cause)) => Err(cause),
+                Err(Stopped::Device(source)) => {
+                    let (op, device) = ("download of a region".into(), self.device_name());
+                    return Err(Unevaluated::Met(Error::Device { op, device, source }));
+                }
+            };
             self.agreed_outcome(taken).map_err(Unevaluated::Foreseen)
         })
     }
@@ -180,6 +197,7 @@ impl Session {
             }
             Err(Failed { error, images }) => {
                 back(state, images);
+                note_lost(state, &plan, &error);
                 Err(Unevaluated::Met(error))
             }
         }
@@ -188,19 +206,18 @@ impl Session {
 
 impl Taken {
     /// Waits for the results: all that were asked for, cut out of what was computed.
-    fn land(self) -> Result<(usize, Vec<std::sync::Arc<HostBuffer>>), String> {
+    fn land(self) -> Result<(usize, Vec<Arc<HostBuffer>>), DeviceError> {
         let Taken { number, nodes, delivered, shape, element, asked, has } = self;
         let land = |(n, delivered)| match delivered {
-            Delivered::Here(host) => Ok((n, std::sync::Arc::new(host))),
-            Delivered::Coming(landing) => Ok((n, std::sync::Arc::new(landing.land()?))),
+            Delivered::Here(host) => Ok((n, Arc::new(host))),
+            Delivered::Coming(landing) => Ok((n, Arc::new(landing.land()?))),
         };
-        let landed: Result<HashMap<_, _>, DeviceError> = delivered.into_iter().map(land).collect();
-        let landed = landed.map_err(|e| e.to_string())?;
+        let landed: HashMap<_, _> = delivered.into_iter().map(land).collect::<Result<_, DeviceError>>()?;
         let mut results: Vec<_> = nodes.iter().filter_map(|n| landed.get(n).cloned()).collect();
         if asked != has
             && let Some(first) = results.first_mut()
         {
-            *first = std::sync::Arc::new(cut(first, shape, (has, asked), element));
+            *first = Arc::new(cut(first, shape, (has, asked), element));
         }
         Ok((number, results))
     }

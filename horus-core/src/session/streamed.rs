@@ -81,7 +81,7 @@ impl Session {
             if engine.mended().map_err(Unevaluated::Foreseen)? {
                 state.plans = Plans::default();
             }
-            let_go(state, &graph);
+            let_go(state);
             let mut own = Vec::new();
             let done = self.reduced(state, engine, graph, &mut own).and_then(|graph| {
                 let read = Session::grain(state, &graph);

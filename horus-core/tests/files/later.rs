@@ -229,3 +229,40 @@ fn an_image_that_was_needed_as_a_whole_is_not_read_again() -> Result<()> {
     assert!((state[0] - v * 1.875).abs() < 1e-5, "{state:?}");
     Ok(())
 }
+
+#[test]
+fn a_loop_goes_on_where_others_need_the_memory_of_what_it_reads() -> Result<()> {
+    const SIDE: usize = 128;
+    let folder = Folder::new();
+    let [tiff, ..] = pictures(&folder);
+    let file = folder.at("by.npy");
+    Image::from_fn(&super::session(), SIDE, SIDE, |y, x| (y * SIDE + x) as f32).save(&file)?;
+    let s = builder(Some(900_000)).build()?;
+    let AnyImage::F32(by) = later(&s, &file, true) else { panic!("another type") };
+    let large = later(&s, &tiff, true);
+    let start = Image::constant(&s, SIDE, SIDE, 0f32);
+    let mut sums = Vec::new();
+    // What is watched of a step takes all the memory there is.
+    let watch = |_, _: &Image<f32>| {
+        sums.push(large.to_unit().gauss(1.0).sum().get()?);
+        Ok(std::ops::ControlFlow::Continue(()))
+    };
+    let done = s.iterate_watched(start, 4, |state| state * 0.5 + &by, 1, watch)?;
+    assert_eq!(sums.len(), 4);
+    assert_eq!(done.state.crop(3, 5, 1, 1).to_vec()?, [1.875 * (3 * SIDE + 5) as f32]);
+    Ok(())
+}
+
+#[test]
+fn a_forecast_knows_a_pass_for_each_extent_that_is_reduced() -> Result<()> {
+    let folder = Folder::new();
+    let [tiff, ..] = pictures(&folder);
+    let other = folder.at("other.npy");
+    Image::from_fn(&super::session(), 300, 400, |y, x| sample(y, x)).save(&other)?;
+    let s = builder(Some(900_000)).build()?;
+    let (one, two) = (later(&s, &tiff, true).to_unit(), later(&s, &other, true).to_unit());
+    let told = ((&one - one.mean()) / two.gauss(1.0).max_value()).forecast_memory()?;
+    assert_eq!(told.passes, 2, "{told}");
+    assert!(told.read >= 2 * HEIGHT * WIDTH + 300 * 400, "{told}");
+    Ok(())
+}

@@ -16,6 +16,7 @@ use tiff::tags::Tag;
 
 use super::Folder;
 
+const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Deflate, Compression::Zstd];
 const HEIGHT: usize = 45;
 const WIDTH: usize = 70;
 
@@ -100,7 +101,7 @@ fn tiles_and_strips_are_read_by_others() -> Result<()> {
     }
     let folder = Folder::new();
     for workers in [Workers::alone(), Workers::new(Some(3))?] {
-        for compression in [Compression::None, Compression::Deflate] {
+        for compression in COMPRESSIONS {
             check::<u8>(&folder, compression, &workers)?;
             check::<u16>(&folder, compression, &workers)?;
             check::<i32>(&folder, compression, &workers)?;
@@ -154,7 +155,7 @@ fn arrays_and_rasters_are_those_that_are_saved_as_a_whole() -> Result<()> {
 fn several_threads_write_one_file() -> Result<()> {
     let folder = Folder::new();
     let shape = Shape::new(160, 320, 1);
-    for compression in [Compression::None, Compression::Deflate] {
+    for compression in COMPRESSIONS {
         let path = folder.at("a.tif");
         let writer = PictureWriter::create(&path, shape, DType::U16, Some((16, 32)), compression)?;
         let all = regions(shape, (16, 64));
@@ -188,7 +189,7 @@ fn bytes_do_not_depend_on_threads_nor_places_on_order() -> Result<()> {
         writer.finish()?;
         Ok(std::fs::read(path).expect("a file"))
     };
-    for compression in [Compression::None, Compression::Deflate] {
+    for compression in COMPRESSIONS {
         for each in [(16, 16), (48, 80)] {
             assert!(bytes(compression, each, 1)? == bytes(compression, each, 4)?, "{compression:?}");
         }

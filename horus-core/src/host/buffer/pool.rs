@@ -7,7 +7,8 @@ use super::{ALIGN, Block, HostBuffer, HostMemory, Storage, WORD, words, zeros};
 use crate::error::{DeviceError, MemoryBound};
 use crate::settings::HOST_MEMORY;
 
-/// Keeps freed buffers for reuse, so that a fresh image costs no page faults.
+/// Keeps freed buffers for reuse, so that a fresh image costs no page faults. What is kept and what is in use stay within the limit of
+/// bytes in use together, as far as what is in use alone does.
 #[derive(Debug)]
 pub struct Pool {
     free: Mutex<Free>,
@@ -22,6 +23,21 @@ struct Free {
     blocks: Vec<Vec<u64>>,
     /// Bytes in use that count against the limit.
     used: usize,
+    /// Bytes of the pool's own blocks in use, whether they count or not.
+    out: usize,
+}
+
+impl Free {
+    /// Lets go of blocks, the oldest first, until they and `more` bytes take at most `most`.
+    fn trim(&mut self, most: usize, more: usize) -> Vec<Vec<u64>> {
+        let mut dropped = Vec::new();
+        while !self.blocks.is_empty() && self.bytes.saturating_add(more) > most {
+            let oldest = self.blocks.remove(0);
+            self.bytes -= oldest.len() * WORD;
+            dropped.push(oldest);
+        }
+        dropped
+    }
 }
 
 impl Pool {
@@ -38,6 +54,11 @@ impl Pool {
     /// Lowers the limit of bytes in use to `most`, in addition to the limit that the pool was created with.
     pub fn bound(&self, most: usize) {
         self.most.fetch_min(most, Ordering::Relaxed);
+    }
+
+    /// Bytes that are kept for reuse.
+    pub fn kept(&self) -> usize {
+        self.free().bytes
     }
 
     /// A buffer of `bytes` bytes with unspecified (but initialised) contents.
@@ -59,18 +80,27 @@ impl Pool {
     /// A buffer of which `counted` bytes count against the bound.
     fn take(self: &Arc<Pool>, bytes: usize, counted: usize) -> Result<HostBuffer, DeviceError> {
         let words = words(bytes);
-        let recycled = {
+        let (recycled, dropped) = {
             let mut free = self.count(counted, bytes)?;
             let fits = |b: &Vec<u64>| b.len() >= words && b.len() <= words + words / 4;
-            free.blocks.iter().rposition(fits).map(|i| {
+            let recycled = free.blocks.iter().rposition(fits).map(|i| {
                 let block = free.blocks.remove(i);
                 free.bytes -= block.len() * WORD;
                 block
-            })
+            });
+            // More than there can be is refused below, and taken back.
+            free.out = free.out.wrapping_add(recycled.as_ref().map_or(words, Vec::len).wrapping_mul(WORD));
+            let out = free.out;
+            (recycled, free.trim(self.most.load(Ordering::Relaxed), out))
         };
+        drop(dropped); // before other memory is asked for
         let block = match recycled {
             Some(block) => block,
-            None => zeros(bytes).inspect_err(|_| self.free().used -= counted)?,
+            None => zeros(bytes).inspect_err(|_| {
+                let mut free = self.free();
+                free.used -= counted;
+                free.out = free.out.wrapping_sub(words.wrapping_mul(WORD));
+            })?,
         };
         Ok(HostBuffer::over(block, bytes, Some((Arc::clone(self), counted))))
     }
@@ -153,18 +183,18 @@ impl Pool {
     /// Takes a block back, and what it counted.
     pub(super) fn recycle(&self, block: Vec<u64>, counted: usize) {
         let size = block.len() * WORD;
-        let mut dropped = Vec::new();
-        self.uncount(counted);
-        if size <= self.limit {
-            let mut free = self.free();
-            while free.bytes + size > self.limit {
-                let oldest = free.blocks.remove(0);
-                free.bytes -= oldest.len() * WORD;
-                dropped.push(oldest);
-            }
-            free.bytes += size;
-            free.blocks.push(block);
+        let mut free = self.free();
+        free.used -= counted;
+        free.out -= size;
+        let room = self.most.load(Ordering::Relaxed).saturating_sub(free.out).min(self.limit);
+        if size > room {
+            return; // what is older is of more use, and the lock goes before the block
         }
+        let dropped = free.trim(room, size);
+        free.bytes += size;
+        free.blocks.push(block);
+        drop(free);
+        drop(dropped);
     }
 }
 
@@ -184,7 +214,25 @@ mod tests {
         assert_eq!(pool.allocate(3900).bytes().as_ptr(), at);
         let many: Vec<_> = (0..5).map(|_| pool.allocate(4000)).collect();
         drop(many);
-        assert!(pool.free.lock().unwrap().bytes <= 10_000);
+        assert!(pool.kept() <= 10_000);
+    }
+
+    #[test]
+    fn what_is_kept_and_what_is_in_use_stay_within_the_bound_together() {
+        let pool = Pool::bounded(usize::MAX, 20_000);
+        let uncounted = pool.try_uncounted(8000).unwrap();
+        let counted = pool.try_allocate(8000).unwrap();
+        drop(counted);
+        assert!(pool.kept() >= 8000, "there is room for both");
+        let larger = pool.try_allocate(11_000).unwrap();
+        assert_eq!(pool.kept(), 0, "what was kept made room");
+        drop(uncounted);
+        assert!((8000..=20_000 - 11_000).contains(&pool.kept()));
+        drop(larger);
+        assert!(pool.kept() <= 20_000);
+        assert_eq!(pool.free.lock().unwrap().out, 0);
+        assert!(pool.try_uncounted(usize::MAX).is_err());
+        assert_eq!(pool.free.lock().unwrap().out, 0, "what was refused is not in use");
     }
 
     #[test]

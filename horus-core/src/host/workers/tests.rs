@@ -149,3 +149,30 @@ fn shares_are_of_the_size_asked_for() {
 fn a_copy_of_another_length_is_refused() {
     Workers::default().copy(&[1, 2], &mut [0]);
 }
+
+#[test]
+fn each_item_is_worked_on_once_by_threads_that_keep_what_they_have() {
+    for threads in [1, 2, 5] {
+        let workers = Workers::new(Some(threads)).unwrap();
+        for n in [0, 1, 3, 100] {
+            let (states, done) = (AtomicUsize::new(0), Mutex::new(vec![0; n]));
+            let work = |state: &mut Option<()>, item: usize| {
+                if state.replace(()).is_none() {
+                    states.fetch_add(1, Ordering::Relaxed);
+                }
+                done.lock().unwrap()[item] += 1;
+                Ok::<(), ()>(())
+            };
+            workers.each((0..n).collect(), work).unwrap();
+            assert!(done.into_inner().unwrap().iter().all(|times| *times == 1));
+            assert!(states.into_inner() <= threads.min(n));
+        }
+        let begun = AtomicUsize::new(0);
+        let failed = workers.each((0..1000).collect(), |(), item: usize| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if item >= 10 { Err(item) } else { Ok(()) }
+        });
+        assert!((10..10 + threads).contains(&failed.unwrap_err()), "others end with what they have begun");
+        assert!(begun.into_inner() <= 10 + 2 * threads);
+    }
+}
