@@ -89,8 +89,7 @@ impl Workers {
     }
 
     /// Calls `work` with each item until one fails, begun in their order, on as many threads as are free. A thread has one state for
-    /// all items that it takes, such as memory that is used again: what each item asked the system for anew, threads would wait for
-    /// together.
+    /// all items that it takes, such as memory that is used again.
     ///
     /// # Errors
     /// One of those that `work` returned.
@@ -99,7 +98,20 @@ impl Workers {
         items: Vec<I>,
         work: impl Fn(&mut S, I) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        let threads = self.threads().min(items.len());
+        self.each_by(usize::MAX, items, work)
+    }
+
+    /// [`Workers::each`] on at most `most` threads, for work of which the system does not do more at a time.
+    ///
+    /// # Errors
+    /// As [`Workers::each`].
+    pub fn each_by<I: Send, S: Default, E: Send>(
+        &self,
+        most: usize,
+        items: Vec<I>,
+        work: impl Fn(&mut S, I) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let threads = self.threads().min(items.len()).min(most);
         let mut items = items.into_iter();
         if threads < 2 {
             let mut state = S::default();

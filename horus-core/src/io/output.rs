@@ -6,6 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::target::{Sink, cause};
 
+/// Threads that write to one file at a time. File systems let one do so, while a second one makes its bytes ready; more of them spin in
+/// the kernel (`benches/results/2026-11-23-regions.md`).
+pub(super) const WRITERS: usize = 2;
+
 /// A file that is written in parts.
 pub(super) trait Output: Sync {
     /// Writes bytes from this one on.

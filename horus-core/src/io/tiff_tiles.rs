@@ -9,7 +9,7 @@ use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, S
 use super::compression::Compression;
 use super::count::Count;
 use super::interleave::join;
-use super::output::Output;
+use super::output::{Output, WRITERS};
 use super::tiff_directory::{Entry, directories, header};
 use crate::dtype::DType;
 use crate::host::workers::Workers;
@@ -152,7 +152,7 @@ impl Tiles {
                 self.raw(chunk, region, pixels, scratch);
                 self.write(to, chunk, scratch)
             };
-            return workers.each(chunks, one);
+            return workers.each_by(WRITERS, chunks, one);
         }
         let row = self.columns * self.shape.channels * self.dtype.size();
         let encode = |scratch: &mut Vec<u8>, (chunk, encoded): (&Chunk, &mut Vec<u8>)| {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::compression::Compression;
 use super::count::{Count, FileTraffic};
 use super::interleave::join;
-use super::output::Output;
+use super::output::{Output, WRITERS};
 use super::raster::Order;
 use super::replace::Begun;
 use super::target::{Target, reserve};
@@ -252,7 +252,7 @@ impl Rows {
             Ok::<(), String>(())
         };
         self.enter(region)?;
-        workers.each(parts, one)
+        workers.each_by(WRITERS, parts, one)
     }
 
     /// Notes that a region is written, once.
