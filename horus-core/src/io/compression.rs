@@ -66,8 +66,8 @@ impl Compression {
             Compression::Deflate => Deflate::with_level(DeflateLevel::Fast).write_to(to, raw).map(drop),
             Compression::Zstd => {
                 const FASTEST: i32 = 1;
-                to.reserve(zstd::zstd_safe::compress_bound(raw.len()));
-                zstd::bulk::compress_to_buffer(raw, to, FASTEST).map(drop)
+                to.resize(zstd::zstd_safe::compress_bound(raw.len()), 0);
+                zstd::bulk::compress_to_buffer(raw, to, FASTEST).map(|bytes| to.truncate(bytes))
             }
         };
         done.map_err(|e| e.to_string())

@@ -12,6 +12,7 @@ use super::{Mutable, Session};
 use crate::device::Sending;
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::{Delivered, Failed, Outcome};
+use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, NodeId, Op};
 use crate::plan::Want;
@@ -87,7 +88,7 @@ impl Session {
             });
             let taking = scope.spawn(move || {
                 handed.into_iter().try_for_each(|taken| {
-                    let (number, landed) = taken.land().map_err(Stopped::Device)?;
+                    let (number, landed) = taken.land(self).map_err(Stopped::Device)?;
                     take(number, &landed.iter().map(|b| &**b).collect::<Vec<_>>()).map_err(Stopped::Taking)
                 })
             });
@@ -206,7 +207,7 @@ impl Session {
 
 impl Taken {
     /// Waits for the results: all that were asked for, cut out of what was computed.
-    fn land(self) -> Result<(usize, Vec<Arc<HostBuffer>>), DeviceError> {
+    fn land(self, session: &Session) -> Result<(usize, Vec<Arc<HostBuffer>>), DeviceError> {
         let Taken { number, nodes, delivered, shape, element, asked, has } = self;
         let land = |(n, delivered)| match delivered {
             Delivered::Here(host) => Ok((n, Arc::new(host))),
@@ -217,26 +218,26 @@ impl Taken {
         if asked != has
             && let Some(first) = results.first_mut()
         {
-            *first = Arc::new(cut(first, shape, (has, asked), element));
+            let mut part = session.0.pool.try_uncounted(asked.area() * shape.planes() * element)?;
+            session.workers().copy_pieces(first.bytes(), part.bytes_mut(), &pieces(shape, (has, asked), element));
+            *first = Arc::new(part);
         }
         Ok((number, results))
     }
 }
 
-/// Region `asked` of pixels of region `has`, an image of shape `shape`.
-fn cut(pixels: &HostBuffer, shape: Shape, (has, asked): (Rect, Rect), element: usize) -> HostBuffer {
-    let (bytes, row) = (pixels.bytes(), asked.columns.len() * element);
-    let mut out = HostBuffer::zeroed(asked.area() * shape.planes() * element);
+/// The pieces that region `asked` is of region `has`, whose image has shape `shape`.
+fn pieces(shape: Shape, (has, asked): (Rect, Rect), element: usize) -> Vec<Piece> {
     let left = (asked.columns.start - has.columns.start).unsigned_abs();
     let top = (asked.rows.start - has.rows.start).unsigned_abs();
-    let mut to = out.bytes_mut().chunks_exact_mut(row.max(1));
-    for plane in 0..shape.planes() {
-        for y in 0..asked.rows.len() {
-            let at = ((plane * shape.height + top + y) * shape.width + left) * element;
-            if let Some(to) = to.next() {
-                to.copy_from_slice(&bytes[at..at + row]);
-            }
-        }
-    }
-    out
+    let (row, rows) = (asked.columns.len() * element, asked.rows.len());
+    let piece = |plane: usize| Piece {
+        from: ((plane * shape.height + top) * shape.width + left) * element,
+        to: plane * rows * row,
+        bytes: row,
+        rows,
+        from_stride: shape.width * element,
+        to_stride: row,
+    };
+    (0..shape.planes()).map(piece).collect()
 }
