@@ -80,6 +80,43 @@ impl RowReduce {
         }
     }
 
+    /// Where columns may be divided so that results of rows can be [joined](RowReduce::join).
+    pub const fn divisible(self) -> Divisible {
+        match self {
+            RowReduce::Min | RowReduce::Max | RowReduce::Extremes => Divisible::Anywhere,
+            RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments => Divisible::AtSegments,
+            RowReduce::First => Divisible::Nowhere,
+        }
+    }
+
+    /// Makes results of rows those of these columns and of the columns after them, whose results are `next`: as many, the results
+    /// of a row side by side.
+    pub fn join<T: Pixel>(self, so_far: &mut [T], next: &[T]) {
+        let rows = so_far.chunks_mut(self.columns()).zip(next.chunks(self.columns()));
+        for (row, next) in rows {
+            match (self, row, next) {
+                (RowReduce::Moments, [sum, squares, count], [next_sum, next_squares, next_count]) => {
+                    let moments = |sum: T, squares: T, count: T| Moments {
+                        count: count.to_f64(),
+                        sum: sum.to_f64(),
+                        squares: squares.to_f64(),
+                    };
+                    let joined =
+                        moments(*sum, *squares, *count).followed_by(moments(*next_sum, *next_squares, *next_count));
+                    let [a, b, c] = [joined.sum, joined.squares, joined.count].map(T::from_f64);
+                    (*sum, *squares, *count) = (a, b, c);
+                }
+                (RowReduce::Extremes, [low, high], [next_low, next_high]) => {
+                    *low = Fold::Min.combine(*low, *next_low);
+                    *high = Fold::Max.combine(*high, *next_high);
+                }
+                (_, row, next) => {
+                    row.iter_mut().zip(next).for_each(|(a, b)| *a = self.fold().combine(*a, *b));
+                }
+            }
+        }
+    }
+
     /// Name in plans.
     pub const fn name(self) -> &'static str {
         match self {
@@ -92,6 +129,17 @@ impl RowReduce {
             RowReduce::First => "row_first",
         }
     }
+}
+
+/// Where an image may be divided in columns to be reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Divisible {
+    /// The order of pixels makes no difference.
+    Anywhere,
+    /// Into [segments](SEGMENT), from the first to the last.
+    AtSegments,
+    /// A row is reduced as a whole.
+    Nowhere,
 }
 
 /// How a sequence is reduced to one value.

@@ -46,17 +46,18 @@ impl Division {
     /// columns are multiples of those of `grain`. `cost` tells what a region costs, `None` if it does not fit; the smallest
     /// regions are taken if none does.
     pub fn cheapest(of: Shape, grain: (usize, usize), cost: &mut dyn FnMut(Rect) -> Option<f64>) -> Division {
-        let whole = |n: usize, grain: usize, all: usize| n.div_ceil(grain).max(1).saturating_mul(grain).min(all);
+        let parts =
+            std::iter::successors(Some(1), |across| Some(2 * across)).take_while(|across| *across <= MOST_ACROSS);
+        let mut widths: Vec<usize> = parts.map(|across| up(of.width.div_ceil(across), grain.1, of.width)).collect();
+        widths.dedup();
+        Division::of_widths(of, grain.0, &widths, cost)
+    }
+
+    /// [`Division::cheapest`] of regions that have one of these widths, the largest first, and multiples of `rows` rows.
+    pub fn of_widths(of: Shape, rows: usize, widths: &[usize], cost: &mut dyn FnMut(Rect) -> Option<f64>) -> Division {
         let mut best: Option<(f64, Division)> = None;
-        let mut across = 1;
-        let mut last = usize::MAX;
-        while across <= MOST_ACROSS {
-            let width = whole(of.width.div_ceil(across), grain.1, of.width);
-            across *= 2;
-            if std::mem::replace(&mut last, width) == width {
-                continue;
-            }
-            let of_rows = |steps: usize| Division { of, height: whole(steps * grain.0, grain.0, of.height), width };
+        for &width in widths {
+            let of_rows = |steps: usize| Division { of, height: up(steps * rows, rows, of.height), width };
             // One in the middle reads on all sides.
             let mut total = |d: Division| {
                 let (down, across) = (of.height.div_ceil(d.height), of.width.div_ceil(d.width));
@@ -64,7 +65,7 @@ impl Division {
                 Some(cost(region)? * (of.area() as f64 / region.area().max(1) as f64))
             };
             let few = (of.area() / FEWEST).max(LEAST);
-            let most = (few / (width * grain.0)).clamp(1, of.height.div_ceil(grain.0));
+            let most = (few / (width * rows)).clamp(1, of.height.div_ceil(rows));
             // The largest that fits: what a region takes grows with it.
             let (mut fits, mut fails) = (0, most + 1);
             if total(of_rows(most)).is_some() {
@@ -84,9 +85,15 @@ impl Division {
                 best = Some((cost, division));
             }
         }
-        let smallest = Division { of, height: whole(1, grain.0, of.height), width: last.min(of.width) };
+        let last = widths.last().copied().unwrap_or(of.width);
+        let smallest = Division { of, height: up(1, rows, of.height), width: last.min(of.width) };
         best.map_or(smallest, |(_, division)| division)
     }
+}
+
+/// The multiple of `grain` that `n` is part of, at most `all`.
+fn up(n: usize, grain: usize, all: usize) -> usize {
+    n.div_ceil(grain).max(1).saturating_mul(grain).min(all)
 }
 
 impl fmt::Display for Division {

@@ -78,7 +78,7 @@ impl Session {
         }
         told.read = 0;
         loop {
-            let (group, _) = next_pass(state, &graph);
+            let group = next_pass(state, &graph);
             if group.is_empty() {
                 break;
             }
@@ -92,7 +92,7 @@ impl Session {
             graph = graph.without_dead();
         }
         let grain = Session::grain(state, &graph);
-        let division = self.divided(state, engine, &graph, grain, false).map_err(Unevaluated::error)?;
+        let division = self.divided(state, engine, &graph, grain, None).map_err(Unevaluated::error)?;
         let regions = (0..division.count()).map(|i| super::regions::counted(state, &graph, division.region(i)).read);
         told.read += regions.sum::<usize>();
         told.result = bytes(&graph, graph.roots[0]);

@@ -1,8 +1,8 @@
 //! Passes over images that do not fit in memory.
 //!
 //! A reduction of the whole image needs all of it before the first region of what reads the reduction can be computed. It
-//! is a pass of its own: bands of rows are reduced as they come, rows to their results, which is what the canonical order is
-//! made of; histograms and exact sums of bands add up as whole numbers do. The rest of the reduction then reads what the pass
+//! is a pass of its own: bands of rows, or parts of them, are reduced as they come, rows to their results, which is what the canonical
+//! order is made of; histograms and exact sums of parts add up as whole numbers do. The rest of the reduction then reads what the pass
 //! left, in memory. Results that are images are computed region by region.
 
 use super::engine::Engine;
@@ -11,10 +11,12 @@ use super::later::{Parts, unread};
 use super::regions::bytes;
 use super::stream::Job;
 use super::{Mutable, Session};
+use crate::dtype::DType;
 use crate::error::{DeviceError, Error};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::labels::BLOCK;
+use crate::ops::reduce::{Divisible, RowReduce};
 use crate::plan::Want;
 use crate::plan::state::Placement;
 use crate::region::{Cut, Rect, restrict};
@@ -31,8 +33,11 @@ impl Session {
         own: &mut Vec<ValueId>,
     ) -> Result<Graph<Op>, Unevaluated> {
         loop {
-            let (group, Some(of)) = next_pass(state, &graph) else { return Ok(graph) };
-            let results = self.pass(state, engine, &graph, &group, of)?;
+            let group = next_pass(state, &graph);
+            if group.is_empty() {
+                return Ok(graph);
+            }
+            let results = self.pass(state, engine, &graph, &group)?;
             for (n, pixels) in group.into_iter().zip(results) {
                 let value = state.names.value();
                 own.push(value);
@@ -44,14 +49,13 @@ impl Session {
         }
     }
 
-    /// Reduces images, all of so many rows and columns, band by band; the results on every rank.
+    /// Reduces images of one extent, part by part; the results on every rank.
     fn pass(
         &self,
         state: &mut Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
         group: &[NodeId],
-        of: Shape,
     ) -> Result<Vec<HostBuffer>, Unevaluated> {
         let banded = banded(graph, group);
         let other = |n: &NodeId| {
@@ -59,8 +63,9 @@ impl Session {
             if matches!(node.op, Op::Labels(_)) { None } else { node.inputs.get(1).copied() }
         };
         let bands = Graph { roots: banded.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
-        let rows = Session::grain(state, &bands).0.next_multiple_of(BLOCK);
-        let division = self.divided(state, engine, &bands, (rows, of.width), true)?;
+        let (rows, columns) = Session::grain(state, &bands);
+        let divisible = group.iter().map(|n| divisible(&graph.node(*n).op)).max().unwrap_or(Divisible::Nowhere);
+        let division = self.divided(state, engine, &bands, (rows.next_multiple_of(BLOCK), columns), Some(divisible))?;
         let names: Vec<String> = group.iter().map(|n| graph.node(*n).op.name()).collect();
         self.explain_regions(&format!("a pass for {} in {division}", names.join(", ")));
         let mut results: Vec<HostBuffer> = group.iter().map(|n| HostBuffer::zeroed(bytes(graph, *n))).collect();
@@ -88,11 +93,15 @@ impl Session {
         let mut take = |i: usize, taken: &[&HostBuffer]| {
             let band = division.region(i);
             for ((node, result), part) in nodes.iter().zip(&mut results).zip(taken) {
-                match rows_of(&node.op, node.shape, band) {
-                    (Some(first), shape) => {
-                        place_rows(result.bytes_mut(), node.shape, part.bytes(), shape, first, node.dtype.size())
+                match (&node.op, rows_of(&node.op, node.shape, band)) {
+                    // The columns before came before.
+                    (Op::RowReduce(how), (Some(first), shape)) if band.columns.start > 0 => {
+                        join_rows(*how, (result, node.shape), (part, shape), (first, node.dtype));
                     }
-                    (None, _) => add(result, part),
+                    (_, (Some(first), shape)) => {
+                        place_rows(result.bytes_mut(), node.shape, part.bytes(), shape, first, node.dtype.size());
+                    }
+                    (_, (None, _)) => add(result, part),
                 }
             }
             Ok(())
@@ -115,7 +124,7 @@ impl Session {
                 continue;
             }
             let grain = Session::grain(state, &program);
-            let division = self.divided(state, engine, &program, grain, false)?;
+            let division = self.divided(state, engine, &program, grain, None)?;
             self.explain_regions(&format!("{} in {division}", graph.node(root).op.name()));
             let (shape, dtype) = (graph.node(root).shape, graph.node(root).dtype.stored());
             let room = self.0.pool.try_uncounted(shape.len() * dtype.size());
@@ -156,13 +165,13 @@ fn same_rows(a: Shape, b: Shape) -> bool {
     (a.height, a.width) == (b.height, b.width)
 }
 
-/// The reductions of the next pass, which are of images of one extent, and that extent: none, if none is left.
-pub(super) fn next_pass(state: &Mutable, graph: &Graph<Op>) -> (Vec<NodeId>, Option<Shape>) {
+/// The reductions of the next pass, which are of images of one extent: none, if none is left.
+pub(super) fn next_pass(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
     let mut group = first_reductions(state, graph);
     let of = |n: &NodeId| graph.node(graph.node(*n).inputs[0]).shape;
     let extent = group.first().map(of);
     group.retain(|n| extent.is_some_and(|extent| same_rows(of(n), extent)));
-    (group, extent)
+    group
 }
 
 /// What a pass reduces, divided in rows: the second image of labels, too.
@@ -198,6 +207,30 @@ fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
         }
     }
     found
+}
+
+/// Where columns may be divided for an operation that reduces.
+fn divisible(op: &Op) -> Divisible {
+    match op {
+        Op::RowReduce(how) => how.divisible(),
+        Op::Histogram { .. } => Divisible::Anywhere,
+        Op::Labels(how) if how.adds_up() => Divisible::Anywhere,
+        _ => Divisible::Nowhere,
+    }
+}
+
+/// Joins results of rows from `first` on with those of the columns after them.
+fn join_rows(
+    how: RowReduce,
+    (to, whole): (&mut HostBuffer, Shape),
+    (from, part): (&HostBuffer, Shape),
+    (first, dtype): (usize, DType),
+) {
+    let (plane, rows) = (whole.area(), part.area());
+    crate::dispatch!(dtype.stored(), T => {
+        let planes = to.as_mut_slice::<T>().chunks_mut(plane).zip(from.as_slice::<T>().chunks(rows));
+        planes.for_each(|(to, from)| how.join(&mut to[first * whole.width..][..rows], from));
+    });
 }
 
 /// Where the result of a reduction of band `band` goes in the whole result: its first row, if there are rows of its own; and

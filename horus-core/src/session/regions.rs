@@ -7,6 +7,7 @@ use super::{Mutable, Session};
 use crate::error::Result;
 use crate::ir::graph::{Graph, NodeId, Op, ValueId};
 use crate::machine::here;
+use crate::ops::reduce::{Divisible, SEGMENT};
 use crate::optimize::optimize_for;
 use crate::plan::Mode;
 use crate::region::{Cut, Division, InPlace, Rect, Supply, restrict};
@@ -176,14 +177,14 @@ impl Session {
     }
 
     /// How the roots of a program, which have one extent, are divided into regions of whole chunks of `grain`. Roots that are
-    /// `reduced` next leave little to be taken.
+    /// `reduced` next, and how they may be divided then, leave little to be taken.
     pub(super) fn divided(
         &self,
         state: &Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
         grain: (usize, usize),
-        reduced: bool,
+        reduced: Option<Divisible>,
     ) -> Result<Division, Unevaluated> {
         let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
         let of = graph.node(graph.roots[0]).shape;
@@ -195,11 +196,16 @@ impl Session {
         let mut cost = |region: Rect| {
             let Counted { read, decoded, computed, results } = counted(state, graph, region);
             let peak = (stored * (read + computed) as f64) as usize;
-            let results = if reduced { 0 } else { results };
+            let results = if reduced.is_some() { 0 } else { results };
             let fits = limits.hold_regions(Need { read, later: read, peak, results });
             fits.then_some(computed as f64 + 2.0 * decoded as f64)
         };
-        Ok(Division::cheapest(of, grain, &mut cost))
+        let (segment, whole) = (SEGMENT.min(of.width), of.width);
+        Ok(match reduced {
+            None | Some(Divisible::Anywhere) => Division::cheapest(of, grain, &mut cost),
+            Some(Divisible::AtSegments) => Division::of_widths(of, grain.0, &[whole, segment], &mut cost),
+            Some(Divisible::Nowhere) => Division::of_widths(of, grain.0, &[whole], &mut cost),
+        })
     }
 
     /// Rows and columns that are read at once of what a program reads: of the largest image.

@@ -88,7 +88,7 @@ impl Session {
                 // Regions of whole rows are divided in rows alone.
                 let width = graph.node(graph.roots[0]).shape.width;
                 let columns = if grain.1 >= width { width } else { together(grain.1, read.1) };
-                let division = self.divided(state, engine, &graph, (together(grain.0, read.0), columns), false)?;
+                let division = self.divided(state, engine, &graph, (together(grain.0, read.0), columns), None)?;
                 self.explain_regions(&format!("{} in {division}", graph.node(graph.roots[0]).op.name()));
                 let want = if self.ranks() > 1 { Want::Root } else { Want::Handed };
                 let mut make = |state: &Mutable, i: usize| Job::of(state, &graph, division.region(i));

@@ -266,3 +266,55 @@ fn a_forecast_knows_a_pass_for_each_extent_that_is_reduced() -> Result<()> {
     assert!(told.read >= 2 * HEIGHT * WIDTH + 300 * 400, "{told}");
     Ok(())
 }
+
+#[test]
+fn what_is_turned_is_reduced_in_parts_of_rows() -> Result<()> {
+    let folder = Folder::new();
+    let file = folder.at("wide.npy");
+    Image::from_fn(&super::session(), 300, 2600, sample).save(&file)?;
+    let reductions: [(&str, Compute, bool); 4] = [
+        ("a sum", |picture| Ok(bits([picture.to_unit().rotate(45.0).sum().get()?])), true),
+        (
+            "moments",
+            |picture| {
+                let (mean, variance) = picture.to_unit().rotate(45.0).mean_and_variance().get()?;
+                Ok(bits([mean, variance]))
+            },
+            true,
+        ),
+        (
+            "a range",
+            |picture| {
+                let turned = picture.to_unit().rotate(45.0) - 0.25;
+                let (low, high) = turned.min_max().get()?;
+                Ok(bits([low, high].map(f64::from)))
+            },
+            true,
+        ),
+        // The first of several pixels that are equal: by whole rows.
+        (
+            "a place",
+            |picture| {
+                let place = picture.to_unit().gauss(1.0).argmax().get()?.unwrap_or_default();
+                Ok(bits(place.map(|n| n as f64)))
+            },
+            false,
+        ),
+    ];
+    for (what, compute, tiles) in reductions {
+        let want = compute(&later(&super::session(), &file, false))?;
+        for ranks in [1, 3] {
+            let got = on_ranks(ranks, Some(3_000_000), |s| {
+                compute(&later(s, &file, true)).unwrap_or_else(|e| panic!("{what}: {e}"))
+            });
+            assert!(got.iter().all(|got| *got == want), "{what} on {ranks} ranks");
+        }
+        let told = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&told);
+        let s = builder(Some(3_000_000)).explain(move |text| sink.lock().unwrap().push_str(text)).build()?;
+        compute(&later(&s, &file, true))?;
+        let text = told.lock().unwrap();
+        assert_eq!(text.contains("tiles of "), tiles, "{what}: {text}");
+    }
+    Ok(())
+}
