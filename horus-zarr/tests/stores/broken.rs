@@ -47,6 +47,20 @@ fn a_chunk_that_cannot_be_decoded_is_named() {
     }
 }
 
+#[test]
+fn all_ranks_are_told_of_a_broken_chunk() {
+    use horus_core::comm::threads::ThreadComm;
+    let folder = Folder::new();
+    let path = folder.at("a.zarr");
+    written(&session(), &path, &ZarrSaveOptions { chunk: [1, 10, 10], ..ZarrSaveOptions::default() });
+    fs::write(path.join("0/c/1/2"), "nonsense").unwrap();
+    let errors = ThreadComm::run(3, |comm| {
+        read(&super::builder(1).communicator(std::sync::Arc::new(comm)).build().unwrap(), &path)
+    });
+    let named = format!("chunk {}: ", path.join("0/c/1/2").display());
+    assert!(errors.iter().all(|e| e.contains(&named) && e == &errors[0]), "{errors:?}");
+}
+
 /// Codecs with checksums notice every bit.
 #[test]
 fn a_flipped_bit_is_noticed() {
