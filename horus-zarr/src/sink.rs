@@ -46,7 +46,7 @@ impl ArraySink {
         let file = match options.shard {
             None => chunk.clone(),
             Some(wanted) => {
-                if wanted.iter().zip(options.chunk).any(|(shard, chunk)| *shard == 0 || shard % chunk != 0) {
+                if wanted.iter().zip(options.chunk).any(|(shard, chunk)| *shard == 0 || !shard.is_multiple_of(chunk)) {
                     let (shard, chunk) = (text(wanted), text(options.chunk));
                     return Err(format!("shards of {shard} are not made of whole chunks of {chunk}"));
                 }
@@ -105,8 +105,9 @@ impl RegionSink for ArraySink {
     fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
         let Shape { height, width, .. } = self.layout.shape();
         let (rows, columns) = self.chunk();
-        let whole =
-            |start: usize, end: usize, chunk: usize, n: usize| start % chunk == 0 && (end % chunk == 0 || end == n);
+        let whole = |start: usize, end: usize, chunk: usize, n: usize| {
+            start.is_multiple_of(chunk) && (end.is_multiple_of(chunk) || end == n)
+        };
         if !whole(region.top, region.bottom(), rows, height) || !whole(region.left, region.right(), columns, width) {
             return Err(format!("a region of {region} is not made of whole chunks of {rows}x{columns}"));
         }

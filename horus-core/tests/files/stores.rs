@@ -158,7 +158,9 @@ fn samples_go_from_a_source_to_a_sink_as_a_whole_or_by_regions() {
             assert!(came.regions.len() > 2, "{:?}", came.regions);
         }
         for region in &came.regions {
-            let whole = |start: usize, end: usize, chunk, n| start % chunk == 0 && (end % chunk == 0 || end == n);
+            let whole = |start: usize, end: usize, chunk: usize, n: usize| {
+                start.is_multiple_of(chunk) && (end.is_multiple_of(chunk) || end == n)
+            };
             assert!(whole(region.top, region.bottom(), 64, SHAPE.height), "{region}");
             assert!(whole(region.left, region.right(), 100, SHAPE.width), "{region}");
         }
