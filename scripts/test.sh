@@ -50,10 +50,12 @@ RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
 step cargo test --workspace
 # Under mpirun, with 1 to 5 ranks. Apart, because the other packages must build and pass without MPI; of the whole workspace,
 # so that what does not know MPI is not compiled again with other features of its dependencies.
-mpi=(--workspace --features "horus-apps/mpi,horus-mpi/mpi")
+mpi=(--workspace --features "horus-apps/mpi,horus-mpi/mpi,horus-apps/zarr")
 step cargo clippy "${mpi[@]}" --all-targets --quiet -- -D warnings
 step cargo test "${mpi[@]}" --test ranks --test mpirun \
   --test series_mpirun --test command_mpirun --test loops_mpirun
+# With stores, which programs do without otherwise.
+step cargo test "${mpi[@]}" --test command stores
 # The programs that those tests built, on several hosts; says so where this machine or this user cannot have them.
 step scripts/hosts.sh "${CARGO_TARGET_DIR:-target}/debug"
 # After all others, whose dependencies it uses again.

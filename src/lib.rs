@@ -206,7 +206,9 @@ pub mod io {
     #[doc(inline)]
     pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target};
     #[doc(inline)]
-    pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter};
+    pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
+    #[doc(inline)]
+    pub use horus_core::session::PixelsRead;
 }
 
 /// Many pictures, one after the other: what [`Session::series`](horus_core::session::Session::series) takes and yields.

@@ -197,7 +197,7 @@ fn the_core_names_no_backend() {
 
 #[test]
 fn backends_know_the_core_alone() {
-    for backend in ["horus-cuda", "horus-mpi"] {
+    for backend in ["horus-cuda", "horus-mpi", "horus-zarr"] {
         let manifest = fs::read_to_string(root().join(backend).join("Cargo.toml")).unwrap();
         let names = manifest.lines().filter_map(|l| l.split(['.', ' ', '=']).next());
         let others: Vec<&str> = names.filter(|n| n.starts_with("horus") && *n != "horus-core").collect();
@@ -207,7 +207,7 @@ fn backends_know_the_core_alone() {
 
 /// Folders of the workspace with Rust in them.
 fn folders() -> Vec<PathBuf> {
-    let crates = ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps", "horus-partition"];
+    let crates = ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps", "horus-partition", "horus-zarr"];
     let all = crates.iter().flat_map(|c| ["src", "tests", "examples", "benches"].map(|f| root().join(c).join(f)));
     all.filter(|f| f.exists()).collect()
 }
@@ -257,7 +257,7 @@ const SHARED: &[(&str, &str)] = &[
 #[test]
 fn no_two_published_types_share_a_name() {
     let mut types: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for library in ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps", "horus-partition"] {
+    for library in ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps", "horus-partition", "horus-zarr"] {
         for module in modules(&root().join(library).join("src/lib.rs")) {
             for name in module.published_types() {
                 types.entry(name).or_default().push(module.file.clone());

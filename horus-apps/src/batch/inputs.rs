@@ -35,6 +35,9 @@ pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, 
         if path.as_os_str() == STANDARD {
             return Err("a series cannot read a picture from stdin; --files-from - reads names from there".into());
         }
+        if super::stores::is_store(&path) {
+            return Err(format!("{} is a Zarr store, which is read alone, not in a series", path.display()));
+        }
         if path.is_dir() {
             let pictures = folder(&path)?;
             if pictures.is_empty() {

@@ -36,6 +36,7 @@ mod options;
 mod response;
 mod series;
 mod single;
+mod stores;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,6 +56,7 @@ pub use inputs::{Pair, STANDARD, outputs, pictures};
 pub(crate) use options::{AUTO, level};
 pub use options::{Comparison, Options};
 pub use response::Response;
+pub(crate) use stores::open;
 
 /// The operation on each picture: records, and computes nothing.
 pub type Operation = Box<dyn Fn(&AnyImage) -> Result<Response>>;

@@ -10,7 +10,7 @@ use horus::prelude::*;
 
 use super::series::{pack, told, unpack};
 use super::single::read;
-use super::{End, Job, Pair, STANDARD, ends, pictures, printed, session, trace_target, write_trace};
+use super::{End, Job, Pair, STANDARD, ends, pictures, printed, session, stores, trace_target, write_trace};
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
@@ -59,8 +59,10 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
-    // One picture may come from stdin; a series of them cannot.
-    let alone = inputs.len() == 1 && options.files_from.is_none() && inputs[0].as_os_str() == STANDARD;
+    // One picture may come from stdin or from a store; a series of them cannot.
+    let one = inputs.len() == 1 && options.files_from.is_none();
+    let store = || on_first(&**comm, "looking at a picture", || Ok(vec![u8::from(stores::is_store(&inputs[0]))]));
+    let alone = one && (inputs[0].as_os_str() == STANDARD || store()?.is_ok_and(|found| found == [1]));
     let listed = on_first(&**comm, "listing pictures", || {
         let found = if alone { inputs.to_vec() } else { pictures(inputs, options.files_from.as_deref())? };
         let pairs = found.into_iter().map(|input| Pair { input, output: PathBuf::new() });
@@ -78,10 +80,10 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     let mut tally = Tally { first, printer: &printer, bar, told: 0, failed: 0, bytes: 0 };
     if alone {
         // As long as it reads, an interrupt ends the process: the end of the input may never come.
-        let picture = read(&session, Path::new(STANDARD), options);
+        let picture = read(&session, &inputs[0], options);
         ends::watch(&session, options, started);
         let lines = picture.and_then(|picture| session.get_all((job.numbers)(&picture)?));
-        tally.add(Some(Path::new(STANDARD)), lines)?;
+        tally.add(Some(inputs[0].as_path()), lines)?;
     } else {
         ends::watch(&session, options, started);
         let paths = pictures.iter().map(|p| p.input.as_path());

@@ -40,7 +40,7 @@ pub struct Options {
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["out_dir", "dry_run_ranks"])]
     pub compare: Option<Comparison>,
 
-    /// Page of a TIFF file to read, counted from 0
+    /// Page of a TIFF file, or time of a Zarr store, to read, counted from 0
     #[arg(long, value_name = "N")]
     pub page: Option<usize>,
 
@@ -61,11 +61,11 @@ pub struct Options {
     #[arg(long, value_name = "BITS", default_value = "8", value_parser = parse_depth)]
     pub depth: Depth,
 
-    /// Tiles of TIFF output: the length of their sides, a multiple of 16 (default: strips)
+    /// Tiles of TIFF output: the length of their sides, a multiple of 16 (default: strips); chunks of a Zarr store, of any length
     #[arg(long, value_name = "PIXELS", value_parser = parse_count)]
     pub tile: Option<NonZeroUsize>,
 
-    /// Compression of TIFF output: none, deflate or zstd
+    /// Compression of TIFF output, and of a Zarr store: none, deflate or zstd
     #[arg(long, value_name = "NAME", default_value = "none", value_parser = parse_compression)]
     pub compression: Compression,
 

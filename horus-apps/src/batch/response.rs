@@ -80,6 +80,12 @@ impl Response {
         }
     }
 
+    /// Evaluates and writes a Zarr store.
+    #[cfg(feature = "zarr")]
+    pub(crate) fn save_store(&self, path: &Path, options: &horus_zarr::ZarrSaveOptions) -> Result<()> {
+        each!(self, image => horus_zarr::save(image, path, options))?
+    }
+
     /// Whether both are of one type and size and have the same bits; evaluates both, on every rank.
     pub(crate) fn same_bits(&self, other: &Response) -> Result<bool> {
         fn same<T: Element, B: PartialEq>(a: &Image<T>, b: &Image<T>, bits: impl Fn(&T) -> B) -> Result<bool> {

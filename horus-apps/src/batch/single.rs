@@ -10,7 +10,7 @@ use horus::core::device::{Device, MemoryKind};
 use horus::core::io::{Format, Target, on_first, same_file};
 use horus::prelude::*;
 
-use super::{Comparison, Job, Options, Response, STANDARD, ends, printed, session, trace_target, write_trace};
+use super::{Comparison, Job, Options, Response, STANDARD, ends, printed, session, stores, trace_target, write_trace};
 use crate::progress::Bar;
 use crate::report::{Breakdown, Compared, Forecasted, Printer, Summary};
 
@@ -105,7 +105,7 @@ pub(super) fn read(session: &Session, input: &Path, options: &Options) -> Result
             other => other,
         });
     }
-    AnyImage::open_with(session, input, &options.open_options())
+    stores::open(session, input, &options.open_options())
 }
 
 /// From file to file; `started` is when the run began.
@@ -126,7 +126,10 @@ fn whole(
     let response = (job.operation)(&picture)?;
     let format = format.map(Format::named).transpose().map_err(Error::Config)?;
     let path = if output.as_os_str() == STANDARD { Path::new("/dev/stdout") } else { output };
-    let saved = response.check().and_then(|()| response.save(path, format, &job.save_options()));
+    let saved = response.check().and_then(|()| match format {
+        None if stores::is_named(path) => stores::save(&response, path, options).map(|()| None),
+        format => response.save(path, format, &job.save_options()),
+    });
     bar.finish();
     let scale = saved?;
     let time = started.elapsed();
@@ -198,7 +201,7 @@ struct Beside {
 
 impl Beside {
     fn of(output: &Path) -> Beside {
-        let is_stream = output.as_os_str() == STANDARD || (output.exists() && !output.is_file());
+        let is_stream = output.as_os_str() == STANDARD || (output.exists() && !output.is_file() && !output.is_dir());
         let nowhere = Path::new("/dev/null");
         if is_stream && nowhere.exists() {
             return Beside { path: nowhere.to_owned(), goes: false };
@@ -216,7 +219,7 @@ impl Drop for Beside {
     fn drop(&mut self) {
         if self.goes {
             // It is not there if it could not be written, or on other ranks.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = std::fs::remove_file(&self.path).or_else(|_| std::fs::remove_dir_all(&self.path));
         }
     }
 }

@@ -13,6 +13,7 @@ use super::arguments::Arguments;
 use super::parameter::{Argument, Operand, Parameter};
 use super::table::{self, Operation, Record};
 use super::value::Current;
+use crate::batch;
 
 /// Operations in the order in which they are applied.
 #[derive(Debug, Default)]
@@ -187,7 +188,7 @@ impl Chain {
         let mut files = Files::default();
         for (i, call, path) in self.files() {
             if !files.0.contains_key(path) {
-                let read = AnyImage::open_with(session, path, options).map_err(|e| call.at(i, e.into()))?;
+                let read = batch::open(session, path, options).map_err(|e| call.at(i, e.into()))?;
                 files.0.insert(path.clone(), read);
             }
         }

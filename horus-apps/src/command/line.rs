@@ -21,8 +21,8 @@ use crate::batch::{Options, RunFiles};
                       horus help [OPERATION]"
 )]
 pub(super) struct Args {
-    /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP or npy; - is stdin), with --out-dir any number of them and of folders, else
-    /// the file to write (- is stdout); then, from the first word on that is the name of an operation, operations with their
+    /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP or npy; - is stdin; a Zarr store, if built with them), with --out-dir any number of them
+    /// and of folders, else the file to write (- is stdout; NAME.zarr); then, from the first word on that is the name of an operation, operations with their
     /// arguments. A file of that name is written ./NAME
     #[arg(value_name = "WORD")]
     pub(super) words: Vec<OsString>,
@@ -132,7 +132,7 @@ fn unmasked(word: &OsString) -> OsString {
     }
 }
 
-/// Whether files hold the exact values of floats: npy, and TIFF unless other depths or scales are asked for.
+/// Whether files hold the exact values of floats: npy and Zarr, and TIFF unless other depths or scales are asked for.
 pub(super) fn exact(work: &RunFiles, options: &Options, save: &SaveOptions) -> bool {
     let extension = match (&options.format, work) {
         (Some(format), _) => format.clone(),
@@ -142,7 +142,7 @@ pub(super) fn exact(work: &RunFiles, options: &Options, save: &SaveOptions) -> b
         (None, _) => String::new(),
     };
     match extension.as_str() {
-        "npy" => true,
+        "npy" | "zarr" => true,
         "tif" | "tiff" => {
             save.depth == Depth::Float
                 || (save.depth == Depth::Auto && matches!(save.scaling, Scaling::Auto | Scaling::None))

@@ -5,6 +5,7 @@ mod chains;
 mod files;
 mod help;
 mod outputs;
+mod stores;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -2,13 +2,14 @@
 
 use std::panic::Location;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::load::Means;
 use super::{OpenOptions, Picture, decode, later, on_root, opened, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
-use crate::session::{Handle, Session};
+use crate::session::{Handle, RegionSource, Session};
 use crate::shape::Shape;
 
 /// A picture of the type that its file has.
@@ -141,7 +142,7 @@ impl AnyImage {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
             reader = later::reader(path, options);
             if let Some(reader) = &reader {
-                return Ok([opened(reader.shape(), reader.dtype())?, later::chunk_to_bytes(reader.chunk())].concat());
+                return later::known(reader);
             }
             let room = |bytes| session.room(bytes);
             let picture = decode::read(path, options, Means { workers: session.workers(), room: &room })?;
@@ -150,7 +151,8 @@ impl AnyImage {
             Ok(header)
         })?;
         let header = answer.map_err(|cause| Error::read(path, cause))?;
-        let later = AnyImage::later(session, path, &header, reader, site);
+        let stock = reader.map(|reader| Arc::new(reader) as Arc<dyn RegionSource>);
+        let later = AnyImage::later(session, path, &header, stock, site);
         Ok(later.unwrap_or_else(|| {
             let (shape, dtype) = parse_header(&header);
             AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site))

@@ -1,33 +1,41 @@
 //! Large pictures: opened now, read when an evaluation asks for their pixels.
 
+use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::count::FileTraffic;
 use super::reader::PictureReader;
-use super::{AnyImage, OpenOptions};
-use crate::error::Error;
+use super::{AnyImage, OpenOptions, cause_of, on_root, opened};
+use crate::dtype::DType;
+use crate::error::{Error, Result, Site};
 use crate::host::workers::Workers;
-use crate::region::Rect;
-use crate::session::{Later, PixelsRead, Session, Stock};
-use crate::shape::Region;
+use crate::session::{Later, PixelsRead, RegionSource, Session};
+use crate::shape::{Region, Shape};
 
 /// A picture of so many bytes is read when it is needed; a smaller one may be needed as a whole, and is read at once.
 const LARGE: usize = 64 << 20;
 /// A smaller file is not large, unless it is compressed more than pictures are.
 const FILE: u64 = 1 << 20;
 
-impl Stock for PictureReader {
-    fn read(&self, region: Rect, to: &mut [u8], workers: &Workers) -> Result<(), String> {
-        let [top, left] = region.corner().map(isize::unsigned_abs);
-        let region = Region::new(top, left, region.rows.len(), region.columns.len());
-        self.read_into(region, to, workers).map_err(|e| match e {
-            Error::File { cause, .. } => cause,
-            other => other.to_string(),
-        })
+impl RegionSource for PictureReader {
+    fn shape(&self) -> Shape {
+        self.shape()
     }
 
-    fn so_far(&self) -> PixelsRead {
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+
+    fn chunk(&self) -> (usize, usize) {
+        self.chunk()
+    }
+
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        self.read_into(region, to, workers).map_err(cause_of)
+    }
+
+    fn counted(&self) -> PixelsRead {
         let FileTraffic { chunks, bytes, .. } = self.counted();
         PixelsRead { chunks, bytes }
     }
@@ -50,9 +58,15 @@ pub(super) fn reader(path: &Path, options: &OpenOptions) -> Option<PictureReader
     ((large || forced) && allowed).then_some(reader)
 }
 
-/// What every rank knows of a picture that rank 0 reads when it is needed: rows and columns that are read at once.
-pub(super) fn chunk_to_bytes(chunk: (usize, usize)) -> Vec<u8> {
-    [chunk.0 as u64, chunk.1 as u64].iter().flat_map(|n| n.to_le_bytes()).collect()
+/// What every rank knows of a picture that rank 0 reads when it is needed.
+///
+/// # Errors
+/// A message, if no memory can be addressed for it.
+pub(super) fn known(source: &dyn RegionSource) -> Result<Vec<u8>, String> {
+    let (rows, columns) = source.chunk();
+    let mut bytes = opened(source.shape(), source.dtype().stored())?;
+    bytes.extend([rows, columns].iter().flat_map(|n| (*n as u64).to_le_bytes()));
+    Ok(bytes)
 }
 
 fn chunk_of_bytes(bytes: &[u8]) -> Option<(usize, usize)> {
@@ -63,17 +77,75 @@ fn chunk_of_bytes(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 impl AnyImage {
+    /// An image whose pixels are read region by region when an evaluation asks for them, as those of large pictures are
+    /// ([`OpenOptions::later`]), from what `open` returns: a store of arrays, for example. Rank 0 alone calls it and reads; all
+    /// ranks return the same. Messages name `path`.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, dtype::DType, host::workers::Workers, session::{PixelsRead, Session}};
+    /// # use horus_core::{io::{AnyImage, RegionSource}, shape::{Region, Shape}};
+    /// /// Each pixel is its row.
+    /// struct Rows;
+    /// impl RegionSource for Rows {
+    ///     fn shape(&self) -> Shape {
+    ///         Shape::new(200, 100, 1)
+    ///     }
+    ///     fn dtype(&self) -> DType {
+    ///         DType::U8
+    ///     }
+    ///     fn chunk(&self) -> (usize, usize) {
+    ///         (1, 100)
+    ///     }
+    ///     fn fill(&self, region: Region, to: &mut [u8], _: &Workers) -> Result<(), String> {
+    ///         to.chunks_mut(region.width).zip(region.top..).for_each(|(row, y)| row.fill(y as u8));
+    ///         Ok(())
+    ///     }
+    ///     fn counted(&self) -> PixelsRead {
+    ///         PixelsRead::default()
+    ///     }
+    /// }
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = AnyImage::from_source(&session, "rows", || Ok(Box::new(Rows)))?.convert::<u8>();
+    /// assert_eq!(image.crop(150, 7, 2, 1).to_vec()?, [150, 151]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::File`] with what `open` says, or if there are no pixels.
+    #[track_caller]
+    pub fn from_source(
+        session: &Session,
+        path: impl AsRef<Path>,
+        open: impl FnOnce() -> Result<Box<dyn RegionSource>, String>,
+    ) -> Result<AnyImage> {
+        let (path, site) = (path.as_ref(), Location::caller());
+        let mut source = None;
+        let answer = on_root(session, "opening pixels to be read later", || {
+            let found = open()?;
+            let shape = found.shape();
+            if shape.is_empty() {
+                return Err(format!("its size, {shape}, has no pixels"));
+            }
+            let known = known(&*found)?;
+            session.expect_file((shape.len() * found.dtype().size()) as u64);
+            source = Some(Arc::from(found));
+            Ok(known)
+        })?;
+        let known = answer.map_err(|cause| Error::read(path, cause))?;
+        let image = AnyImage::later(session, path, &known, source, site);
+        image.ok_or_else(|| Error::read(path, "rank 0 did not tell its size"))
+    }
+
     /// The image of a picture that is read when it is needed, if rank 0 told so in what follows the header.
     pub(super) fn later(
         session: &Session,
         path: &Path,
         header: &[u8],
-        reader: Option<PictureReader>,
-        site: crate::error::Site,
+        stock: Option<Arc<dyn RegionSource>>,
+        site: Site,
     ) -> Option<AnyImage> {
         let chunk = chunk_of_bytes(header.get(super::HEADER_FIELDS * size_of::<u64>()..)?)?;
         let (shape, dtype) = super::parse_header(header);
-        let stock = reader.map(|reader| Arc::new(reader) as Arc<dyn Stock>);
         Some(AnyImage::from_handle(session.source_later(Later { shape, dtype, chunk, path: path.into(), stock }, site)))
     }
 }

@@ -24,7 +24,8 @@
 //!
 //! Files larger than memory are read and written region by region: [`PictureReader`] decodes the strips, tiles or rows that hold a
 //! region, [`PictureWriter`] puts those of TIFF, NumPy and PNM files where they belong; both by any number of threads. What a file
-//! holds is told by [`AnyImage::describe`], a part of it is opened with [`OpenOptions::region`].
+//! holds is told by [`AnyImage::describe`], a part of it is opened with [`OpenOptions::region`]. Other stores of pixels take the same
+//! way as a [`RegionSource`] and a [`RegionSink`].
 //!
 //! PNM and NumPy files are read straight into the image's memory and written from there. Pictures in memory
 //! ([`AnyImage::read`], [`Image::encode`]) and streams ([`AnyImage::read_from`], [`Image::write_to`]) hold the same
@@ -98,12 +99,14 @@ pub use save::{Depth, SaveOptions, Scale, Scaling};
 pub(crate) use saving::Detached;
 pub use saving::{Encoder, Saving};
 pub use target::{Sink, Target, same_file};
-pub use writer::PictureWriter;
+pub use writer::{PictureWriter, RegionSink};
+
+pub use crate::session::RegionSource;
 
 use crate::comm::agree::agree_on;
 use crate::comm::{Communicator, guarded};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::is_addressable;
 use crate::session::Session;
 use crate::shape::{Region, Shape};
@@ -200,6 +203,14 @@ fn region_of(shape: Shape, requested: Option<Region>) -> Result<Region, String> 
         Ok(region)
     } else {
         Err(format!("a region of {region} is not inside its {height}x{width} pixels"))
+    }
+}
+
+/// The cause of an error, without the path.
+fn cause_of(error: Error) -> String {
+    match error {
+        Error::File { cause, .. } => cause,
+        other => other.to_string(),
     }
 }
 

@@ -1,14 +1,17 @@
 //! Saving what does not fit into memory: region by region.
 
+use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::save::{pack, unpack};
-use super::{Format, PictureWriter, SaveOptions, Saving, Scale, on_root};
+use super::{Format, PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
+use crate::dtype::Element;
 use crate::error::{Error, Result, Site};
 use crate::host::buffer::HostBuffer;
+use crate::image::Image;
 use crate::region::Rect;
-use crate::session::Session;
+use crate::session::{Handle, Session};
 use crate::shape::Region;
 
 /// Rows and columns of tiles of TIFF files are multiples of this.
@@ -34,51 +37,152 @@ pub(super) fn by_regions(
     let Some(large) = session.does_not_fit(samples)? else { return Ok(None) };
     let whole = |(h, w): &(usize, usize)| h % TILE == 0 && w % TILE == 0 && *h.max(w) <= LARGEST;
     let tile = options.tile.or(large.tile.filter(whole)).filter(|_| format == Format::Tiff);
-    let mut writer = None;
-    let created = on_root(session, "creating a file for a picture", || {
+    let begin = || {
         // Devices and pipes take files that are complete.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Ok(Vec::new());
+            return Ok(None);
         }
-        let made = PictureWriter::create(path, shape, stored, tile, options.compression).map_err(cause)?;
-        let (rows, columns) = made.chunk();
-        writer = Some(made);
-        Ok([rows, columns].iter().flat_map(|n| (*n as u64).to_le_bytes()).collect())
-    })?;
-    let grain = match created {
+        let made = PictureWriter::create(path, shape, stored, tile, options.compression).map_err(cause_of)?;
+        Ok(Some(Box::new(made) as Box<dyn RegionSink>))
+    };
+    let mut begun = match Begun::on_root(session, begin)? {
         Err(cause) => return Ok(Some(Err(cause))),
-        Ok(bytes) => match bytes.as_chunks().0 {
-            [rows, columns] => (u64::from_le_bytes(*rows) as usize, u64::from_le_bytes(*columns) as usize),
-            _ => return Ok(None),
-        },
+        Ok(None) => return Ok(None),
+        Ok(Some(begun)) => begun,
     };
     // The range of the values, and how many are outside, first.
     let told: Vec<Option<Arc<HostBuffer>>> =
         if others.is_empty() { Vec::new() } else { session.bring(others, call)? };
-    let mut put = |region: Rect, pixels: &[u8]| {
-        let [top, left] = region.corner().map(isize::unsigned_abs);
-        let region = Region::new(top, left, region.rows.len(), region.columns.len());
-        let writer = writer.as_ref().ok_or("another rank writes the file")?;
-        writer.put(region, pixels, session.workers()).map_err(cause)
-    };
-    if let Err(cause) = session.stream(samples, grain, &mut put)? {
+    if let Err(cause) = begun.stream(samples)? {
         return Ok(Some(Err(cause)));
     }
-    let saved = on_root(session, "saving a picture", || {
-        writer.ok_or("rank 0 has no file")?.finish().map_err(cause)?;
+    let saved = begun.finish(session, || {
         let (scale, warning) = saving.told(&mut told.into_iter().flatten());
         if let Some(warning) = warning {
             log::warn!("{}: {warning}", path.display());
         }
-        Ok(pack(scale))
+        pack(scale)
     })?;
     Ok(Some(saved.map(|bytes| unpack(&bytes))))
 }
 
-/// The cause of an error, without the path.
-fn cause(error: Error) -> String {
-    match error {
-        Error::File { cause, .. } => cause,
-        other => other.to_string(),
+/// A file that rank 0 has begun.
+struct Begun {
+    /// On rank 0.
+    sink: Option<Box<dyn RegionSink>>,
+    /// Rows and columns that regions are made of.
+    grain: (usize, usize),
+}
+
+impl Begun {
+    /// What `begin` returns, which rank 0 calls; `Ok(None)` if that is nothing.
+    fn on_root(
+        session: &Session,
+        begin: impl FnOnce() -> Result<Option<Box<dyn RegionSink>>, String>,
+    ) -> Result<Result<Option<Begun>, String>> {
+        let mut sink = None;
+        let created = on_root(session, "creating a file for a picture", || {
+            sink = begin()?;
+            let chunk = sink.as_ref().map(|sink| sink.chunk());
+            Ok(chunk
+                .iter()
+                .flat_map(|(rows, columns)| [*rows, *columns])
+                .flat_map(|n| (n as u64).to_le_bytes())
+                .collect())
+        })?;
+        Ok(created.map(|told| match told.as_chunks().0 {
+            [rows, columns] => {
+                let grain = (u64::from_le_bytes(*rows) as usize, u64::from_le_bytes(*columns) as usize);
+                Some(Begun { sink, grain })
+            }
+            _ => None,
+        }))
+    }
+
+    /// Computes a value region by region and puts them.
+    fn stream(&mut self, value: &Handle) -> Result<Result<(), String>> {
+        let (session, sink) = (&value.session, &mut self.sink);
+        let mut put = |region: Rect, pixels: &[u8]| {
+            let sink = sink.as_mut().ok_or("another rank writes the file")?;
+            sink.put(region.inside(), pixels, session.workers())
+        };
+        session.stream(value, self.grain, &mut put)
+    }
+
+    /// Computes a value and puts all of it.
+    fn put(&mut self, value: &Handle, call: (&'static str, Site)) -> Result<Result<(), String>> {
+        let session = &value.session;
+        let brought = session.bring(&[value], call)?;
+        let put = on_root(session, "putting pixels", || {
+            let pixels = brought.into_iter().flatten().next().ok_or("rank 0 has no pixels")?;
+            let sink = self.sink.as_mut().ok_or("rank 0 has no file")?;
+            sink.put(Region::whole(value.shape), pixels.bytes(), session.workers())?;
+            Ok(Vec::new())
+        })?;
+        Ok(put.map(drop))
+    }
+
+    /// Completes the file and then calls `tell` on rank 0, whose answer every rank gets.
+    fn finish(self, session: &Session, tell: impl FnOnce() -> Vec<u8>) -> Result<Result<Vec<u8>, String>> {
+        on_root(session, "saving a picture", || {
+            self.sink.ok_or("rank 0 has no file")?.finish()?;
+            Ok(tell())
+        })
+    }
+}
+
+impl<T: Element> Image<T> {
+    /// Evaluates the image and writes it, region by region if it is computed from pictures that are read later and needs more
+    /// memory than there is, into what `begin` returns: see [`Image::save_with`], which does this for picture files. Rank 0 alone
+    /// calls `begin`, before anything is computed, and writes; all ranks return the same. Messages name `path`. Samples
+    /// are those of the image, truth values bytes 0 and 1.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, host::workers::Workers, image::Image, session::Session};
+    /// # use horus_core::{io::RegionSink, shape::Region};
+    /// # use std::sync::{Arc, Mutex};
+    /// /// Adds up what it gets.
+    /// struct Sum(u32, Arc<Mutex<u32>>);
+    /// impl RegionSink for Sum {
+    ///     fn chunk(&self) -> (usize, usize) {
+    ///         (16, 16)
+    ///     }
+    ///     fn put(&mut self, _: Region, pixels: &[u8], _: &Workers) -> Result<(), String> {
+    ///         self.0 += pixels.iter().map(|p| u32::from(*p)).sum::<u32>();
+    ///         Ok(())
+    ///     }
+    ///     fn finish(self: Box<Self>) -> Result<(), String> {
+    ///         *self.1.lock().unwrap() = self.0;
+    ///         Ok(())
+    ///     }
+    /// }
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let total = Arc::new(Mutex::new(0));
+    /// let sink = Sum(0, Arc::clone(&total));
+    /// Image::from_fn(&session, 20, 30, |_, x| x as u8).save_to("a sum", || Ok(Box::new(sink)))?;
+    /// assert_eq!(*total.lock().unwrap(), 20 * (29 * 30 / 2));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The error that the image carries; [`Error::File`] with what `begin` or the sink says; if the program fails. The sink is
+    /// dropped unfinished then.
+    #[track_caller]
+    pub fn save_to(
+        &self,
+        path: impl AsRef<Path>,
+        begin: impl FnOnce() -> Result<Box<dyn RegionSink>, String>,
+    ) -> Result<()> {
+        self.look()?;
+        let (session, call) = (self.session(), ("save_to", Location::caller()));
+        let failed = |cause| Error::write(path.as_ref(), cause);
+        let begun = Begun::on_root(session, || begin().map(Some))?.map_err(failed)?;
+        let mut begun = begun.ok_or_else(|| failed("rank 0 has no file".to_owned()))?;
+        let put = match session.does_not_fit(self.handle())? {
+            Some(_) => begun.stream(self.handle())?,
+            None => begun.put(self.handle(), call)?,
+        };
+        put.map_err(failed)?;
+        begun.finish(session, Vec::new)?.map(drop).map_err(failed)
     }
 }

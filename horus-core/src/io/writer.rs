@@ -11,7 +11,7 @@ use super::raster::Order;
 use super::replace::Begun;
 use super::target::{Target, reserve};
 use super::tiff_tiles::Tiles;
-use super::{Format, SaveOptions, pnm, region_of, write_npy};
+use super::{Format, SaveOptions, cause_of, pnm, region_of, write_npy};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::workers::Workers;
@@ -162,6 +162,41 @@ impl PictureWriter {
             begun.put()
         };
         finish().map_err(|cause| Error::write(&path, cause))
+    }
+}
+
+/// What an image is written into region by region: what [`Image::save_to`](crate::image::Image::save_to) takes.
+///
+/// Nothing of it is to be seen where it goes before it is finished; dropped before, it leaves nothing.
+pub trait RegionSink: Send {
+    /// Rows and columns that regions are made of, such as those of a tile. Parts of them end with the image.
+    fn chunk(&self) -> (usize, usize);
+
+    /// Takes a region of all levels and channels, made of whole [chunks](RegionSink::chunk): the planes of [`Shape`], each of
+    /// the region's rows and columns, without gaps. Each pixel comes once; `workers` may help.
+    ///
+    /// # Errors
+    /// Why it cannot be written, without the path. Nothing follows then.
+    fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String>;
+
+    /// Completes what was put and moves it into place.
+    ///
+    /// # Errors
+    /// Why that fails, without the path.
+    fn finish(self: Box<Self>) -> std::result::Result<(), String>;
+}
+
+impl RegionSink for PictureWriter {
+    fn chunk(&self) -> (usize, usize) {
+        self.chunk()
+    }
+
+    fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String> {
+        PictureWriter::put(self, region, pixels, workers).map_err(cause_of)
+    }
+
+    fn finish(self: Box<Self>) -> std::result::Result<(), String> {
+        PictureWriter::finish(*self).map_err(cause_of)
     }
 }
 

@@ -22,7 +22,7 @@ mod restrict;
 
 use std::fmt;
 
-use crate::shape::{Shape, Window};
+use crate::shape::{Region, Shape, Window};
 
 pub use divide::Division;
 pub use narrow::{narrow, spared};
@@ -55,6 +55,12 @@ impl Rect {
     /// Its first row and its first column.
     pub const fn corner(self) -> [isize; 2] {
         [self.rows.start, self.columns.start]
+    }
+
+    /// The same of one that begins inside its image.
+    pub const fn inside(self) -> Region {
+        let [top, left] = self.corner();
+        Region::new(top.unsigned_abs(), left.unsigned_abs(), self.rows.len(), self.columns.len())
     }
 
     /// Number of pixels of a plane of it.

@@ -14,18 +14,29 @@ use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::plan::state::Placement;
 use crate::region::{Cut, Rect, Supply, restrict};
-use crate::shape::Shape;
+use crate::shape::{Region, Shape};
 
-/// Pixels that are somewhere else, such as in a file.
-pub(crate) trait Stock: Send + Sync {
-    /// Reads a region into memory of its size: plane by plane, rows without gaps. On any thread, several at a time.
+/// Pixels that are somewhere else, such as in a file, and are read region by region when an evaluation asks for them:
+/// what [`AnyImage::from_source`](crate::io::AnyImage::from_source) takes.
+pub trait RegionSource: Send + Sync {
+    /// Levels, rows, columns and channels.
+    fn shape(&self) -> Shape;
+
+    /// The element type; truth values are bytes 0 and 1.
+    fn dtype(&self) -> DType;
+
+    /// Rows and columns that are read at once, such as those of a tile: regions are made of them where that costs nothing.
+    fn chunk(&self) -> (usize, usize);
+
+    /// Reads a region, which lies inside, of all levels and channels into memory of its size: the planes of [`Shape`], each of the
+    /// region's rows and columns, without gaps. On any thread, several at a time; `workers` may help.
     ///
     /// # Errors
     /// Why it cannot be read, without the path.
-    fn read(&self, region: Rect, to: &mut [u8], workers: &Workers) -> Result<(), String>;
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String>;
 
     /// What was read so far.
-    fn so_far(&self) -> PixelsRead;
+    fn counted(&self) -> PixelsRead;
 }
 
 /// Pixels that were read, on the rank that has them.
@@ -44,7 +55,7 @@ pub(crate) struct Later {
     /// The file, for messages.
     pub(crate) path: Arc<Path>,
     /// Where the pixels are, on rank 0.
-    pub(crate) stock: Option<Arc<dyn Stock>>,
+    pub(crate) stock: Option<Arc<dyn RegionSource>>,
 }
 
 /// What a program of regions reads beside the images that are there.
@@ -106,9 +117,9 @@ impl Part {
         let unread = |cause: String| Unread { path: later.path.display().to_string(), cause };
         let mut room = session.room_ahead(self.bytes()).map_err(|e| unread(e.to_string()))?;
         // One thread of a session reads at a time.
-        let before = stock.so_far();
-        stock.read(*region, room.bytes_mut(), session.workers()).map_err(unread)?;
-        let after = stock.so_far();
+        let before = stock.counted();
+        stock.fill(region.inside(), room.bytes_mut(), session.workers()).map_err(unread)?;
+        let after = stock.counted();
         let read = PixelsRead { chunks: after.chunks - before.chunks, bytes: after.bytes - before.bytes };
         Ok(Fetched { pixels: Some(room), read })
     }

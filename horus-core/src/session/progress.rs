@@ -26,7 +26,7 @@ impl fmt::Debug for Progress<'_> {
 /// What was read of files when evaluations asked for their pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PixelsRead {
-    /// Strips or tiles that were decoded; of files without, rows.
+    /// Strips, tiles or chunks that were decoded; of files without, rows.
     pub chunks: u64,
     /// Bytes of files.
     pub bytes: u64,

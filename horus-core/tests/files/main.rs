@@ -8,6 +8,7 @@ mod raw;
 mod regions;
 #[cfg(unix)]
 mod special;
+mod stores;
 mod tiffs;
 mod writer;
 

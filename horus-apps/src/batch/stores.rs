@@ -1,0 +1,69 @@
+//! Zarr stores, where the program is built with the feature `zarr`.
+
+use std::path::Path;
+
+use horus::core::session::Session as CoreSession;
+use horus::prelude::*;
+
+use super::{Options, Response};
+
+/// The extension of stores.
+const EXTENSION: &str = "zarr";
+
+/// Whether a picture is to be written as a store, by its name.
+pub(crate) fn is_named(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(EXTENSION))
+}
+
+/// Whether a picture to be read is a store: a folder with metadata of Zarr, or called as one.
+pub(crate) fn is_store(path: &Path) -> bool {
+    path.is_dir() && (is_named(path) || ["zarr.json", ".zarray", ".zgroup"].iter().any(|name| path.join(name).exists()))
+}
+
+/// Reads a picture from a file or a store.
+#[track_caller]
+pub(crate) fn open(session: &CoreSession, path: &Path, options: &OpenOptions) -> Result<AnyImage> {
+    // Rank 0 alone looks at files.
+    let found = horus::core::io::on_root(session, "looking at a picture", || Ok(vec![u8::from(is_store(path))]))?;
+    if found.is_ok_and(|found| found == [1]) {
+        store(session, path, options)
+    } else {
+        AnyImage::open_with(session, path, options)
+    }
+}
+
+#[cfg(feature = "zarr")]
+#[track_caller]
+fn store(session: &CoreSession, path: &Path, options: &OpenOptions) -> Result<AnyImage> {
+    let OpenOptions { page, max_pixels, .. } = *options;
+    horus_zarr::open(session, path, &horus_zarr::ZarrOptions { time: page, max_pixels, ..Default::default() })
+}
+
+/// Evaluates and writes a store.
+#[cfg(feature = "zarr")]
+pub(crate) fn save(response: &Response, path: &Path, options: &Options) -> Result<()> {
+    let mut how = horus_zarr::ZarrSaveOptions::default();
+    if let Some(side) = options.tile {
+        how.chunk = [1, side.get(), side.get()];
+    }
+    how.codec = match options.compression {
+        Compression::Deflate => horus_zarr::ZarrCodec::Gzip,
+        Compression::Zstd => horus_zarr::ZarrCodec::Zstd,
+        _ => horus_zarr::ZarrCodec::None,
+    };
+    response.save_store(path, &how)
+}
+
+#[cfg(not(feature = "zarr"))]
+const WITHOUT: &str = "it is a Zarr store, and this program was built without them (cargo build --features zarr)";
+
+#[cfg(not(feature = "zarr"))]
+fn store(_: &CoreSession, path: &Path, _: &OpenOptions) -> Result<AnyImage> {
+    Err(Error::read(path, WITHOUT))
+}
+
+/// That it cannot be written.
+#[cfg(not(feature = "zarr"))]
+pub(crate) fn save(_: &Response, path: &Path, _: &Options) -> Result<()> {
+    Err(Error::write(path, WITHOUT))
+}

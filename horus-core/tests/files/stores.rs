@@ -1,0 +1,199 @@
+//! Pixels that come from anywhere and go anywhere, region by region.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use horus_core::comm::Communicator;
+use horus_core::comm::threads::ThreadComm;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::dtype::DType;
+use horus_core::error::Error;
+use horus_core::host::workers::Workers;
+use horus_core::image::Image;
+use horus_core::io::{AnyImage, RegionSink, RegionSource};
+use horus_core::session::{PixelsRead, Session};
+use horus_core::shape::{Region, Shape};
+
+const SHAPE: Shape = Shape::volume(2, 600, 500, 2);
+
+fn sample(plane: usize, y: usize, x: usize) -> u16 {
+    (plane * 20_011 + y * 97 + x * 13) as u16
+}
+
+/// Samples that are computed, until a row at which there are none.
+struct Computed {
+    end: usize,
+    read: AtomicU64,
+}
+
+impl Computed {
+    fn until(end: usize) -> Result<Box<dyn RegionSource>, String> {
+        Ok(Box::new(Computed { end, read: AtomicU64::new(0) }))
+    }
+}
+
+impl RegionSource for Computed {
+    fn shape(&self) -> Shape {
+        SHAPE
+    }
+
+    fn dtype(&self) -> DType {
+        DType::U16
+    }
+
+    fn chunk(&self) -> (usize, usize) {
+        (40, 50)
+    }
+
+    fn fill(&self, region: Region, to: &mut [u8], _: &Workers) -> Result<(), String> {
+        assert!(region.is_inside(SHAPE) && to.len() == SHAPE.planes() * region.height * region.width * 2);
+        if region.bottom() > self.end {
+            return Err(format!("no row {}", self.end));
+        }
+        let rows = (0..SHAPE.planes()).flat_map(|p| (region.top..region.bottom()).map(move |y| (p, y)));
+        for ((plane, y), row) in rows.zip(to.chunks_mut(region.width * 2)) {
+            for (x, to) in (region.left..).zip(row.as_chunks_mut::<2>().0) {
+                *to = sample(plane, y, x).to_ne_bytes();
+            }
+        }
+        self.read.fetch_add(to.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn counted(&self) -> PixelsRead {
+        PixelsRead { chunks: 0, bytes: self.read.load(Ordering::Relaxed) }
+    }
+}
+
+/// What came of a sink.
+#[derive(Debug, Default)]
+struct Came {
+    regions: Vec<Region>,
+    samples: Vec<u16>,
+    finished: bool,
+    dropped: bool,
+}
+
+/// A sink that keeps what comes, and fails at a region.
+struct Kept {
+    came: Arc<Mutex<Came>>,
+    fails_at: usize,
+}
+
+impl RegionSink for Kept {
+    fn chunk(&self) -> (usize, usize) {
+        (64, 100)
+    }
+
+    fn put(&mut self, region: Region, pixels: &[u8], _: &Workers) -> Result<(), String> {
+        let mut came = self.came.lock().unwrap();
+        if came.regions.len() == self.fails_at {
+            return Err("the sink is full".into());
+        }
+        came.regions.push(region);
+        came.samples.resize(SHAPE.len(), 0);
+        assert_eq!(pixels.len(), SHAPE.planes() * region.height * region.width * 2);
+        let rows = (0..SHAPE.planes()).flat_map(|p| (region.top..region.bottom()).map(move |y| (p, y)));
+        for ((plane, y), row) in rows.zip(pixels.chunks(region.width * 2)) {
+            let at = (plane * SHAPE.height + y) * SHAPE.width + region.left;
+            for (to, sample) in came.samples[at..].iter_mut().zip(row.as_chunks::<2>().0) {
+                assert_eq!(std::mem::replace(to, u16::from_ne_bytes(*sample)), 0, "written twice");
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), String> {
+        self.came.lock().unwrap().finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.came.lock().unwrap().dropped = true;
+    }
+}
+
+fn on_ranks<R: Send>(ranks: usize, memory: Option<usize>, run: impl Fn(&Session) -> R + Sync) -> Vec<R> {
+    let session = |comm: Option<Arc<dyn Communicator>>| {
+        let builder = Session::on(Box::new(CpuDevice::new(Some(1)).expect("a CPU")));
+        let builder = memory.into_iter().fold(builder, |b, bytes| b.host_memory(bytes));
+        let builder = comm.into_iter().fold(builder, |b, comm| b.communicator(comm));
+        builder.build().expect("a session")
+    };
+    if ranks == 1 {
+        return vec![run(&session(None))];
+    }
+    ThreadComm::run(ranks, |comm| run(&session(Some(Arc::new(comm)))))
+}
+
+fn doubled(session: &Session, end: usize) -> Image<u16> {
+    let image = AnyImage::from_source(session, "computed", || Computed::until(end)).expect("a source");
+    assert_eq!((image.shape(), image.dtype()), (SHAPE, DType::U16));
+    image.convert::<u16>().max(1u16)
+}
+
+#[test]
+fn samples_go_from_a_source_to_a_sink_as_a_whole_or_by_regions() {
+    for (ranks, memory) in [(1, None), (3, None), (1, Some(1 << 20)), (3, Some(1 << 20))] {
+        let came = Arc::new(Mutex::new(Came::default()));
+        let begun = AtomicU64::new(0);
+        let saved = on_ranks(ranks, memory, |session| {
+            doubled(session, usize::MAX).save_to("kept", || {
+                begun.fetch_add(1, Ordering::Relaxed);
+                Ok(Box::new(Kept { came: Arc::clone(&came), fails_at: usize::MAX }))
+            })
+        });
+        assert!(saved.iter().all(Result::is_ok) && begun.into_inner() == 1, "{saved:?}");
+        let came = came.lock().unwrap();
+        assert!(came.finished);
+        for (i, found) in came.samples.iter().enumerate() {
+            let (row, x) = (i / SHAPE.width, i % SHAPE.width);
+            assert_eq!(*found, sample(row / SHAPE.height, row % SHAPE.height, x).max(1), "sample {i}");
+        }
+        if memory.is_none() {
+            assert_eq!(came.regions, [Region::whole(SHAPE)]);
+        } else {
+            assert!(came.regions.len() > 2, "{:?}", came.regions);
+        }
+        for region in &came.regions {
+            let whole = |start: usize, end: usize, chunk: usize, n: usize| {
+                start.is_multiple_of(chunk) && (end.is_multiple_of(chunk) || end == n)
+            };
+            assert!(whole(region.top, region.bottom(), 64, SHAPE.height), "{region}");
+            assert!(whole(region.left, region.right(), 100, SHAPE.width), "{region}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_is_told_on_all_ranks_and_nothing_is_finished() {
+    for ranks in [1, 3] {
+        for (memory, end, fails_at, expected) in [
+            (None, 300, usize::MAX, "cannot read computed: no row 300"),
+            (Some(1 << 20), 300, usize::MAX, "cannot read computed: no row 300"),
+            (None, usize::MAX, 0, "cannot write kept: the sink is full"),
+            (Some(1 << 20), usize::MAX, 1, "cannot write kept: the sink is full"),
+        ] {
+            let came = Arc::new(Mutex::new(Came::default()));
+            let errors = on_ranks(ranks, memory, |session| {
+                let sink = || Ok(Box::new(Kept { came: Arc::clone(&came), fails_at }) as Box<dyn RegionSink>);
+                doubled(session, end).save_to("kept", sink).expect_err("it fails").to_string()
+            });
+            assert!(errors.iter().all(|e| e == expected), "{errors:?}");
+            let came = came.lock().unwrap();
+            assert!(!came.finished && came.dropped);
+        }
+        let errors = on_ranks(ranks, None, |session| {
+            let none = AnyImage::from_source(session, "none", || Err("there is none".into())).map(drop);
+            let begin = || Err("no room".into());
+            let full = doubled(session, usize::MAX).save_to("full", begin);
+            [none, full].map(|outcome: Result<(), Error>| outcome.expect_err("it fails").to_string())
+        });
+        assert!(
+            errors.iter().all(|e| e == &["cannot read none: there is none", "cannot write full: no room"]),
+            "{errors:?}"
+        );
+    }
+}

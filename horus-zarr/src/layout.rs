@@ -1,0 +1,327 @@
+//! Where the samples of an array lie in an image.
+//!
+//! An image has levels, rows, columns and channels, in memory plane by plane: channel `c` of level `z` is plane `z * channels + c`. An
+//! array has axes in any order, some of them missing, and maybe one of times, of which one is taken.
+
+use std::ops::Range;
+
+use horus_core::shape::{Region, Shape};
+
+/// What an axis of an array is of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Time,
+    Channel,
+    Level,
+    Row,
+    Column,
+}
+
+impl Role {
+    /// By the name of an axis, as OME-Zarr has them.
+    pub(crate) fn named(name: &str) -> Option<Role> {
+        match name.to_ascii_lowercase().as_str() {
+            "t" | "time" => Some(Role::Time),
+            "c" | "channel" => Some(Role::Channel),
+            "z" => Some(Role::Level),
+            "y" => Some(Role::Row),
+            "x" => Some(Role::Column),
+            _ => None,
+        }
+    }
+
+    /// The name that OME-Zarr gives it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Role::Time => "t",
+            Role::Channel => "c",
+            Role::Level => "z",
+            Role::Row => "y",
+            Role::Column => "x",
+        }
+    }
+
+    /// The kind of axis, in the words of OME-Zarr.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Role::Time => "time",
+            Role::Channel => "channel",
+            Role::Level | Role::Row | Role::Column => "space",
+        }
+    }
+}
+
+/// The axes of an array of which an image is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    roles: Vec<Role>,
+    extents: Vec<u64>,
+    /// The time that is taken.
+    time: u64,
+}
+
+impl Layout {
+    /// The layout of an array of these extents.
+    ///
+    /// # Errors
+    /// A message: axes that are no image, several times of which none is chosen, no such time, an extent that no memory has.
+    pub(crate) fn new(roles: Vec<Role>, extents: Vec<u64>, time: Option<usize>) -> Result<Layout, String> {
+        let (axes, n) = (listed(&roles), extents.len());
+        if roles.len() != n {
+            return Err(format!("an array of {n} axes, of which {} are described ({axes})", roles.len()));
+        }
+        let twice = |i: &usize| roles[..*i].contains(&roles[*i]);
+        if let Some(i) = (0..n).find(twice) {
+            return Err(format!("its axes are {axes}: {} is there twice", roles[i].name()));
+        }
+        if !roles.contains(&Role::Row) || !roles.contains(&Role::Column) {
+            return Err(format!("its axes are {axes}: an image has y and x"));
+        }
+        if extents.iter().any(|n| usize::try_from(*n).is_err()) {
+            return Err(format!("an array of {extents:?} samples does not fit into memory's addresses"));
+        }
+        let mut layout = Layout { roles, extents, time: 0 };
+        let times = layout.extent(Role::Time);
+        layout.time = match time {
+            None if times > 1 => {
+                return Err(format!("it has {times} times, of which one is read: choose it (ZarrOptions::time)"));
+            }
+            Some(time) if time >= times => {
+                return Err(format!("time {time} requested, but it has {times} (times start at 0)"));
+            }
+            chosen => chosen.unwrap_or(0) as u64,
+        };
+        Ok(layout)
+    }
+
+    /// The layout of an image that is written: channels and levels if there are several, rows, columns.
+    pub(crate) fn of(shape: Shape) -> Layout {
+        let all = [
+            (Role::Channel, shape.channels),
+            (Role::Level, shape.depth),
+            (Role::Row, shape.height),
+            (Role::Column, shape.width),
+        ];
+        let always = |role: Role| matches!(role, Role::Row | Role::Column);
+        let (roles, extents) =
+            all.into_iter().filter(|(role, n)| always(*role) || *n > 1).map(|(role, n)| (role, n as u64)).unzip();
+        Layout { roles, extents, time: 0 }
+    }
+
+    /// What its axes are, from the slowest to the fastest.
+    pub(crate) fn roles(&self) -> &[Role] {
+        &self.roles
+    }
+
+    pub(crate) fn extents(&self) -> &[u64] {
+        &self.extents
+    }
+
+    fn extent(&self, role: Role) -> usize {
+        of(&self.roles, &self.extents, role).unwrap_or(1) as usize
+    }
+
+    /// The image.
+    pub(crate) fn shape(&self) -> Shape {
+        let extent = |role| self.extent(role);
+        Shape::volume(extent(Role::Level), extent(Role::Row), extent(Role::Column), extent(Role::Channel))
+    }
+
+    /// What of the array a region of the image is: of each axis the indices.
+    pub(crate) fn part(&self, region: Region) -> Vec<Range<u64>> {
+        let range = |(role, extent): (&Role, &u64)| match role {
+            Role::Time => self.time..self.time + 1,
+            Role::Row => region.top as u64..region.bottom() as u64,
+            Role::Column => region.left as u64..region.right() as u64,
+            Role::Channel | Role::Level => 0..*extent,
+        };
+        self.roles.iter().zip(&self.extents).map(range).collect()
+    }
+
+    /// Of one value for each axis those of rows and columns.
+    pub(crate) fn rows_and_columns(&self, of_axes: &[u64]) -> (u64, u64) {
+        let of = |role| of(&self.roles, of_axes, role).unwrap_or(1);
+        (of(Role::Row), of(Role::Column))
+    }
+
+    /// A block of the array in memory, its last axis the fastest: `ranges` says of which indices.
+    pub(crate) fn block<'a>(&'a self, ranges: &'a [Range<u64>]) -> Block<'a> {
+        let mut strides = vec![1; ranges.len()];
+        for axis in (1..ranges.len()).rev() {
+            strides[axis - 1] = strides[axis] * count(&ranges[axis]);
+        }
+        Block { layout: self, ranges, strides }
+    }
+}
+
+/// A block of an array in memory.
+pub(crate) struct Block<'a> {
+    layout: &'a Layout,
+    ranges: &'a [Range<u64>],
+    /// Samples from one index of an axis to the next.
+    strides: Vec<usize>,
+}
+
+impl Block<'_> {
+    /// The indices of an axis; 0 alone of one that the array does not have.
+    pub(crate) fn range(&self, role: Role) -> Range<usize> {
+        of(&self.layout.roles, self.ranges, role).map_or(0..1, |r| r.start as usize..r.end as usize)
+    }
+
+    fn stride(&self, role: Role) -> usize {
+        of(&self.layout.roles, &self.strides, role).unwrap_or(0)
+    }
+
+    /// Its planes, by their numbers in the image: whatever it holds of each.
+    pub(crate) fn planes(&self) -> impl Iterator<Item = usize> {
+        let channels = self.layout.extent(Role::Channel);
+        self.range(Role::Level).flat_map(move |z| self.range(Role::Channel).map(move |c| z * channels + c))
+    }
+
+    /// Where the sample of this plane, row and column is, and how far it is from one to the next.
+    pub(crate) fn place(&self, plane: usize, row: usize, column: usize) -> Place {
+        let channels = self.layout.extent(Role::Channel);
+        let at = |role: Role, i: usize| i.saturating_sub(self.range(role).start) * self.stride(role);
+        let first = at(Role::Level, plane / channels) + at(Role::Channel, plane % channels);
+        let time = at(Role::Time, self.layout.time as usize);
+        let first = first + time + at(Role::Row, row) + at(Role::Column, column);
+        Place { first, row: self.stride(Role::Row), column: self.stride(Role::Column) }
+    }
+}
+
+/// Where rows of samples lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The first sample.
+    pub(crate) first: usize,
+    /// Samples from a row to the next.
+    pub(crate) row: usize,
+    /// Samples from a column to the next.
+    pub(crate) column: usize,
+}
+
+/// Copies `rows` rows of `columns` samples of `size` bytes.
+pub(crate) fn copy(
+    (from, at): (&[u8], Place),
+    (to, there): (&mut [u8], Place),
+    (rows, columns): (usize, usize),
+    size: usize,
+) {
+    for y in 0..rows {
+        let (a, b) = (at.first + y * at.row, there.first + y * there.row);
+        if at.column == 1 && there.column == 1 {
+            to[b * size..(b + columns) * size].copy_from_slice(&from[a * size..(a + columns) * size]);
+            continue;
+        }
+        match size {
+            1 => samples::<1>((from, a, at.column), (to, b, there.column), columns),
+            2 => samples::<2>((from, a, at.column), (to, b, there.column), columns),
+            4 => samples::<4>((from, a, at.column), (to, b, there.column), columns),
+            _ => samples::<8>((from, a, at.column), (to, b, there.column), columns),
+        }
+    }
+}
+
+fn samples<const N: usize>(
+    (from, a, step): (&[u8], usize, usize),
+    (to, b, stride): (&mut [u8], usize, usize),
+    columns: usize,
+) {
+    let (from, to) = (from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0);
+    for x in 0..columns {
+        to[b + x * stride] = from[a + x * step];
+    }
+}
+
+/// How many indices a range has.
+pub(crate) fn count(range: &Range<u64>) -> usize {
+    (range.end - range.start) as usize
+}
+
+/// Of one value for each axis that of a role.
+fn of<T: Clone>(roles: &[Role], values: &[T], role: Role) -> Option<T> {
+    roles.iter().position(|r| *r == role).and_then(|axis| values.get(axis)).cloned()
+}
+
+fn listed(roles: &[Role]) -> String {
+    roles.iter().map(|role| role.name()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_that_are_no_image_are_named() {
+        let fails = |roles: &[Role], extents: &[u64], time, cause: &str| {
+            let error = Layout::new(roles.to_vec(), extents.to_vec(), time).unwrap_err();
+            assert!(error.contains(cause), "{error}");
+        };
+        use Role::*;
+        fails(&[Row, Channel], &[2, 3], None, "its axes are y, c: an image has y and x");
+        fails(&[Row, Row, Column], &[2, 3, 4], None, "y is there twice");
+        fails(&[Row, Column], &[2, 3, 4], None, "an array of 3 axes, of which 2 are described (y, x)");
+        fails(&[Time, Row, Column], &[2, 3, 4], None, "it has 2 times");
+        fails(&[Time, Row, Column], &[2, 3, 4], Some(2), "time 2 requested, but it has 2");
+        fails(&[Row, Column], &[3, 4], Some(1), "time 1 requested, but it has 1");
+    }
+
+    /// Every order of axes, against indices computed sample by sample.
+    #[test]
+    fn samples_are_found_in_every_order_of_axes() {
+        use Role::*;
+        let orders = [
+            vec![Time, Channel, Level, Row, Column],
+            vec![Level, Row, Column, Channel],
+            vec![Column, Row],
+            vec![Row, Level, Column, Channel, Time],
+        ];
+        for roles in orders {
+            let extent = |role: &Role| match role {
+                Time => 2,
+                Channel => 3,
+                Level => 4,
+                Row => 5,
+                Column => 6,
+            };
+            let extents: Vec<u64> = roles.iter().map(extent).collect();
+            let time = roles.contains(&Time).then_some(1);
+            let layout = Layout::new(roles.clone(), extents.clone(), time).unwrap();
+            let region = Region::new(1, 2, 3, 4);
+            let part = layout.part(region);
+            let block = layout.block(&part);
+            // A sample is its index in the whole array.
+            let all: u64 = extents.iter().product();
+            let index = |mut i: u64| {
+                let mut at = vec![0; extents.len()];
+                for axis in (0..extents.len()).rev() {
+                    (at[axis], i) = (i % extents[axis], i / extents[axis]);
+                }
+                at
+            };
+            let inside = |at: &[u64]| at.iter().zip(&part).all(|(i, r)| r.contains(i));
+            let bytes: Vec<u8> =
+                (0..all).filter(|i| inside(&index(*i))).flat_map(|i| (i as u16).to_ne_bytes()).collect();
+            let shape = layout.shape();
+            for plane in block.planes() {
+                let mut rows = vec![0; region.height * region.width * 2];
+                let to = Place { first: 0, row: region.width, column: 1 };
+                let from = block.place(plane, region.top, region.left);
+                copy((&bytes, from), (&mut rows, to), (region.height, region.width), 2);
+                for (k, sample) in rows.as_chunks::<2>().0.iter().enumerate() {
+                    let at = index(u64::from(u16::from_ne_bytes(*sample)));
+                    let (y, x) = (region.top + k / region.width, region.left + k % region.width);
+                    let expected = roles.iter().map(|role| match role {
+                        Time => 1,
+                        Channel => plane % shape.channels,
+                        Level => plane / shape.channels,
+                        Row => y,
+                        Column => x,
+                    });
+                    assert!(expected.map(|i| i as u64).eq(at.iter().copied()), "{roles:?}, {at:?}");
+                }
+            }
+            assert_eq!(block.planes().count(), shape.planes());
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Zarr arrays and OME-Zarr images for Horus: chunks and shards, read and written in parallel, region by region.
+//!
+//! A store is a folder on this machine. [`open`] reads its metadata and returns an image whose pixels are read when an evaluation
+//! asks for them: of a region no more than the chunks that hold it. [`save`] writes an OME-Zarr image, and if it is computed from
+//! what is read later and needs more memory than there is, region by region, with the same bits. That is what Horus does with large
+//! TIFF files: this crate is one [`RegionSource`](horus_core::io::RegionSource) and one [`RegionSink`](horus_core::io::RegionSink).
+//!
+//! ```
+//! # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+//! # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+//! # let folder = tempfile::tempdir().expect("a folder");
+//! let path = folder.path().join("slope.zarr");
+//! let image = Image::from_fn(&session, 300, 500, |y, x| (y * x) as u16);
+//! horus_zarr::save(&image, &path, &horus_zarr::ZarrSaveOptions::default())?;
+//! let again = horus_zarr::open(&session, &path, &horus_zarr::ZarrOptions::default())?;
+//! assert_eq!(again.convert::<u16>().crop(299, 499, 1, 1).to_vec()?, [(299 * 499) as u16]);
+//! # Ok::<(), horus_core::error::Error>(())
+//! ```
+//!
+//! | | read | written |
+//! | --- | --- | --- |
+//! | images | OME-Zarr 0.1 to 0.5: a level, a time; axes t, c, z, y, x in any order; channels are channels, z is the depth | OME-Zarr 0.5, one level or several |
+//! | arrays | of version 3 by the names of their axes, else and of version 2 as npy files: (y, x), (y, x, c) or, as a volume, (z, y, x), (z, y, x, c) | |
+//! | types | those of Horus, and bool, as 0 and 1 | those of Horus, and bool |
+//! | codecs | bytes of both orders, transpose, gzip, zlib, zstd, crc32c, shards | none, gzip or zstd, in shards or not |
+//!
+//! A chunk that is absent holds the fill value, as the specification says; one that is truncated or cannot be decoded is an error that
+//! names its file. Rank 0 alone reads and writes, and all ranks return the same.
+
+mod layout;
+mod place;
+mod sink;
+mod source;
+mod store;
+mod types;
+
+use std::path::Path;
+
+use horus_core::dispatch;
+use horus_core::dtype::{DType, Element};
+use horus_core::error::{Error, Result};
+use horus_core::image::Image;
+use horus_core::io::{AnyImage, RegionSink, RegionSource, on_root};
+use horus_core::session::Session;
+use horus_core::shape::Shape;
+
+use crate::layout::Role;
+use crate::place::Begun;
+use crate::sink::{ArraySink, write_json};
+use crate::source::ArraySource;
+use crate::store::{Multiscale, Node, names_of, no_image};
+
+/// What of a store is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZarrOptions {
+    /// The size of an OME-Zarr image, counted from 0, the largest; an array has one.
+    pub level: usize,
+    /// The time, counted from 0. It must be given where there are several.
+    pub time: Option<usize>,
+    /// Whether the first of three axes that have no names is the depth; by default the last is the channels, as of an npy file.
+    pub volume: bool,
+    /// The most pixels (rows times columns, times levels) that the image may have; 2^32 by default.
+    pub max_pixels: u64,
+}
+
+impl Default for ZarrOptions {
+    fn default() -> ZarrOptions {
+        ZarrOptions { level: 0, time: None, volume: false, max_pixels: 1 << 32 }
+    }
+}
+
+/// How a store is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZarrSaveOptions {
+    /// Levels, rows and columns of a chunk, of one channel; 1, 512 and 512 by default. Those of a smaller image are as large as it.
+    pub chunk: [usize; 3],
+    /// Levels, rows and columns of a shard, multiples of the chunk's: a file that holds many chunks, of which each can be read alone.
+    /// Without, each chunk is a file of its own.
+    pub shard: Option<[usize; 3]>,
+    /// How chunks are compressed.
+    pub codec: ZarrCodec,
+    /// How many sizes there are; 1 by default. Each is half as high and wide as the one before
+    /// ([`Image::pyramid_down`], rounded to the type of the image), and as deep.
+    pub sizes: usize,
+}
+
+impl Default for ZarrSaveOptions {
+    fn default() -> ZarrSaveOptions {
+        ZarrSaveOptions { chunk: [1, 512, 512], shard: None, codec: ZarrCodec::default(), sizes: 1 }
+    }
+}
+
+/// How chunks are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ZarrCodec {
+    /// Not at all.
+    None,
+    /// By gzip, as everything reads it.
+    Gzip,
+    /// By zstd with a checksum: faster, and smaller. The default.
+    #[default]
+    Zstd,
+}
+
+/// Whether there is a store at a path: a folder with metadata of Zarr.
+pub fn is_store(path: impl AsRef<Path>) -> bool {
+    path.as_ref().is_dir() && Node::at(path.as_ref()).is_ok()
+}
+
+/// Opens an OME-Zarr image or an array: its metadata is read now, its pixels when they are needed. A store must not be changed until
+/// then; one that is replaced meanwhile is told of.
+///
+/// # Errors
+/// [`Error::File`] on every rank: there is no store or no image in it, its metadata cannot be understood, its axes, types or codecs are
+/// not supported, it has several times and none is chosen, or there is no such level or time. Whoever looks at the pixels gets one
+/// that names the file of a chunk that cannot be read.
+#[track_caller]
+pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) -> Result<AnyImage> {
+    let path = path.as_ref();
+    AnyImage::from_source(session, path, || Ok(Box::new(source(path, options)?)))
+}
+
+fn source(path: &Path, options: &ZarrOptions) -> Result<ArraySource, String> {
+    let found = match Node::at(path)? {
+        Node::Array if options.level > 0 => {
+            return Err(format!("size {} requested, but an array has one (they start at 0)", options.level));
+        }
+        Node::Array => {
+            let names = names_of(path)?;
+            ArraySource::open(path, |axes| of_array(axes, names.as_deref(), options.volume), options.time)?
+        }
+        Node::Group(attributes) => {
+            let Some(Multiscale { axes, levels }) = Multiscale::of(&attributes)? else { return Err(no_image(path)) };
+            let level = levels.get(options.level).ok_or_else(|| {
+                format!("size {} requested, but it has {} (they start at 0)", options.level, levels.len())
+            })?;
+            let all = [Role::Time, Role::Channel, Role::Level, Role::Row, Role::Column];
+            let told = |n: usize| Ok(axes.unwrap_or_else(|| all[all.len().saturating_sub(n)..].to_vec()));
+            let at = path.join(level);
+            let within = |cause| format!("{}: {cause}", level.display());
+            if !matches!(Node::at(&at).map_err(within)?, Node::Array) {
+                return Err(within("it is no array".into()));
+            }
+            ArraySource::open(&at, told, options.time).map_err(within)?
+        }
+    };
+    let shape = found.shape();
+    let pixels = [shape.depth, shape.height, shape.width].iter().try_fold(1u64, |all, n| all.checked_mul(*n as u64));
+    if pixels.is_none_or(|pixels| pixels > options.max_pixels) {
+        let most = options.max_pixels;
+        return Err(format!("{shape} pixels exceed the limit of {most} (ZarrOptions::max_pixels, --max-pixels)"));
+    }
+    Ok(found)
+}
+
+/// What the axes of an array are.
+fn of_array(axes: usize, names: Option<&[String]>, volume: bool) -> Result<Vec<Role>, String> {
+    use Role::{Channel, Column, Level, Row};
+    if let Some(roles) = names.and_then(|names| names.iter().map(|name| Role::named(name)).collect()) {
+        return Ok(roles);
+    }
+    match (axes, volume) {
+        (2, _) => Ok(vec![Row, Column]),
+        (3, false) => Ok(vec![Row, Column, Channel]),
+        (3, true) => Ok(vec![Level, Row, Column]),
+        (4, _) => Ok(vec![Level, Row, Column, Channel]),
+        (n, _) => {
+            Err(format!("an array of {n} axes whose names are not t, c, z, y and x; without names, 2 to 4 are read"))
+        }
+    }
+}
+
+/// Evaluates an image and writes it as an OME-Zarr image of version 0.5, exactly, in the type that it has. It is written beside
+/// its place, metadata last, and moved there when it is complete: neither a failure nor a kill leaves a store that opens in part, and
+/// one that is there is replaced in one step (by a system that can exchange folders, as Linux).
+///
+/// Axes are c, z, y and x, without c or z where there is one channel or level. Chunks of nothing but 0 are not stored.
+///
+/// # Errors
+/// The error that the image carries; [`Error::File`] if something that is no image is at the path, no folder can be made beside it,
+/// chunks have no pixels, shards are not made of whole chunks, or writing fails; if the program fails. What was there stays then.
+#[track_caller]
+pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &ZarrSaveOptions) -> Result<()> {
+    let path = path.as_ref();
+    let failed = |cause| Error::write(path, cause);
+    let shape = image.shape();
+    let mut begun = None;
+    image.save_to(path, || {
+        if options.sizes == 0 {
+            return Err("an image has at least one size".into());
+        }
+        let made = Begun::at(path)?;
+        let sink = ArraySink::begin(&made.folder().join("0"), shape, T::TAG, options)?;
+        begun = Some(made);
+        Ok(Box::new(sink))
+    })?;
+    let session = image.session();
+    let mut sizes = vec![shape];
+    for size in 1..options.sizes {
+        sizes.push(smaller(session, path, (size, T::TAG), begun.as_ref(), options)?);
+    }
+    let moved = on_root(session, "moving a store into place", || {
+        let begun = begun.ok_or("rank 0 has no store")?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        write_json(&begun.folder().join("zarr.json"), &store::group(&name, &sizes))?;
+        begun.put()?;
+        Ok(Vec::new())
+    })?;
+    moved.map(drop).map_err(failed)
+}
+
+/// Writes the next size of an image that is being written, from the one before, and returns its extent.
+#[track_caller]
+fn smaller(
+    session: &Session,
+    path: &Path,
+    (size, dtype): (usize, DType),
+    begun: Option<&Begun>,
+    options: &ZarrSaveOptions,
+) -> Result<Shape> {
+    let folder = |size: usize| {
+        let begun = begun.ok_or("rank 0 has no store")?;
+        Ok::<_, String>(begun.folder().join(size.to_string()))
+    };
+    let names = |folder: &Path| Ok::<_, String>(names_of(folder)?.unwrap_or_default());
+    let larger = AnyImage::from_source(session, path, || {
+        let folder = folder(size - 1)?;
+        let names = names(&folder)?;
+        Ok(Box::new(ArraySource::open(&folder, |axes| of_array(axes, Some(&names), false), None)?))
+    })?;
+    let begin = |shape| {
+        move || Ok::<Box<dyn RegionSink>, String>(Box::new(ArraySink::begin(&folder(size)?, shape, dtype, options)?))
+    };
+    if dtype == DType::Bool {
+        let mask = larger.convert::<f32>().pyramid_down().ge(0.5);
+        mask.save_to(path, begin(mask.shape()))?;
+        return Ok(mask.shape());
+    }
+    dispatch!(dtype, P => {
+        let image = larger.convert::<P>().pyramid_down().convert::<P>();
+        image.save_to(path, begin(image.shape()))?;
+        Ok(image.shape())
+    })
+}

@@ -1,0 +1,298 @@
+//! Arrays that are read chunk by chunk.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fs;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use horus_core::dtype::DType;
+use horus_core::host::workers::Workers;
+use horus_core::io::RegionSource;
+use horus_core::session::PixelsRead;
+use horus_core::shape::{Region, Shape};
+use rayon::prelude::*;
+use zarrs::array::{Array, ArrayBytes, ArrayPartialDecoderTraits, ArrayShardedExt, ArraySubset, CodecOptions};
+use zarrs::filesystem::FilesystemStore;
+use zarrs::plugin::{ExtensionName, ZarrVersion};
+use zarrs::storage::storage_adapter::performance_metrics::PerformanceMetricsStorageAdapter;
+
+use crate::layout::{Layout, Place, Role, copy, count};
+use crate::store::metadata_of;
+use crate::types::{dtype_named, supported};
+
+/// The most bytes of a decoded chunk: room for any that is used, but not for whatever metadata claims.
+const LARGEST: u64 = 8 << 30;
+/// Larger chunks are read in part, where their codecs permit it, although then checksums are not looked at.
+const WHOLE: usize = 256 << 20;
+
+type Storage = PerformanceMetricsStorageAdapter<FilesystemStore>;
+type Shards = HashMap<Vec<u64>, Arc<dyn ArrayPartialDecoderTraits>>;
+
+/// An array in a folder, of which regions are read as those of an image.
+pub(crate) struct ArraySource {
+    folder: PathBuf,
+    array: Array<Storage>,
+    storage: Arc<Storage>,
+    layout: Layout,
+    dtype: DType,
+    /// Extents of what is stored in a file of its own: a chunk or a shard of chunks.
+    file: Vec<u64>,
+    /// Extents of what is decoded at once.
+    chunk: Vec<u64>,
+    opened: Stamp,
+    chunks: AtomicU64,
+}
+
+/// A chunk that is decoded, and what of it is read.
+struct Wanted {
+    /// The chunk or the shard that it lies in, in the grid of those.
+    file: Vec<u64>,
+    /// Its indices in the array; beyond the last, too.
+    chunk: Vec<Range<u64>>,
+    part: Vec<Range<u64>>,
+}
+
+impl ArraySource {
+    /// Opens an array and reads its metadata; `roles` says what its axes are, given how many there are.
+    ///
+    /// # Errors
+    /// A message about what cannot be read.
+    pub(crate) fn open(
+        folder: &Path,
+        roles: impl FnOnce(usize) -> Result<Vec<Role>, String>,
+        time: Option<usize>,
+    ) -> Result<ArraySource, String> {
+        let opened = Stamp::of(folder)?;
+        let store = FilesystemStore::new(folder).map_err(|e| e.to_string())?;
+        let storage = Arc::new(Storage::new(Arc::new(store)));
+        let array = guarded(|| Array::open(Arc::clone(&storage), "/").map_err(|e| named(&e.to_string())))?;
+        let name = array.data_type().name(ZarrVersion::V3).unwrap_or_default();
+        let dtype =
+            dtype_named(&name).ok_or_else(|| format!("it has {name} samples; supported are {}", supported()))?;
+        let extents = array.shape().to_vec();
+        if extents.contains(&0) {
+            return Err(format!("an array of {extents:?} samples has no pixels"));
+        }
+        let layout = Layout::new(roles(extents.len())?, extents, time)?;
+        let first = vec![0; array.dimensionality()];
+        let grid = array.chunk_grid().name(ZarrVersion::V3).unwrap_or_default();
+        if grid != "regular" {
+            return Err(format!("its chunks are in a `{grid}` grid; regular ones are read"));
+        }
+        let file: Vec<u64> = array.chunk_shape(&first).map_err(|e| e.to_string())?.iter().map(|n| n.get()).collect();
+        let inner = array.effective_subchunk_shape().map(|shape| shape.iter().map(|n| n.get()).collect());
+        let chunk: Vec<u64> = inner.unwrap_or_else(|| file.clone());
+        let bytes = file.iter().try_fold(dtype.size() as u64, |bytes, n| bytes.checked_mul(*n));
+        if bytes.is_none_or(|bytes| bytes > LARGEST) {
+            return Err(format!("its chunks have {file:?} samples; the limit is {LARGEST} bytes"));
+        }
+        if file.iter().zip(&chunk).any(|(file, chunk)| file % chunk != 0) {
+            return Err(format!("shards of {file:?} samples are not made of whole chunks of {chunk:?}"));
+        }
+        let chunks = AtomicU64::new(0);
+        Ok(ArraySource { folder: folder.to_owned(), array, storage, layout, dtype, file, chunk, opened, chunks })
+    }
+
+    /// The chunks that hold `part` of the array.
+    fn wanted(&self, part: &[Range<u64>]) -> Vec<Wanted> {
+        let mut all = vec![Vec::new()];
+        for (range, chunk) in part.iter().zip(&self.chunk) {
+            let cells = range.start / chunk..range.end.div_ceil(*chunk);
+            all =
+                all.into_iter().flat_map(|at: Vec<u64>| cells.clone().map(move |i| [&at[..], &[i]].concat())).collect();
+        }
+        let chunk = |at: &[u64]| at.iter().zip(&self.chunk).map(|(i, n)| i * n..(i + 1) * n).collect::<Vec<_>>();
+        let wanted = |at: Vec<u64>| {
+            let chunk = chunk(&at);
+            let file = chunk.iter().zip(&self.file).map(|(r, n)| r.start / n).collect();
+            let part = chunk.iter().zip(part).map(|(a, b)| a.start.max(b.start)..a.end.min(b.end)).collect();
+            Wanted { file, chunk, part }
+        };
+        all.into_iter().map(wanted).collect()
+    }
+
+    fn is_sharded(&self) -> bool {
+        self.file != self.chunk
+    }
+
+    /// Decodes a chunk, or what is read of it if it is large. Returns which indices of the array it got.
+    fn decode(&self, wanted: &Wanted, shards: &Shards) -> Result<(Vec<Range<u64>>, ArrayBytes<'static>), String> {
+        // Chunks are what is parallel here.
+        let options = CodecOptions::default().with_concurrent_target(1);
+        let samples: usize = wanted.chunk.iter().map(count).product();
+        let whole = samples.saturating_mul(self.dtype.size()) <= WHOLE;
+        let got = if whole { &wanted.chunk } else { &wanted.part };
+        let corner = wanted.file.iter().zip(&self.file).map(|(i, n)| i * n);
+        let within: Vec<Range<u64>> = got.iter().zip(corner).map(|(r, at)| r.start - at..r.end - at).collect();
+        let within = ArraySubset::new_with_ranges(&within);
+        let decoded = match shards.get(&wanted.file) {
+            Some(shard) => {
+                shard.partial_decode(&within, &options).map(ArrayBytes::into_owned).map_err(|e| e.to_string())
+            }
+            None => self.array.retrieve_chunk_subset_opt(&wanted.file, &within, &options).map_err(|e| e.to_string()),
+        };
+        self.chunks.fetch_add(1, Ordering::Relaxed);
+        decoded.map(|bytes| (got.clone(), bytes)).map_err(|cause| self.broken(&wanted.file, cause))
+    }
+
+    /// What reads chunks of these shards.
+    fn shards(&self, wanted: &[Wanted], known: &mut Shards) -> Result<(), String> {
+        if !self.is_sharded() {
+            return Ok(());
+        }
+        let options = CodecOptions::default().with_concurrent_target(1);
+        for wanted in wanted {
+            if !known.contains_key(&wanted.file) {
+                let shard = self.array.partial_decoder_opt(&wanted.file, &options);
+                let shard = shard.map_err(|e| self.broken(&wanted.file, e))?;
+                known.insert(wanted.file.clone(), shard);
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a chunk cannot be read, with the path of its file.
+    fn broken(&self, file: &[u64], cause: impl std::fmt::Display) -> String {
+        let key = self.array.chunk_key(file);
+        let kind = if self.is_sharded() { "shard" } else { "chunk" };
+        format!("{kind} {}: {cause}", self.folder.join(key.as_str()).display())
+    }
+
+    /// Reads rows of a region into the parts of its planes that they are.
+    fn rows(
+        &self,
+        region: Region,
+        wanted: &[Wanted],
+        shards: &Shards,
+        planes: Vec<&mut [u8]>,
+        workers: &Workers,
+    ) -> Result<(), String> {
+        let alone = workers.threads() == 1;
+        let one = |wanted: &Wanted| self.decode(wanted, shards);
+        let decoded: Vec<_> = if alone {
+            wanted.iter().map(one).collect::<Result<_, String>>()?
+        } else {
+            workers.run(|| wanted.par_iter().map(one).collect::<Result<_, String>>())?
+        };
+        let size = self.dtype.size();
+        let take = |(plane, to): (usize, &mut [u8])| {
+            for (wanted, (got, bytes)) in wanted.iter().zip(&decoded) {
+                let ArrayBytes::Fixed(bytes) = bytes else { return Err("its samples differ in size".to_owned()) };
+                let (part, block) = (self.layout.block(&wanted.part), self.layout.block(got));
+                if !part.planes().any(|p| p == plane) {
+                    continue;
+                }
+                let (rows, columns) = (part.range(Role::Row), part.range(Role::Column));
+                let from = block.place(plane, rows.start, columns.start);
+                let first = (rows.start - region.top) * region.width + columns.start - region.left;
+                let there = Place { first, row: region.width, column: 1 };
+                copy((bytes, from), (to, there), (rows.len(), columns.len()), size);
+            }
+            Ok(())
+        };
+        if alone {
+            planes.into_iter().enumerate().try_for_each(take)
+        } else {
+            workers.run(|| planes.into_par_iter().enumerate().try_for_each(take))
+        }
+    }
+}
+
+impl RegionSource for ArraySource {
+    fn shape(&self) -> Shape {
+        self.layout.shape()
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn chunk(&self) -> (usize, usize) {
+        let (rows, columns) = self.layout.rows_and_columns(&self.chunk);
+        let Shape { height, width, .. } = self.shape();
+        (rows.min(height as u64) as usize, columns.min(width as u64) as usize)
+    }
+
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        let shape = self.shape();
+        let plane = region.height * region.width * self.dtype.size();
+        if !region.is_inside(shape) || to.len() != shape.planes() * plane {
+            return Err(format!("a region of {region} of {shape} is not {} bytes", to.len()));
+        }
+        guarded(|| {
+            let (rows, _) = self.layout.rows_and_columns(&self.chunk);
+            let (rows, mut top) = (rows as usize, region.top);
+            let mut shards = Shards::new();
+            while top < region.bottom() {
+                // As many rows of chunks as keep all threads busy.
+                let mut end = (top / rows + 1).saturating_mul(rows).min(region.bottom());
+                let band = |end| Region { top, height: end - top, ..region };
+                let mut wanted = self.wanted(&self.layout.part(band(end)));
+                while end < region.bottom() && wanted.len() < 2 * workers.threads() {
+                    end = end.saturating_add(rows).min(region.bottom());
+                    wanted = self.wanted(&self.layout.part(band(end)));
+                }
+                self.shards(&wanted, &mut shards)?;
+                let row = region.width * self.dtype.size();
+                let bytes = (top - region.top) * row..(end - region.top) * row;
+                let planes = to.chunks_mut(plane).map(|plane| &mut plane[bytes.clone()]).collect();
+                self.rows(band(end), &wanted, &shards, planes, workers)?;
+                top = end;
+            }
+            Ok(())
+        })?;
+        // An absent chunk is no error, so that what was removed meanwhile would be read as the fill value.
+        if Stamp::of(&self.folder).is_ok_and(|now| now == self.opened) {
+            Ok(())
+        } else {
+            Err("it was replaced or changed since it was opened: open it again".into())
+        }
+    }
+
+    fn counted(&self) -> PixelsRead {
+        PixelsRead { chunks: self.chunks.load(Ordering::Relaxed), bytes: self.storage.bytes_read() as u64 }
+    }
+}
+
+/// Tells the metadata of an array from that of another one at the same path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+    /// Of the file, where it has a number.
+    number: [u64; 2],
+}
+
+impl Stamp {
+    fn of(array: &Path) -> Result<Stamp, String> {
+        let found = fs::metadata(metadata_of(array)).map_err(|e| e.to_string())?;
+        #[cfg(unix)]
+        let number = {
+            use std::os::unix::fs::MetadataExt;
+            [found.dev(), found.ino()]
+        };
+        #[cfg(not(unix))]
+        let number = [0; 2];
+        Ok(Stamp { length: found.len(), modified: found.modified().ok(), number })
+    }
+}
+
+/// Why an array is not understood, with what would help.
+fn named(cause: &str) -> String {
+    let lacking = cause.contains("blosc") && !cfg!(feature = "blosc");
+    format!("{cause}{}", if lacking { " (horus-zarr has it with its feature `blosc`)" } else { "" })
+}
+
+/// A panic of a codec over what a file holds is an error of the file, not of the program: nothing outlives it but its result.
+fn guarded<R>(read: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast::<&str>().map_or_else(|_| "no reason given".into(), |text| (*text).to_owned()),
+    };
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
+}

@@ -1,0 +1,219 @@
+//! What a folder holds: an array, an OME-Zarr image, or a group of others; told by its metadata alone.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use horus_core::shape::Shape;
+use serde_json::{Map, Value, json};
+
+use crate::layout::{Layout, Role};
+
+/// Metadata of a node is no longer than this: it is text.
+const LONGEST: u64 = 64 << 20;
+
+/// A folder with metadata of Zarr.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Array,
+    /// Its attributes.
+    Group(Map<String, Value>),
+}
+
+impl Node {
+    /// What is in a folder.
+    ///
+    /// # Errors
+    /// A message, if it is no folder, or holds no metadata that can be read.
+    pub(crate) fn at(folder: &Path) -> Result<Node, String> {
+        let found = fs::metadata(folder).map_err(|e| e.to_string())?;
+        if !found.is_dir() {
+            return Err("a Zarr store is a folder, which it is not".into());
+        }
+        if let Some(metadata) = read(&folder.join("zarr.json"))? {
+            return match metadata.get("node_type").and_then(Value::as_str) {
+                Some("array") => Ok(Node::Array),
+                Some("group") => Ok(Node::Group(object(metadata.get("attributes")))),
+                _ => Err("its zarr.json says neither `array` nor `group`".into()),
+            };
+        }
+        if read(&folder.join(".zarray"))?.is_some() {
+            return Ok(Node::Array);
+        }
+        if read(&folder.join(".zgroup"))?.is_some() {
+            return Ok(Node::Group(read(&folder.join(".zattrs"))?.unwrap_or_default()));
+        }
+        Err("it holds no Zarr array or group: there is no zarr.json, .zarray or .zgroup".into())
+    }
+}
+
+/// The file with the metadata of an array.
+pub(crate) fn metadata_of(array: &Path) -> PathBuf {
+    let third = array.join("zarr.json");
+    if third.exists() { third } else { array.join(".zarray") }
+}
+
+/// The names of the axes of an array that has some (`dimension_names` of version 3).
+pub(crate) fn names_of(array: &Path) -> Result<Option<Vec<String>>, String> {
+    let Some(metadata) = read(&array.join("zarr.json"))? else { return Ok(None) };
+    let names = metadata.get("dimension_names").and_then(Value::as_array);
+    Ok(names.and_then(|names| names.iter().map(|n| n.as_str().map(str::to_owned)).collect()))
+}
+
+/// An object of JSON in a file; `None` if there is no file.
+fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
+    let name = path.file_name().unwrap_or_default().display();
+    let found = match fs::metadata(path) {
+        Ok(found) if found.is_file() => found,
+        Ok(_) => return Err(format!("its {name} is not a file")),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(format!("its {name}: {e}")),
+    };
+    if found.len() > LONGEST {
+        return Err(format!("its {name} has {} bytes; the limit is {LONGEST}", found.len()));
+    }
+    let bytes = fs::read(path).map_err(|e| format!("its {name}: {e}"))?;
+    serde_json::from_slice(&bytes).map(Some).map_err(|e| format!("its {name} cannot be understood: {e}"))
+}
+
+fn object(value: Option<&Value>) -> Map<String, Value> {
+    value.and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// An OME-Zarr image: the same picture in several sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Multiscale {
+    /// `None` if the metadata has none, as that of versions before 0.3.
+    pub(crate) axes: Option<Vec<Role>>,
+    /// Folders of the sizes, the largest first.
+    pub(crate) levels: Vec<PathBuf>,
+}
+
+impl Multiscale {
+    /// The image in the attributes of a group, if there is one.
+    ///
+    /// # Errors
+    /// A message, if what is there cannot be understood.
+    pub(crate) fn of(attributes: &Map<String, Value>) -> Result<Option<Multiscale>, String> {
+        // Below `ome` from version 0.5 on.
+        let ome = attributes.get("ome").and_then(Value::as_object).unwrap_or(attributes);
+        let Some(all) = ome.get("multiscales") else { return Ok(None) };
+        let all = all.as_array().map_or(&[][..], Vec::as_slice);
+        let first = all.first().and_then(Value::as_object).ok_or("its `multiscales` are empty")?;
+        if all.len() > 1 {
+            log::warn!("it has {} `multiscales`, of which the first is read", all.len());
+        }
+        let axes = first.get("axes").and_then(Value::as_array).map(|axes| roles(axes)).transpose()?;
+        let datasets = first.get("datasets").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let path = |dataset: &Value| {
+            let path =
+                dataset.get("path").and_then(Value::as_str).ok_or("a dataset of its `multiscales` has no path")?;
+            inside(path).ok_or_else(|| format!("the path of a dataset, `{path}`, leads out of it"))
+        };
+        let levels = datasets.iter().map(path).collect::<Result<Vec<PathBuf>, String>>()?;
+        if levels.is_empty() {
+            return Err("its `multiscales` have no datasets".into());
+        }
+        Ok(Some(Multiscale { axes, levels }))
+    }
+}
+
+/// What axes are, by their kind and name, or by their name alone (version 0.3).
+fn roles(axes: &[Value]) -> Result<Vec<Role>, String> {
+    let role = |axis: &Value| {
+        let name = axis.get("name").unwrap_or(axis).as_str().unwrap_or_default();
+        let by_kind = match axis.get("type").and_then(Value::as_str) {
+            Some("time") => Some(Role::Time),
+            Some("channel") => Some(Role::Channel),
+            _ => None,
+        };
+        by_kind.or_else(|| Role::named(name)).ok_or_else(|| format!("its axis `{name}` is none of t, c, z, y and x"))
+    };
+    axes.iter().map(role).collect()
+}
+
+/// A path that stays inside of where it begins.
+fn inside(path: &str) -> Option<PathBuf> {
+    let path = Path::new(path);
+    let stays = |c: Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
+    path.components().all(stays).then(|| path.to_owned())
+}
+
+/// The metadata of an OME-Zarr image of this name in these sizes, which are its arrays `0`, `1` and so on.
+pub(crate) fn group(name: &str, sizes: &[Shape]) -> Value {
+    let first = sizes.first().copied().unwrap_or(Shape::new(0, 0, 1));
+    let layout = Layout::of(first);
+    let axes: Vec<Value> =
+        layout.roles().iter().map(|role| json!({"name": role.name(), "type": role.kind()})).collect();
+    let dataset = |(number, of): (usize, &Shape)| {
+        let scale = |role: &Role| match role {
+            Role::Row => first.height as f64 / of.height as f64,
+            Role::Column => first.width as f64 / of.width as f64,
+            Role::Time | Role::Channel | Role::Level => 1.0,
+        };
+        let scale: Vec<f64> = layout.roles().iter().map(scale).collect();
+        json!({"path": number.to_string(), "coordinateTransformations": [{"type": "scale", "scale": scale}]})
+    };
+    let datasets: Vec<Value> = sizes.iter().enumerate().map(dataset).collect();
+    let image = json!({"name": name, "axes": axes, "datasets": datasets});
+    let attributes = json!({"ome": {"version": "0.5", "multiscales": [image]}});
+    json!({"zarr_format": 3, "node_type": "group", "attributes": attributes})
+}
+
+/// Why a group is no image: what is in it.
+pub(crate) fn no_image(folder: &Path) -> String {
+    let mut below: Vec<String> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_dir() && Node::at(path).is_ok())
+        .filter_map(|path| Some(path.file_name()?.display().to_string()))
+        .collect();
+    below.sort();
+    const SHOWN: usize = 8;
+    let more = if below.len() > SHOWN { ", ..." } else { "" };
+    let none = "it is a group without an image (no `multiscales`)";
+    match &below[..below.len().min(SHOWN)] {
+        [] => format!("{none}, and nothing is below it"),
+        shown => format!("{none}; open one of those below it: {}{more}", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn multiscale(attributes: &Value) -> Result<Option<Multiscale>, String> {
+        Multiscale::of(attributes.as_object().unwrap())
+    }
+
+    #[test]
+    fn images_of_all_versions_are_found() {
+        let datasets = json!([{"path": "0"}, {"path": "a/1"}]);
+        let axes = json!([{"name": "c", "type": "channel"}, {"name": "y", "type": "space"}, {"name": "x"}]);
+        let fourth = json!({"multiscales": [{"axes": axes, "datasets": datasets}]});
+        let found = multiscale(&fourth).unwrap().unwrap();
+        assert_eq!(found.axes, Some(vec![Role::Channel, Role::Row, Role::Column]));
+        assert_eq!(found.levels, [PathBuf::from("0"), PathBuf::from("a/1")]);
+        assert_eq!(multiscale(&json!({"ome": fourth})).unwrap().unwrap(), found);
+        let third = json!({"multiscales": [{"axes": ["c", "y", "x"], "datasets": datasets}]});
+        assert_eq!(multiscale(&third).unwrap().unwrap(), found);
+        let first = json!({"multiscales": [{"datasets": datasets}]});
+        assert_eq!(multiscale(&first).unwrap().unwrap(), Multiscale { axes: None, ..found });
+        assert_eq!(multiscale(&json!({"plate": {}})).unwrap(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_told() {
+        let fails = |one: Value, cause: &str| {
+            let error = multiscale(&json!({"multiscales": [one]})).unwrap_err();
+            assert!(error.contains(cause), "{error}");
+        };
+        fails(json!({"axes": ["y", "q"], "datasets": [{"path": "0"}]}), "its axis `q`");
+        fails(json!({"datasets": [{}]}), "has no path");
+        fails(json!({"datasets": []}), "have no datasets");
+        for path in ["/etc", "../other", "a/../.."] {
+            fails(json!({"datasets": [{"path": path}]}), "leads out of it");
+        }
+        assert!(multiscale(&json!({"multiscales": []})).unwrap_err().contains("are empty"));
+    }
+}

@@ -1,0 +1,62 @@
+//! Regions read no more than the chunks that hold them.
+
+use horus_core::image::Image;
+use horus_core::session::Session;
+use horus_zarr::{ZarrOptions, ZarrSaveOptions, open, save};
+
+use super::{Folder, session};
+
+/// How many chunks and bytes are read for a part.
+fn read(session: &Session, image: &Image<u16>) -> (u64, u64) {
+    let before = session.stats().read;
+    image.to_vec().unwrap();
+    let after = session.stats().read;
+    (after.chunks - before.chunks, after.bytes - before.bytes)
+}
+
+#[test]
+fn only_the_chunks_that_hold_a_part_are_read() {
+    let (session, folder) = (session(), Folder::new());
+    let slope = Image::from_volume_fn(&session, 4, 96, 96, |z, y, x| (z * 10_007 + y * 96 + x * 7) as u16);
+    for (name, shard) in [("chunks.zarr", None), ("shards.zarr", Some([2, 32, 32]))] {
+        let path = folder.at(name);
+        save(&slope, &path, &ZarrSaveOptions { chunk: [2, 16, 16], shard, ..ZarrSaveOptions::default() }).unwrap();
+        let total: usize = super::files(&path).iter().map(|(_, bytes)| bytes.len()).sum();
+        let open = || open(&session, &path, &ZarrOptions::default()).unwrap().convert::<u16>();
+        for (region, chunks) in [
+            ((0, 0, 1, 1), 2),
+            ((16, 16, 16, 16), 2),
+            ((15, 16, 2, 1), 4),
+            ((90, 90, 6, 6), 2),
+            ((30, 30, 20, 20), 2 * 3 * 3),
+            ((0, 0, 96, 96), 2 * 36),
+        ] {
+            let (top, left, height, width) = region;
+            let part = open().crop(top, left, height, width);
+            let (counted, bytes) = read(&session, &part);
+            assert_eq!(counted, chunks, "{name}, {region:?}");
+            assert!(bytes > 0 && bytes <= total as u64, "{bytes} of {total}");
+            // Of shards their indices, too, which are as long as some chunks here.
+            let index = if shard.is_some() { 4 * (4 * 16 + 4) * 9 } else { 0 };
+            assert!(bytes <= (chunks + 8) * (2 * 16 * 16 * 2) + index, "{name}, {region:?}: {bytes} bytes");
+            let expected = slope.crop(top, left, height, width);
+            assert_eq!(part.to_vec().unwrap(), expected.to_vec().unwrap(), "{name}, {region:?}");
+        }
+    }
+}
+
+#[test]
+fn a_filter_of_a_part_reads_what_it_reaches() {
+    let (session, folder) = (session(), Folder::new());
+    let path = folder.at("a.zarr");
+    let slope = Image::from_fn(&session, 200, 200, |y, x| (y * 200 + x * 7) as u16);
+    save(&slope, &path, &ZarrSaveOptions { chunk: [1, 20, 20], ..ZarrSaveOptions::default() }).unwrap();
+    let image = open(&session, &path, &ZarrOptions::default()).unwrap().convert::<f32>();
+    let before = session.stats().read.chunks;
+    // Three pixels beyond 100..110 in each direction.
+    let part = image.gauss(1.0).crop(105, 105, 10, 10).to_vec().unwrap();
+    let chunks = session.stats().read.chunks - before;
+    assert!((1..=4).contains(&chunks), "{chunks} of 100 chunks");
+    let whole = slope.convert::<f32>().gauss(1.0).crop(105, 105, 10, 10).to_vec().unwrap();
+    assert!(part.iter().map(|v| v.to_bits()).eq(whole.iter().map(|v| v.to_bits())));
+}
