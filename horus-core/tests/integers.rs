@@ -264,16 +264,19 @@ fn labels_are_integers_of_any_type() {
 }
 
 #[test]
-fn coordinates_saturate_and_large_numbers_are_interpolated_exactly() {
+fn coordinates_fit_their_type_and_large_numbers_are_interpolated_exactly() {
     let (x, near, half) = on_ranks(|s| {
-        let x = Image::<i8>::index(s, Shape::new(2, 300, 1), Axis::Columns).to_vec().unwrap();
+        let x = Image::<u32>::index(s, Shape::new(2, 300, 1), Axis::Columns).to_vec().unwrap();
+        let wide = Image::<i8>::index(s, Shape::new(2, 129, 1), Axis::Columns);
+        assert!(wide.check().unwrap_err().to_string().starts_with("index: i8 cannot hold the columns"));
+        assert_eq!(Image::<i8>::index(s, Shape::new(1, 128, 1), Axis::Columns).pixel(0, 127).unwrap(), 127);
         // In f32 these would be one number.
         let image = Image::from_slice(s, 1, 2, &[u32::MAX, u32::MAX - 2]);
         let near = image.resize(1, 3, Interpolation::Bilinear).to_vec().unwrap();
         let half = Image::from_slice(s, 1, 2, &[-5i16, 10]).resize(1, 4, Interpolation::Bilinear).to_vec().unwrap();
         (x, near, half)
     });
-    assert_eq!((&x[126..129], x[299], x[300]), (&[126, 127, 127][..], 127, 0));
+    assert_eq!((x[128], x[299], x[300]), (128, 299, 0));
     assert_eq!(near, [u32::MAX, u32::MAX - 1, u32::MAX - 2]);
     // At 0.25 and 0.75 of the way: -1.25 and 6.25.
     assert_eq!(half, [-5, -1, 6, 10]);
