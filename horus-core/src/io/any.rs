@@ -220,6 +220,12 @@ impl AnyImage {
         }
     }
 
+    /// Fails as the image does, on every rank.
+    #[track_caller]
+    pub(super) fn look(&self) -> Result<()> {
+        each!(self, image => image.look())
+    }
+
     pub(crate) fn handle(&self) -> &Handle {
         each!(self, image => image.handle())
     }

@@ -54,6 +54,7 @@ mod compression;
 mod count;
 mod decode;
 mod describe;
+mod dynamic;
 mod encode;
 mod interleave;
 mod later;
@@ -85,6 +86,8 @@ mod write_npy;
 mod write_tiff;
 mod writer;
 
+/// A picture of the crate image, which is in signatures, of the version that Horus uses.
+pub use ::image::DynamicImage;
 pub use any::AnyImage;
 pub use compression::Compression;
 pub use count::FileTraffic;
