@@ -23,8 +23,11 @@ pub(super) struct To {
 
 /// Labels of any integer type, which are read row by row: else every kernel here would be compiled for each pair of types.
 pub(super) struct Labels<'a> {
-    row: Box<dyn Fn(usize, isize, &mut Vec<usize>) + Sync + 'a>,
+    row: Box<Row<'a>>,
 }
+
+/// Fills in the labels of a row of a plane.
+type Row<'a> = dyn Fn(usize, isize, &mut Vec<usize>) + Sync + 'a;
 
 impl<'a> Labels<'a> {
     /// Those of the first input.
