@@ -162,6 +162,9 @@ fn every_type_converts_to_every_other_at_all_limits() {
     for_each_type!(conversions_from);
 }
 
+/// A function of whole numbers.
+type Exact = fn(i128, i128) -> i128;
+
 fn arithmetic_at_limits<T: Pixel>(name: &str) {
     let limits @ (low, high) = limits(T::DTYPE).unwrap();
     let middle = [0, 1, -1, 2, 3, -7, 15, 16, 181, 182, 255, 256, 46_340, 46_341, 65_535, 65_536];
@@ -190,7 +193,7 @@ fn arithmetic_at_limits<T: Pixel>(name: &str) {
         ];
         all.map(|image| image.to_vec().unwrap())
     });
-    let of: [(&str, fn(i128, i128) -> i128); 12] = [
+    let of: [(&str, Exact); 12] = [
         ("+", |a, b| a + b),
         ("-", |a, b| a - b),
         ("*", |a, b| a * b),
