@@ -227,28 +227,26 @@ pixel_ops!(interpreter);
 /// # Safety
 /// As for [`apply`].
 unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
-    // As many as pay for the calls.
-    const MANY: usize = 4 * RUN;
     let arity = op.arity();
-    let mut operands = [[0.0f64; MANY]; 3];
-    let mut results = [0.0f64; MANY];
+    let mut operands = [[0.0f64; RUN]; 3];
+    let mut results = [0.0f64; RUN];
     let results = results.as_mut_ptr().cast::<u8>();
-    for i in (0..n).step_by(MANY) {
-        let count = MANY.min(n - i);
+    for i in (0..n).step_by(RUN) {
+        let count = RUN.min(n - i);
         for (operand, arg) in operands.iter_mut().zip(&args[..arity]) {
             // A constant stays what it was at first; what lies beyond the end is computed for nothing.
             if i == 0 || !arg.constant {
                 let count = if arg.constant { RUN } else { count };
                 let from = Lanes { at: arg.at.wrapping_add(if arg.constant { 0 } else { i * dtype.size() }), ..*arg };
-                // SAFETY: the caller's: that many elements from there on; there is room for them.
+                // SAFETY: the caller's: that many elements from there on; room for a run.
                 unsafe { convert::run(dtype, DType::F64, isa, &[from; 3], operand.as_mut_ptr().cast(), count) }
             }
         }
         let lanes = [0, 1, 2].map(|k: usize| Lanes { at: operands[k].as_ptr().cast(), constant: args[k].constant });
         let found = Lanes { at: results, constant: false };
-        // SAFETY: operands and results are whole runs; the output has room for the rest of the caller's elements.
+        // SAFETY: operands and results are runs; the output has room for the rest of the caller's elements.
         unsafe {
-            typed::<f64>(op, isa, &lanes, results, count.next_multiple_of(RUN));
+            typed::<f64>(op, isa, &lanes, results, RUN);
             convert::run(DType::F64, dtype, isa, &[found; 3], out.add(i * dtype.size()), count);
         }
     }
