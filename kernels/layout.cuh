@@ -1,9 +1,9 @@
 // Kernels that only move pixels: tables and transposition.
 
-// out[i] = table[in[i]] for `count` pixels, of which a block of THREADS threads takes THREADS * EACH.
+// out[i] = table[in[i] - smallest] for `count` pixels, of which a block of THREADS threads takes THREADS * EACH.
 template <int THREADS, int EACH, class S, class T> HS_FN void hs_lookup(const S* in, const T* table, i64 count, T* out) {
     const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
-    for (i64 i = first + threadIdx.x; i < last; i += THREADS) out[i] = table[in[i]];
+    for (i64 i = first + threadIdx.x; i < last; i += THREADS) out[i] = table[(int)in[i] - (int)hs_limits<S>::lo];
 }
 
 // Rows [row0, row1) of a transposed plane: its pixel (y, x) is pixel (x, y) of `in`. A block of SIDE * DOWN threads turns a

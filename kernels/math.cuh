@@ -367,6 +367,9 @@ HS_FN f32 hs_hypot(f32 a, f32 b) {
     HS_FN T hs_hypot(T a, T b) { return hs_to<T>(hs_hypot((f64)a, (f64)b)); }
 HS_INTEGER(u8)
 HS_INTEGER(u16)
+HS_INTEGER(u32)
+HS_INTEGER(i8)
+HS_INTEGER(i16)
 HS_INTEGER(i32)
 #undef HS_INTEGER
 

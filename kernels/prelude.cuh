@@ -1,9 +1,11 @@
-// Arithmetic of the five element types, matching horus_core::dtype::Arithmetic to the bit: integers saturate, x / 0 is 0,
+// Arithmetic of the eight types of pixels, matching horus_core::dtype::Arithmetic to the bit: integers saturate, x / 0 is 0,
 // float to integer rounds to nearest even and saturates, float min and max ignore a NaN and keep the first on a tie.
 // Everything is compiled with -fmad=false; a fused multiply-add happens only where hs_fma says so.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
+typedef signed char i8;
+typedef short i16;
 typedef int i32;
 typedef float f32;
 typedef double f64;
@@ -18,31 +20,35 @@ typedef unsigned long long u64;
 
 enum { HS_REFLECT101, HS_REFLECT, HS_REPLICATE, HS_WRAP, HS_CONSTANT };
 
-template <class T> HS_FN T hs_clamp(i64 v, i64 lo, i64 hi) { return (T)(v < lo ? lo : v > hi ? hi : v); }
-
 // ---- conversions: hs_to<D>(value) -------------------------------------------------------------------------------
-template <class D> struct hs_limits;
-template <> struct hs_limits<u8> { static constexpr i64 lo = 0, hi = 255; };
-template <> struct hs_limits<u16> { static constexpr i64 lo = 0, hi = 65535; };
-template <> struct hs_limits<i32> { static constexpr i64 lo = -2147483648LL, hi = 2147483647LL; };
+template <class D> struct hs_limits; // and the type of 32 bits that floats within the limits are converted to
+template <> struct hs_limits<u8> { static constexpr i64 lo = 0, hi = 255; typedef i32 via; };
+template <> struct hs_limits<u16> { static constexpr i64 lo = 0, hi = 65535; typedef i32 via; };
+template <> struct hs_limits<u32> { static constexpr i64 lo = 0, hi = 4294967295LL; typedef u32 via; };
+template <> struct hs_limits<i8> { static constexpr i64 lo = -128, hi = 127; typedef i32 via; };
+template <> struct hs_limits<i16> { static constexpr i64 lo = -32768, hi = 32767; typedef i32 via; };
+template <> struct hs_limits<i32> { static constexpr i64 lo = -2147483648LL, hi = 2147483647LL; typedef i32 via; };
+
+template <class T, class W> HS_FN T hs_saturate(W v) {
+    const W lo = hs_limits<T>::lo, hi = hs_limits<T>::hi;
+    return (T)(v <= lo ? lo : v > hi ? hi : v);
+}
 
 // Comparisons are written so that a NaN falls through to 0.
 template <class D> struct hs_convert {
     static __device__ __forceinline__ D of(f64 v) {
         const f64 r = rint(v);
         if (r >= (f64)hs_limits<D>::hi) return (D)hs_limits<D>::hi;
-        if (r > (f64)hs_limits<D>::lo) return (D)(i32)r;
+        if (r > (f64)hs_limits<D>::lo) return (D)(typename hs_limits<D>::via)r;
         return r == r ? (D)hs_limits<D>::lo : (D)0;
     }
     static __device__ __forceinline__ D of(f32 v) {
         const f32 r = rintf(v);
         if (r >= (f32)hs_limits<D>::hi) return (D)hs_limits<D>::hi;
-        if (r > (f32)hs_limits<D>::lo) return (D)(i32)r;
+        if (r > (f32)hs_limits<D>::lo) return (D)(typename hs_limits<D>::via)r;
         return r == r ? (D)hs_limits<D>::lo : (D)0;
     }
-    static __device__ __forceinline__ D of(i32 v) { return hs_clamp<D>(v, hs_limits<D>::lo, hs_limits<D>::hi); }
-    static __device__ __forceinline__ D of(u16 v) { return of((i32)v); }
-    static __device__ __forceinline__ D of(u8 v) { return (D)v; }
+    template <class S> static __device__ __forceinline__ D of(S v) { return hs_saturate<D>((i64)v); }
 };
 template <> struct hs_convert<f32> {
     template <class S> static __device__ __forceinline__ f32 of(S v) { return (f32)v; }
@@ -54,6 +60,7 @@ template <class D, class S> HS_FN D hs_to(S v) { return hs_convert<D>::of(v); }
 
 // The type geometric operations interpolate in.
 template <class T> struct hs_interp { typedef f32 type; };
+template <> struct hs_interp<u32> { typedef f64 type; };
 template <> struct hs_interp<i32> { typedef f64 type; };
 template <> struct hs_interp<f64> { typedef f64 type; };
 
@@ -65,25 +72,23 @@ template <> __device__ __forceinline__ f64 hs_fraction<f64>(u32 bits) { return (
 HS_FN f32 hs_fma(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
 HS_FN f64 hs_fma(f64 a, f64 b, f64 c) { return fma(a, b, c); }
 
-#define HS_INTEGER(T)                                                                                                 \
-    HS_FN T hs_add(T a, T b) { return hs_clamp<T>((i64)a + b, hs_limits<T>::lo, hs_limits<T>::hi); }                  \
-    HS_FN T hs_sub(T a, T b) { return hs_clamp<T>((i64)a - b, hs_limits<T>::lo, hs_limits<T>::hi); }                  \
-    HS_FN T hs_mul(T a, T b) { return hs_clamp<T>((i64)a * b, hs_limits<T>::lo, hs_limits<T>::hi); }                  \
-    HS_FN T hs_neg(T a) { return hs_clamp<T>(-(i64)a, hs_limits<T>::lo, hs_limits<T>::hi); }                          \
+#define HS_INTEGER(T, W)                                                                                              \
+    HS_FN T hs_add(T a, T b) { return hs_saturate<T>((i64)a + b); }                                                   \
+    HS_FN T hs_sub(T a, T b) { return hs_saturate<T>((i64)a - b); }                                                   \
+    HS_FN T hs_mul(T a, T b) { return hs_saturate<T>((W)a * b); }                                                     \
+    HS_FN T hs_neg(T a) { return hs_saturate<T>(-(i64)a); }                                                           \
     HS_FN T hs_div(T a, T b) {                                                                                        \
         return b == 0 ? (T)0 : hs_limits<T>::lo < 0 && b == (T)-1 ? hs_neg(a) : (T)(a / b);                           \
     }                                                                                                                 \
     HS_FN T hs_abs(T a) { return a < 0 ? hs_neg(a) : a; }                                                             \
     HS_FN T hs_sqrt(T a) { return hs_to<T>(sqrt((f64)a)); }                                                           \
-    HS_FN T hs_floor(T a) { return a; }                                                                               \
-    HS_FN T hs_ceil(T a) { return a; }                                                                                \
+    HS_FN T hs_floor(T a) { return a; } HS_FN T hs_ceil(T a) { return a; }                                            \
     HS_FN T hs_round(T a) { return a; }                                                                               \
     HS_FN T hs_sign(T a) { return (T)((a > 0) - (a < 0)); }                                                           \
     HS_FN T hs_min(T a, T b) { return b < a ? b : a; }                                                                \
     HS_FN T hs_max(T a, T b) { return b > a ? b : a; }
-HS_INTEGER(u8)
-HS_INTEGER(u16)
-HS_INTEGER(i32)
+HS_INTEGER(u8, i64) HS_INTEGER(u16, i64) HS_INTEGER(u32, u64)
+HS_INTEGER(i8, i64) HS_INTEGER(i16, i64) HS_INTEGER(i32, i64)
 #undef HS_INTEGER
 
 #define HS_FLOAT(T, F)                                                                                                \
@@ -158,10 +163,8 @@ struct hs_division {
 
 // As horus_core::dtype::Arithmetic::order_digit.
 template <class T> HS_FN T hs_order_digit(T a, T level) { return level == (T)0 ? a : (T)0; }
-HS_FN i32 hs_order_digit(i32 a, i32 level) {
-    const u32 place = (u32)a ^ 0x80000000u;
-    return level == 0 ? (i32)(place >> 16) : level == 1 ? (i32)(place & 0xffffu) : 0;
-}
+HS_FN u32 hs_order_digit(u32 a, u32 level) { return level == 0 ? a >> 16 : level == 1 ? a & 0xffffu : 0u; }
+HS_FN i32 hs_order_digit(i32 a, i32 level) { return (i32)hs_order_digit((u32)a ^ 0x80000000u, (u32)level); }
 HS_FN f32 hs_order_digit(f32 a, f32 level) {
     const u32 bits = hs_bits(a + 0.0f), place = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
     const u32 digit = level == 0.0f ? place >> 16 : level == 1.0f ? place & 0xffffu : 0u;

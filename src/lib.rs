@@ -204,6 +204,8 @@ pub mod io {
     #[doc(inline)]
     pub use horus_core::host::workers::Workers;
     #[doc(inline)]
+    pub use horus_core::io::DynamicImage;
+    #[doc(inline)]
     pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target};
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};

@@ -291,6 +291,16 @@ fn crops_pads_and_pastes_are_numpys_on_any_number_of_ranks() {
             let image = Image::from_array3(&s, source.view());
             let cropped = image.crop(2, 1, 6, 5).to_array3().unwrap();
             assert_eq!(cropped, source.slice(ndarray::s![2..8, 1..6, ..]));
+            let smooth = image.median3();
+            let whole = smooth.to_array3().unwrap();
+            for (rows, columns) in [(1, 1), (2, 2), (3, 1), (1, 5), (4, 7), (11, 8), (50, usize::MAX)] {
+                let [down, across] = [rows, columns].map(|step| step.min(99) as isize);
+                let every = ndarray::s![..;down, ..;across, ..];
+                assert_eq!(image.step(rows, columns).to_array3().unwrap(), source.slice(every), "{rows} {columns}");
+                assert_eq!(image.median3().step(rows, columns).to_array3().unwrap(), whole.slice(every));
+                let mask = image.gt(100).step(rows, columns).to_array3().unwrap();
+                assert_eq!(mask, source.slice(every).mapv(|v| v > 100));
+            }
             assert_eq!(image.paste(&Image::from_array3(&s, stamp.view()), 9, -2).to_array3().unwrap(), pasted);
             for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(-7.0)]
             {

@@ -218,6 +218,9 @@ fn order_of<T: Pixel + ReadableElement>(name: &str) {
 fn places_and_percentiles_are_those_of_numpy() {
     order_of::<u8>("u8");
     order_of::<u16>("u16");
+    order_of::<u32>("u32");
+    order_of::<i8>("i8");
+    order_of::<i16>("i16");
     order_of::<i32>("i32");
     order_of::<f32>("f32");
     order_of::<f64>("f64");
@@ -261,8 +264,16 @@ fn thresholds_are_those_of_scikit_image() {
     });
     // Of bins of floats, the centres are rounded.
     assert_close(&ours, line::<f64>("otsu").as_slice().unwrap(), 1e-7, "otsu");
+    let (narrow, wide) = (plane::<i8>("i8"), plane::<i16>("i16"));
+    let ours = on_ranks(|s| {
+        let of = (Image::from_array(s, narrow.view()).otsu(), Image::from_array(s, wide.view()).otsu());
+        let (narrow, wide) = s.get_all(of).unwrap();
+        [f64::from(narrow), f64::from(wide)]
+    });
+    assert_eq!(ours.as_slice(), line::<f64>("otsu_signed").as_slice().unwrap());
     let s = session();
     assert_eq!(Image::constant(&s, 4, 4, 7u8).otsu().get().unwrap(), 7);
+    assert_eq!(Image::constant(&s, 4, 4, -7i8).otsu().get().unwrap(), -7);
     assert_eq!(Image::constant(&s, 4, 4, -7.5f64).otsu().get().unwrap(), -7.5);
 }
 

@@ -171,6 +171,10 @@ fn slices_channels_and_stacks_keep_their_places() {
             assert_eq!(v.channel(1).to_array4().unwrap(), pixels.slice(s![.., .., .., 1..2]));
             assert_eq!(v.crop_depth(1, 2).to_array4().unwrap(), pixels.slice(s![1..3, .., .., ..]));
             assert_eq!(v.flip_depth().to_array4().unwrap(), pixels.slice(s![..;-1, .., .., ..]));
+            for step in [1, 2, 3, 9] {
+                let every = pixels.slice(s![..;step as isize, ..;2, ..;3, ..]);
+                assert_eq!(v.step_depth(step).step(2, 3).to_array4().unwrap(), every);
+            }
             assert_eq!(v.crop(1, 2, 3, 3).to_array4().unwrap(), pixels.slice(s![.., 1..4, 2..5, ..]));
             assert_eq!(v.transpose().to_array4().unwrap(), pixels.view().permuted_axes([0, 2, 1, 3]));
             assert_eq!(Image::stack_depth(&s, v.slices()).to_array4().unwrap(), pixels);
@@ -335,6 +339,8 @@ fn what_does_not_fit_is_one_error_with_its_line() {
         (told(v.slice(5)), ["slice: level 5 requested, but there are only 5", here]),
         (told(v.crop_depth(4, 2)), ["crop_depth: 2 levels from level 4 lie outside 5x4x3", here]),
         (told(v.crop_depth(1, 0)), ["crop_depth", "0x4x3"]),
+        (told(v.step_depth(0)), ["step_depth: requested every 0-th level; steps begin at 1", here]),
+        (told(v.step(2, 0)), ["step: requested every 2-th row and every 0-th column; steps begin at 1", here]),
         (told(&v + volume(&s, [4, 4, 3])), ["add: images differ in size, 5x4x3 and 4x4x3", here]),
         (told(v.shift(1 << 28, 0, 0, Border::Wrap)), ["shift: requested a shift by 268435456", here]),
         (told(v.paste(&volume(&s, [2, 1, 1]), 0, 0)), ["paste", "2x1x1"]),

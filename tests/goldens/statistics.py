@@ -55,6 +55,21 @@ def main():
     save("mask", mask.astype(np.uint8))
     inside = grey["u16"].astype(np.float64)[mask]
     save("masked", np.array([inside.sum(), inside.mean(), inside.var(), inside.min(), inside.max()]))
+    # Added later, with numbers of their own, so that what is above stays as it was.
+    rng = np.random.default_rng(31)
+    two = 70 * (rng.random((41, 67)) > 0.6)
+    more = {
+        "i8": (rng.normal(size=(41, 67)) * 12 - 60 + two).clip(-128, 127).astype(np.int8),
+        "i16": (rng.normal(size=(41, 67)) * 900 - 5000 + 130 * two).astype(np.int16),
+        "u32": (rng.normal(size=(41, 67)) * 6e8 + 2 ** 31).clip(0, 2 ** 32 - 1).astype(np.uint32),
+    }
+    for name, image in more.items():
+        low, high = image.argmin(), image.argmax()
+        image.flat[-5], image.flat[-9] = image.flat[low], image.flat[high]
+        save(name, image)
+        save(f"{name}_arg", np.array([np.unravel_index(of(image), image.shape) for of in (np.argmin, np.argmax)]))
+        save(f"{name}_percentiles", np.percentile(image.astype(np.float64), percents))
+    save("otsu_signed", np.array([filters.threshold_otsu(more[name]) for name in ("i8", "i16")], np.float64))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ macro_rules! from_images {
         })*
     };
 }
-from_images!(u8 => U8, u16 => U16, i32 => I32, f32 => F32, f64 => F64);
+from_images!(u8 => U8, u16 => U16, u32 => U32, i8 => I8, i16 => I16, i32 => I32, f32 => F32, f64 => F64);
 
 /// Evaluates `$body` with `$image` bound to the image of whatever type.
 macro_rules! each {
@@ -46,6 +46,9 @@ macro_rules! each {
         match $response {
             Response::Picture(AnyImage::U8($image)) => Ok($body),
             Response::Picture(AnyImage::U16($image)) => Ok($body),
+            Response::Picture(AnyImage::U32($image)) => Ok($body),
+            Response::Picture(AnyImage::I8($image)) => Ok($body),
+            Response::Picture(AnyImage::I16($image)) => Ok($body),
             Response::Picture(AnyImage::I32($image)) => Ok($body),
             Response::Picture(AnyImage::F32($image)) => Ok($body),
             Response::Picture(AnyImage::F64($image)) => Ok($body),
@@ -97,6 +100,9 @@ impl Response {
             (Response::Picture(a), Response::Picture(b)) => match (a, b) {
                 (AnyImage::U8(a), AnyImage::U8(b)) => same(a, b, |v| *v),
                 (AnyImage::U16(a), AnyImage::U16(b)) => same(a, b, |v| *v),
+                (AnyImage::U32(a), AnyImage::U32(b)) => same(a, b, |v| *v),
+                (AnyImage::I8(a), AnyImage::I8(b)) => same(a, b, |v| *v),
+                (AnyImage::I16(a), AnyImage::I16(b)) => same(a, b, |v| *v),
                 (AnyImage::I32(a), AnyImage::I32(b)) => same(a, b, |v| *v),
                 (AnyImage::F32(a), AnyImage::F32(b)) => same(a, b, |v| v.to_bits()),
                 (AnyImage::F64(a), AnyImage::F64(b)) => same(a, b, |v| v.to_bits()),

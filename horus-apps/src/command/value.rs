@@ -26,6 +26,9 @@ macro_rules! numbers {
         match &$current.pixels {
             Response::Picture(AnyImage::U8($image)) => Ok($body),
             Response::Picture(AnyImage::U16($image)) => Ok($body),
+            Response::Picture(AnyImage::U32($image)) => Ok($body),
+            Response::Picture(AnyImage::I8($image)) => Ok($body),
+            Response::Picture(AnyImage::I16($image)) => Ok($body),
             Response::Picture(AnyImage::I32($image)) => Ok($body),
             Response::Picture(AnyImage::F32($image)) => Ok($body),
             Response::Picture(AnyImage::F64($image)) => Ok($body),
@@ -139,6 +142,9 @@ pub(crate) fn largest(dtype: DType) -> f64 {
         _ if dtype == DType::Bool => 1.0,
         Numeric::U8 => u8::HIGHEST.to_f64(),
         Numeric::U16 => u16::HIGHEST.to_f64(),
+        Numeric::U32 => u32::HIGHEST.to_f64(),
+        Numeric::I8 => i8::HIGHEST.to_f64(),
+        Numeric::I16 => i16::HIGHEST.to_f64(),
         Numeric::I32 => i32::HIGHEST.to_f64(),
         Numeric::F32 | Numeric::F64 => 1.0,
     }

@@ -54,6 +54,12 @@ fn chains_compute_what_the_library_computes() {
         let taps = Filter::dense(3, 3, [-1.0, 0.0, 1.0, -2.0, 0.0, 2.0, -1.0, 0.0, 1.0]);
         bytes(p).correlate(&taps, Border::Replicate).convert::<i32>()
     });
+    writes(dir, "grey.png", "convert i16 mul -200 median 5 convert i8", |p| {
+        (bytes(p).convert::<i16>() * -200).median5().convert::<i8>()
+    });
+    writes(dir, "grey.png", "convert u32 mul 20000000 dilate disc 1", |p| {
+        (bytes(p).convert::<u32>() * 20_000_000).dilate(&Footprint::disc(1))
+    });
     writes(dir, "float.npy", "exp sub @in abs sqrt", |p| {
         let image = p.to_unit();
         (image.exp() - &image).abs().sqrt()

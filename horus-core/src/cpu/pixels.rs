@@ -222,12 +222,47 @@ macro_rules! interpreter {
 }
 pixel_ops!(interpreter);
 
+/// [`apply`] for a function that integers have of `f64`: by vectors of those, converted to and fro.
+///
+/// # Safety
+/// As for [`apply`].
+unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+    let arity = op.arity();
+    let mut operands = [[0.0f64; RUN]; 3];
+    let mut results = [0.0f64; RUN];
+    let results = results.as_mut_ptr().cast::<u8>();
+    for i in (0..n).step_by(RUN) {
+        let count = RUN.min(n - i);
+        for (operand, arg) in operands.iter_mut().zip(&args[..arity]) {
+            // A constant stays what it was at first; what lies beyond the end is computed for nothing.
+            if i == 0 || !arg.constant {
+                let count = if arg.constant { RUN } else { count };
+                let from = Lanes { at: arg.at.wrapping_add(if arg.constant { 0 } else { i * dtype.size() }), ..*arg };
+                // SAFETY: the caller's: that many elements from there on; room for a run.
+                unsafe { convert::run(dtype, DType::F64, isa, &[from; 3], operand.as_mut_ptr().cast(), count) }
+            }
+        }
+        let lanes = [0, 1, 2].map(|k: usize| Lanes { at: operands[k].as_ptr().cast(), constant: args[k].constant });
+        let found = Lanes { at: results, constant: false };
+        // SAFETY: operands and results are runs; the output has room for the rest of the caller's elements.
+        unsafe {
+            typed::<f64>(op, isa, &lanes, results, RUN);
+            convert::run(DType::F64, dtype, isa, &[found; 3], out.add(i * dtype.size()), count);
+        }
+    }
+}
+
 /// Applies `op` to `n` elements of type `dtype` of each operand.
 ///
 /// # Safety
 /// The operands have `n` elements of the type that `op` takes there (constants: [`RUN`]), `out` has room for `n` results
 /// and overlaps no operand, all are aligned for their type, and the machine has the instruction set.
 pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+    use PixelOp::{Atan2, Cos, Exp, Hypot, Log, Pow, Sin};
+    if !dtype.is_float() && matches!(op, Atan2 | Cos | Exp | Hypot | Log | Pow | Sin) {
+        // SAFETY: vouched for by the caller.
+        return unsafe { by_f64(op, dtype, isa, args, out, n) };
+    }
     // SAFETY: vouched for by the caller.
     dispatch!(dtype, T => unsafe { typed::<T>(op, isa, args, out, n) })
 }
@@ -303,6 +338,9 @@ mod tests {
     fn transcendental_functions_have_the_same_bits_on_every_instruction_set() {
         same_bits::<f32>();
         same_bits::<f64>();
+        same_bits::<u8>();
+        same_bits::<u32>();
+        same_bits::<i8>();
         same_bits::<i32>();
     }
 }

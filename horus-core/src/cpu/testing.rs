@@ -22,6 +22,9 @@ pub(crate) fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
             match T::DTYPE {
                 DType::U8 => T::from_f64((unit * 256.0).floor()),
                 DType::U16 => T::from_f64((unit * 65536.0).floor()),
+                DType::U32 => T::from_f64((unit * 4_294_967_296.0).floor()),
+                DType::I8 => T::from_f64((unit * 256.0).floor() - 128.0),
+                DType::I16 => T::from_f64((unit * 65536.0).floor() - 32768.0),
                 DType::I32 => T::from_f64((unit - 0.5) * 4_294_967_295.0),
                 _ if special && r & 7 == 0 => {
                     T::from_f64([0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0][(r >> 3) as usize % 6])
@@ -72,6 +75,9 @@ macro_rules! for_each_type {
     ($check:ident) => {
         $check::<u8>();
         $check::<u16>();
+        $check::<u32>();
+        $check::<i8>();
+        $check::<i16>();
         $check::<i32>();
         $check::<f32>();
         $check::<f64>();

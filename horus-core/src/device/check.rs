@@ -234,8 +234,8 @@ fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 2)?;
     let (image, table) = (inputs[0].geometry, inputs[1].geometry);
     let entries = match image.dtype {
-        DType::U8 => 1 << 8,
-        DType::U16 => 1 << 16,
+        DType::U8 | DType::I8 => 1 << 8,
+        DType::U16 | DType::I16 => 1 << 16,
         other => return Err(format!("a table for pixels of {other}")),
     };
     let whole = (Shape::new(1, entries, 1), Window::whole(1));

@@ -1,6 +1,6 @@
-//! The arithmetic of the five element types.
+//! The arithmetic of the eight types of numbers.
 
-use super::math::{double, single};
+use super::math::{called, double, single};
 use super::pixel::sealed::Sealed;
 use super::{DType, Float, Pixel, Scalar};
 
@@ -23,7 +23,7 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn div(self, b: Self) -> Self;
     /// `-a`; integers saturate (0 for unsigned types).
     fn neg(self) -> Self;
-    /// `|a|`; `i32::MIN` saturates.
+    /// `|a|`; the smallest of a signed integer type saturates.
     fn abs(self) -> Self;
     /// Square root; integers round to nearest even, negative integers give 0.
     fn sqrt(self) -> Self;
@@ -68,8 +68,8 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
         if self > b { self.sub(b) } else { b.sub(self).abs() }
     }
     /// Bits of the place of `a` in the order of all numbers of its type: the `level`-th 16 of them, from the highest (level 0)
-    /// on. There are 16 in an integer of 8 or 16 bits, 32 in `i32` and `f32`, 64 in `f64`. 0 for a level that is not, a NaN for
-    /// a NaN; zeros of both signs have one place.
+    /// on. There are 32 in `u32`, `i32` and `f32`, 64 in `f64`; an integer of 8 or 16 bits, which may have a sign, is its own
+    /// only digit. 0 for a level that is not, a NaN for a NaN; zeros of both signs have one place.
     fn order_digit(self, level: Self) -> Self;
     /// `|a / b|`, and 0 where `|b| < eps`.
     #[inline(always)]
@@ -162,37 +162,43 @@ macro_rules! integer {
             }
             #[inline(always)]
             fn exp(self) -> Self {
-                Self::from_f64(double::exp(self as f64))
+                Self::from_f64(called::exp(self as f64))
             }
             #[inline(always)]
             fn ln(self) -> Self {
-                Self::from_f64(double::log(self as f64))
+                Self::from_f64(called::log(self as f64))
             }
             #[inline(always)]
             fn pow(self, b: Self) -> Self {
-                Self::from_f64(double::pow(self as f64, b as f64))
+                Self::from_f64(called::pow(self as f64, b as f64))
             }
             #[inline(always)]
             fn sin(self) -> Self {
-                if self.far() { Self::from_f64(double::sin_far(self as f64)) } else { self.sin_near() }
+                if self.far() { Self::from_f64(called::sin_far(self as f64)) } else { self.sin_near() }
             }
             #[inline(always)]
             fn cos(self) -> Self {
-                if self.far() { Self::from_f64(double::cos_far(self as f64)) } else { self.cos_near() }
+                if self.far() { Self::from_f64(called::cos_far(self as f64)) } else { self.cos_near() }
             }
             #[inline(always)]
             fn atan2(self, b: Self) -> Self {
-                Self::from_f64(double::atan2(self as f64, b as f64))
+                Self::from_f64(called::atan2(self as f64, b as f64))
             }
             #[inline(always)]
             fn hypot(self, b: Self) -> Self {
-                Self::from_f64(double::hypot(self as f64, b as f64))
+                Self::from_f64(called::hypot(self as f64, b as f64))
             }
             #[inline(always)]
             fn order_digit(self, level: Self) -> Self {
-                const LAST: i64 = if size_of::<$t>() > 2 { 1 } else { 0 };
-                let (level, place) = (level as i64, self as i64 - <$t>::MIN as i64);
-                if (0..=LAST).contains(&level) { (place >> (16 * (LAST - level)) & 0xffff) as $t } else { 0 }
+                if size_of::<$t>() <= 2 {
+                    return if level == 0 { self } else { 0 };
+                }
+                let place = self as i64 - <$t>::MIN as i64;
+                match level as i64 {
+                    0 => (place >> 16) as $t,
+                    1 => (place & 0xffff) as $t,
+                    _ => 0,
+                }
             }
             #[inline(always)]
             fn floor(self) -> Self {
@@ -221,6 +227,9 @@ macro_rules! integer {
 
 integer!(u8, U8, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
 integer!(u16, U16, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
+integer!(u32, U32, f32, f64, |_| 0, |a| a, |a| Ord::min(a, 1));
+integer!(i8, I8, f32, f32, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
+integer!(i16, I16, f32, f32, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
 integer!(i32, I32, f32, f64, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
 
 macro_rules! float {

@@ -1,4 +1,4 @@
-//! Pixel types: the five element types an image may have, and their arithmetic.
+//! Pixel types: the eight types of numbers that pixels may have, and their arithmetic.
 //!
 //! The arithmetic here *is* the semantics. The reference, the CPU kernels and the CUDA kernels all follow these
 //! definitions to the bit: integers saturate, `x / 0` is `0` for integers, float to integer rounds to nearest even and
@@ -25,6 +25,12 @@ pub enum DType {
     U8,
     /// Unsigned 16-bit integer.
     U16,
+    /// Unsigned 32-bit integer.
+    U32,
+    /// Signed 8-bit integer.
+    I8,
+    /// Signed 16-bit integer.
+    I16,
     /// Signed 32-bit integer.
     I32,
     /// IEEE single precision.
@@ -37,14 +43,15 @@ pub enum DType {
 
 impl DType {
     /// All types of numbers, for sweeps.
-    pub const ALL: [DType; 5] = [DType::U8, DType::U16, DType::I32, DType::F32, DType::F64];
+    pub const ALL: [DType; 8] =
+        [DType::U8, DType::U16, DType::U32, DType::I8, DType::I16, DType::I32, DType::F32, DType::F64];
 
     /// Size of one element in bytes.
     pub const fn size(self) -> usize {
         match self {
-            DType::U8 | DType::Bool => 1,
-            DType::U16 => 2,
-            DType::I32 | DType::F32 => 4,
+            DType::U8 | DType::I8 | DType::Bool => 1,
+            DType::U16 | DType::I16 => 2,
+            DType::U32 | DType::I32 | DType::F32 => 4,
             DType::F64 => 8,
         }
     }
@@ -66,7 +73,7 @@ impl DType {
     /// The type in which geometric operations interpolate before rounding back: wide enough to hold every value.
     pub const fn interpolation(self) -> DType {
         match self {
-            DType::F64 | DType::I32 => DType::F64,
+            DType::F64 | DType::U32 | DType::I32 => DType::F64,
             _ => DType::F32,
         }
     }
@@ -85,6 +92,9 @@ impl DType {
         match self {
             DType::U8 | DType::Bool => Numeric::U8,
             DType::U16 => Numeric::U16,
+            DType::U32 => Numeric::U32,
+            DType::I8 => Numeric::I8,
+            DType::I16 => Numeric::I16,
             DType::I32 => Numeric::I32,
             DType::F32 => Numeric::F32,
             DType::F64 => Numeric::F64,
@@ -96,6 +106,9 @@ impl DType {
         match self {
             DType::U8 => "u8",
             DType::U16 => "u16",
+            DType::U32 => "u32",
+            DType::I8 => "i8",
+            DType::I16 => "i16",
             DType::I32 => "i32",
             DType::F32 => "f32",
             DType::F64 => "f64",
@@ -112,6 +125,9 @@ impl DType {
 pub enum Numeric {
     U8,
     U16,
+    U32,
+    I8,
+    I16,
     I32,
     F32,
     F64,
@@ -123,13 +139,19 @@ impl fmt::Display for DType {
     }
 }
 
-/// A constant of one of the five element types. Equality and hashing are by bits, so that NaN equals itself.
+/// A constant of one of the types of numbers. Equality and hashing are by bits, so that NaN equals itself.
 #[derive(Clone, Copy)]
 pub enum Scalar {
     /// A `u8`.
     U8(u8),
     /// A `u16`.
     U16(u16),
+    /// A `u32`.
+    U32(u32),
+    /// An `i8`.
+    I8(i8),
+    /// An `i16`.
+    I16(i16),
     /// An `i32`.
     I32(i32),
     /// An `f32`.
@@ -144,6 +166,9 @@ impl Scalar {
         match self {
             Scalar::U8(_) => DType::U8,
             Scalar::U16(_) => DType::U16,
+            Scalar::U32(_) => DType::U32,
+            Scalar::I8(_) => DType::I8,
+            Scalar::I16(_) => DType::I16,
             Scalar::I32(_) => DType::I32,
             Scalar::F32(_) => DType::F32,
             Scalar::F64(_) => DType::F64,
@@ -155,6 +180,9 @@ impl Scalar {
         match self {
             Scalar::U8(v) => f64::from(v),
             Scalar::U16(v) => f64::from(v),
+            Scalar::U32(v) => f64::from(v),
+            Scalar::I8(v) => f64::from(v),
+            Scalar::I16(v) => f64::from(v),
             Scalar::I32(v) => f64::from(v),
             Scalar::F32(v) => f64::from(v),
             Scalar::F64(v) => v,
@@ -166,6 +194,9 @@ impl Scalar {
         match dtype {
             DType::U8 => Scalar::U8(u8::from_f64(v)),
             DType::U16 => Scalar::U16(u16::from_f64(v)),
+            DType::U32 => Scalar::U32(u32::from_f64(v)),
+            DType::I8 => Scalar::I8(i8::from_f64(v)),
+            DType::I16 => Scalar::I16(i16::from_f64(v)),
             DType::I32 => Scalar::I32(i32::from_f64(v)),
             DType::F32 => Scalar::F32(f32::from_f64(v)),
             DType::F64 => Scalar::F64(v),
@@ -178,6 +209,9 @@ impl Scalar {
         match self {
             Scalar::U8(v) => u64::from(v),
             Scalar::U16(v) => u64::from(v),
+            Scalar::U32(v) => u64::from(v),
+            Scalar::I8(v) => u64::from(v.cast_unsigned()),
+            Scalar::I16(v) => u64::from(v.cast_unsigned()),
             Scalar::I32(v) => u64::from(v.cast_unsigned()),
             Scalar::F32(v) => u64::from(v.to_bits()),
             Scalar::F64(v) => v.to_bits(),
@@ -207,6 +241,9 @@ impl fmt::Display for Scalar {
         match self {
             Scalar::U8(v) => write!(f, "{v}u8"),
             Scalar::U16(v) => write!(f, "{v}u16"),
+            Scalar::U32(v) => write!(f, "{v}u32"),
+            Scalar::I8(v) => write!(f, "{v}i8"),
+            Scalar::I16(v) => write!(f, "{v}i16"),
             Scalar::I32(v) => write!(f, "{v}i32"),
             Scalar::F32(v) => write!(f, "{v}"),
             Scalar::F64(v) => write!(f, "{v}f64"),
@@ -233,6 +270,18 @@ macro_rules! dispatch {
             }
             $crate::dtype::Numeric::U16 => {
                 type $t = u16;
+                $body
+            }
+            $crate::dtype::Numeric::U32 => {
+                type $t = u32;
+                $body
+            }
+            $crate::dtype::Numeric::I8 => {
+                type $t = i8;
+                $body
+            }
+            $crate::dtype::Numeric::I16 => {
+                type $t = i16;
                 $body
             }
             $crate::dtype::Numeric::I32 => {

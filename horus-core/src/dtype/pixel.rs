@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Arithmetic, DType, Scalar};
 
 pub(super) mod sealed {
-    use super::super::math::{NEAR, double, single};
+    use super::super::math::{NEAR, called, double, single};
 
     /// The element types, and what the engine alone needs of their arithmetic: sines and cosines without a branch, which
     /// vectors are made of.
@@ -26,16 +26,16 @@ pub(super) mod sealed {
                 }
                 #[inline(always)]
                 fn sin_near(self) -> Self {
-                    double::sin_near(f64::from(self)).round_ties_even() as $t
+                    called::sin_near(f64::from(self)).round_ties_even() as $t
                 }
                 #[inline(always)]
                 fn cos_near(self) -> Self {
-                    double::cos_near(f64::from(self)).round_ties_even() as $t
+                    called::cos_near(f64::from(self)).round_ties_even() as $t
                 }
             }
         )*};
     }
-    integer!(u8 u16 i32);
+    integer!(u8 u16 u32 i8 i16 i32);
     macro_rules! float {
         ($t:ident, $functions:ident) => {
             impl Sealed for $t {
@@ -58,7 +58,7 @@ pub(super) mod sealed {
     float!(f64, double);
 }
 
-/// An element type of images: `u8`, `u16`, `i32`, `f32` or `f64`. Sealed.
+/// An element type of images: `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32` or `f64`. Sealed.
 ///
 /// Its arithmetic is [`Arithmetic`], which generic code has through this trait.
 pub trait Pixel: Arithmetic + bytemuck::Pod + fmt::Debug + fmt::Display + Send + Sync + 'static {

@@ -11,6 +11,14 @@ fn integers_saturate_and_divide_by_zero_to_zero() {
     assert_eq!(Arithmetic::div(7i32, 0), 0);
     assert_eq!(Arithmetic::neg(9u8), 0);
     assert_eq!(Arithmetic::absdiff(i32::MIN, i32::MAX), i32::MAX);
+    assert_eq!((Arithmetic::add(120i8, 10), Arithmetic::sub(-120i8, 10), Arithmetic::mul(-16i8, 8)), (127, -128, -128));
+    assert_eq!(
+        (Arithmetic::neg(i16::MIN), Arithmetic::abs(i8::MIN), Arithmetic::div(i16::MIN, -1)),
+        (i16::MAX, 127, i16::MAX)
+    );
+    assert_eq!((Arithmetic::mul(u32::MAX, u32::MAX), Arithmetic::mul(65_536u32, 65_535)), (u32::MAX, 4_294_901_760));
+    assert_eq!((Arithmetic::sub(3u32, 4), Arithmetic::neg(1u32), Arithmetic::sign(-5i8)), (0, 0, -1));
+    assert_eq!((Arithmetic::sqrt(-4i8), Arithmetic::exp(10i8), Arithmetic::pow(2u32, 40)), (0, 127, u32::MAX));
 }
 
 #[test]
@@ -20,6 +28,15 @@ fn conversion_rounds_to_nearest_even_and_saturates() {
     assert_eq!(u8::from_f64(-1.0), 0);
     assert_eq!(u16::from_f64(1e9), 65535);
     assert_eq!(i32::from_f64(f64::NAN), 0);
+    assert_eq!(
+        (i8::from_f64(-128.5), i8::from_f64(-129.0), i8::from_f32(127.5), i8::from_f64(f64::NAN)),
+        (-128, -128, 127, 0)
+    );
+    assert_eq!((i16::from_f64(-0.5), i16::from_f64(1.5), i16::from_f32(-4e9)), (0, 2, i16::MIN));
+    assert_eq!(
+        (u32::from_f64(4_294_967_294.5), u32::from_f64(-1.0), u32::from_f32(f32::INFINITY)),
+        (4_294_967_294, 0, u32::MAX)
+    );
 }
 
 #[test]
@@ -54,6 +71,7 @@ fn digits_are_in_order<T: Pixel>(sorted: &[T]) {
 fn digits_are_in_the_order_of_the_numbers() {
     digits_are_in_order(&(0..=u8::MAX).collect::<Vec<_>>());
     digits_are_in_order(&(0..=u16::MAX).collect::<Vec<_>>());
+    digits_are_in_order(&[0, 1, 65_535, 65_536, 1 << 31, u32::MAX]);
     digits_are_in_order(&[i32::MIN, i32::MIN + 1, -70_000, -65_536, -1, 0, 1, 65_535, 65_536, i32::MAX]);
     let (tiny, most, far) = (f32::from_bits(1), f32::MAX, f32::INFINITY);
     digits_are_in_order(&[-far, -most, -2.0, -1.0, -tiny, 0.0, tiny, 0.5, 1.0, 1.0f32.next_up(), most, far]);

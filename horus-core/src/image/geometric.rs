@@ -175,6 +175,45 @@ impl<T: Element> Image<T> {
         })
     }
 
+    /// Every `rows`-th row and every `columns`-th column, the first ones included (`a[::rows, ::columns]` of NumPy), of all levels;
+    /// steps beyond the edge leave the first. Pixels are moved, not smoothed: see [`Image::pyramid_down`] and
+    /// [`Image::resize_antialiased`] for smaller pictures. A step of 0 is an error. Others begin elsewhere after a
+    /// [crop](Image::crop); for levels see [`Image::step_depth`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_fn(&session, 3, 5, |y, x| (10 * y + x) as u8);
+    /// assert_eq!(image.step(2, 2).to_vec()?, [0, 2, 4, 20, 22, 24]);
+    /// assert_eq!(image.crop(0, 1, 3, 4).step(9, 3).to_vec()?, [1, 4]);
+    /// assert!(image.step(0, 1).check().is_err());
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn step(&self, rows: usize, columns: usize) -> Image<T> {
+        let site = Location::caller();
+        let extent = |n: usize, step: usize| n.div_ceil(step.max(1));
+        let (height, width) = (extent(self.height(), rows), extent(self.width(), columns));
+        let shape = Shape { height, width, ..self.shape() };
+        self.attempt(shape, || {
+            if rows == 0 || columns == 0 {
+                let message = format!("requested every {rows}-th row and every {columns}-th column; steps begin at 1");
+                return Err(Error::parameter("step", message, site));
+            }
+            if shape == self.shape() {
+                return Ok(self.clone());
+            }
+            // Of an axis that a step leaves one pixel of, only position 0 is read.
+            let fixed = |step: usize, n: usize| (step.min(n) as i64) << 32;
+            let map = Affine {
+                xx: fixed(columns, self.width()),
+                yy: fixed(rows, self.height()),
+                ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 }
+            };
+            Ok(self.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate), shape, site))
+        })
+    }
+
     /// Pads each side by the given number of rows and columns, filled by the edge mode `border` (OpenCV's
     /// `copyMakeBorder`).
     ///

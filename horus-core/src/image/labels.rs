@@ -34,8 +34,8 @@ pub struct LabelShape {
 }
 
 impl<T: Pixel> Image<T> {
-    /// The pixels of this image, or volume, of one channel by their labels, `0..count`: `labels` has the same extent and pixels of type
-    /// `u8`, `u16` or `i32`; pixels of other labels do not count.
+    /// The pixels of this image, or volume, of one channel by their labels, `0..count`: `labels` has the same extent and pixels of
+    /// any integer type; pixels of other labels do not count.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -235,7 +235,7 @@ fn fits<T: Pixel, L: Pixel>(
         return Err(Error::ForeignImage { op, site });
     }
     if !LabelReduce::labels(L::TAG) {
-        return wrong(format!("labels are u8, u16 or i32, not {}", L::TAG));
+        return wrong(format!("labels are integers, not {}", L::TAG));
     }
     if image.shape() != labels.shape() || image.channels() != 1 {
         let (image, labels) = (image.shape(), labels.shape());

@@ -9,16 +9,16 @@ use crate::ir::graph::Op;
 use crate::shape::Shape;
 
 macro_rules! lookup {
-    ($($t:ty, $entries:literal;)*) => {$(
+    ($($t:ty, $entries:literal, $lowest:literal, $entry:literal;)*) => {$(
         impl Image<$t> {
-            #[doc = concat!("Each pixel `v` becomes `table[v]` (OpenCV's `LUT`). A table without ", $entries, " entries is an error.")]
+            #[doc = concat!("Each pixel `v` becomes `", $entry, "` (OpenCV's `LUT`): the entries are in the order of the values that a pixel may have. A table without ", $entries, " entries is an error.")]
             ///
             /// ```
             /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
             /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-            #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[0, 7, 255 as ", stringify!($t), "]);")]
-            #[doc = concat!("let gamma: Vec<f32> = (0..", $entries, ").map(|v| (v as f32 / 255.0).sqrt()).collect();")]
-            /// assert_eq!(image.lookup(&gamma).to_vec()?, [0.0, (7.0 / 255.0f32).sqrt(), 1.0]);
+            #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[", stringify!($t), "::MIN, 7, 127]);")]
+            #[doc = concat!("let half: Vec<f32> = (0..", $entries, ").map(|v| (v + ", $lowest, ") as f32 / 2.0).collect();")]
+            #[doc = concat!("assert_eq!(image.lookup(&half).to_vec()?, [", stringify!($t), "::MIN as f32 / 2.0, 3.5, 63.5]);")]
             /// # Ok::<(), horus_core::error::Error>(())
             /// ```
             #[track_caller]
@@ -31,9 +31,9 @@ macro_rules! lookup {
             /// ```
             /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
             /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-            #[doc = concat!("let table = Image::from_fn(&session, 1, ", $entries, ", |_, v| v as f32 + 0.5);")]
-            #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[0, 7, 255 as ", stringify!($t), "]);")]
-            /// assert_eq!(image.lookup_in(&table).to_vec()?, [0.5, 7.5, 255.5]);
+            #[doc = concat!("let table = Image::from_fn(&session, 1, ", $entries, ", |_, v| v as f32 + ", $lowest, " as f32 + 0.5);")]
+            #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[0, 7, 127 as ", stringify!($t), "]);")]
+            /// assert_eq!(image.lookup_in(&table).to_vec()?, [0.5, 7.5, 127.5]);
             /// # Ok::<(), horus_core::error::Error>(())
             /// ```
             #[track_caller]
@@ -44,8 +44,10 @@ macro_rules! lookup {
     )*};
 }
 lookup! {
-    u8, 256;
-    u16, 65536;
+    u8, 256, 0, "table[v]";
+    u16, 65536, 0, "table[v]";
+    i8, 256, -128, "table[v + 128]";
+    i16, 65536, -32768, "table[v + 32768]";
 }
 
 impl<T: Element> Image<T> {

@@ -83,10 +83,10 @@ impl<T: Pixel> Reverse<T> for Value<T> {
     }
 }
 
-operator!(Add, add, AddAssign, add_assign, u8 u16 i32 f32 f64);
-operator!(Sub, sub, SubAssign, sub_assign, u8 u16 i32 f32 f64);
-operator!(Mul, mul, MulAssign, mul_assign, u8 u16 i32 f32 f64);
-operator!(Div, div, DivAssign, div_assign, u8 u16 i32 f32 f64);
+operator!(Add, add, AddAssign, add_assign, u8 u16 u32 i8 i16 i32 f32 f64);
+operator!(Sub, sub, SubAssign, sub_assign, u8 u16 u32 i8 i16 i32 f32 f64);
+operator!(Mul, mul, MulAssign, mul_assign, u8 u16 u32 i8 i16 i32 f32 f64);
+operator!(Div, div, DivAssign, div_assign, u8 u16 u32 i8 i16 i32 f32 f64);
 
 impl<T: Pixel> Neg for &Image<T> {
     type Output = Image<T>;

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::{Image, Value, record};
-use crate::dtype::{DType, Pixel, Scalar};
+use crate::dtype::{Pixel, Scalar};
 use crate::error::{Error, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::Op;
@@ -99,8 +99,8 @@ impl<T: Pixel> Image<T> {
     /// The `percent`-th percentile of all pixels, 0 to 100, exactly: of the two pixels in order between which it lies, the
     /// linear interpolation (`numpy.nanpercentile`). NaN are ignored. It is an error if `percent` is not in 0 to 100.
     ///
-    /// The place in the order is found 16 bits at a time, by as many counts: one pass for `u8` and `u16`; two for `i32` and
-    /// `f32`, four for `f64`, and two more for the pixel that follows.
+    /// The place in the order is found 16 bits at a time, by as many counts: one pass for integers of 8 and 16 bits; two for
+    /// `u32`, `i32` and `f32`, four for `f64`, and two more for the pixel that follows.
     #[track_caller]
     pub fn percentile(&self, percent: f64) -> Value<f64> {
         self.percentile_at(percent, "percentile", Location::caller())
@@ -113,27 +113,33 @@ impl<T: Pixel> Image<T> {
                 return Err(Error::parameter(name, message, site));
             }
             let share = percent / 100.0;
-            Ok(match T::DTYPE {
-                DType::U8 | DType::U16 => self.percentile_of_levels(share, site),
-                _ => self.percentile_of_digits(share, site),
+            Ok(if has_levels::<T>() {
+                self.percentile_of_levels(share, site)
+            } else {
+                self.percentile_of_digits(share, site)
             })
         });
         Value::single(&found)
     }
 
-    /// How many pixels each level of a narrow type has, or of `bins` between two bounds: a row.
-    fn counts(&self, bins: usize, hi: f64, site: Site) -> Image<f64> {
-        let op = Op::Histogram { bins, lo: Scalar::F64(0.0), hi: Scalar::F64(hi) };
+    /// How many pixels lie in each of `bins` between two bounds: a row.
+    fn counts(&self, bins: usize, (lo, hi): (f64, f64), site: Site) -> Image<f64> {
+        let op = Op::Histogram { bins, lo: Scalar::F64(lo), hi: Scalar::F64(hi) };
         self.node_of_shape(op, Shape::new(1, bins, 1), site)
     }
 
+    /// How many pixels each level of a narrow type has, from the lowest on: a row.
+    fn counts_of_levels(&self, site: Site) -> Image<f64> {
+        let (levels, lowest) = (1 << (8 * T::DTYPE.size()), T::LOWEST.to_f64());
+        self.counts(levels, (lowest, lowest + levels as f64), site)
+    }
+
     fn percentile_of_levels(&self, share: f64, site: Site) -> Image<f64> {
-        let levels = 1 << (8 * T::DTYPE.size());
-        let up_to = self.counts(levels, levels as f64, site).running(site);
+        let up_to = self.counts_of_levels(site).running(site);
         let last = (self.shape().len() - 1) as f64;
         let at = last * share;
         // As many levels as have all their pixels before the one in this place.
-        let level = |place: f64| up_to.le(place.min(last)).convert::<u8>().total(site);
+        let level = |place: f64| value_of::<T>(up_to.le(place.min(last)).convert::<u8>().total(site));
         let (value, part) = (level(at.floor()), at.fract());
         if part == 0.0 {
             return value;
@@ -152,9 +158,10 @@ impl<T: Pixel> Image<T> {
             let digit = self.order_digit(T::from_f64(level as f64));
             let shown = match &inside {
                 None => digit.clone(),
-                Some(mask) => Image::select(mask, &digit, T::from_f64(-1.0)),
+                // No digit, and in no bin.
+                Some(mask) => Image::select(mask, &digit, T::from_f64(2.0 * DIGITS as f64)),
             };
-            let up_to = shown.counts(DIGITS, DIGITS as f64, site).running(site);
+            let up_to = shown.counts(DIGITS, (0.0, DIGITS as f64), site).running(site);
             let from = place.take().unwrap_or_else(|| {
                 let at = ((up_to.reduced(RowReduce::Max, site) - 1.0) * share).max(0.0);
                 part = Some(&at - at.floor());
@@ -182,24 +189,24 @@ impl<T: Pixel> Image<T> {
     }
 
     /// Otsu's threshold (1979): where the pixels divide into two classes of the largest variance between them, those above it
-    /// and the others (`skimage.filters.threshold_otsu`). Of `u8` and `u16` each level is counted; of other types 256 bins from
+    /// and the others (`skimage.filters.threshold_otsu`). Of integers of 8 and 16 bits each level is counted; of other types 256 bins from
     /// the smallest pixel to the largest, of which the threshold is a centre. The smallest pixel if all are equal.
     #[track_caller]
     pub fn otsu(&self) -> Value<T> {
         let site = Location::caller();
         let threshold = self.attempt(Shape::new(1, 1, 1), || {
             let low = self.reduced::<T>(RowReduce::Min, site);
-            Ok(match T::DTYPE {
-                DType::U8 | DType::U16 => {
-                    let levels = 1 << (8 * T::DTYPE.size());
-                    let level = best_level(&self.counts(levels, levels as f64, site), site);
-                    level.lt(f64::INFINITY).select(level.converted::<T>(site), low)
+            Ok(match has_levels::<T>() {
+                true => {
+                    let level = best_level(&self.counts_of_levels(site), site);
+                    let value = value_of::<T>(level.clone());
+                    level.lt(f64::INFINITY).select(value.converted::<T>(site), low)
                 }
-                _ => {
+                false => {
                     let from = low.converted::<f64>(site);
                     let range = self.reduced::<T>(RowReduce::Max, site).converted::<f64>(site) - &from;
                     let parts = (self.converted::<f64>(site) - &from) / &range;
-                    let level = best_level(&parts.counts(LEVELS, 1.0, site), site);
+                    let level = best_level(&parts.counts(LEVELS, (0.0, 1.0), site), site);
                     let centre = from + range * ((&level + 0.5) / LEVELS as f64);
                     level.lt(f64::INFINITY).select(centre.converted::<T>(site), low)
                 }
@@ -207,6 +214,16 @@ impl<T: Pixel> Image<T> {
         });
         Value::single(&threshold)
     }
+}
+
+/// Whether a type has so few values that each can be counted.
+fn has_levels<T: Pixel>() -> bool {
+    !T::DTYPE.is_float() && T::DTYPE.size() <= 2
+}
+
+/// The value of a level, counted from the lowest.
+fn value_of<T: Pixel>(level: Image<f64>) -> Image<f64> {
+    if T::LOWEST == T::ZERO { level } else { level + T::LOWEST.to_f64() }
 }
 
 /// Level, row, column and channel of the first column that is one, of an image of this shape: a row is found among few.

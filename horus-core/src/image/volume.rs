@@ -208,6 +208,26 @@ impl<T: Element> Image<T> {
         })
     }
 
+    /// Every `levels`-th level, the first included; see [`Image::step`]. Costs no launch of its own. A step of 0 is an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume_fn(&session, 5, 1, 2, |z, _, x| (10 * z + x) as u8);
+    /// assert_eq!(volume.step_depth(2).step(1, 2).to_vec()?, [0, 20, 40]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn step_depth(&self, levels: usize) -> Image<T> {
+        let (site, all) = (Location::caller(), self.depth());
+        let shape = Shape { depth: all.div_ceil(levels.max(1)), ..self.shape() };
+        self.attempt(shape, || match levels {
+            0 => Err(Error::parameter("step_depth", "requested every 0-th level; steps begin at 1", site)),
+            // An image has fewer than 2^31 levels.
+            _ => Ok(self.levels(shape.depth, levels.min(all.max(1)) as i32, 0, Border::Replicate, site)),
+        })
+    }
+
     /// The levels in reverse order.
     #[track_caller]
     pub fn flip_depth(&self) -> Image<T> {

@@ -33,6 +33,12 @@ pub enum AnyImage {
     U8(Image<u8>),
     /// 16 bits per channel.
     U16(Image<u16>),
+    /// 32 bits per channel.
+    U32(Image<u32>),
+    /// Signed, 8 bits.
+    I8(Image<i8>),
+    /// Signed, 16 bits.
+    I16(Image<i16>),
     /// Signed, 32 bits.
     I32(Image<i32>),
     /// Floating point.
@@ -47,6 +53,9 @@ macro_rules! each {
         match $any {
             AnyImage::U8($image) => $body,
             AnyImage::U16($image) => $body,
+            AnyImage::U32($image) => $body,
+            AnyImage::I8($image) => $body,
+            AnyImage::I16($image) => $body,
             AnyImage::I32($image) => $body,
             AnyImage::F32($image) => $body,
             AnyImage::F64($image) => $body,
@@ -204,10 +213,19 @@ impl AnyImage {
         match handle.dtype {
             DType::U8 | DType::Bool => AnyImage::U8(Image::from_handle(handle)),
             DType::U16 => AnyImage::U16(Image::from_handle(handle)),
+            DType::U32 => AnyImage::U32(Image::from_handle(handle)),
+            DType::I8 => AnyImage::I8(Image::from_handle(handle)),
+            DType::I16 => AnyImage::I16(Image::from_handle(handle)),
             DType::I32 => AnyImage::I32(Image::from_handle(handle)),
             DType::F32 => AnyImage::F32(Image::from_handle(handle)),
             DType::F64 => AnyImage::F64(Image::from_handle(handle)),
         }
+    }
+
+    /// Fails as the image does, on every rank.
+    #[track_caller]
+    pub(super) fn look(&self) -> Result<()> {
+        each!(self, image => image.look())
     }
 
     pub(crate) fn handle(&self) -> &Handle {
@@ -236,6 +254,9 @@ impl AnyImage {
         match self {
             AnyImage::U8(image) => image.to_unit(),
             AnyImage::U16(image) => image.to_unit(),
+            AnyImage::U32(image) => image.to_unit(),
+            AnyImage::I8(image) => image.to_unit(),
+            AnyImage::I16(image) => image.to_unit(),
             AnyImage::I32(image) => image.to_unit(),
             AnyImage::F32(image) => image.clone(),
             AnyImage::F64(image) => image.convert(),

@@ -51,8 +51,8 @@ impl Compression {
         if self.predicts(dtype) {
             for row in raw.chunks_mut(row) {
                 match dtype {
-                    DType::U8 | DType::Bool => differences::<u8>(row, channels, u8::wrapping_sub),
-                    DType::U16 => differences::<u16>(row, channels, u16::wrapping_sub),
+                    DType::U8 | DType::I8 | DType::Bool => differences::<u8>(row, channels, u8::wrapping_sub),
+                    DType::U16 | DType::I16 => differences::<u16>(row, channels, u16::wrapping_sub),
                     _ => differences::<u32>(row, channels, u32::wrapping_sub),
                 }
             }

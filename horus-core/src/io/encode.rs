@@ -113,17 +113,17 @@ impl Format {
 
     /// The name, and what a file of the format holds: types of samples, numbers of channels, rows or columns.
     fn holds(self) -> (&'static str, &'static [DType], &'static [usize], usize) {
-        use DType::{Bool, F32, F64, I32, U8, U16};
+        use DType::{Bool, F32, F64, I8, I16, I32, U8, U16, U32};
         const MOST: usize = i32::MAX as usize;
         match self {
             Format::Png => ("png", &[U8, U16], &[1, 2, 3, 4], MOST),
             Format::Jpeg => ("jpg", &[U8], &[1, 3], u16::MAX as usize),
-            Format::Tiff => ("tif", &[U8, U16, I32, F32, F64], &[1, 3, 4], MOST),
+            Format::Tiff => ("tif", &[U8, U16, U32, I8, I16, I32, F32, F64], &[1, 3, 4], MOST),
             Format::Pgm => ("pgm", &[U8, U16], &[1], MOST),
             Format::Ppm => ("ppm", &[U8, U16], &[3], MOST),
             Format::Pnm => ("pnm", &[U8, U16], &[1, 3], MOST),
             Format::Bmp => ("bmp", &[U8], &[1, 3, 4], u16::MAX as usize),
-            Format::Npy => ("npy", &[U8, U16, I32, F32, F64, Bool], &[], usize::MAX),
+            Format::Npy => ("npy", &[U8, U16, U32, I8, I16, I32, F32, F64, Bool], &[], usize::MAX),
         }
     }
 
@@ -160,6 +160,9 @@ impl Format {
         let what = match stored {
             DType::U8 | DType::Bool => "8 bits per sample",
             DType::U16 => "16 bits per sample",
+            DType::U32 => "32 bits per sample",
+            DType::I8 => "8-bit signed integers",
+            DType::I16 => "16-bit signed integers",
             DType::I32 => "32-bit signed integers",
             DType::F32 => "32-bit floats",
             DType::F64 => "64-bit floats",
@@ -189,6 +192,9 @@ impl Format {
 pub(super) enum Samples<'a> {
     U8(&'a [u8]),
     U16(&'a [u16]),
+    U32(&'a [u32]),
+    I8(&'a [i8]),
+    I16(&'a [i16]),
     I32(&'a [i32]),
     F32(&'a [f32]),
     F64(&'a [f64]),
@@ -199,6 +205,9 @@ impl<'a> Samples<'a> {
         match dtype {
             DType::U8 | DType::Bool => Samples::U8(pixels.as_slice()),
             DType::U16 => Samples::U16(pixels.as_slice()),
+            DType::U32 => Samples::U32(pixels.as_slice()),
+            DType::I8 => Samples::I8(pixels.as_slice()),
+            DType::I16 => Samples::I16(pixels.as_slice()),
             DType::I32 => Samples::I32(pixels.as_slice()),
             DType::F32 => Samples::F32(pixels.as_slice()),
             DType::F64 => Samples::F64(pixels.as_slice()),

@@ -7,10 +7,10 @@
 //! | --- | --- | --- |
 //! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
 //! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour |
-//! | TIFF | 1 to 16 bit, signed integers up to 32 bit, floats; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles | 8 and 16 bit, 32-bit signed integers, 32-bit and 64-bit floats; 1, 3 or 4 channels; a page for each level; in strips or tiles, also compressed by deflate or Zstandard |
+//! | TIFF | 1 to 16 bit and 32 bit, signed integers of 8, 16 and 32 bit, floats; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles | integers of 8, 16 and 32 bit with and without sign, 32-bit and 64-bit floats; 1, 3 or 4 channels; a page for each level; in strips or tiles, also compressed by deflate or Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
-//! | NumPy `npy` | `u8`, `u16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
+//! | NumPy `npy` | `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
 //!
 //! What a file holds is part of the program: decoded pixels have the file's type, and conversions are recorded like any
 //! operation. So is what saving does to values, on the device, with the operations around it:
@@ -55,6 +55,7 @@ mod compression;
 mod count;
 mod decode;
 mod describe;
+mod dynamic;
 mod encode;
 mod interleave;
 mod later;
@@ -86,6 +87,8 @@ mod write_npy;
 mod write_tiff;
 mod writer;
 
+/// A picture of the crate image, which is in signatures, of the version that Horus uses.
+pub use ::image::DynamicImage;
 pub use any::AnyImage;
 pub use compression::Compression;
 pub use count::FileTraffic;

@@ -37,7 +37,10 @@ pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Rast
     let (header, at) = header(source)?;
     let Header { descr, fortran, shape } = Header::parse(&header)?;
     let unsupported = || {
-        format!("NumPy arrays of type {descr} are not supported; use bool, uint8, uint16, int32, float32 or float64")
+        format!(
+            "NumPy arrays of type {descr} are not supported; use bool, uint8, uint16, uint32, int8, int16, int32, float32 or \
+             float64"
+        )
     };
     let [depth, height, width, channels] = match shape[..] {
         [height, width] => [1, height, width, 1],
@@ -57,6 +60,9 @@ pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Rast
         "u1" => DType::U8,
         "b1" => DType::Bool,
         "u2" => DType::U16,
+        "u4" => DType::U32,
+        "i1" => DType::I8,
+        "i2" => DType::I16,
         "i4" => DType::I32,
         "f4" => DType::F32,
         "f8" => DType::F64,

@@ -38,6 +38,9 @@ impl Recorded {
         match stored {
             DType::U8 | DType::Bool => scaled::<T, u8>(image, mask, scaling),
             DType::U16 => scaled::<T, u16>(image, mask, scaling),
+            DType::U32 => unscaled(&image.convert::<u32>()),
+            DType::I8 => unscaled(&image.convert::<i8>()),
+            DType::I16 => unscaled(&image.convert::<i16>()),
             DType::I32 => unscaled(&image.convert::<i32>()),
             DType::F32 => unscaled(&image.convert::<f32>()),
             DType::F64 => unscaled(&image.convert::<f64>()),

@@ -16,8 +16,8 @@ use crate::session::Session;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Depth {
-    /// As the image's type: `u8` in 8 bits, `u16` in 16, `i32` in 32 (TIFF only). Floats are stored as they are in
-    /// TIFF, in 8 bits elsewhere. Where [`Scaling::Unit`] or [`Scaling::Range`] is requested, `i32` and floats take 8
+    /// As the image's type: `u8` in 8 bits, `u16` in 16, `u32`, `i8`, `i16` and `i32` as such (TIFF only). Floats are stored as they are in
+    /// TIFF, in 8 bits elsewhere. Where [`Scaling::Unit`] or [`Scaling::Range`] is requested, these and floats take 8
     /// bits in every format. The default.
     #[default]
     Auto,

@@ -21,6 +21,9 @@ fn headers_survive_the_journey() {
 enum Told {
     U8(Vec<u8>),
     U16(Vec<u16>),
+    U32(Vec<u32>),
+    I8(Vec<i8>),
+    I16(Vec<i16>),
     I32(Vec<i32>),
     F32(Vec<f32>),
     F64(Vec<f64>),
@@ -44,6 +47,9 @@ fn sample<T: Pixel>(
     let full = match stored {
         DType::F64 => return (Told::F64(interleaved(pixels, shape, Pixel::to_f64)), None),
         DType::F32 => return (Told::F32(interleaved(pixels, shape, |v| v.to_f64() as f32)), None),
+        DType::U32 => return (Told::U32(interleaved(pixels, shape, |v| u32::from_f64(v.to_f64()))), None),
+        DType::I8 => return (Told::I8(interleaved(pixels, shape, |v| i8::from_f64(v.to_f64()))), None),
+        DType::I16 => return (Told::I16(interleaved(pixels, shape, |v| i16::from_f64(v.to_f64()))), None),
         DType::I32 => return (Told::I32(interleaved(pixels, shape, |v| i32::from_f64(v.to_f64()))), None),
         DType::U16 => u16::MAX,
         DType::U8 | DType::Bool => u16::from(u8::MAX),
@@ -192,6 +198,9 @@ fn saved<T: crate::dtype::Element>(image: &Image<T>, format: Format, options: &S
     let told = match stored {
         DType::U8 | DType::Bool => Told::U8(pixels.as_slice().to_vec()),
         DType::U16 => Told::U16(pixels.as_slice().to_vec()),
+        DType::U32 => Told::U32(pixels.as_slice().to_vec()),
+        DType::I8 => Told::I8(pixels.as_slice().to_vec()),
+        DType::I16 => Told::I16(pixels.as_slice().to_vec()),
         DType::I32 => Told::I32(pixels.as_slice().to_vec()),
         DType::F32 => Told::F32(pixels.as_slice().to_vec()),
         DType::F64 => Told::F64(pixels.as_slice().to_vec()),
@@ -257,7 +266,7 @@ fn what_is_stored_is_what_a_plain_function_stores() {
                 let ((height, width), channels) = shape;
                 let shape = Shape::new(height, width, channels);
                 for seed in [seed as u64, 4 + seed as u64 % 4] {
-                    for dtype in [DType::U8, DType::U16, DType::I32, DType::F32, DType::F64] {
+                    for dtype in DType::ALL {
                         dispatch!(dtype, T => compare::<T>(session, shape, seed));
                     }
                 }

@@ -9,10 +9,6 @@ use crate::dtype::DType;
 pub(super) enum Samples {
     /// The samples of a type that images have.
     Of(DType),
-    /// Integers of 8 bits with sign, as such of 32.
-    Signed8,
-    /// Of 16 bits.
-    Signed16,
     /// Floats of 16 bits, as such of 32.
     Half,
     /// Cyan, magenta, yellow and black of 8 bits, as red, green and blue.
@@ -32,19 +28,15 @@ impl Samples {
         const INTEGERS: u16 = 2;
         const FLOATS: u16 = 3;
         let samples = match (format, bits) {
-            (INTEGERS, 8) => Samples::Signed8,
-            (INTEGERS, 16) => Samples::Signed16,
+            (INTEGERS, 8) => Samples::Of(DType::I8),
+            (INTEGERS, 16) => Samples::Of(DType::I16),
             (INTEGERS, 32) => Samples::Of(DType::I32),
             (FLOATS, 16) => Samples::Half,
             (FLOATS, 32) => Samples::Of(DType::F32),
             (FLOATS, 64) => Samples::Of(DType::F64),
             (FLOATS, _) => return Err(format!("TIFF floats of {bits} bits are not supported")),
-            (INTEGERS, 64) | (_, 32 | 64) => {
-                return Err(format!(
-                    "{}TIFF integers of {bits} bits are not supported; use 8 or 16 bits, 32 bits with sign, or floats",
-                    if format == INTEGERS { "" } else { "unsigned " },
-                ));
-            }
+            (_, 64) => return Err("TIFF integers of 64 bits are not supported; use 8, 16 or 32 bits, or floats".into()),
+            (_, 32) => Samples::Of(DType::U32),
             (_, 8) => Samples::Of(DType::U8),
             (_, 16) => Samples::Of(DType::U16),
             (_, 1 | 2 | 4) if channels == 1 => Samples::Packed(bits),
@@ -62,7 +54,6 @@ impl Samples {
     pub(super) fn dtype(self) -> DType {
         match self {
             Samples::Of(dtype) => dtype,
-            Samples::Signed8 | Samples::Signed16 => DType::I32,
             Samples::Half => DType::F32,
             Samples::Cmyk8 | Samples::Packed(_) => DType::U8,
             Samples::Cmyk16 => DType::U16,
@@ -108,11 +99,12 @@ impl Samples {
             (Samples::Of(DType::U8) | Samples::Cmyk8, DecodingResult::U8(v)) => v,
             (Samples::Packed(bits), DecodingResult::U8(v)) => unpacked(&v, bits, columns),
             (Samples::Of(DType::U16) | Samples::Cmyk16, DecodingResult::U16(v)) => wide(v),
+            (Samples::Of(DType::U32), DecodingResult::U32(v)) => wide(v),
+            (Samples::Of(DType::I8), DecodingResult::I8(v)) => wide(v),
+            (Samples::Of(DType::I16), DecodingResult::I16(v)) => wide(v),
             (Samples::Of(DType::I32), DecodingResult::I32(v)) => wide(v),
             (Samples::Of(DType::F32), DecodingResult::F32(v)) => wide(v),
             (Samples::Of(DType::F64), DecodingResult::F64(v)) => wide(v),
-            (Samples::Signed8, DecodingResult::I8(v)) => wide(v.into_iter().map(i32::from)),
-            (Samples::Signed16, DecodingResult::I16(v)) => wide(v.into_iter().map(i32::from)),
             (Samples::Half, DecodingResult::F16(v)) => wide(v.into_iter().map(f32::from)),
             _ => return Err("its strips or tiles have different types".into()),
         })

@@ -254,8 +254,8 @@ impl Tiles {
     fn page(&self, places: &[(u64, u64)]) -> Vec<Entry> {
         let Shape { height, width, channels, .. } = self.shape;
         let (format, bits) = match self.dtype {
-            DType::U8 | DType::U16 | DType::Bool => (SampleFormat::Uint, self.dtype.size() * 8),
-            DType::I32 => (SampleFormat::Int, 32),
+            DType::U8 | DType::U16 | DType::U32 | DType::Bool => (SampleFormat::Uint, self.dtype.size() * 8),
+            DType::I8 | DType::I16 | DType::I32 => (SampleFormat::Int, self.dtype.size() * 8),
             DType::F32 | DType::F64 => (SampleFormat::IEEEFP, self.dtype.size() * 8),
         };
         let colours =

@@ -30,8 +30,11 @@ pub(super) fn header(dtype: DType, shape: Shape) -> Vec<u8> {
     let order = if cfg!(target_endian = "little") { '<' } else { '>' };
     let descr = match dtype {
         DType::U8 => "|u1".into(),
+        DType::I8 => "|i1".into(),
         DType::Bool => "|b1".into(),
         DType::U16 => format!("{order}u2"),
+        DType::U32 => format!("{order}u4"),
+        DType::I16 => format!("{order}i2"),
         DType::I32 => format!("{order}i4"),
         DType::F32 => format!("{order}f4"),
         DType::F64 => format!("{order}f8"),

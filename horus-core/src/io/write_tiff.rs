@@ -28,7 +28,9 @@ macro_rules! tiff_samples {
         })*
     };
 }
-tiff_samples!(u8: 8 Uint, u16: 16 Uint, i32: 32 Int, f32: 32 IEEEFP, f64: 64 IEEEFP);
+tiff_samples! {
+    u8: 8 Uint, u16: 16 Uint, u32: 32 Uint, i8: 8 Int, i16: 16 Int, i32: 32 Int, f32: 32 IEEEFP, f64: 64 IEEEFP
+}
 
 /// Pixels of `N` samples: grey, or red, green, blue and opacity.
 struct Tiff<S, const N: usize>(PhantomData<S>);
@@ -96,6 +98,9 @@ pub(super) fn write_tiff(
     match samples {
         Samples::U8(v) => typed(to, size, shape, v),
         Samples::U16(v) => typed(to, size, shape, v),
+        Samples::U32(v) => typed(to, size, shape, v),
+        Samples::I8(v) => typed(to, size, shape, v),
+        Samples::I16(v) => typed(to, size, shape, v),
         Samples::I32(v) => typed(to, size, shape, v),
         Samples::F32(v) => typed(to, size, shape, v),
         Samples::F64(v) => typed(to, size, shape, v),

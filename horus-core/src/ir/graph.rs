@@ -73,7 +73,8 @@ pub enum Op {
     Median(MedianSize, Border),
     /// Affine map with interpolation; the node's shape is the output's.
     Warp(Affine, Interpolation, Border),
-    /// The entry of the second input, `1 x n x 1`, whose index is the pixel of the first: `n` is 256 for `u8`, 65536 for `u16`.
+    /// The entry of the second input, `1 x n x 1`, whose index is the pixel of the first, counted from the smallest of its type: `n` is
+    /// 256 for types of 8 bits, 65536 for those of 16.
     Lookup,
     /// Mirror image.
     Flip(Flip),

@@ -19,7 +19,7 @@ pub const MOST_PIXELS: usize = 1 << 28;
 pub const BLOCK: usize = 32;
 
 /// What becomes of the pixels of each of `count` labels, `0..count`; those of other labels do not count. A kernel reads the labels, of
-/// `u8`, `u16` or `i32`, and then the image, of the same extent, all planes of both.
+/// any integer type, and then the image, of the same extent, all planes of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LabelReduce {
     /// A row for each label: the number of pixels, their exact sum ([`SUM_COLUMNS`]), and that of their squares if they are asked for.
@@ -75,7 +75,7 @@ impl LabelReduce {
 
     /// Whether pixels of a type can be labels.
     pub const fn labels(dtype: DType) -> bool {
-        matches!(dtype, DType::U8 | DType::U16 | DType::I32)
+        !dtype.is_float() && !matches!(dtype, DType::Bool)
     }
 }
 

@@ -3,13 +3,19 @@
 use super::{DType, Pixel, Shape};
 use crate::shape::Border;
 
-/// Pixels of one of the five element types.
+/// Pixels of one of the types of numbers.
 #[derive(Clone, Debug)]
 pub enum TypedPixels {
     /// Unsigned 8-bit integers.
     U8(Vec<u8>),
     /// Unsigned 16-bit integers.
     U16(Vec<u16>),
+    /// Unsigned 32-bit integers.
+    U32(Vec<u32>),
+    /// Signed 8-bit integers.
+    I8(Vec<i8>),
+    /// Signed 16-bit integers.
+    I16(Vec<i16>),
     /// Signed 32-bit integers.
     I32(Vec<i32>),
     /// Single precision.
@@ -41,6 +47,9 @@ impl Image {
         let pixels = match T::DTYPE {
             DType::U8 | DType::Bool => TypedPixels::U8(bytemuck::cast_slice(&pixels).to_vec()),
             DType::U16 => TypedPixels::U16(bytemuck::cast_slice(&pixels).to_vec()),
+            DType::U32 => TypedPixels::U32(bytemuck::cast_slice(&pixels).to_vec()),
+            DType::I8 => TypedPixels::I8(bytemuck::cast_slice(&pixels).to_vec()),
+            DType::I16 => TypedPixels::I16(bytemuck::cast_slice(&pixels).to_vec()),
             DType::I32 => TypedPixels::I32(bytemuck::cast_slice(&pixels).to_vec()),
             DType::F32 => TypedPixels::F32(bytemuck::cast_slice(&pixels).to_vec()),
             DType::F64 => TypedPixels::F64(bytemuck::cast_slice(&pixels).to_vec()),
@@ -66,6 +75,9 @@ impl Image {
         match self.pixels {
             TypedPixels::U8(_) => DType::U8,
             TypedPixels::U16(_) => DType::U16,
+            TypedPixels::U32(_) => DType::U32,
+            TypedPixels::I8(_) => DType::I8,
+            TypedPixels::I16(_) => DType::I16,
             TypedPixels::I32(_) => DType::I32,
             TypedPixels::F32(_) => DType::F32,
             TypedPixels::F64(_) => DType::F64,
@@ -77,6 +89,9 @@ impl Image {
         match &self.pixels {
             TypedPixels::U8(v) => v,
             TypedPixels::U16(v) => bytemuck::cast_slice(v),
+            TypedPixels::U32(v) => bytemuck::cast_slice(v),
+            TypedPixels::I8(v) => bytemuck::cast_slice(v),
+            TypedPixels::I16(v) => bytemuck::cast_slice(v),
             TypedPixels::I32(v) => bytemuck::cast_slice(v),
             TypedPixels::F32(v) => bytemuck::cast_slice(v),
             TypedPixels::F64(v) => bytemuck::cast_slice(v),

@@ -146,6 +146,9 @@ fn element<T: Pixel>(bytes: &[u8]) -> T {
     T::from_scalar(match T::DTYPE.numeric() {
         Numeric::U8 => Scalar::U8(bits as u8),
         Numeric::U16 => Scalar::U16(bits as u16),
+        Numeric::U32 => Scalar::U32(bits as u32),
+        Numeric::I8 => Scalar::I8(bits as i8),
+        Numeric::I16 => Scalar::I16(bits as i16),
         Numeric::I32 => Scalar::I32(bits as i32),
         Numeric::F32 => Scalar::F32(f32::from_bits(bits as u32)),
         Numeric::F64 => Scalar::F64(f64::from_bits(bits)),
@@ -199,7 +202,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let entry = inputs[0].get::<S>(c, y, x).to_f64() as usize;
+                        let entry = (inputs[0].get::<S>(c, y, x).to_f64() - S::LOWEST.to_f64()) as usize;
                         output.put::<T>(c, y, x, inputs[1].get(0, 0, entry));
                     }
                 }

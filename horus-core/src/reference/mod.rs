@@ -115,7 +115,8 @@ pub fn planes(image: &Image, map: &PlaneMap, shape: Shape) -> Image {
 /// For each pixel, the entry of `table` of that index.
 pub fn lookup(image: &Image, table: &Image) -> Image {
     crate::dispatch!(image.dtype(), S => crate::dispatch!(table.dtype(), D => {
-        Image::from_fn(image.shape, |c, y, x| table.at::<D>(0, 0, image.at::<S>(c, y, x).to_f64() as usize))
+        let entry = |c, y, x| (image.at::<S>(c, y, x).to_f64() - S::LOWEST.to_f64()) as usize;
+        Image::from_fn(image.shape, |c, y, x| table.at::<D>(0, 0, entry(c, y, x)))
     }))
 }
 

@@ -38,6 +38,9 @@ impl Savable for AnyImage {
         match self {
             AnyImage::U8(image) => image.saving(path, options),
             AnyImage::U16(image) => image.saving(path, options),
+            AnyImage::U32(image) => image.saving(path, options),
+            AnyImage::I8(image) => image.saving(path, options),
+            AnyImage::I16(image) => image.saving(path, options),
             AnyImage::I32(image) => image.saving(path, options),
             AnyImage::F32(image) => image.saving(path, options),
             AnyImage::F64(image) => image.saving(path, options),

@@ -88,7 +88,14 @@ pub(crate) fn image(shape: Shape, dtype: DType, seed: u64) -> Image {
             3 => ((h >> 8) % 300) as f64,
             _ => ((h >> 8) % 4096) as f64 / 16.0,
         };
-        T::from_f64(if T::DTYPE == DType::I32 { v * 100_000.0 } else { v })
+        // Signs, and values beyond what other types hold.
+        T::from_f64(match T::DTYPE {
+            DType::I8 => v - 100.0,
+            DType::I16 => v * 200.0 - 20_000.0,
+            DType::I32 => v * 100_000.0,
+            DType::U32 => v * 16_000_000.0,
+            _ => v,
+        })
     }))
 }
 

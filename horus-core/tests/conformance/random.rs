@@ -51,7 +51,7 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
         }
         6 => p.pixel_const(PixelOp::Max, a, &[f64::from(param) / 8.0]),
         7 => {
-            let narrow = p.convert(a, DType::ALL[usize::from(param) % 5]);
+            let narrow = p.convert(a, DType::ALL[usize::from(param) % DType::ALL.len()]);
             p.convert(narrow, DType::F32)
         }
         8 | 9 => p.like(Op::Correlate(Filter::dense(n, 1 + n / 2, taps(n * (1 + n / 2), param)), border(param)), a),

@@ -46,6 +46,9 @@ fn wide_types_survive_tiff_and_npy() -> Result<()> {
     round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) * 1e-7))?;
     round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) as i32 * 400_000))?;
     round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) as u16))?;
+    round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) as i16 * 3))?;
+    round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i).abs() as u32 * 1_000_000))?;
+    round(&s, &folder, &Array3::from_shape_fn(shape, |i| (value(i) / 20.0) as i8))?;
     round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) as u8))
 }
 
@@ -66,6 +69,12 @@ fn what_a_format_cannot_hold_is_refused_before_anything_is_computed() -> Result<
     }
     let told = cause(wide.convert::<i32>().save(folder.at("a.png")));
     assert!(told.contains("cannot hold 32-bit signed integers; save as tif, npy, or "), "{told}");
+    let told = cause(wide.convert::<i8>().save(folder.at("a.pgm")));
+    assert!(told.contains("cannot hold 8-bit signed integers; save as tif, npy, or "), "{told}");
+    let told = cause(wide.convert::<i16>().save(folder.at("a.bmp")));
+    assert!(told.contains("cannot hold 16-bit signed integers; save as tif, npy, or "), "{told}");
+    let told = cause(wide.convert::<u32>().save(folder.at("a.png")));
+    assert!(told.contains("cannot hold 32 bits per sample; save as tif, npy, or "), "{told}");
     assert_eq!((s.stats().evaluations, folder.names().len()), (0, 0));
     // What the message proposes works.
     let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Unit, ..SaveOptions::default() };
@@ -107,10 +116,13 @@ fn one_rule_scales_pictures_that_become_floats() -> Result<()> {
     Image::from_array(&s, array![[0u8, 51, 255]].view()).save(folder.at("8.png"))?;
     Image::from_array(&s, array![[0u16, 13107, 65535]].view()).save(folder.at("16.png"))?;
     Image::from_array(&s, array![[0i32, i32::MAX]].view()).save(folder.at("32.tif"))?;
+    Image::from_array(&s, array![[0u32, u32::MAX]].view()).save(folder.at("u32.tif"))?;
+    Image::from_array(&s, array![[0i8, i8::MAX]].view()).save(folder.at("i8.tif"))?;
+    Image::from_array(&s, array![[0i16, i16::MAX]].view()).save(folder.at("i16.npy"))?;
     Image::from_array(&s, array![[-3.5f32, 70.0]].view()).save(folder.at("f.tif"))?;
     Image::from_array(&s, array![[-3.5f64, 1e-3]].view()).save(folder.at("d.npy"))?;
-    for (name, want) in [("8.png", vec![0.0f32, 0.2, 1.0]), ("16.png", vec![0.0, 0.2, 1.0]), ("32.tif", vec![0.0, 1.0])]
-    {
+    let ends = ["32.tif", "u32.tif", "i8.tif", "i16.npy"].map(|name| (name, vec![0.0f32, 1.0]));
+    for (name, want) in [("8.png", vec![0.0, 0.2, 1.0]), ("16.png", vec![0.0, 0.2, 1.0])].into_iter().chain(ends) {
         assert_eq!(Image::<f32>::open(&s, folder.at(name))?.to_vec()?, want, "{name}");
         assert_eq!(s.open(folder.at(name))?.to_unit().to_vec()?, want, "{name}");
         assert_eq!(s.open(folder.at(name))?.luminance().to_vec()?, want, "{name}");
@@ -208,6 +220,8 @@ fn planes_are_read_whatever_they_are_cut_into() -> Result<()> {
             let pages = [
                 (DType::U8, planes(8, 1, rows, tile, |v| vec![v])),
                 (DType::U16, planes(16, 1, rows, tile, |v| order(&u16::from(v).to_le_bytes()))),
+                (DType::U32, planes(32, 1, rows, tile, |v| order(&u32::from(v).to_le_bytes()))),
+                (DType::I16, planes(16, 2, rows, tile, |v| order(&i16::from(v).to_le_bytes()))),
                 (DType::I32, planes(32, 2, rows, tile, |v| order(&i32::from(v).to_le_bytes()))),
                 (DType::F32, planes(32, 3, rows, tile, |v| order(&f32::from(v).to_le_bytes()))),
                 (DType::F64, planes(64, 3, rows, tile, |v| order(&f64::from(v).to_le_bytes()))),
@@ -234,10 +248,14 @@ fn grey_pixels_take_any_number_of_bits() -> Result<()> {
     assert_eq!(nibbles.convert::<u8>().to_vec()?, [0, 255, 17, 170, 85, 34]);
     (page.bits, page.format, page.chunks) = (8, 2, vec![vec![255, 1, 2, 3, 4, 128]]);
     let signed = s.open(folder.put("i8.tif", &tiffs::file(&[page.clone()], false)))?;
-    assert_eq!((signed.dtype(), signed.convert::<i32>().to_vec()?), (DType::I32, vec![-1, 1, 2, 3, 4, -128]));
-    (page.bits, page.format, page.chunks) = (32, 1, vec![vec![0; 24]]);
-    let told = refused(s.open(folder.put("u32.tif", &tiffs::file(&[page], false))));
-    assert!(told.contains("unsigned TIFF integers of 32 bits are not supported"), "{told}");
+    assert_eq!((signed.dtype(), signed.convert::<i32>().to_vec()?), (DType::I8, vec![-1, 1, 2, 3, 4, -128]));
+    (page.bits, page.format, page.chunks) =
+        (32, 1, vec![[0, 1, u32::MAX, 1 << 31, 3, 4].map(u32::to_le_bytes).as_flattened().to_vec()]);
+    let wide = Image::<u32>::open(&s, folder.put("u32.tif", &tiffs::file(&[page.clone()], false)))?;
+    assert_eq!(wide.to_vec()?, [0, 1, u32::MAX, 1 << 31, 3, 4]);
+    (page.bits, page.format, page.chunks) = (64, 1, vec![vec![0; 48]]);
+    let told = refused(s.open(folder.put("u64.tif", &tiffs::file(&[page], false))));
+    assert!(told.contains("TIFF integers of 64 bits are not supported"), "{told}");
     Ok(())
 }
 

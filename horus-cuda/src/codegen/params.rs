@@ -130,6 +130,9 @@ pub(super) fn push_scalar(out: &mut Vec<u8>, s: Scalar) {
     match s {
         Scalar::U8(v) => out.push(v),
         Scalar::U16(v) => out.extend(v.to_ne_bytes()),
+        Scalar::U32(v) => out.extend(v.to_ne_bytes()),
+        Scalar::I8(v) => out.extend(v.to_ne_bytes()),
+        Scalar::I16(v) => out.extend(v.to_ne_bytes()),
         Scalar::I32(v) => out.extend(v.to_ne_bytes()),
         Scalar::F32(v) => out.extend(v.to_ne_bytes()),
         Scalar::F64(v) => out.extend(v.to_ne_bytes()),

@@ -54,6 +54,9 @@ pub(super) const ROWS: &[Operation] = &[
         record: Record::Picture(|v, a| match DType::ALL[a.choice("type")].numeric() {
             Numeric::U8 => converted::<u8>(v),
             Numeric::U16 => converted::<u16>(v),
+            Numeric::U32 => converted::<u32>(v),
+            Numeric::I8 => converted::<i8>(v),
+            Numeric::I16 => converted::<i16>(v),
             Numeric::I32 => converted::<i32>(v),
             Numeric::F32 => converted::<f32>(v),
             Numeric::F64 => converted::<f64>(v),

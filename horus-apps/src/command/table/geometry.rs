@@ -87,6 +87,16 @@ pub(super) const ROWS: &[Operation] = &[
         },
     ),
     row(
+        "step",
+        &[required("rows", Kind::Count, ""), required("columns", Kind::Count, "")],
+        "Every so many rows and columns, the first ones included",
+        "step 2 3",
+        |v, a| {
+            let (rows, columns) = (a.count("rows"), a.count("columns"));
+            pixels!(v, image => v.becomes(image.step(rows, columns)))
+        },
+    ),
+    row(
         "pad",
         &[
             TOP,

@@ -73,11 +73,17 @@ macro_rules! vectors {
 vectors! {
     U8x64(__m512i, __m512i), 64: _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu8 _mm512_max_epu8, |_a, _b| false;
     U16x32(__m512i, __m512i), 32: _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu16 _mm512_max_epu16, |_a, _b| false;
+    U32x16(__m512i, __m512i), 16: _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu32 _mm512_max_epu32, |_a, _b| false;
+    I8x64(__m512i, __m512i), 64: _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epi8 _mm512_max_epi8, |_a, _b| false;
+    I16x32(__m512i, __m512i), 32: _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epi16 _mm512_max_epi16, |_a, _b| false;
     I32x16(__m512i, __m512i), 16: _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epi32 _mm512_max_epi32, |_a, _b| false;
     F32x16(__m512, f32), 16: _mm512_loadu_ps _mm512_storeu_ps _mm512_min_ps _mm512_max_ps, |a, b| _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, b) != 0;
     F64x8(__m512d, f64), 8: _mm512_loadu_pd _mm512_storeu_pd _mm512_min_pd _mm512_max_pd, |a, b| _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, b) != 0;
     U8x32(__m256i, __m256i), 32: _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu8 _mm256_max_epu8, |_a, _b| false;
     U16x16(__m256i, __m256i), 16: _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu16 _mm256_max_epu16, |_a, _b| false;
+    U32x8(__m256i, __m256i), 8: _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu32 _mm256_max_epu32, |_a, _b| false;
+    I8x32(__m256i, __m256i), 32: _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epi8 _mm256_max_epi8, |_a, _b| false;
+    I16x16(__m256i, __m256i), 16: _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epi16 _mm256_max_epi16, |_a, _b| false;
     I32x8(__m256i, __m256i), 8: _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epi32 _mm256_max_epi32, |_a, _b| false;
     F32x8(__m256, f32), 8: _mm256_loadu_ps _mm256_storeu_ps _mm256_min_ps _mm256_max_ps, |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(a, b)) != 0;
     F64x4(__m256d, f64), 4: _mm256_loadu_pd _mm256_storeu_pd _mm256_min_pd _mm256_max_pd, |a, b| _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_UNORD_Q>(a, b)) != 0;
@@ -158,11 +164,17 @@ pub(super) fn medians<T: Pixel>(
         (Isa::Portable, _) => return false,
         (Isa::Avx512, DType::U8 | DType::Bool) => run!(avx512, U8x64),
         (Isa::Avx512, DType::U16) => run!(avx512, U16x32),
+        (Isa::Avx512, DType::U32) => run!(avx512, U32x16),
+        (Isa::Avx512, DType::I8) => run!(avx512, I8x64),
+        (Isa::Avx512, DType::I16) => run!(avx512, I16x32),
         (Isa::Avx512, DType::I32) => run!(avx512, I32x16),
         (Isa::Avx512, DType::F32) => run!(avx512, F32x16),
         (Isa::Avx512, DType::F64) => run!(avx512, F64x8),
         (Isa::Avx2, DType::U8 | DType::Bool) => run!(avx2, U8x32),
         (Isa::Avx2, DType::U16) => run!(avx2, U16x16),
+        (Isa::Avx2, DType::U32) => run!(avx2, U32x8),
+        (Isa::Avx2, DType::I8) => run!(avx2, I8x32),
+        (Isa::Avx2, DType::I16) => run!(avx2, I16x16),
         (Isa::Avx2, DType::I32) => run!(avx2, I32x8),
         (Isa::Avx2, DType::F32) => run!(avx2, F32x8),
         (Isa::Avx2, DType::F64) => run!(avx2, F64x4),

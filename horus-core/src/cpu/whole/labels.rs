@@ -2,9 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::{View, each_chunk};
-use crate::device::Geometry;
+use super::{View, each_chunk, view};
+use crate::device::{Geometry, LaunchInput};
+use crate::dispatch;
 use crate::dtype::Pixel;
+use crate::error::DeviceError;
 use crate::ops::labels::{BLOCK, LabelReduce, SUM_COLUMNS, digits, identity, square};
 use crate::shape::Window;
 
@@ -19,14 +21,32 @@ pub(super) struct To {
     pub(super) threads: usize,
 }
 
+/// Labels of any integer type, which are read row by row: else every kernel here would be compiled for each pair of types.
+pub(super) struct Labels<'a> {
+    row: Box<Row<'a>>,
+}
+
+/// Fills in the labels of a row of a plane.
+type Row<'a> = dyn Fn(usize, isize, &mut Vec<usize>) + Sync + 'a;
+
+impl<'a> Labels<'a> {
+    /// Those of the first input.
+    pub(super) fn of(inputs: &[LaunchInput<'a>]) -> Result<Labels<'a>, DeviceError> {
+        let dtype = inputs.first().map_or(crate::dtype::DType::U8, |input| input.geometry.dtype);
+        dispatch!(dtype, L => {
+            let view = view::<L>(inputs, 0)?;
+            let row = move |plane: usize, y: isize, to: &mut Vec<usize>| {
+                to.clear();
+                // A negative label is a large number.
+                to.extend(view.plane(plane).row(y).iter().map(|label| label.to_f64() as i64 as usize));
+            };
+            Ok(Labels { row: Box::new(row) })
+        })
+    }
+}
+
 /// Reduces the pixels of `image` by `labels` of the same extent.
-pub(super) fn reduce<L: Pixel, T: Pixel>(
-    how: LabelReduce,
-    labels: View<'_, L>,
-    image: View<'_, T>,
-    out: &mut [f64],
-    to: &To,
-) {
+pub(super) fn reduce<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
     match how {
         LabelReduce::Sum { count, squares } => sums((count, squares), labels, image, out, to),
         LabelReduce::Min { .. } | LabelReduce::Max { .. } if to.rows.is_empty() => {}
@@ -52,19 +72,19 @@ pub(super) fn reduce<L: Pixel, T: Pixel>(
 
 /// Calls `f` with the label and the value of each pixel whose label is one of `count`.
 #[inline(always)]
-fn each_pixel<L: Pixel, T: Pixel>(
-    labels: View<'_, L>,
+fn each_pixel<T: Pixel>(
+    labels: &Labels<'_>,
     image: View<'_, T>,
     count: usize,
     rows: Window,
     mut f: impl FnMut(usize, f64),
 ) {
+    let mut row = Vec::with_capacity(image.geometry.shape.width);
     for plane in 0..image.geometry.shape.planes() {
-        let (labels, image) = (labels.plane(plane), image.plane(plane));
+        let image = image.plane(plane);
         for y in rows.start..rows.end {
-            for (label, v) in labels.row(y).iter().zip(image.row(y)) {
-                // A negative label is a large number.
-                let label = label.to_f64() as i64 as usize;
+            (labels.row)(plane, y, &mut row);
+            for (&label, v) in row.iter().zip(image.row(y)) {
                 if label < count {
                     f(label, v.to_f64());
                 }
@@ -73,13 +93,7 @@ fn each_pixel<L: Pixel, T: Pixel>(
     }
 }
 
-fn sums<L: Pixel, T: Pixel>(
-    (count, squares): (usize, bool),
-    labels: View<'_, L>,
-    image: View<'_, T>,
-    out: &mut [f64],
-    to: &To,
-) {
+fn sums<T: Pixel>((count, squares): (usize, bool), labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
     let columns = LabelReduce::Sum { count, squares }.extent(0).1;
     let elements = count * columns;
     let part = |rows: Window| {

@@ -63,8 +63,9 @@ pub(super) fn running_depth<T: Pixel>(
     }
 }
 
-/// The entries of `table` whose indices are the pixels of rows `rows`. The table has an entry for every pixel there can be.
-pub(super) fn lookup<S: Pixel + Into<usize>, T: Pixel>(
+/// The entries of `table` whose indices are the pixels of rows `rows`, counted from the smallest there can be. The table has an
+/// entry for every pixel there can be.
+pub(super) fn lookup<S: Pixel + Into<i32>, T: Pixel>(
     input: View<'_, S>,
     table: &[T],
     out: &mut [T],
@@ -72,7 +73,7 @@ pub(super) fn lookup<S: Pixel + Into<usize>, T: Pixel>(
     rows: Window,
     threads: usize,
 ) {
-    let width = geometry.shape.width;
+    let (width, lowest): (usize, i32) = (geometry.shape.width, S::LOWEST.into());
     if rows.is_empty() || width == 0 {
         return;
     }
@@ -81,7 +82,10 @@ pub(super) fn lookup<S: Pixel + Into<usize>, T: Pixel>(
         let n = rows.len() * width;
         let (from, to) = (&input.data[from..from + n], &mut out[to..to + n]);
         each_chunk(threads, to, GRAIN, |k, to| {
-            to.iter_mut().zip(&from[k * GRAIN..]).for_each(|(to, from)| *to = table[(*from).into()]);
+            to.iter_mut().zip(&from[k * GRAIN..]).for_each(|(to, from)| {
+                let v: i32 = (*from).into();
+                *to = table[(v - lowest) as usize];
+            });
         });
     }
 }

@@ -22,6 +22,30 @@ use crate::ir::kernel::Kernel;
 /// Pixels that one task should have at least, so that handing it to another thread is worth it.
 const GRAIN: usize = 1 << 15;
 
+/// [`dispatch!`] for kernels that only move pixels: one type for each size that pixels have.
+macro_rules! moved {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype.size() {
+            1 => {
+                type $t = u8;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            4 => {
+                type $t = u32;
+                $body
+            }
+            _ => {
+                type $t = f64;
+                $body
+            }
+        }
+    };
+}
+
 /// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::Lookup`], [`Kernel::RowReduce`], [`Kernel::Running`],
 /// [`Kernel::RunningDepth`],
 /// [`Kernel::Fold`] or [`Kernel::Histogram`] on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
@@ -33,16 +57,18 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
     match kernel {
         Kernel::Merge => {
-            dispatch!(dtype, T => layout::merge(&views::<T>(inputs)?, out(output)?, &geometry, rows, threads))
+            moved!(dtype, T => layout::merge(&views::<T>(inputs)?, out(output)?, &geometry, rows, threads))
         }
         Kernel::Transpose => {
-            dispatch!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads))
+            moved!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads))
         }
-        Kernel::Lookup => dispatch!(geometry.dtype, T => {
+        Kernel::Lookup => moved!(geometry.dtype, T => {
             let table = view::<T>(inputs, 1)?.data;
             let out = out(output)?;
             match dtype {
                 DType::U8 => layout::lookup(view::<u8>(inputs, 0)?, table, out, &geometry, rows, threads),
+                DType::I8 => layout::lookup(view::<i8>(inputs, 0)?, table, out, &geometry, rows, threads),
+                DType::I16 => layout::lookup(view::<i16>(inputs, 0)?, table, out, &geometry, rows, threads),
                 _ => layout::lookup(view::<u16>(inputs, 0)?, table, out, &geometry, rows, threads),
             }
         }),
@@ -66,11 +92,9 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         }
         Kernel::Labels(how) => {
             let (out, to) = (out::<f64>(output)?, labels::To { geometry, rows, threads });
-            dispatch!(dtype, L => {
-                let labels = view::<L>(inputs, 0)?;
-                let image = inputs.get(1).map_or(dtype, |i| i.geometry.dtype);
-                dispatch!(image, T => labels::reduce(*how, labels, view::<T>(inputs, 1)?, out, &to));
-            });
+            let labels = labels::Labels::of(inputs)?;
+            let image = inputs.get(1).map_or(dtype, |i| i.geometry.dtype);
+            dispatch!(image, T => labels::reduce(*how, &labels, view::<T>(inputs, 1)?, out, &to));
         }
         Kernel::Tiles(grid, how) => {
             let to = tiles::To { geometry, rows, threads, isa };

@@ -8,6 +8,7 @@
 //! Special values are those of Annex F of C99. Bounds of errors are in units in the last place (ulp) of the result,
 //! against the exact result; the tests measure them. Coefficients are made by `tests/goldens/mathematics.py`.
 
+pub(crate) mod called;
 pub(crate) mod double;
 mod far;
 pub(crate) mod single;

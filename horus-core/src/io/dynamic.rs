@@ -1,0 +1,158 @@
+//! Pictures as those of the crate `image`.
+
+use std::panic::Location;
+
+use image::{DynamicImage, ImageBuffer};
+use ndarray::ArrayView3;
+
+use super::AnyImage;
+use crate::dtype::Pixel;
+use crate::error::{Error, Result};
+use crate::image::Image;
+use crate::session::Session;
+
+impl AnyImage {
+    /// A picture of the crate `image`, which every rank has: each gives the same one. Its pixels keep their type, 8 or 16 bits or
+    /// `f32`, and their channels.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, io::{AnyImage, DynamicImage}, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let picture = DynamicImage::new_rgb8(4, 3); // as `image::open(path)?` gives it
+    /// let ours = AnyImage::from_dynamic(&session, &picture);
+    /// assert_eq!(ours.shape().to_string(), "3x4x3");
+    /// assert_eq!(ours.to_dynamic()?, picture);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn from_dynamic(session: &Session, picture: &DynamicImage) -> AnyImage {
+        match picture {
+            DynamicImage::ImageLuma8(p) => AnyImage::U8(planes(session, p)),
+            DynamicImage::ImageLumaA8(p) => AnyImage::U8(planes(session, p)),
+            DynamicImage::ImageRgb8(p) => AnyImage::U8(planes(session, p)),
+            DynamicImage::ImageRgba8(p) => AnyImage::U8(planes(session, p)),
+            DynamicImage::ImageLuma16(p) => AnyImage::U16(planes(session, p)),
+            DynamicImage::ImageLumaA16(p) => AnyImage::U16(planes(session, p)),
+            DynamicImage::ImageRgb16(p) => AnyImage::U16(planes(session, p)),
+            DynamicImage::ImageRgba16(p) => AnyImage::U16(planes(session, p)),
+            DynamicImage::ImageRgb32F(p) => AnyImage::F32(planes(session, p)),
+            DynamicImage::ImageRgba32F(p) => AnyImage::F32(planes(session, p)),
+            // What that crate may add.
+            other => AnyImage::F32(planes(session, &other.to_rgba32f())),
+        }
+    }
+
+    /// The picture as one of the crate `image`, on every rank: pixels of `u8` or `u16` of 1 to 4 channels (grey, colours, each with
+    /// opacity), or of `f32` of 3 or 4, as they are.
+    ///
+    /// # Errors
+    /// If that crate has no such pixels, which are brought to others by [`AnyImage::convert`] or [`AnyImage::to_unit`], or no levels; or
+    /// as [`Image::to_vec`].
+    #[track_caller]
+    pub fn to_dynamic(&self) -> Result<DynamicImage> {
+        let site = Location::caller();
+        self.look()?;
+        let picture = match (self, self.shape().channels) {
+            _ if self.shape().depth != 1 => None,
+            (AnyImage::U8(image), 1) => interleaved(image)?.map(DynamicImage::ImageLuma8),
+            (AnyImage::U8(image), 2) => interleaved(image)?.map(DynamicImage::ImageLumaA8),
+            (AnyImage::U8(image), 3) => interleaved(image)?.map(DynamicImage::ImageRgb8),
+            (AnyImage::U8(image), 4) => interleaved(image)?.map(DynamicImage::ImageRgba8),
+            (AnyImage::U16(image), 1) => interleaved(image)?.map(DynamicImage::ImageLuma16),
+            (AnyImage::U16(image), 2) => interleaved(image)?.map(DynamicImage::ImageLumaA16),
+            (AnyImage::U16(image), 3) => interleaved(image)?.map(DynamicImage::ImageRgb16),
+            (AnyImage::U16(image), 4) => interleaved(image)?.map(DynamicImage::ImageRgba16),
+            (AnyImage::F32(image), 3) => interleaved(image)?.map(DynamicImage::ImageRgb32F),
+            (AnyImage::F32(image), 4) => interleaved(image)?.map(DynamicImage::ImageRgba32F),
+            _ => None,
+        };
+        picture.ok_or_else(|| {
+            let (shape, dtype) = (self.shape(), self.dtype());
+            let has = "pixels of u8 or u16 of 1 to 4 channels, or of f32 of 3 or 4";
+            Error::parameter("to_dynamic", format!("a DynamicImage has {has}; the image is {shape} {dtype}"), site)
+        })
+    }
+}
+
+/// The pixels of a picture, channels one after the other.
+#[track_caller]
+fn planes<P>(session: &Session, picture: &ImageBuffer<P, Vec<P::Subpixel>>) -> Image<P::Subpixel>
+where
+    P: image::Pixel,
+    P::Subpixel: Pixel,
+{
+    let (width, height) = picture.dimensions();
+    let shape = (height as usize, width as usize, usize::from(P::CHANNEL_COUNT));
+    // A buffer may be larger than its picture.
+    let pixels = &picture.as_raw()[..shape.0 * shape.1 * shape.2];
+    Image::from_array3(session, ArrayView3::from_shape(shape, pixels).expect("as many pixels as the shape has"))
+}
+
+/// The pixels of an image of as many channels as `P`, interleaved.
+fn interleaved<P>(image: &Image<P::Subpixel>) -> Result<Option<ImageBuffer<P, Vec<P::Subpixel>>>>
+where
+    P: image::Pixel,
+    P::Subpixel: Pixel,
+{
+    let pixels = image.to_array3()?;
+    let pixels: Vec<P::Subpixel> = pixels.iter().copied().collect();
+    // An image has fewer than 2^31 rows and columns.
+    Ok(ImageBuffer::from_raw(image.width() as u32, image.height() as u32, pixels))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::device::CpuDevice;
+
+    fn session() -> Session {
+        Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap()
+    }
+
+    fn there_and_back<P>(wrapped: impl Fn(ImageBuffer<P, Vec<P::Subpixel>>) -> DynamicImage)
+    where
+        P: image::Pixel,
+        P::Subpixel: Pixel,
+    {
+        let channels = usize::from(P::CHANNEL_COUNT);
+        let value = |i: usize| {
+            P::Subpixel::from_f64((i * 37 % 251) as f64 / if P::Subpixel::DTYPE.is_float() { 7.0 } else { 1.0 })
+        };
+        let picture = ImageBuffer::<P, _>::from_raw(5, 3, (0..15 * channels).map(value).collect()).unwrap();
+        let last = value(((2 * 5) + 4) * channels + channels - 1);
+        let picture = wrapped(picture);
+        let ours = AnyImage::from_dynamic(&session(), &picture);
+        assert_eq!((ours.dtype(), ours.shape().channels), (P::Subpixel::DTYPE, channels));
+        assert_eq!(ours.convert::<P::Subpixel>().pixel_at(2, 4, channels - 1).unwrap(), last);
+        assert_eq!(ours.to_dynamic().unwrap(), picture);
+    }
+
+    #[test]
+    fn pictures_of_every_kind_come_back() {
+        there_and_back::<image::Luma<u8>>(DynamicImage::ImageLuma8);
+        there_and_back::<image::LumaA<u8>>(DynamicImage::ImageLumaA8);
+        there_and_back::<image::Rgb<u8>>(DynamicImage::ImageRgb8);
+        there_and_back::<image::Rgba<u8>>(DynamicImage::ImageRgba8);
+        there_and_back::<image::Luma<u16>>(DynamicImage::ImageLuma16);
+        there_and_back::<image::LumaA<u16>>(DynamicImage::ImageLumaA16);
+        there_and_back::<image::Rgb<u16>>(DynamicImage::ImageRgb16);
+        there_and_back::<image::Rgba<u16>>(DynamicImage::ImageRgba16);
+        there_and_back::<image::Rgb<f32>>(DynamicImage::ImageRgb32F);
+        there_and_back::<image::Rgba<f32>>(DynamicImage::ImageRgba32F);
+    }
+
+    #[test]
+    fn what_that_crate_does_not_have_is_an_error() {
+        let s = session();
+        let told = |image: AnyImage| image.to_dynamic().unwrap_err().to_string();
+        let wide = told(AnyImage::U32(Image::zeros(&s, 2, 3)));
+        assert!(
+            wide.starts_with("to_dynamic: a DynamicImage has pixels of u8 or u16") && wide.contains("2x3 u32 (at "),
+            "{wide}"
+        );
+        assert!(told(AnyImage::I8(Image::zeros(&s, 2, 3))).contains("2x3 i8"));
+        assert!(told(AnyImage::F32(Image::zeros(&s, 2, 3))).contains("2x3 f32"), "grey is of integers");
+        assert!(told(AnyImage::U8(Image::constant_volume(&s, 2, 3, 4, 1))).contains("2x3x4"));
+        assert!(told(AnyImage::U8(Image::zeros(&s, 2, 3).crop(0, 0, 9, 9))).starts_with("crop: "), "the first error");
+    }
+}
