@@ -1,0 +1,473 @@
+"""Linear filters with the rules of ``scipy.ndimage``."""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _horus
+from ._dtype import NATIVE, cast
+from ._values import (
+    Value,
+    axes_of,
+    axis_of,
+    check_origin,
+    correlated,
+    edge,
+    filtered,
+    for_each,
+    is_single,
+    number,
+    one_mode,
+    plane_window,
+)
+
+DType = np.dtype[Any]
+_INVALID_ORIGIN: Final = (
+    "Invalid origin; origin must satisfy -(len(weights) // 2) <= origin <= (len(weights)-1) // 2"
+)
+
+
+def _check_weights(origin: int, size: int) -> None:
+    if not -(size // 2) <= origin <= (size - 1) // 2:
+        raise ValueError(_INVALID_ORIGIN)
+
+
+def along(
+    value: Value,
+    taps: tuple[float, ...],
+    axis: int,
+    dtype: DType,
+    mode: Any,
+    cval: float,
+    origin: int = 0,
+    bounded: bool = False,
+) -> Value:
+    """The correlation along an axis, in the type that the result of the pass is stored in."""
+    anchor = len(taps) // 2 + origin
+    core = correlated(value, taps, anchor, axis, edge(mode), cval, is_single(value, dtype))
+    return value.like(cast(core, NATIVE["f64"], dtype, bounded), dtype)
+
+
+def _real(weights: npt.ArrayLike, name: str) -> np.ndarray[Any, Any]:
+    array = np.asarray(weights)
+    if array.dtype.kind == "c":
+        raise TypeError(f"{name}: Complex type not supported")
+    return np.asarray(array, dtype=np.float64)
+
+
+def correlate1d(
+    input: Any,
+    weights: npt.ArrayLike,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: int = 0,
+) -> Any:
+    """Correlate along an axis (``scipy.ndimage.correlate1d``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import correlate1d
+    >>> correlate1d([2, 8, 0, 4, 1, 9, 9, 0], weights=[1, 3])
+    array([ 8, 26,  8, 12,  7, 28, 36,  9])
+    """
+    taps = _real(weights, "correlate1d")
+    if taps.ndim != 1 or taps.shape[0] < 1:
+        raise RuntimeError("no filter weights given")
+
+    def record(value: Value, dtype: DType) -> Value:
+        at = axis_of(axis, value.ndim)
+        _check_weights(origin, len(taps))
+        return along(value, tuple(taps.tolist()), at, dtype, mode, number(cval), origin)
+
+    return filtered("correlate1d", input, output, record)
+
+
+def convolve1d(
+    input: Any,
+    weights: npt.ArrayLike,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: int = 0,
+) -> Any:
+    """Convolve along an axis (``scipy.ndimage.convolve1d``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import convolve1d
+    >>> convolve1d([2, 8, 0, 4, 1, 9, 9, 0], weights=[1, 3])
+    array([14, 24,  4, 13, 12, 36, 27,  0])
+    """
+    taps = np.asarray(weights)[::-1]
+    turned = -origin - (1 - len(taps) % 2)
+    return correlate1d(input, taps, axis, output, mode, cval, turned)
+
+
+def correlate(
+    input: Any,
+    weights: npt.ArrayLike,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """Correlate with weights of as many axes as the input has (``scipy.ndimage.correlate``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import correlate
+    >>> correlate(np.eye(3), [[0, 1, 0], [1, 1, 1], [0, 1, 0]])
+    array([[3., 2., 0.],
+           [2., 1., 2.],
+           [0., 2., 3.]])
+    """
+    return _weighted("correlate", input, weights, output, mode, cval, origin, turned=False)
+
+
+def convolve(
+    input: Any,
+    weights: npt.ArrayLike,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """Convolve with weights of as many axes as the input has (``scipy.ndimage.convolve``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import convolve
+    >>> convolve(np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0]]), [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    array([[1, 2, 3],
+           [4, 5, 6],
+           [7, 8, 9]])
+    """
+    return _weighted("convolve", input, weights, output, mode, cval, origin, turned=True)
+
+
+def _weighted(
+    name: str, input: Any, weights: npt.ArrayLike, output: Any, mode: Any, cval: Any, origin: Any, turned: bool
+) -> Any:
+    taps = _real(weights, name)
+
+    def record(value: Value, dtype: DType) -> Value:
+        origins = for_each(origin, value.ndim)
+        if taps.ndim != value.ndim or 0 in taps.shape:
+            raise RuntimeError("filter weights array has incorrect shape.")
+        around = taps[(slice(None, None, -1),) * taps.ndim] if turned else taps
+        if turned:
+            origins = [-at - (1 - size % 2) for at, size in zip(origins, taps.shape, strict=True)]
+        for at, size in zip(origins, taps.shape, strict=True):
+            if not -(size // 2) <= at <= (size - 1) // 2:
+                raise ValueError(
+                    "Invalid origin; origin must satisfy -(weights.shape[k] // 2) <= origin[k] <= (weights.shape[k]-1) // 2"
+                )
+        border, constant = one_mode(mode, ""), number(cval)
+        if value.ndim == 0:
+            return value.cast(dtype)
+        core = _dense(value, around, origins, border, constant, is_single(value, dtype))
+        return value.like(cast(core, NATIVE["f64"], dtype), dtype)
+
+    return filtered(name, input, output, record)
+
+
+def _dense(
+    value: Value, taps: np.ndarray[Any, Any], origins: list[int], mode: str, cval: float, single: bool
+) -> _horus.Image:
+    """The correlation with weights of all axes; of a volume, the sum of those with the parts for each level."""
+    core = value.floats("f32" if single else "f64")
+    parts = taps.reshape((1,) * (3 - taps.ndim) + taps.shape)
+    z, y, x = [0] * (3 - len(origins)) + list(origins)
+    depth, height, width = parts.shape
+    total = None
+    for level, part in enumerate(parts):
+        if depth > 1 and not part.any():
+            continue
+        if y == 0 and x == 0:
+            taken = _horus.Filter(part.ravel().tolist(), height, width)
+        else:
+            rows, columns = height // 2 + y, width // 2 + x
+            places = [(i // width - rows, i % width - columns, tap) for i, tap in enumerate(part.ravel().tolist())]
+            taken = plane_window(tuple(places))
+        away = level - (depth // 2 + z)
+        there = _horus.shift(core, (-away, 0, 0), mode, cval) if away else core
+        response = _horus.correlate(there, taken, mode, cval)
+        total = response if total is None else _horus.binary("add", total, response)
+    return _horus.binary("mul", core, 0.0) if total is None else total
+
+
+@functools.lru_cache(maxsize=256)
+def gaussian_taps(sigma: float, order: int, radius: int) -> tuple[float, ...]:
+    """SciPy's taps of a derivative of a Gaussian, in the order of a correlation."""
+    x = np.arange(-radius, radius + 1, dtype=np.float64)
+    variance = sigma * sigma
+    bell = np.exp(-0.5 / variance * x**2)
+    bell /= bell.sum()
+    # The derivative is a polynomial times the bell: each differentiation takes q to q' - x q / sigma^2.
+    q = np.zeros(order + 1)
+    q[0] = 1.0
+    exponents = np.arange(order + 1)
+    step = np.diag(exponents[1:], 1) + np.diag(np.ones(order) / -variance, -1)
+    for _ in range(order):
+        q = step.dot(q)
+    taps: list[float] = ((x[:, None] ** exponents).dot(q) * bell)[::-1].tolist()
+    return tuple(taps)
+
+
+def _gaussian_along(
+    value: Value, sigma: Any, axis: int, order: Any, dtype: DType, mode: Any, cval: float, truncate: float, radius: Any
+) -> Value:
+    scale = float(sigma)
+    if not (scale >= 0.0 and math.isfinite(scale)):
+        raise ValueError(f"sigma is {scale}; it must be finite and not negative")
+    if order < 0:
+        raise ValueError("order must be non-negative")
+    reach = int(truncate * scale + 0.5) if radius is None else radius
+    if not isinstance(reach, numbers.Integral) or reach < 0:
+        raise ValueError("Radius must be a nonnegative integer.")
+    if scale == 0.0:
+        return value.cast(dtype)
+    taps = gaussian_taps(scale, int(order), int(reach))
+    return along(value, taps, axis, dtype, mode, cval, 0, bounded=order == 0 and value.dtype == dtype)
+
+
+def gaussian_filter1d(
+    input: Any,
+    sigma: float,
+    axis: int = -1,
+    order: int = 0,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: int | None = None,
+) -> Any:
+    """Smooth along an axis, or take a derivative of what is smooth (``scipy.ndimage.gaussian_filter1d``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import gaussian_filter1d
+    >>> gaussian_filter1d([1.0, 2.0, 3.0, 4.0, 5.0], 1).round(4)
+    array([1.427 , 2.0678, 3.    , 3.9322, 4.573 ])
+    """
+
+    def record(value: Value, dtype: DType) -> Value:
+        at = axis_of(axis, value.ndim)
+        return _gaussian_along(value, sigma, at, order, dtype, mode, number(cval), truncate, radius)
+
+    return filtered("gaussian_filter1d", input, output, record)
+
+
+def smoothed(
+    value: Value,
+    sigma: Any,
+    order: Any,
+    dtype: DType,
+    mode: Any,
+    cval: float,
+    truncate: float = 4.0,
+    radius: Any = None,
+    axes: Any = None,
+) -> Value:
+    """Gaussian filters along some axes, from the first to the last; what lies between is stored in the type of the result."""
+    at = axes_of(axes, value.ndim)
+    count = len(at)
+    each = [for_each(given, count) for given in (order, sigma, mode, radius)]
+    for axis, one_order, one_sigma, one_mode_, one_radius in zip(at, *each, strict=True):
+        if one_sigma > 1e-15 or not one_sigma >= 0.0:
+            value = _gaussian_along(value, one_sigma, axis, one_order, dtype, one_mode_, cval, truncate, one_radius)
+    return value.cast(dtype)
+
+
+def gaussian_filter(
+    input: Any,
+    sigma: Any,
+    order: Any = 0,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+    axes: Any = None,
+) -> Any:
+    """Smooth, or take derivatives of what is smooth (``scipy.ndimage.gaussian_filter``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import gaussian_filter
+    >>> gaussian_filter(np.arange(50, step=2).reshape((5, 5)), sigma=1)[0]
+    array([ 4,  6,  8,  9, 11])
+    """
+    return filtered(
+        "gaussian_filter",
+        input,
+        output,
+        lambda value, dtype: smoothed(value, sigma, order, dtype, mode, number(cval), truncate, radius, axes),
+    )
+
+
+def _added(a: Value, b: Value) -> Value:
+    """The sum, as NumPy adds in place: integers wrap around."""
+    if a.dtype.kind == "f":
+        return a.like(_horus.binary("add", a.core, b.core))
+    core = _horus.binary("add", a.floats(), b.floats())
+    return a.like(cast(core, NATIVE["f64"], a.dtype))
+
+
+def _squared(value: Value) -> Value:
+    if value.dtype.kind == "f":
+        return value.like(_horus.unary("square", value.core))
+    return value.like(cast(_horus.unary("square", value.floats()), NATIVE["f64"], value.dtype))
+
+
+def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
+    """The sum of second differences (``scipy.ndimage.laplace``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import laplace
+    >>> laplace(np.array([0.0, 1.0, 4.0, 9.0, 16.0]))
+    array([ 1.,  2.,  2.,  2., -7.])
+    """
+
+    def record(value: Value, dtype: DType) -> Value:
+        modes = for_each(mode, value.ndim)
+        parts = [along(value, (1.0, -2.0, 1.0), i, dtype, modes[i], number(cval)) for i in range(value.ndim)]
+        return functools.reduce(_added, parts) if parts else value.cast(dtype)
+
+    return filtered("laplace", input, output, record)
+
+
+def gaussian_laplace(
+    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **kwargs: Any
+) -> Any:
+    """The sum of second derivatives of what is smooth (``scipy.ndimage.gaussian_laplace``)."""
+
+    def record(value: Value, dtype: DType) -> Value:
+        parts = _derivatives(value, sigma, 2, dtype, mode, number(cval), kwargs)
+        return functools.reduce(_added, parts) if parts else value.cast(dtype)
+
+    return filtered("gaussian_laplace", input, output, record)
+
+
+def gaussian_gradient_magnitude(
+    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **kwargs: Any
+) -> Any:
+    """The length of the gradient of what is smooth (``scipy.ndimage.gaussian_gradient_magnitude``)."""
+
+    def record(value: Value, dtype: DType) -> Value:
+        parts = [_squared(part) for part in _derivatives(value, sigma, 1, dtype, mode, number(cval), kwargs)]
+        if not parts:
+            return value.cast(dtype)
+        total = functools.reduce(_added, parts)
+        if dtype.kind == "f":
+            return total.like(_horus.unary("sqrt", total.core))
+        return total.like(cast(_horus.unary("sqrt", total.floats()), NATIVE["f64"], dtype))
+
+    return filtered("gaussian_gradient_magnitude", input, output, record)
+
+
+def _derivatives(
+    value: Value, sigma: Any, order: int, dtype: DType, mode: Any, cval: float, more: dict[str, Any]
+) -> list[Value]:
+    modes = for_each(mode, value.ndim)
+    unit = [[order if j == i else 0 for j in range(value.ndim)] for i in range(value.ndim)]
+    return [smoothed(value, sigma, unit[i], dtype, modes[i], cval, **more) for i in range(value.ndim)]
+
+
+def _edges(
+    name: str, input: Any, axis: int, output: Any, mode: Any, cval: Any, across: tuple[float, ...]
+) -> Any:
+    def record(value: Value, dtype: DType) -> Value:
+        at = axis_of(axis, value.ndim)
+        modes, constant = for_each(mode, value.ndim), number(cval)
+        value = along(value, (-1.0, 0.0, 1.0), at, dtype, modes[at], constant)
+        for other in (i for i in range(value.ndim) if i != at):
+            value = along(value, across, other, dtype, modes[other], constant)
+        return value
+
+    return filtered(name, input, output, record)
+
+
+def sobel(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
+    """Sobel's differences along an axis (``scipy.ndimage.sobel``)."""
+    return _edges("sobel", input, axis, output, mode, cval, (1.0, 2.0, 1.0))
+
+
+def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
+    """Prewitt's differences along an axis (``scipy.ndimage.prewitt``)."""
+    return _edges("prewitt", input, axis, output, mode, cval, (1.0, 1.0, 1.0))
+
+
+def _mean_along(value: Value, size: int, axis: int, dtype: DType, mode: Any, cval: float, origin: Any) -> Value:
+    """The mean of `size` pixels along an axis: of integers, exact before it is cut to the type of the result."""
+    at = check_origin(size, origin)
+    if is_single(value, dtype):
+        return along(value, (1.0 / size,) * size, axis, dtype, mode, cval, at)
+    core = correlated(value, (1.0,) * size, size // 2 + at, axis, edge(mode), cval, single=False)
+    bounded = value.dtype == dtype and edge(mode) != "constant"
+    return value.like(cast(_horus.binary("div", core, float(size)), NATIVE["f64"], dtype, bounded), dtype)
+
+
+def uniform_filter1d(
+    input: Any,
+    size: int,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The mean of some pixels along an axis (``scipy.ndimage.uniform_filter1d``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import uniform_filter1d
+    >>> uniform_filter1d([2, 8, 0, 4, 1, 9, 9, 0], size=3)
+    array([4, 3, 4, 1, 4, 6, 6, 3])
+    """
+    if size < 1:
+        raise RuntimeError("incorrect filter size")
+
+    def record(value: Value, dtype: DType) -> Value:
+        return _mean_along(value, int(size), axis_of(axis, value.ndim), dtype, mode, number(cval), origin)
+
+    return filtered("uniform_filter1d", input, output, record)
+
+
+def uniform_filter(
+    input: Any,
+    size: Any = 3,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """The mean of a rectangle of pixels (``scipy.ndimage.uniform_filter``)."""
+
+    def record(value: Value, dtype: DType) -> Value:
+        at = axes_of(axes, value.ndim)
+        each = [for_each(given, len(at)) for given in (size, origin, mode)]
+        for axis, one_size, one_origin, one in zip(at, *each, strict=True):
+            if one_size > 1:
+                value = _mean_along(value, int(one_size), axis, dtype, one, number(cval), one_origin)
+        return value.cast(dtype)
+
+    return filtered("uniform_filter", input, output, record)
