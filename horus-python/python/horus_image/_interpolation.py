@@ -174,7 +174,8 @@ def shift(
             moved = _coefficients(value, degree, tuple(range(value.ndim)), _spline_mode(mode))
         else:
             moved = value.like(value.floats(), NATIVE["f64"])
-        beyond = "mirror" if mode == "constant" and degree > 1 else border
+        # What lies beyond the edges is not looked at in this mode, but by splines, which SciPy mirrors there.
+        beyond = "mirror" if mode == "constant" else border
         for axis, step in enumerate(by):
             whole = math.floor(step)
             first, taps = _weights(degree, step - whole)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import numbers
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -52,6 +53,13 @@ def along(
     anchor = len(taps) // 2 + origin
     core = correlated(value, taps, anchor, axis, edge(mode), cval, is_single(value, dtype))
     return value.like(cast(core, NATIVE["f64"], dtype, bounded), dtype)
+
+
+def _passes(axes: Sequence[int], dtype: DType, modes: Sequence[Any], cval: float) -> list[int]:
+    """Places of axes in the order of their passes: rows before columns, which is one kernel, where the order makes no difference but in
+    rounding. Integers are cut between passes, and constants beyond edges are not filtered: there the order is SciPy's."""
+    free = dtype.kind == "f" and (cval == 0.0 or not any(str(mode).endswith("constant") for mode in modes))
+    return sorted(range(len(axes)), key=lambda i: -axes[i]) if free else list(range(len(axes)))
 
 
 def _real(weights: npt.ArrayLike, name: str) -> np.ndarray[Any, Any]:
@@ -284,10 +292,10 @@ def smoothed(
     """Gaussian filters along some axes, from the first to the last; what lies between is stored in the type of the result."""
     at = axes_of(axes, value.ndim)
     count = len(at)
-    each = [for_each(given, count) for given in (order, sigma, mode, radius)]
-    for axis, one_order, one_sigma, one_mode_, one_radius in zip(at, *each, strict=True):
-        if one_sigma > 1e-15 or not one_sigma >= 0.0:
-            value = _gaussian_along(value, one_sigma, axis, one_order, dtype, one_mode_, cval, truncate, one_radius)
+    orders, sigmas, modes, radii = (for_each(given, count) for given in (order, sigma, mode, radius))
+    for i in _passes(at, dtype, modes, cval):
+        if sigmas[i] > 1e-15 or not sigmas[i] >= 0.0:
+            value = _gaussian_along(value, sigmas[i], at[i], orders[i], dtype, modes[i], cval, truncate, radii[i])
     return value.cast(dtype)
 
 
@@ -396,9 +404,10 @@ def _edges(
     def record(value: Value, dtype: DType) -> Value:
         at = axis_of(axis, value.ndim)
         modes, constant = for_each(mode, value.ndim), number(cval)
-        value = along(value, (-1.0, 0.0, 1.0), at, dtype, modes[at], constant)
-        for other in (i for i in range(value.ndim) if i != at):
-            value = along(value, across, other, dtype, modes[other], constant)
+        axes = [at, *(i for i in range(value.ndim) if i != at)]
+        for i in _passes(axes, dtype, modes, constant):
+            taps = (-1.0, 0.0, 1.0) if axes[i] == at else across
+            value = along(value, taps, axes[i], dtype, modes[axes[i]], constant)
         return value
 
     return filtered(name, input, output, record)
@@ -464,10 +473,10 @@ def uniform_filter(
 
     def record(value: Value, dtype: DType) -> Value:
         at = axes_of(axes, value.ndim)
-        each = [for_each(given, len(at)) for given in (size, origin, mode)]
-        for axis, one_size, one_origin, one in zip(at, *each, strict=True):
-            if one_size > 1:
-                value = _mean_along(value, int(one_size), axis, dtype, one, number(cval), one_origin)
+        sizes, origins, modes = (for_each(given, len(at)) for given in (size, origin, mode))
+        for i in _passes(at, dtype, modes, number(cval)):
+            if sizes[i] > 1:
+                value = _mean_along(value, int(sizes[i]), at[i], dtype, modes[i], number(cval), origins[i])
         return value.cast(dtype)
 
     return filtered("uniform_filter", input, output, record)
