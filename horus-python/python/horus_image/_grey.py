@@ -99,6 +99,10 @@ def _gradient(e: _Element, value: Value, dtype: DType) -> Value:
 
 def _laplace(e: _Element, value: Value, dtype: DType) -> Value:
     up, down = e.dilate(value, value.dtype), e.erode(value, value.dtype)
+    if value.dtype == dtype and dtype.kind == "f":
+        # Rounded as NumPy does, step by step.
+        core = _horus.binary("sub", _horus.binary("add", up.core, down.core), value.core)
+        return value.like(_horus.binary("sub", core, value.core))
     twice = _horus.binary("mul", value.floats(), 2.0)
     core = _horus.binary("sub", _horus.binary("add", up.floats(), down.floats()), twice)
     return value.like(cast(core, NATIVE["f64"], dtype), dtype)

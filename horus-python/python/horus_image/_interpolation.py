@@ -52,6 +52,10 @@ _PAD: Final = 12
 """Pixels by which SciPy extends an image before the prefilter, where that does not extend it the same way."""
 
 
+_TIE: Final = 2.0**-20
+"""By how much of a pixel positions are moved up before the nearest pixel is taken."""
+
+
 def _order(order: Any, least: int = 0) -> int:
     if not least <= order <= 5:
         raise RuntimeError("spline order not supported")
@@ -62,7 +66,7 @@ def _order(order: Any, least: int = 0) -> int:
 def _prefilter(pole: float) -> tuple[float, ...]:
     """A prefilter's response to a single pixel, as far as it is not below 2^-60 of its peak."""
     reach = math.ceil(-60.0 * math.log(2.0) / math.log(-pole))
-    gain = (1.0 - pole) * (1.0 - 1.0 / pole) / (1.0 - pole * pole)
+    gain = (1.0 - pole) / (1.0 + pole)
     return tuple(gain * pole ** abs(k) for k in range(-reach, reach + 1))
 
 
@@ -297,7 +301,9 @@ def affine(
             core = _horus.shift(core, (-int(moved[0]), 0, 0), border, cval)
     (yy, yx), (xy, xx) = whole[1, 1:], whole[2, 1:]
     height, width = (1, *shape)[-2:]
-    entries = (xx, xy, moved[2], yx, yy, moved[1])
+    # Halves round up, as SciPy's do, although positions are held to 2^-32 of a pixel and steps of them add up.
+    up = 0.0 if order else _TIE
+    entries = (xx, xy, moved[2] + up, yx, yy, moved[1] + up)
     beyond = "nearest" if mode == "constant" else border
     found = _horus.affine(core, [float(v) for v in entries], (height, width), how, beyond, cval)
     result = Value(found, value.dtype, shape, value.session, value.channels)

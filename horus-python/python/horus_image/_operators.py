@@ -211,12 +211,12 @@ def _like(core: _horus.Image, a: Any, b: Any) -> Image:
 
 
 def _binary(name: str, a: Any, b: Any) -> Image:
+    if all(not isinstance(value, Operators) or value.dtype.kind == "b" for value in (a, b)):
+        raise TypeError(f"{name}: masks combine by & | ^ ~; astype makes numbers of them")
     a, b = _met(name, a, b)
     first = a if isinstance(a, Operators) else b
     if name in ("div", "atan2", "hypot") and first.dtype.kind in "iub":
         a, b = _as(a, NATIVE["f64"]), _as(b, NATIVE["f64"])
-    elif first.dtype.kind == "b":
-        raise TypeError(f"{name}: masks combine by & | ^ ~; astype makes numbers of them")
     if isinstance(a, Operators):
         return _like(_horus.binary(name, a._core, _core(b)), a, b)
     return _like(_horus.binary_of_number(name, float(a), b._core), a, b)
