@@ -40,8 +40,9 @@ from horus_image import ndimage
         (lambda: ndimage.gaussian_filter(np.eye(3), 1.0, order=-1), ValueError, "order"),
         (lambda: ndimage.gaussian_filter(np.eye(3), 1.0, mode="beyond"), RuntimeError, "boundary mode"),
         (lambda: ndimage.gaussian_filter(np.eye(3), [1.0, 2.0, 3.0]), RuntimeError, "sequence"),
-        (lambda: ndimage.gaussian_filter(np.eye(3, dtype=complex), 1.0), TypeError, "Complex"),
+        (lambda: ndimage.median_filter(np.eye(3, dtype=complex), 3), TypeError, "Complex"),
         (lambda: ndimage.gaussian_filter(np.full((2, 2), 2**60), 1.0), ValueError, "2\\^53"),
+        (lambda: ndimage.gaussian_filter(np.eye(3, dtype=np.float16), 1.0), TypeError, "float16"),
         (lambda: ndimage.correlate1d(np.eye(3), []), RuntimeError, "no filter weights"),
         (lambda: ndimage.correlate1d(np.eye(3), [1, 2], axis=2), np.exceptions.AxisError, "axis 2"),
         (lambda: ndimage.correlate(np.eye(3), [1, 2]), RuntimeError, "shape"),
@@ -151,9 +152,9 @@ def test_ctrl_c_ends_an_evaluation_and_the_session_goes_on() -> None:
         hi.session(device="cpu")
         image = hi.asarray(np.random.default_rng(1).random((700, 700)))
         small = image * 2
-        for _ in range(2000):
+        for _ in range(400):
             image = ndimage.median_filter(ndimage.gaussian_filter(image, 6.0), 5)
-        threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         start = time.time()
         try:
             image.compute()

@@ -237,3 +237,24 @@ def test_an_image_gives_the_bits_of_an_array(name: str, call: Callable[..., Any]
         lazy = call(function, hi.asarray(array))
         assert isinstance(lazy, hi.Image) and lazy.dtype == dtype
         np.testing.assert_array_equal(lazy.compute(), call(function, array))
+
+
+def test_complex_arrays_are_filtered_by_parts() -> None:
+    rng = np.random.default_rng(7)
+    array = rng.normal(size=(12, 13)) + 1j * rng.normal(size=(12, 13))
+    taps = rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4))
+    for name, args, given in (
+        ("correlate", (taps,), {"mode": "constant", "cval": 1 + 2j}),
+        ("convolve", (taps,), {}),
+        ("correlate1d", (taps[0],), {"axis": 0}),
+        ("convolve1d", (taps[0],), {"output": np.complex64}),
+        ("gaussian_filter", (1.5,), {}),
+        ("sobel", (), {}),
+        ("zoom", (1.5,), {}),
+    ):
+        ours, theirs = both(name, array, *args, **given)
+        np.testing.assert_allclose(ours, theirs, atol=1e-5 if "output" in given else 1e-9)
+    ours, theirs = both("correlate", array.real, taps)
+    np.testing.assert_allclose(ours, theirs, atol=1e-10)
+    with pytest.raises(RuntimeError, match="complex dtype"):
+        ndimage.sobel(array, output=np.empty((12, 13)))

@@ -1,19 +1,21 @@
 """Geometry with the rules of ``scipy.ndimage``: what Horus has of it.
 
-Horus samples affine maps of planes, to the nearest pixel and linearly. Splines of higher orders are there where they are filters: their
-prefilter, and shifts, which weigh the same pixels everywhere.
+Horus samples affine maps of planes, to the nearest pixel and linearly. Splines of higher orders are made of filters (their prefilter, and
+shifts) and of nearest samples that are weighed.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import warnings
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _horus
+from ._complex import by_parts
 from ._dtype import NATIVE, cast, rounded
 from ._image import Image
 from ._values import (
@@ -90,6 +92,7 @@ def _coefficients(value: Value, order: int, axes: tuple[int, ...], mode: str) ->
     return value
 
 
+@by_parts
 def spline_filter1d(
     input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror"
 ) -> Any:
@@ -105,6 +108,7 @@ def spline_filter1d(
     return filtered("spline_filter1d", input, output, record)
 
 
+@by_parts
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
     """The coefficients of the spline through the pixels (``scipy.ndimage.spline_filter``).
 
@@ -147,6 +151,7 @@ def _weights(order: int, fraction: float) -> tuple[int, list[float]]:
     return first, [spline(at - (first + k)) for k in range(order + 1)]
 
 
+@by_parts
 def shift(
     input: Any,
     shift: Any,
@@ -173,6 +178,10 @@ def shift(
         border = _sampled_mode("shift", mode)
         fill = number(cval)
         moved = value
+        if degree > 1 and mode in ("nearest", "grid-constant") and 1 <= value.ndim <= 2:
+            # SciPy extends the image before the prefilter.
+            unit, offset = np.eye(value.ndim), np.asarray(by)
+            return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter)
         if prefilter and degree > 1:
             _refuse_padding("shift", mode)
             moved = _coefficients(value, degree, tuple(range(value.ndim)), _spline_mode(mode))
@@ -236,7 +245,7 @@ def _sampled_mode(name: str, mode: Any) -> str:
 def _refuse_padding(name: str, mode: str) -> None:
     if mode in ("nearest", "grid-constant"):
         raise NotImplementedError(
-            f"{name}: splines in mode {mode!r}, for which SciPy extends the image by {_PAD} pixels before the prefilter; others are there"
+            f"{name}: splines of volumes in mode {mode!r}, for which SciPy extends them by {_PAD} pixels before the prefilter"
         )
 
 
@@ -258,12 +267,88 @@ def _within(inside: _horus.Image | None, at: _horus.Image, extent: int) -> _horu
     return here if inside is None else _horus.logic("and", inside, here)
 
 
-def _interpolation(name: str, order: int) -> str:
-    if order > 1:
-        raise NotImplementedError(
-            f"{name}: splines of order {order} (the default is 3); Horus samples to the nearest pixel (order=0) and linearly (order=1)"
-        )
-    return "bilinear" if order else "nearest"
+def _prefiltered(
+    value: Value, order: int, axes: tuple[int, ...], mode: str, cval: float
+) -> tuple[_horus.Image, int]:
+    """The coefficients of a spline, and by how many pixels they begin before the image: as in SciPy, which extends it where the prefilter
+    cannot."""
+    pad = _PAD if mode in ("nearest", "grid-constant") else 0
+    if pad:
+        rows = (pad, pad) if value.ndim > 1 else (0, 0)
+        core = _horus.pad(value.core, rows, (pad, pad), MODES[mode], cval)
+        depth, height, width, _ = core.shape
+        value = Value(core, value.dtype, (depth, height, width)[3 - value.ndim :], value.session, value.channels)
+    return _coefficients(value, order, axes, _spline_mode(mode)).core, pad
+
+
+@functools.lru_cache(maxsize=8)
+def _pieces(order: int) -> tuple[tuple[float, ...], ...]:
+    """Of each pixel under a B-spline the weight, as a polynomial (the highest power first) of how far the position is from the pixel at or
+    before it (odd orders) or nearest to it (even ones)."""
+    half, first = (order + 1) / 2.0, -(order // 2)
+    inside = 0.5 if order % 2 else 0.0
+    found = []
+    for k in range(order + 1):
+        piece = np.zeros(order + 1)
+        for j in range(order + 2):
+            start = half - first - k - j
+            if start + inside > 0.0:
+                piece += (-1) ** j * math.comb(order + 1, j) * np.poly(np.full(order, -start))
+        found.append(tuple((piece / math.factorial(order)).tolist()))
+    return tuple(found)
+
+
+def _splined(
+    value: Value,
+    core: _horus.Image,
+    entries: list[float],
+    size: tuple[int, int],
+    order: int,
+    mode: str,
+    cval: float,
+) -> _horus.Image:
+    """A spline sampled by an affine map: of each pixel under it the nearest sample of a map that is moved by whole pixels, weighed by
+    polynomials of the part of a pixel that is left. Entries are those that Horus holds, multiples of 2^-32, so that both agree."""
+    xx, xy, x0, yx, yy, y0 = (round(entry * 2.0**32) / 2.0**32 for entry in entries)
+    depth = core.shape[0]
+    place = [_horus.index(value.session._core, (1, *size), axis) for axis in (1, 2)]
+    first, lower = -(order // 2), 0.5 if order % 2 else 0.0
+    plain = core.shape[1] == 1 and size[0] == 1 and (yx, yy, y0) == (0.0, 1.0, 0.0)
+    rows: list[Any] = [1.0] if plain else _weighed(_position(place, yx, yy, y0), order)
+    columns = _weighed(_position(place, xx, xy, x0), order)
+    assert depth >= 1
+    total = None
+    for j, row in enumerate(rows):
+        line = None
+        for k, column in enumerate(columns):
+            down = y0 if plain else y0 + first + j - lower
+            at = [xx, xy, x0 + first + k - lower, yx, yy, down]
+            part = _horus.binary("mul", _horus.affine(core, at, size, "nearest", mode, cval), column)
+            line = part if line is None else _horus.binary("add", line, part)
+        assert line is not None
+        line = line if isinstance(row, float) else _horus.binary("mul", line, row)
+        total = line if total is None else _horus.binary("add", total, line)
+    assert total is not None
+    return total
+
+
+def _position(place: list[_horus.Image], across: float, down: float, offset: float) -> _horus.Image:
+    """Where pixels of the result come from, along an axis."""
+    at = _horus.binary("add", _horus.binary("mul", place[1], across), _horus.binary("mul", place[0], down))
+    return _horus.binary("add", at, offset)
+
+
+def _weighed(at: _horus.Image, order: int) -> list[_horus.Image]:
+    """The weights of the pixels under a B-spline at positions."""
+    whole = _horus.unary("floor", at if order % 2 else _horus.binary("add", at, 0.5))
+    part = _horus.binary("sub", at, whole)
+    found = []
+    for piece in _pieces(order):
+        weight = _horus.binary("add", _horus.binary("mul", part, piece[0]), piece[1])
+        for factor in piece[2:]:
+            weight = _horus.binary("add", _horus.binary("mul", weight, part), factor)
+        found.append(weight)
+    return found
 
 
 def affine(
@@ -276,14 +361,15 @@ def affine(
     order: int,
     mode: Any,
     cval: float,
+    prefilter: bool,
     scaled: list[tuple[float, float]] | None = None,
 ) -> Value:
     """The affine map from positions of the result to those of the input; `scaled` are scale and shift of each axis if it is no more."""
-    how, border = _interpolation(name, order), _sampled_mode(name, mode)
+    border = _sampled_mode(name, mode)
     if 0 in shape:
         raise NotImplementedError(f"{name}: a result without pixels, of shape {shape}")
-    single = value.core.dtype == "f32" and dtype == NATIVE["f32"]
-    core = value.floats("f32" if single else "f64")
+    single = order < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
+    core, pad = value.floats("f32" if single else "f64"), 0
     whole = np.eye(3)
     whole[3 - value.ndim :, 3 - value.ndim :] = matrix
     moved = np.zeros(3)
@@ -301,11 +387,17 @@ def affine(
             core = _horus.shift(core, (-int(moved[0]), 0, 0), border, cval)
     (yy, yx), (xy, xx) = whole[1, 1:], whole[2, 1:]
     height, width = (1, *shape)[-2:]
+    if order > 1 and prefilter:
+        axes = tuple(range(max(value.ndim - 2, 0), value.ndim))
+        core, pad = _prefiltered(value.like(core, NATIVE["f64"]), order, axes, mode, cval)
+    beyond = "mirror" if mode == "constant" else border
     # Halves round up, as SciPy's do, although positions are held to 2^-32 of a pixel and steps of them add up.
     up = 0.0 if order else _TIE
-    entries = (xx, xy, moved[2] + up, yx, yy, moved[1] + up)
-    beyond = "nearest" if mode == "constant" else border
-    found = _horus.affine(core, [float(v) for v in entries], (height, width), how, beyond, cval)
+    entries = [float(v) for v in (xx, xy, moved[2] + up + pad, yx, yy, moved[1] + up + (pad if value.ndim > 1 else 0))]
+    if order > 1:
+        found = _splined(value, core, entries, (height, width), order, beyond, cval)
+    else:
+        found = _horus.affine(core, entries, (height, width), "bilinear" if order else "nearest", beyond, cval)
     result = Value(found, value.dtype, shape, value.session, value.channels)
     if mode == "constant":
         if scaled is not None:
@@ -352,6 +444,7 @@ def _mapped(name: str, input: Any, output: Any, shape: Any, record: Any) -> Any:
     return leave(record(value, dtype, extents), output, given)
 
 
+@by_parts
 def affine_transform(
     input: Any,
     matrix: npt.ArrayLike,
@@ -363,7 +456,7 @@ def affine_transform(
     cval: float = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """Sample an affine map (``scipy.ndimage.affine_transform``); of order 0 or 1, in planes."""
+    """Sample an affine map (``scipy.ndimage.affine_transform``); in planes."""
     degree = _order(order)
     if output_shape is None and isinstance(output, np.ndarray):
         output_shape = output.shape
@@ -391,11 +484,12 @@ def affine_transform(
             # SciPy warns of a change that its version 0.18 made; who comes here today never knew the older meaning.
             scaled = [(float(s), float(o) / float(s) if s else 0.0) for s, o in zip(map_, by, strict=True)]
             map_ = np.diag(map_)
-        return affine("affine_transform", value, map_, by, shape, dtype, degree, mode, number(cval), scaled)
+        return affine("affine_transform", value, map_, by, shape, dtype, degree, mode, number(cval), prefilter, scaled)
 
     return _mapped("affine_transform", input, output, output_shape, record)
 
 
+@by_parts
 def zoom(
     input: Any,
     zoom: Any,
@@ -407,7 +501,7 @@ def zoom(
     *,
     grid_mode: bool = False,
 ) -> Any:
-    """Sample more or less closely (``scipy.ndimage.zoom``); of order 0 or 1, in planes.
+    """Sample more or less closely (``scipy.ndimage.zoom``); in planes.
 
     Examples
     --------
@@ -416,6 +510,8 @@ def zoom(
     array([1. , 1.5, 2. , 2.5, 3. ])
     """
     degree = _order(order)
+    if grid_mode and mode in ("constant", "wrap"):
+        warnings.warn(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", stacklevel=2)
     spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
     factors = for_each(zoom, len(spatial))
     shape = tuple(round(extent * float(factor)) for extent, factor in zip(spatial, factors, strict=True))
@@ -427,12 +523,13 @@ def zoom(
         by = [0.5 * scale - 0.5 if grid_mode else 0.0 for scale in scales]
         scaled = None if grid_mode else [(scale, 0.0) for scale in scales]
         return affine(
-            "zoom", value, np.diag(scales), np.asarray(by), extents, dtype, degree, mode, number(cval), scaled
+            "zoom", value, np.diag(scales), np.asarray(by), extents, dtype, degree, mode, number(cval), prefilter, scaled
         )
 
     return _mapped("zoom", input, output, shape, record)
 
 
+@by_parts
 def rotate(
     input: Any,
     angle: float,
@@ -444,7 +541,7 @@ def rotate(
     cval: float = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """Rotate in the plane of rows and columns (``scipy.ndimage.rotate``); of order 0 or 1."""
+    """Rotate in the plane of rows and columns (``scipy.ndimage.rotate``)."""
     degree = _order(order)
     spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
     ndim = len(spatial)
@@ -458,17 +555,24 @@ def rotate(
     plane = sorted(int(axis) + ndim if axis < 0 else int(axis) for axis in plane)
     if plane[0] < 0 or plane[1] >= ndim:
         raise ValueError("invalid rotation plane specified")
+    if plane != [ndim - 2, ndim - 1] and ndim == 3 and not isinstance(input, Image):
+        # Planes of an array are rows and columns of another view of it.
+        apart = 3 - plane[0] - plane[1]
+        turned = np.moveaxis(np.asarray(input), apart, 0)
+        within = np.moveaxis(output, apart, 0) if isinstance(output, np.ndarray) else output
+        found = np.moveaxis(rotate(turned, angle, (2, 1), reshape, within, order, mode, cval, prefilter), 0, apart)
+        return output if isinstance(output, np.ndarray) else found
     turn = math.radians(angle % 360.0)
     exact = {0.0: (1.0, 0.0), 90.0: (0.0, 1.0), 180.0: (-1.0, 0.0), 270.0: (0.0, -1.0)}
     cosine, sine = exact.get(angle % 360.0, (math.cos(turn), math.sin(turn)))
     matrix = np.array([[cosine, sine], [-sine, cosine]])
-    within = np.array([spatial[axis] for axis in plane])
-    extents = within
+    have = np.array([spatial[axis] for axis in plane])
+    extents = have
     if reshape:
-        rows, columns = within
+        rows, columns = have
         corners = matrix @ [[0, 0, rows, rows], [0, columns, 0, columns]]
         extents = (np.ptp(corners, axis=1) + 0.5).astype(int)
-    offset = (within - 1) / 2 - matrix @ ((extents - 1) / 2)
+    offset = (have - 1) / 2 - matrix @ ((extents - 1) / 2)
     shape = list(spatial)
     shape[plane[0]], shape[plane[1]] = (int(extent) for extent in extents)
 
@@ -476,7 +580,7 @@ def rotate(
         whole, move = np.eye(ndim), np.zeros(ndim)
         whole[np.ix_(plane, plane)] = matrix
         move[plane] = offset
-        return affine("rotate", value, whole, move, wanted, dtype, degree, mode, number(cval))
+        return affine("rotate", value, whole, move, wanted, dtype, degree, mode, number(cval), prefilter)
 
     return _mapped("rotate", input, output, tuple(shape), record)
 

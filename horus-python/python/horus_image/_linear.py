@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
+from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._values import (
     Value,
@@ -57,8 +58,8 @@ def along(
 
 def _passes(axes: Sequence[int], dtype: DType, modes: Sequence[Any], cval: float) -> list[int]:
     """Places of axes in the order of their passes: rows before columns, which is one kernel, where the order makes no difference but in
-    rounding. Integers are cut between passes, and constants beyond edges are not filtered: there the order is SciPy's."""
-    free = dtype.kind == "f" and (cval == 0.0 or not any(str(mode).endswith("constant") for mode in modes))
+    rounding, of `float32`. Integers are cut between passes, and constants beyond edges are not filtered: there the order is SciPy's."""
+    free = dtype == NATIVE["f32"] and (cval == 0.0 or not any(str(mode).endswith("constant") for mode in modes))
     return sorted(range(len(axes)), key=lambda i: -axes[i]) if free else list(range(len(axes)))
 
 
@@ -69,6 +70,7 @@ def _real(weights: npt.ArrayLike, name: str) -> np.ndarray[Any, Any]:
     return np.asarray(array, dtype=np.float64)
 
 
+@by_parts
 def correlate1d(
     input: Any,
     weights: npt.ArrayLike,
@@ -86,7 +88,13 @@ def correlate1d(
     >>> correlate1d([2, 8, 0, 4, 1, 9, 9, 0], weights=[1, 3])
     array([ 8, 26,  8, 12,  7, 28, 36,  9])
     """
-    taps = _real(weights, "correlate1d")
+    return _correlated("correlate1d", input, weights, axis, output, mode, cval, origin)
+
+
+def _correlated(
+    name: str, input: Any, weights: npt.ArrayLike, axis: int, output: Any, mode: Any, cval: Any, origin: int
+) -> Any:
+    taps = _real(weights, name)
     if taps.ndim != 1 or taps.shape[0] < 1:
         raise RuntimeError("no filter weights given")
 
@@ -95,9 +103,10 @@ def correlate1d(
         _check_weights(origin, len(taps))
         return along(value, tuple(taps.tolist()), at, dtype, mode, number(cval), origin)
 
-    return filtered("correlate1d", input, output, record)
+    return filtered(name, input, output, record)
 
 
+@by_parts
 def convolve1d(
     input: Any,
     weights: npt.ArrayLike,
@@ -117,9 +126,10 @@ def convolve1d(
     """
     taps = np.asarray(weights)[::-1]
     turned = -origin - (1 - len(taps) % 2)
-    return correlate1d(input, taps, axis, output, mode, cval, turned)
+    return _correlated("convolve1d", input, taps, axis, output, mode, cval, turned)
 
 
+@by_parts
 def correlate(
     input: Any,
     weights: npt.ArrayLike,
@@ -142,6 +152,7 @@ def correlate(
     return _weighted("correlate", input, weights, output, mode, cval, origin, turned=False)
 
 
+@by_parts
 def convolve(
     input: Any,
     weights: npt.ArrayLike,
@@ -250,6 +261,7 @@ def _gaussian_along(
     return along(value, taps, axis, dtype, mode, cval, 0, bounded=order == 0 and value.dtype == dtype)
 
 
+@by_parts
 def gaussian_filter1d(
     input: Any,
     sigma: float,
@@ -299,6 +311,7 @@ def smoothed(
     return value.cast(dtype)
 
 
+@by_parts
 def gaussian_filter(
     input: Any,
     sigma: Any,
@@ -342,6 +355,7 @@ def _squared(value: Value) -> Value:
     return value.like(cast(_horus.unary("square", value.floats()), NATIVE["f64"], value.dtype))
 
 
+@by_parts
 def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
     """The sum of second differences (``scipy.ndimage.laplace``).
 
@@ -361,6 +375,7 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
     return filtered("laplace", input, output, record)
 
 
+@by_parts
 def gaussian_laplace(
     input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **kwargs: Any
 ) -> Any:
@@ -413,11 +428,13 @@ def _edges(
     return filtered(name, input, output, record)
 
 
+@by_parts
 def sobel(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
     """Sobel's differences along an axis (``scipy.ndimage.sobel``)."""
     return _edges("sobel", input, axis, output, mode, cval, (1.0, 2.0, 1.0))
 
 
+@by_parts
 def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
     """Prewitt's differences along an axis (``scipy.ndimage.prewitt``)."""
     return _edges("prewitt", input, axis, output, mode, cval, (1.0, 1.0, 1.0))
@@ -433,6 +450,7 @@ def _mean_along(value: Value, size: int, axis: int, dtype: DType, mode: Any, cva
     return value.like(cast(_horus.binary("div", core, float(size)), NATIVE["f64"], dtype, bounded), dtype)
 
 
+@by_parts
 def uniform_filter1d(
     input: Any,
     size: int,
@@ -459,6 +477,7 @@ def uniform_filter1d(
     return filtered("uniform_filter1d", input, output, record)
 
 
+@by_parts
 def uniform_filter(
     input: Any,
     size: Any = 3,

@@ -227,8 +227,8 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
         ends.append([_horus.by_label(at, value.core, most + 1, which) for which in ("min", "max")])
     boxes: list[tuple[slice, ...] | None] = []
     for label in range(1, most + 1):
-        box = tuple(slice(int(first[label]), int(last[label]) + 1, None) for first, last in ends)
-        boxes.append(box if counts[label] else None)
+        there = counts[label] > 0
+        boxes.append(tuple(slice(int(a[label]), int(b[label]) + 1, None) for a, b in ends) if there else None)
     return boxes
 
 

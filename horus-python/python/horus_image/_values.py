@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from . import _horus
-from ._dtype import NATIVE, cast, is_native, ready, stored
+from ._dtype import NATIVE, STORED, cast, is_native, ready, stored
 from ._image import Array, Image, made
 from ._session import Session, current
 
@@ -27,6 +27,10 @@ MODES: Final = {
     "constant": "constant",
     "grid-constant": "constant",
 }
+
+
+class UnsupportedTypeError(TypeError, RuntimeError):
+    """An array of a type that there is no filter for; SciPy raises `RuntimeError`."""
 
 
 class Value:
@@ -76,10 +80,12 @@ def enter(input: Any, name: str) -> tuple[Value | None, Any]:
         shape = input.shape[:-1] if channels else input.shape
         return Value(core, NATIVE[core.dtype], shape, input._session, channels), input
     array = np.asarray(input)
-    dtype = array.dtype
+    dtype = array.dtype.newbyteorder("=")
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         kind = {"c": "Complex", "O": "Object"}.get(dtype.kind, str(dtype))
         raise TypeError(f"{name}: {kind} type not supported")
+    if dtype not in STORED:
+        raise UnsupportedTypeError(f"{name}: {dtype} type not supported")
     code = stored(dtype)
     if not array.size:
         return None, array
@@ -94,7 +100,7 @@ def enter(input: Any, name: str) -> tuple[Value | None, Any]:
 def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type of the result that `output` asks for: an array, a type, the name of one, or nothing, which is the input's type."""
     if output is None:
-        return dtype
+        return dtype.newbyteorder("=")
     if isinstance(output, np.ndarray):
         result: np.dtype[Any] = output.dtype
     elif isinstance(output, str):
@@ -108,7 +114,7 @@ def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
     if result.kind == "c":
         raise TypeError("Complex output type not supported")
     stored(result)
-    return result
+    return result.newbyteorder("=")
 
 
 def leave(value: Value, output: Any, given: Any) -> Any:
