@@ -125,7 +125,9 @@ def test_gaussians_of_integers_are_within_one(dtype: Any) -> None:
 @pytest.mark.parametrize("case", EXACT, ids=lambda case: case[0])
 def test_filters_that_order_are_exact(case: Case, mode: str) -> None:
     name, args, kwargs = case
-    for shape in SHAPES:
+    # A rank among 27 pixels takes seconds to plan.
+    ranks = name in ("median_filter", "rank_filter", "percentile_filter")
+    for shape in SHAPES[:6] if ranks and mode != "reflect" else SHAPES[:7]:
         for dtype in (np.uint8, np.float32):
             array = pixels(shape, dtype)
             ours, theirs = both(name, array, *args, mode=mode, cval=7.0, **kwargs)
