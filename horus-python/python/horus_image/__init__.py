@@ -10,7 +10,7 @@
 >>> image = hi.asarray(np.eye(5, dtype=np.float32))
 >>> smooth = ndimage.gaussian_filter(image, 1.0)
 >>> round(float((smooth - image).max()), 3)
-0.115
+0.323
 """
 
 from . import ndimage

@@ -6,6 +6,46 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "Filter",
+    "HorusError",
+    "Image",
+    "PIXEL_OPERATIONS",
+    "Session",
+    "__version__",
+    "affine",
+    "binary",
+    "binary_of_number",
+    "by_label",
+    "channel",
+    "clamp",
+    "compare",
+    "convert",
+    "correlate",
+    "correlate_depth",
+    "count",
+    "crop",
+    "equal",
+    "extreme",
+    "flip",
+    "histogram",
+    "histogram_by_label",
+    "index",
+    "invert",
+    "label_counts",
+    "logic",
+    "median",
+    "pad",
+    "place",
+    "rank",
+    "reduce",
+    "select",
+    "shift",
+    "stack",
+    "transpose",
+    "unary",
+]
+
 __version__: Final[str]
 PIXEL_OPERATIONS: Final[list[tuple[str, str]]]
 

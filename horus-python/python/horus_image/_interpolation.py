@@ -116,7 +116,7 @@ def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: st
     --------
     >>> from horus_image.ndimage import spline_filter
     >>> spline_filter([0.0, 0.0, 1.0, 0.0, 0.0]).round(3)
-    array([ 0.231, -0.462,  1.615, -0.462,  0.231])
+    array([ 0.25, -0.5 ,  1.75, -0.5 ,  0.25])
     """
     degree = _order(order, least=2)
 
