@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -157,3 +158,18 @@ def test_notebooks_and_pickles() -> None:
 
 def test_the_default_session_is_opened_once() -> None:
     assert hi.asarray([1.0]).session is hi.asarray([2.0]).session
+
+
+def test_the_compiler_of_cuda_is_found_where_pip_puts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from horus_image import _nvrtc
+
+    monkeypatch.setenv("HORUS_NVRTC", "")  # which counts as unset
+    for folder, library in (("cuda_nvrtc", "libnvrtc.so.12"), ("cu13", "libnvrtc.so.13"), ("cu13", "libnvrtc.alt.so.13")):
+        (tmp_path / "nvidia" / folder / "lib").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "nvidia" / folder / "lib" / library).touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    _nvrtc.announce()
+    assert os.environ["HORUS_NVRTC"] == str(tmp_path / "nvidia" / "cu13" / "lib")
+    monkeypatch.setenv("HORUS_NVRTC", "/mine")
+    _nvrtc.announce()
+    assert os.environ["HORUS_NVRTC"] == "/mine"
