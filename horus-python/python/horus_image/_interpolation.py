@@ -6,7 +6,6 @@ shifts) and of nearest samples that are weighed.
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from typing import Any, Final
@@ -16,139 +15,14 @@ import numpy.typing as npt
 
 from . import _horus
 from ._complex import by_parts
-from ._dtype import NATIVE, cast, rounded
+from ._dtype import NATIVE, rounded
 from ._image import Image
-from ._values import (
-    MODES,
-    Value,
-    axis_of,
-    correlated,
-    edge,
-    enter,
-    filtered,
-    for_each,
-    leave,
-    number,
-    output_type,
-)
+from ._splines import PAD, coefficients, prefiltered, spline_mode, spline_order, splined, weights
+from ._values import MODES, Value, correlated, edge, enter, filtered, for_each, leave, number, output_type
 
 DType = np.dtype[Any]
-
-_POLES: Final[dict[int, tuple[float, ...]]] = {
-    0: (),
-    1: (),
-    2: (math.sqrt(8.0) - 3.0,),
-    3: (math.sqrt(3.0) - 2.0,),
-    4: (
-        math.sqrt(664.0 - math.sqrt(438976.0)) + math.sqrt(304.0) - 19.0,
-        math.sqrt(664.0 + math.sqrt(438976.0)) - math.sqrt(304.0) - 19.0,
-    ),
-    5: (
-        math.sqrt(67.5 - math.sqrt(4436.25)) + math.sqrt(26.25) - 6.5,
-        math.sqrt(67.5 + math.sqrt(4436.25)) - math.sqrt(26.25) - 6.5,
-    ),
-}
-"""The poles of the prefilters of B-splines (Unser, 1999)."""
-
-_PAD: Final = 12
-"""Pixels by which SciPy extends an image before the prefilter, where that does not extend it the same way."""
-
-
 _TIE: Final = 2.0**-20
 """By how much of a pixel positions are moved up before the nearest pixel is taken."""
-
-
-def _order(order: Any, least: int = 0) -> int:
-    if not least <= order <= 5:
-        raise RuntimeError("spline order not supported")
-    return int(order)
-
-
-@functools.lru_cache(maxsize=8)
-def _prefilter(pole: float) -> tuple[float, ...]:
-    """A prefilter's response to a single pixel, as far as it is not below 2^-60 of its peak."""
-    reach = math.ceil(-60.0 * math.log(2.0) / math.log(-pole))
-    gain = (1.0 - pole) / (1.0 + pole)
-    return tuple(gain * pole ** abs(k) for k in range(-reach, reach + 1))
-
-
-def _spline_mode(mode: Any) -> str:
-    """How the prefilter extends an image in this mode."""
-    edge(mode)
-    if mode == "grid-wrap":
-        return "wrap"
-    return "reflect" if mode in ("reflect", "grid-mirror", "nearest") else "mirror"
-
-
-def _coefficients(value: Value, order: int, axes: tuple[int, ...], mode: str) -> Value:
-    """The coefficients of the spline through the pixels, in `float64`."""
-    value = value.like(value.floats(), NATIVE["f64"])
-    for axis in axes:
-        if value.shape[axis] == 1:
-            continue  # as in SciPy, a line of one pixel stays
-        for pole in _POLES[order]:
-            taps = _prefilter(pole)
-            value = value.like(correlated(value, taps, len(taps) // 2, axis, mode, 0.0, single=False))
-    return value
-
-
-@by_parts
-def spline_filter1d(
-    input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror"
-) -> Any:
-    """The coefficients of splines along an axis (``scipy.ndimage.spline_filter1d``): a filter of finite length, below 2^-60 of its peak
-    beyond."""
-    degree = _order(order)
-
-    def record(value: Value, dtype: DType) -> Value:
-        at = axis_of(axis, value.ndim)
-        found = _coefficients(value, degree, (at,), _spline_mode(mode))
-        return found.like(cast(found.core, NATIVE["f64"], dtype), dtype)
-
-    return filtered("spline_filter1d", input, output, record)
-
-
-@by_parts
-def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
-    """The coefficients of the spline through the pixels (``scipy.ndimage.spline_filter``).
-
-    Examples
-    --------
-    >>> from horus_image.ndimage import spline_filter
-    >>> spline_filter([0.0, 0.0, 1.0, 0.0, 0.0]).round(3)
-    array([ 0.25, -0.5 ,  1.75, -0.5 ,  0.25])
-    """
-    degree = _order(order, least=2)
-
-    def record(value: Value, dtype: DType) -> Value:
-        border = _spline_mode(mode)
-        for axis in range(value.ndim):
-            found = _coefficients(value, degree, (axis,), border)
-            value = found.like(cast(found.core, NATIVE["f64"], dtype), dtype)
-        return value.cast(dtype)
-
-    return filtered("spline_filter", input, output, record)
-
-
-def _weights(order: int, fraction: float) -> tuple[int, list[float]]:
-    """The first pixel, from the one at or before a position, and the weights of a B-spline there."""
-    if order == 0:
-        return (1 if fraction >= 0.5 else 0), [1.0]
-    if order % 2:
-        first, t = -(order // 2), fraction
-    else:
-        near = 1 if fraction >= 0.5 else 0
-        first, t = near - order // 2, fraction - near
-
-    def spline(x: float) -> float:
-        # The centred B-spline of the order: a sum of truncated powers.
-        half = (order + 1) / 2.0
-        terms = ((-1) ** k * math.comb(order + 1, k) * max(x + half - k, 0.0) ** order for k in range(order + 2))
-        return math.fsum(terms) / math.factorial(order)
-
-    origin = 0.0 if order % 2 else float(first + order // 2)
-    at = t if order % 2 else t + origin
-    return first, [spline(at - (first + k)) for k in range(order + 1)]
 
 
 @by_parts
@@ -169,7 +43,7 @@ def shift(
     >>> shift([1.0, 2.0, 3.0, 4.0], 1, order=1)
     array([0., 1., 2., 3.])
     """
-    degree = _order(order)
+    degree = spline_order(order)
 
     def record(value: Value, dtype: DType) -> Value:
         if value.ndim < 1:
@@ -184,14 +58,14 @@ def shift(
             return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter)
         if prefilter and degree > 1:
             _refuse_padding("shift", mode)
-            moved = _coefficients(value, degree, tuple(range(value.ndim)), _spline_mode(mode))
+            moved = coefficients(value, degree, tuple(range(value.ndim)), spline_mode(mode))
         else:
             moved = value.like(value.floats(), NATIVE["f64"])
         # What lies beyond the edges is not looked at in this mode, but by splines, which SciPy mirrors there.
         beyond = "mirror" if mode == "constant" else border
         for axis, step in enumerate(by):
             whole = math.floor(step)
-            first, taps = _weights(degree, step - whole)
+            first, taps = weights(degree, step - whole)
             if taps == [1.0] and first + whole == 0:
                 continue
             moved = value.like(_gathered(moved, axis, whole + first, taps, beyond, fill), NATIVE["f64"])
@@ -245,7 +119,7 @@ def _sampled_mode(name: str, mode: Any) -> str:
 def _refuse_padding(name: str, mode: str) -> None:
     if mode in ("nearest", "grid-constant"):
         raise NotImplementedError(
-            f"{name}: splines of volumes in mode {mode!r}, for which SciPy extends them by {_PAD} pixels before the prefilter"
+            f"{name}: splines of volumes in mode {mode!r}, for which SciPy extends them by {PAD} pixels before the prefilter"
         )
 
 
@@ -265,90 +139,6 @@ def _inside(value: Value, core: _horus.Image, maps: list[tuple[float, float]], f
 def _within(inside: _horus.Image | None, at: _horus.Image, extent: int) -> _horus.Image:
     here = _horus.logic("and", _horus.compare("ge", at, 0.0), _horus.compare("le", at, float(extent - 1)))
     return here if inside is None else _horus.logic("and", inside, here)
-
-
-def _prefiltered(
-    value: Value, order: int, axes: tuple[int, ...], mode: str, cval: float
-) -> tuple[_horus.Image, int]:
-    """The coefficients of a spline, and by how many pixels they begin before the image: as in SciPy, which extends it where the prefilter
-    cannot."""
-    pad = _PAD if mode in ("nearest", "grid-constant") else 0
-    if pad:
-        rows = (pad, pad) if value.ndim > 1 else (0, 0)
-        core = _horus.pad(value.core, rows, (pad, pad), MODES[mode], cval)
-        depth, height, width, _ = core.shape
-        value = Value(core, value.dtype, (depth, height, width)[3 - value.ndim :], value.session, value.channels)
-    return _coefficients(value, order, axes, _spline_mode(mode)).core, pad
-
-
-@functools.lru_cache(maxsize=8)
-def _pieces(order: int) -> tuple[tuple[float, ...], ...]:
-    """Of each pixel under a B-spline the weight, as a polynomial (the highest power first) of how far the position is from the pixel at or
-    before it (odd orders) or nearest to it (even ones)."""
-    half, first = (order + 1) / 2.0, -(order // 2)
-    inside = 0.5 if order % 2 else 0.0
-    found = []
-    for k in range(order + 1):
-        piece = np.zeros(order + 1)
-        for j in range(order + 2):
-            start = half - first - k - j
-            if start + inside > 0.0:
-                piece += (-1) ** j * math.comb(order + 1, j) * np.poly(np.full(order, -start))
-        found.append(tuple((piece / math.factorial(order)).tolist()))
-    return tuple(found)
-
-
-def _splined(
-    value: Value,
-    core: _horus.Image,
-    entries: list[float],
-    size: tuple[int, int],
-    order: int,
-    mode: str,
-    cval: float,
-) -> _horus.Image:
-    """A spline sampled by an affine map: of each pixel under it the nearest sample of a map that is moved by whole pixels, weighed by
-    polynomials of the part of a pixel that is left. Entries are those that Horus holds, multiples of 2^-32, so that both agree."""
-    xx, xy, x0, yx, yy, y0 = (round(entry * 2.0**32) / 2.0**32 for entry in entries)
-    depth = core.shape[0]
-    place = [_horus.index(value.session._core, (1, *size), axis) for axis in (1, 2)]
-    first, lower = -(order // 2), 0.5 if order % 2 else 0.0
-    plain = core.shape[1] == 1 and size[0] == 1 and (yx, yy, y0) == (0.0, 1.0, 0.0)
-    rows: list[Any] = [1.0] if plain else _weighed(_position(place, yx, yy, y0), order)
-    columns = _weighed(_position(place, xx, xy, x0), order)
-    assert depth >= 1
-    total = None
-    for j, row in enumerate(rows):
-        line = None
-        for k, column in enumerate(columns):
-            down = y0 if plain else y0 + first + j - lower
-            at = [xx, xy, x0 + first + k - lower, yx, yy, down]
-            part = _horus.binary("mul", _horus.affine(core, at, size, "nearest", mode, cval), column)
-            line = part if line is None else _horus.binary("add", line, part)
-        assert line is not None
-        line = line if isinstance(row, float) else _horus.binary("mul", line, row)
-        total = line if total is None else _horus.binary("add", total, line)
-    assert total is not None
-    return total
-
-
-def _position(place: list[_horus.Image], across: float, down: float, offset: float) -> _horus.Image:
-    """Where pixels of the result come from, along an axis."""
-    at = _horus.binary("add", _horus.binary("mul", place[1], across), _horus.binary("mul", place[0], down))
-    return _horus.binary("add", at, offset)
-
-
-def _weighed(at: _horus.Image, order: int) -> list[_horus.Image]:
-    """The weights of the pixels under a B-spline at positions."""
-    whole = _horus.unary("floor", at if order % 2 else _horus.binary("add", at, 0.5))
-    part = _horus.binary("sub", at, whole)
-    found = []
-    for piece in _pieces(order):
-        weight = _horus.binary("add", _horus.binary("mul", part, piece[0]), piece[1])
-        for factor in piece[2:]:
-            weight = _horus.binary("add", _horus.binary("mul", weight, part), factor)
-        found.append(weight)
-    return found
 
 
 def affine(
@@ -389,13 +179,13 @@ def affine(
     height, width = (1, *shape)[-2:]
     if order > 1 and prefilter:
         axes = tuple(range(max(value.ndim - 2, 0), value.ndim))
-        core, pad = _prefiltered(value.like(core, NATIVE["f64"]), order, axes, mode, cval)
+        core, pad = prefiltered(value.like(core, NATIVE["f64"]), order, axes, mode, cval)
     beyond = "mirror" if mode == "constant" else border
     # Halves round up, as SciPy's do, although positions are held to 2^-32 of a pixel and steps of them add up.
     up = 0.0 if order else _TIE
     entries = [float(v) for v in (xx, xy, moved[2] + up + pad, yx, yy, moved[1] + up + (pad if value.ndim > 1 else 0))]
     if order > 1:
-        found = _splined(value, core, entries, (height, width), order, beyond, cval)
+        found = splined(value, core, entries, (height, width), order, beyond, cval)
     else:
         found = _horus.affine(core, entries, (height, width), "bilinear" if order else "nearest", beyond, cval)
     result = Value(found, value.dtype, shape, value.session, value.channels)
@@ -457,7 +247,7 @@ def affine_transform(
     prefilter: bool = True,
 ) -> Any:
     """Sample an affine map (``scipy.ndimage.affine_transform``); in planes."""
-    degree = _order(order)
+    degree = spline_order(order)
     if output_shape is None and isinstance(output, np.ndarray):
         output_shape = output.shape
 
@@ -509,7 +299,7 @@ def zoom(
     >>> zoom([1.0, 2.0, 3.0], 5 / 3, order=1)
     array([1. , 1.5, 2. , 2.5, 3. ])
     """
-    degree = _order(order)
+    degree = spline_order(order)
     if grid_mode and mode in ("constant", "wrap"):
         warnings.warn(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", stacklevel=2)
     spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
@@ -542,7 +332,7 @@ def rotate(
     prefilter: bool = True,
 ) -> Any:
     """Rotate in the plane of rows and columns (``scipy.ndimage.rotate``)."""
-    degree = _order(order)
+    degree = spline_order(order)
     spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
     ndim = len(spatial)
     if ndim < 2:

@@ -19,6 +19,13 @@ from ._binary import (
     generate_binary_structure,
     iterate_structure,
 )
+from ._gaussian import (
+    gaussian_filter,
+    gaussian_filter1d,
+    gaussian_gradient_magnitude,
+    gaussian_laplace,
+    laplace,
+)
 from ._grey import (
     black_tophat,
     grey_closing,
@@ -34,8 +41,6 @@ from ._interpolation import (
     map_coordinates,
     rotate,
     shift,
-    spline_filter,
-    spline_filter1d,
     zoom,
 )
 from ._linear import (
@@ -43,11 +48,6 @@ from ._linear import (
     convolve1d,
     correlate,
     correlate1d,
-    gaussian_filter,
-    gaussian_filter1d,
-    gaussian_gradient_magnitude,
-    gaussian_laplace,
-    laplace,
     prewitt,
     sobel,
     uniform_filter,
@@ -74,6 +74,8 @@ from ._order import (
     percentile_filter,
     rank_filter,
 )
+
+from ._splines import spline_filter, spline_filter1d
 
 __all__ = [
     "affine_transform",
