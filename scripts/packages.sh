@@ -12,7 +12,7 @@ most=$((800 << 10)) # bytes of an archive
 
 # Uncommitted files are packaged as they are. Tests and goldens are left out on purpose, which Cargo warns of.
 rm -f "$target"/package/*.crate
-said=$(cargo package --workspace --allow-dirty --no-verify 2>&1) || { echo "$said" >&2; exit 1; }
+said=$(cargo package --workspace --exclude horus-python --allow-dirty --no-verify 2>&1) || { echo "$said" >&2; exit 1; }
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 crates=(horus-core horus-cuda horus-mpi horus-image horus-apps horus-partition horus-zarr)
 

@@ -217,6 +217,11 @@ impl Builder {
         self.with(move |b| b.steps_per_launch(steps))
     }
 
+    /// Bounds the memory for images on the host, whatever `HORUS_HOST_MEMORY` says; see [`SessionBuilder::host_memory`].
+    pub fn host_memory(self, bytes: usize) -> Self {
+        self.with(move |b| b.host_memory(bytes))
+    }
+
     /// Evaluates automatically once so many operations are pending, or so many bytes of images are alive only because
     /// pending operations read them.
     pub fn flush_limits(self, operations: usize, bytes: usize) -> Self {

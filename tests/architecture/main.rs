@@ -207,7 +207,8 @@ fn backends_know_the_core_alone() {
 
 /// Folders of the workspace with Rust in them.
 fn folders() -> Vec<PathBuf> {
-    let crates = ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps", "horus-partition", "horus-zarr"];
+    let crates =
+        ["", "horus-core", "horus-cuda", "horus-mpi", "horus-apps", "horus-partition", "horus-zarr", "horus-python"];
     let all = crates.iter().flat_map(|c| ["src", "tests", "examples", "benches"].map(|f| root().join(c).join(f)));
     all.filter(|f| f.exists()).collect()
 }

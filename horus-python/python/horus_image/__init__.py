@@ -1,0 +1,34 @@
+"""Image programs written sequentially, run in parallel on the CPU and on GPUs with the same bits.
+
+`asarray` makes a lazy `Image` of an array, `open` of a file; operators and `horus_image.ndimage`, which has the names and rules of
+``scipy.ndimage``, record what is to be done with it, and looking at it computes that at once. Given NumPy arrays, the functions of
+`horus_image.ndimage` compute and return NumPy arrays.
+
+>>> import numpy as np
+>>> import horus_image as hi
+>>> from horus_image import ndimage
+>>> image = hi.asarray(np.eye(5, dtype=np.float32))
+>>> smooth = ndimage.gaussian_filter(image, 1.0)
+>>> round(float((smooth - image).max()), 3)
+0.323
+"""
+
+from . import ndimage
+from ._horus import HorusError, __version__
+from ._image import Image, asarray, maximum, minimum, open, save, where
+from ._session import Session, session
+
+__all__ = [
+    "HorusError",
+    "Image",
+    "Session",
+    "__version__",
+    "asarray",
+    "maximum",
+    "minimum",
+    "ndimage",
+    "open",
+    "save",
+    "session",
+    "where",
+]

@@ -1,0 +1,272 @@
+"""Morphology of masks, with the rules of ``scipy.ndimage``."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _horus
+from ._dtype import NATIVE
+from ._image import Array, Image
+from ._order import extreme_under
+from ._values import Value, enter, filtered, for_each, leave, offsets_of, output_type
+
+DType = np.dtype[Any]
+_BOOL: Final = NATIVE["bool"]
+_MOST_STEPS: Final = 64
+"""Steps that are recorded before it is looked at whether they changed anything."""
+
+
+def generate_binary_structure(rank: int, connectivity: int) -> Array:
+    """The pixels at most `connectivity` steps along axes from the centre of 3x3x.. pixels (``scipy.ndimage``'s).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import generate_binary_structure
+    >>> generate_binary_structure(2, 1).astype(int)
+    array([[0, 1, 0],
+           [1, 1, 1],
+           [0, 1, 0]])
+    """
+    if rank < 1:
+        return np.array(True, dtype=bool)
+    away = np.abs(np.indices([3] * rank) - 1).sum(axis=0)
+    return np.asarray(away <= max(connectivity, 1))
+
+
+def iterate_structure(structure: npt.ArrayLike, iterations: int, origin: Any = None) -> Any:
+    """A structure dilated by itself (``scipy.ndimage.iterate_structure``)."""
+    element = np.asarray(structure)
+    if iterations < 2:
+        return element.copy()
+    more = iterations - 1
+    grown = np.zeros([size + more * (size - 1) for size in element.shape], bool)
+    grown[tuple(slice(more * (size // 2), more * (size // 2) + size) for size in element.shape)] = element != 0
+    grown = binary_dilation(grown, element, iterations=more)
+    if origin is None:
+        return grown
+    return grown, [iterations * at for at in for_each(origin, element.ndim)]
+
+
+class _Step:
+    """An erosion, or a dilation, by an element; pixels outside the mask stay."""
+
+    def __init__(
+        self, ndim: int, structure: Any, mask: Value | None, border_value: Any, origin: Any, dilates: bool
+    ) -> None:
+        element = generate_binary_structure(ndim, 1) if structure is None else np.asarray(structure, dtype=bool)
+        if element.ndim != ndim:
+            raise RuntimeError("structure and input must have same dimensionality")
+        if element.size < 1:
+            raise RuntimeError("structure must not be empty")
+        origins = [operator.index(at) for at in for_each(origin, ndim)]
+        if dilates:
+            element = element[(slice(None, None, -1),) * ndim]
+            origins = [-at - (1 - size % 2) for at, size in zip(origins, element.shape, strict=True)]
+        centre = tuple(size // 2 + at for size, at in zip(element.shape, origins, strict=True))
+        if not all(0 <= at < size for at, size in zip(centre, element.shape, strict=True)):
+            raise ValueError("invalid origin")
+        self.has_centre = bool(element[centre])
+        self.offsets = offsets_of(element, origins) if ndim else [(0, 0, 0)]
+        self.which = "max" if dilates else "min"
+        self.beyond = 1.0 if border_value else 0.0
+        self.mask = mask
+
+    def apply(self, value: Value) -> Value:
+        if self.offsets:
+            found = extreme_under(value, self.offsets, "constant", self.beyond, self.which).core
+        else:
+            # Of no pixels all hold, and none does.
+            nothing = _horus.compare("lt", value.numbers(), 0.0)
+            found = nothing if self.which == "max" else _horus.invert(nothing)
+        if self.mask is not None:
+            kept = _horus.logic("and", value.core, _horus.invert(self.mask.core))
+            found = _horus.logic("or", _horus.logic("and", found, self.mask.core), kept)
+        return value.like(found)
+
+    def repeat(self, value: Value, iterations: int) -> Value:
+        """So many steps; below 1, until nothing changes."""
+        if iterations >= 1:
+            for _ in range(iterations):
+                value = self.apply(value)
+            return value
+        steps = 1
+        while True:
+            before = value
+            for _ in range(steps):
+                value = self.apply(value)
+            if _horus.equal(value.core, before.core):
+                return value
+            # What shrinks or grows from step to step ends; what has no centre may go back and forth.
+            steps = min(2 * steps, _MOST_STEPS) if self.has_centre else 1
+
+
+def _mask_of(mask: Any, given: Any, name: str) -> Value | None:
+    if mask is None:
+        return None
+    if not isinstance(mask, Image):
+        mask = np.asarray(mask)
+    if tuple(mask.shape) != tuple(given.shape):
+        raise RuntimeError("mask and input must have equal sizes")
+    value, _ = enter(mask, name)
+    return None if value is None else value.cast(_BOOL)
+
+
+def _steps(
+    name: str,
+    input: Any,
+    structure: Any,
+    iterations: Any,
+    mask: Any,
+    output: Any,
+    border_value: Any,
+    origin: Any,
+    dilations: tuple[bool, ...],
+) -> Any:
+    try:
+        count = operator.index(iterations)
+    except TypeError as error:
+        raise TypeError("iterations parameter should be an integer") from error
+    if np.iscomplexobj(output):
+        raise TypeError("Complex output type not supported")
+    # As in SciPy, a type that is asked for is not heeded: the result is a mask, or what an array takes of it.
+    kept = output if isinstance(output, np.ndarray) else None
+    value, given = enter(input, name)
+    within = _mask_of(mask, given, name)
+    if kept is not None and kept.shape != given.shape:
+        raise RuntimeError("output shape not correct")
+    steps = [_Step(given.ndim, structure, within, border_value, origin, dilates) for dilates in dilations]
+    if value is None:
+        return kept if kept is not None else np.zeros(given.shape, bool)
+    value = value.cast(_BOOL)
+    for step in steps:
+        value = step.repeat(value, count)
+    return leave(value if kept is None else value.cast(output_type(kept, _BOOL)), kept, given)
+
+
+def binary_erosion(
+    input: Any,
+    structure: npt.ArrayLike | None = None,
+    iterations: int = 1,
+    mask: Any = None,
+    output: Any = None,
+    border_value: int = 0,
+    origin: Any = 0,
+    brute_force: bool = False,
+) -> Any:
+    """Where a mask holds under all of an element (``scipy.ndimage.binary_erosion``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import binary_erosion
+    >>> binary_erosion(np.ones((3, 4), bool)).astype(int)
+    array([[0, 0, 0, 0],
+           [0, 1, 1, 0],
+           [0, 0, 0, 0]])
+    """
+    return _steps("binary_erosion", input, structure, iterations, mask, output, border_value, origin, (False,))
+
+
+def binary_dilation(
+    input: Any,
+    structure: npt.ArrayLike | None = None,
+    iterations: int = 1,
+    mask: Any = None,
+    output: Any = None,
+    border_value: int = 0,
+    origin: Any = 0,
+    brute_force: bool = False,
+) -> Any:
+    """Where a mask holds somewhere under an element (``scipy.ndimage.binary_dilation``)."""
+    return _steps("binary_dilation", input, structure, iterations, mask, output, border_value, origin, (True,))
+
+
+def binary_opening(
+    input: Any,
+    structure: npt.ArrayLike | None = None,
+    iterations: int = 1,
+    output: Any = None,
+    origin: Any = 0,
+    mask: Any = None,
+    border_value: int = 0,
+    brute_force: bool = False,
+) -> Any:
+    """Erosions, then dilations (``scipy.ndimage.binary_opening``)."""
+    return _steps("binary_opening", input, structure, iterations, mask, output, border_value, origin, (False, True))
+
+
+def binary_closing(
+    input: Any,
+    structure: npt.ArrayLike | None = None,
+    iterations: int = 1,
+    output: Any = None,
+    origin: Any = 0,
+    mask: Any = None,
+    border_value: int = 0,
+    brute_force: bool = False,
+) -> Any:
+    """Dilations, then erosions (``scipy.ndimage.binary_closing``)."""
+    return _steps("binary_closing", input, structure, iterations, mask, output, border_value, origin, (True, False))
+
+
+def binary_propagation(
+    input: Any,
+    structure: npt.ArrayLike | None = None,
+    mask: Any = None,
+    output: Any = None,
+    border_value: int = 0,
+    origin: Any = 0,
+) -> Any:
+    """Dilations within a mask until nothing changes (``scipy.ndimage.binary_propagation``)."""
+    return _steps("binary_propagation", input, structure, -1, mask, output, border_value, origin, (True,))
+
+
+def binary_fill_holes(
+    input: Any, structure: npt.ArrayLike | None = None, output: Any = None, origin: Any = 0
+) -> Any:
+    """A mask without its holes (``scipy.ndimage.binary_fill_holes``): what lies outside is dilated from the edges until nothing changes,
+    in as many steps as the longest way takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import binary_fill_holes
+    >>> binary_fill_holes(np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])).all()
+    np.True_
+    """
+
+    def record(value: Value, _dtype: DType) -> Value:
+        background = value.like(_horus.invert(value.cast(_BOOL).core), _BOOL)
+        seed = value.like(_horus.logic("xor", background.core, background.core), _BOOL)
+        outside = _Step(value.ndim, structure, background, 1, origin, dilates=True).repeat(seed, -1)
+        filled = outside.like(_horus.invert(outside.core))
+        return filled if not isinstance(output, np.ndarray) else filled.cast(output.dtype)
+
+    return filtered("binary_fill_holes", input, output if isinstance(output, np.ndarray) else _BOOL, record)
+
+
+def binary_hit_or_miss(
+    input: Any,
+    structure1: npt.ArrayLike | None = None,
+    structure2: npt.ArrayLike | None = None,
+    output: Any = None,
+    origin1: Any = 0,
+    origin2: Any = None,
+) -> Any:
+    """Where one element fits into a mask and another into what is around it (``scipy.ndimage.binary_hit_or_miss``)."""
+
+    def record(value: Value, _dtype: DType) -> Value:
+        mask = value.cast(_BOOL)
+        first = generate_binary_structure(value.ndim, 1) if structure1 is None else np.asarray(structure1, dtype=bool)
+        second = np.logical_not(first) if structure2 is None else np.asarray(structure2, dtype=bool)
+        fits = _Step(value.ndim, first, None, 0, origin1, dilates=False).apply(mask)
+        around = mask.like(_horus.invert(mask.core))
+        misses = _Step(value.ndim, second, None, 1, origin1 if origin2 is None else origin2, dilates=False).apply(around)
+        found = mask.like(_horus.logic("and", fits.core, misses.core))
+        return found if not isinstance(output, np.ndarray) else found.cast(output.dtype)
+
+    return filtered("binary_hit_or_miss", input, output if isinstance(output, np.ndarray) else _BOOL, record)

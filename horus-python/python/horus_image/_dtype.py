@@ -1,0 +1,126 @@
+"""Types of pixels: NumPy's, those that Horus stores, and the conversions of SciPy between them.
+
+Horus stores `u8`, `u16`, `i32`, `f32`, `f64` and masks. What NumPy has beside them is carried in a stored type that holds each of its
+values (64-bit integers up to 2^53), and becomes itself again when a result is given back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from . import _horus
+
+# The stored type of each type of NumPy that arrays may have.
+STORED: Final[dict[np.dtype[Any], str]] = {
+    np.dtype(np.bool_): "bool",
+    np.dtype(np.uint8): "u8",
+    np.dtype(np.uint16): "u16",
+    np.dtype(np.int32): "i32",
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+    np.dtype(np.int8): "i32",
+    np.dtype(np.int16): "i32",
+    np.dtype(np.uint32): "f64",
+    np.dtype(np.int64): "f64",
+    np.dtype(np.uint64): "f64",
+    np.dtype(np.longlong): "f64",
+    np.dtype(np.ulonglong): "f64",
+}
+
+# The types of lazy images: those that Horus stores as they are.
+NATIVE: Final[dict[str, np.dtype[Any]]] = {
+    "bool": np.dtype(np.bool_),
+    "u8": np.dtype(np.uint8),
+    "u16": np.dtype(np.uint16),
+    "i32": np.dtype(np.int32),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+}
+
+LARGEST: Final = 2**53
+"""The largest magnitude up to which `float64` has every whole number."""
+
+
+def stored(dtype: np.dtype[Any]) -> str:
+    """The type in which Horus stores pixels of a type of NumPy."""
+    code = STORED.get(dtype)
+    if code is None:
+        native = dtype.newbyteorder("=")
+        code = STORED.get(native)
+    if code is None:
+        raise TypeError(f"images have no pixels of type {dtype}; see horus_image's documentation for those they have")
+    return code
+
+
+def is_native(dtype: np.dtype[Any]) -> bool:
+    """Whether Horus stores the type as it is."""
+    code = STORED.get(dtype)
+    return code is not None and NATIVE[code] == dtype
+
+
+def ready(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array in the type that Horus stores, aligned and in this machine's byte order."""
+    code = stored(array.dtype)
+    native = NATIVE[code]
+    if array.dtype != native:
+        if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+            if int(array.max()) > LARGEST or int(array.min()) < -LARGEST:
+                raise ValueError(f"{array.dtype} is computed in float64, and there are magnitudes above 2^53")
+        return array.astype(native)
+    return array if array.flags.aligned else array.copy()
+
+
+def truncated(core: _horus.Image, dtype: np.dtype[Any], bounded: bool = False) -> _horus.Image:
+    """Floats as whole numbers of a type, as C converts them: without what follows the point, and what is too large for an unsigned or a
+    small type modulo its range. Bounded values are known to fit."""
+    signed = not (bounded and dtype.kind in "ub")
+    whole = _horus.unary("floor", core)
+    if signed:
+        whole = _horus.select(_horus.compare("lt", core, 0.0), _horus.unary("ceil", core), whole)
+    if dtype.kind == "b":
+        return _horus.convert(whole, "bool")
+    bits = 8 * dtype.itemsize
+    if not bounded and bits < 64 and not (dtype.kind == "i" and bits == 32):
+        if whole.dtype != "f64":
+            whole = _horus.convert(whole, "f64")
+        around = float(2**bits)
+        turns = _horus.unary("floor", _horus.binary("mul", whole, 1.0 / around))
+        whole = _horus.binary("sub", whole, _horus.binary("mul", turns, around))
+        if dtype.kind == "i":
+            high = _horus.compare("ge", whole, around / 2)
+            whole = _horus.select(high, _horus.binary("sub", whole, around), whole)
+    return _horus.convert(whole, STORED[dtype])
+
+
+def cast(
+    core: _horus.Image, source: np.dtype[Any], dtype: np.dtype[Any], bounded: bool = False
+) -> _horus.Image:
+    """Pixels of a type as those of another, as C converts them."""
+    code = stored(dtype)
+    if dtype.kind == "f":
+        return core if core.dtype == code else _horus.convert(core, code)
+    if source.kind == "f":
+        return truncated(core, dtype, bounded)
+    if dtype.kind == "b":
+        return _horus.convert(core, "bool")
+    if bounded or np.can_cast(source, dtype):
+        return core if core.dtype == code else _horus.convert(core, code)
+    numbers = core if core.dtype == "f64" else _horus.convert(core, "f64")
+    return truncated(numbers, dtype)
+
+
+def rounded(core: _horus.Image, dtype: np.dtype[Any]) -> _horus.Image:
+    """Floats as the nearest whole numbers of a type, halves away from 0, saturated: what SciPy's interpolations do."""
+    if dtype.kind == "f":
+        code = stored(dtype)
+        return core if core.dtype == code else _horus.convert(core, code)
+    if dtype.kind == "b":
+        return truncated(core, dtype)
+    up = _horus.unary("floor", _horus.binary("add", core, 0.5))
+    down = _horus.unary("ceil", _horus.binary("sub", core, 0.5))
+    whole = _horus.select(_horus.compare("gt", core, 0.0), up, down)
+    information = np.iinfo(dtype)
+    whole = _horus.clamp(whole, float(information.min), float(information.max))
+    return _horus.convert(whole, STORED[dtype])

@@ -1,0 +1,205 @@
+"""Derivatives: Gaussians, Laplacians, gradients, with the rules of ``scipy.ndimage``."""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from . import _horus
+from ._complex import by_parts
+from ._dtype import NATIVE, cast
+from ._linear import along, passes
+from ._values import Value, axes_of, axis_of, filtered, for_each, number
+
+DType = np.dtype[Any]
+
+
+@functools.lru_cache(maxsize=256)
+def gaussian_taps(sigma: float, order: int, radius: int) -> tuple[float, ...]:
+    """SciPy's taps of a derivative of a Gaussian, in the order of a correlation."""
+    x = np.arange(-radius, radius + 1, dtype=np.float64)
+    variance = sigma * sigma
+    bell = np.exp(-0.5 / variance * x**2)
+    bell /= bell.sum()
+    # The derivative is a polynomial times the bell: each differentiation takes q to q' - x q / sigma^2.
+    q = np.zeros(order + 1)
+    q[0] = 1.0
+    exponents = np.arange(order + 1)
+    step = np.diag(exponents[1:], 1) + np.diag(np.ones(order) / -variance, -1)
+    for _ in range(order):
+        q = step.dot(q)
+    taps: list[float] = ((x[:, None] ** exponents).dot(q) * bell)[::-1].tolist()
+    return tuple(taps)
+
+
+def _gaussian_along(
+    value: Value, sigma: Any, axis: int, order: Any, dtype: DType, mode: Any, cval: float, truncate: float, radius: Any
+) -> Value:
+    scale = float(sigma)
+    if not (scale >= 0.0 and math.isfinite(scale)):
+        raise ValueError(f"sigma is {scale}; it must be finite and not negative")
+    if order < 0:
+        raise ValueError("order must be non-negative")
+    reach = int(truncate * scale + 0.5) if radius is None else radius
+    if not isinstance(reach, numbers.Integral) or reach < 0:
+        raise ValueError("Radius must be a nonnegative integer.")
+    if scale == 0.0:
+        return value.cast(dtype)
+    taps = gaussian_taps(scale, int(order), int(reach))
+    return along(value, taps, axis, dtype, mode, cval, 0, bounded=order == 0 and value.dtype == dtype)
+
+
+@by_parts
+def gaussian_filter1d(
+    input: Any,
+    sigma: float,
+    axis: int = -1,
+    order: int = 0,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: int | None = None,
+) -> Any:
+    """Smooth along an axis, or take a derivative of what is smooth (``scipy.ndimage.gaussian_filter1d``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import gaussian_filter1d
+    >>> gaussian_filter1d([1.0, 2.0, 3.0, 4.0, 5.0], 1).round(4)
+    array([1.427 , 2.0678, 3.    , 3.9322, 4.573 ])
+    """
+
+    def record(value: Value, dtype: DType) -> Value:
+        at = axis_of(axis, value.ndim)
+        return _gaussian_along(value, sigma, at, order, dtype, mode, number(cval), truncate, radius)
+
+    return filtered("gaussian_filter1d", input, output, record)
+
+
+def smoothed(
+    value: Value,
+    sigma: Any,
+    order: Any,
+    dtype: DType,
+    mode: Any,
+    cval: float,
+    truncate: float = 4.0,
+    radius: Any = None,
+    axes: Any = None,
+) -> Value:
+    """Gaussian filters along some axes, from the first to the last; what lies between is stored in the type of the result."""
+    at = axes_of(axes, value.ndim)
+    count = len(at)
+    orders, sigmas, modes, radii = (for_each(given, count) for given in (order, sigma, mode, radius))
+    for i in passes(at, dtype, modes, cval):
+        if sigmas[i] > 1e-15 or not sigmas[i] >= 0.0:
+            value = _gaussian_along(value, sigmas[i], at[i], orders[i], dtype, modes[i], cval, truncate, radii[i])
+    return value.cast(dtype)
+
+
+@by_parts
+def gaussian_filter(
+    input: Any,
+    sigma: Any,
+    order: Any = 0,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    truncate: float = 4.0,
+    *,
+    radius: Any = None,
+    axes: Any = None,
+) -> Any:
+    """Smooth, or take derivatives of what is smooth (``scipy.ndimage.gaussian_filter``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import gaussian_filter
+    >>> gaussian_filter(np.arange(50, step=2).reshape((5, 5)), sigma=1)[0]
+    array([ 4,  6,  8,  9, 11])
+    """
+    return filtered(
+        "gaussian_filter",
+        input,
+        output,
+        lambda value, dtype: smoothed(value, sigma, order, dtype, mode, number(cval), truncate, radius, axes),
+    )
+
+
+def _added(a: Value, b: Value) -> Value:
+    """The sum, as NumPy adds in place: integers wrap around."""
+    if a.dtype.kind == "f":
+        return a.like(_horus.binary("add", a.core, b.core))
+    core = _horus.binary("add", a.floats(), b.floats())
+    return a.like(cast(core, NATIVE["f64"], a.dtype))
+
+
+def _squared(value: Value) -> Value:
+    if value.dtype.kind == "f":
+        return value.like(_horus.unary("square", value.core))
+    return value.like(cast(_horus.unary("square", value.floats()), NATIVE["f64"], value.dtype))
+
+
+@by_parts
+def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
+    """The sum of second differences (``scipy.ndimage.laplace``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import laplace
+    >>> laplace(np.array([0.0, 1.0, 4.0, 9.0, 16.0]))
+    array([ 1.,  2.,  2.,  2., -7.])
+    """
+
+    def record(value: Value, dtype: DType) -> Value:
+        modes = for_each(mode, value.ndim)
+        parts = [along(value, (1.0, -2.0, 1.0), i, dtype, modes[i], number(cval)) for i in range(value.ndim)]
+        return functools.reduce(_added, parts) if parts else value.cast(dtype)
+
+    return filtered("laplace", input, output, record)
+
+
+@by_parts
+def gaussian_laplace(
+    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **kwargs: Any
+) -> Any:
+    """The sum of second derivatives of what is smooth (``scipy.ndimage.gaussian_laplace``)."""
+
+    def record(value: Value, dtype: DType) -> Value:
+        parts = _derivatives(value, sigma, 2, dtype, mode, number(cval), kwargs)
+        return functools.reduce(_added, parts) if parts else value.cast(dtype)
+
+    return filtered("gaussian_laplace", input, output, record)
+
+
+def gaussian_gradient_magnitude(
+    input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **kwargs: Any
+) -> Any:
+    """The length of the gradient of what is smooth (``scipy.ndimage.gaussian_gradient_magnitude``)."""
+
+    def record(value: Value, dtype: DType) -> Value:
+        parts = [_squared(part) for part in _derivatives(value, sigma, 1, dtype, mode, number(cval), kwargs)]
+        if not parts:
+            return value.cast(dtype)
+        total = functools.reduce(_added, parts)
+        if dtype.kind == "f":
+            return total.like(_horus.unary("sqrt", total.core))
+        return total.like(cast(_horus.unary("sqrt", total.floats()), NATIVE["f64"], dtype))
+
+    return filtered("gaussian_gradient_magnitude", input, output, record)
+
+
+def _derivatives(
+    value: Value, sigma: Any, order: int, dtype: DType, mode: Any, cval: float, more: dict[str, Any]
+) -> list[Value]:
+    modes = for_each(mode, value.ndim)
+    unit = [[order if j == i else 0 for j in range(value.ndim)] for i in range(value.ndim)]
+    return [smoothed(value, sigma, unit[i], dtype, modes[i], cval, **more) for i in range(value.ndim)]

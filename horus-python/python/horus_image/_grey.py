@@ -1,0 +1,120 @@
+"""Morphology of numbers, with the rules of ``scipy.ndimage``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _horus
+from ._dtype import NATIVE, cast
+from ._order import _both, extremes
+from ._values import Value, filtered, for_each, number
+
+DType = np.dtype[Any]
+
+
+class _Element:
+    """What pixels are looked at: a size, a footprint or a structure, at an origin, beyond edges of a mode."""
+
+    def __init__(self, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any) -> None:
+        if size is None and footprint is None and structure is None:
+            raise ValueError("size, footprint, or structure must be specified")
+        self.size = size
+        self.footprint = None if footprint is None else np.asarray(footprint)
+        self.structure = None if structure is None else np.asarray(structure)
+        self.mode, self.cval, self.origin = mode, number(cval), origin
+
+    def erode(self, value: Value, dtype: DType) -> Value:
+        """The smallest pixel, a structure subtracted before."""
+        return extremes(
+            value, dtype, self.size, self.footprint, self.structure, self.mode, self.cval, self.origin, "min"
+        )
+
+    def dilate(self, value: Value, dtype: DType) -> Value:
+        """The largest pixel under what is turned by 180 degrees, a structure added before."""
+
+        def turned(array: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any] | None:
+            return None if array is None else array[(slice(None, None, -1),) * array.ndim]
+
+        origins = for_each(self.origin, value.ndim)
+        shaped = self.footprint if self.footprint is not None else self.structure
+        sizes = for_each(self.size, value.ndim) if shaped is None else list(shaped.shape)
+        origins = [-at - (1 - size % 2) for at, size in zip(origins, sizes, strict=False)]
+        return extremes(
+            value, dtype, self.size, turned(self.footprint), turned(self.structure), self.mode, self.cval, origins, "max"
+        )
+
+
+_Record = Callable[[_Element, Value, DType], Value]
+
+
+def _grey(name: str, doc: str, record: _Record) -> Callable[..., Any]:
+    def function(
+        input: Any,
+        size: Any = None,
+        footprint: npt.ArrayLike | None = None,
+        structure: npt.ArrayLike | None = None,
+        output: Any = None,
+        mode: Any = "reflect",
+        cval: float = 0.0,
+        origin: Any = 0,
+    ) -> Any:
+        _both(size, footprint)
+        element = _Element(size, footprint, structure, mode, cval, origin)
+        return filtered(name, input, output, functools.partial(record, element))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{doc} (``scipy.ndimage.{name}``)."
+    function.__module__ = "horus_image.ndimage"
+    return function
+
+
+def _difference(a: Value, b: Value, dtype: DType) -> Value:
+    """The difference, as NumPy subtracts: integers wrap around, masks differ."""
+    if dtype.kind == "b":
+        return a.like(_horus.logic("xor", a.cast(dtype).core, b.cast(dtype).core), dtype)
+    if dtype.kind == "f":
+        return a.like(_horus.binary("sub", a.cast(dtype).core, b.cast(dtype).core), dtype)
+    core = _horus.binary("sub", a.floats(), b.floats())
+    return a.like(cast(core, NATIVE["f64"], dtype), dtype)
+
+
+def _opening(e: _Element, value: Value, dtype: DType) -> Value:
+    return e.dilate(e.erode(value, value.dtype), dtype)
+
+
+def _closing(e: _Element, value: Value, dtype: DType) -> Value:
+    return e.erode(e.dilate(value, value.dtype), dtype)
+
+
+def _gradient(e: _Element, value: Value, dtype: DType) -> Value:
+    if value.dtype.kind == "b" and dtype.kind == "b":
+        raise TypeError("numpy boolean subtract, the `-` operator, is not supported; give an output type")
+    return _difference(e.dilate(value, value.dtype), e.erode(value, value.dtype), dtype)
+
+
+def _laplace(e: _Element, value: Value, dtype: DType) -> Value:
+    up, down = e.dilate(value, value.dtype), e.erode(value, value.dtype)
+    if value.dtype == dtype and dtype.kind == "f":
+        # Rounded as NumPy does, step by step.
+        core = _horus.binary("sub", _horus.binary("add", up.core, down.core), value.core)
+        return value.like(_horus.binary("sub", core, value.core))
+    twice = _horus.binary("mul", value.floats(), 2.0)
+    core = _horus.binary("sub", _horus.binary("add", up.floats(), down.floats()), twice)
+    return value.like(cast(core, NATIVE["f64"], dtype), dtype)
+
+
+grey_erosion = _grey("grey_erosion", "The smallest pixel under a structuring element", lambda e, v, t: e.erode(v, t))
+grey_dilation = _grey("grey_dilation", "The largest pixel under a structuring element", lambda e, v, t: e.dilate(v, t))
+grey_opening = _grey("grey_opening", "Erosion, then dilation", _opening)
+grey_closing = _grey("grey_closing", "Dilation, then erosion", _closing)
+morphological_gradient = _grey("morphological_gradient", "Dilation minus erosion", _gradient)
+morphological_laplace = _grey("morphological_laplace", "Dilation plus erosion minus twice the input", _laplace)
+white_tophat = _grey(
+    "white_tophat", "What an opening removes", lambda e, v, t: _difference(v, _opening(e, v, t), t)
+)
+black_tophat = _grey("black_tophat", "What a closing adds", lambda e, v, t: _difference(_closing(e, v, t), v, t))

@@ -1,0 +1,281 @@
+"""Lazy images."""
+
+from __future__ import annotations
+
+import builtins
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _horus
+from ._dtype import is_native, ready, stored
+from ._operators import Operators, _binary, _core, _made, _met
+from ._session import Session, current
+
+Array = np.ndarray[Any, Any]
+
+
+class Image(Operators):
+    """An image, or a volume, that is computed when somebody looks at it.
+
+    Operators and functions record; `compute`, ``numpy.asarray``, `save` and reductions such as `mean` compute everything that they need
+    at once, fused, on the device of the image's session. Made by `asarray`, `open` and the functions of `horus_image.ndimage`.
+
+    Types are ``uint8``, ``uint16``, ``int32``, ``float32``, ``float64`` and ``bool``. Of two types that meet the result is NumPy's
+    (``numpy.result_type``), but integers saturate instead of wrapping around. Masks combine by ``& | ^ ~``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import horus_image as hi
+    >>> image = hi.asarray(np.array([[10, 200], [30, 40]], np.uint8))
+    >>> image
+    <horus_image.Image 2x2 uint8>
+    >>> (image + 100).compute()
+    array([[110, 255],
+           [130, 140]], dtype=uint8)
+    >>> np.asarray(image > 35)
+    array([[False,  True],
+           [False,  True]])
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __init__(self) -> None:
+        raise TypeError("images are made by horus_image.asarray and horus_image.open")
+
+    @property
+    def session(self) -> Session:
+        """The session that the image belongs to."""
+        return self._session
+
+    def compute(self) -> Array:
+        """Evaluate the image into a new array."""
+        array: Array = self._core.to_array(list(self.shape))
+        return array
+
+    def start(self) -> None:
+        """Begin to evaluate the image, and return; whoever looks at it waits."""
+        self._core.start()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Evaluate the image and write a file of it; see `horus_image.save`."""
+        self._core.save(os.fspath(path))
+
+    def astype(self, dtype: npt.DTypeLike) -> Image:
+        """The image in another type: exact where that can hold a value, else rounded to nearest (to even) and saturated."""
+        return self._with(_horus.convert(self._core, _native(np.dtype(dtype))))
+
+    def luminance(self) -> Image:
+        """One channel of ``float32``, of integers 0 to 1."""
+        image = self._with(self._core.luminance())
+        image._channels = False
+        return image
+
+    def channel(self, index: int) -> Image:
+        """One channel of several."""
+        image = self._with(_horus.channel(self._core, index))
+        image._channels = False
+        return image
+
+    def min(self) -> Any:
+        """The smallest pixel, ignoring NaN."""
+        return self.dtype.type(_horus.reduce(self._numbers(), "min"))
+
+    def max(self) -> Any:
+        """The largest pixel, ignoring NaN."""
+        return self.dtype.type(_horus.reduce(self._numbers(), "max"))
+
+    def sum(self) -> float:
+        """The sum of all pixels, in ``float64``; of a mask, for how many it holds."""
+        return _horus.reduce(self._numbers(), "sum")
+
+    def mean(self) -> float:
+        """The mean of all pixels, in ``float64``."""
+        return _horus.reduce(self._numbers(), "mean")
+
+    def var(self) -> float:
+        """The population variance of all pixels, in ``float64``."""
+        return _horus.reduce(self._numbers(), "variance")
+
+    def std(self) -> float:
+        """The population standard deviation of all pixels, in ``float64``."""
+        return float(np.sqrt(self.var()))
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("an image is computed into a new array; it cannot be had without a copy")
+        array = self.compute()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __getitem__(self, key: Any) -> Image:
+        """A crop: slices with steps of 1 or -1, and whole numbers; an axis of a whole number goes."""
+        from ._index import indexed
+
+        return indexed(self, key)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError("the truth value of an image of several pixels is ambiguous")
+        return builtins.bool(self.compute().any())
+
+    def __float__(self) -> float:
+        if self.size != 1:
+            raise TypeError("only an image of one pixel is a number")
+        return float(self.compute().reshape(()))
+
+    def __repr__(self) -> str:
+        return f"<horus_image.Image {'x'.join(map(str, self.shape))} {self.dtype.name}>"
+
+    def _repr_png_(self) -> bytes | None:
+        """What notebooks show: of one, three or four channels; floats from 0 to 1."""
+        channels = self._core.shape[3]
+        if self._ndim != 2 or channels not in (1, 3, 4):
+            return None
+        core = self._core
+        if core.dtype in ("i32", "f64"):
+            core = _horus.convert(core, "f32")
+        return core.encode("png")
+
+    def __reduce__(self) -> tuple[Callable[..., Image], tuple[Array, bool]]:
+        """Pixels are pickled, not the program: the other process may have another device."""
+        return _restored, (self.compute(), self._channels)
+
+
+def made(core: _horus.Image, session: Session, ndim: int, channels: bool = False) -> Image:
+    """An image of what Horus recorded."""
+    return _made(Image, core, session, ndim, channels)
+
+
+def asarray(array: Any, *, channels: bool = False, session: Session | None = None) -> Image:
+    """An image of the pixels of an array.
+
+    Parameters
+    ----------
+    array : array_like
+        One axis: an image of one row. Two: rows and columns. Three: levels, rows and columns of a volume; with `channels`, rows, columns
+        and channels. Pixels are copied once, whatever the strides, so that the array may change or go. An image is returned as it is.
+    channels : bool, optional
+        Whether the last of three axes is that of channels, which filters treat one by one.
+    session : Session, optional
+        The session of the image; by default that of the ``with`` statement around, else one opened at first use.
+
+    Returns
+    -------
+    Image
+
+    Raises
+    ------
+    TypeError
+        For types that images do not have: other than ``uint8``, ``uint16``, ``int32``, ``float32``, ``float64`` and ``bool``.
+    ValueError
+        For an array without pixels, or of more axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import horus_image as hi
+    >>> hi.asarray(np.zeros((480, 640, 3), np.uint8), channels=True)
+    <horus_image.Image 480x640x3 uint8>
+    >>> hi.asarray([[1.5, 2.5]]).dtype
+    dtype('float64')
+    """
+    if isinstance(array, Image):
+        return array
+    pixels = np.asarray(array)
+    code = _native(pixels.dtype)
+    if not 1 <= pixels.ndim <= 3 or (channels and pixels.ndim != 3):
+        raise ValueError(f"an array of shape {pixels.shape} is no image; see asarray for the axes that images have")
+    session = session or current()
+    core = _horus.Image.of_array(session._core, ready(pixels), code, channels)
+    return made(core, session, 2 if channels else pixels.ndim, channels)
+
+
+def open(
+    path: str | os.PathLike[str], *, page: int | None = None, volume: bool = False, session: Session | None = None
+) -> Image:
+    """Read a picture: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content.
+
+    Parameters
+    ----------
+    path : path_like
+        The file.
+    page : int, optional
+        The page of a TIFF file, from 0 on.
+    volume : bool, optional
+        All pages of a TIFF file as levels, or an npy array of three axes as levels, rows and columns.
+    session : Session, optional
+        As in `asarray`.
+
+    Returns
+    -------
+    Image
+        Of the file's type; of two axes, or three with channels.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read or decoded.
+    """
+    session = session or current()
+    core = session._core.read(os.fspath(path), page, volume)
+    levels, channels = core.shape[0], core.shape[3]
+    return made(core, session, 3 if volume or levels > 1 else 2, channels > 1)
+
+
+def save(path: str | os.PathLike[str], image: Any) -> None:
+    """Write an image, or an array, to a file of the format that its name says.
+
+    Integers are written as they are, floats from 0 to 1 to the full range of the file, masks as 0 and its largest number; ``.npy`` and
+    float TIFF keep values. The file gets its name when it is complete.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written, or its format cannot hold the image.
+    """
+    asarray(image).save(path)
+
+
+def minimum(a: Any, b: Any) -> Image:
+    """The smaller of both, pixel by pixel; a NaN is ignored. One of both is an image."""
+    return _binary("min", a, b)
+
+
+def maximum(a: Any, b: Any) -> Image:
+    """The larger of both, pixel by pixel; a NaN is ignored. One of both is an image."""
+    return _binary("max", a, b)
+
+
+def where(mask: Image, a: Any, b: Any) -> Image:
+    """The pixels of `a` where the mask holds, else those of `b`; one of both is an image.
+
+    Examples
+    --------
+    >>> import horus_image as hi
+    >>> image = hi.asarray([[1.0, 5.0]])
+    >>> hi.where(image > 2, image, 0.0).compute()
+    array([[0., 5.]])
+    """
+    a, b = _met("where", a, b)
+    image = a if isinstance(a, Image) else b
+    return image._with(_horus.select(mask._core, _core(a), _core(b)))
+
+
+def _restored(array: Array, channels: bool) -> Image:
+    return asarray(array, channels=channels)
+
+
+def _native(dtype: np.dtype[Any]) -> str:
+    code = stored(dtype)
+    if not is_native(dtype.newbyteorder("=")):
+        raise TypeError(f"images have no pixels of type {dtype}; convert them, or call a function of horus_image.ndimage with the array")
+    return code
+
+

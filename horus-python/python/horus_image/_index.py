@@ -1,0 +1,80 @@
+"""Indexing of images by slices and whole numbers."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from . import _horus
+
+if TYPE_CHECKING:
+    from ._image import Image
+
+
+def indexed(image: Image, key: Any) -> Image:
+    """The crop that a key names."""
+    from ._image import made
+
+    keys = _expanded(key, image.ndim)
+    core, channels = image._core, image._channels
+    if channels:
+        last = keys.pop()
+        if isinstance(last, slice):
+            if last != slice(None):
+                raise NotImplementedError("a part of the channels; take one by its number, or all")
+        else:
+            core, channels = _horus.channel(core, _place(last, image.shape[-1])), False
+    first = 3 - image._ndim
+    extents = list(core.shape[:3])
+    start, flipped, gone = [0, 0, 0], [False] * 3, []
+    for i, part in enumerate(keys):
+        axis = first + i
+        if isinstance(part, slice):
+            start[axis], extents[axis], flipped[axis] = _range(part, extents[axis])
+        else:
+            start[axis], extents[axis] = _place(part, extents[axis]), 1
+            gone.append(axis)
+    if 0 in extents:
+        raise ValueError(f"the index {key!r} leaves no pixels, and images have at least one")
+    core = _horus.crop(core, (start[0], start[1], start[2]), (extents[0], extents[1], extents[2]))
+    if any(flipped):
+        core = _horus.flip(core, *flipped)
+    left = [axis for axis in range(first, 3) if axis not in gone]
+    # What is left must be the last axes: a column becomes a row; other axes would have to change places with levels.
+    if left == [1] and extents[0] == 1:
+        core = _horus.transpose(core)
+    elif left and left != list(range(3 - len(left), 3)):
+        raise NotImplementedError(f"the index {key!r} of a volume: whole numbers may name a level, or a pixel")
+    return made(core, image._session, max(len(left), 1), channels)
+
+
+def _expanded(key: Any, ndim: int) -> list[Any]:
+    keys = list(key) if isinstance(key, tuple) else [key]
+    if sum(part is Ellipsis for part in keys) > 1:
+        raise IndexError("an index has one ellipsis at most")
+    if Ellipsis in keys:
+        at = keys.index(Ellipsis)
+        keys[at : at + 1] = [slice(None)] * (ndim - len(keys) + 1)
+    if len(keys) > ndim:
+        raise IndexError(f"{len(keys)} indices for an image of {ndim} axes")
+    for part in keys:
+        if not isinstance(part, slice) and not hasattr(part, "__index__"):
+            raise IndexError(f"images are indexed by slices and whole numbers, not by {type(part).__name__}")
+    return keys + [slice(None)] * (ndim - len(keys))
+
+
+def _place(part: Any, extent: int) -> int:
+    at = operator.index(part)
+    if not -extent <= at < extent:
+        raise IndexError(f"index {at} is out of bounds for an axis of {extent} pixels")
+    return at % extent
+
+
+def _range(part: slice, extent: int) -> tuple[int, int, bool]:
+    """First pixel, number of pixels, and whether they are reversed."""
+    start, stop, step = part.indices(extent)
+    if step not in (1, -1):
+        raise NotImplementedError(f"a step of {step}; images are indexed with steps of 1 and -1")
+    if step == 1:
+        return start, max(stop - start, 0), False
+    return stop + 1, max(start - stop, 0), True

@@ -1,0 +1,394 @@
+"""Geometry with the rules of ``scipy.ndimage``: what Horus has of it.
+
+Horus samples affine maps of planes, to the nearest pixel and linearly. Splines of higher orders are made of filters (their prefilter, and
+shifts) and of nearest samples that are weighed.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _horus
+from ._complex import by_parts
+from ._dtype import NATIVE, rounded
+from ._image import Image
+from ._splines import PAD, coefficients, prefiltered, spline_mode, spline_order, splined, weights
+from ._values import MODES, Value, correlated, edge, enter, filtered, for_each, leave, number, output_type
+
+DType = np.dtype[Any]
+_TIE: Final = 2.0**-20
+"""By how much of a pixel positions are moved up before the nearest pixel is taken."""
+
+
+@by_parts
+def shift(
+    input: Any,
+    shift: Any,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+) -> Any:
+    """Shift by any number of pixels, by splines of order 0 to 5 (``scipy.ndimage.shift``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import shift
+    >>> shift([1.0, 2.0, 3.0, 4.0], 1, order=1)
+    array([0., 1., 2., 3.])
+    """
+    degree = spline_order(order)
+
+    def record(value: Value, dtype: DType) -> Value:
+        if value.ndim < 1:
+            raise RuntimeError("input and output rank must be > 0")
+        by = [-float(step) for step in for_each(shift, value.ndim)]
+        border = _sampled_mode("shift", mode)
+        fill = number(cval)
+        moved = value
+        if degree > 1 and mode in ("nearest", "grid-constant") and 1 <= value.ndim <= 2:
+            # SciPy extends the image before the prefilter.
+            unit, offset = np.eye(value.ndim), np.asarray(by)
+            return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter)
+        if prefilter and degree > 1:
+            _refuse_padding("shift", mode)
+            moved = coefficients(value, degree, tuple(range(value.ndim)), spline_mode(mode))
+        else:
+            moved = value.like(value.floats(), NATIVE["f64"])
+        # What lies beyond the edges is not looked at in this mode, but by splines, which SciPy mirrors there.
+        beyond = "mirror" if mode == "constant" else border
+        for axis, step in enumerate(by):
+            whole = math.floor(step)
+            first, taps = weights(degree, step - whole)
+            if taps == [1.0] and first + whole == 0:
+                continue
+            moved = value.like(_gathered(moved, axis, whole + first, taps, beyond, fill), NATIVE["f64"])
+        core = moved.core
+        if mode == "constant":
+            core = _inside(value, core, [(1.0, step) for step in by], fill)
+        return value.like(rounded(core, dtype), dtype)
+
+    return filtered("shift", input, output, record)
+
+
+def _gathered(value: Value, axis: int, first: int, taps: list[float], mode: str, cval: float) -> _horus.Image:
+    """The sum of weighed pixels from `first` pixels on along an axis."""
+    while len(taps) > 1 and taps[-1] == 0.0:
+        taps = taps[:-1]
+    if len(taps) > 1:
+        # The filter stays near the pixel, and what is left is a shift by whole pixels.
+        anchor = min(max(-first, 0), len(taps) - 1)
+        core = correlated(value, tuple(taps), anchor, axis, mode, cval, single=False)
+        if first + anchor == 0:
+            return core
+        return _far(value, axis, first, tuple(taps), mode, cval)
+    return _moved(value, value.core, axis, first, mode, cval)
+
+
+def _far(value: Value, axis: int, first: int, taps: tuple[float, ...], mode: str, cval: float) -> _horus.Image:
+    """Weighed pixels far away: each shifted, so that all follow from the edge mode."""
+    total = None
+    for k, tap in enumerate(taps):
+        part = _horus.binary("mul", _moved(value, value.core, axis, first + k, mode, cval), tap)
+        total = part if total is None else _horus.binary("add", total, part)
+    assert total is not None
+    return total
+
+
+def _moved(value: Value, core: _horus.Image, axis: int, first: int, mode: str, cval: float) -> _horus.Image:
+    by = [0, 0, 0]
+    by[axis + 3 - value.ndim] = -first
+    return _horus.shift(core, (by[0], by[1], by[2]), mode, cval) if first else core
+
+
+def _sampled_mode(name: str, mode: Any) -> str:
+    """The edge mode of a geometric operation; of those that SciPy knows one has a period of a pixel less than the image, which Horus has
+    not."""
+    edge(mode)
+    if mode == "wrap":
+        raise NotImplementedError(f"{name}: mode 'wrap', whose period is the image's extent less one; 'grid-wrap' is there")
+    return MODES[mode]
+
+
+def _refuse_padding(name: str, mode: str) -> None:
+    if mode in ("nearest", "grid-constant"):
+        raise NotImplementedError(
+            f"{name}: splines of volumes in mode {mode!r}, for which SciPy extends them by {PAD} pixels before the prefilter"
+        )
+
+
+def _inside(value: Value, core: _horus.Image, maps: list[tuple[float, float]], fill: float) -> _horus.Image:
+    """What lies at positions ``(i + shift) * scale`` of an axis of the input, and a constant at those beyond its edges."""
+    depth, height, width, _ = core.shape
+    inside = None
+    lead = 3 - len(maps)
+    for axis, (scale, move) in enumerate(maps):
+        at = _horus.index(value.session._core, (depth, height, width), axis + lead)
+        at = _horus.binary("add", at, move) if move else at
+        at = _horus.binary("mul", at, scale) if scale != 1.0 else at
+        inside = _within(inside, at, value.shape[axis])
+    return core if inside is None else _horus.select(inside, core, fill)
+
+
+def _within(inside: _horus.Image | None, at: _horus.Image, extent: int) -> _horus.Image:
+    here = _horus.logic("and", _horus.compare("ge", at, 0.0), _horus.compare("le", at, float(extent - 1)))
+    return here if inside is None else _horus.logic("and", inside, here)
+
+
+def affine(
+    name: str,
+    value: Value,
+    matrix: np.ndarray[Any, Any],
+    offset: np.ndarray[Any, Any],
+    shape: tuple[int, ...],
+    dtype: DType,
+    order: int,
+    mode: Any,
+    cval: float,
+    prefilter: bool,
+    scaled: list[tuple[float, float]] | None = None,
+) -> Value:
+    """The affine map from positions of the result to those of the input; `scaled` are scale and shift of each axis if it is no more."""
+    border = _sampled_mode(name, mode)
+    if 0 in shape:
+        raise NotImplementedError(f"{name}: a result without pixels, of shape {shape}")
+    single = order < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
+    core, pad = value.floats("f32" if single else "f64"), 0
+    whole = np.eye(3)
+    whole[3 - value.ndim :, 3 - value.ndim :] = matrix
+    moved = np.zeros(3)
+    moved[3 - value.ndim :] = offset
+    if value.ndim == 3:
+        apart = (
+            whole[0].tolist() == [1.0, 0.0, 0.0]
+            and not whole[1:, 0].any()
+            and moved[0] == int(moved[0])
+            and shape[0] == value.shape[0]
+        )
+        if not apart:
+            raise NotImplementedError(f"{name}: a map across the levels of a volume; Horus maps planes")
+        if moved[0] != 0.0:
+            core = _horus.shift(core, (-int(moved[0]), 0, 0), border, cval)
+    (yy, yx), (xy, xx) = whole[1, 1:], whole[2, 1:]
+    height, width = (1, *shape)[-2:]
+    if order > 1 and prefilter:
+        axes = tuple(range(max(value.ndim - 2, 0), value.ndim))
+        core, pad = prefiltered(value.like(core, NATIVE["f64"]), order, axes, mode, cval)
+    beyond = "mirror" if mode == "constant" else border
+    # Halves round up, as SciPy's do, although positions are held to 2^-32 of a pixel and steps of them add up.
+    up = 0.0 if order else _TIE
+    entries = [float(v) for v in (xx, xy, moved[2] + up + pad, yx, yy, moved[1] + up + (pad if value.ndim > 1 else 0))]
+    if order > 1:
+        found = splined(value, core, entries, (height, width), order, beyond, cval)
+    else:
+        found = _horus.affine(core, entries, (height, width), "bilinear" if order else "nearest", beyond, cval)
+    result = Value(found, value.dtype, shape, value.session, value.channels)
+    if mode == "constant":
+        if scaled is not None:
+            found = _inside(value, found, scaled, cval)
+        else:
+            found = _inside_affine(value, found, whole, moved, cval)
+        result = result.like(found)
+    return result.like(rounded(result.core, dtype), dtype)
+
+
+def _inside_affine(
+    value: Value, core: _horus.Image, matrix: np.ndarray[Any, Any], offset: np.ndarray[Any, Any], fill: float
+) -> _horus.Image:
+    depth, height, width, _ = core.shape
+    at = [_horus.index(value.session._core, (depth, height, width), axis) for axis in range(3)]
+    inside = None
+    for axis in range(3 - value.ndim, 3):
+        position = None
+        for k in range(3 - value.ndim, 3):
+            part = _horus.binary("mul", at[k], float(matrix[axis, k]))
+            position = part if position is None else _horus.binary("add", position, part)
+        assert position is not None
+        position = _horus.binary("add", position, float(offset[axis]))
+        inside = _within(inside, position, value.shape[axis - 3 + value.ndim])
+    return core if inside is None else _horus.select(inside, core, fill)
+
+
+def _mapped(name: str, input: Any, output: Any, shape: Any, record: Any) -> Any:
+    """Enters, records what has a shape of its own, and leaves."""
+    value, given = enter(input, name)
+    dtype = output_type(output, given.dtype)
+    spatial = value.shape if value is not None else given.shape
+    if len(spatial) < 1:
+        raise RuntimeError("input and output rank must be > 0")
+    extents = tuple(int(extent) for extent in (spatial if shape is None else shape))
+    if isinstance(output, np.ndarray) and output.shape != extents:
+        raise RuntimeError("output shape not correct")
+    if value is None:
+        if 0 in extents:
+            return output if isinstance(output, np.ndarray) else np.zeros(extents, dtype)
+        raise NotImplementedError(f"{name}: an input without pixels")
+    if 0 in extents and not isinstance(given, Image):
+        return output if isinstance(output, np.ndarray) else np.zeros(extents, dtype)
+    return leave(record(value, dtype, extents), output, given)
+
+
+@by_parts
+def affine_transform(
+    input: Any,
+    matrix: npt.ArrayLike,
+    offset: Any = 0.0,
+    output_shape: Any = None,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+) -> Any:
+    """Sample an affine map (``scipy.ndimage.affine_transform``); in planes."""
+    degree = spline_order(order)
+    if output_shape is None and isinstance(output, np.ndarray):
+        output_shape = output.shape
+
+    def record(value: Value, dtype: DType, shape: tuple[int, ...]) -> Value:
+        map_, ndim, move = np.asarray(matrix, dtype=np.float64), value.ndim, offset
+        if map_.ndim not in (1, 2) or map_.shape[0] < 1:
+            raise RuntimeError("no proper affine matrix provided")
+        if map_.ndim == 2 and map_.shape[1] == ndim + 1 and map_.shape[0] in (ndim, ndim + 1):
+            if map_.shape[0] == ndim + 1 and map_[ndim].tolist() != [0.0] * ndim + [1.0]:
+                raise ValueError(
+                    f"Expected homogeneous transformation matrix with shape {map_.shape} for image shape {value.shape}, "
+                    f"but bottom row was not equal to {[0] * ndim + [1]}"
+                )
+            map_, move = map_[:ndim, :ndim], map_[:ndim, ndim]
+        if map_.shape[0] != ndim:
+            raise RuntimeError("affine matrix has wrong number of rows")
+        if map_.ndim == 2 and map_.shape[1] != len(shape):
+            raise RuntimeError("affine matrix has wrong number of columns")
+        by = np.asarray(for_each(move, ndim), dtype=np.float64)
+        if by.ndim != 1 or by.shape[0] < 1:
+            raise RuntimeError("no proper offset provided")
+        scaled = None
+        if map_.ndim == 1:
+            # SciPy warns of a change that its version 0.18 made; who comes here today never knew the older meaning.
+            scaled = [(float(s), float(o) / float(s) if s else 0.0) for s, o in zip(map_, by, strict=True)]
+            map_ = np.diag(map_)
+        return affine("affine_transform", value, map_, by, shape, dtype, degree, mode, number(cval), prefilter, scaled)
+
+    return _mapped("affine_transform", input, output, output_shape, record)
+
+
+@by_parts
+def zoom(
+    input: Any,
+    zoom: Any,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+    *,
+    grid_mode: bool = False,
+) -> Any:
+    """Sample more or less closely (``scipy.ndimage.zoom``); in planes.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import zoom
+    >>> zoom([1.0, 2.0, 3.0], 5 / 3, order=1)
+    array([1. , 1.5, 2. , 2.5, 3. ])
+    """
+    degree = spline_order(order)
+    if grid_mode and mode in ("constant", "wrap"):
+        warnings.warn(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", stacklevel=2)
+    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
+    factors = for_each(zoom, len(spatial))
+    shape = tuple(round(extent * float(factor)) for extent, factor in zip(spatial, factors, strict=True))
+
+    def record(value: Value, dtype: DType, extents: tuple[int, ...]) -> Value:
+        less = 0 if grid_mode else 1
+        pairs = list(zip(value.shape, extents, strict=True))
+        scales = [(have - less) / (want - less) if want != less else 1.0 for have, want in pairs]
+        by = [0.5 * scale - 0.5 if grid_mode else 0.0 for scale in scales]
+        scaled = None if grid_mode else [(scale, 0.0) for scale in scales]
+        return affine(
+            "zoom", value, np.diag(scales), np.asarray(by), extents, dtype, degree, mode, number(cval), prefilter, scaled
+        )
+
+    return _mapped("zoom", input, output, shape, record)
+
+
+@by_parts
+def rotate(
+    input: Any,
+    angle: float,
+    axes: Any = (1, 0),
+    reshape: bool = True,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+) -> Any:
+    """Rotate in the plane of rows and columns (``scipy.ndimage.rotate``)."""
+    degree = spline_order(order)
+    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
+    ndim = len(spatial)
+    if ndim < 2:
+        raise ValueError("input array should be at least 2D")
+    plane = list(axes)
+    if len(plane) != 2:
+        raise ValueError("axes should contain exactly two values")
+    if not all(float(axis).is_integer() for axis in plane):
+        raise ValueError("axes should contain only integer values")
+    plane = sorted(int(axis) + ndim if axis < 0 else int(axis) for axis in plane)
+    if plane[0] < 0 or plane[1] >= ndim:
+        raise ValueError("invalid rotation plane specified")
+    if plane != [ndim - 2, ndim - 1] and ndim == 3 and not isinstance(input, Image):
+        # Planes of an array are rows and columns of another view of it.
+        apart = 3 - plane[0] - plane[1]
+        turned = np.moveaxis(np.asarray(input), apart, 0)
+        within = np.moveaxis(output, apart, 0) if isinstance(output, np.ndarray) else output
+        found = np.moveaxis(rotate(turned, angle, (2, 1), reshape, within, order, mode, cval, prefilter), 0, apart)
+        return output if isinstance(output, np.ndarray) else found
+    turn = math.radians(angle % 360.0)
+    exact = {0.0: (1.0, 0.0), 90.0: (0.0, 1.0), 180.0: (-1.0, 0.0), 270.0: (0.0, -1.0)}
+    cosine, sine = exact.get(angle % 360.0, (math.cos(turn), math.sin(turn)))
+    matrix = np.array([[cosine, sine], [-sine, cosine]])
+    have = np.array([spatial[axis] for axis in plane])
+    extents = have
+    if reshape:
+        rows, columns = have
+        corners = matrix @ [[0, 0, rows, rows], [0, columns, 0, columns]]
+        extents = (np.ptp(corners, axis=1) + 0.5).astype(int)
+    offset = (have - 1) / 2 - matrix @ ((extents - 1) / 2)
+    shape = list(spatial)
+    shape[plane[0]], shape[plane[1]] = (int(extent) for extent in extents)
+
+    def record(value: Value, dtype: DType, wanted: tuple[int, ...]) -> Value:
+        whole, move = np.eye(ndim), np.zeros(ndim)
+        whole[np.ix_(plane, plane)] = matrix
+        move[plane] = offset
+        return affine("rotate", value, whole, move, wanted, dtype, degree, mode, number(cval), prefilter)
+
+    return _mapped("rotate", input, output, tuple(shape), record)
+
+
+def map_coordinates(
+    input: Any,
+    coordinates: npt.ArrayLike,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+) -> Any:
+    """Horus does not sample at coordinates of an array yet.
+
+    Raises
+    ------
+    NotImplementedError
+        Always; affine maps are `affine_transform`.
+    """
+    raise NotImplementedError("map_coordinates: Horus has no operation that samples at the coordinates of an array; it samples affine maps")

@@ -1,0 +1,311 @@
+"""Linear filters with the rules of ``scipy.ndimage``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _horus
+from ._complex import by_parts
+from ._dtype import NATIVE, cast
+from ._values import (
+    Value,
+    axes_of,
+    axis_of,
+    check_origin,
+    correlated,
+    edge,
+    filtered,
+    for_each,
+    is_single,
+    number,
+    one_mode,
+    plane_window,
+)
+
+DType = np.dtype[Any]
+_INVALID_ORIGIN: Final = (
+    "Invalid origin; origin must satisfy -(len(weights) // 2) <= origin <= (len(weights)-1) // 2"
+)
+
+
+def _check_weights(origin: int, size: int) -> None:
+    if not -(size // 2) <= origin <= (size - 1) // 2:
+        raise ValueError(_INVALID_ORIGIN)
+
+
+def along(
+    value: Value,
+    taps: tuple[float, ...],
+    axis: int,
+    dtype: DType,
+    mode: Any,
+    cval: float,
+    origin: int = 0,
+    bounded: bool = False,
+) -> Value:
+    """The correlation along an axis, in the type that the result of the pass is stored in."""
+    anchor = len(taps) // 2 + origin
+    core = correlated(value, taps, anchor, axis, edge(mode), cval, is_single(value, dtype))
+    return value.like(cast(core, NATIVE["f64"], dtype, bounded), dtype)
+
+
+def passes(axes: Sequence[int], dtype: DType, modes: Sequence[Any], cval: float) -> list[int]:
+    """Places of axes in the order of their passes: rows before columns, which is one kernel, where the order makes no difference but in
+    rounding, of `float32`. Integers are cut between passes, and constants beyond edges are not filtered: there the order is SciPy's."""
+    free = dtype == NATIVE["f32"] and (cval == 0.0 or not any(str(mode).endswith("constant") for mode in modes))
+    return sorted(range(len(axes)), key=lambda i: -axes[i]) if free else list(range(len(axes)))
+
+
+def _real(weights: npt.ArrayLike, name: str) -> np.ndarray[Any, Any]:
+    array = np.asarray(weights)
+    if array.dtype.kind == "c":
+        raise TypeError(f"{name}: Complex type not supported")
+    return np.asarray(array, dtype=np.float64)
+
+
+@by_parts
+def correlate1d(
+    input: Any,
+    weights: npt.ArrayLike,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: int = 0,
+) -> Any:
+    """Correlate along an axis (``scipy.ndimage.correlate1d``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import correlate1d
+    >>> correlate1d([2, 8, 0, 4, 1, 9, 9, 0], weights=[1, 3])
+    array([ 8, 26,  8, 12,  7, 28, 36,  9])
+    """
+    return _correlated("correlate1d", input, weights, axis, output, mode, cval, origin)
+
+
+def _correlated(
+    name: str, input: Any, weights: npt.ArrayLike, axis: int, output: Any, mode: Any, cval: Any, origin: int
+) -> Any:
+    taps = _real(weights, name)
+    if taps.ndim != 1 or taps.shape[0] < 1:
+        raise RuntimeError("no filter weights given")
+
+    def record(value: Value, dtype: DType) -> Value:
+        at = axis_of(axis, value.ndim)
+        _check_weights(origin, len(taps))
+        return along(value, tuple(taps.tolist()), at, dtype, mode, number(cval), origin)
+
+    return filtered(name, input, output, record)
+
+
+@by_parts
+def convolve1d(
+    input: Any,
+    weights: npt.ArrayLike,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: int = 0,
+) -> Any:
+    """Convolve along an axis (``scipy.ndimage.convolve1d``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import convolve1d
+    >>> convolve1d([2, 8, 0, 4, 1, 9, 9, 0], weights=[1, 3])
+    array([14, 24,  4, 13, 12, 36, 27,  0])
+    """
+    taps = np.asarray(weights)[::-1]
+    turned = -origin - (1 - len(taps) % 2)
+    return _correlated("convolve1d", input, taps, axis, output, mode, cval, turned)
+
+
+@by_parts
+def correlate(
+    input: Any,
+    weights: npt.ArrayLike,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """Correlate with weights of as many axes as the input has (``scipy.ndimage.correlate``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import correlate
+    >>> correlate(np.eye(3), [[0, 1, 0], [1, 1, 1], [0, 1, 0]])
+    array([[3., 2., 0.],
+           [2., 1., 2.],
+           [0., 2., 3.]])
+    """
+    return _weighted("correlate", input, weights, output, mode, cval, origin, turned=False)
+
+
+@by_parts
+def convolve(
+    input: Any,
+    weights: npt.ArrayLike,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+) -> Any:
+    """Convolve with weights of as many axes as the input has (``scipy.ndimage.convolve``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import convolve
+    >>> convolve(np.array([[0, 0, 0], [0, 1, 0], [0, 0, 0]]), [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
+    array([[1, 2, 3],
+           [4, 5, 6],
+           [7, 8, 9]])
+    """
+    return _weighted("convolve", input, weights, output, mode, cval, origin, turned=True)
+
+
+def _weighted(
+    name: str, input: Any, weights: npt.ArrayLike, output: Any, mode: Any, cval: Any, origin: Any, turned: bool
+) -> Any:
+    taps = _real(weights, name)
+
+    def record(value: Value, dtype: DType) -> Value:
+        origins = for_each(origin, value.ndim)
+        if taps.ndim != value.ndim or 0 in taps.shape:
+            raise RuntimeError("filter weights array has incorrect shape.")
+        around = taps[(slice(None, None, -1),) * taps.ndim] if turned else taps
+        if turned:
+            origins = [-at - (1 - size % 2) for at, size in zip(origins, taps.shape, strict=True)]
+        for at, size in zip(origins, taps.shape, strict=True):
+            if not -(size // 2) <= at <= (size - 1) // 2:
+                raise ValueError(
+                    "Invalid origin; origin must satisfy -(weights.shape[k] // 2) <= origin[k] <= (weights.shape[k]-1) // 2"
+                )
+        border, constant = one_mode(mode, ""), number(cval)
+        if value.ndim == 0:
+            return value.cast(dtype)
+        core = _dense(value, around, origins, border, constant, is_single(value, dtype))
+        return value.like(cast(core, NATIVE["f64"], dtype), dtype)
+
+    return filtered(name, input, output, record)
+
+
+def _dense(
+    value: Value, taps: np.ndarray[Any, Any], origins: list[int], mode: str, cval: float, single: bool
+) -> _horus.Image:
+    """The correlation with weights of all axes; of a volume, the sum of those with the parts for each level."""
+    core = value.floats("f32" if single else "f64")
+    parts = taps.reshape((1,) * (3 - taps.ndim) + taps.shape)
+    z, y, x = [0] * (3 - len(origins)) + list(origins)
+    depth, height, width = parts.shape
+    total = None
+    for level, part in enumerate(parts):
+        if depth > 1 and not part.any():
+            continue
+        if y == 0 and x == 0:
+            taken = _horus.Filter(part.ravel().tolist(), height, width)
+        else:
+            rows, columns = height // 2 + y, width // 2 + x
+            places = [(i // width - rows, i % width - columns, tap) for i, tap in enumerate(part.ravel().tolist())]
+            taken = plane_window(tuple(places))
+        away = level - (depth // 2 + z)
+        there = _horus.shift(core, (-away, 0, 0), mode, cval) if away else core
+        response = _horus.correlate(there, taken, mode, cval)
+        total = response if total is None else _horus.binary("add", total, response)
+    return _horus.binary("mul", core, 0.0) if total is None else total
+
+
+def _edges(
+    name: str, input: Any, axis: int, output: Any, mode: Any, cval: Any, across: tuple[float, ...]
+) -> Any:
+    def record(value: Value, dtype: DType) -> Value:
+        at = axis_of(axis, value.ndim)
+        modes, constant = for_each(mode, value.ndim), number(cval)
+        axes = [at, *(i for i in range(value.ndim) if i != at)]
+        for i in passes(axes, dtype, modes, constant):
+            taps = (-1.0, 0.0, 1.0) if axes[i] == at else across
+            value = along(value, taps, axes[i], dtype, modes[axes[i]], constant)
+        return value
+
+    return filtered(name, input, output, record)
+
+
+@by_parts
+def sobel(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
+    """Sobel's differences along an axis (``scipy.ndimage.sobel``)."""
+    return _edges("sobel", input, axis, output, mode, cval, (1.0, 2.0, 1.0))
+
+
+@by_parts
+def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
+    """Prewitt's differences along an axis (``scipy.ndimage.prewitt``)."""
+    return _edges("prewitt", input, axis, output, mode, cval, (1.0, 1.0, 1.0))
+
+
+def _mean_along(value: Value, size: int, axis: int, dtype: DType, mode: Any, cval: float, origin: Any) -> Value:
+    """The mean of `size` pixels along an axis: of integers, exact before it is cut to the type of the result."""
+    at = check_origin(size, origin)
+    if is_single(value, dtype):
+        return along(value, (1.0 / size,) * size, axis, dtype, mode, cval, at)
+    core = correlated(value, (1.0,) * size, size // 2 + at, axis, edge(mode), cval, single=False)
+    bounded = value.dtype == dtype and edge(mode) != "constant"
+    return value.like(cast(_horus.binary("div", core, float(size)), NATIVE["f64"], dtype, bounded), dtype)
+
+
+@by_parts
+def uniform_filter1d(
+    input: Any,
+    size: int,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The mean of some pixels along an axis (``scipy.ndimage.uniform_filter1d``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import uniform_filter1d
+    >>> uniform_filter1d([2, 8, 0, 4, 1, 9, 9, 0], size=3)
+    array([4, 3, 4, 1, 4, 6, 6, 3])
+    """
+    if size < 1:
+        raise RuntimeError("incorrect filter size")
+
+    def record(value: Value, dtype: DType) -> Value:
+        return _mean_along(value, int(size), axis_of(axis, value.ndim), dtype, mode, number(cval), origin)
+
+    return filtered("uniform_filter1d", input, output, record)
+
+
+@by_parts
+def uniform_filter(
+    input: Any,
+    size: Any = 3,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """The mean of a rectangle of pixels (``scipy.ndimage.uniform_filter``)."""
+
+    def record(value: Value, dtype: DType) -> Value:
+        at = axes_of(axes, value.ndim)
+        sizes, origins, modes = (for_each(given, len(at)) for given in (size, origin, mode))
+        for i in passes(at, dtype, modes, number(cval)):
+            if sizes[i] > 1:
+                value = _mean_along(value, int(sizes[i]), at[i], dtype, modes[i], number(cval), origins[i])
+        return value.cast(dtype)
+
+    return filtered("uniform_filter", input, output, record)

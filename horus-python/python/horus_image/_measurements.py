@@ -1,0 +1,243 @@
+"""Measurements of images and of their labels, with the rules of ``scipy.ndimage``. They are evaluated at the call."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _horus
+from ._dtype import LARGEST
+from ._image import Array, Image
+from ._values import Value, enter
+
+_MOST_LABELS: Final = 1 << 18
+"""Labels from which on those that are asked for are numbered anew."""
+
+
+class _Groups:
+    """The pixels of each group that is asked for: all, those with a label, those with one of some labels."""
+
+    def __init__(self, name: str, input: Any, labels: Any, index: Any) -> None:
+        self.single = index is None or bool(np.isscalar(index)) or np.ndim(index) == 0
+        if labels is None and index is not None and name == "histogram":
+            raise ValueError("index without defined labels")
+        if not isinstance(input, Image) and labels is not None:
+            input, labels = np.broadcast_arrays(np.asarray(input), np.asarray(labels))
+        if isinstance(input, Image) and input.channels:
+            raise TypeError(f"{name}: an image of channels; take one of them")
+        self.value, self.given = enter(input, name)
+        self.shape = np.shape(index) if not self.single else ()
+        self.labels: _horus.Image | None = None
+        self.count, self.places = 1, np.zeros(1, np.int64)
+        if labels is not None and self.value is not None:
+            self._number(labels, index)
+
+    def _number(self, labels: Any, index: Any) -> None:
+        """Labels from 0 on, and where those that are asked for are among them, -1 of one that no pixel has."""
+        assert self.value is not None
+        given = labels.compute() if isinstance(labels, Image) else np.asarray(labels)
+        if given.shape != self.value.shape:
+            given = np.broadcast_to(given, self.value.shape)
+        if self.single:
+            own = (given > 0) if index is None else (given == index)
+            numbered, self.count, self.places = own.astype(np.int32), 2, np.ones(1, np.int64)
+        else:
+            wanted = np.asarray(index).ravel()
+            small = given.dtype.kind in "iub" and given.size > 0
+            if small and int(given.min()) >= 0 and int(given.max()) < _MOST_LABELS:
+                numbered, self.count = given.astype(np.int32), int(given.max()) + 1
+                found = (wanted >= 0) & (wanted < self.count) & (wanted == np.floor(wanted))
+                self.places = np.where(found, wanted, -1).astype(np.int64)
+            else:
+                known, inverse = np.unique(given, return_inverse=True)
+                if len(known) > _MOST_LABELS:
+                    raise NotImplementedError(f"{len(known)} different labels; Horus measures up to {_MOST_LABELS} at once")
+                numbered, self.count = inverse.reshape(given.shape).astype(np.int32), len(known)
+                at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+                self.places = np.where(known[at] == wanted, at, -1).astype(np.int64)
+        session = self.value.session
+        pixels = numbered.reshape(1) if numbered.ndim == 0 else numbered
+        self.labels = _horus.Image.of_array(session._core, np.ascontiguousarray(pixels), "i32", False)
+
+    @property
+    def pixels(self) -> Value:
+        assert self.value is not None
+        return self.value
+
+    def of(self, name: str) -> Array:
+        """A measure of each label that is asked for, NaN of those that no pixel has."""
+        core = self.pixels.numbers()
+        if self.labels is None:
+            return np.array([_horus.reduce(core, name)])
+        return self._picked(_horus.by_label(core, self.labels, self.count, name))
+
+    def counts(self) -> Array:
+        """How many pixels each label that is asked for has."""
+        if self.labels is None:
+            return np.array([self.given.size])
+        return np.nan_to_num(self._picked(_horus.label_counts(self.labels, self.count).astype(np.float64))).astype(np.int64)
+
+    def _picked(self, values: Array) -> Array:
+        return np.where(self.places >= 0, values[self.places], np.nan)
+
+    def shaped(self, values: Array) -> Any:
+        """One number, or as many as labels are asked for."""
+        return values.reshape(-1)[0] if self.single else values.reshape(self.shape)
+
+
+def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """The sum of the pixels of each label (``scipy.ndimage.sum_labels``); exact before it is rounded once.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import sum_labels
+    >>> sum_labels([1.0, 2.0, 3.0], labels=[1, 1, 2], index=[1, 2])
+    array([3., 3.])
+    """
+    groups = _Groups("sum", input, labels, index)
+    if groups.value is None:
+        return groups.shaped(np.zeros(max(1, len(groups.places)))) if groups.single else np.zeros(groups.shape)
+    sums = np.nan_to_num(groups.of("sum")) if groups.labels is not None else groups.of("sum")
+    kind = groups.pixels.dtype.kind
+    if groups.single and kind in "iub":
+        total = float(sums[0])
+        if abs(total) > LARGEST:
+            raise ValueError("sum: integers are summed in float64, and the sum is above 2^53")
+        return np.uint64(total) if kind == "u" else np.int64(total)
+    if groups.single:
+        return groups.pixels.dtype.type(sums[0])
+    return groups.shaped(sums)
+
+
+def sum(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """The sum of the pixels of each label (``scipy.ndimage.sum``)."""
+    return sum_labels(input, labels, index)
+
+
+def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """The mean of the pixels of each label (``scipy.ndimage.mean``); NaN without pixels."""
+    return _moment("mean", input, labels, index)
+
+
+def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """The population variance of the pixels of each label (``scipy.ndimage.variance``); NaN without pixels."""
+    return _moment("variance", input, labels, index)
+
+
+def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """The population standard deviation of the pixels of each label (``scipy.ndimage.standard_deviation``)."""
+    return np.sqrt(variance(input, labels, index))
+
+
+def _moment(name: str, input: Any, labels: Any, index: Any) -> Any:
+    groups = _Groups(name, input, labels, index)
+    if groups.value is None:
+        return groups.shaped(np.full(max(1, len(groups.places)), np.nan)) if groups.single else np.full(groups.shape, np.nan)
+    return groups.shaped(groups.of(name))
+
+
+def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """The smallest pixel of each label (``scipy.ndimage.minimum``); 0 of a label that no pixel has.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import minimum
+    >>> minimum([3.0, 2.0, 5.0], labels=[1, 1, 2], index=[1, 2])
+    array([2., 5.])
+    """
+    return _extreme("min", input, labels, index)
+
+
+def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """The largest pixel of each label (``scipy.ndimage.maximum``); 0 of a label that no pixel has."""
+    return _extreme("max", input, labels, index)
+
+
+def _extreme(name: str, input: Any, labels: Any, index: Any) -> Any:
+    groups = _Groups(name, input, labels, index)
+    empty = groups.value is None or (groups.single and groups.labels is not None and groups.counts()[0] == 0)
+    if empty:
+        raise ValueError("zero-size array to reduction operation has no identity")
+    values = groups.of(name)
+    if groups.labels is not None and not groups.single:
+        values = np.where(groups.counts() > 0, values, 0.0)
+    return groups.shaped(values.astype(groups.pixels.dtype))
+
+
+def histogram(
+    input: Any, min: float, max: float, bins: int, labels: Any = None, index: Any = None
+) -> Any:
+    """How many pixels of each label lie in each of equal parts of a range (``scipy.ndimage.histogram``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import histogram
+    >>> histogram([0.0, 0.2, 0.2, 0.9], 0, 1, 4)
+    array([3, 0, 0, 1])
+    """
+    groups = _Groups("histogram", input, labels, index)
+    if groups.value is None:
+        return np.zeros(bins, np.int64)
+    core, low, high = groups.pixels.floats(), float(min), float(max)
+    if groups.labels is None:
+        return _horus.histogram(core, bins, low, high).astype(np.int64)
+    rows = _horus.histogram_by_label(core, groups.labels, groups.count, bins, (low, high)).astype(np.int64)
+    if groups.single:
+        return rows[groups.places[0]]
+    found = np.empty(len(groups.places), object)
+    counts = groups.counts()
+    for i, place in enumerate(groups.places.tolist()):
+        found[i] = rows[place] if place >= 0 and counts[i] else None
+    return found.reshape(groups.shape)
+
+
+def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | None]:
+    """The rectangle, or box, around each label from 1 on (``scipy.ndimage.find_objects``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.ndimage import find_objects
+    >>> find_objects(np.array([[0, 1, 1], [0, 0, 2]]))
+    [(slice(0, 1, None), slice(1, 3, None)), (slice(1, 2, None), slice(2, 3, None))]
+    """
+    given = input.compute() if isinstance(input, Image) else np.asarray(input)
+    if np.iscomplexobj(given):
+        raise TypeError("Complex type not supported")
+    if given.dtype.kind not in "iub":
+        raise TypeError("find_objects: labels are integers")
+    most = operator.index(max_label)
+    if most < 1:
+        most = int(given.max()) if given.size else 0
+    if most < 1 or not given.size:
+        return []
+    if most >= _MOST_LABELS:
+        raise NotImplementedError(f"find_objects: labels up to {most}; Horus measures up to {_MOST_LABELS} at once")
+    labels = np.where((given > 0) & (given <= most), given, 0).astype(np.int32)
+    value, _ = enter(labels, "find_objects")
+    assert value is not None
+    depth, height, width, _channels = value.core.shape
+    counts = _horus.label_counts(value.core, most + 1)
+    ends = []
+    for axis in range(3 - value.ndim, 3):
+        at = _horus.index(value.session._core, (depth, height, width), axis)
+        ends.append([_horus.by_label(at, value.core, most + 1, which) for which in ("min", "max")])
+    boxes: list[tuple[slice, ...] | None] = []
+    for label in range(1, most + 1):
+        there = counts[label] > 0
+        boxes.append(tuple(slice(int(a[label]), int(b[label]) + 1, None) for a, b in ends) if there else None)
+    return boxes
+
+
+def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None) -> Any:
+    """Horus does not find connected components yet.
+
+    Raises
+    ------
+    NotImplementedError
+        Always.
+    """
+    raise NotImplementedError("label: Horus has no connected components yet")

@@ -1,0 +1,305 @@
+"""Operators and functions of NumPy on lazy images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from . import _horus
+from ._dtype import NATIVE, STORED
+
+if TYPE_CHECKING:
+    from ._image import Image
+    from ._session import Session
+
+
+class Operators:
+    """What is recorded of an image and how it is shown as an array, with the operators of Python; `Image` is the rest."""
+
+    __slots__ = ("_channels", "_core", "_ndim", "_session")
+
+    _core: _horus.Image
+    _session: Session
+    _ndim: int
+    _channels: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents, as NumPy orders them; with channels last, if there are any."""
+        depth, height, width, channels = self._core.shape
+        spatial = (depth, height, width)[3 - self._ndim :]
+        return (*spatial, channels) if self._channels else spatial
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self._ndim + self._channels
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        depth, height, width, channels = self._core.shape
+        return depth * height * width * channels
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of a pixel."""
+        return NATIVE[self._core.dtype]
+
+    @property
+    def channels(self) -> bool:
+        """Whether the last axis is that of channels, which filters treat one by one."""
+        return self._channels
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """The functions of NumPy that Horus has are recorded."""
+        record = _UFUNCS.get(ufunc)
+        if method != "__call__" or kwargs or record is None:
+            return NotImplemented
+        first = next(value for value in inputs if isinstance(value, Operators))
+        operands = [_operand(value, first) for value in inputs]
+        return record(*operands)
+
+    def __hash__(self) -> int:
+        raise TypeError("images are compared pixel by pixel, and have no hash")
+
+    def __neg__(self) -> Image:
+        return self._with(_horus.unary("neg", self._numeric("-")))
+
+    def __pos__(self) -> Image:
+        return self._with(self._core)
+
+    def __abs__(self) -> Image:
+        return self._with(_horus.unary("abs", self._numeric("abs")))
+
+    def __invert__(self) -> Image:
+        return self._with(_horus.invert(self._core))
+
+    def __add__(self, other: Any) -> Image:
+        return _binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Image:
+        return _binary("add", other, self)
+
+    def __sub__(self, other: Any) -> Image:
+        return _binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Image:
+        return _binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Image:
+        return _binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Image:
+        return _binary("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Image:
+        return _binary("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Image:
+        return _binary("div", other, self)
+
+    def __pow__(self, other: Any) -> Image:
+        return _binary("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Image:
+        return _binary("pow", other, self)
+
+    def __lt__(self, other: Any) -> Image:
+        return _compared("lt", self, other)
+
+    def __le__(self, other: Any) -> Image:
+        return _compared("le", self, other)
+
+    def __gt__(self, other: Any) -> Image:
+        return _compared("gt", self, other)
+
+    def __ge__(self, other: Any) -> Image:
+        return _compared("ge", self, other)
+
+    def __eq__(self, other: object) -> Image:  # type: ignore[override]
+        return _compared("eq", self, other)
+
+    def __ne__(self, other: object) -> Image:  # type: ignore[override]
+        return _compared("ne", self, other)
+
+    def __and__(self, other: Any) -> Image:
+        return _logic("and", self, other)
+
+    def __rand__(self, other: Any) -> Image:
+        return _logic("and", self, other)
+
+    def __or__(self, other: Any) -> Image:
+        return _logic("or", self, other)
+
+    def __ror__(self, other: Any) -> Image:
+        return _logic("or", self, other)
+
+    def __xor__(self, other: Any) -> Image:
+        return _logic("xor", self, other)
+
+    def __rxor__(self, other: Any) -> Image:
+        return _logic("xor", self, other)
+
+    def _with(self, core: _horus.Image) -> Image:
+        """Another image of the same session and axes."""
+        return _made(type(self), core, self._session, self._ndim, self._channels)
+
+    def _numeric(self, name: str) -> _horus.Image:
+        if self._core.dtype == "bool":
+            raise TypeError(f"{name}: the image is a mask; masks combine by & | ^ ~, and astype makes numbers of them")
+        return self._core
+
+    def _numbers(self) -> _horus.Image:
+        return _horus.convert(self._core, "u8") if self._core.dtype == "bool" else self._core
+
+
+def _made(kind: Any, core: _horus.Image, session: Session, ndim: int, channels: bool) -> Image:
+    """An image of what Horus recorded."""
+    image: Image = object.__new__(kind)
+    image._core = core
+    image._session = session
+    image._ndim = ndim
+    image._channels = channels
+    return image
+
+
+def _operand(value: Any, beside: Operators) -> Any:
+    """An operand: a number or an image, made of an array if need be."""
+    if isinstance(value, (Operators, bool, int, float)):
+        return value
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return array[()]
+    from ._image import asarray
+
+    return asarray(array, channels=beside._channels and array.ndim == 3, session=beside._session)
+
+
+def _core(value: Any) -> Any:
+    return value._core if isinstance(value, Operators) else float(value)
+
+
+def _met(name: str, a: Any, b: Any) -> tuple[Any, Any]:
+    """Both operands, images among them in the type of both; one is an image."""
+    first = a if isinstance(a, Operators) else b
+    if not isinstance(first, Operators):
+        raise TypeError(f"{name}: one of both must be a horus_image.Image")
+    a, b = _operand(a, first), _operand(b, first)
+    kinds: list[Any] = [value.dtype if isinstance(value, Operators) else value for value in (a, b)]
+    dtype: np.dtype[Any] = np.result_type(*kinds)
+    if dtype not in NATIVE.values():
+        raise TypeError(f"{name}: images have no pixels of type {dtype}, NumPy's type of both; use astype")
+    return _as(a, dtype), _as(b, dtype)
+
+
+def _as(value: Any, dtype: np.dtype[Any]) -> Any:
+    """An image in a type; a number as it is."""
+    if not isinstance(value, Operators) or value.dtype == dtype:
+        return value
+    return value._with(_horus.convert(value._core, STORED[dtype]))
+
+
+def _like(core: _horus.Image, a: Any, b: Any) -> Image:
+    """What was recorded of two operands, with the axes of the larger."""
+    images = [value for value in (a, b) if isinstance(value, Operators)]
+    largest = max(images, key=lambda image: image.ndim)
+    channels = any(image._channels for image in images)
+    return _made(type(largest), core, largest._session, max(image._ndim for image in images), channels)
+
+
+def _binary(name: str, a: Any, b: Any) -> Image:
+    if all(not isinstance(value, Operators) or value.dtype.kind == "b" for value in (a, b)):
+        raise TypeError(f"{name}: masks combine by & | ^ ~; astype makes numbers of them")
+    a, b = _met(name, a, b)
+    first = a if isinstance(a, Operators) else b
+    if name in ("div", "atan2", "hypot") and first.dtype.kind in "iub":
+        a, b = _as(a, NATIVE["f64"]), _as(b, NATIVE["f64"])
+    if isinstance(a, Operators):
+        return _like(_horus.binary(name, a._core, _core(b)), a, b)
+    return _like(_horus.binary_of_number(name, float(a), b._core), a, b)
+
+
+_TURNED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+def _compared(name: str, a: Any, b: Any) -> Image:
+    a, b = _met(name, a, b)
+    if not isinstance(a, Operators):
+        a, b, name = b, a, _TURNED[name]
+    if a.dtype.kind == "b":
+        a, b = _as(a, NATIVE["u8"]), _as(b, NATIVE["u8"])
+    return _like(_horus.compare(name, a._core, _core(b)), a, b)
+
+
+def _logic(name: str, a: Operators, b: Any) -> Image:
+    b = _operand(b, a)
+    if not isinstance(b, Operators) or a.dtype.kind != "b" or b.dtype.kind != "b":
+        raise TypeError("& | ^ combine masks, which comparisons and astype(bool) make")
+    return _like(_horus.logic(name, a._core, b._core), a, b)
+
+
+def _of_one(name: str) -> Callable[[Any], Image]:
+    def record(image: Any) -> Image:
+        core = image._numeric(name)
+        floats = ("sqrt", "exp", "log", "sin", "cos")
+        if name in floats and core.dtype not in ("f32", "f64"):
+            core = _horus.convert(core, "f64")
+        return image._with(_horus.unary(name, core))  # type: ignore[no-any-return]
+
+    return record
+
+
+def _of_two(name: str) -> Callable[[Any, Any], Image]:
+    return lambda a, b: _binary(name, a, b)
+
+
+def _of_masks(name: str) -> Callable[[Any, Any], Image]:
+    return lambda a, b: _logic(name, a, b) if isinstance(a, Operators) else _logic(name, b, a)
+
+
+def _comparison(name: str) -> Callable[[Any, Any], Image]:
+    return lambda a, b: _compared(name, a, b)
+
+
+_UFUNCS: Final[dict[np.ufunc, Callable[..., Image]]] = {
+    np.add: _of_two("add"),
+    np.subtract: _of_two("sub"),
+    np.multiply: _of_two("mul"),
+    np.true_divide: _of_two("div"),
+    np.power: _of_two("pow"),
+    np.minimum: _of_two("min"),
+    np.maximum: _of_two("max"),
+    np.fmin: _of_two("min"),
+    np.fmax: _of_two("max"),
+    np.hypot: _of_two("hypot"),
+    np.arctan2: _of_two("atan2"),
+    np.less: _comparison("lt"),
+    np.less_equal: _comparison("le"),
+    np.greater: _comparison("gt"),
+    np.greater_equal: _comparison("ge"),
+    np.equal: _comparison("eq"),
+    np.not_equal: _comparison("ne"),
+    np.bitwise_and: _of_masks("and"),
+    np.bitwise_or: _of_masks("or"),
+    np.bitwise_xor: _of_masks("xor"),
+    np.logical_and: _of_masks("and"),
+    np.logical_or: _of_masks("or"),
+    np.logical_xor: _of_masks("xor"),
+    np.negative: _of_one("neg"),
+    np.absolute: _of_one("abs"),
+    np.sqrt: _of_one("sqrt"),
+    np.exp: _of_one("exp"),
+    np.log: _of_one("log"),
+    np.square: _of_one("square"),
+    np.sign: _of_one("sign"),
+    np.floor: _of_one("floor"),
+    np.ceil: _of_one("ceil"),
+    np.rint: _of_one("round"),
+    np.sin: _of_one("sin"),
+    np.cos: _of_one("cos"),
+    np.invert: lambda image: ~image,
+    np.logical_not: lambda image: ~image,
+}

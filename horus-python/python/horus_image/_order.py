@@ -1,0 +1,360 @@
+"""Filters that order pixels: smallest, largest, a rank; and grey morphology, with the rules of ``scipy.ndimage``."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _horus
+from ._dtype import NATIVE, cast
+from ._image import Array
+from ._values import (
+    Value,
+    axes_of,
+    axis_of,
+    check_origin,
+    core_axis,
+    edge,
+    filtered,
+    for_each,
+    line_window,
+    number,
+    offsets_of,
+    one_mode,
+    plane_window,
+)
+
+DType = np.dtype[Any]
+MOST_RANKED: Final = 49
+"""Pixels under the largest footprint of a rank filter, other than a smallest or largest."""
+
+
+def _both(size: Any, footprint: Any) -> None:
+    if size is not None and footprint is not None:
+        warnings.warn("ignoring size because footprint is set", UserWarning, stacklevel=5)
+
+
+def extreme_along(value: Value, size: int, axis: int, mode: Any, cval: float, origin: Any, which: str) -> Value:
+    """The smallest or largest of some pixels along an axis."""
+    at = size // 2 + check_origin(size, origin)
+    border, along, core = edge(mode), core_axis(axis, value.ndim), value.numbers()
+    if along > 0:
+        return value.like(_again(value, _horus.extreme(core, line_window(size, at, along), "pixel", which, border, cval)))
+    found = None
+    for step in range(-at, size - at):
+        level = _horus.shift(core, (-step, 0, 0), border, cval) if step else core
+        found = level if found is None else _horus.binary(which, found, level)
+    return value.like(_again(value, found if found is not None else core))
+
+
+def _again(value: Value, core: _horus.Image) -> _horus.Image:
+    """What was computed of a mask's numbers, as a mask."""
+    return _horus.convert(core, "bool") if value.core.dtype == "bool" else core
+
+
+def extreme_under(value: Value, offsets: list[tuple[int, int, int]], mode: str, cval: float, which: str) -> Value:
+    """The smallest or largest of the pixels at some offsets."""
+    return value.like(_again(value, _under(value.numbers(), offsets, None, mode, cval, which)))
+
+
+def _under(
+    core: _horus.Image,
+    offsets: list[tuple[int, int, int]],
+    weights: Sequence[float] | None,
+    mode: str,
+    cval: float,
+    which: str,
+) -> _horus.Image:
+    """The extreme over offsets; weights, if there are any, are added (largest) or subtracted (smallest) before."""
+    combine = "pixel" if weights is None else "add" if which == "max" else "sub"
+    levels: dict[int, list[tuple[int, int, float]]] = {}
+    for i, (z, y, x) in enumerate(offsets):
+        levels.setdefault(z, []).append((y, x, 0.0 if weights is None else weights[i]))
+    found = None
+    for z, places in levels.items():
+        there = _horus.shift(core, (-z, 0, 0), mode, cval) if z else core
+        if combine != "pixel" or places != [(0, 0, 0.0)]:
+            there = _horus.extreme(there, plane_window(tuple(places)), combine, which, mode, cval)
+        found = there if found is None else _horus.binary(which, found, there)
+    if found is None:
+        raise ValueError("All-zero footprint is not supported.")
+    return found
+
+
+def extremes(
+    value: Value,
+    dtype: DType,
+    size: Any,
+    footprint: Any,
+    structure: Any,
+    mode: Any,
+    cval: float,
+    origin: Any,
+    which: str,
+    axes: Any = None,
+) -> Value:
+    """The smallest or largest of the pixels under a footprint, of which a structure is subtracted or to which it is added."""
+    at = axes_of(axes, value.ndim)
+    if structure is None:
+        shape = size
+        if footprint is None:
+            if size is None:
+                raise RuntimeError("no footprint provided")
+        else:
+            footprint = np.asarray(footprint, dtype=bool)
+            if not footprint.any():
+                raise ValueError("All-zero footprint is not supported.")
+            shape = footprint.shape if footprint.all() else None
+        if shape is not None:
+            each = [for_each(given, len(at)) for given in (shape, origin, mode)]
+            for axis, one_size, one_origin, one in zip(at, *each, strict=True):
+                if one_size > 1:
+                    value = extreme_along(value, int(one_size), axis, one, cval, one_origin, which)
+            return value.cast(dtype)
+    else:
+        structure = np.asarray(structure, dtype=np.float64)
+        footprint = np.ones(structure.shape, bool) if footprint is None else np.asarray(footprint, dtype=bool)
+    footprint, origins = _on_axes(footprint, for_each(origin, len(at)), at, value.ndim)
+    if structure is not None and structure.ndim != value.ndim:
+        raise RuntimeError("structure array has incorrect shape")
+    border = one_mode(mode, " for non-separable footprints")
+    offsets = offsets_of(footprint, origins)
+    if structure is None:
+        return extreme_under(value, offsets, border, cval, which).cast(dtype)
+    core = _under(value.floats(), offsets, structure[footprint].tolist(), border, cval, which)
+    return value.like(cast(core, NATIVE["f64"], dtype), dtype)
+
+
+def _on_axes(footprint: Array, origins: list[Any], axes: tuple[int, ...], ndim: int) -> tuple[Array, list[int]]:
+    """A footprint of some axes as one of all, and its origins, checked."""
+    if len(axes) < ndim:
+        if footprint.ndim != len(axes):
+            raise RuntimeError("footprint array has incorrect shape")
+        footprint = np.expand_dims(footprint, tuple(i for i in range(ndim) if i not in axes))
+        placed = dict(zip(axes, origins, strict=True))
+        origins = [placed.get(i, 0) for i in range(ndim)]
+    if footprint.ndim != ndim or 0 in footprint.shape:
+        raise RuntimeError("footprint array has incorrect shape.")
+    return footprint, [check_origin(size, at) for size, at in zip(footprint.shape, origins, strict=True)]
+
+
+def _extreme_filter(
+    name: str,
+    input: Any,
+    size: Any,
+    footprint: Any,
+    structure: Any,
+    output: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    which: str,
+    axes: Any = None,
+) -> Any:
+    _both(size, footprint)
+    return filtered(
+        name,
+        input,
+        output,
+        lambda value, dtype: extremes(
+            value, dtype, size, footprint, structure, mode, number(cval), origin, which, axes
+        ),
+    )
+
+
+def minimum_filter(
+    input: Any,
+    size: Any = None,
+    footprint: npt.ArrayLike | None = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """The smallest pixel under a footprint (``scipy.ndimage.minimum_filter``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import minimum_filter
+    >>> minimum_filter([2, 8, 0, 4, 1, 9, 9, 0], size=3)
+    array([2, 0, 0, 0, 1, 1, 0, 0])
+    """
+    return _extreme_filter("minimum_filter", input, size, footprint, None, output, mode, cval, origin, "min", axes)
+
+
+def maximum_filter(
+    input: Any,
+    size: Any = None,
+    footprint: npt.ArrayLike | None = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """The largest pixel under a footprint (``scipy.ndimage.maximum_filter``)."""
+    return _extreme_filter("maximum_filter", input, size, footprint, None, output, mode, cval, origin, "max", axes)
+
+
+def _extreme_1d(
+    name: str, input: Any, size: int, axis: int, output: Any, mode: Any, cval: Any, origin: Any, which: str
+) -> Any:
+    if size < 1:
+        raise RuntimeError("incorrect filter size")
+
+    def record(value: Value, dtype: DType) -> Value:
+        at = axis_of(axis, value.ndim)
+        return extreme_along(value, int(size), at, mode, number(cval), origin, which).cast(dtype)
+
+    return filtered(name, input, output, record)
+
+
+def minimum_filter1d(
+    input: Any,
+    size: int,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The smallest of some pixels along an axis (``scipy.ndimage.minimum_filter1d``)."""
+    return _extreme_1d("minimum_filter1d", input, size, axis, output, mode, cval, origin, "min")
+
+
+def maximum_filter1d(
+    input: Any,
+    size: int,
+    axis: int = -1,
+    output: Any = None,
+    mode: str = "reflect",
+    cval: float = 0.0,
+    origin: int = 0,
+) -> Any:
+    """The largest of some pixels along an axis (``scipy.ndimage.maximum_filter1d``)."""
+    return _extreme_1d("maximum_filter1d", input, size, axis, output, mode, cval, origin, "max")
+
+
+def _ranked(
+    name: str,
+    input: Any,
+    rank: Any,
+    size: Any,
+    footprint: Any,
+    output: Any,
+    mode: Any,
+    cval: Any,
+    origin: Any,
+    axes: Any,
+) -> Any:
+    """A rank filter; `rank` tells the place in the order from the number of pixels under the footprint."""
+    _both(size, footprint)
+    if size is None and footprint is None:
+        raise RuntimeError("no footprint or filter size provided")
+
+    def record(value: Value, dtype: DType) -> Value:
+        at = axes_of(axes, value.ndim)
+        origins = for_each(origin, len(at))
+        if footprint is None:
+            under = np.ones([int(one) for one in for_each(size, len(at))], dtype=bool)
+        else:
+            under = np.asarray(footprint, dtype=bool)
+        border: Any = mode
+        if len(at) < value.ndim and not isinstance(mode, str):
+            placed = dict(zip(at, for_each(mode, len(at)), strict=True))
+            border = [placed.get(i, "constant") for i in range(value.ndim)]
+        under, origins = _on_axes(under, origins, at, value.ndim)
+        count = int(under.sum())
+        place = rank(count)
+        if not 0 <= place < count:
+            raise RuntimeError("rank not within filter footprint size")
+        constant = number(cval)
+        if place in (0, count - 1):
+            which = "max" if place else "min"
+            return extremes(value, dtype, None, under, None, border, constant, origins, which)
+        beyond = one_mode(border, " by non-separable rank filters")
+        core, all_of_it, plane = value.numbers(), bool(under.all()), under.shape[max(value.ndim - 2, 0) :]
+        centred = not any(origins) and all(extent == 1 for extent in under.shape[:-2])
+        if all_of_it and centred and plane in ((3, 3), (5, 5)) and place == count // 2:
+            found = _horus.median(core, plane[0], beyond, constant)
+        elif count <= MOST_RANKED:
+            found = _horus.rank(core, offsets_of(under, origins), place, beyond, constant)
+        else:
+            raise NotImplementedError(
+                f"{name}: a rank among {count} pixels; Horus has ranks of up to {MOST_RANKED} pixels, the smallest and the largest of any number"
+            )
+        return value.like(_again(value, found)).cast(dtype)
+
+    return filtered(name, input, output, record)
+
+
+def rank_filter(
+    input: Any,
+    rank: int,
+    size: Any = None,
+    footprint: npt.ArrayLike | None = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """The pixel in a place of the order under a footprint (``scipy.ndimage.rank_filter``); of up to 49 pixels.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import rank_filter
+    >>> rank_filter([2, 8, 0, 4, 1, 9, 9, 0], rank=1, size=3)
+    array([2, 2, 4, 1, 4, 9, 9, 0])
+    """
+    at = operator.index(rank)
+    return _ranked(
+        "rank_filter", input, lambda n: at + n if at < 0 else at, size, footprint, output, mode, cval, origin, axes
+    )
+
+
+def median_filter(
+    input: Any,
+    size: Any = None,
+    footprint: npt.ArrayLike | None = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """The median under a footprint (``scipy.ndimage.median_filter``); of up to 49 pixels."""
+    return _ranked("median_filter", input, lambda n: n // 2, size, footprint, output, mode, cval, origin, axes)
+
+
+def percentile_filter(
+    input: Any,
+    percentile: float,
+    size: Any = None,
+    footprint: npt.ArrayLike | None = None,
+    output: Any = None,
+    mode: Any = "reflect",
+    cval: float = 0.0,
+    origin: Any = 0,
+    *,
+    axes: Any = None,
+) -> Any:
+    """A percentile under a footprint (``scipy.ndimage.percentile_filter``); of up to 49 pixels."""
+    share = percentile + 100.0 if percentile < 0.0 else percentile
+    if not 0.0 <= share <= 100.0:
+        raise RuntimeError("invalid percentile")
+
+    def rank(count: int) -> int:
+        return count - 1 if share == 100.0 else int(float(count) * share / 100.0)
+
+    return _ranked("percentile_filter", input, rank, size, footprint, output, mode, cval, origin, axes)

@@ -1,0 +1,160 @@
+"""Sessions: on which device images are computed."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from . import _horus, _nvrtc
+
+if TYPE_CHECKING:
+    from ._image import Image
+
+
+class Session:
+    """Where images are computed. Use it in a ``with`` statement: images made inside belong to it.
+
+    Parameters
+    ----------
+    device : str, optional
+        ``"cpu"``, ``"cuda"``, ``"cuda:1"``, several devices such as ``"cuda:all"`` and ``"cuda:0+cpu"``, or ``"auto"``: the GPU or the
+        CPU, whichever is predicted to finish the first evaluation sooner. The default is what ``HORUS_DEVICE`` says, else ``"auto"``.
+    threads : int, optional
+        Threads of the CPU; by default one per core.
+    memory : int or str, optional
+        Bytes that images may take, or a number with K, M or G: on the host and, from the first session that says so on, on each GPU.
+    explain : bool, optional
+        Keep the text of each plan, for `explain`.
+
+    Examples
+    --------
+    >>> import horus_image as hi
+    >>> with hi.session(device="cpu", threads=2) as session:
+    ...     image = hi.asarray([[1.0, 2.0], [3.0, 4.0]])
+    ...     (image * 2).compute().tolist()
+    [[2.0, 4.0], [6.0, 8.0]]
+    """
+
+    __slots__ = ("_core", "_explains", "_tokens")
+
+    def __init__(
+        self,
+        device: str | None = None,
+        *,
+        threads: int | None = None,
+        memory: int | str | None = None,
+        explain: bool = False,
+    ) -> None:
+        _nvrtc.announce()
+        size = None if memory is None else _bytes(memory)
+        if size is not None and device is not None and device.startswith("cuda"):
+            os.environ["HORUS_GPU_MEMORY"] = str(size)
+        self._core = _horus.Session(device, threads, size, explain)
+        self._explains = explain
+        self._tokens: list[contextvars.Token[Session | None]] = []
+
+    def __enter__(self) -> Session:
+        self._tokens.append(_current.set(self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _current.reset(self._tokens.pop())
+
+    @property
+    def device(self) -> str:
+        """The device, as Horus names it; it may not be chosen before the first evaluation."""
+        return self._core.device()
+
+    def asarray(self, array: Any, *, channels: bool = False) -> Image:
+        """An image of this session; see `horus_image.asarray`."""
+        from ._image import asarray
+
+        return asarray(array, channels=channels, session=self)
+
+    def open(self, path: str | os.PathLike[str], *, page: int | None = None, volume: bool = False) -> Image:
+        """A picture as an image of this session; see `horus_image.open`."""
+        from ._image import open as opened
+
+        return opened(path, page=page, volume=volume, session=self)
+
+    def evaluate(self) -> None:
+        """Compute every image that the program still holds."""
+        self._core.evaluate()
+
+    def start(self) -> None:
+        """Begin to compute every image that the program still holds, and return; whoever looks at one waits."""
+        self._core.start()
+
+    def explain(self) -> str:
+        """The plans made since the last call: steps, why each is there, and how long it is predicted to take.
+
+        Raises
+        ------
+        ValueError
+            If the session was opened without ``explain=True``.
+        """
+        if not self._explains:
+            raise ValueError("the session keeps no plans; open it with session(explain=True)")
+        return "\n".join(self._core.plans())
+
+    def __repr__(self) -> str:
+        return f"<horus_image.Session on {self.device}>"
+
+
+def session(
+    device: str | None = None,
+    *,
+    threads: int | None = None,
+    memory: int | str | None = None,
+    explain: bool = False,
+) -> Session:
+    """Open a session; see `Session`."""
+    return Session(device, threads=threads, memory=memory, explain=explain)
+
+
+_current: contextvars.ContextVar[Session | None] = contextvars.ContextVar("horus_image_session", default=None)
+_default: Session | None = None
+_lock = threading.Lock()
+
+
+def current() -> Session:
+    """The session of the ``with`` statement that this is called in, else one that is opened at first use."""
+    inside = _current.get()
+    if inside is not None:
+        return inside
+    global _default
+    if _default is None:
+        with _lock:
+            if _default is None:
+                _default = Session()
+    return _default
+
+
+def _forget() -> None:
+    """A child process has none of the threads of its parent's session."""
+    global _default, _lock
+    _default = None
+    _lock = threading.Lock()
+    _current.set(None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _bytes(memory: int | str) -> int:
+    """A number of bytes, or one with K, M or G."""
+    if isinstance(memory, str):
+        factor = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(memory[-1:].upper(), 0)
+        text = memory[:-1] if factor else memory
+        if not text.isdecimal():
+            raise ValueError(f"memory is {memory!r}; expected bytes, or a number with K, M or G")
+        return int(text) * (factor or 1)
+    if memory <= 0:
+        raise ValueError(f"memory is {memory}; it must be positive")
+    return memory

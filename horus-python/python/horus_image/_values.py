@@ -1,0 +1,284 @@
+"""What the functions of `horus_image.ndimage` work on: a recorded image beside the type and shape that SciPy would give it.
+
+A function *enters* its input, records, and *leaves*: an array gives an evaluated array, an image a lazy image.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from . import _horus
+from ._dtype import NATIVE, STORED, cast, is_native, ready, stored
+from ._image import Array, Image, made
+from ._session import Session, current
+
+MODES: Final = {
+    "reflect": "reflect",
+    "grid-mirror": "reflect",
+    "mirror": "mirror",
+    "nearest": "nearest",
+    "wrap": "wrap",
+    "grid-wrap": "wrap",
+    "constant": "constant",
+    "grid-constant": "constant",
+}
+
+
+class UnsupportedTypeError(TypeError, RuntimeError):
+    """An array of a type that there is no filter for; SciPy raises `RuntimeError`."""
+
+
+class Value:
+    """A recorded image of one to three axes (or a single pixel, of none), with the type that its pixels stand for."""
+
+    __slots__ = ("channels", "core", "dtype", "session", "shape")
+
+    def __init__(
+        self,
+        core: _horus.Image,
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        session: Session,
+        channels: bool = False,
+    ) -> None:
+        self.core = core
+        self.dtype = dtype
+        self.shape = shape
+        self.session = session
+        self.channels = channels
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def like(self, core: _horus.Image, dtype: np.dtype[Any] | None = None) -> Value:
+        """Another value of the same shape."""
+        return Value(core, self.dtype if dtype is None else dtype, self.shape, self.session, self.channels)
+
+    def numbers(self) -> _horus.Image:
+        """The image, a mask as 0 and 1."""
+        return _horus.convert(self.core, "u8") if self.core.dtype == "bool" else self.core
+
+    def floats(self, code: str = "f64") -> _horus.Image:
+        """The image in a type of floats."""
+        return self.core if self.core.dtype == code else _horus.convert(self.core, code)
+
+    def cast(self, dtype: np.dtype[Any]) -> Value:
+        """The value in another type, as C converts it."""
+        return self if dtype == self.dtype else self.like(cast(self.core, self.dtype, dtype), dtype)
+
+
+def enter(input: Any, name: str) -> tuple[Value | None, Any]:
+    """The value of an array or an image, none of an array without pixels; and the array or image itself."""
+    if isinstance(input, Image):
+        core, channels = input._core, input._channels
+        shape = input.shape[:-1] if channels else input.shape
+        return Value(core, NATIVE[core.dtype], shape, input._session, channels), input
+    array = np.asarray(input)
+    dtype = array.dtype.newbyteorder("=")
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        kind = {"c": "Complex", "O": "Object"}.get(dtype.kind, str(dtype))
+        raise TypeError(f"{name}: {kind} type not supported")
+    if dtype not in STORED:
+        raise UnsupportedTypeError(f"{name}: {dtype} type not supported")
+    code = stored(dtype)
+    if not array.size:
+        return None, array
+    if array.ndim > 3:
+        raise NotImplementedError(f"{name}: an array of {array.ndim} axes; images have up to three")
+    session = current()
+    pixels = ready(array)
+    core = _horus.Image.of_array(session._core, pixels.reshape(1) if array.ndim == 0 else pixels, code, False)
+    return Value(core, dtype, array.shape, session), array
+
+
+def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of the result that `output` asks for: an array, a type, the name of one, or nothing, which is the input's type."""
+    if output is None:
+        return dtype.newbyteorder("=")
+    if isinstance(output, np.ndarray):
+        result: np.dtype[Any] = output.dtype
+    elif isinstance(output, str):
+        result = np.dtype(output)
+        if not issubclass(result.type, np.number):
+            raise RuntimeError("output must have numeric dtype")
+    elif isinstance(output, (type, np.dtype)):
+        result = np.dtype(output)
+    else:
+        raise TypeError(f"output is an array or a type, not {type(output).__name__}")
+    if result.kind == "c":
+        raise TypeError("Complex output type not supported")
+    stored(result)
+    return result.newbyteorder("=")
+
+
+def leave(value: Value, output: Any, given: Any) -> Any:
+    """What the caller gets: into `output` if that is an array."""
+    dtype = value.dtype
+    if isinstance(given, Image):
+        if isinstance(output, np.ndarray):
+            raise TypeError("a lazy image is not written into an array; compute it, or give an array")
+        if not is_native(dtype):
+            raise TypeError(f"images have no pixels of type {dtype}")
+        return made(value.core, value.session, max(value.ndim, 1), value.channels)
+    if isinstance(output, np.ndarray):
+        _check_shape(output, value.shape)
+        flags = output.flags
+        if is_native(output.dtype) and output.dtype == dtype and flags.carray and output.ndim > 0:
+            value.core.read_into(output)
+        else:
+            output[...] = value.core.to_array(list(value.shape)).astype(dtype, copy=False)
+        return output
+    array: Array = value.core.to_array(list(value.shape))
+    return array if array.dtype == dtype else array.astype(dtype)
+
+
+def _check_shape(output: Array, shape: tuple[int, ...]) -> None:
+    if output.shape != tuple(shape):
+        raise RuntimeError("output shape not correct")
+
+
+def filtered(
+    name: str, input: Any, output: Any, record: Callable[[Value, np.dtype[Any]], Value]
+) -> Any:
+    """Enters, records with the type of the result, and leaves; the result has the input's shape."""
+    value, given = enter(input, name)
+    dtype = output_type(output, given.dtype)
+    if isinstance(output, np.ndarray):
+        _check_shape(output, given.shape)
+    if value is None:
+        return output if isinstance(output, np.ndarray) else np.zeros(given.shape, dtype)
+    return leave(record(value, dtype), output, given)
+
+
+def edge(mode: Any) -> str:
+    """The edge mode of a name."""
+    try:
+        return MODES[mode]
+    except (KeyError, TypeError):
+        raise RuntimeError("boundary mode not supported") from None
+
+
+def one_mode(mode: Any, what: str) -> str:
+    """The edge mode where one is for all axes."""
+    if not isinstance(mode, str) and isinstance(mode, Iterable):
+        raise RuntimeError(f"A sequence of modes is not supported{what}")
+    return edge(mode)
+
+
+def for_each(given: Any, count: int) -> list[Any]:
+    """A value for each axis, of one for all or a sequence of them."""
+    if not isinstance(given, str) and isinstance(given, Iterable):
+        values = list(given)
+        if len(values) != count:
+            raise RuntimeError("sequence argument must have length equal to input rank")
+        return values
+    return [given] * count
+
+
+def axis_of(axis: Any, ndim: int) -> int:
+    """An axis counted from the first."""
+    at = operator.index(axis)
+    if not -ndim <= at < ndim:
+        raise np.exceptions.AxisError(at, ndim)
+    return at % ndim
+
+
+def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that are meant, all by default."""
+    if axes is None:
+        return tuple(range(ndim))
+    if np.isscalar(axes):
+        axes = (axes,)
+    elif not isinstance(axes, Iterable):
+        raise ValueError("axes must be an integer, iterable of integers, or None")
+    found = []
+    for axis in axes:
+        at = operator.index(axis)
+        if not -ndim <= at < ndim:
+            raise ValueError(f"specified axis: {at} is out of range")
+        found.append(at % ndim)
+    if len(set(found)) != len(found):
+        raise ValueError("axes must be unique")
+    return tuple(found)
+
+
+def number(cval: Any) -> float:
+    """The constant beyond the edges."""
+    if np.iscomplexobj(cval):
+        raise ValueError("Cannot provide a complex-valued cval when the input is real.")
+    return float(cval)
+
+
+def check_origin(size: int, origin: Any) -> int:
+    """An origin that keeps the pixel under the window."""
+    at = operator.index(origin)
+    if not 0 <= size // 2 + at < size:
+        raise ValueError("invalid origin")
+    return at
+
+
+@functools.lru_cache(maxsize=512)
+def line_filter(taps: tuple[float, ...], anchor: int, axis: int) -> _horus.Filter:
+    """A filter along the levels (0), the rows (1) or the columns (2), whose tap `anchor` falls on the pixel."""
+    before, after = anchor, len(taps) - 1 - anchor
+    if anchor != len(taps) // 2:
+        # Filters anchor at half their size: taps of 0 make it so.
+        reach = max(before, after)
+        taps = (0.0,) * (reach - before) + taps + (0.0,) * (reach - after)
+    return _horus.Filter(list(taps), 1 if axis == 2 else len(taps), len(taps) if axis == 2 else 1)
+
+
+@functools.lru_cache(maxsize=512)
+def line_window(size: int, anchor: int, axis: int) -> _horus.Filter:
+    """A window along the rows (1) or the columns (2)."""
+    if anchor == size // 2:
+        return _horus.Filter([0.0] * size, size if axis == 1 else 1, size if axis == 2 else 1)
+    steps = range(-anchor, size - anchor)
+    offsets = [(step, 0) if axis == 1 else (0, step) for step in steps]
+    return _horus.Filter([0.0] * size, 0, 0, offsets)
+
+
+@functools.lru_cache(maxsize=256)
+def plane_window(weights: tuple[tuple[int, int, float], ...]) -> _horus.Filter:
+    """A window of weights at rows and columns around the pixel."""
+    return _horus.Filter([weight for _, _, weight in weights], 0, 0, [(y, x) for y, x, _ in weights])
+
+
+def core_axis(axis: int, ndim: int) -> int:
+    """The axis of levels (0), rows (1) or columns (2) that an axis of an array is."""
+    return axis + 3 - ndim
+
+
+def correlated(
+    value: Value, taps: tuple[float, ...], anchor: int, axis: int, mode: str, cval: float, single: bool
+) -> _horus.Image:
+    """The correlation along an axis, in `float32` if that is enough, else in `float64`."""
+    core = value.floats("f32" if single else "f64")
+    along = core_axis(axis, value.ndim)
+    taken = line_filter(taps, anchor, along)
+    if along == 0:
+        return _horus.correlate_depth(core, taken, mode, cval)
+    return _horus.correlate(core, taken, mode, cval)
+
+
+def is_single(value: Value, dtype: np.dtype[Any]) -> bool:
+    """Whether a linear filter is computed in `float32`: of such an image, if the result is one."""
+    return value.core.dtype == "f32" and dtype == NATIVE["f32"]
+
+
+def offsets_of(footprint: Array, origins: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Levels, rows and columns from the pixel to each pixel of a footprint of up to three axes, in the footprint's order."""
+    lead = 3 - footprint.ndim
+    anchors = [size // 2 + origin for size, origin in zip(footprint.shape, origins, strict=True)]
+    places = np.argwhere(footprint)
+    found = []
+    for place in places.tolist():
+        by = [0] * lead + [at - anchor for at, anchor in zip(place, anchors, strict=True)]
+        found.append((by[0], by[1], by[2]))
+    return found

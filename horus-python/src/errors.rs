@@ -1,0 +1,61 @@
+//! Errors of Horus as Python's exceptions.
+
+use std::any::Any as Payload;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use horus::error::{DeviceError, Error, Result};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(horus_image, HorusError, PyException, "What Horus met that no exception of Python's own names.");
+
+/// The exception that fits an error. Where the program called Horus is what Python's traceback shows, so that places in Rust, which
+/// messages end with, are left out.
+pub(crate) fn exception(error: &Error) -> PyErr {
+    match error {
+        Error::ShapeMismatch { op, left, right, .. } => {
+            PyValueError::new_err(format!("{op}: images differ in size, {left} and {right}"))
+        }
+        Error::Empty { op, shape, .. } => PyValueError::new_err(format!("{op}: size {shape} has no pixels")),
+        Error::Parameter { op, message, .. } => PyValueError::new_err(format!("{op}: {message}")),
+        Error::ForeignImage { op, .. } => {
+            PyValueError::new_err(format!("{op}: the images belong to different sessions"))
+        }
+        Error::Config(message) => PyValueError::new_err(message.clone()),
+        Error::File { .. } => PyOSError::new_err(error.to_string()),
+        Error::Device { source: DeviceError::OutOfMemory { .. }, .. } => {
+            PyMemoryError::new_err(without_place(&error.to_string()))
+        }
+        other => HorusError::new_err(without_place(&other.to_string())),
+    }
+}
+
+/// A message without the line of Rust where an operation was recorded.
+fn without_place(message: &str) -> String {
+    let place = message.find(" (at ").and_then(|from| Some((from, from + message[from..].find(')')?)));
+    match place {
+        Some((from, to)) if message[from..to].contains(".rs:") => message[..from].to_owned() + &message[to + 1..],
+        _ => message.to_owned(),
+    }
+}
+
+/// What `work` returns, or the exception for its error. A panic, which is a defect of Horus, is an error like any other: it neither ends
+/// the interpreter nor passes an `except Exception`.
+pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> PyResult<R> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(exception(&error)),
+        Err(panic) => Err(panicked(&*panic)),
+    }
+}
+
+/// [`caught`] while other Python threads may run.
+pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
+    py.detach(|| caught(work))
+}
+
+fn panicked(panic: &(dyn Payload + Send)) -> PyErr {
+    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    HorusError::new_err(format!("internal error: {}; please report this", said.unwrap_or("a panic")))
+}

@@ -1,0 +1,300 @@
+//! Filters, geometry, channels and levels.
+
+use horus::core::ops::neighbourhood::Layout;
+use horus::prelude::{
+    Axis, Border, Combine, Filter as Taps, Flip, Generalized, Image as Typed, Interpolation, MedianSize, Pixel, Reduce,
+    Shape,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::any::{Any, Held, each, numbers};
+use crate::errors::{caught, exception};
+use crate::image::Image;
+use crate::session::Session;
+
+/// The taps of a filter, made once: dense ones of so many rows and columns, or one for each offset (row, column).
+#[pyclass(frozen, module = "horus_image._horus")]
+pub(crate) struct Filter(Taps);
+
+#[pymethods]
+impl Filter {
+    #[new]
+    #[pyo3(signature = (taps, height, width, offsets=None))]
+    fn new(taps: Vec<f64>, height: usize, width: usize, offsets: Option<Vec<(i32, i32)>>) -> PyResult<Filter> {
+        let filter = match offsets {
+            Some(offsets) => Taps::sparse(offsets, taps),
+            None => Taps::dense(height, width, taps),
+        };
+        match filter.fault() {
+            Some(fault) => Err(exception(fault)),
+            None => Ok(Filter(filter)),
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        let kind = if matches!(self.0.layout(), Layout::Sparse(_)) { "taps" } else { "filter" };
+        format!("<{kind} {}>", self.0)
+    }
+}
+
+/// The edge mode of a name of SciPy's.
+fn border(mode: &str, cval: f64) -> PyResult<Border> {
+    match mode {
+        "reflect" => Ok(Border::Reflect),
+        "mirror" => Ok(Border::Reflect101),
+        "nearest" => Ok(Border::Replicate),
+        "wrap" => Ok(Border::Wrap),
+        "constant" => Ok(Border::Constant(cval)),
+        other => Err(PyValueError::new_err(format!("no edge mode is called {other}"))),
+    }
+}
+
+/// Correlation in the plane.
+#[pyfunction]
+pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    // Images of f64 yield f64, all others f32.
+    match &a.any {
+        Any::F64(image) => a.recorded(|| image.correlate(&filter.0, border)),
+        Any::F32(image) => a.recorded(|| image.correlate(&filter.0, border)),
+        Any::U8(image) => a.recorded(|| image.correlate(&filter.0, border)),
+        Any::U16(image) => a.recorded(|| image.correlate(&filter.0, border)),
+        Any::I32(image) => a.recorded(|| image.correlate(&filter.0, border)),
+        Any::Bool(_) => Err(crate::any::no_numbers("correlate")),
+    }
+}
+
+/// Correlation across the levels, by the taps of a filter anchored at half their number.
+#[pyfunction]
+pub(crate) fn correlate_depth(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    let taps = filter.0.taps();
+    match &a.any {
+        Any::F64(image) => a.recorded(|| image.correlate_depth(taps, border)),
+        Any::F32(image) => a.recorded(|| image.correlate_depth(taps, border)),
+        Any::U8(image) => a.recorded(|| image.correlate_depth(taps, border)),
+        Any::U16(image) => a.recorded(|| image.correlate_depth(taps, border)),
+        Any::I32(image) => a.recorded(|| image.correlate_depth(taps, border)),
+        Any::Bool(_) => Err(crate::any::no_numbers("correlate_depth")),
+    }
+}
+
+/// The smallest or largest (`min`, `max`) of the pixels under the window; of each, its weight is added or subtracted before (`add`,
+/// `sub`), or only says that it belongs to the window (`pixel`).
+#[pyfunction]
+pub(crate) fn extreme(
+    a: &Image,
+    window: &Filter,
+    combine: &str,
+    reduce: &str,
+    mode: &str,
+    cval: f64,
+) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    let combine = match combine {
+        "pixel" => Combine::Pixel,
+        "add" => Combine::Add,
+        "sub" => Combine::Sub,
+        other => return Err(PyValueError::new_err(format!("no way to combine pixels is called {other}"))),
+    };
+    let reduce = match reduce {
+        "min" => Reduce::Min,
+        "max" => Reduce::Max,
+        other => return Err(PyValueError::new_err(format!("no extreme is called {other}"))),
+    };
+    let operation = Generalized { window: window.0.clone(), combine, reduce };
+    numbers!(&a.any, "extreme", image => a.recorded(|| image.generalized(&operation, border)))
+}
+
+/// The median of 3x3 or 5x5 pixels.
+#[pyfunction]
+pub(crate) fn median(a: &Image, size: usize, mode: &str, cval: f64) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    let size = match size {
+        3 => MedianSize::Three,
+        5 => MedianSize::Five,
+        other => return Err(PyValueError::new_err(format!("a median of {other}x{other} pixels; sizes are 3 and 5"))),
+    };
+    numbers!(&a.any, "median", image => a.recorded(|| image.median(size, border)))
+}
+
+/// Of the pixels at some offsets (level, row, column) the one that is in place `rank` of their order, the smallest being 0. Pixels are
+/// compared pairwise, as Batcher's sorting network does, as far as this place depends on it.
+#[pyfunction]
+pub(crate) fn rank(
+    a: &Image,
+    offsets: Vec<(isize, isize, isize)>,
+    rank: usize,
+    mode: &str,
+    cval: f64,
+) -> PyResult<Image> {
+    if rank >= offsets.len() {
+        return Err(PyValueError::new_err(format!("place {rank} of {} pixels", offsets.len())));
+    }
+    let border = border(mode, cval)?;
+    numbers!(&a.any, "rank", image => a.recorded(|| {
+        let mut sorted: Vec<_> = offsets.iter().map(|&(z, y, x)| image.shift(-z, -y, -x, border)).collect();
+        for (i, j) in network(offsets.len(), rank) {
+            let (low, high) = (sorted[i].min(&sorted[j]), sorted[j].max(&sorted[i]));
+            (sorted[i], sorted[j]) = (low, high);
+        }
+        sorted.swap_remove(rank)
+    }))
+}
+
+/// The comparisons of Batcher's odd-even merge sort of `n` values that place `rank` depends on, in order: the smaller comes first.
+fn network(n: usize, rank: usize) -> Vec<(usize, usize)> {
+    let mut pairs = Vec::new();
+    let mut p = 1;
+    while p < n {
+        let mut k = p;
+        while k > 0 {
+            for j in (k % p..n.saturating_sub(k)).step_by(2 * k) {
+                let together = |i: &usize| (i + j) / (2 * p) == (i + j + k) / (2 * p);
+                pairs.extend((0..k.min(n - j - k)).filter(together).map(|i| (i + j, i + j + k)));
+            }
+            k /= 2;
+        }
+        p *= 2;
+    }
+    let mut needed = vec![false; n];
+    needed[rank] = true;
+    pairs.reverse();
+    pairs.retain(|&(i, j)| {
+        let keep = needed[i] || needed[j];
+        needed[i] |= keep;
+        needed[j] |= keep;
+        keep
+    });
+    pairs.reverse();
+    pairs
+}
+
+/// The affine map that takes positions (column, row, 1) of the result to those of the image: `[xx, xy, x0, yx, yy, y0]`.
+#[pyfunction]
+pub(crate) fn affine(
+    a: &Image,
+    matrix: [f64; 6],
+    size: (usize, usize),
+    interpolation: &str,
+    mode: &str,
+    cval: f64,
+) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    let interpolation = match interpolation {
+        "nearest" => Interpolation::Nearest,
+        "bilinear" => Interpolation::Bilinear,
+        "bicubic" => Interpolation::Bicubic,
+        other => return Err(PyValueError::new_err(format!("no interpolation is called {other}"))),
+    };
+    let [xx, xy, x0, yx, yy, y0] = matrix;
+    let map = [[xx, xy, x0], [yx, yy, y0]];
+    numbers!(&a.any, "affine", image => a.recorded(|| image.affine(map, size, interpolation, border)))
+}
+
+/// The image moved by whole pixels: down the levels, down the rows, to the right.
+#[pyfunction]
+pub(crate) fn shift(a: &Image, by: (isize, isize, isize), mode: &str, cval: f64) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    let (dz, dy, dx) = by;
+    each!(&a.any, image => a.recorded(|| image.shift(dz, dy, dx, border)))
+}
+
+/// Reversed along levels, rows and columns.
+#[pyfunction]
+pub(crate) fn flip(a: &Image, depth: bool, rows: bool, columns: bool) -> PyResult<Image> {
+    let how = match (rows, columns) {
+        (true, true) => Some(Flip::Both),
+        (true, false) => Some(Flip::Vertical),
+        (false, true) => Some(Flip::Horizontal),
+        (false, false) => None,
+    };
+    each!(&a.any, image => a.recorded(|| {
+        let turned = how.map_or_else(|| image.clone(), |how| image.flip(how));
+        if depth { turned.flip_depth() } else { turned }
+    }))
+}
+
+/// Rows and columns exchanged.
+#[pyfunction]
+pub(crate) fn transpose(a: &Image) -> PyResult<Image> {
+    each!(&a.any, image => a.recorded(|| image.transpose()))
+}
+
+/// Levels, rows and columns from the first of each on.
+#[pyfunction]
+pub(crate) fn crop(a: &Image, from_: (usize, usize, usize), size: (usize, usize, usize)) -> PyResult<Image> {
+    let ((z, top, left), (depth, height, width)) = (from_, size);
+    let whole = a.any.shape();
+    each!(&a.any, image => a.recorded(|| {
+        let levels = if (z, depth) == (0, whole.depth) { image.clone() } else { image.crop_depth(z, depth) };
+        if (top, left, height, width) == (0, 0, whole.height, whole.width) {
+            return levels;
+        }
+        levels.crop(top, left, height, width)
+    }))
+}
+
+/// So many rows and columns more on each side.
+#[pyfunction]
+pub(crate) fn pad(a: &Image, rows: (usize, usize), columns: (usize, usize), mode: &str, cval: f64) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    each!(&a.any, image => a.recorded(|| image.pad(rows.0, rows.1, columns.0, columns.1, border)))
+}
+
+/// Images of one type as the levels of a volume, or as channels.
+#[pyfunction]
+pub(crate) fn stack(images: Vec<PyRef<'_, Image>>, channels: bool) -> PyResult<Image> {
+    fn of_type<T: Held>(images: &[PyRef<'_, Image>], _first: &Typed<T>, channels: bool) -> PyResult<Image> {
+        let typed: Option<Vec<&Typed<T>>> = images.iter().map(|image| T::of(&image.any)).collect();
+        let Some(typed) = typed else {
+            return Err(PyValueError::new_err("stack: images of different types; convert them"));
+        };
+        images[0].recorded(|| match channels {
+            true => Typed::stack(typed[0].session(), typed.iter().copied()),
+            false => Typed::stack_depth(typed[0].session(), typed.iter().copied()),
+        })
+    }
+    let Some(first) = images.first() else {
+        return Err(PyValueError::new_err("stack: no images"));
+    };
+    each!(&first.any, image => of_type(&images, image, channels))
+}
+
+/// One channel.
+#[pyfunction]
+pub(crate) fn channel(a: &Image, index: usize) -> PyResult<Image> {
+    each!(&a.any, image => a.recorded(|| image.channel(index)))
+}
+
+/// The number of each pixel along an axis (0: levels, 1: rows, 2: columns), as `f64`.
+#[pyfunction]
+pub(crate) fn index(session: &Session, shape: (usize, usize, usize), axis: usize) -> PyResult<Image> {
+    let axis = match axis {
+        0 => Axis::Depth,
+        1 => Axis::Rows,
+        2 => Axis::Columns,
+        other => return Err(PyValueError::new_err(format!("no axis {other}"))),
+    };
+    let (depth, height, width) = shape;
+    let any = caught(|| {
+        let image = Typed::<f64>::index(&session.open, Shape::volume(depth, height, width, 1), axis);
+        image.check().map(|()| Any::F64(image))
+    })?;
+    Ok(session.image(any))
+}
+
+/// Whether two images have the same pixels: evaluated.
+#[pyfunction]
+pub(crate) fn equal(py: Python<'_>, a: &Image, b: &Image) -> PyResult<bool> {
+    fn differ<T: Held + Pixel>(a: &Typed<T>, b: &Image) -> Option<Typed<bool>> {
+        T::of(&b.any).map(|b| a.ne(b))
+    }
+    let differ = match (&a.any, &b.any) {
+        (Any::Bool(x), Any::Bool(y)) => Some(x ^ y),
+        (numbers, _) => numbers!(numbers, "equal", image => Ok(differ(image, b)))?,
+    };
+    let Some(differ) = differ else { return Ok(false) };
+    a.looked(py, || differ.count().get()).map(|count| count == 0)
+}

@@ -1,0 +1,46 @@
+//! The private half of the Python package `horus-image`: the module `horus_image._horus`.
+//!
+//! It shows images, sessions and errors of Horus to Python one by one, and knows nothing of SciPy: which operations make up a function
+//! such as `gaussian_filter` is written in Python (`python/horus_image/`), where it costs a microsecond and can be read beside SciPy's
+//! own. What is promised here: pixels are checked before they are read, the interpreter is free while Horus computes or copies, and
+//! whatever goes wrong is an exception, a panic included.
+
+mod any;
+mod arrays;
+mod errors;
+mod filters;
+mod image;
+mod operators;
+mod reductions;
+mod session;
+
+use pyo3::prelude::*;
+
+/// The compiled part of `horus_image`.
+#[pymodule]
+mod _horus {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::errors::HorusError;
+    #[pymodule_export]
+    use crate::filters::{
+        Filter, affine, channel, correlate, correlate_depth, crop, equal, extreme, flip, index, median, pad, rank,
+        shift, stack, transpose,
+    };
+    #[pymodule_export]
+    use crate::image::Image;
+    #[pymodule_export]
+    use crate::operators::{binary, binary_of_number, clamp, compare, convert, invert, logic, select, unary};
+    #[pymodule_export]
+    use crate::reductions::{by_label, count, histogram, histogram_by_label, label_counts, place, reduce};
+    #[pymodule_export]
+    use crate::session::Session;
+
+    /// The version, and the operations on pixels by kind, from the table that all back ends share.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("PIXEL_OPERATIONS", crate::operators::table())
+    }
+}

@@ -1,0 +1,158 @@
+//! Operations on pixels.
+
+use horus::core::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus::prelude::{Image as Typed, Pixel};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::any::{Any, Held, each, numbers, typed};
+use crate::image::Image;
+
+/// Name and kind of each operation of one or two operands.
+pub(crate) fn table() -> Vec<(&'static str, &'static str)> {
+    let kind = |kind| match kind {
+        PixelKind::Unary => Some("unary"),
+        PixelKind::Binary => Some("binary"),
+        PixelKind::Compare => Some("compare"),
+        _ => None,
+    };
+    TABLE.iter().filter_map(|row| Some((row.name, kind(row.kind)?))).collect()
+}
+
+fn named(name: &str) -> PyResult<PixelOp> {
+    let row = TABLE.iter().find(|row| row.name == name);
+    row.map(|row| row.op).ok_or_else(|| PyValueError::new_err(format!("no operation on pixels is called {name}")))
+}
+
+/// An image, or the same number for each pixel.
+#[derive(FromPyObject)]
+pub(crate) enum Operand<'py> {
+    #[pyo3(transparent)]
+    Image(PyRef<'py, Image>),
+    #[pyo3(transparent)]
+    Number(f64),
+}
+
+/// Another operand in the type of the first.
+enum Same<'a, T: Pixel> {
+    Image(&'a Typed<T>),
+    Number(T),
+}
+
+/// Evaluates `$body` with `$b` bound to the operand, whichever it is.
+macro_rules! with {
+    ($same:expr, $b:ident => $body:expr) => {
+        match $same {
+            Same::Image($b) => $body,
+            Same::Number($b) => $body,
+        }
+    };
+}
+
+fn same<'a, T: Held + Pixel>(op: &str, _beside: &Typed<T>, operand: &'a Operand<'_>) -> PyResult<Same<'a, T>> {
+    match operand {
+        Operand::Number(number) => Ok(Same::Number(T::from_f64(*number))),
+        Operand::Image(image) => T::of(&image.any).map(Same::Image).ok_or_else(|| {
+            let (this, that) = (T::DTYPE, image.any.dtype());
+            PyTypeError::new_err(format!("{op}: images of {this} and of {that}; convert one of them"))
+        }),
+    }
+}
+
+/// An operation on each pixel of one image.
+#[pyfunction]
+pub(crate) fn unary(name: &str, a: &Image) -> PyResult<Image> {
+    let op = named(name)?;
+    numbers!(&a.any, name, image => a.recorded(|| image.unary(op)))
+}
+
+/// An operation on each pixel of an image and of an operand, an image of the same type or a number.
+#[pyfunction]
+pub(crate) fn binary(name: &str, a: &Image, b: Operand<'_>) -> PyResult<Image> {
+    let op = named(name)?;
+    numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| image.binary(op, b))))
+}
+
+/// An operation on a number and each pixel of an image.
+#[pyfunction]
+pub(crate) fn binary_of_number(name: &str, a: f64, b: &Image) -> PyResult<Image> {
+    let op = named(name)?;
+    numbers!(&b.any, name, image => b.recorded(|| of_number(a, image).binary(op, image)))
+}
+
+/// An image of one pixel, which is repeated.
+fn of_number<T: Pixel>(number: f64, beside: &Typed<T>) -> Typed<T> {
+    Typed::constant(beside.session(), 1, 1, T::from_f64(number))
+}
+
+/// Where a comparison holds.
+#[pyfunction]
+pub(crate) fn compare(name: &str, a: &Image, b: Operand<'_>) -> PyResult<Image> {
+    let op = named(name)?;
+    numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| image.compare(op, b))))
+}
+
+/// The pixels of `a` where the mask holds, else those of `b`; one of both is an image.
+#[pyfunction]
+pub(crate) fn select(mask: &Image, a: Operand<'_>, b: Operand<'_>) -> PyResult<Image> {
+    let holds = mask.any.mask("select")?;
+    let typed = match (&a, &b) {
+        (Operand::Image(typed), _) | (_, Operand::Image(typed)) => typed,
+        _ => return Err(PyTypeError::new_err("select: two numbers; one of both must be an image")),
+    };
+    numbers!(&typed.any, "select", image => chosen(mask, holds, image, &a, &b))
+}
+
+fn chosen<T: Held + Pixel>(
+    of: &Image,
+    mask: &Typed<bool>,
+    beside: &Typed<T>,
+    a: &Operand<'_>,
+    b: &Operand<'_>,
+) -> PyResult<Image> {
+    let (a, b) = (same("select", beside, a)?, same("select", beside, b)?);
+    with!(a, a => with!(b, b => of.recorded(|| mask.select::<T>(a, b))))
+}
+
+/// A conjunction, disjunction or difference of masks: `and`, `or`, `xor`.
+#[pyfunction]
+pub(crate) fn logic(name: &str, a: &Image, b: &Image) -> PyResult<Image> {
+    let (left, right) = (a.any.mask(name)?, b.any.mask(name)?);
+    match name {
+        "and" => a.recorded(|| left & right),
+        "or" => a.recorded(|| left | right),
+        "xor" => a.recorded(|| left ^ right),
+        other => Err(PyValueError::new_err(format!("no operation on masks is called {other}"))),
+    }
+}
+
+/// The complement of a mask.
+#[pyfunction]
+pub(crate) fn invert(mask: &Image) -> PyResult<Image> {
+    let holds = mask.any.mask("invert")?;
+    mask.recorded(|| !holds)
+}
+
+/// Each pixel limited to a range.
+#[pyfunction]
+pub(crate) fn clamp(a: &Image, low: f64, high: f64) -> PyResult<Image> {
+    fn limited<T: Pixel>(image: &Typed<T>, low: f64, high: f64) -> Typed<T> {
+        image.clamp(T::from_f64(low), T::from_f64(high))
+    }
+    numbers!(&a.any, "clamp", image => a.recorded(|| limited(image, low, high)))
+}
+
+/// The pixels in another type: numbers to nearest, saturated; a mask as 0 and 1; as a mask, whether they are not 0.
+#[pyfunction]
+pub(crate) fn convert(a: &Image, dtype: &str) -> PyResult<Image> {
+    fn mask<T: Pixel>(image: &Typed<T>) -> Typed<bool> {
+        image.ne(T::ZERO)
+    }
+    if dtype == "bool" {
+        return match &a.any {
+            Any::Bool(holds) => a.recorded(|| holds.clone()),
+            numbers => numbers!(numbers, "convert", image => a.recorded(|| mask(image))),
+        };
+    }
+    typed!(dtype, T => each!(&a.any, image => a.recorded(|| image.convert::<T>())))
+}

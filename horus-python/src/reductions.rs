@@ -1,0 +1,118 @@
+//! Numbers of whole images, and of their labels.
+
+use horus::error::Result;
+use horus::prelude::{Image as Typed, Pixel};
+use horus::types::ByLabel;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::any::{Any, numbers};
+use crate::image::Image;
+
+/// The `sum`, `mean`, `variance`, `min` or `max` of all pixels.
+#[pyfunction]
+pub(crate) fn reduce(py: Python<'_>, a: &Image, name: &str) -> PyResult<f64> {
+    numbers!(&a.any, name, image => a.looked(py, || match name {
+        "sum" => image.sum().get(),
+        "mean" => image.mean().get(),
+        "variance" => image.variance().get(),
+        "min" => image.min_value().get().map(|v| v.to_f64()),
+        "max" => image.max_value().get().map(|v| v.to_f64()),
+        other => Err(unknown(other)),
+    }))
+}
+
+fn unknown(name: &str) -> horus::prelude::Error {
+    horus::prelude::Error::Config(format!("no reduction is called {name}"))
+}
+
+/// Level, row, column and channel of the smallest or the largest pixel; none if all are NaN.
+#[pyfunction]
+pub(crate) fn place(py: Python<'_>, a: &Image, largest: bool) -> PyResult<Option<[usize; 4]>> {
+    numbers!(&a.any, "place", image => a.looked(py, || match largest {
+        true => image.argmax_3d().get(),
+        false => image.argmin_3d().get(),
+    }))
+}
+
+/// How many pixels a mask holds for.
+#[pyfunction]
+pub(crate) fn count(py: Python<'_>, mask: &Image) -> PyResult<u64> {
+    let holds = mask.any.mask("count")?;
+    mask.looked(py, || holds.count().get())
+}
+
+/// How many pixels lie in each of `bins` equal parts of a range.
+#[pyfunction]
+pub(crate) fn histogram<'py>(
+    py: Python<'py>,
+    a: &Image,
+    bins: usize,
+    low: f64,
+    high: f64,
+) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let counts = numbers!(&a.any, "histogram", image => a.looked(py, || image.histogram(bins, low, high).get()))?;
+    Ok(PyArray1::from_vec(py, counts))
+}
+
+/// The `sum`, `mean`, `variance`, `min` or `max` of the pixels of each label from 0 to `count - 1`.
+#[pyfunction]
+pub(crate) fn by_label<'py>(
+    py: Python<'py>,
+    a: &Image,
+    labels: &Image,
+    count: usize,
+    name: &str,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let values = match &labels.any {
+        Any::U8(of) => labelled(py, a, of, count, name),
+        Any::U16(of) => labelled(py, a, of, count, name),
+        Any::I32(of) => labelled(py, a, of, count, name),
+        other => Err(PyTypeError::new_err(format!("labels are u8, u16 or i32, not {}", other.dtype()))),
+    }?;
+    Ok(PyArray1::from_vec(py, values))
+}
+
+fn labelled<L: Pixel>(py: Python<'_>, a: &Image, labels: &Typed<L>, count: usize, name: &str) -> PyResult<Vec<f64>> {
+    fn of<T: Pixel, L: Pixel>(parts: &ByLabel<T, L>, name: &str) -> Result<Vec<f64>> {
+        let numbers = |values: Vec<T>| values.into_iter().map(|v| v.to_f64()).collect();
+        match name {
+            "sum" => parts.sum().get(),
+            "mean" => parts.mean().get(),
+            "variance" => parts.variance().get(),
+            "min" => parts.min().get().map(numbers),
+            "max" => parts.max().get().map(numbers),
+            other => Err(unknown(other)),
+        }
+    }
+    numbers!(&a.any, name, image => a.looked(py, || of(&image.by_label(labels, count), name)))
+}
+
+/// How many pixels each label from 0 to `count - 1` has.
+#[pyfunction]
+pub(crate) fn label_counts<'py>(py: Python<'py>, labels: &Image, count: usize) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    let counts = numbers!(&labels.any, "label_counts", image => labels.looked(py, || image.label_counts(count).get()))?;
+    Ok(PyArray1::from_vec(py, counts))
+}
+
+/// The histogram of the pixels of each label from 0 to `count - 1`, a row each.
+#[pyfunction]
+pub(crate) fn histogram_by_label<'py>(
+    py: Python<'py>,
+    a: &Image,
+    labels: &Image,
+    count: usize,
+    bins: usize,
+    range: (f64, f64),
+) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    let Any::I32(of) = &labels.any else {
+        return Err(PyTypeError::new_err("histogram_by_label: labels must be i32"));
+    };
+    let (low, high) = range;
+    let rows = numbers!(&a.any, "histogram", image => {
+        a.looked(py, || image.by_label(of, count).histogram(bins, low, high).get())
+    })?;
+    let flat = PyArray1::from_vec(py, rows.concat());
+    flat.reshape([count, bins]).map_err(|error| PyValueError::new_err(error.to_string()))
+}

@@ -1,0 +1,156 @@
+//! Sessions, and Ctrl-C.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use horus::prelude::{AnyImage, OpenOptions, Session as Open};
+use horus::types::Canceller;
+use pyo3::prelude::*;
+
+use crate::any::Any;
+use crate::errors::{caught, detached};
+use crate::image::Image;
+
+/// How often an evaluation looks whether the user wants to end it: rarely enough to cost nothing.
+const LOOK: Duration = Duration::from_millis(20);
+/// Plans that are kept for whoever asks.
+const PLANS: usize = 64;
+
+/// What an evaluation tells while it runs.
+#[derive(Default)]
+pub(crate) struct Watch {
+    canceller: OnceLock<Canceller>,
+    /// The exception that a signal handler raised, such as `KeyboardInterrupt`.
+    raised: Mutex<Option<PyErr>>,
+    looked: Mutex<Option<Instant>>,
+    plans: Mutex<Vec<String>>,
+}
+
+impl Watch {
+    /// Runs the signal handlers of Python, if it is time to, and cancels the evaluation if one raised. Handlers run in Python's main thread
+    /// alone; elsewhere this does nothing.
+    fn look(&self) {
+        let now = Instant::now();
+        {
+            let mut looked = lock(&self.looked);
+            if looked.is_some_and(|before| now - before < LOOK) {
+                return;
+            }
+            *looked = Some(now);
+        }
+        // None once the interpreter is about to end.
+        if let Some(Err(error)) = Python::try_attach(|py| py.check_signals()) {
+            *lock(&self.raised) = Some(error);
+            self.canceller.get().into_iter().for_each(Canceller::cancel);
+        }
+    }
+
+    /// What came of an evaluation, or the exception that ended it.
+    pub(crate) fn after<R>(&self, came: PyResult<R>) -> PyResult<R> {
+        let raised = lock(&self.raised).take();
+        match raised {
+            None => came,
+            Some(error) => {
+                self.canceller.get().into_iter().for_each(Canceller::clear);
+                Err(error)
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A session of Horus.
+#[pyclass(frozen, module = "horus_image._horus")]
+pub(crate) struct Session {
+    pub(crate) open: Open,
+    pub(crate) watch: Arc<Watch>,
+}
+
+#[pymethods]
+impl Session {
+    /// Opens a session on a device, with so many threads and bytes of memory; what is not said comes from the environment. One that
+    /// explains keeps the text of its plans.
+    #[new]
+    #[pyo3(signature = (device=None, threads=None, memory=None, explain=false))]
+    fn new(
+        py: Python<'_>,
+        device: Option<String>,
+        threads: Option<usize>,
+        memory: Option<usize>,
+        explain: bool,
+    ) -> PyResult<Session> {
+        let watch = Arc::new(Watch::default());
+        let (observed, told) = (Arc::clone(&watch), Arc::clone(&watch));
+        let open = detached(py, move || {
+            let mut builder = Open::builder().observer(move |_| observed.look());
+            if let Some(device) = device {
+                builder = builder.device(device);
+            }
+            if let Some(threads) = threads {
+                builder = builder.threads(threads);
+            }
+            if let Some(bytes) = memory {
+                builder = builder.host_memory(bytes);
+            }
+            if explain {
+                builder = builder.explain(move |text| {
+                    let mut plans = lock(&told.plans);
+                    if plans.len() == PLANS {
+                        plans.remove(0);
+                    }
+                    plans.push(text.to_owned());
+                });
+            }
+            builder.build()
+        })?;
+        let _ = watch.canceller.set(open.canceller());
+        Ok(Session { open, watch })
+    }
+
+    /// The name of the device.
+    fn device(&self, py: Python<'_>) -> PyResult<String> {
+        detached(py, || Ok(self.open.device_name()))
+    }
+
+    /// The text of the plans since the last call.
+    fn plans(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.watch.plans))
+    }
+
+    /// Evaluates everything that is recorded and still held.
+    fn evaluate(&self, py: Python<'_>) -> PyResult<()> {
+        self.watch.after(detached(py, || self.open.evaluate()))
+    }
+
+    /// Begins to evaluate everything that is recorded and still held.
+    fn start(&self) -> PyResult<()> {
+        caught(|| {
+            self.open.start();
+            Ok(())
+        })
+    }
+
+    /// Evaluations, launches and transfers so far.
+    fn stats(&self, py: Python<'_>) -> PyResult<String> {
+        detached(py, || Ok(format!("{:?}", self.open.stats())))
+    }
+
+    /// Reads a picture; as a volume, all pages of it.
+    #[pyo3(signature = (path, page=None, volume=false))]
+    fn read(&self, py: Python<'_>, path: PathBuf, page: Option<usize>, volume: bool) -> PyResult<Image> {
+        let options = OpenOptions { page, volume, ..OpenOptions::default() };
+        let picture = detached(py, || AnyImage::open_with(&self.open, &path, &options))?;
+        Ok(self.image(Any::try_from(picture)?))
+    }
+}
+
+impl Session {
+    /// An image of this session, for Python.
+    pub(crate) fn image(&self, any: Any) -> Image {
+        Image::new(any, Arc::clone(&self.watch))
+    }
+}

@@ -1,0 +1,215 @@
+"""What is wrong raises what fits, and nothing ends the interpreter."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import horus_image as hi
+from horus_image import ndimage
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (lambda: hi.asarray(np.zeros((2, 2), complex)), TypeError, "complex"),
+        (lambda: hi.asarray(np.array([object()])), TypeError, "object"),
+        (lambda: hi.asarray(np.array(["a"])), TypeError, "type"),
+        (lambda: hi.asarray(np.zeros((2, 2), np.int64)), TypeError, "int64"),
+        (lambda: hi.asarray(np.zeros((0, 2))), ValueError, "no pixels"),
+        (lambda: hi.asarray(np.zeros((1, 1, 1, 1))), ValueError, "is no image"),
+        (lambda: hi.asarray([[1.0]]) + hi.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])[:, :2][:3] + np.zeros((2, 5)), ValueError, "differ in size"),
+        (lambda: bool(hi.asarray([1.0, 2.0])), ValueError, "ambiguous"),
+        (lambda: hash(hi.asarray([1.0])), TypeError, "no hash"),
+        (lambda: hi.session(device="abacus"), ValueError, "abacus"),
+        (lambda: hi.session(memory="much"), ValueError, "much"),
+        (lambda: hi.Image(), TypeError, "asarray"),
+        (lambda: ndimage.gaussian_filter(np.eye(3), -1.0), ValueError, "sigma"),
+        (lambda: ndimage.gaussian_filter(np.eye(3), np.nan), ValueError, "sigma"),
+        (lambda: ndimage.gaussian_filter(np.eye(3), 1.0, order=-1), ValueError, "order"),
+        (lambda: ndimage.gaussian_filter(np.eye(3), 1.0, mode="beyond"), RuntimeError, "boundary mode"),
+        (lambda: ndimage.gaussian_filter(np.eye(3), [1.0, 2.0, 3.0]), RuntimeError, "sequence"),
+        (lambda: ndimage.median_filter(np.eye(3, dtype=complex), 3), TypeError, "Complex"),
+        (lambda: ndimage.gaussian_filter(np.full((2, 2), 2**60), 1.0), ValueError, "2\\^53"),
+        (lambda: ndimage.gaussian_filter(np.eye(3, dtype=np.float16), 1.0), TypeError, "float16"),
+        (lambda: ndimage.correlate1d(np.eye(3), []), RuntimeError, "no filter weights"),
+        (lambda: ndimage.correlate1d(np.eye(3), [1, 2], axis=2), np.exceptions.AxisError, "axis 2"),
+        (lambda: ndimage.correlate(np.eye(3), [1, 2]), RuntimeError, "shape"),
+        (lambda: ndimage.median_filter(np.eye(3)), RuntimeError, "size"),
+        (lambda: ndimage.minimum_filter(np.eye(3), footprint=np.zeros((3, 3))), ValueError, "All-zero"),
+        (lambda: ndimage.rank_filter(np.eye(3), 9, size=3), RuntimeError, "rank"),
+        (lambda: ndimage.sobel(np.eye(3), output=np.zeros((2, 2))), RuntimeError, "shape"),
+        (lambda: ndimage.sobel(hi.asarray(np.eye(3)), output=np.zeros((3, 3))), TypeError, "lazy"),
+        (lambda: ndimage.shift(np.eye(3), 1e12, order=0), ValueError, "shift"),
+    ],
+)
+def test_errors(call: Any, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        call()
+
+
+def test_no_memory_is_an_error_and_the_session_goes_on() -> None:
+    with hi.session(device="cpu", memory=1 << 20):
+        with pytest.raises(MemoryError, match="out of memory"):
+            ndimage.gaussian_filter(np.zeros((2000, 2000), np.float32), 1.0)
+        assert ndimage.gaussian_filter(np.ones((8, 8), np.float32), 1.0).shape == (8, 8)
+
+
+def test_an_array_may_change_or_go() -> None:
+    array = np.ones((64, 64), np.float32)
+    gone = weakref.ref(array)
+    before = sys.getrefcount(array)
+    image = hi.asarray(array) * 2
+    assert sys.getrefcount(array) == before
+    array[:] = 5
+    del array
+    gc.collect()
+    assert gone() is None
+    assert image.compute().max() == 2.0
+
+
+def test_results_outlive_images_and_sessions() -> None:
+    session = hi.session(device="cpu")
+    image = session.asarray(np.arange(12.0).reshape(3, 4))
+    result = image.compute()
+    view = result[1:]
+    left = weakref.ref(image)
+    del image, session, result
+    gc.collect()
+    assert left() is None
+    np.testing.assert_array_equal(view, np.arange(4.0, 12.0).reshape(2, 4))
+
+
+def test_memory_of_many_calls_is_given_back() -> None:
+    import resource
+
+    array = np.ones((512, 512), np.float32)
+
+    def used() -> int:
+        for _ in range(20):
+            ndimage.gaussian_filter(array, 1.0)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = used()
+    for _ in range(5):
+        after = used()
+    assert after - before < 16 << 10, "KiB"
+
+
+def test_threads_share_a_session() -> None:
+    array = np.random.default_rng(1).random((100, 120)).astype(np.float32)
+    expected, found = ndimage.gaussian_filter(array, 2.0), []
+
+    def work() -> None:
+        for _ in range(20):
+            found.append(np.array_equal(ndimage.gaussian_filter(array, 2.0), expected))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 80
+
+
+def test_other_threads_run_while_horus_computes() -> None:
+    array = np.random.default_rng(1).random((600, 600))
+    with hi.session(device="cpu", threads=1):
+        image = hi.asarray(array)
+        for _ in range(40):
+            image = ndimage.gaussian_filter(image, 8.0)
+        ticks, done = 0, threading.Event()
+
+        def compute() -> None:
+            image.compute()
+            done.set()
+
+        thread = threading.Thread(target=compute)
+        thread.start()
+        while not done.wait(0.001):
+            ticks += 1
+        thread.join()
+    assert ticks > 3
+
+
+def test_ctrl_c_ends_an_evaluation_and_the_session_goes_on() -> None:
+    program = """
+        import os, signal, threading, time
+        import numpy as np
+        import horus_image as hi
+        from horus_image import ndimage
+        hi.session(device="cpu")
+        image = hi.asarray(np.random.default_rng(1).random((700, 700)))
+        small = image * 2
+        for _ in range(400):
+            image = ndimage.median_filter(ndimage.gaussian_filter(image, 6.0), 5)
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        start = time.time()
+        try:
+            image.compute()
+        except KeyboardInterrupt:
+            print("interrupted", time.time() - start < 20, small.compute().shape)
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ran.stdout.strip() == "interrupted True (700, 700)", ran.stderr
+
+
+def test_a_child_process_has_a_session_of_its_own() -> None:
+    program = """
+        import os
+        import numpy as np
+        import horus_image as hi
+        from horus_image import ndimage
+        ndimage.gaussian_filter(np.eye(50), 1.0)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if ndimage.gaussian_filter(np.eye(50), 1.0).shape == (50, 50) else 1)
+        print(os.waitpid(child, 0)[1])
+    """
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.stdout.strip() == "0", ran.stderr
+
+
+NUMBERS = st.one_of(st.integers(-3, 9), st.floats(), st.none(), st.text(max_size=3), st.booleans())
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    name=st.sampled_from([name for name in ndimage.__all__ if name not in ("label", "map_coordinates", "generate_binary_structure")]),
+    shape=st.lists(st.integers(0, 4), min_size=0, max_size=4),
+    dtype=st.sampled_from(["u1", "i2", "f4", "f8", "?", "c8", "O", "U1", "M8[s]"]),
+    args=st.lists(NUMBERS, max_size=3),
+    mode=st.sampled_from(["reflect", "constant", "", "wrap"]),
+)
+def test_whatever_comes_in_nothing_but_exceptions_come_out(
+    name: str, shape: list[int], dtype: str, args: list[Any], mode: str
+) -> None:
+    array = np.zeros(shape, dtype)
+    sane = [arg for arg in args if not (isinstance(arg, float) and abs(arg) > 40)]
+    try:
+        getattr(ndimage, name)(array, *sane, **({"mode": mode} if mode and len(sane) < 3 else {}))
+    except Exception as error:
+        assert not isinstance(error, hi.HorusError), error
+
+
+def test_signals_are_left_alone() -> None:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

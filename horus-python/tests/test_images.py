@@ -1,0 +1,175 @@
+"""Lazy images: operators, types, indexing, sessions, files."""
+
+from __future__ import annotations
+
+import operator
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import horus_image as hi
+from horus_image import ndimage
+
+TYPES = [np.uint8, np.uint16, np.int32, np.float32, np.float64]
+
+
+def ramp(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    return (np.arange(np.prod(shape)) % 97 + 1).reshape(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, np.bool_])
+@pytest.mark.parametrize("shape", [(5,), (4, 6), (2, 3, 4)])
+def test_arrays_come_back(shape: tuple[int, ...], dtype: Any) -> None:
+    array = ramp(shape, np.uint8) % 2 == 0 if dtype is np.bool_ else ramp(shape, dtype)
+    image = hi.asarray(array)
+    assert (image.shape, image.ndim, image.dtype, image.size, len(image)) == (shape, len(shape), dtype, array.size, shape[0])
+    np.testing.assert_array_equal(image, array)
+    assert np.asarray(image, dtype=np.float32).dtype == np.float32
+
+
+def test_channels() -> None:
+    array = ramp((4, 5, 3), np.uint8)
+    image = hi.asarray(array, channels=True)
+    assert image.shape == (4, 5, 3) and image.channels
+    np.testing.assert_array_equal(image.channel(1), array[..., 1])
+    np.testing.assert_array_equal(image[1:3, ::-1], array[1:3, ::-1])
+    np.testing.assert_array_equal(image[..., 2], array[..., 2])
+    each = np.stack([ndimage.median_filter(array[..., i], 3) for i in range(3)], axis=-1)
+    np.testing.assert_array_equal(ndimage.median_filter(image, 3), each)
+    assert image.luminance().shape == (4, 5)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float64])
+@pytest.mark.parametrize(
+    "op", [operator.add, operator.sub, operator.mul, operator.truediv, operator.lt, operator.ge, operator.eq, operator.ne]
+)
+def test_operators_have_the_types_and_values_of_numpys(op: Any, dtype: Any) -> None:
+    a, b = ramp((4, 6), dtype), ramp((4, 6), dtype)[::-1].copy()
+    image = hi.asarray(a)
+    for other in (b, 3, 2.5):
+        for ours, theirs in ((op(image, other), op(a, other)), (op(other, image), op(other, a))):
+            assert isinstance(ours, hi.Image) and ours.dtype == theirs.dtype
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_integers_saturate_and_masks_combine() -> None:
+    image = hi.asarray(np.array([[10, 250]], np.uint8))
+    np.testing.assert_array_equal(image + 10, [[20, 255]])
+    mask = (image > 20) | ~(image > 5)
+    np.testing.assert_array_equal(mask ^ (image == 10), [[True, True]])
+    np.testing.assert_array_equal(mask & np.array([[True, False]]), [[False, False]])
+    np.testing.assert_array_equal(hi.where(mask, image, 0), [[0, 250]])
+    np.testing.assert_array_equal(hi.minimum(image, 100), [[10, 100]])
+    np.testing.assert_array_equal(hi.maximum(100, image), [[100, 250]])
+    assert (image.min(), image.max(), image.sum(), image.mean(), mask.sum()) == (10, 250, 260, 130, 1)
+    with pytest.raises(TypeError, match="masks combine"):
+        mask + 1
+
+
+def test_functions_of_numpy_are_recorded() -> None:
+    array = ramp((3, 4), np.float32)
+    image = hi.asarray(array)
+    for ours, theirs in ((np.sqrt(image), np.sqrt(array)), (np.hypot(image, array), np.hypot(array, array)), (array * image, array * array)):
+        assert isinstance(ours, hi.Image)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+    np.testing.assert_allclose(abs(-image), array)
+    with pytest.raises(TypeError):
+        np.tanh(image)
+
+
+def test_conversions_round_and_saturate() -> None:
+    image = hi.asarray([[-3.0, 1.5, 2.5, 300.0]])
+    np.testing.assert_array_equal(image.astype(np.uint8), [[0, 2, 2, 255]])
+    np.testing.assert_array_equal(image.astype(bool), [[True] * 4])
+    with pytest.raises(TypeError, match="complex"):
+        image.astype(complex)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [np.s_[1:4], np.s_[2], np.s_[:, 3], np.s_[::-1, 1:5], np.s_[..., -1], np.s_[-2:, ::-1], np.s_[1:2, 2:3], np.s_[()]],
+)
+def test_crops(key: Any) -> None:
+    array = ramp((5, 7), np.float32)
+    cropped = hi.asarray(array)[key]
+    assert cropped.shape == array[key].shape
+    np.testing.assert_array_equal(cropped, array[key])
+
+
+def test_crops_of_volumes_and_lines() -> None:
+    array = ramp((4, 5, 6), np.int32)
+    image = hi.asarray(array)
+    for key in (np.s_[1], np.s_[1:3, 2:, ::-1], np.s_[::-1], np.s_[2, 1:3], np.s_[0, 0]):
+        np.testing.assert_array_equal(image[key], array[key])
+    np.testing.assert_array_equal(hi.asarray(np.arange(9))[2:5] if False else hi.asarray(np.arange(9.0))[2:5], [2, 3, 4])
+    for key, error in ((np.s_[::2], NotImplementedError), (np.s_[9], IndexError), (np.s_[:, 0], NotImplementedError), (np.s_[2:2], ValueError), ("a", IndexError)):
+        with pytest.raises(error):
+            image[key]
+
+
+def test_sessions() -> None:
+    array = ramp((30, 40), np.float32)
+    results = []
+    for threads in (1, 2):
+        with hi.session(device="cpu", threads=threads, memory="1G", explain=True) as session:
+            image = hi.asarray(array)
+            assert image.session is session
+            results.append((ndimage.gaussian_filter(image, 2.0) - image).compute())
+            assert "launch" in session.explain()
+            assert session.explain() == ""
+            assert "CPU" in session.device
+    np.testing.assert_array_equal(*results)
+    assert hi.asarray(array).session is not session
+    with pytest.raises(ValueError, match="different sessions"):
+        image + hi.asarray(array)
+    with pytest.raises(ValueError, match="explain=True"):
+        hi.session(device="cpu").explain()
+
+
+def test_files(tmp_path: Path) -> None:
+    array = ramp((12, 13), np.uint8)
+    for name in ("a.png", "a.npy", "a.tif", "a.pgm"):
+        hi.save(tmp_path / name, array)
+        again = hi.open(tmp_path / name)
+        assert again.dtype == np.uint8 and not again.channels
+        np.testing.assert_array_equal(again, array)
+    hi.asarray(ramp((4, 5, 3), np.uint8), channels=True).save(tmp_path / "c.png")
+    assert hi.open(tmp_path / "c.png").shape == (4, 5, 3)
+    np.save(tmp_path / "v.npy", ramp((2, 3, 4), np.float32))
+    assert hi.open(tmp_path / "v.npy", volume=True).shape == (2, 3, 4)
+    with pytest.raises(OSError, match="missing"):
+        hi.open(tmp_path / "missing.png")
+    with pytest.raises(OSError, match="cannot write"):
+        hi.save(tmp_path / "no" / "folder.png", array)
+
+
+def test_notebooks_and_pickles() -> None:
+    image = hi.asarray(ramp((4, 5), np.float64) / 100)
+    png = image._repr_png_()
+    assert png is not None and png.startswith(b"\x89PNG")
+    assert hi.asarray([1.0, 2.0])._repr_png_() is None
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(image)), image.compute())
+    assert repr(image) == "<horus_image.Image 4x5 float64>"
+
+
+def test_the_default_session_is_opened_once() -> None:
+    assert hi.asarray([1.0]).session is hi.asarray([2.0]).session
+
+
+def test_the_compiler_of_cuda_is_found_where_pip_puts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from horus_image import _nvrtc
+
+    monkeypatch.setenv("HORUS_NVRTC", "")  # which counts as unset
+    for folder, library in (("cuda_nvrtc", "libnvrtc.so.12"), ("cu13", "libnvrtc.so.13"), ("cu13", "libnvrtc.alt.so.13")):
+        (tmp_path / "nvidia" / folder / "lib").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "nvidia" / folder / "lib" / library).touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    _nvrtc.announce()
+    assert os.environ["HORUS_NVRTC"] == str(tmp_path / "nvidia" / "cu13" / "lib")
+    monkeypatch.setenv("HORUS_NVRTC", "/mine")
+    _nvrtc.announce()
+    assert os.environ["HORUS_NVRTC"] == "/mine"

@@ -1,0 +1,72 @@
+"""Morphology of masks against SciPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import horus_image as hi
+from horus_image import ndimage
+
+
+def blobs(shape: tuple[int, ...], seed: int = 5) -> np.ndarray[Any, Any]:
+    noise = scipy.ndimage.gaussian_filter(np.random.default_rng(seed).normal(size=shape), 1.5)
+    return np.asarray(noise > 0.0)
+
+
+STRUCTURES: list[Any] = [None, np.ones((3, 3)), np.ones((2, 3)), [[0, 1, 1], [0, 1, 0], [0, 0, 0]], [[1, 0, 1]], np.zeros((3, 3))]
+
+
+@pytest.mark.parametrize("structure", STRUCTURES, ids=range(len(STRUCTURES)))
+@pytest.mark.parametrize("name", ["binary_erosion", "binary_dilation", "binary_opening", "binary_closing"])
+def test_masks(name: str, structure: Any) -> None:
+    mask, within = blobs((25, 31)), blobs((25, 31), 6)
+    for border_value in (0, 1):
+        for iterations in (1, 3):
+            for kept in (None, within):
+                given = {"structure": structure, "iterations": iterations, "border_value": border_value, "mask": kept}
+                ours, theirs = getattr(ndimage, name)(mask, **given), getattr(scipy.ndimage, name)(mask, **given)
+                assert ours.dtype == theirs.dtype
+                np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("shape", [(1,), (17,), (1, 1), (9, 1), (5, 6, 7)])
+def test_masks_of_other_shapes(shape: tuple[int, ...]) -> None:
+    mask = blobs(shape)
+    for name in ("binary_erosion", "binary_dilation", "binary_fill_holes"):
+        np.testing.assert_array_equal(getattr(ndimage, name)(mask), getattr(scipy.ndimage, name)(mask))
+
+
+def test_until_nothing_changes() -> None:
+    mask, seed = blobs((60, 50)), np.zeros((60, 50), bool)
+    seed[30, 25] = seed[10, 10] = True
+    np.testing.assert_array_equal(
+        ndimage.binary_propagation(seed, mask=mask), scipy.ndimage.binary_propagation(seed, mask=mask)
+    )
+    np.testing.assert_array_equal(
+        ndimage.binary_erosion(mask, iterations=0), scipy.ndimage.binary_erosion(mask, iterations=0)
+    )
+    holes = blobs((80, 90), 9)
+    np.testing.assert_array_equal(ndimage.binary_fill_holes(holes), scipy.ndimage.binary_fill_holes(holes))
+    hit = [[0, 1, 0], [0, 1, 1], [0, 0, 0]]
+    np.testing.assert_array_equal(ndimage.binary_hit_or_miss(mask, hit), scipy.ndimage.binary_hit_or_miss(mask, hit))
+
+
+def test_a_lazy_mask_stays_lazy() -> None:
+    mask = blobs((20, 21))
+    image = hi.asarray(mask)
+    opened = ndimage.binary_opening(image)
+    assert isinstance(opened, hi.Image) and opened.dtype == np.bool_
+    np.testing.assert_array_equal(opened, scipy.ndimage.binary_opening(mask))
+
+
+def test_structures() -> None:
+    for rank in range(4):
+        for connectivity in range(4):
+            ours = ndimage.generate_binary_structure(rank, connectivity)
+            np.testing.assert_array_equal(ours, scipy.ndimage.generate_binary_structure(rank, connectivity))
+    cross = ndimage.generate_binary_structure(2, 1)
+    np.testing.assert_array_equal(ndimage.iterate_structure(cross, 3), scipy.ndimage.iterate_structure(cross, 3))
