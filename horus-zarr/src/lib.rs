@@ -3,7 +3,7 @@
 //! A store is a folder on this machine. [`open`] reads its metadata and returns an image whose pixels are read when an evaluation
 //! asks for them: of a region no more than the chunks that hold it. [`save`] writes an OME-Zarr image, and if it is computed from
 //! what is read later and needs more memory than there is, region by region, with the same bits. That is what Horus does with large
-//! TIFF files: this crate is one [`RegionSource`](horus_core::io::RegionSource) and one [`RegionSink`](horus_core::io::RegionSink).
+//! TIFF files: this crate is one [`RegionSource`] and one [`RegionSink`].
 //!
 //! ```
 //! # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};

@@ -258,7 +258,7 @@ fn a_forecast_knows_a_pass_for_each_extent_that_is_reduced() -> Result<()> {
     let folder = Folder::new();
     let [tiff, ..] = pictures(&folder);
     let other = folder.at("other.npy");
-    Image::from_fn(&super::session(), 300, 400, |y, x| sample(y, x)).save(&other)?;
+    Image::from_fn(&super::session(), 300, 400, sample).save(&other)?;
     let s = builder(Some(900_000)).build()?;
     let (one, two) = (later(&s, &tiff, true).to_unit(), later(&s, &other, true).to_unit());
     let told = ((&one - one.mean()) / two.gauss(1.0).max_value()).forecast_memory()?;
