@@ -166,7 +166,9 @@ fn ranks_with_a_gpu_and_ranks_without_give_the_same_bits() {
     let want = all_kinds(&session(), &folder.path().join("alone.npy")).unwrap();
     for ranks in 2..=5 {
         // Which of the ranks has a device with memory of its own: some of them, others of them, all but one.
-        for gpu in [|rank: usize| rank % 2 == 0, |rank: usize| rank % 2 == 1, |rank: usize| rank != 1] {
+        for gpu in
+            [|rank: usize| rank.is_multiple_of(2), |rank: usize| !rank.is_multiple_of(2), |rank: usize| rank != 1]
+        {
             let file = folder.path().join(format!("{ranks}.npy"));
             let got = ThreadComm::run(ranks, |comm| {
                 let cpu = CpuDevice::new(Some(1)).unwrap();
