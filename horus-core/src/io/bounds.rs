@@ -177,7 +177,8 @@ mod tests {
         assert_eq!((pnm(b"P4 8 1 _"), pnm(b"P5 8 1 _")), (Some(64), Some(8)));
         assert_eq!(tiff(100, 1, 24, 10), Some(33));
         assert_eq!(tiff(100, 4, 1, 50), Some(100 * 8 * 50));
-        assert_eq!((tiff(100, 4, 1, 70_000), tiff(100, 50_000, 8, 10)), (Some(0), None));
+        assert_eq!(tiff(100, 50_000, 8, 10), Some(100 * 32768));
+        assert_eq!((tiff(100, 4, 1, 70_000), tiff(100, 50_001, 8, 10)), (Some(0), None));
     }
 
     #[test]
