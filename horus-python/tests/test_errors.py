@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 import subprocess
 import sys
 import textwrap
@@ -146,6 +145,7 @@ def test_other_threads_run_while_horus_computes() -> None:
 def test_ctrl_c_ends_an_evaluation_and_the_session_goes_on() -> None:
     program = """
         import os, signal, threading, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
         import numpy as np
         import horus_image as hi
         from horus_image import ndimage
@@ -212,4 +212,17 @@ def test_whatever_comes_in_nothing_but_exceptions_come_out(
 
 
 def test_signals_are_left_alone() -> None:
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    program = """
+        import signal
+        before = [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGSEGV)]
+        import numpy as np
+        import horus_image as hi
+        from horus_image import ndimage
+        with hi.session(device="cpu"):
+            ndimage.gaussian_filter(np.ones((9, 9)), 1.0)
+        print(before == [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGSEGV)])
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ran.stdout.strip() == "True", ran.stderr
