@@ -52,7 +52,7 @@ fn compile_shard(shard: usize, of: usize) {
             continue;
         }
         // Architectures differ in little that these sources see: each kernel is compiled for one of them, in turn. The host's compiler has all
-        // kernels, and a GPU's tests have: of sweeps a part is compiled here, and of stencils of stencils, which take longest, a few.
+        // kernels, and a GPU's tests have: of sweeps a part is compiled here, and of stencils of stencils, which take long, a few.
         let sweep = !["correlate", "separable", "conv", "mixed", "row_"].iter().any(|n| case.name.contains(n));
         let part = match case.name.contains("stencil of stencils") {
             true => 7,

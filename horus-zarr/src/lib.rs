@@ -98,7 +98,7 @@ pub enum ZarrCodec {
     None,
     /// By gzip, as everything reads it.
     Gzip,
-    /// By zstd with a checksum: faster, and smaller. The default.
+    /// By zstd, with a checksum. The default.
     #[default]
     Zstd,
 }

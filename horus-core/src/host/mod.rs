@@ -29,6 +29,13 @@ impl Piece {
         Piece { from, to, bytes, rows: 1, from_stride: bytes, to_stride: bytes }
     }
 
+    /// The copy back.
+    #[must_use]
+    pub const fn back(self) -> Piece {
+        let Piece { from, to, bytes, rows, from_stride, to_stride } = self;
+        Piece { from: to, to: from, bytes, rows, from_stride: to_stride, to_stride: from_stride }
+    }
+
     /// The runs: start in the source, start in the target, length.
     pub fn runs(self) -> impl Iterator<Item = (usize, usize, usize)> {
         (0..if self.bytes == 0 { 0 } else { self.rows })

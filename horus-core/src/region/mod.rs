@@ -63,6 +63,13 @@ impl Rect {
         Region::new(top.unsigned_abs(), left.unsigned_abs(), self.rows.len(), self.columns.len())
     }
 
+    /// The same, its rows and columns counted from the corner of another.
+    #[must_use]
+    pub fn seen_from(self, other: Rect) -> Rect {
+        let from = |w: Window, start: isize| Window::new(w.start - start, w.end - start);
+        Rect { rows: from(self.rows, other.rows.start), columns: from(self.columns, other.columns.start) }
+    }
+
     /// Number of pixels of a plane of it.
     pub const fn area(self) -> usize {
         self.rows.len().saturating_mul(self.columns.len())

@@ -85,14 +85,15 @@ impl Session {
         if engine.mended().map_err(Unevaluated::Foreseen)? {
             state.plans = Plans::default();
         }
-        if let Some(limits) = self.exceeds(state, engine, &graph)? {
+        let exceeds = self.exceeds(state, engine, &graph)?;
+        if let Some(limits) = exceeds {
             Session::without_kept(&mut graph, targets.len(), limits);
         }
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
         let kept: Vec<RecordId> = graph.roots.iter().map(|r| records[r.0]).collect();
-        let (graph, own) = self.supplied(state, engine, graph)?;
+        let (graph, own) = self.supplied(state, engine, graph, exceeds.is_some())?;
         let start = Instant::now(); // to extract took nothing worth telling
         let gone = [disposable, own.clone()].concat();
         if engine.lanes() > 1 {

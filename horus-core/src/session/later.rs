@@ -196,15 +196,17 @@ impl Session {
     }
 
     /// A program whose sources are all there: what it needs of images that have not been read is read now, by regions where it
-    /// needs no more, or where more does not fit. Returns the values that are there for this program alone, too.
+    /// needs no more, or where more does not fit; `exceeds` says whether all of it, and what it keeps, did not. Returns the values that are
+    /// there for this program alone, too.
     pub(super) fn supplied(
         &self,
         state: &mut Mutable,
         engine: &Engine,
         graph: Graph<Op>,
+        exceeds: bool,
     ) -> Result<(Graph<Op>, Vec<ValueId>), Unevaluated> {
         let mut own = Vec::new();
-        match self.supply(state, engine, graph, &mut own) {
+        match self.supply(state, engine, graph, exceeds, &mut own) {
             Ok(graph) => Ok((graph, own)),
             Err(e) => {
                 state.forget(own);
@@ -219,12 +221,14 @@ impl Session {
         state: &mut Mutable,
         engine: &Engine,
         mut graph: Graph<Op>,
+        exceeds: bool,
         own: &mut Vec<ValueId>,
     ) -> Result<Graph<Op>, Unevaluated> {
         if unread(state, &graph).next().is_none() {
             return Ok(graph);
         }
-        if self.exceeds(state, engine, &graph)?.is_some() {
+        // It may have lost results since that were kept along the way.
+        if exceeds && self.exceeds(state, engine, &graph)?.is_some() {
             let_go(state);
             graph = self.reduced(state, engine, graph, own)?;
             if self.exceeds(state, engine, &graph)?.is_some() {

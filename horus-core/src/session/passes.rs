@@ -8,11 +8,12 @@
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
 use super::later::{Parts, unread};
-use super::regions::bytes;
+use super::regions::{bytes, pieces};
 use super::stream::Job;
 use super::{Mutable, Session};
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error};
+use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::labels::BLOCK;
@@ -99,7 +100,7 @@ impl Session {
                         join_rows(*how, (result, node.shape), (part, shape), (first, node.dtype));
                     }
                     (_, (Some(first), shape)) => {
-                        place_rows(result.bytes_mut(), node.shape, part.bytes(), shape, first, node.dtype.size());
+                        self.place((result.bytes_mut(), node.shape), part, rows_from(first, shape), node.dtype.size());
                     }
                     (_, (None, _)) => add(result, part),
                 }
@@ -135,7 +136,7 @@ impl Session {
             let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
             let pixels = whole.bytes_mut();
             let mut take = |i: usize, taken: &[&HostBuffer]| {
-                place(pixels, shape, taken[0].bytes(), division.region(i), dtype.size());
+                self.place((&mut *pixels, shape), taken[0], division.region(i), dtype.size());
                 Ok(())
             };
             done(self.run_jobs(state, engine, division.count(), want, &mut job, &mut take)?)?;
@@ -147,15 +148,21 @@ impl Session {
         }
         Ok(graph.without_dead())
     }
+
+    /// Puts the pixels of a region where they belong in an image, by all workers.
+    fn place(&self, (to, whole): (&mut [u8], Shape), from: &HostBuffer, region: Rect, element: usize) {
+        let pieces: Vec<Piece> = pieces(whole, region, element).into_iter().map(Piece::back).collect();
+        self.workers().copy_pieces(from.bytes(), to, &pieces);
+    }
 }
 
-/// Results that were put into memory: only a copy from the device can fail.
+/// Results that were put into memory: nothing fails there but a thread that panics.
 fn done(taken: Result<(), String>) -> Result<(), Unevaluated> {
     let failed = |cause| {
         Unevaluated::Met(Error::Device {
             op: "bringing regions".into(),
             device: "the host".into(),
-            source: DeviceError::Driver(cause),
+            source: DeviceError::Internal(cause),
         })
     };
     taken.map_err(failed)
@@ -244,29 +251,10 @@ fn rows_of(op: &Op, whole: Shape, band: Rect) -> (Option<usize>, Shape) {
     }
 }
 
-/// Puts an image of shape `part` into rows from `first` on of one of shape `whole`.
-fn place_rows(to: &mut [u8], whole: Shape, from: &[u8], part: Shape, first: usize, element: usize) {
-    let columns = Window::whole(whole.width);
+/// Rows from `first` on, as many as `part` has.
+fn rows_from(first: usize, part: Shape) -> Rect {
     let rows = Window::new(first.cast_signed(), (first + part.height).cast_signed());
-    place(to, whole, from, Rect { rows, columns }, element);
-}
-
-/// Puts the pixels of a region where they belong in an image of shape `whole`.
-pub(super) fn place(to: &mut [u8], whole: Shape, from: &[u8], region: Rect, element: usize) {
-    let row = region.columns.len() * element;
-    if row == 0 {
-        return;
-    }
-    let mut rows = from.chunks_exact(row);
-    for plane in 0..whole.planes() {
-        for y in region.rows.start..region.rows.end {
-            let at = ((plane * whole.height + y.unsigned_abs()) * whole.width + region.columns.start.unsigned_abs())
-                * element;
-            if let Some(from) = rows.next() {
-                to[at..at + row].copy_from_slice(from);
-            }
-        }
-    }
+    Rect { rows, ..Rect::whole(part) }
 }
 
 /// Adds counts, which are whole numbers: in any order the same.

@@ -5,13 +5,14 @@ use super::evaluate::Unevaluated;
 use super::later::{Later, unread};
 use super::{Mutable, Session};
 use crate::error::Result;
+use crate::host::Piece;
 use crate::ir::graph::{Graph, NodeId, Op, ValueId};
 use crate::machine::here;
 use crate::ops::reduce::{Divisible, SEGMENT};
 use crate::optimize::optimize_for;
 use crate::plan::Mode;
 use crate::region::{Cut, Division, InPlace, Rect, Supply, restrict};
-use crate::shape::Window;
+use crate::shape::{Shape, Window};
 
 /// Regions that are read ahead.
 pub(super) const AHEAD: usize = 2;
@@ -61,6 +62,21 @@ impl Limits {
 pub(super) fn bytes<O>(graph: &Graph<O>, n: NodeId) -> usize {
     let node = graph.node(n);
     node.shape.len().saturating_mul(node.dtype.size())
+}
+
+/// A region of an image of shape `of`, whose elements have so many bytes, to memory of its size: plane by plane, rows without gaps.
+pub(super) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<Piece> {
+    let [top, left] = region.corner().map(isize::unsigned_abs);
+    let (row, rows) = (region.columns.len() * element, region.rows.len());
+    let piece = |plane: usize| Piece {
+        from: ((plane * of.height + top) * of.width + left) * element,
+        to: plane * rows * row,
+        bytes: row,
+        rows,
+        from_stride: of.width * element,
+        to_stride: row,
+    };
+    (0..of.planes()).map(piece).collect()
 }
 
 /// Names nothing, and notes what regions read of images that have not been read.
@@ -156,7 +172,7 @@ impl Session {
             return Ok(None);
         }
         let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
-        // Kernels store at most two images of the widest type for an operation: most programs need not be optimised to know.
+        // Generous: two images of the widest type for each operation. What fits all the same need not be optimised to know.
         const MOST: usize = 2 * size_of::<f64>();
         let all = (0..graph.nodes.len()).map(|n| bytes(graph, NodeId(n)).saturating_mul(MOST));
         let all = all.fold(0, usize::saturating_add);

@@ -7,12 +7,11 @@ use super::adopt::note_lost;
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::later::{Fetched, Part, Parts, Unread};
-use super::regions::{AHEAD, BEHIND};
+use super::regions::{AHEAD, BEHIND, pieces};
 use super::{Mutable, Session};
 use crate::device::Sending;
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::{Delivered, Failed, Outcome};
-use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, NodeId, Op};
 use crate::plan::Want;
@@ -219,25 +218,10 @@ impl Taken {
             && let Some(first) = results.first_mut()
         {
             let mut part = session.0.pool.try_uncounted(asked.area() * shape.planes() * element)?;
-            session.workers().copy_pieces(first.bytes(), part.bytes_mut(), &pieces(shape, (has, asked), element));
+            let pieces = pieces(shape, asked.seen_from(has), element);
+            session.workers().copy_pieces(first.bytes(), part.bytes_mut(), &pieces);
             *first = Arc::new(part);
         }
         Ok((number, results))
     }
-}
-
-/// The pieces that region `asked` is of region `has`, whose image has shape `shape`.
-fn pieces(shape: Shape, (has, asked): (Rect, Rect), element: usize) -> Vec<Piece> {
-    let left = (asked.columns.start - has.columns.start).unsigned_abs();
-    let top = (asked.rows.start - has.rows.start).unsigned_abs();
-    let (row, rows) = (asked.columns.len() * element, asked.rows.len());
-    let piece = |plane: usize| Piece {
-        from: ((plane * shape.height + top) * shape.width + left) * element,
-        to: plane * rows * row,
-        bytes: row,
-        rows,
-        from_stride: shape.width * element,
-        to_stride: row,
-    };
-    (0..shape.planes()).map(piece).collect()
 }

@@ -194,7 +194,7 @@ impl Pool {
         free.out -= size;
         let room = self.with_kept().saturating_sub(free.out).min(self.limit);
         if size > room {
-            return; // what is older is of more use, and the lock goes before the block
+            return; // there is no room to keep it
         }
         let dropped = free.trim(room, size);
         free.bytes += size;
