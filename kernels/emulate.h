@@ -1,12 +1,14 @@
 // Runs a generated kernel on the host, one fibre per thread of a block, so that its results can be checked to the bit
 // on machines without a GPU. Prepended to the source in place of NVRTC's built-ins by the emulation test.
 #define HS_EMULATE 1
+#include <csetjmp>
 #include <ucontext.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
 using std::max;
 using std::min;
@@ -25,10 +27,20 @@ template <class T> static T __ldg(const T* p) { return *p; }
 struct hs_dim3 { int x, y, z; };
 static hs_dim3 threadIdx, blockIdx;
 static unsigned char* hs_smem;
-static ucontext_t hs_scheduler;
-static std::vector<ucontext_t> hs_fibres;
+// A fibre is entered as a context and from then on switched by jumps, which make no system call.
+struct hs_fibre { ucontext_t entry; jmp_buf at; };
+static jmp_buf hs_scheduler;
+static std::vector<hs_fibre> hs_fibres;
 static int hs_current;
-static void hs_barrier() { swapcontext(&hs_fibres[hs_current], &hs_scheduler); }
+__attribute__((noinline)) static void hs_barrier() {
+    if (!_setjmp(hs_fibres[hs_current].at)) _longjmp(hs_scheduler, 1);
+}
+// Returns when the fibre comes to its next barrier.
+__attribute__((noinline)) static void hs_resume(bool entered) {
+    if (_setjmp(hs_scheduler)) return;
+    if (entered) _longjmp(hs_fibres[hs_current].at, 1);
+    setcontext(&hs_fibres[hs_current].entry);
+}
 // All threads of the warp come here together: their fibres take turns.
 template <class T> static T __shfl_down_sync(unsigned, T v, int by) {
     static T given[1024];

@@ -9,6 +9,8 @@ mod conformance;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::device::{Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::DType;
@@ -45,6 +47,8 @@ fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Librar
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
     let out = Command::new(&compiler)
         .args(["-std=c++17", "-O1", "-w", "-mfma", "-ffp-contract=off", "-fno-builtin-fma", "-shared", "-fPIC"])
+        // Fibres jump between stacks, which a checked longjmp takes for an error.
+        .arg("-U_FORTIFY_SOURCE")
         // A GPU does not read what lies across its words.
         .args(["-fsanitize=alignment", "-fno-sanitize-recover=alignment"])
         .arg("-o")
@@ -91,22 +95,30 @@ fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[Hos
     unsafe { run(params.as_ptr(), p.grid[0], p.grid[1], p.block, p.shared) };
 }
 
-/// Runs cases, each with its own tuning, and compares with the host's evaluation.
+/// Runs cases, each with its own tuning, and compares with the host's evaluation: batches on all cores, as some take minutes.
 fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let mut failures = Vec::new();
-    for (batch, jobs) in jobs.chunks(40).enumerate() {
-        let programs: Vec<Generated> = jobs.iter().map(|(c, t, l)| program(c, t, *l)).collect();
-        let library = compile(&programs, dir.path(), &format!("{name}{batch}"));
-        for (i, ((case, tuning, _), p)) in jobs.iter().zip(&programs).enumerate() {
-            let inputs = case.images();
-            let mut ours = case.outputs();
-            run(&library, i, p, &inputs, &mut ours);
-            if let Some(difference) = case.difference(&ours, &case.expected(&inputs)) {
-                failures.push(format!("{} {tuning:?}: {difference}", case.name));
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let batches: Vec<_> = jobs.chunks(40).collect();
+    let work = || {
+        loop {
+            let batch = next.fetch_add(1, Ordering::Relaxed);
+            let Some(jobs) = batches.get(batch) else { return };
+            let programs: Vec<Generated> = jobs.iter().map(|(c, t, l)| program(c, t, *l)).collect();
+            let library = compile(&programs, dir.path(), &format!("{name}{batch}"));
+            for (i, ((case, tuning, _), p)) in jobs.iter().zip(&programs).enumerate() {
+                let inputs = case.images();
+                let mut ours = case.outputs();
+                run(&library, i, p, &inputs, &mut ours);
+                if let Some(difference) = case.difference(&ours, &case.expected(&inputs)) {
+                    failures.lock().unwrap().push(format!("{} {tuning:?}: {difference}", case.name));
+                }
             }
         }
-    }
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..cores.min(batches.len())).for_each(|_| drop(scope.spawn(work))));
+    let failures = failures.into_inner().unwrap();
     assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
 }
 
