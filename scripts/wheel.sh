@@ -1,18 +1,35 @@
 #!/usr/bin/env bash
 # Builds the Python package: scripts/wheel.sh DIR leaves the wheel in DIR.
 #
-# It runs on any x86-64 (vector instructions are chosen when a program runs) with Python 3.10 or newer, and loads the driver of a GPU, if
-# there is one, when a program asks for it. `--profile dev` builds as `cargo test` does, for tests: slow kernels, a short build.
+# It runs on any x86-64 (vector instructions are chosen when a program runs) with glibc 2.28 (Debian 10, RHEL 8, Ubuntu 18.10) and Python 3.10 or
+# newer, and loads the driver of a GPU, if there is one, when a program asks for it.
+#
+#   --arch aarch64     for 64-bit ARM instead; after `rustup target add aarch64-unknown-linux-gnu`
+#   --profile dev      as `cargo test` builds, for tests on this machine: slow kernels, a short build
 set -euo pipefail
 cd "$(dirname "$0")/.."
-profile=release
-if [ "${1:-}" = --profile ]; then profile=$2; shift 2; fi
+profile=release arch=x86_64
+while [[ "${1:-}" = --* ]]; do
+  case $1 in
+    --profile) profile=$2 ;;
+    --arch) arch=$2 ;;
+    *) sed -n '2,/^set/s/^# \?//p' "$0" >&2; exit 2 ;;
+  esac
+  shift 2
+done
 out=$(realpath -m "${1:?the folder of the wheel}")
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 
 venv=$target/maturin
 [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
-"$venv/bin/pip" install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
-# The interpreter only names the wheel, which is for all of them.
-"$venv/bin/maturin" build --quiet --profile "$profile" --manifest-path horus-python/Cargo.toml \
-  --interpreter "$venv/bin/python" --out "$out"
+packages=('maturin>=1.9,<2')
+how=(--interpreter "$venv/bin/python")
+if [ "$profile" = release ]; then
+  # Zig's linker and headers of an old glibc, on any host.
+  packages+=('ziglang==0.15.*')
+  how=(--zig --compatibility manylinux_2_28 --target "$arch-unknown-linux-gnu" --interpreter python3.10)
+  export PATH=$venv/bin:$PATH
+fi
+"$venv/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"
+# One wheel is for all versions of Python: the interpreter only names it.
+"$venv/bin/maturin" build --quiet --profile "$profile" --manifest-path horus-python/Cargo.toml --out "$out" "${how[@]}"

@@ -9,7 +9,10 @@ use pyo3::{PyErr, PyResult};
 #[derive(Clone, Debug)]
 pub(crate) enum Any {
     U8(Image<u8>),
+    I8(Image<i8>),
     U16(Image<u16>),
+    I16(Image<i16>),
+    U32(Image<u32>),
     I32(Image<i32>),
     F32(Image<f32>),
     F64(Image<f64>),
@@ -21,7 +24,10 @@ macro_rules! each {
     ($any:expr, $image:ident => $body:expr) => {
         match $any {
             $crate::any::Any::U8($image) => $body,
+            $crate::any::Any::I8($image) => $body,
             $crate::any::Any::U16($image) => $body,
+            $crate::any::Any::I16($image) => $body,
+            $crate::any::Any::U32($image) => $body,
             $crate::any::Any::I32($image) => $body,
             $crate::any::Any::F32($image) => $body,
             $crate::any::Any::F64($image) => $body,
@@ -35,7 +41,10 @@ macro_rules! numbers {
     ($any:expr, $op:expr, $image:ident => $body:expr) => {
         match $any {
             $crate::any::Any::U8($image) => $body,
+            $crate::any::Any::I8($image) => $body,
             $crate::any::Any::U16($image) => $body,
+            $crate::any::Any::I16($image) => $body,
+            $crate::any::Any::U32($image) => $body,
             $crate::any::Any::I32($image) => $body,
             $crate::any::Any::F32($image) => $body,
             $crate::any::Any::F64($image) => $body,
@@ -52,8 +61,20 @@ macro_rules! typed {
                 type $t = u8;
                 $body
             }
+            "i8" => {
+                type $t = i8;
+                $body
+            }
             "u16" => {
                 type $t = u16;
+                $body
+            }
+            "i16" => {
+                type $t = i16;
+                $body
+            }
+            "u32" => {
+                type $t = u32;
                 $body
             }
             "i32" => {
@@ -76,7 +97,7 @@ pub(crate) use {each, numbers, typed};
 
 /// What [`typed!`] says of a type that images do not have.
 pub(crate) fn unknown(name: &str) -> PyErr {
-    PyTypeError::new_err(format!("images are u8, u16, i32, f32, f64 or bool, not {name}"))
+    PyTypeError::new_err(format!("images are u8, i8, u16, i16, u32, i32, f32, f64 or bool, not {name}"))
 }
 
 /// What [`numbers!`] says of a mask.
@@ -129,7 +150,10 @@ macro_rules! held {
 }
 held! {
     u8, U8;
+    i8, I8;
     u16, U16;
+    i16, I16;
+    u32, U32;
     i32, I32;
     f32, F32;
     f64, F64;
@@ -142,7 +166,10 @@ impl TryFrom<AnyImage> for Any {
     fn try_from(picture: AnyImage) -> PyResult<Any> {
         match picture {
             AnyImage::U8(image) => Ok(Any::U8(image)),
+            AnyImage::I8(image) => Ok(Any::I8(image)),
             AnyImage::U16(image) => Ok(Any::U16(image)),
+            AnyImage::I16(image) => Ok(Any::I16(image)),
+            AnyImage::U32(image) => Ok(Any::U32(image)),
             AnyImage::I32(image) => Ok(Any::I32(image)),
             AnyImage::F32(image) => Ok(Any::F32(image)),
             AnyImage::F64(image) => Ok(Any::F64(image)),

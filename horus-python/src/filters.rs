@@ -50,19 +50,11 @@ fn border(mode: &str, cval: f64) -> PyResult<Border> {
     }
 }
 
-/// Correlation in the plane.
+/// Correlation in the plane; images of `f64` yield `f64`, all others `f32`.
 #[pyfunction]
 pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    // Images of f64 yield f64, all others f32.
-    match &a.any {
-        Any::F64(image) => a.recorded(|| image.correlate(&filter.0, border)),
-        Any::F32(image) => a.recorded(|| image.correlate(&filter.0, border)),
-        Any::U8(image) => a.recorded(|| image.correlate(&filter.0, border)),
-        Any::U16(image) => a.recorded(|| image.correlate(&filter.0, border)),
-        Any::I32(image) => a.recorded(|| image.correlate(&filter.0, border)),
-        Any::Bool(_) => Err(crate::any::no_numbers("correlate")),
-    }
+    numbers!(&a.any, "correlate", image => a.recorded(|| image.correlate(&filter.0, border)))
 }
 
 /// Correlation across the levels, by the taps of a filter anchored at half their number.
@@ -70,14 +62,7 @@ pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64) -> Py
 pub(crate) fn correlate_depth(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
     let taps = filter.0.taps();
-    match &a.any {
-        Any::F64(image) => a.recorded(|| image.correlate_depth(taps, border)),
-        Any::F32(image) => a.recorded(|| image.correlate_depth(taps, border)),
-        Any::U8(image) => a.recorded(|| image.correlate_depth(taps, border)),
-        Any::U16(image) => a.recorded(|| image.correlate_depth(taps, border)),
-        Any::I32(image) => a.recorded(|| image.correlate_depth(taps, border)),
-        Any::Bool(_) => Err(crate::any::no_numbers("correlate_depth")),
-    }
+    numbers!(&a.any, "correlate_depth", image => a.recorded(|| image.correlate_depth(taps, border)))
 }
 
 /// The smallest or largest (`min`, `max`) of the pixels under the window; of each, its weight is added or subtracted before (`add`,

@@ -13,6 +13,7 @@ use pyo3::types::PyBytes;
 use crate::any::{Any, Held, each, numbers, typed};
 use crate::arrays;
 use crate::errors::{caught, detached};
+use crate::files::Written;
 use crate::session::{Session, Watch};
 
 /// A lazy image: levels, rows, columns and channels of one type.
@@ -107,9 +108,17 @@ impl Image {
         }))
     }
 
-    /// Evaluates the image and writes a file of it, of the format that its name says.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        each!(&self.any, image => self.looked(py, || image.save(&path)).map(drop))
+    /// Evaluates the image and writes a file or a store of it, as its name says.
+    #[pyo3(signature = (path, compression=None, tile=None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        compression: Option<&str>,
+        tile: Option<(usize, usize)>,
+    ) -> PyResult<()> {
+        let how = Written::named(compression, tile)?;
+        each!(&self.any, image => self.looked(py, || how.save(image, &path)))
     }
 
     /// Evaluates the image and returns the bytes of a file of it.

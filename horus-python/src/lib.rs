@@ -8,6 +8,7 @@
 mod any;
 mod arrays;
 mod errors;
+mod files;
 mod filters;
 mod image;
 mod operators;

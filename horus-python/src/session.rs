@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use horus::prelude::{AnyImage, OpenOptions, Session as Open};
+use horus::prelude::Session as Open;
 use horus::types::Canceller;
 use pyo3::prelude::*;
 
 use crate::any::Any;
 use crate::errors::{caught, detached};
+use crate::files;
 use crate::image::Image;
 
 /// How often an evaluation looks whether the user wants to end it: rarely enough to cost nothing.
@@ -140,10 +141,9 @@ impl Session {
     }
 
     /// Reads a picture; as a volume, all pages of it.
-    #[pyo3(signature = (path, page=None, volume=false))]
-    fn read(&self, py: Python<'_>, path: PathBuf, page: Option<usize>, volume: bool) -> PyResult<Image> {
-        let options = OpenOptions { page, volume, ..OpenOptions::default() };
-        let picture = detached(py, || AnyImage::open_with(&self.open, &path, &options))?;
+    #[pyo3(signature = (path, page=None, volume=false, size=0))]
+    fn read(&self, py: Python<'_>, path: PathBuf, page: Option<usize>, volume: bool, size: usize) -> PyResult<Image> {
+        let picture = detached(py, || files::open(&self.open, &path, page, volume, size))?;
         Ok(self.image(Any::try_from(picture)?))
     }
 }

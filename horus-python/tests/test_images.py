@@ -14,7 +14,7 @@ import pytest
 import horus_image as hi
 from horus_image import ndimage
 
-TYPES = [np.uint8, np.uint16, np.int32, np.float32, np.float64]
+TYPES = [np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.float32, np.float64]
 
 
 def ramp(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
@@ -145,6 +145,28 @@ def test_files(tmp_path: Path) -> None:
         hi.open(tmp_path / "missing.png")
     with pytest.raises(OSError, match="cannot write"):
         hi.save(tmp_path / "no" / "folder.png", array)
+    with pytest.raises(ValueError, match="compression"):
+        hi.save(tmp_path / "a.tif", array, compression="lzma")
+    for compression in ("none", "deflate", "zstd"):
+        hi.save(tmp_path / "tiles.tif", array, compression=compression, tile=(16, 32))
+        np.testing.assert_array_equal(hi.open(tmp_path / "tiles.tif"), array)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.uint32, np.float64, np.bool_])
+def test_stores(tmp_path: Path, dtype: Any) -> None:
+    path = tmp_path / "a.zarr"
+    for array in (ramp((40, 50), dtype), ramp((3, 40, 50), dtype)):
+        hi.save(path, array, tile=(16, 16))  # replaces the one before
+        np.testing.assert_array_equal(hi.open(path).astype(dtype), array)
+    hi.asarray(ramp((4, 5, 3), np.uint8), channels=True).save(path, compression="deflate")
+    assert hi.open(path).shape == (4, 5, 3)
+    with pytest.raises(OSError, match="size 1 requested"):
+        hi.open(path, size=1)
+    (path / "zarr.json").write_text("{")
+    with pytest.raises(OSError, match="zarr"):
+        hi.open(path)
+    with pytest.raises(OSError, match="tmp|pytest"):
+        hi.open(tmp_path)
 
 
 def test_notebooks_and_pickles() -> None:

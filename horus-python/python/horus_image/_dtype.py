@@ -1,7 +1,7 @@
 """Types of pixels: NumPy's, those that Horus stores, and the conversions of SciPy between them.
 
-Horus stores `u8`, `u16`, `i32`, `f32`, `f64` and masks. What NumPy has beside them is carried in a stored type that holds each of its
-values (64-bit integers up to 2^53), and becomes itself again when a result is given back.
+Horus stores integers of up to 32 bits, `f32`, `f64` and masks. What NumPy has beside them, integers of 64 bits, is carried in `f64`, which
+holds those up to 2^53, and becomes itself again when a result is given back.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from . import _horus
 STORED: Final[dict[np.dtype[Any], str]] = {
     np.dtype(np.bool_): "bool",
     np.dtype(np.uint8): "u8",
+    np.dtype(np.int8): "i8",
     np.dtype(np.uint16): "u16",
+    np.dtype(np.int16): "i16",
+    np.dtype(np.uint32): "u32",
     np.dtype(np.int32): "i32",
     np.dtype(np.float32): "f32",
     np.dtype(np.float64): "f64",
-    np.dtype(np.int8): "i32",
-    np.dtype(np.int16): "i32",
-    np.dtype(np.uint32): "f64",
     np.dtype(np.int64): "f64",
     np.dtype(np.uint64): "f64",
     np.dtype(np.longlong): "f64",
@@ -33,7 +33,10 @@ STORED: Final[dict[np.dtype[Any], str]] = {
 NATIVE: Final[dict[str, np.dtype[Any]]] = {
     "bool": np.dtype(np.bool_),
     "u8": np.dtype(np.uint8),
+    "i8": np.dtype(np.int8),
     "u16": np.dtype(np.uint16),
+    "i16": np.dtype(np.int16),
+    "u32": np.dtype(np.uint32),
     "i32": np.dtype(np.int32),
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),

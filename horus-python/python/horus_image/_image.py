@@ -24,7 +24,7 @@ class Image(Operators):
     Operators and functions record; `compute`, ``numpy.asarray``, `save` and reductions such as `mean` compute everything that they need
     at once, fused, on the device of the image's session. Made by `asarray`, `open` and the functions of `horus_image.ndimage`.
 
-    Types are ``uint8``, ``uint16``, ``int32``, ``float32``, ``float64`` and ``bool``. Of two types that meet the result is NumPy's
+    Types are integers of up to 32 bits, ``float32``, ``float64`` and ``bool``. Of two types that meet the result is NumPy's
     (``numpy.result_type``), but integers saturate instead of wrapping around. Masks combine by ``& | ^ ~``.
 
     Examples
@@ -61,9 +61,11 @@ class Image(Operators):
         """Begin to evaluate the image, and return; whoever looks at it waits."""
         self._core.start()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Evaluate the image and write a file of it; see `horus_image.save`."""
-        self._core.save(os.fspath(path))
+    def save(
+        self, path: str | os.PathLike[str], *, compression: str | None = None, tile: tuple[int, int] | None = None
+    ) -> None:
+        """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
+        self._core.save(os.fspath(path), compression, tile)
 
     def astype(self, dtype: npt.DTypeLike) -> Image:
         """The image in another type: exact where that can hold a value, else rounded to nearest (to even) and saturated."""
@@ -139,7 +141,7 @@ class Image(Operators):
         if self._ndim != 2 or channels not in (1, 3, 4):
             return None
         core = self._core
-        if core.dtype in ("i32", "f64"):
+        if core.dtype not in ("bool", "u8", "u16", "f32"):
             core = _horus.convert(core, "f32")
         return core.encode("png")
 
@@ -173,7 +175,7 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
     Raises
     ------
     TypeError
-        For types that images do not have: other than ``uint8``, ``uint16``, ``int32``, ``float32``, ``float64`` and ``bool``.
+        For types that images do not have: other than integers of up to 32 bits, ``float32``, ``float64`` and ``bool``.
     ValueError
         For an array without pixels, or of more axes.
 
@@ -198,18 +200,28 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
 
 
 def open(
-    path: str | os.PathLike[str], *, page: int | None = None, volume: bool = False, session: Session | None = None
+    path: str | os.PathLike[str],
+    *,
+    page: int | None = None,
+    volume: bool = False,
+    size: int = 0,
+    session: Session | None = None,
 ) -> Image:
-    """Read a picture: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content.
+    """Read a picture: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, or a folder that is a Zarr store.
+
+    Of TIFF files, npy files and stores the pixels are read when they are needed, and no more of them than that.
 
     Parameters
     ----------
     path : path_like
-        The file.
+        The file or folder.
     page : int, optional
-        The page of a TIFF file, from 0 on.
+        The page of a TIFF file, or the time of a store, from 0 on.
     volume : bool, optional
-        All pages of a TIFF file as levels, or an npy array of three axes as levels, rows and columns.
+        All pages of a TIFF file as levels; an array of three axes, of an npy file or of a store that does not name them, as levels,
+        rows and columns.
+    size : int, optional
+        The size of an OME-Zarr image, from 0 on, the largest.
     session : Session, optional
         As in `asarray`.
 
@@ -222,25 +234,57 @@ def open(
     ------
     OSError
         If the file cannot be read or decoded.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import horus_image as hi
+    >>> path = os.path.join(tempfile.mkdtemp(), "slope.zarr")
+    >>> hi.save(path, np.arange(1_000_000).reshape(1000, 1000).astype(np.uint32))
+    >>> hi.open(path)[10:12, -2:].compute()
+    array([[10998, 10999],
+           [11998, 11999]], dtype=uint32)
     """
     session = session or current()
-    core = session._core.read(os.fspath(path), page, volume)
+    core = session._core.read(os.fspath(path), page, volume, size)
     levels, channels = core.shape[0], core.shape[3]
     return made(core, session, 3 if volume or levels > 1 else 2, channels > 1)
 
 
-def save(path: str | os.PathLike[str], image: Any) -> None:
-    """Write an image, or an array, to a file of the format that its name says.
+def save(
+    path: str | os.PathLike[str],
+    image: Any,
+    *,
+    compression: str | None = None,
+    tile: tuple[int, int] | None = None,
+) -> None:
+    """Write an image, or an array, to a file of the format that its name says, or to a Zarr store (``.zarr``).
 
-    Integers are written as they are, floats from 0 to 1 to the full range of the file, masks as 0 and its largest number; ``.npy`` and
-    float TIFF keep values. The file gets its name when it is complete.
+    Integers are written as they are, floats from 0 to 1 to the full range of the file, masks as 0 and its largest number; ``.npy``,
+    float TIFF and stores keep values. The file gets its name when it is complete. What is computed from a file, and needs more memory than
+    there is, is written region by region.
+
+    Parameters
+    ----------
+    path : path_like
+        The file, or the folder of the store: OME-Zarr 0.5.
+    image : Image or array_like
+        What is written.
+    compression : {"none", "deflate", "zstd"}, optional
+        How a TIFF file (by default not at all) or a store (by default ``"zstd"``) is compressed.
+    tile : (int, int), optional
+        Rows and columns of the tiles of a TIFF file (multiples of 16; by default it is in strips), or of the chunks of a store (by
+        default 512 each).
 
     Raises
     ------
     OSError
         If the file cannot be written, or its format cannot hold the image.
+    ValueError
+        If no compression has that name.
     """
-    asarray(image).save(path)
+    asarray(image).save(path, compression=compression, tile=tile)
 
 
 def minimum(a: Any, b: Any) -> Image:

@@ -76,11 +76,13 @@ class Session:
 
         return asarray(array, channels=channels, session=self)
 
-    def open(self, path: str | os.PathLike[str], *, page: int | None = None, volume: bool = False) -> Image:
+    def open(
+        self, path: str | os.PathLike[str], *, page: int | None = None, volume: bool = False, size: int = 0
+    ) -> Image:
         """A picture as an image of this session; see `horus_image.open`."""
         from ._image import open as opened
 
-        return opened(path, page=page, volume=volume, session=self)
+        return opened(path, page=page, volume=volume, size=size, session=self)
 
     def evaluate(self) -> None:
         """Compute every image that the program still holds."""

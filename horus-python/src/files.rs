@@ -1,0 +1,67 @@
+//! Picture files, and folders that are Zarr stores.
+
+use std::path::Path;
+
+use horus::error::Result;
+use horus::prelude::{AnyImage, Compression, Image, OpenOptions, SaveOptions};
+use horus::types::Element;
+use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions};
+use pyo3::PyResult;
+use pyo3::exceptions::PyValueError;
+
+/// Opens a picture: a page of a file, or a time and a size of a store.
+pub(crate) fn open(
+    session: &horus::Session,
+    path: &Path,
+    page: Option<usize>,
+    volume: bool,
+    size: usize,
+) -> Result<AnyImage> {
+    if path.is_dir() {
+        let options = ZarrOptions { level: size, time: page, volume, ..ZarrOptions::default() };
+        return horus_zarr::open(session, path, &options);
+    }
+    AnyImage::open_with(session, path, &OpenOptions { page, volume, ..OpenOptions::default() })
+}
+
+/// How a file or a store is written.
+pub(crate) struct Written {
+    compression: Option<Compression>,
+    tile: Option<(usize, usize)>,
+}
+
+impl Written {
+    /// Compressed in the way of this name, in tiles or chunks of so many rows and columns.
+    pub(crate) fn named(compression: Option<&str>, tile: Option<(usize, usize)>) -> PyResult<Written> {
+        let compression = match compression {
+            None => None,
+            Some("none") => Some(Compression::None),
+            Some("deflate") => Some(Compression::Deflate),
+            Some("zstd") => Some(Compression::Zstd),
+            Some(other) => {
+                let message = format!("no compression is called {other}; there are none, deflate and zstd");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        Ok(Written { compression, tile })
+    }
+
+    /// Evaluates an image and writes a file of it, or a store if it is called one.
+    pub(crate) fn save<T: Element>(&self, image: &Image<T>, path: &Path) -> Result<()> {
+        if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("zarr")) {
+            let compression = self.compression.unwrap_or_default();
+            let options = SaveOptions { tile: self.tile, compression, ..SaveOptions::default() };
+            return image.save_with(path, &options).map(drop);
+        }
+        let mut options = ZarrSaveOptions::default();
+        if let Some((rows, columns)) = self.tile {
+            options.chunk = [1, rows, columns];
+        }
+        options.codec = match self.compression {
+            Some(Compression::None) => ZarrCodec::None,
+            Some(Compression::Deflate) => ZarrCodec::Gzip,
+            _ => ZarrCodec::Zstd,
+        };
+        horus_zarr::save(image, path, &options)
+    }
+}
