@@ -6,7 +6,7 @@ use super::simd::Isa;
 use super::{map, steps, whole};
 use crate::device::check::{check, part};
 use crate::device::recording::HostSpans;
-use crate::device::{Device, DeviceSpan, Label, Lane, Launch, Memory, MemoryKind};
+use crate::device::{Device, DeviceSpan, Geometry, Label, Lane, Launch, Memory, MemoryKind};
 use crate::error::{DeviceError, Error};
 use crate::host::Piece;
 use crate::host::buffer::Pool;
@@ -15,6 +15,8 @@ use crate::ir::kernel::Kernel;
 
 /// Freed memory kept for reuse.
 const POOL_BYTES: usize = 2 << 30;
+/// Multiply-adds, and bytes, of a launch that takes about as long as waking other threads: 10 microseconds.
+const SMALL: f64 = 65536.0;
 
 /// The processor of this machine: kernels over host memory on a pool of threads.
 #[derive(Debug)]
@@ -71,9 +73,9 @@ impl CpuDevice {
         self.workers.threads()
     }
 
-    fn here(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+    /// Runs a launch on so many threads: on the one that calls, or on those of the pool that it is one of.
+    fn here(&self, launch: Launch<'_>, threads: usize) -> Result<(), DeviceError> {
         check(&launch)?;
-        let threads = self.threads();
         match launch.kernel {
             Kernel::Map(_) => map::launch(launch, self.isa, threads),
             Kernel::Repeat(repeat) => steps::launch(launch, repeat, self.isa, threads),
@@ -82,6 +84,14 @@ impl CpuDevice {
             _ => whole::launch(launch, self.isa, threads),
         }
     }
+}
+
+/// Whether a launch is over before other threads have woken up and met.
+fn is_small(launch: &Launch<'_>) -> bool {
+    let extent = |g: Geometry| (g.shape, g.dtype);
+    let inputs: Vec<_> = launch.inputs.iter().map(|input| extent(input.geometry)).collect();
+    let work = launch.kernel.work(&inputs, extent(launch.geometry), launch.rows);
+    work.multiply_adds <= SMALL && work.bytes() as f64 <= SMALL
 }
 
 fn host(memory: &Memory) -> Result<&[u8], DeviceError> {
@@ -141,7 +151,10 @@ impl Device for CpuDevice {
     }
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
-        self.spans.note(Lane::Compute, || self.workers.run(|| self.here(launch)))
+        self.spans.note(Lane::Compute, || match self.threads() {
+            threads if threads > 1 && !is_small(&launch) => self.workers.run(|| self.here(launch, threads)),
+            _ => self.here(launch, 1),
+        })
     }
 
     fn synchronize(&self) -> Result<(), DeviceError> {
