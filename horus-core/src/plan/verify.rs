@@ -364,6 +364,7 @@ impl<'a> Check<'a> {
                 self.strip(self.height(node.inputs[0]))
             }
             Kernel::Fold(_) => Window::whole(1),
+            Kernel::Components(_) => Window::whole(node.shape.height),
             _ => rows.window(&self.plan.setting.partition, self.rank, node.shape.height),
         }
     }
