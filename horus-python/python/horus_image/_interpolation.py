@@ -1,7 +1,7 @@
-"""Geometry with the rules of ``scipy.ndimage``: what Horus has of it.
+"""Geometry with the rules of ``scipy.ndimage``.
 
-Horus samples affine maps of planes, to the nearest pixel and linearly. Splines of higher orders are made of filters (their prefilter, and
-shifts) and of nearest samples that are weighed.
+Affine maps of planes, to the nearest pixel and linearly, are an operation of Horus. Everything else is sampled at positions that are images:
+splines, whose prefilter is a filter, maps across the levels of a volume, and what wraps around with a period of a pixel less.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, rounded
 from ._image import Image
-from ._splines import PAD, coefficients, prefiltered, spline_mode, spline_order, splined, weights
+from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
 from ._values import MODES, Value, correlated, edge, enter, filtered, for_each, leave, number, output_type
 
 DType = np.dtype[Any]
@@ -49,15 +49,14 @@ def shift(
         if value.ndim < 1:
             raise RuntimeError("input and output rank must be > 0")
         by = [-float(step) for step in for_each(shift, value.ndim)]
-        border = _sampled_mode("shift", mode)
+        border = edge(mode)
         fill = number(cval)
         moved = value
-        if degree > 1 and mode in ("nearest", "grid-constant") and 1 <= value.ndim <= 2:
+        if mode == "wrap" or (degree > 1 and mode in ("nearest", "grid-constant")):
             # SciPy extends the image before the prefilter.
             unit, offset = np.eye(value.ndim), np.asarray(by)
             return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter)
         if prefilter and degree > 1:
-            _refuse_padding("shift", mode)
             moved = coefficients(value, degree, tuple(range(value.ndim)), spline_mode(mode))
         else:
             moved = value.like(value.floats(), NATIVE["f64"])
@@ -107,22 +106,6 @@ def _moved(value: Value, core: _horus.Image, axis: int, first: int, mode: str, c
     return _horus.shift(core, (by[0], by[1], by[2]), mode, cval) if first else core
 
 
-def _sampled_mode(name: str, mode: Any) -> str:
-    """The edge mode of a geometric operation; of those that SciPy knows one has a period of a pixel less than the image, which Horus has
-    not."""
-    edge(mode)
-    if mode == "wrap":
-        raise NotImplementedError(f"{name}: mode 'wrap', whose period is the image's extent less one; 'grid-wrap' is there")
-    return MODES[mode]
-
-
-def _refuse_padding(name: str, mode: str) -> None:
-    if mode in ("nearest", "grid-constant"):
-        raise NotImplementedError(
-            f"{name}: splines of volumes in mode {mode!r}, for which SciPy extends them by {PAD} pixels before the prefilter"
-        )
-
-
 def _inside(value: Value, core: _horus.Image, maps: list[tuple[float, float]], fill: float) -> _horus.Image:
     """What lies at positions ``(i + shift) * scale`` of an axis of the input, and a constant at those beyond its edges."""
     depth, height, width, _ = core.shape
@@ -141,6 +124,47 @@ def _within(inside: _horus.Image | None, at: _horus.Image, extent: int) -> _horu
     return here if inside is None else _horus.logic("and", inside, here)
 
 
+def sampled(
+    value: Value, core: _horus.Image, at: list[_horus.Image], order: int, mode: str, cval: float, pad: int
+) -> _horus.Image:
+    """An image, or the coefficients of its spline, that begins `pad` pixels before `value`, sampled at positions along each of its axes."""
+    border = edge(mode)
+    inside, places = None, []
+    for place, extent in zip(at, value.shape, strict=True):
+        if mode == "constant":
+            inside = _within(inside, place, extent)
+        elif mode == "nearest":
+            # What lies further outside is what is there, also of splines.
+            place = _horus.clamp(place, float(-pad), float(extent - 1 + pad))
+        elif mode == "wrap":
+            place = _wrapped(place, extent)
+        places.append(_horus.binary("add", place, float(pad)) if pad else place)
+    # In these modes SciPy mirrors what splines read beyond the edges.
+    beyond = "mirror" if mode in ("constant", "wrap") else border
+    depth = places[0].shape[0]
+    if value.ndim < 3 and depth > 1:
+        lead = [_horus.binary("mul", places[0], 0.0)] * (3 - value.ndim)
+    elif value.ndim == 1:
+        lead = [_horus.binary("mul", places[0], 0.0)]
+    else:
+        lead = []
+    found = _horus.remap(core, lead + places, order, beyond, cval)
+    return found if inside is None else _horus.select(inside, found, cval)
+
+
+def _wrapped(place: _horus.Image, extent: int) -> _horus.Image:
+    """Positions in an image whose last pixel is its first, as SciPy's mode ``wrap`` has it."""
+    period = float(extent - 1)
+    if not period:
+        return _horus.binary("mul", place, 0.0)
+    turns = _horus.unary("floor", _horus.binary("div", place, period))
+    after = _horus.binary("sub", place, _horus.binary("mul", turns, period))
+    back = _horus.unary("floor", _horus.binary("div", _horus.unary("neg", place), period))
+    before = _horus.binary("add", place, _horus.binary("mul", _horus.binary("add", back, 1.0), period))
+    inside = _horus.select(_horus.compare("gt", place, period), after, place)
+    return _horus.select(_horus.compare("lt", place, 0.0), before, inside)
+
+
 def affine(
     name: str,
     value: Value,
@@ -155,39 +179,29 @@ def affine(
     scaled: list[tuple[float, float]] | None = None,
 ) -> Value:
     """The affine map from positions of the result to those of the input; `scaled` are scale and shift of each axis if it is no more."""
-    border = _sampled_mode(name, mode)
+    border = edge(mode)
     if 0 in shape:
         raise NotImplementedError(f"{name}: a result without pixels, of shape {shape}")
     single = order < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
     core, pad = value.floats("f32" if single else "f64"), 0
+    if order > 1 or mode == "wrap" or not _in_planes(value, matrix, offset, shape):
+        if order > 1 and prefilter:
+            core, pad = prefiltered(value.like(core, NATIVE["f64"]), order, tuple(range(value.ndim)), mode, cval)
+        found = sampled(value, core, _affine_positions(value, matrix, offset, shape, scaled), order, mode, cval, pad)
+        return Value(rounded(found, dtype), dtype, shape, value.session, value.channels)
     whole = np.eye(3)
     whole[3 - value.ndim :, 3 - value.ndim :] = matrix
     moved = np.zeros(3)
     moved[3 - value.ndim :] = offset
-    if value.ndim == 3:
-        apart = (
-            whole[0].tolist() == [1.0, 0.0, 0.0]
-            and not whole[1:, 0].any()
-            and moved[0] == int(moved[0])
-            and shape[0] == value.shape[0]
-        )
-        if not apart:
-            raise NotImplementedError(f"{name}: a map across the levels of a volume; Horus maps planes")
-        if moved[0] != 0.0:
-            core = _horus.shift(core, (-int(moved[0]), 0, 0), border, cval)
+    if moved[0] != 0.0:
+        core = _horus.shift(core, (-int(moved[0]), 0, 0), border, cval)
     (yy, yx), (xy, xx) = whole[1, 1:], whole[2, 1:]
     height, width = (1, *shape)[-2:]
-    if order > 1 and prefilter:
-        axes = tuple(range(max(value.ndim - 2, 0), value.ndim))
-        core, pad = prefiltered(value.like(core, NATIVE["f64"]), order, axes, mode, cval)
     beyond = "mirror" if mode == "constant" else border
     # Halves round up, as SciPy's do, although positions are held to 2^-32 of a pixel and steps of them add up.
     up = 0.0 if order else _TIE
-    entries = [float(v) for v in (xx, xy, moved[2] + up + pad, yx, yy, moved[1] + up + (pad if value.ndim > 1 else 0))]
-    if order > 1:
-        found = splined(value, core, entries, (height, width), order, beyond, cval)
-    else:
-        found = _horus.affine(core, entries, (height, width), "bilinear" if order else "nearest", beyond, cval)
+    entries = [float(v) for v in (xx, xy, moved[2] + up, yx, yy, moved[1] + up)]
+    found = _horus.affine(core, entries, (height, width), "bilinear" if order else "nearest", beyond, cval)
     result = Value(found, value.dtype, shape, value.session, value.channels)
     if mode == "constant":
         if scaled is not None:
@@ -196,6 +210,43 @@ def affine(
             found = _inside_affine(value, found, whole, moved, cval)
         result = result.like(found)
     return result.like(rounded(result.core, dtype), dtype)
+
+
+def _in_planes(
+    value: Value, matrix: np.ndarray[Any, Any], offset: np.ndarray[Any, Any], shape: tuple[int, ...]
+) -> bool:
+    """Whether each level of the result comes from one level of the input."""
+    if value.ndim < 3:
+        return True
+    apart = matrix[0].tolist() == [1.0, 0.0, 0.0] and not matrix[1:, 0].any()
+    return bool(apart and offset[0] == int(offset[0]) and shape[0] == value.shape[0])
+
+
+def _affine_positions(
+    value: Value,
+    matrix: np.ndarray[Any, Any],
+    offset: np.ndarray[Any, Any],
+    shape: tuple[int, ...],
+    scaled: list[tuple[float, float]] | None,
+) -> list[_horus.Image]:
+    """Where pixels of the result come from, along each axis of the input."""
+    lead = 3 - len(shape)
+    extents = (1,) * lead + tuple(shape)
+    at = [_horus.index(value.session._core, (extents[0], extents[1], extents[2]), axis + lead) for axis in range(len(shape))]
+    found = []
+    for axis in range(value.ndim):
+        if scaled is not None:
+            scale, move = scaled[axis]
+            place = _horus.binary("add", at[axis], move) if move else at[axis]
+            found.append(_horus.binary("mul", place, scale) if scale != 1.0 else place)
+            continue
+        place = None
+        for k, factor in enumerate(matrix[axis].tolist()):
+            part = _horus.binary("mul", at[k], factor)
+            place = part if place is None else _horus.binary("add", place, part)
+        assert place is not None
+        found.append(_horus.binary("add", place, float(offset[axis])))
+    return found
 
 
 def _inside_affine(
@@ -246,7 +297,7 @@ def affine_transform(
     cval: float = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """Sample an affine map (``scipy.ndimage.affine_transform``); in planes."""
+    """Sample an affine map (``scipy.ndimage.affine_transform``)."""
     degree = spline_order(order)
     if output_shape is None and isinstance(output, np.ndarray):
         output_shape = output.shape
@@ -291,7 +342,7 @@ def zoom(
     *,
     grid_mode: bool = False,
 ) -> Any:
-    """Sample more or less closely (``scipy.ndimage.zoom``); in planes.
+    """Sample more or less closely (``scipy.ndimage.zoom``).
 
     Examples
     --------
@@ -375,20 +426,62 @@ def rotate(
     return _mapped("rotate", input, output, tuple(shape), record)
 
 
+@by_parts
 def map_coordinates(
     input: Any,
-    coordinates: npt.ArrayLike,
+    coordinates: Any,
     output: Any = None,
     order: int = 3,
     mode: str = "constant",
     cval: float = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """Horus does not sample at coordinates of an array yet.
+    """Sample at coordinates, by splines of order 0 to 5 (``scipy.ndimage.map_coordinates``).
 
-    Raises
-    ------
-    NotImplementedError
-        Always; affine maps are `affine_transform`.
+    Coordinates are an array, or as many images as `input` has axes. A coordinate that is no number yields none, or 0 of integers, but with
+    mode ``constant``, where it yields `cval`.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import map_coordinates
+    >>> map_coordinates([[0.0, 1.0], [2.0, 3.0]], [[0.5, 1.0], [0.5, 0.25]], order=1)
+    array([1.5 , 2.25])
     """
-    raise NotImplementedError("map_coordinates: Horus has no operation that samples at the coordinates of an array; it samples affine maps")
+    degree = spline_order(order)
+    images = isinstance(coordinates, (list, tuple)) and any(isinstance(axis, Image) for axis in coordinates)
+    if not images:
+        coordinates = np.asarray(coordinates)
+        if np.iscomplexobj(coordinates):
+            raise TypeError("Complex type not supported")
+    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
+    shape = tuple(next(axis.shape for axis in coordinates if isinstance(axis, Image)) if images else coordinates.shape[1:])
+    if len(spatial) < 1 or len(shape) < 1:
+        raise RuntimeError("input and output rank must be > 0")
+    if len(coordinates) != len(spatial):
+        raise RuntimeError("invalid shape for coordinate array")
+
+    def record(value: Value, dtype: DType, extents: tuple[int, ...]) -> Value:
+        # What has more axes than an image is sampled as rows.
+        flat = extents if len(extents) <= 3 else (math.prod(extents[:-1]), extents[-1])
+        at = [_positions(value, axis, flat) for axis in coordinates]
+        single = degree < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
+        core, pad = value.floats("f32" if single else "f64"), 0
+        if degree > 1 and prefilter:
+            core, pad = prefiltered(value.like(core, NATIVE["f64"]), degree, tuple(range(value.ndim)), mode, number(cval))
+        found = sampled(value, core, at, degree, mode, number(cval), pad)
+        result = Value(rounded(found, dtype), dtype, extents, value.session, value.channels)
+        if isinstance(input, Image) and len(extents) > 3:
+            raise NotImplementedError(f"map_coordinates: a lazy result of {len(extents)} axes; images have up to three")
+        return result
+
+    return _mapped("map_coordinates", input, output, shape, record)
+
+
+def _positions(value: Value, axis: Any, shape: tuple[int, ...]) -> _horus.Image:
+    """The positions along an axis, as an image of `float64` in the session of what is sampled."""
+    if isinstance(axis, Image):
+        if axis.channels:
+            raise TypeError("map_coordinates: coordinates are images of one channel")
+        return axis._core if axis._core.dtype == "f64" else _horus.convert(axis._core, "f64")
+    pixels = np.ascontiguousarray(axis, dtype=np.float64).reshape(shape)
+    return _horus.Image.of_array(value.session._core, pixels, "f64", False)
