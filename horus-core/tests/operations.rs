@@ -138,7 +138,8 @@ fn labels_of_what_is_there_and_of_part_of_it() {
     let two = Image::stack(&s, [&image, &image]);
     let told = two.label(Connectivity::FACES).check().unwrap_err().to_string();
     assert!(told.starts_with("label: the image has 2 channels; take one (`channel`) (at "), "{told}");
-    let vast = Image::<u8>::constant(&s, 1 << 16, 1 << 15, 1).label(Connectivity::FACES).check().unwrap_err().to_string();
+    let vast =
+        Image::<u8>::constant(&s, 1 << 16, 1 << 15, 1).label(Connectivity::FACES).check().unwrap_err().to_string();
     assert!(vast.contains("has 2147483648 pixels; labels are i32, the limit is 2147483647"), "{vast}");
 }
 

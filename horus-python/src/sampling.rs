@@ -39,12 +39,7 @@ fn positions<'a, C: Held>(at: &'a [PyRef<'_, Image>]) -> PyResult<Vec<&'a Typed<
     all.filter(|all| matches!(all.len(), 2 | 3)).ok_or_else(unfit)
 }
 
-fn sampled<T: Pixel, C: Float>(
-    image: &Typed<T>,
-    at: &[&Typed<C>],
-    how: Sampling,
-    border: Border,
-) -> Typed<T> {
+fn sampled<T: Pixel, C: Float>(image: &Typed<T>, at: &[&Typed<C>], how: Sampling, border: Border) -> Typed<T> {
     match at {
         [rows, columns] => image.remap(rows, columns, how, border),
         [levels, rows, columns, ..] => image.remap_3d(levels, rows, columns, how, border),

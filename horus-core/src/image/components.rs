@@ -39,7 +39,9 @@ impl<T: Element> Image<T> {
             }
             if shape.len() > MOST_PIXELS {
                 let pixels = shape.len();
-                return wrong(format!("an image of {shape} has {pixels} pixels; labels are i32, the limit is {MOST_PIXELS}"));
+                return wrong(format!(
+                    "an image of {shape} has {pixels} pixels; labels are i32, the limit is {MOST_PIXELS}"
+                ));
             }
             Ok(record(self.session(), Op::Components(neighbours), &[self.handle()], shape, site))
         })

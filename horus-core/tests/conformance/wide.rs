@@ -5,8 +5,8 @@
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{NodeId, Op, Operand};
-use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};

@@ -75,7 +75,8 @@ pub(super) fn remap(how: Sampling, border: Border, shapes: &Shapes<'_>) -> Resul
     p.long("out_plane", out.plane() as i64);
     p.long("count", count as i64);
     let shape = image.shape;
-    let extents = [("depth", shape.depth), ("height", shape.height), ("width", shape.width), ("channels", shape.channels)];
+    let extents =
+        [("depth", shape.depth), ("height", shape.height), ("width", shape.width), ("channels", shape.channels)];
     extents.into_iter().for_each(|(member, extent)| p.int(member, extent.cast_signed()));
     let v = p.constant(Scalar::from_f64(out.dtype, border.constant().unwrap_or(0.0)), out.dtype);
     let args = args![

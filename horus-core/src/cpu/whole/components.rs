@@ -113,7 +113,13 @@ pub(super) fn label<T: Pixel>(image: View<'_, T>, how: Connectivity, out: &mut [
 }
 
 /// Joins the pixels of a forest, in blocks of so many rows, a multiple of a unit, and numbers its roots.
-fn number(neighbours: &Neighbours, parents: &mut [i32], out: &mut [i32], (unit, block): (usize, usize), threads: usize) {
+fn number(
+    neighbours: &Neighbours,
+    parents: &mut [i32],
+    out: &mut [i32],
+    (unit, block): (usize, usize),
+    threads: usize,
+) {
     let rows = parents.len() / neighbours.width;
     let pixels = block * neighbours.width;
     each_chunk(threads, parents, pixels, |k, parents| {
@@ -124,7 +130,8 @@ fn number(neighbours: &Neighbours, parents: &mut [i32], out: &mut [i32], (unit, 
     });
     let mut forest = Forest { parents, base: 0 };
     for first in (block..rows).step_by(block) {
-        (first..(first + unit).min(rows)).for_each(|row| neighbours.join_row(&mut forest, row, first * neighbours.width));
+        (first..(first + unit).min(rows))
+            .for_each(|row| neighbours.join_row(&mut forest, row, first * neighbours.width));
     }
     // Roots become numbers, below that of the background.
     let roots = |(k, block): (usize, &[i32])| {
@@ -179,8 +186,7 @@ mod tests {
         let mut lines = [[[false; 3]; 3]; 3];
         lines[1][0][2] = true;
         lines[2][1][1] = true;
-        let structures =
-            [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS, Connectivity::new(lines)];
+        let structures = [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS, Connectivity::new(lines)];
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         for extent @ [depth, height, width] in [[1, 31, 23], [1, 1, 40], [1, 40, 1], [5, 9, 14], [6, 1, 9]] {
             for (k, there) in pictures(depth * height * width, width).into_iter().enumerate() {

@@ -180,7 +180,9 @@ impl Kernel {
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, 0), MapKernel::arithmetic);
         let steps = if let Kernel::Repeat(r) = self { r.steps } else { 1 };
         let own = match self {
-            Kernel::Remap(how, _) => (how.taps() * how.taps()) as f64 * if inputs.len() > 3 { how.taps() as f64 } else { 1.0 },
+            Kernel::Remap(how, _) => {
+                (how.taps() * how.taps()) as f64 * if inputs.len() > 3 { how.taps() as f64 } else { 1.0 }
+            }
             // Each pixel looks for its root several times.
             Kernel::Components(how) => 8.0 + how.before().count() as f64,
             _ => f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram))),

@@ -24,7 +24,12 @@ pub(super) fn cases() -> Vec<Case> {
     }
     for dtype in DType::ALL {
         let kernel = Kernel::Components(Connectivity::FACES);
-        all.push(case(format!("components of {dtype}"), kernel, vec![whole(shapes[0], dtype)], whole(shapes[0], DType::I32)));
+        all.push(case(
+            format!("components of {dtype}"),
+            kernel,
+            vec![whole(shapes[0], dtype)],
+            whole(shapes[0], DType::I32),
+        ));
     }
     let mut add = |name: String, how, border, (image, dtype): (Shape, DType), at: Shape, of: DType, volume: bool| {
         let depth = if volume { at.depth } else { image.depth };
@@ -67,7 +72,8 @@ pub(super) fn cases() -> Vec<Case> {
     let positions = whole(at, DType::F32);
     let output = whole(Shape { depth: 3, channels: 2, ..at }, DType::F32);
     let kernel = Kernel::Remap(Sampling::Cubic, Border::Reflect);
-    let mut wild = case("remap to any floats of levels", kernel, vec![whole(levels, DType::F32), positions, positions], output);
+    let mut wild =
+        case("remap to any floats of levels", kernel, vec![whole(levels, DType::F32), positions, positions], output);
     wild.wild = true;
     all.push(wild);
     all
