@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Operation] = &[
         family: Family::Morphology,
         parameters: &[optional("neighbours", Kind::Choice(neighbours), "4", "")],
         help: "The number of each pixel's connected component, from 1 on; 0 where the picture is 0",
-        example: "luminance otsu label 8",
+        example: "luminance otsu label 8 convert u16",
         record: Record::Picture(|v, a| {
             let kinds = [Connectivity::FACES, Connectivity::CORNERS];
             pixels!(v, image => v.becomes(image.label(kinds[a.choice("neighbours")])))
