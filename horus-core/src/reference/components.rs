@@ -7,8 +7,8 @@ pub fn components(there: &[bool], extent: [usize; 3], how: Connectivity) -> Vec<
     let [_, height, width] = extent;
     let mut labels = vec![0; there.len()];
     let mut count = 0;
-    for first in 0..there.len() {
-        if !there[first] || labels[first] != 0 {
+    for (first, _) in there.iter().enumerate().filter(|(_, there)| **there) {
+        if labels[first] != 0 {
             continue;
         }
         count += 1;
