@@ -11,12 +11,12 @@ HS_FN int hs_now(const int* p) { return *p; }
 HS_FN int hs_now(const int* p) { return *(const volatile int*)p; }
 #endif
 
-// The root of pixel i, whose ways to it become shorter.
-HS_FN int hs_root(int* away, int i) {
+// The root of pixel i. With SHORTER, ways to it become shorter: what is written may be old, and further from the root than what is there.
+template <bool SHORTER> HS_FN int hs_root(int* away, int i) {
     for (int step = hs_now(away + i); step != 0;) {
         const int further = hs_now(away + i - step);
         if (further == 0) return i - step;
-        away[i] = step + further;
+        if (SHORTER) away[i] = step + further;
         i -= step;
         step = further;
     }
@@ -26,8 +26,8 @@ HS_FN int hs_root(int* away, int i) {
 // Puts both in one component.
 HS_FN void hs_join(int* away, int a, int b) {
     for (;;) {
-        a = hs_root(away, a);
-        b = hs_root(away, b);
+        a = hs_root<true>(away, a);
+        b = hs_root<true>(away, b);
         if (a == b) return;
         if (a < b) {
             const int c = a;
@@ -85,11 +85,12 @@ HS_FN void hs_components(
             }
         }
     } else if (pass == 2) {
+        // Each thread writes its own pixels alone, and for good.
         int roots = 0;
         for (int i = first; i < last; ++i) {
             const int step = hs_now(away + i);
             roots += step == 0;
-            if (step > 0) away[i] = i - hs_root(away, i);
+            if (step > 0) away[i] = i - hs_root<false>(away, i);
         }
         const int before = hs_before<THREADS>(roots, sums);
         if (threadIdx.x == THREADS - 1) counts[blockIdx.x] = before + roots;
