@@ -171,6 +171,8 @@ def _in_planes(
     value: Value, matrix: np.ndarray[Any, Any], offset: np.ndarray[Any, Any], shape: tuple[int, ...]
 ) -> bool:
     """Whether each level of the result comes from one level of the input."""
+    if value.ndim != len(shape):
+        return False
     if value.ndim < 3:
         return True
     apart = matrix[0].tolist() == [1.0, 0.0, 0.0] and not matrix[1:, 0].any()
