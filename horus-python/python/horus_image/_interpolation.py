@@ -139,17 +139,23 @@ def affine(
         raise NotImplementedError(f"{name}: a result without pixels, of shape {shape}")
     single = order < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
     core, pad = value.floats("f32" if single else "f64"), 0
-    if order > 1 or mode == "wrap" or not _in_planes(value, matrix, offset, shape):
+    planes = _in_planes(value, matrix, offset, shape)
+    if planes and value.ndim == 3 and offset[0] != 0.0:
+        core = _horus.shift(core, (-int(offset[0]), 0, 0), border, cval)
+    if order > 1 or mode == "wrap" or not planes:
+        # Levels that stay apart are sampled alike, one by one.
+        apart = 1 if planes and value.ndim == 3 else 0
         if order > 1 and prefilter:
-            core, pad = prefiltered(value.like(core, NATIVE["f64"]), order, tuple(range(value.ndim)), mode, cval)
-        found = sampled(value, core, _affine_positions(value, matrix, offset, shape, scaled), order, mode, cval, pad)
+            axes = tuple(range(apart, value.ndim))
+            core, pad = prefiltered(value.like(core, NATIVE["f64"]), order, axes, mode, cval)
+        kept = None if scaled is None else scaled[apart:]
+        at = _affine_positions(value, matrix[apart:, apart:], offset[apart:], shape[apart:], kept)
+        found = sampled(value, core, at, order, mode, cval, pad)
         return Value(rounded(found, dtype), dtype, shape, value.session, value.channels)
     whole = np.eye(3)
     whole[3 - value.ndim :, 3 - value.ndim :] = matrix
     moved = np.zeros(3)
     moved[3 - value.ndim :] = offset
-    if moved[0] != 0.0:
-        core = _horus.shift(core, (-int(moved[0]), 0, 0), border, cval)
     (yy, yx), (xy, xx) = whole[1, 1:], whole[2, 1:]
     height, width = (1, *shape)[-2:]
     beyond = "mirror" if mode == "constant" else border
@@ -191,7 +197,7 @@ def _affine_positions(
     extents = (1,) * lead + tuple(shape)
     at = [_horus.index(value.session._core, (extents[0], extents[1], extents[2]), axis + lead) for axis in range(len(shape))]
     found = []
-    for axis in range(value.ndim):
+    for axis in range(len(matrix)):
         if scaled is not None:
             scale, move = scaled[axis]
             place = _horus.binary("add", at[axis], move) if move else at[axis]

@@ -26,10 +26,10 @@ def within(inside: _horus.Image | None, at: _horus.Image, extent: int) -> _horus
 def sampled(
     value: Value, core: _horus.Image, at: list[_horus.Image], order: int, mode: str, cval: float, pad: int
 ) -> _horus.Image:
-    """An image, or the coefficients of its spline, that begins `pad` pixels before `value`, sampled at positions along each of its axes."""
+    """An image, or the coefficients of its spline, that begins `pad` pixels before `value`, sampled at positions along its last axes."""
     border = edge(mode)
     inside, places = None, []
-    for place, extent in zip(at, value.shape, strict=True):
+    for place, extent in zip(at, value.shape[value.ndim - len(at) :], strict=True):
         if mode == "constant":
             inside = within(inside, place, extent)
         elif mode == "nearest":
@@ -41,9 +41,9 @@ def sampled(
     # In these modes SciPy mirrors what splines read beyond the edges.
     beyond = "mirror" if mode in ("constant", "wrap") else border
     depth = places[0].shape[0]
-    if value.ndim < 3 and depth > 1:
-        lead = [_horus.binary("mul", places[0], 0.0)] * (3 - value.ndim)
-    elif value.ndim == 1:
+    if len(at) < 3 and depth > 1:
+        lead = [_horus.binary("mul", places[0], 0.0)] * (3 - len(at))
+    elif len(at) == 1:
         lead = [_horus.binary("mul", places[0], 0.0)]
     else:
         lead = []

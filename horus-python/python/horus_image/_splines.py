@@ -135,16 +135,16 @@ def prefiltered(
     cannot."""
     pad = PAD if mode in ("nearest", "grid-constant") else 0
     if pad:
-        value = padded(value, pad, mode, cval)
+        value = padded(value, pad, mode, cval, levels=0 in axes)
     return coefficients(value, order, axes, spline_mode(mode)).core, pad
 
 
-def padded(value: Value, pad: int, mode: str, cval: float) -> Value:
-    """So many pixels more on each side of each axis."""
+def padded(value: Value, pad: int, mode: str, cval: float, levels: bool = True) -> Value:
+    """So many pixels more on each side of each axis, that of the levels of a volume too, or not."""
     rows = (pad, pad) if value.ndim > 1 else (0, 0)
     core = _horus.pad(value.core, rows, (pad, pad), MODES[mode], cval)
     depth, height, width, _ = core.shape
-    if value.ndim == 3:
+    if value.ndim == 3 and levels:
         depth += 2 * pad
         at = [_horus.index(value.session._core, (depth, height, width), axis) for axis in range(3)]
         core = _horus.remap(core, [_horus.binary("sub", at[0], float(pad)), *at[1:]], 0, MODES[mode], cval)
