@@ -100,8 +100,8 @@ fn everywhere<R: PartialEq + std::fmt::Debug + Send>(compute: impl Fn(&Session) 
     let alone = compute(&session());
     let cpu = || Box::new(CpuDevice::new(Some(1)).unwrap());
     assert_eq!(compute(&Session::on(cpu()).mode(Mode::Naive).build().unwrap()), alone, "naive");
-    let run = |comm| compute(&Session::on(cpu()).communicator(Arc::new(comm)).build().unwrap());
-    assert!(ThreadComm::run(3, run).iter().all(|one| *one == alone), "three ranks");
+    let all = ThreadComm::run(3, |comm| compute(&Session::on(cpu()).communicator(Arc::new(comm)).build().unwrap()));
+    assert!(all.iter().all(|one| *one == alone), "three ranks");
     alone
 }
 
