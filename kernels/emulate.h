@@ -64,4 +64,5 @@ static inline long long __double_as_longlong(double v) { long long bits; memcpy(
 static inline double __longlong_as_double(long long bits) { double v; memcpy(&v, &bits, 8); return v; }
 static inline double atomicAdd(double* p, double v) { const double old = *p; *p += v; return old; }
 static inline unsigned long long atomicMin(unsigned long long* p, unsigned long long v) { const unsigned long long old = *p; if (v < old) *p = v; return old; }
+static inline int atomicMax(int* p, int v) { const int old = *p; if (v > old) *p = v; return old; }
 static inline unsigned atomicAdd(unsigned* p, unsigned v) { const unsigned old = *p; *p += v; return old; }

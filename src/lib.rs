@@ -262,9 +262,13 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::io::{AnyImage, Compression, Depth, OpenOptions, SaveOptions, Scale, Scaling};
     #[doc(inline)]
+    pub use horus_core::ops::components::Connectivity;
+    #[doc(inline)]
     pub use horus_core::ops::geometric::{Flip, Interpolation};
     #[doc(inline)]
     pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+    #[doc(inline)]
+    pub use horus_core::ops::sampling::Sampling;
     #[doc(inline)]
     pub use horus_core::plan::forecast::{Cluster, Forecast};
     #[doc(inline)]

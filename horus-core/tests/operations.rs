@@ -1,9 +1,17 @@
 //! Operations that are made of others, against scikit-image and scipy (`tests/goldens/operations.py`).
 
+use std::sync::Arc;
+
+use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::filters::Footprint;
 use horus_core::image::Image;
+use horus_core::ops::components::Connectivity;
+use horus_core::ops::geometric::Interpolation;
+use horus_core::ops::sampling::Sampling;
+use horus_core::plan::Mode;
 use horus_core::session::Session;
+use horus_core::shape::Border;
 use ndarray::{Array2, Array3};
 
 fn path(name: &str) -> String {
@@ -75,4 +83,131 @@ fn morphology_is_that_of_scipy_for_any_footprint() {
         exact(grey.morphological_gradient(&footprint), "gradient");
         exact(grey.top_hat(&footprint), "top_hat");
     }
+}
+
+/// The same numbers as in `tests/goldens/operations.py`.
+fn noise(z: usize, y: usize, x: usize) -> u64 {
+    (((z * 31 + y) * 40 + x) as u64 * 2_654_435_761 % (1 << 32)) >> 16
+}
+
+fn volume_of<T: ndarray_npy::ReadableElement + Clone>(name: &str) -> Vec<T> {
+    let array: ndarray::ArrayD<T> = ndarray_npy::read_npy(path(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    array.iter().cloned().collect()
+}
+
+/// A session of each kind that evaluates otherwise: whole, every operation by itself, and in strips of three ranks.
+fn everywhere<R: PartialEq + std::fmt::Debug + Send>(compute: impl Fn(&Session) -> R + Sync) -> R {
+    let alone = compute(&session());
+    let cpu = || Box::new(CpuDevice::new(Some(1)).unwrap());
+    assert_eq!(compute(&Session::on(cpu()).mode(Mode::Naive).build().unwrap()), alone, "naive");
+    let all = ThreadComm::run(3, |comm| compute(&Session::on(cpu()).communicator(Arc::new(comm)).build().unwrap()));
+    assert!(all.iter().all(|one| *one == alone), "three ranks");
+    alone
+}
+
+#[test]
+fn labels_are_those_of_scipy() {
+    let kinds = [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS];
+    for (kind, how) in (1..).zip(kinds) {
+        if kind < 3 {
+            let labels = everywhere(|s| {
+                let image = Image::from_fn(s, 31, 40, |y, x| (noise(0, y, x) % 100) as u8).lt(55);
+                image.label(how).to_vec().unwrap()
+            });
+            let golden: Vec<i16> = volume_of(&format!("labels_image_{kind}"));
+            assert!(labels.iter().zip(golden).all(|(a, b)| *a == i32::from(b)), "{how:?}");
+        }
+        let labels = everywhere(|s| {
+            let volume = Image::from_volume_fn(s, 6, 31, 40, |z, y, x| (noise(z, y, x) % 100) as u8).lt(55);
+            (0..6).flat_map(|z| volume.label(how).slice(z).to_vec().unwrap()).collect::<Vec<_>>()
+        });
+        let golden: Vec<i16> = volume_of(&format!("labels_volume_{kind}"));
+        assert!(labels.iter().zip(golden).all(|(a, b)| *a == i32::from(b)), "{how:?} of the volume");
+    }
+}
+
+#[test]
+fn labels_of_what_is_there_and_of_part_of_it() {
+    let s = session();
+    let image = Image::from_slice(&s, 2, 4, &[f32::NAN, 0.0, -1.0, -0.0, 0.0, 3.0, 0.0, f32::MIN_POSITIVE]);
+    let labels = image.label(Connectivity::default());
+    assert_eq!(labels.to_vec().unwrap(), [1, 0, 2, 0, 0, 3, 0, 4]);
+    // A crop is a part of the labels of the whole.
+    assert_eq!(labels.crop(1, 1, 1, 3).to_vec().unwrap(), [3, 0, 4]);
+    assert_eq!(Image::<bool>::constant(&s, 3, 3, false).label(Connectivity::CORNERS).max_value().get().unwrap(), 0);
+    let two = Image::stack(&s, [&image, &image]);
+    let told = two.label(Connectivity::FACES).check().unwrap_err().to_string();
+    assert!(told.starts_with("label: the image has 2 channels; take one (`channel`) (at "), "{told}");
+    let vast =
+        Image::<u8>::constant(&s, 1 << 16, 1 << 15, 1).label(Connectivity::FACES).check().unwrap_err().to_string();
+    assert!(vast.contains("has 2147483648 pixels; labels are i32, the limit is 2147483647"), "{vast}");
+}
+
+/// Where the goldens sample: levels, rows and columns.
+fn places(s: &Session) -> [Image<f64>; 3] {
+    let place = |a: f64, b: f64, c: f64| Image::from_fn(s, 17, 19, move |y, x| a * y as f64 - b * x as f64 - c);
+    let columns = Image::from_fn(s, 17, 19, |y, x| 2.3 * x as f64 + 0.21 * y as f64 - 2.607);
+    let levels = Image::from_fn(s, 17, 19, |y, x| 0.31 * y as f64 + 0.17 * x as f64 - 1.301);
+    [levels, place(1.9, 0.13, 1.703), columns]
+}
+
+#[test]
+fn samples_are_those_of_scipy() {
+    let value = |z, y, x| (noise(z, y, x) % 1000) as f64 / 1000.0;
+    let borders = [Border::Reflect101, Border::Reflect, Border::Wrap, Border::Constant(0.75)];
+    for order in 0..6 {
+        let how = Sampling::spline(order).unwrap();
+        let golden: Vec<f64> = volume_of(&format!("sampled_{order}"));
+        for (border, golden) in borders.into_iter().zip(golden.chunks(17 * 19)) {
+            let ours = everywhere(|s| {
+                let (image, [_, y, x]) = (Image::from_fn(s, 31, 40, |y, x| value(0, y, x)), places(s));
+                image.remap(&y, &x, how, border).to_vec().unwrap()
+            });
+            let worst = ours.iter().zip(golden).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            // Sums of 36 products of numbers below 1, in another order.
+            assert!(worst < 1e-13, "{} {border}: {worst:e}", how.name());
+        }
+        let ours = everywhere(|s| {
+            let (image, [z, y, x]) = (Image::from_volume_fn(s, 6, 31, 40, value), places(s));
+            image.remap_3d(&z, &y, &x, how, Border::Reflect101).to_vec().unwrap()
+        });
+        let golden: Vec<f64> = volume_of(&format!("sampled_volume_{order}"));
+        let worst = ours.iter().zip(golden).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(worst < 1e-13, "{} of the volume: {worst:e}", how.name());
+    }
+}
+
+#[test]
+fn samples_at_positions_of_an_affine_map_are_its_samples() {
+    let s = session();
+    let image = Image::from_fn(&s, 31, 40, |y, x| noise(0, y, x) as u8);
+    // Whole quarters of a pixel, which both hold as they are.
+    let map = [[0.75, -0.25, 3.5], [0.5, 1.25, -2.25]];
+    let row = |m: [f64; 3]| Image::from_fn(&s, 20, 24, move |y, x| (m[0] * x as f64 + m[1] * y as f64 + m[2]) as f32);
+    let (y, x) = (row(map[1]), row(map[0]));
+    for how in Interpolation::ALL {
+        for border in [Border::Reflect, Border::Constant(9.0)] {
+            let same = image.affine(map, (20, 24), how, border).to_vec().unwrap();
+            assert_eq!(image.remap(&y, &x, how, border).to_vec().unwrap(), same, "{how:?} {border}");
+        }
+    }
+}
+
+#[test]
+fn positions_that_do_not_fit_are_errors() {
+    let s = session();
+    let image = Image::<u8>::zeros(&s, 4, 5);
+    let told = |found: Image<u8>| found.check().unwrap_err().to_string();
+    let (y, x) = (Image::<f32>::zeros(&s, 3, 3), Image::<f32>::zeros(&s, 3, 2));
+    let said = told(image.remap(&y, &x, Interpolation::Nearest, Border::Wrap));
+    assert!(said.starts_with("remap: positions of 3x3 and 3x2 differ in size (at "), "{said}");
+    let levels = Image::constant_volume(&s, 2, 3, 3, 0.0f32);
+    let said = told(image.remap(&levels, &levels, Interpolation::Nearest, Border::Wrap));
+    assert!(said.starts_with("remap: positions are images of one channel and one level, not 2x3x3 (at "), "{said}");
+    let pairs = Image::stack(&s, [&y, &y]);
+    let said = told(image.remap_3d(&pairs, &pairs, &pairs, Interpolation::Nearest, Border::Wrap));
+    assert!(said.starts_with("remap_3d: positions are images of one channel, not 3x3x2 (at "), "{said}");
+    let other = Image::<f32>::zeros(&session(), 3, 3);
+    let said = told(image.remap(&y, &other, Interpolation::Nearest, Border::Wrap));
+    assert!(said.starts_with("remap: "), "{said}");
 }

@@ -80,6 +80,8 @@ impl<M> Memo<M> {
             Kernel::RowReduce(how) => how.hash(&mut state),
             Kernel::Fold(how) => how.hash(&mut state),
             Kernel::Labels(how) => how.hash(&mut state),
+            Kernel::Components(how) => how.hash(&mut state),
+            Kernel::Remap(how, border) => (how, border).hash(&mut state),
             Kernel::Tiles(grid, how) => (grid, how).hash(&mut state),
             Kernel::Histogram { bins, lo, hi } => (bins, lo.to_bits(), hi.to_bits()).hash(&mut state),
             Kernel::Source(_)

@@ -35,5 +35,6 @@ pub fn program(pieces: &[Piece]) -> Generated {
         clear: false,
         early: false,
         cost: 0,
+        passes: None,
     }
 }

@@ -79,12 +79,14 @@ fn program(case: &Case, tuning: &Tuning, limits: Limits) -> Generated {
 
 fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[HostImage], out: &mut [HostImage]) {
     let mut params = p.params.clone();
+    let mut scratch = vec![0xa5u8; p.passes.map_or(0, |passes| passes.scratch)];
     for &(at, what) in &p.pointers {
         let address = match what {
             Pointer::Output { offset } => out[0].bytes.as_mut_ptr() as usize + offset,
             Pointer::More { index, offset } => out[1 + index].bytes.as_mut_ptr() as usize + offset,
             Pointer::Input { index, offset } => inputs[index].bytes.as_ptr() as usize + offset,
             Pointer::Table => p.table.as_ptr() as usize,
+            Pointer::Scratch => scratch.as_mut_ptr() as usize,
         };
         params[at..at + 8].copy_from_slice(&address.to_ne_bytes());
     }
@@ -92,7 +94,14 @@ fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[Hos
     let run = unsafe { library.get::<Run>(format!("hs_run{index}").as_bytes()) }.unwrap();
     // SAFETY: the parameters are the program's own struct, whose pointers lead to live buffers of the sizes that the
     // case's geometries say.
-    unsafe { run(params.as_ptr(), p.grid[0], p.grid[1], p.block, p.shared) };
+    let launch = |params: &[u8]| unsafe { run(params.as_ptr(), p.grid[0], p.grid[1], p.block, p.shared) };
+    match p.passes {
+        None => launch(&params),
+        Some(passes) => (0..passes.count).for_each(|pass| {
+            params[..4].copy_from_slice(&pass.to_ne_bytes());
+            launch(&params);
+        }),
+    }
 }
 
 /// Runs cases, each with its own tuning, and compares with the host's evaluation: batches on all cores, as some take minutes.

@@ -39,7 +39,7 @@ impl Filter {
 }
 
 /// The edge mode of a name of SciPy's.
-fn border(mode: &str, cval: f64) -> PyResult<Border> {
+pub(crate) fn border(mode: &str, cval: f64) -> PyResult<Border> {
     match mode {
         "reflect" => Ok(Border::Reflect),
         "mirror" => Ok(Border::Reflect101),

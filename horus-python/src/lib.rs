@@ -13,6 +13,7 @@ mod filters;
 mod image;
 mod operators;
 mod reductions;
+mod sampling;
 mod session;
 
 use pyo3::prelude::*;
@@ -35,6 +36,8 @@ mod _horus {
     use crate::operators::{binary, binary_of_number, clamp, compare, convert, invert, logic, select, unary};
     #[pymodule_export]
     use crate::reductions::{by_label, count, histogram, histogram_by_label, label_counts, place, reduce};
+    #[pymodule_export]
+    use crate::sampling::{label, remap};
     #[pymodule_export]
     use crate::session::Session;
 

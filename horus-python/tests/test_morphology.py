@@ -55,6 +55,52 @@ def test_until_nothing_changes() -> None:
     np.testing.assert_array_equal(ndimage.binary_hit_or_miss(mask, hit), scipy.ndimage.binary_hit_or_miss(mask, hit))
 
 
+@pytest.mark.parametrize("shape", [(1,), (17,), (1, 9), (40, 53), (6, 17, 18), (4, 1, 7)])
+def test_connected_components(shape: tuple[int, ...]) -> None:
+    for dtype in (bool, np.uint8, np.int64, np.float32, np.uint64):
+        image = blobs(shape).astype(dtype)
+        for kind in (None, *range(1, len(shape) + 1)):
+            structure = None if kind is None else scipy.ndimage.generate_binary_structure(len(shape), kind)
+            labels, count = ndimage.label(image, structure)
+            theirs, all_ = scipy.ndimage.label(image, structure)
+            assert (labels.dtype, count) == (theirs.dtype, all_)
+            np.testing.assert_array_equal(labels, theirs)
+            into = np.zeros(shape, np.uint16)
+            assert ndimage.label(image, structure, into) == count
+            np.testing.assert_array_equal(into, theirs)
+        lazy, count = ndimage.label(hi.asarray(blobs(shape)))
+        assert isinstance(lazy, hi.Image)
+        np.testing.assert_array_equal(lazy, scipy.ndimage.label(blobs(shape))[0])
+    lines = np.zeros((3,) * len(shape), bool)
+    lines[(1,) * (len(shape) - 1)] = True
+    np.testing.assert_array_equal(ndimage.label(image, lines)[0], scipy.ndimage.label(image, lines)[0])
+
+
+def test_components_that_cannot_be_labelled() -> None:
+    mask = blobs((20, 30))
+    with pytest.raises(RuntimeError, match="insufficient bit-depth"):
+        ndimage.label(np.indices((20, 30)).sum(0) % 2, output=np.uint8)
+    with pytest.raises(ValueError, match="symmetric"):
+        ndimage.label(mask, [[1, 0, 0], [0, 1, 0], [0, 0, 0]])
+    with pytest.raises(ValueError, match="equal to 3"):
+        ndimage.label(mask, np.ones((5, 5)))
+    with pytest.raises(RuntimeError, match="equal rank"):
+        ndimage.label(mask, [1, 1, 1])
+
+
+def test_holes_of_every_structure() -> None:
+    rng = np.random.default_rng(8)
+    for shape in ((40, 51), (7, 12, 15)):
+        mask = rng.random(shape) < 0.6
+        for kind in range(1, len(shape) + 1):
+            structure = scipy.ndimage.generate_binary_structure(len(shape), kind)
+            ours, theirs = (of.binary_fill_holes(mask, structure) for of in (ndimage, scipy.ndimage))
+            np.testing.assert_array_equal(ours, theirs)
+        line = np.zeros((3,) * len(shape), bool)
+        line[(1,) * (len(shape) - 1)] = True
+        np.testing.assert_array_equal(ndimage.binary_fill_holes(mask, line), scipy.ndimage.binary_fill_holes(mask, line))
+
+
 def test_a_lazy_mask_stays_lazy() -> None:
     mask = blobs((20, 21))
     image = hi.asarray(mask)

@@ -40,6 +40,30 @@ def main():
         save(f"gradient_{name}", ndi.morphological_gradient(grey, **how))
         save(f"top_hat_{name}", ndi.white_tophat(grey, **how))
 
+    # The same numbers as `noise` of the test: it needs no golden.
+    noise = (np.arange(6 * 31 * 40, dtype=np.uint64) * 2654435761 % 2**32 >> 16).reshape(6, 31, 40)
+    there = noise % 100 < 55
+    for name, picture in [("image", there[0]), ("volume", there)]:
+        for kind in range(1, picture.ndim + 1):
+            structure = ndi.generate_binary_structure(picture.ndim, kind)
+            save(f"labels_{name}_{kind}", ndi.label(picture, structure)[0].astype(np.int16))
+    volume = (noise % 1000 / 1000).astype(np.float64)
+    steps = [np.arange(17)[:, None], np.arange(19)[None, :]]
+    rows, columns = 1.9 * steps[0] - 0.13 * steps[1] - 1.703, 2.3 * steps[1] + 0.21 * steps[0] - 2.607
+    levels = 0.31 * steps[0] + 0.17 * steps[1] - 1.301
+    for order in range(6):
+        how = dict(order=order, prefilter=False)
+        save(f"sampled_{order}", np.stack([
+            ndi.map_coordinates(volume[0], [rows, columns], mode=mode, cval=0.75, **how)
+            for mode in ["mirror", "reflect", "grid-wrap", "grid-constant"]]))
+        save(f"sampled_volume_{order}", ndi.map_coordinates(volume, [levels, rows, columns], mode="mirror", **how))
+    mask = ndi.gaussian_filter(volume[0], 1.5)
+    save("reconstruction_mask", mask)
+    for kind, footprint in [(1, ndi.generate_binary_structure(2, 1)), (2, np.ones((3, 3)))]:
+        save(f"reconstruction_{kind}", morphology.reconstruction(mask - 0.02, mask, footprint=footprint))
+        save(f"reconstruction_erosion_{kind}",
+             morphology.reconstruction(mask + 0.02, mask, method="erosion", footprint=footprint))
+
 
 if __name__ == "__main__":
     main()

@@ -12,6 +12,7 @@ use crate::device::{Geometry, Launch, LaunchInput, more_geometries};
 use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::ir::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::components::MOST_PIXELS as MOST_LABELLED;
 use crate::ops::geometric::Affine;
 use crate::ops::labels::{LabelReduce, MOST_PIXELS};
 use crate::ops::planes::stacked;
@@ -87,6 +88,8 @@ fn fits(
         Kernel::Merge => merge(inputs, output)?,
         Kernel::Transpose => transpose(inputs, output)?,
         Kernel::Lookup => lookup(inputs, output)?,
+        Kernel::Remap(..) => sampled(inputs, output)?,
+        Kernel::Components(_) => components(inputs, output, rows)?,
         Kernel::RowReduce(how) => {
             let image = reduced(*how, inputs, 1)?[0].geometry;
             column(*how, image.shape, image.dtype, output)?;
@@ -245,6 +248,38 @@ fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
             "a table of {} {} for {} {}, into {shape} {dtype}",
             table.shape, table.dtype, image.shape, image.dtype
         ));
+    }
+    Ok(())
+}
+
+/// Whether positions are those of the output, and the image that is sampled is all there.
+fn sampled(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
+    count(inputs, inputs.len().clamp(3, 4))?;
+    let (image, volume) = (inputs[0].geometry, inputs.len() == 4);
+    let depth = if volume { output.shape.depth } else { image.shape.depth };
+    let wanted = Shape { depth, channels: image.shape.channels, ..output.shape };
+    if (wanted, image.dtype) != (output.shape, output.dtype) || image.shape.is_empty() {
+        let Geometry { shape, dtype, .. } = image;
+        return Err(format!("samples of {shape} {dtype} in {} {}", output.shape, output.dtype));
+    }
+    let at = Shape { depth: if volume { output.shape.depth } else { 1 }, channels: 1, ..output.shape };
+    let dtype = inputs[1].geometry.dtype;
+    match inputs[1..].iter().map(|i| i.geometry).find(|g| (g.shape, g.dtype) != (at, dtype) || !dtype.is_float()) {
+        Some(other) => Err(format!("positions of {} {} for {} {dtype}", other.shape, other.dtype, output.shape)),
+        None => Ok(()),
+    }
+}
+
+/// Whether labels of a whole image fit into the output, all of which is written.
+fn components(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
+    count(inputs, 1)?;
+    let Geometry { shape, window, .. } = inputs[0].geometry;
+    let whole = Window::whole(shape.height);
+    if (output.shape, output.dtype) != (shape, DType::I32) || shape.channels != 1 || shape.len() > MOST_LABELLED {
+        return Err(format!("labels of {shape} in {} {}", output.shape, output.dtype));
+    }
+    if [window, output.window, rows] != [whole; 3] {
+        return Err(format!("rows {rows} of {shape}, of which {window} are read, are not all of it"));
     }
     Ok(())
 }

@@ -7,12 +7,14 @@ use std::fmt;
 
 use crate::dtype::{DType, Scalar};
 use crate::error::Site;
+use crate::ops::components::Connectivity;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::labels::LabelReduce;
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
 use crate::ops::reduce::{Fold, RowReduce};
+use crate::ops::sampling::Sampling;
 use crate::ops::tiles::{Grid, TileReduce};
 use crate::shape::{Axis, Border, Shape};
 
@@ -76,6 +78,9 @@ pub enum Op {
     /// The entry of the second input, `1 x n x 1`, whose index is the pixel of the first, counted from the smallest of its type: `n` is
     /// 256 for types of 8 bits, 65536 for those of 16.
     Lookup,
+    /// Samples of the first input at the positions that the others hold, each of one channel and of the node's extent: of rows and
+    /// columns in every plane, or of levels, rows and columns.
+    Remap(Sampling, Border),
     /// Mirror image.
     Flip(Flip),
     /// Rows and columns exchanged.
@@ -95,6 +100,8 @@ pub enum Op {
     Tiles(Grid, TileReduce),
     /// The pixels of each label: the inputs are labels and an image, of one channel each.
     Labels(LabelReduce),
+    /// The connected components of the pixels that are not 0, of one channel: `i32` labels in raster order.
+    Components(Connectivity),
     /// Counts in `bins` equal bins over `lo..=hi`, over all planes: to `1 x bins x 1`, `f64`.
     Histogram {
         /// Number of bins.
@@ -129,6 +136,7 @@ impl Op {
             Op::Median(..) => "median",
             Op::Warp(..) => "warp",
             Op::Lookup => "lookup",
+            Op::Remap(..) => "remap",
             Op::Flip(_) => "flip",
             Op::Transpose => "transpose",
             Op::RowReduce(r) => r.name(),
@@ -137,6 +145,7 @@ impl Op {
             Op::Fold(f) => f.name(),
             Op::Tiles(_, how) => how.name(),
             Op::Labels(how) => how.name(),
+            Op::Components(_) => "label",
             Op::Histogram { .. } => "histogram",
         }
     }
@@ -167,6 +176,7 @@ impl Op {
             Op::Warp(_, i, _) => format!("warp {i:?}").to_lowercase(),
             Op::Flip(x) => format!("flip {x:?}").to_lowercase(),
             Op::Lookup => "lookup".into(),
+            Op::Remap(how, _) => format!("remap {}", how.name()),
             Op::Transpose => "transpose".into(),
             Op::RowReduce(r) => r.name().into(),
             Op::Running => "running_sum".into(),
@@ -174,6 +184,7 @@ impl Op {
             Op::Fold(f) => f.name().into(),
             Op::Labels(how) => format!("{} {}", how.name(), how.count()),
             Op::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
+            Op::Components(_) => "label".into(),
             Op::Histogram { bins, .. } => format!("histogram {bins}"),
         }
     }

@@ -107,6 +107,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
         }
         Op::Merge => node.inputs.len(),
         Op::Lookup | Op::Labels(_) => 2,
+        Op::Remap(..) => node.inputs.len().clamp(3, 4),
         Op::RowReduce(how) => operands_of(*how),
         _ => 1,
     };
@@ -175,6 +176,15 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             hold(stacked(shapes, node.shape).is_some(), || format!("its inputs do not make up {}", node.shape))
         }
         Kernel::Lookup => has_inputs(node, 2),
+        Kernel::Remap(..) => {
+            has_inputs(node, node.inputs.len().clamp(3, 4))?;
+            positions(program, node)
+        }
+        Kernel::Components(_) => {
+            has_inputs(node, 1)?;
+            fits(program.node(node.inputs[0]).shape, node.shape)?;
+            typed(DType::I32, node.dtype)
+        }
         Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
         Kernel::Transpose | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Histogram { .. } => {
             has_inputs(node, 1)
@@ -193,6 +203,20 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             hold(grid.covers(image, node.shape), || format!("{grid:?} of {image} is not {}", node.shape))
         }
     }
+}
+
+/// Fails unless the images of positions have the extent of the result, and the image that is sampled has its other extents.
+fn positions(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
+    let of = |k: usize| program.node(node.inputs[k]);
+    let volume = node.inputs.len() == 4;
+    let Shape { depth, channels, .. } = of(0).shape;
+    let at = Shape { depth: if volume { node.shape.depth } else { 1 }, channels: 1, ..node.shape };
+    (1..node.inputs.len()).try_for_each(|k| {
+        fits(of(k).shape, at)?;
+        hold(of(k).dtype.is_float() && of(k).dtype == of(1).dtype, || format!("positions of {}", of(k).dtype))
+    })?;
+    typed(of(0).dtype, node.dtype)?;
+    fits(Shape { depth: if volume { node.shape.depth } else { depth }, channels, ..node.shape }, node.shape)
 }
 
 /// Fails unless what reads in place, or around it, reads images of the result's extent.

@@ -83,6 +83,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         Op::Warp(_, Interpolation::Nearest, _) => (2.0, 1.0),
         Op::Warp(_, Interpolation::Bilinear, _) => (8.0, 1.0),
         Op::Warp(_, Interpolation::Bicubic, _) => (32.0, 1.0),
+        Op::Remap(how, _) => ((how.taps() * how.taps()) as f64, 1.0),
         Op::Pixel(..)
         | Op::Convert
         | Op::Planes(_)
@@ -96,6 +97,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         | Op::Fold(_)
         | Op::Tiles(..)
         | Op::Labels(_)
+        | Op::Components(_)
         | Op::Histogram { .. } => (0.0, 1.0),
     }
 }

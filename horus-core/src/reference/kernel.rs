@@ -1,9 +1,11 @@
 //! Kernels evaluated pixel by pixel, straight from their definitions: what devices are tested against, launch by launch.
 // Long because each kernel has its definition here.
 
+use super::components::components;
 use super::geometric::sample;
 use super::neighbourhood::{correlate_at, generalized_at, median_at};
 use super::pixel::{body, holds};
+use super::sampling;
 use crate::device::Geometry;
 use crate::dispatch;
 use crate::dtype::{DType, Numeric, Pixel, Scalar, convert_pixel};
@@ -208,6 +210,41 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         })),
+        Kernel::Remap(how, border) => dispatch!(out.dtype, T => {
+            let (of, volume) = (inputs[0].geometry.shape, inputs.len() == 4);
+            for p in 0..out.shape.planes() {
+                let (level, channel) = (p / out.shape.channels, p % out.shape.channels);
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let at = |c: &HostImage| {
+                            let plane = if volume { level } else { 0 };
+                            dispatch!(c.geometry.dtype, C => c.get::<C>(plane, y, x).to_f64())
+                        };
+                        let position: Vec<f64> = inputs[1..].iter().map(at).collect();
+                        let read = |place: &[isize]| {
+                            let (z, place) = if volume { (place[0], &place[1..]) } else { (level.cast_signed(), place) };
+                            match border.map(z, of.depth) {
+                                Some(z) => inputs[0].sample(z * of.channels + channel, place[0], place[1], *border),
+                                None => border.constant().map_or(T::ZERO, T::from_f64),
+                            }
+                        };
+                        output.put::<T>(p, y, x, sampling::sample(*how, &position, &read));
+                    }
+                }
+            }
+        }),
+        Kernel::Components(how) => {
+            let Shape { depth, height, width, .. } = out.shape;
+            let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
+            let there: Vec<bool> = dispatch!(inputs[0].geometry.dtype, T => {
+                let pixels = (0..out.shape.len()).map(pixel);
+                pixels.map(|(z, y, x)| inputs[0].get::<T>(z, y, x).to_f64() != 0.0).collect()
+            });
+            for (i, label) in components(&there, [depth, height, width], *how).into_iter().enumerate() {
+                let (z, y, x) = pixel(i);
+                output.put(z, y, x, label);
+            }
+        }
         Kernel::Transpose => dispatch!(out.dtype, T => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {

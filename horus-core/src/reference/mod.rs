@@ -9,14 +9,17 @@
 
 use crate::dtype::{DType, Pixel, Scalar, convert_pixel};
 use crate::ir::graph::{Graph, Node, Op, Operand, ValueId};
+use crate::ops::components::Connectivity;
 use crate::ops::planes::PlaneMap;
 use crate::shape::{Axis, Shape};
 
+pub mod components;
 pub mod geometric;
 pub mod kernel;
 pub mod neighbourhood;
 pub mod pixel;
 pub mod reduce;
+pub mod sampling;
 
 mod image;
 pub use image::{Image, TypedPixels};
@@ -62,6 +65,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::Convert => convert(inputs[0], node.dtype.stored()),
         Op::Planes(map) => planes(inputs[0], map, node.shape),
         Op::Lookup => lookup(inputs[0], inputs[1]),
+        Op::Remap(how, border) => sampling::remap(inputs[0], &inputs[1..], *how, *border),
         Op::Merge => merge(inputs, node.shape),
         Op::Correlate(filter, border) => neighbourhood::correlate(inputs[0], filter, *border),
         Op::Separable { row, column, border } => neighbourhood::separable(inputs[0], row, column, *border),
@@ -75,6 +79,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::RunningDepth => reduce::running_depth(inputs[0]),
         Op::Fold(how) => reduce::fold(inputs[0], *how),
         Op::Labels(how) => reduce::labels(inputs[0], inputs[1], *how),
+        Op::Components(how) => label(inputs[0], *how),
         Op::Tiles(grid, how) => reduce::tiles(inputs[0], *grid, *how, node.shape),
         Op::Histogram { bins, lo, hi } => reduce::histogram(inputs[0], *bins, lo.to_f64(), hi.to_f64()),
     }
@@ -118,6 +123,15 @@ pub fn lookup(image: &Image, table: &Image) -> Image {
         let entry = |c, y, x| (image.at::<S>(c, y, x).to_f64() - S::LOWEST.to_f64()) as usize;
         Image::from_fn(image.shape, |c, y, x| table.at::<D>(0, 0, entry(c, y, x)))
     }))
+}
+
+/// The connected components of what is not 0, of one channel.
+pub fn label(image: &Image, how: Connectivity) -> Image {
+    let Shape { depth, height, width, .. } = image.shape;
+    let there: Vec<bool> = crate::dispatch!(image.dtype(), T => {
+        image.as_slice::<T>().iter().map(|v| v.to_f64() != 0.0).collect()
+    });
+    Image::new(image.shape, components::components(&there, [depth, height, width], how))
 }
 
 /// Images of one type behind each other, as an image of shape `shape`: along the channels if they have its depth, else along

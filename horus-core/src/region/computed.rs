@@ -14,6 +14,7 @@ const MOST: usize = 2;
 pub(super) fn in_place(op: &Op, k: usize) -> bool {
     match op {
         Op::Lookup => k == 0,
+        Op::Remap(..) => k > 0,
         Op::Pixel(..)
         | Op::Convert
         | Op::Planes(_)
@@ -34,6 +35,7 @@ pub(super) fn in_place(op: &Op, k: usize) -> bool {
         | Op::Fold(_)
         | Op::Tiles(..)
         | Op::Labels(_)
+        | Op::Components(_)
         | Op::Histogram { .. } => false,
     }
 }
@@ -44,7 +46,7 @@ pub(super) fn regions(graph: &Graph<Op>, needed: &[Option<Rect>]) -> Vec<Option<
         let need = needed[id.0]?;
         let whole = Rect::whole(node.shape);
         Some(match &node.op {
-            Op::Fold(_) | Op::Histogram { .. } => whole,
+            Op::Fold(_) | Op::Histogram { .. } | Op::Components(_) => whole,
             Op::Labels(how) if how.adds_up() => whole,
             Op::RowReduce(_) | Op::Labels(_) => Rect { rows: need.rows, ..whole },
             Op::Running => Rect { columns: crate::shape::Window::new(0, need.columns.end), ..need },

@@ -31,7 +31,8 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
     let whole = Rect::whole(input);
     match &node.op {
         Op::Lookup if k == 1 => whole,
-        Op::Pixel(..) | Op::Convert | Op::Planes(_) | Op::Merge | Op::Lookup | Op::RunningDepth => need,
+        Op::Remap(..) if k == 0 => whole,
+        Op::Pixel(..) | Op::Convert | Op::Planes(_) | Op::Merge | Op::Lookup | Op::Remap(..) | Op::RunningDepth => need,
         Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) => {
             around(&node.op, need, input).unwrap_or(need)
         }
@@ -60,7 +61,7 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
             let rows = Window::new(at(need.rows.start), at(need.rows.end)).clipped(input.height);
             Rect { rows, ..whole }
         }
-        Op::RowReduce(_) | Op::Fold(_) | Op::Histogram { .. } | Op::Labels(_) => whole,
+        Op::RowReduce(_) | Op::Fold(_) | Op::Histogram { .. } | Op::Labels(_) | Op::Components(_) => whole,
         Op::Source(_) | Op::Fill(_) | Op::Index(_) => need,
     }
 }

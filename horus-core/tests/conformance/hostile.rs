@@ -10,12 +10,14 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
+use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::ops::sampling::Sampling;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::shape::{Border, Shape, Window};
 
@@ -129,6 +131,8 @@ fn cases() -> Vec<Case> {
     let tall = Shape::new(40, 9, 1);
     let (labels, single_plane) = ((tall, DType::U16), (tall, F32));
     let sums = LabelReduce::Sum { count: 5, squares: true };
+    let at = Shape::new(6, 11, 2);
+    let [positions, positions_3d] = [1, 3].map(|depth| (Shape { depth, channels: 1, ..at }, F32));
     let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
     let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
@@ -153,6 +157,13 @@ fn cases() -> Vec<Case> {
         ),
         Case::new(Kernel::Tiles(grid, TileReduce::Sum), &[image], (Shape::new(3, 2, 2), DType::F64)),
         Case::new(Kernel::Tiles(grid, TileReduce::Max), &[image], (Shape::new(3, 2, 2), F32)),
+        Case::new(Kernel::Components(Connectivity::EDGES), &[single_plane], (tall, DType::I32)),
+        Case::new(Kernel::Remap(Sampling::Linear, Border::Wrap), &[image, positions, positions], (at, F32)),
+        Case::new(
+            Kernel::Remap(Sampling::Spline3, Border::Constant(1.0)),
+            &[image, positions_3d, positions_3d, positions_3d],
+            (Shape { depth: 3, ..at }, F32),
+        ),
         Case::new(Kernel::RunningDepth, &[image], (shape, DType::F64)),
         Case::new(Kernel::Fold(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
         Case::new(Kernel::Fold(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
@@ -237,6 +248,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                 Kernel::RowReduce(RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First)
                     | Kernel::Tiles(_, TileReduce::Sum)
                     | Kernel::Histogram { .. }
+                    | Kernel::Components(_)
             );
         // Labels are of one of several types, and what has them is of any.
         if (typed || i > 0) && !matches!(good.kernel, Kernel::Labels(_)) {

@@ -1,12 +1,16 @@
 //! Each operation by itself.
 
-use horus_core::dtype::{DType, Scalar};
+use horus_core::dispatch;
+use horus_core::dtype::{DType, Pixel, Scalar};
 use horus_core::ir::graph::Op;
+use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
+use horus_core::ops::sampling::Sampling;
+use horus_core::reference::Image;
 use horus_core::shape::{Border, Shape};
 
 use crate::harness::{Place, Program, conforms, image};
@@ -243,6 +247,61 @@ fn affine_maps() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn connected_components() {
+    let volume = Shape::volume(3, 7, 11, 1);
+    for shape in SHAPES.into_iter().filter(|shape| shape.channels == 1).chain([volume]) {
+        for how in [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS] {
+            let mut p = Program::default();
+            let a = p.source(image(shape, DType::F32, 14));
+            let there = p.pixel_const(PixelOp::Lt, a, &[20.0]);
+            let labels = p.op(Op::Components(how), &[there], shape, DType::I32);
+            // What reads them has its own rows of labels that every rank has whole.
+            let shifted = p.pixel_const(PixelOp::Add, labels, &[7.0]);
+            conforms(&p.wanted(&[labels, shifted]), &Place::some(), &format!("components of {shape} {how:?}"));
+        }
+    }
+    for dtype in DType::ALL {
+        let mut p = Program::default();
+        let a = p.source(image(SHAPES[4], dtype, 14));
+        let labels = p.op(Op::Components(Connectivity::FACES), &[a], SHAPES[4], DType::I32);
+        conforms(&p.wanted(&[labels]), &Place::some(), &format!("components of {dtype}"));
+    }
+}
+
+/// Positions in an image of so many pixels along an axis, up to a few beyond its edges.
+fn positions(shape: Shape, dtype: DType, seed: u64, n: usize) -> Image {
+    let noise = image(shape, DType::F64, seed);
+    let at = |p, y, x| noise.at::<f64>(p, y, x).rem_euclid(n as f64 + 6.0) - 3.0;
+    dispatch!(dtype, T => Image::from_fn(shape, |p, y, x| T::from_f64(at(p, y, x))))
+}
+
+#[test]
+fn samples_at_positions() {
+    let at = Shape::new(9, 14, 1);
+    for how in Sampling::ALL {
+        for border in borders() {
+            for (dtype, of) in [(DType::F32, DType::F32), (DType::F64, DType::F64), (DType::U8, DType::F64)] {
+                let shape = Shape::volume(2, 7, 5, 2);
+                let mut p = Program::default();
+                let a = p.source(image(shape, dtype, 15));
+                let [y, x] = [(1, 7), (2, 5)].map(|(seed, n)| p.source(positions(at, of, seed, n)));
+                let out = p.op(Op::Remap(how, border), &[a, y, x], Shape { depth: 2, channels: 2, ..at }, dtype);
+                conforms(&p.wanted(&[out]), &Place::some(), &format!("remap {} {border} {dtype}", how.name()));
+            }
+        }
+        let (shape, at) = (Shape::volume(4, 7, 5, 2), Shape::volume(3, 9, 6, 1));
+        let mut p = Program::default();
+        let a = p.source(image(shape, DType::F32, 16));
+        let of = [(3, 4), (4, 7), (5, 5)];
+        let [z, y, x] = of.map(|(seed, n)| p.source(positions(at, DType::F32, seed, n)));
+        // What is sampled and where is computed, too.
+        let (a, y) = (p.pixel_const(PixelOp::Mul, a, &[0.5]), p.pixel_const(PixelOp::Add, y, &[0.25]));
+        let out = p.op(Op::Remap(how, Border::Reflect), &[a, z, y, x], Shape { channels: 2, ..at }, DType::F32);
+        conforms(&p.wanted(&[out]), &Place::some(), &format!("remap of a volume {}", how.name()));
     }
 }
 

@@ -5,6 +5,7 @@
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{NodeId, Op, Operand};
+use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
@@ -293,6 +294,12 @@ impl Builder {
             let how = d.one(&[sum, LabelReduce::Min { count }, LabelReduce::Max { count }]);
             let (height, width) = how.extent(shape.height);
             return self.p.op(Op::Labels(how), &[labels, pixels], Shape::new(height, width, 1), DType::F64);
+        }
+        if d.below(6) == 0 {
+            let plane = Shape { channels: 1, ..shape };
+            let one = self.p.op(Op::Planes(PlaneMap::one(d.below(shape.channels))), &[a], plane, dtype);
+            let how = d.one(&[Connectivity::FACES, Connectivity::EDGES]);
+            return self.p.op(Op::Components(how), &[one], plane, DType::I32);
         }
         if d.below(6) == 0 {
             return self.p.op(Op::Running, &[a], shape, DType::F64);

@@ -39,6 +39,7 @@ pub(super) fn program(
         clear: false,
         early: false,
         cost: 0,
+        passes: None,
     }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! `docs/kernel.md` follows one kernel all the way, with a picture of its shared memory.
 
+mod components;
 mod cost;
 mod cpp;
 mod fixed;
@@ -50,6 +51,8 @@ const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
 const GATHER: &str = include_str!("../../kernels/gather.cuh");
 const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
 const LABELS: &str = include_str!("../../kernels/labels.cuh");
+const COMPONENTS: &str = include_str!("../../kernels/components.cuh");
+const SAMPLING: &str = include_str!("../../kernels/sampling.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
 
@@ -98,6 +101,17 @@ pub enum Pointer {
     },
     /// The [`Generated::table`].
     Table,
+    /// Memory of the launch alone: see [`Passes::scratch`].
+    Scratch,
+}
+
+/// Several launches of one kernel, one after the other, which differ in the first integer of the parameters: 0, 1, and so on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passes {
+    /// How many there are.
+    pub count: u32,
+    /// Bytes of memory that holds whatever it held before, and that the passes share.
+    pub scratch: usize,
 }
 
 /// A generated kernel and the parameters of its launch.
@@ -123,6 +137,8 @@ pub struct Generated {
     pub early: bool,
     /// About how many instructions the compiler makes of it; 0 for small kernels.
     pub cost: usize,
+    /// The launches, if it is more than one.
+    pub passes: Option<Passes>,
 }
 
 /// What becomes of what a kernel does more than once.
@@ -163,6 +179,8 @@ fn generate_with(
         Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits),
         Kernel::Transpose => fixed::transpose(shapes),
         Kernel::Lookup => fixed::lookup(shapes),
+        Kernel::Remap(how, border) => components::remap(*how, *border, shapes),
+        Kernel::Components(how) => components::components(*how, shapes),
         Kernel::RowReduce(how) => reduced::image(*how, shapes),
         Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),
         Kernel::Running => reduced::running(shapes),

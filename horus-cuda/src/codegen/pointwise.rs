@@ -116,5 +116,6 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
         clear: false,
         early: false,
         cost: 0,
+        passes: None,
     })
 }

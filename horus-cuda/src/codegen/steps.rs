@@ -338,6 +338,7 @@ impl Generator<'_> {
             clear: false,
             early: false,
             cost: 0,
+            passes: None,
         })
     }
 }

@@ -60,7 +60,10 @@ impl CudaDevice {
         let mut state = self.lock();
         state.making += start.elapsed();
         let table = state.tables.get(&program.table, &self.core, &self.transfers)?;
-        let params = self.arguments(program, launch.inputs, (output, &more), table.as_deref())?;
+        // Freed in the order of the stream, after the launch.
+        let scratch = program.passes.map(|passes| self.core.allocate(passes.scratch)).transpose()?;
+        let own = [table.as_deref(), scratch.as_ref()];
+        let mut params = self.arguments(program, launch.inputs, (output, &more), own)?;
         let stream = &self.core.stream;
         let events = match state.timings {
             Some(_) => Some((Event::new(true)?, Event::new(true)?)),
@@ -71,8 +74,14 @@ impl CudaDevice {
         }
         // SAFETY: the parameters were generated with the kernel; every buffer holds what its geometry says, and is
         // freed in stream order, after the launch.
-        let launched = || unsafe { function.launch(self.work(program), stream, &params, name) };
-        self.core.clock.note(Lane::Compute, stream, launched)?;
+        let launched = |params: &[u8]| unsafe { function.launch(self.work(program), stream, params, name) };
+        self.core.clock.note(Lane::Compute, stream, || match program.passes {
+            None => launched(&params),
+            Some(passes) => (0..passes.count).try_for_each(|pass| {
+                params[..4].copy_from_slice(&pass.to_ne_bytes());
+                launched(&params)
+            }),
+        })?;
         if let Some((start, end)) = events {
             end.record(stream)?;
             state.timings.get_or_insert_default().push((start, end));
@@ -105,7 +114,7 @@ impl CudaDevice {
         program: &Generated,
         inputs: &[LaunchInput<'_>],
         (output, more): (&CudaMemory, &[&CudaMemory]),
-        table: Option<&CudaMemory>,
+        [table, scratch]: [Option<&CudaMemory>; 2],
     ) -> Result<Vec<u8>, DeviceError> {
         let mut params = program.params.clone();
         for &(at, what) in &program.pointers {
@@ -114,6 +123,7 @@ impl CudaDevice {
                 Pointer::More { index, offset } => more[index].address() + offset as u64,
                 Pointer::Input { index, offset } => self.own(inputs[index].memory)?.address() + offset as u64,
                 Pointer::Table => table.map_or(0, CudaMemory::address),
+                Pointer::Scratch => scratch.map_or(0, CudaMemory::address),
             };
             params[at..at + 8].copy_from_slice(&address.to_ne_bytes());
         }

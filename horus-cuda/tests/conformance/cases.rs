@@ -1,6 +1,7 @@
 //! The launches.
 // Long because it is one list, of launches of every kind.
 
+mod sampling;
 mod several;
 mod stencils;
 mod steps;
@@ -297,6 +298,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(others());
     all.extend(super::planes::cases());
     all.extend(steps::steps());
+    all.extend(sampling::cases());
     all.extend(several::cases());
     all.extend(stencils::stencils());
     all

@@ -12,6 +12,7 @@ from . import _horus
 from ._dtype import NATIVE
 from ._image import Array, Image
 from ._order import extreme_under
+from ._splines import padded
 from ._values import Value, enter, filtered, for_each, leave, offsets_of, output_type
 
 DType = np.dtype[Any]
@@ -228,8 +229,8 @@ def binary_propagation(
 def binary_fill_holes(
     input: Any, structure: npt.ArrayLike | None = None, output: Any = None, origin: Any = 0
 ) -> Any:
-    """A mask without its holes (``scipy.ndimage.binary_fill_holes``): what lies outside is dilated from the edges until nothing changes,
-    in as many steps as the longest way takes.
+    """A mask without its holes (``scipy.ndimage.binary_fill_holes``): what is connected with the outside stays. With a structure that is not
+    symmetric, or has pixels further away, what lies outside is dilated from the edges until nothing changes.
 
     Examples
     --------
@@ -241,12 +242,37 @@ def binary_fill_holes(
 
     def record(value: Value, _dtype: DType) -> Value:
         background = value.like(_horus.invert(value.cast(_BOOL).core), _BOOL)
+        around = _neighbours(value, structure, origin)
+        if around is not None:
+            filled = value.like(_horus.invert(_outside(background, around)), _BOOL)
+            return filled if not isinstance(output, np.ndarray) else filled.cast(output.dtype)
         seed = value.like(_horus.logic("xor", background.core, background.core), _BOOL)
         outside = _Step(value.ndim, structure, background, 1, origin, dilates=True).repeat(seed, -1)
         filled = outside.like(_horus.invert(outside.core))
         return filled if not isinstance(output, np.ndarray) else filled.cast(output.dtype)
 
     return filtered("binary_fill_holes", input, output if isinstance(output, np.ndarray) else _BOOL, record)
+
+
+def _neighbours(value: Value, structure: Any, origin: Any) -> list[bool] | None:
+    """Of the 27 pixels around one whether a structure joins them with it, if it joins what shares a face, and nothing further away."""
+    faces = generate_binary_structure(value.ndim, 1)
+    element = faces if structure is None else np.asarray(structure, dtype=bool)
+    if value.ndim < 2 or value.channels or element.shape != faces.shape or any(for_each(origin, value.ndim)):
+        return None
+    if not np.array_equal(element, np.flip(element)) or not element[faces].all():
+        return None
+    around = np.zeros((3, 3, 3), bool)
+    around[(1,) * (3 - value.ndim)] = element
+    return [bool(there) for there in around.ravel()]
+
+
+def _outside(background: Value, around: list[bool]) -> _horus.Image:
+    """What of a background is connected with what lies around it: the first of all components, since it has the first pixel."""
+    wide = padded(background.like(background.numbers(), NATIVE["u8"]), 1, "constant", 1.0)
+    first = _horus.compare("eq", _horus.label(wide.core, around), 1.0)
+    depth, height, width, _ = background.core.shape
+    return _horus.crop(first, (1 if background.ndim == 3 else 0, 1, 1), (depth, height, width))
 
 
 def binary_hit_or_miss(

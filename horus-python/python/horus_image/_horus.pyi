@@ -32,6 +32,7 @@ __all__ = [
     "histogram_by_label",
     "index",
     "invert",
+    "label",
     "label_counts",
     "logic",
     "median",
@@ -39,6 +40,7 @@ __all__ = [
     "place",
     "rank",
     "reduce",
+    "remap",
     "select",
     "shift",
     "stack",
@@ -112,6 +114,8 @@ def rank(a: Image, offsets: Sequence[tuple[int, int, int]], rank: int, mode: str
 def affine(
     a: Image, matrix: Sequence[float], size: tuple[int, int], interpolation: str, mode: str, cval: float
 ) -> Image: ...
+def remap(a: Image, at: Sequence[Image], order: int, mode: str, cval: float) -> Image: ...
+def label(a: Image, structure: Sequence[bool]) -> Image: ...
 def shift(a: Image, by: tuple[int, int, int], mode: str, cval: float) -> Image: ...
 def flip(a: Image, depth: bool, rows: bool, columns: bool) -> Image: ...
 def transpose(a: Image) -> Image: ...

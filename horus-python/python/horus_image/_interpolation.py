@@ -1,7 +1,7 @@
-"""Geometry with the rules of ``scipy.ndimage``: what Horus has of it.
+"""Geometry with the rules of ``scipy.ndimage``.
 
-Horus samples affine maps of planes, to the nearest pixel and linearly. Splines of higher orders are made of filters (their prefilter, and
-shifts) and of nearest samples that are weighed.
+Affine maps of planes, to the nearest pixel and linearly, are an operation of Horus. Everything else is sampled at positions that are images:
+splines, whose prefilter is a filter, maps across the levels of a volume, and what wraps around with a period of a pixel less.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, rounded
 from ._image import Image
-from ._splines import PAD, coefficients, prefiltered, spline_mode, spline_order, splined, weights
-from ._values import MODES, Value, correlated, edge, enter, filtered, for_each, leave, number, output_type
+from ._sampling import mapped, sampled, within
+from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
+from ._values import Value, correlated, edge, filtered, for_each, number
 
 DType = np.dtype[Any]
 _TIE: Final = 2.0**-20
@@ -49,15 +50,14 @@ def shift(
         if value.ndim < 1:
             raise RuntimeError("input and output rank must be > 0")
         by = [-float(step) for step in for_each(shift, value.ndim)]
-        border = _sampled_mode("shift", mode)
+        border = edge(mode)
         fill = number(cval)
         moved = value
-        if degree > 1 and mode in ("nearest", "grid-constant") and 1 <= value.ndim <= 2:
+        if mode == "wrap" or (degree > 1 and mode in ("nearest", "grid-constant")):
             # SciPy extends the image before the prefilter.
             unit, offset = np.eye(value.ndim), np.asarray(by)
             return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter)
         if prefilter and degree > 1:
-            _refuse_padding("shift", mode)
             moved = coefficients(value, degree, tuple(range(value.ndim)), spline_mode(mode))
         else:
             moved = value.like(value.floats(), NATIVE["f64"])
@@ -107,22 +107,6 @@ def _moved(value: Value, core: _horus.Image, axis: int, first: int, mode: str, c
     return _horus.shift(core, (by[0], by[1], by[2]), mode, cval) if first else core
 
 
-def _sampled_mode(name: str, mode: Any) -> str:
-    """The edge mode of a geometric operation; of those that SciPy knows one has a period of a pixel less than the image, which Horus has
-    not."""
-    edge(mode)
-    if mode == "wrap":
-        raise NotImplementedError(f"{name}: mode 'wrap', whose period is the image's extent less one; 'grid-wrap' is there")
-    return MODES[mode]
-
-
-def _refuse_padding(name: str, mode: str) -> None:
-    if mode in ("nearest", "grid-constant"):
-        raise NotImplementedError(
-            f"{name}: splines of volumes in mode {mode!r}, for which SciPy extends them by {PAD} pixels before the prefilter"
-        )
-
-
 def _inside(value: Value, core: _horus.Image, maps: list[tuple[float, float]], fill: float) -> _horus.Image:
     """What lies at positions ``(i + shift) * scale`` of an axis of the input, and a constant at those beyond its edges."""
     depth, height, width, _ = core.shape
@@ -132,13 +116,8 @@ def _inside(value: Value, core: _horus.Image, maps: list[tuple[float, float]], f
         at = _horus.index(value.session._core, (depth, height, width), axis + lead)
         at = _horus.binary("add", at, move) if move else at
         at = _horus.binary("mul", at, scale) if scale != 1.0 else at
-        inside = _within(inside, at, value.shape[axis])
+        inside = within(inside, at, value.shape[axis])
     return core if inside is None else _horus.select(inside, core, fill)
-
-
-def _within(inside: _horus.Image | None, at: _horus.Image, extent: int) -> _horus.Image:
-    here = _horus.logic("and", _horus.compare("ge", at, 0.0), _horus.compare("le", at, float(extent - 1)))
-    return here if inside is None else _horus.logic("and", inside, here)
 
 
 def affine(
@@ -155,39 +134,35 @@ def affine(
     scaled: list[tuple[float, float]] | None = None,
 ) -> Value:
     """The affine map from positions of the result to those of the input; `scaled` are scale and shift of each axis if it is no more."""
-    border = _sampled_mode(name, mode)
+    border = edge(mode)
     if 0 in shape:
         raise NotImplementedError(f"{name}: a result without pixels, of shape {shape}")
     single = order < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
     core, pad = value.floats("f32" if single else "f64"), 0
+    planes = _in_planes(value, matrix, offset, shape)
+    if planes and value.ndim == 3 and offset[0] != 0.0:
+        core = _horus.shift(core, (-int(offset[0]), 0, 0), border, cval)
+    if order > 1 or mode == "wrap" or not planes:
+        # Levels that stay apart are sampled alike, one by one.
+        apart = 1 if planes and value.ndim == 3 else 0
+        if order > 1 and prefilter:
+            axes = tuple(range(apart, value.ndim))
+            core, pad = prefiltered(value.like(core, NATIVE["f64"]), order, axes, mode, cval)
+        kept = None if scaled is None else scaled[apart:]
+        at = _affine_positions(value, matrix[apart:, apart:], offset[apart:], shape[apart:], kept)
+        found = sampled(value, core, at, order, mode, cval, pad)
+        return Value(rounded(found, dtype), dtype, shape, value.session, value.channels)
     whole = np.eye(3)
     whole[3 - value.ndim :, 3 - value.ndim :] = matrix
     moved = np.zeros(3)
     moved[3 - value.ndim :] = offset
-    if value.ndim == 3:
-        apart = (
-            whole[0].tolist() == [1.0, 0.0, 0.0]
-            and not whole[1:, 0].any()
-            and moved[0] == int(moved[0])
-            and shape[0] == value.shape[0]
-        )
-        if not apart:
-            raise NotImplementedError(f"{name}: a map across the levels of a volume; Horus maps planes")
-        if moved[0] != 0.0:
-            core = _horus.shift(core, (-int(moved[0]), 0, 0), border, cval)
     (yy, yx), (xy, xx) = whole[1, 1:], whole[2, 1:]
     height, width = (1, *shape)[-2:]
-    if order > 1 and prefilter:
-        axes = tuple(range(max(value.ndim - 2, 0), value.ndim))
-        core, pad = prefiltered(value.like(core, NATIVE["f64"]), order, axes, mode, cval)
     beyond = "mirror" if mode == "constant" else border
     # Halves round up, as SciPy's do, although positions are held to 2^-32 of a pixel and steps of them add up.
     up = 0.0 if order else _TIE
-    entries = [float(v) for v in (xx, xy, moved[2] + up + pad, yx, yy, moved[1] + up + (pad if value.ndim > 1 else 0))]
-    if order > 1:
-        found = splined(value, core, entries, (height, width), order, beyond, cval)
-    else:
-        found = _horus.affine(core, entries, (height, width), "bilinear" if order else "nearest", beyond, cval)
+    entries = [float(v) for v in (xx, xy, moved[2] + up, yx, yy, moved[1] + up)]
+    found = _horus.affine(core, entries, (height, width), "bilinear" if order else "nearest", beyond, cval)
     result = Value(found, value.dtype, shape, value.session, value.channels)
     if mode == "constant":
         if scaled is not None:
@@ -196,6 +171,45 @@ def affine(
             found = _inside_affine(value, found, whole, moved, cval)
         result = result.like(found)
     return result.like(rounded(result.core, dtype), dtype)
+
+
+def _in_planes(
+    value: Value, matrix: np.ndarray[Any, Any], offset: np.ndarray[Any, Any], shape: tuple[int, ...]
+) -> bool:
+    """Whether each level of the result comes from one level of the input."""
+    if value.ndim != len(shape):
+        return False
+    if value.ndim < 3:
+        return True
+    apart = matrix[0].tolist() == [1.0, 0.0, 0.0] and not matrix[1:, 0].any()
+    return bool(apart and offset[0] == int(offset[0]) and shape[0] == value.shape[0])
+
+
+def _affine_positions(
+    value: Value,
+    matrix: np.ndarray[Any, Any],
+    offset: np.ndarray[Any, Any],
+    shape: tuple[int, ...],
+    scaled: list[tuple[float, float]] | None,
+) -> list[_horus.Image]:
+    """Where pixels of the result come from, along each axis of the input."""
+    lead = 3 - len(shape)
+    extents = (1,) * lead + tuple(shape)
+    at = [_horus.index(value.session._core, (extents[0], extents[1], extents[2]), axis + lead) for axis in range(len(shape))]
+    found = []
+    for axis in range(len(matrix)):
+        if scaled is not None:
+            scale, move = scaled[axis]
+            place = _horus.binary("add", at[axis], move) if move else at[axis]
+            found.append(_horus.binary("mul", place, scale) if scale != 1.0 else place)
+            continue
+        place = None
+        for k, factor in enumerate(matrix[axis].tolist()):
+            part = _horus.binary("mul", at[k], factor)
+            place = part if place is None else _horus.binary("add", place, part)
+        assert place is not None
+        found.append(_horus.binary("add", place, float(offset[axis])))
+    return found
 
 
 def _inside_affine(
@@ -211,27 +225,8 @@ def _inside_affine(
             position = part if position is None else _horus.binary("add", position, part)
         assert position is not None
         position = _horus.binary("add", position, float(offset[axis]))
-        inside = _within(inside, position, value.shape[axis - 3 + value.ndim])
+        inside = within(inside, position, value.shape[axis - 3 + value.ndim])
     return core if inside is None else _horus.select(inside, core, fill)
-
-
-def _mapped(name: str, input: Any, output: Any, shape: Any, record: Any) -> Any:
-    """Enters, records what has a shape of its own, and leaves."""
-    value, given = enter(input, name)
-    dtype = output_type(output, given.dtype)
-    spatial = value.shape if value is not None else given.shape
-    if len(spatial) < 1:
-        raise RuntimeError("input and output rank must be > 0")
-    extents = tuple(int(extent) for extent in (spatial if shape is None else shape))
-    if isinstance(output, np.ndarray) and output.shape != extents:
-        raise RuntimeError("output shape not correct")
-    if value is None:
-        if 0 in extents:
-            return output if isinstance(output, np.ndarray) else np.zeros(extents, dtype)
-        raise NotImplementedError(f"{name}: an input without pixels")
-    if 0 in extents and not isinstance(given, Image):
-        return output if isinstance(output, np.ndarray) else np.zeros(extents, dtype)
-    return leave(record(value, dtype, extents), output, given)
 
 
 @by_parts
@@ -246,7 +241,7 @@ def affine_transform(
     cval: float = 0.0,
     prefilter: bool = True,
 ) -> Any:
-    """Sample an affine map (``scipy.ndimage.affine_transform``); in planes."""
+    """Sample an affine map (``scipy.ndimage.affine_transform``)."""
     degree = spline_order(order)
     if output_shape is None and isinstance(output, np.ndarray):
         output_shape = output.shape
@@ -276,7 +271,7 @@ def affine_transform(
             map_ = np.diag(map_)
         return affine("affine_transform", value, map_, by, shape, dtype, degree, mode, number(cval), prefilter, scaled)
 
-    return _mapped("affine_transform", input, output, output_shape, record)
+    return mapped("affine_transform", input, output, output_shape, record)
 
 
 @by_parts
@@ -291,7 +286,7 @@ def zoom(
     *,
     grid_mode: bool = False,
 ) -> Any:
-    """Sample more or less closely (``scipy.ndimage.zoom``); in planes.
+    """Sample more or less closely (``scipy.ndimage.zoom``).
 
     Examples
     --------
@@ -316,7 +311,7 @@ def zoom(
             "zoom", value, np.diag(scales), np.asarray(by), extents, dtype, degree, mode, number(cval), prefilter, scaled
         )
 
-    return _mapped("zoom", input, output, shape, record)
+    return mapped("zoom", input, output, shape, record)
 
 
 @by_parts
@@ -372,23 +367,4 @@ def rotate(
         move[plane] = offset
         return affine("rotate", value, whole, move, wanted, dtype, degree, mode, number(cval), prefilter)
 
-    return _mapped("rotate", input, output, tuple(shape), record)
-
-
-def map_coordinates(
-    input: Any,
-    coordinates: npt.ArrayLike,
-    output: Any = None,
-    order: int = 3,
-    mode: str = "constant",
-    cval: float = 0.0,
-    prefilter: bool = True,
-) -> Any:
-    """Horus does not sample at coordinates of an array yet.
-
-    Raises
-    ------
-    NotImplementedError
-        Always; affine maps are `affine_transform`.
-    """
-    raise NotImplementedError("map_coordinates: Horus has no operation that samples at the coordinates of an array; it samples affine maps")
+    return mapped("rotate", input, output, tuple(shape), record)

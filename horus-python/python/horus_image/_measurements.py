@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
+from ._binary import generate_binary_structure
 from ._dtype import LARGEST
-from ._image import Array, Image
+from ._image import Array, Image, made
 from ._values import Value, enter
 
 _MOST_LABELS: Final = 1 << 18
@@ -233,11 +234,63 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
 
 
 def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None) -> Any:
-    """Horus does not find connected components yet.
+    """The connected components of what is not 0 (``scipy.ndimage.label``): their labels, and how many there are.
 
-    Raises
-    ------
-    NotImplementedError
-        Always.
+    Labels of an image are an image of ``int32``; to count them evaluates it.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import label
+    >>> label([1, 1, 0, 5, 0])
+    (array([1, 1, 0, 2, 0], dtype=int32), 2)
     """
-    raise NotImplementedError("label: Horus has no connected components yet")
+    lazy = isinstance(input, Image)
+    if lazy and input.channels:
+        raise TypeError("label: an image of channels; take one of them")
+    given = input if lazy else np.asarray(input)
+    if not lazy and np.iscomplexobj(given):
+        raise TypeError("Complex type not supported")
+    neighbours = _structure(structure, given.ndim)
+    if isinstance(output, np.ndarray):
+        if output.shape != given.shape:
+            raise ValueError("output shape not correct")
+        if lazy:
+            raise TypeError("a lazy image is not written into an array; compute it, or give an array")
+    if lazy:
+        labels = made(_horus.label(given._core, neighbours), given.session, given.ndim)
+        if output is not None:
+            labels = labels.astype(output)
+        return labels, int(_horus.reduce(labels._numbers(), "max"))
+    found, count = np.zeros(given.shape, np.int32), 0
+    if given.size:
+        # What is there is all that counts, whatever the type.
+        value, _ = enter(given != 0, "label")
+        assert value is not None
+        core = _horus.label(value.core, neighbours)
+        count = int(_horus.reduce(core, "max"))
+        found = core.to_array(list(given.shape))
+    if isinstance(output, np.ndarray):
+        output[...] = found
+        result = output
+    else:
+        result = found if output is None else found.astype(output)
+    # Truth values and small integers do not hold every label.
+    if result.dtype.kind in "biu" and result is not found and not np.array_equal(result, found):
+        raise RuntimeError("insufficient bit-depth in requested output type")
+    return count if isinstance(output, np.ndarray) else (result, count)
+
+
+def _structure(structure: npt.ArrayLike | None, ndim: int) -> list[bool]:
+    """Of the 27 pixels around one whether they are its neighbours."""
+    given = generate_binary_structure(ndim, 1) if structure is None else np.asarray(structure, dtype=bool)
+    if given.ndim != ndim:
+        raise RuntimeError("structure and input must have equal rank")
+    if any(extent != 3 for extent in given.shape):
+        raise ValueError("structure dimensions must be equal to 3")
+    if ndim > 3:
+        raise NotImplementedError(f"label: an array of {ndim} axes; images have up to three")
+    if not np.array_equal(given, np.flip(given)):
+        raise ValueError("structure must be symmetric")
+    around = np.zeros((3, 3, 3), bool)
+    around[(1,) * (3 - ndim)] = given
+    return [bool(there) for there in around.ravel()]

@@ -135,78 +135,17 @@ def prefiltered(
     cannot."""
     pad = PAD if mode in ("nearest", "grid-constant") else 0
     if pad:
-        rows = (pad, pad) if value.ndim > 1 else (0, 0)
-        core = _horus.pad(value.core, rows, (pad, pad), MODES[mode], cval)
-        depth, height, width, _ = core.shape
-        value = Value(core, value.dtype, (depth, height, width)[3 - value.ndim :], value.session, value.channels)
+        value = padded(value, pad, mode, cval, levels=0 in axes)
     return coefficients(value, order, axes, spline_mode(mode)).core, pad
 
 
-@functools.lru_cache(maxsize=8)
-def _pieces(order: int) -> tuple[tuple[float, ...], ...]:
-    """Of each pixel under a B-spline the weight, as a polynomial (the highest power first) of how far the position is from the pixel at or
-    before it (odd orders) or nearest to it (even ones)."""
-    half, first = (order + 1) / 2.0, -(order // 2)
-    inside = 0.5 if order % 2 else 0.0
-    found = []
-    for k in range(order + 1):
-        piece = np.zeros(order + 1)
-        for j in range(order + 2):
-            start = half - first - k - j
-            if start + inside > 0.0:
-                piece += (-1) ** j * math.comb(order + 1, j) * np.poly(np.full(order, -start))
-        found.append(tuple((piece / math.factorial(order)).tolist()))
-    return tuple(found)
-
-
-def splined(
-    value: Value,
-    core: _horus.Image,
-    entries: list[float],
-    size: tuple[int, int],
-    order: int,
-    mode: str,
-    cval: float,
-) -> _horus.Image:
-    """A spline sampled by an affine map: of each pixel under it the nearest sample of a map that is moved by whole pixels, weighed by
-    polynomials of the part of a pixel that is left. Entries are those that Horus holds, multiples of 2^-32, so that both agree."""
-    xx, xy, x0, yx, yy, y0 = (round(entry * 2.0**32) / 2.0**32 for entry in entries)
-    depth = core.shape[0]
-    place = [_horus.index(value.session._core, (1, *size), axis) for axis in (1, 2)]
-    first, lower = -(order // 2), 0.5 if order % 2 else 0.0
-    plain = core.shape[1] == 1 and size[0] == 1 and (yx, yy, y0) == (0.0, 1.0, 0.0)
-    rows: list[Any] = [1.0] if plain else _weighed(_position(place, yx, yy, y0), order)
-    columns = _weighed(_position(place, xx, xy, x0), order)
-    assert depth >= 1
-    total = None
-    for j, row in enumerate(rows):
-        line = None
-        for k, column in enumerate(columns):
-            down = y0 if plain else y0 + first + j - lower
-            at = [xx, xy, x0 + first + k - lower, yx, yy, down]
-            part = _horus.binary("mul", _horus.affine(core, at, size, "nearest", mode, cval), column)
-            line = part if line is None else _horus.binary("add", line, part)
-        assert line is not None
-        line = line if isinstance(row, float) else _horus.binary("mul", line, row)
-        total = line if total is None else _horus.binary("add", total, line)
-    assert total is not None
-    return total
-
-
-def _position(place: list[_horus.Image], across: float, down: float, offset: float) -> _horus.Image:
-    """Where pixels of the result come from, along an axis."""
-    at = _horus.binary("add", _horus.binary("mul", place[1], across), _horus.binary("mul", place[0], down))
-    return _horus.binary("add", at, offset)
-
-
-def _weighed(at: _horus.Image, order: int) -> list[_horus.Image]:
-    """The weights of the pixels under a B-spline at positions."""
-    whole = _horus.unary("floor", at if order % 2 else _horus.binary("add", at, 0.5))
-    part = _horus.binary("sub", at, whole)
-    found = []
-    for piece in _pieces(order):
-        weight = _horus.binary("add", _horus.binary("mul", part, piece[0]), piece[1])
-        for factor in piece[2:]:
-            weight = _horus.binary("add", _horus.binary("mul", weight, part), factor)
-        found.append(weight)
-    return found
+def padded(value: Value, pad: int, mode: str, cval: float, levels: bool = True) -> Value:
+    """So many pixels more on each side of each axis, that of the levels of a volume too, or not."""
+    rows = (pad, pad) if value.ndim > 1 else (0, 0)
+    core = _horus.pad(value.core, rows, (pad, pad), MODES[mode], cval)
+    depth, height, width, _ = core.shape
+    if value.ndim == 3 and levels:
+        depth += 2 * pad
+        at = [_horus.index(value.session._core, (depth, height, width), axis) for axis in range(3)]
+        core = _horus.remap(core, [_horus.binary("sub", at[0], float(pad)), *at[1:]], 0, MODES[mode], cval)
+    return Value(core, value.dtype, (depth, height, width)[3 - value.ndim :], value.session, value.channels)

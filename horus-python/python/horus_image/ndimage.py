@@ -38,7 +38,6 @@ from ._grey import (
 )
 from ._interpolation import (
     affine_transform,
-    map_coordinates,
     rotate,
     shift,
     zoom,
@@ -74,7 +73,7 @@ from ._order import (
     percentile_filter,
     rank_filter,
 )
-
+from ._sampling import map_coordinates
 from ._splines import spline_filter, spline_filter1d
 
 __all__ = [

@@ -1,11 +1,17 @@
 //! Morphology, of pictures and masks.
 
+use horus::prelude::Connectivity;
+
 use super::{Family, Operation, Record};
 use crate::command::parameter::{Kind, Parameter, optional};
 use crate::command::value::pixels;
 
 const FOOTPRINT: Parameter = optional("footprint", Kind::Footprint, "3", "");
 const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "edge mode");
+
+fn neighbours() -> Vec<String> {
+    ["4", "8"].map(str::to_owned).to_vec()
+}
 
 /// An operation of a footprint alone: a method of the library.
 macro_rules! under {
@@ -50,5 +56,17 @@ pub(super) const ROWS: &[Operation] = &[
     under!(closing, &["close"], "Removes dark details smaller than the footprint", "closing rectangle 3 5"),
     under!(top_hat, &["tophat"], "What an opening removes", "top_hat disc 3"),
     under!(black_hat, &["blackhat"], "What a closing adds", "black_hat disc 3"),
+    Operation {
+        name: "label",
+        aliases: &["components"],
+        family: Family::Morphology,
+        parameters: &[optional("neighbours", Kind::Choice(neighbours), "4", "")],
+        help: "The number of each pixel's connected component, from 1 on; 0 where the picture is 0",
+        example: "luminance otsu label 8 convert u16",
+        record: Record::Picture(|v, a| {
+            let kinds = [Connectivity::FACES, Connectivity::CORNERS];
+            pixels!(v, image => v.becomes(image.label(kinds[a.choice("neighbours")])))
+        }),
+    },
     under!(morphological_gradient, &["gradient"], "Dilation minus erosion", "morphological_gradient 3"),
 ];

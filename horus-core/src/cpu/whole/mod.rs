@@ -2,11 +2,13 @@
 //!
 //! They divide their rows among the threads of the device's pool where that pays. No result depends on the division.
 
+mod components;
 pub(crate) mod fused;
 mod histogram;
 mod labels;
 mod layout;
 mod rows;
+mod sampling;
 mod tiles;
 
 use rayon::prelude::*;
@@ -72,6 +74,11 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
                 _ => layout::lookup(view::<u16>(inputs, 0)?, table, out, &geometry, rows, threads),
             }
         }),
+        Kernel::Remap(how, border) => {
+            let positions = sampling::Positions::of(inputs)?;
+            let to = sampling::To { geometry, rows, threads };
+            dispatch!(dtype, T => sampling::remap(view::<T>(inputs, 0)?, &positions, (*how, *border), out(output)?, &to));
+        }
         Kernel::RowReduce(how) => {
             let operand = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
             let how = rows::How { reduce: *how, isa, threads };
@@ -95,6 +102,9 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
             let labels = labels::Labels::of(inputs)?;
             let image = inputs.get(1).map_or(dtype, |i| i.geometry.dtype);
             dispatch!(image, T => labels::reduce(*how, &labels, view::<T>(inputs, 1)?, out, &to));
+        }
+        Kernel::Components(how) => {
+            dispatch!(dtype, T => components::label(view::<T>(inputs, 0)?, *how, out(output)?, threads));
         }
         Kernel::Tiles(grid, how) => {
             let to = tiles::To { geometry, rows, threads, isa };

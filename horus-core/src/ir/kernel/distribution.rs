@@ -31,7 +31,7 @@ impl Kernel {
     /// How the kernel is distributed.
     pub const fn distribution(&self) -> Distribution {
         match self {
-            Kernel::Fold(_) => Distribution::Whole,
+            Kernel::Fold(_) | Kernel::Components(_) => Distribution::Whole,
             Kernel::Histogram { .. } => Distribution::Partial(AllReduce::Sum),
             Kernel::Labels(how) if how.adds_up() => Distribution::Partial(AllReduce::Sum),
             Kernel::Source(_)
@@ -40,6 +40,7 @@ impl Kernel {
             | Kernel::Merge
             | Kernel::Transpose
             | Kernel::Lookup
+            | Kernel::Remap(..)
             | Kernel::RowReduce(_)
             | Kernel::Running
             | Kernel::Tiles(..)

@@ -23,9 +23,12 @@ pub use self::reads::Access;
 pub use self::repeat::Repeat;
 pub use self::work::{Extent, Family, KernelWork};
 use crate::ir::graph::{Graph, NodeId, ValueId};
+use crate::ops::components::Connectivity;
 use crate::ops::labels::LabelReduce;
 use crate::ops::reduce::{Fold, RowReduce};
+use crate::ops::sampling::Sampling;
 use crate::ops::tiles::{Grid, TileReduce};
+use crate::shape::Border;
 
 /// A lowered operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +45,8 @@ pub enum Kernel {
     Transpose,
     /// See [`crate::ir::graph::Op::Lookup`].
     Lookup,
+    /// See [`crate::ir::graph::Op::Remap`].
+    Remap(Sampling, Border),
     /// See [`crate::ir::graph::Op::RowReduce`].
     RowReduce(RowReduce),
     /// A row reduction of an expression that is never stored. Every leaf of the expression reads the pixel itself; the
@@ -57,6 +62,8 @@ pub enum Kernel {
     Tiles(Grid, TileReduce),
     /// See [`crate::ir::graph::Op::Labels`]. Sums are of the rows that it is launched on.
     Labels(LabelReduce),
+    /// See [`crate::ir::graph::Op::Components`].
+    Components(Connectivity),
     /// See [`crate::ir::graph::Op::Histogram`]. Counts only the rows it is launched on.
     Histogram {
         /// Number of bins.
@@ -79,6 +86,7 @@ impl Kernel {
             Kernel::Merge => "stack".into(),
             Kernel::Transpose => "transpose".into(),
             Kernel::Lookup => "lookup".into(),
+            Kernel::Remap(how, _) => format!("remap {}", how.name()),
             Kernel::RowReduce(r) => r.name().into(),
             Kernel::Running => "running_sum".into(),
             Kernel::RunningDepth => "running_sum of levels".into(),
@@ -86,6 +94,7 @@ impl Kernel {
             Kernel::Fold(f) => f.name().into(),
             Kernel::Labels(how) => format!("{} {}", how.name(), how.count()),
             Kernel::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
+            Kernel::Components(_) => "label".into(),
             Kernel::Histogram { bins, .. } => format!("histogram {bins}"),
         }
     }

@@ -159,11 +159,13 @@ impl Kernel {
             Kernel::Map(m) => m.access(i),
             Kernel::Repeat(r) => r.access(i),
             Kernel::RowReduce(_) | Kernel::Lookup if i == 1 => Access::Whole,
+            Kernel::Remap(..) if i == 0 => Access::Whole,
             Kernel::MapReduce(m, _) if i < m.inputs => m.access(i),
             Kernel::MapReduce(..) => Access::Whole,
             Kernel::Source(_)
             | Kernel::Merge
             | Kernel::Lookup
+            | Kernel::Remap(..)
             | Kernel::RowReduce(_)
             | Kernel::Running
             | Kernel::RunningDepth
@@ -172,7 +174,7 @@ impl Kernel {
             Kernel::Labels(how) if how.adds_up() => Access::Rows { reach: Reach::NONE, wrap: false },
             Kernel::Labels(_) => Access::Footprint,
             Kernel::Transpose => Access::Whole,
-            Kernel::Fold(_) => Access::Whole,
+            Kernel::Fold(_) | Kernel::Components(_) => Access::Whole,
         }
     }
 

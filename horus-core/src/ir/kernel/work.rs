@@ -165,6 +165,8 @@ impl Kernel {
             }
             Kernel::Histogram { .. } | Kernel::Labels(_) => (Family::Histogram, None),
             Kernel::Transpose => (Family::Transpose, None),
+            Kernel::Remap(..) => (Family::Warp, None),
+            Kernel::Components(_) => (Family::Histogram, None),
             Kernel::Source(_) | Kernel::Merge | Kernel::Lookup => (Family::Pixel, None),
         };
         let pixels = match self {
@@ -177,7 +179,14 @@ impl Kernel {
         };
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, 0), MapKernel::arithmetic);
         let steps = if let Kernel::Repeat(r) = self { r.steps } else { 1 };
-        let own = f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram)));
+        let own = match self {
+            Kernel::Remap(how, _) => {
+                (how.taps() * how.taps()) as f64 * if inputs.len() > 3 { how.taps() as f64 } else { 1.0 }
+            }
+            // Each pixel looks for its root several times.
+            Kernel::Components(how) => 8.0 + how.before().count() as f64,
+            _ => f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram))),
+        };
         // All steps, with the rows around that those to come read. What stays is read once for all of them.
         let (again, once, taps) = match self {
             Kernel::Repeat(r) => {

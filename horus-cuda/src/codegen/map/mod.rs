@@ -320,6 +320,7 @@ impl MapGenerator<'_> {
             clear: false,
             early: false,
             cost: self.cost,
+            passes: None,
         })
     }
 }

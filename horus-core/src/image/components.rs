@@ -1,0 +1,49 @@
+//! Connected components.
+
+use std::panic::Location;
+
+use super::{Image, record};
+use crate::dtype::Element;
+use crate::error::Error;
+use crate::ir::graph::Op;
+use crate::ops::components::{Connectivity, MOST_PIXELS};
+
+impl<T: Element> Image<T> {
+    /// The connected components of the pixels that are not 0, or true (`scipy.ndimage.label`): each becomes the number of its component,
+    /// 1, 2, and so on in the raster order of each component's first pixel, and the background 0. There are as many as the largest number
+    /// says ([`max_value`](Image::max_value)). A NaN is not 0.
+    ///
+    /// Which pixels are `neighbours` holds across the levels of a volume, too: with [`Connectivity::FACES`] a pixel has 4 in an image and 6
+    /// in a volume. Every rank finds the components of the whole image, so that several take as long as one. Several channels are an error
+    /// (see [`channel`](Image::channel)), as are more than 2^31 - 1 pixels.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::components::Connectivity, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 3, 4, &[0u8, 9, 0, 7, 9, 0, 0, 7, 0, 0, 7, 0]).gt(5);
+    /// let apart = image.label(Connectivity::FACES);
+    /// assert_eq!(apart.to_vec()?, [0, 1, 0, 2, 3, 0, 0, 2, 0, 0, 4, 0]);
+    /// let touching = image.label(Connectivity::CORNERS);
+    /// assert_eq!(touching.to_vec()?, [0, 1, 0, 2, 1, 0, 0, 2, 0, 0, 2, 0]);
+    /// assert_eq!(touching.max_value().get()?, 2);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn label(&self, neighbours: Connectivity) -> Image<i32> {
+        let site = Location::caller();
+        self.attempt(self.shape(), || {
+            let wrong = |message| Err(Error::parameter("label", message, site));
+            let shape = self.shape();
+            if shape.channels != 1 {
+                return wrong(format!("the image has {} channels; take one (`channel`)", shape.channels));
+            }
+            if shape.len() > MOST_PIXELS {
+                let pixels = shape.len();
+                return wrong(format!(
+                    "an image of {shape} has {pixels} pixels; labels are i32, the limit is {MOST_PIXELS}"
+                ));
+            }
+            Ok(record(self.session(), Op::Components(neighbours), &[self.handle()], shape, site))
+        })
+    }
+}

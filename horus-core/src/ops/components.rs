@@ -1,0 +1,112 @@
+//! Connected components: which pixels of an image are neighbours.
+
+/// The most pixels that labels of `i32` can tell apart.
+pub const MOST_PIXELS: usize = i32::MAX as usize;
+
+/// Which of the pixels around a pixel, along levels, rows and columns, are its neighbours: a symmetric structure of 3x3x3 pixels. The
+/// default is [`Connectivity::FACES`], as in SciPy. An image of one level has the neighbours of its level alone.
+///
+/// ```
+/// # use horus_core::ops::components::Connectivity;
+/// assert_eq!(Connectivity::FACES.neighbours().count(), 6);
+/// assert_eq!(Connectivity::EDGES.neighbours().count(), 18);
+/// assert_eq!(Connectivity::CORNERS.neighbours().count(), 26);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Connectivity(u16);
+
+/// Neighbours of a pixel that come before it in raster order; those after it are opposite to them.
+const BEFORE: usize = 13;
+
+impl Connectivity {
+    /// Pixels that share a face: 4 neighbours in an image, 6 in a volume.
+    pub const FACES: Connectivity = Connectivity::within(1);
+    /// Pixels that share a face or an edge: 8 neighbours in an image, 18 in a volume.
+    pub const EDGES: Connectivity = Connectivity::within(2);
+    /// Pixels that touch: 8 neighbours in an image, 26 in a volume.
+    pub const CORNERS: Connectivity = Connectivity::within(3);
+
+    /// Neighbours by level, row and column of a structure whose centre, `[1][1][1]`, is the pixel. Whose neighbour a pixel is, that is
+    /// its neighbour, too: of two opposite places that differ both count. The centre does not.
+    ///
+    /// ```
+    /// # use horus_core::ops::components::Connectivity;
+    /// let mut along_rows = [[[false; 3]; 3]; 3];
+    /// along_rows[1][1][2] = true;
+    /// let neighbours: Vec<[isize; 3]> = Connectivity::new(along_rows).neighbours().collect();
+    /// assert_eq!(neighbours, [[0, 0, -1], [0, 0, 1]]);
+    /// ```
+    pub const fn new(structure: [[[bool; 3]; 3]; 3]) -> Connectivity {
+        let (mut bits, mut k) = (0, 0);
+        while k < BEFORE {
+            let opposite = 26 - k;
+            let one = structure[k / 9][k / 3 % 3][k % 3];
+            let other = structure[opposite / 9][opposite / 3 % 3][opposite % 3];
+            if one || other {
+                bits |= 1 << k;
+            }
+            k += 1;
+        }
+        Connectivity(bits)
+    }
+
+    /// All pixels along at most so many axes at once.
+    const fn within(axes: usize) -> Connectivity {
+        let (mut bits, mut k) = (0, 0);
+        while k < BEFORE {
+            let along = (k / 9 != 1) as usize + (k / 3 % 3 != 1) as usize + (k % 3 != 1) as usize;
+            if along <= axes {
+                bits |= 1 << k;
+            }
+            k += 1;
+        }
+        Connectivity(bits)
+    }
+
+    /// The neighbours that come before the pixel in raster order: levels, rows and columns from it.
+    pub fn before(self) -> impl Iterator<Item = [isize; 3]> {
+        let place = |k: usize| [k / 9, k / 3 % 3, k % 3].map(|at| at.cast_signed() - 1);
+        (0..BEFORE).filter(move |k| self.0 >> k & 1 == 1).map(place)
+    }
+
+    /// All neighbours: levels, rows and columns from the pixel.
+    pub fn neighbours(self) -> impl Iterator<Item = [isize; 3]> {
+        self.before().chain(self.before().map(|by| by.map(|d| -d)))
+    }
+
+    /// Bit `9 (z + 1) + 3 (y + 1) + x + 1` says whether the pixel at `(z, y, x)` from a pixel, which comes before it, is its neighbour.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+impl Default for Connectivity {
+    fn default() -> Connectivity {
+        Connectivity::FACES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_structure_is_symmetric_and_has_no_centre() {
+        let mut structure = [[[false; 3]; 3]; 3];
+        structure[1][1][1] = true;
+        assert_eq!(Connectivity::new(structure).neighbours().count(), 0);
+        structure[2][0][1] = true;
+        let found: Vec<_> = Connectivity::new(structure).neighbours().collect();
+        assert_eq!(found, [[-1, 1, 0], [1, -1, 0]]);
+        assert_eq!(Connectivity::new([[[true; 3]; 3]; 3]), Connectivity::CORNERS);
+    }
+
+    #[test]
+    fn what_comes_before_has_a_smaller_place() {
+        for by in Connectivity::CORNERS.before() {
+            assert!(by < [0, 0, 0], "{by:?}");
+        }
+        let flat = |how: Connectivity| how.neighbours().filter(|by| by[0] == 0).count();
+        assert_eq!([Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS].map(flat), [4, 8, 8]);
+    }
+}

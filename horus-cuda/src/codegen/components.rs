@@ -1,0 +1,104 @@
+//! Connected components and samples at positions: calls of `kernels/components.cuh` and `kernels/sampling.cuh`.
+
+use horus_core::device::Geometry;
+use horus_core::dtype::{DType, Scalar};
+use horus_core::error::DeviceError;
+use horus_core::ops::components::Connectivity;
+use horus_core::ops::sampling::Sampling;
+use horus_core::shape::Border;
+
+use super::cpp::{Call, Expr, args, template};
+use super::fixed::program;
+use super::params::KernelParams;
+use super::{COMPONENTS, GATHER, Generated, PRELUDE, Passes, Pointer, SAMPLING, Shapes, blocks, border_name};
+
+/// Threads of a block, and pixels that each of them takes.
+const THREADS: usize = 256;
+const EACH: usize = 16;
+/// As in the kernel.
+const PASSES: u32 = 6;
+
+pub(super) fn components(how: Connectivity, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let (input, out) = (shapes.inputs[0], shapes.output);
+    let shape = out.shape;
+    let number = blocks(shape.len().div_ceil(THREADS * EACH), "connected components")?;
+    let mut p = KernelParams::default();
+    // The first: see `Passes`.
+    p.int("pass", 0);
+    p.pointer("int", "out", Pointer::Output { offset: 0 });
+    p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
+    p.pointer("int", "counts", Pointer::Scratch);
+    p.int("blocks", number as isize);
+    p.int("count", shape.len().cast_signed());
+    for (member, extent) in [("depth", shape.depth), ("height", shape.height), ("width", shape.width)] {
+        p.int(member, extent.cast_signed());
+    }
+    p.int("neighbours", how.bits() as isize);
+    let args = args![
+        "p.pass",
+        "p.in",
+        "p.out",
+        "p.counts",
+        "p.blocks",
+        "p.count",
+        "p.depth",
+        "p.height",
+        "p.width",
+        "p.neighbours",
+        Expr::Shared(DType::I32, 0),
+    ];
+    let body = [Call::new("hs_components", template![THREADS, EACH], args).into()];
+    let passes = Passes { count: PASSES, scratch: number as usize * DType::I32.size() };
+    let made = program(&[PRELUDE, COMPONENTS], &body, p, [number, 1], THREADS, THREADS * DType::I32.size());
+    Ok(Generated { passes: Some(passes), ..made })
+}
+
+pub(super) fn remap(how: Sampling, border: Border, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let (image, out) = (shapes.inputs[0], shapes.output);
+    let (t, volume) = (out.dtype.name(), shapes.inputs.len() == 4);
+    let count = shapes.rows.len() * out.shape.width;
+    let mut p = KernelParams::default();
+    let offset = |g: &Geometry| g.row(0, shapes.rows.start) * g.dtype.size();
+    p.pointer(t, "out", Pointer::Output { offset: offset(&out) });
+    // From the first row of the image on, whatever is held.
+    let first = image.row(0, 0) * image.dtype.size();
+    p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: first });
+    let members = ["levels", "rows", "columns"];
+    // Without levels, those of rows are in their place, which nobody reads.
+    let axes = if volume { [1, 2, 3] } else { [1, 1, 2] };
+    for (member, index) in members.into_iter().zip(axes) {
+        let g = &shapes.inputs[index];
+        p.pointer(&format!("const {}", g.dtype.name()), member, Pointer::Input { index, offset: offset(g) });
+        p.long(&format!("{member}_plane"), g.plane() as i64);
+    }
+    p.long("in_plane", image.plane() as i64);
+    p.long("out_plane", out.plane() as i64);
+    p.long("count", count as i64);
+    let shape = image.shape;
+    let extents =
+        [("depth", shape.depth), ("height", shape.height), ("width", shape.width), ("channels", shape.channels)];
+    extents.into_iter().for_each(|(member, extent)| p.int(member, extent.cast_signed()));
+    let v = p.constant(Scalar::from_f64(out.dtype, border.constant().unwrap_or(0.0)), out.dtype);
+    let args = args![
+        "p.in",
+        "p.in_plane",
+        "p.depth",
+        "p.height",
+        "p.width",
+        "p.channels",
+        "p.levels",
+        "p.levels_plane",
+        "p.rows",
+        "p.rows_plane",
+        "p.columns",
+        "p.columns_plane",
+        "p.count",
+        "p.out",
+        "p.out_plane",
+        v,
+    ];
+    let how = format!("HS_{}", how.name().to_ascii_uppercase());
+    let body = [Call::new("hs_remap", template![how, border_name(border), volume, THREADS], args).into()];
+    let grid = [blocks(count.div_ceil(THREADS), "samples")?, blocks(out.shape.planes(), "planes")?];
+    Ok(program(&[PRELUDE, GATHER, SAMPLING], &body, p, grid, THREADS, 0))
+}

@@ -1,0 +1,80 @@
+//! Connected components, and samples at positions of other images.
+
+use horus_core::device::Geometry;
+use horus_core::dtype::DType;
+use horus_core::ir::kernel::Kernel;
+use horus_core::ops::components::Connectivity;
+use horus_core::ops::sampling::Sampling;
+use horus_core::shape::{Border, Shape, Window};
+
+use super::{Case, borders, case, whole};
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    let mut lines = [[[false; 3]; 3]; 3];
+    lines[0][2][0] = true;
+    lines[1][0][1] = true;
+    // More than a block of pixels, of several levels, and a line.
+    let shapes = [Shape::new(67, 131, 1), Shape::volume(5, 23, 41, 1), Shape::new(1, 5000, 1), Shape::new(300, 1, 1)];
+    for shape in shapes {
+        for how in [Connectivity::FACES, Connectivity::CORNERS, Connectivity::new(lines)] {
+            let name = format!("components of {shape} {how:?}");
+            all.push(case(name, Kernel::Components(how), vec![whole(shape, DType::U8)], whole(shape, DType::I32)));
+        }
+    }
+    for dtype in DType::ALL {
+        let kernel = Kernel::Components(Connectivity::FACES);
+        all.push(case(
+            format!("components of {dtype}"),
+            kernel,
+            vec![whole(shapes[0], dtype)],
+            whole(shapes[0], DType::I32),
+        ));
+    }
+    let mut add = |name: String, how, border, (image, dtype): (Shape, DType), at: Shape, of: DType, volume: bool| {
+        let depth = if volume { at.depth } else { image.depth };
+        let output = whole(Shape { depth, channels: image.channels, ..at }, dtype);
+        let positions = whole(at, of);
+        let mut inputs: Vec<Geometry> = vec![whole(image, dtype)];
+        inputs.extend(std::iter::repeat_n(positions, if volume { 3 } else { 2 }));
+        all.push(case(name, Kernel::Remap(how, border), inputs, output));
+    };
+    // Positions are mostly between -0.6 and 1.4.
+    let (image, at) = (Shape::new(2, 3, 2), Shape::new(19, 37, 1));
+    let (volume, places) = (Shape::volume(2, 3, 2, 2), Shape::volume(3, 7, 21, 1));
+    for (k, how) in Sampling::ALL.into_iter().enumerate() {
+        // All borders of one with few and of one with many pixels under a sample.
+        let several = matches!(how, Sampling::Linear | Sampling::Spline3);
+        for border in borders().into_iter().cycle().skip(k).take(if several { 5 } else { 1 }) {
+            let name = format!("remap {} {border}", how.name());
+            add(name, how, border, (image, DType::F32), at, DType::F32, false);
+        }
+        let border = borders()[(k + 2) % 5];
+        let name = format!("remap {} {border} of a volume", how.name());
+        add(name, how, border, (volume, DType::F64), places, DType::F64, true);
+    }
+    for how in [Sampling::Nearest, Sampling::Cubic] {
+        for dtype in DType::ALL {
+            let name = format!("remap {} {dtype} to the edge", how.name());
+            add(name, how, Border::Replicate, (image, dtype), at, DType::F64, false);
+        }
+    }
+    let mut strip = all.last().cloned();
+    if let Some(c) = &mut strip {
+        c.name = "remap of a strip".into();
+        c.inputs[1].window = Window::new(3, 15);
+        c.inputs[2].window = Window::new(2, 18);
+        c.output.window = Window::new(4, 14);
+        c.rows = Window::new(5, 13);
+    }
+    all.extend(strip);
+    let levels = Shape { depth: 3, ..image };
+    let positions = whole(at, DType::F32);
+    let output = whole(Shape { depth: 3, channels: 2, ..at }, DType::F32);
+    let kernel = Kernel::Remap(Sampling::Cubic, Border::Reflect);
+    let mut wild =
+        case("remap to any floats of levels", kernel, vec![whole(levels, DType::F32), positions, positions], output);
+    wild.wild = true;
+    all.push(wild);
+    all
+}

@@ -1,0 +1,146 @@
+"""Samples at positions that images hold, with the rules of ``scipy.ndimage``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _horus
+from ._complex import by_parts
+from ._dtype import NATIVE, rounded
+from ._image import Image
+from ._splines import prefiltered, spline_order
+from ._values import Value, edge, enter, leave, number, output_type
+
+DType = np.dtype[Any]
+
+
+def within(inside: _horus.Image | None, at: _horus.Image, extent: int) -> _horus.Image:
+    here = _horus.logic("and", _horus.compare("ge", at, 0.0), _horus.compare("le", at, float(extent - 1)))
+    return here if inside is None else _horus.logic("and", inside, here)
+
+
+def sampled(
+    value: Value, core: _horus.Image, at: list[_horus.Image], order: int, mode: str, cval: float, pad: int
+) -> _horus.Image:
+    """An image, or the coefficients of its spline, that begins `pad` pixels before `value`, sampled at positions along its last axes."""
+    border = edge(mode)
+    inside, places = None, []
+    for place, extent in zip(at, value.shape[value.ndim - len(at) :], strict=True):
+        if mode == "constant":
+            inside = within(inside, place, extent)
+        elif mode == "nearest":
+            # What lies further outside is what is there, also of splines.
+            place = _horus.clamp(place, float(-pad), float(extent - 1 + pad))
+        elif mode == "wrap":
+            place = _wrapped(place, extent)
+        places.append(_horus.binary("add", place, float(pad)) if pad else place)
+    # In these modes SciPy mirrors what splines read beyond the edges.
+    beyond = "mirror" if mode in ("constant", "wrap") else border
+    depth = places[0].shape[0]
+    if len(at) < 3 and depth > 1:
+        lead = [_horus.binary("mul", places[0], 0.0)] * (3 - len(at))
+    elif len(at) == 1:
+        lead = [_horus.binary("mul", places[0], 0.0)]
+    else:
+        lead = []
+    found = _horus.remap(core, lead + places, order, beyond, cval)
+    return found if inside is None else _horus.select(inside, found, cval)
+
+
+def _wrapped(place: _horus.Image, extent: int) -> _horus.Image:
+    """Positions in an image whose last pixel is its first, as SciPy's mode ``wrap`` has it."""
+    period = float(extent - 1)
+    if not period:
+        return _horus.binary("mul", place, 0.0)
+    turns = _horus.unary("floor", _horus.binary("div", place, period))
+    after = _horus.binary("sub", place, _horus.binary("mul", turns, period))
+    back = _horus.unary("floor", _horus.binary("div", _horus.unary("neg", place), period))
+    before = _horus.binary("add", place, _horus.binary("mul", _horus.binary("add", back, 1.0), period))
+    inside = _horus.select(_horus.compare("gt", place, period), after, place)
+    return _horus.select(_horus.compare("lt", place, 0.0), before, inside)
+
+
+def mapped(
+    name: str, input: Any, output: Any, shape: Any, record: Callable[[Value, DType, tuple[int, ...]], Value]
+) -> Any:
+    """Enters, records what has a shape of its own, and leaves."""
+    value, given = enter(input, name)
+    dtype = output_type(output, given.dtype)
+    spatial = value.shape if value is not None else given.shape
+    if len(spatial) < 1:
+        raise RuntimeError("input and output rank must be > 0")
+    extents = tuple(int(extent) for extent in (spatial if shape is None else shape))
+    if isinstance(output, np.ndarray) and output.shape != extents:
+        raise RuntimeError("output shape not correct")
+    if value is None:
+        if 0 in extents:
+            return output if isinstance(output, np.ndarray) else np.zeros(extents, dtype)
+        raise NotImplementedError(f"{name}: an input without pixels")
+    if 0 in extents and not isinstance(given, Image):
+        return output if isinstance(output, np.ndarray) else np.zeros(extents, dtype)
+    return leave(record(value, dtype, extents), output, given)
+
+
+@by_parts
+def map_coordinates(
+    input: Any,
+    coordinates: Any,
+    output: Any = None,
+    order: int = 3,
+    mode: str = "constant",
+    cval: float = 0.0,
+    prefilter: bool = True,
+) -> Any:
+    """Sample at coordinates, by splines of order 0 to 5 (``scipy.ndimage.map_coordinates``).
+
+    Coordinates are an array, or as many images as `input` has axes. A coordinate that is no number yields none, or 0 of integers, but with
+    mode ``constant``, where it yields `cval`.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import map_coordinates
+    >>> map_coordinates([[0.0, 1.0], [2.0, 3.0]], [[0.5, 1.0], [0.5, 0.25]], order=1)
+    array([1.5 , 2.25])
+    """
+    degree = spline_order(order)
+    images = isinstance(coordinates, (list, tuple)) and any(isinstance(axis, Image) for axis in coordinates)
+    if not images:
+        coordinates = np.asarray(coordinates)
+        if np.iscomplexobj(coordinates):
+            raise TypeError("Complex type not supported")
+    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
+    shape = tuple(next(axis.shape for axis in coordinates if isinstance(axis, Image)) if images else coordinates.shape[1:])
+    if len(spatial) < 1 or len(shape) < 1:
+        raise RuntimeError("input and output rank must be > 0")
+    if len(coordinates) != len(spatial):
+        raise RuntimeError("invalid shape for coordinate array")
+
+    def record(value: Value, dtype: DType, extents: tuple[int, ...]) -> Value:
+        # What has more axes than an image is sampled as rows.
+        flat = extents if len(extents) <= 3 else (math.prod(extents[:-1]), extents[-1])
+        at = [_positions(value, axis, flat) for axis in coordinates]
+        single = degree < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
+        core, pad = value.floats("f32" if single else "f64"), 0
+        if degree > 1 and prefilter:
+            core, pad = prefiltered(value.like(core, NATIVE["f64"]), degree, tuple(range(value.ndim)), mode, number(cval))
+        found = sampled(value, core, at, degree, mode, number(cval), pad)
+        result = Value(rounded(found, dtype), dtype, extents, value.session, value.channels)
+        if isinstance(input, Image) and len(extents) > 3:
+            raise NotImplementedError(f"map_coordinates: a lazy result of {len(extents)} axes; images have up to three")
+        return result
+
+    return mapped("map_coordinates", input, output, shape, record)
+
+
+def _positions(value: Value, axis: Any, shape: tuple[int, ...]) -> _horus.Image:
+    """The positions along an axis, as an image of `float64` in the session of what is sampled."""
+    if isinstance(axis, Image):
+        if axis.channels:
+            raise TypeError("map_coordinates: coordinates are images of one channel")
+        return axis._core if axis._core.dtype == "f64" else _horus.convert(axis._core, "f64")
+    pixels = np.ascontiguousarray(axis, dtype=np.float64).reshape(shape)
+    return _horus.Image.of_array(value.session._core, pixels, "f64", False)

@@ -1,0 +1,58 @@
+//! Samples at positions that images hold, and connected components.
+
+use horus::prelude::{Border, Connectivity, Float, Image as Typed, Pixel, Sampling};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::any::{Any, Held, each, numbers};
+use crate::filters::border;
+use crate::image::Image;
+
+/// Samples by a B-spline of an order from 0 to 5, of whose coefficients the image is, at positions along levels, rows and columns, or
+/// along rows and columns of each level.
+#[pyfunction]
+pub(crate) fn remap(a: &Image, at: Vec<PyRef<'_, Image>>, order: usize, mode: &str, cval: f64) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    let Some(how) = Sampling::spline(order) else {
+        return Err(PyValueError::new_err(format!("no spline is of order {order}; orders are 0 to 5")));
+    };
+    numbers!(&a.any, "remap", image => match at.first().map(|first| &first.any) {
+        Some(Any::F64(_)) => {
+            let at = positions::<f64>(&at)?;
+            a.recorded(|| sampled(image, &at, how, border))
+        }
+        Some(Any::F32(_)) => {
+            let at = positions::<f32>(&at)?;
+            a.recorded(|| sampled(image, &at, how, border))
+        }
+        _ => Err(unfit()),
+    })
+}
+
+fn unfit() -> PyErr {
+    PyTypeError::new_err("remap: positions are two or three images of one type, f32 or f64")
+}
+
+/// Two or three images of positions of a type.
+fn positions<'a, C: Held>(at: &'a [PyRef<'_, Image>]) -> PyResult<Vec<&'a Typed<C>>> {
+    let all: Option<Vec<_>> = at.iter().map(|image| C::of(&image.any)).collect();
+    all.filter(|all| matches!(all.len(), 2 | 3)).ok_or_else(unfit)
+}
+
+fn sampled<T: Pixel, C: Float>(image: &Typed<T>, at: &[&Typed<C>], how: Sampling, border: Border) -> Typed<T> {
+    match at {
+        [rows, columns] => image.remap(rows, columns, how, border),
+        [levels, rows, columns, ..] => image.remap_3d(levels, rows, columns, how, border),
+        _ => image.clone(),
+    }
+}
+
+/// The connected components of what is not 0, or true: `structure` says of 27 pixels, by level, row and column, whether they are
+/// neighbours of the one in their middle.
+#[pyfunction]
+pub(crate) fn label(a: &Image, structure: [bool; 27]) -> PyResult<Image> {
+    let place = |z: usize, y: usize, x: usize| structure[9 * z + 3 * y + x];
+    let level = |z: usize| [0, 1, 2].map(|y| [0, 1, 2].map(|x| place(z, y, x)));
+    let neighbours = Connectivity::new([0, 1, 2].map(level));
+    each!(&a.any, image => a.recorded(|| image.label(neighbours)))
+}

@@ -1,0 +1,127 @@
+// Connected components, in passes over an image of levels, rows and columns (see horus_core::ops::components). Until the last pass a
+// pixel holds how far before it its parent is, 0 in a root, and HS_BACKGROUND in the background. The root of a component is its first
+// pixel, in whatever order threads come: what they write is always a pixel further before.
+
+enum { HS_BACKGROUND = -2147483647 - 1 };
+
+#ifdef HS_EMULATE
+HS_FN int hs_now(const int* p) { return *p; }
+#else
+// As it is now, for all threads, not as it was when a cache read it.
+HS_FN int hs_now(const int* p) { return *(const volatile int*)p; }
+#endif
+
+// The root of pixel i. With SHORTER, ways to it become shorter: what is written may be old, and further from the root than what is there.
+template <bool SHORTER> HS_FN int hs_root(int* away, int i) {
+    for (int step = hs_now(away + i); step != 0;) {
+        const int further = hs_now(away + i - step);
+        if (further == 0) return i - step;
+        if (SHORTER) away[i] = step + further;
+        i -= step;
+        step = further;
+    }
+    return i;
+}
+
+// Puts both in one component.
+HS_FN void hs_join(int* away, int a, int b) {
+    for (;;) {
+        a = hs_root<true>(away, a);
+        b = hs_root<true>(away, b);
+        if (a == b) return;
+        if (a < b) {
+            const int c = a;
+            a = b;
+            b = c;
+        }
+        const int before = atomicMax(away + a, a - b);
+        if (before == 0) return;
+        // It was a root no longer: what it hangs from belongs to the component, too.
+        a -= before;
+    }
+}
+
+// The sum of the counts of all threads of a block before this one; `sums` has one for each, and at last the sums up to each.
+template <int THREADS> HS_FN int hs_before(int count, int* sums) {
+    sums[threadIdx.x] = count;
+    __syncthreads();
+    for (int by = 1; by < THREADS; by *= 2) {
+        const int other = (int)threadIdx.x >= by ? sums[threadIdx.x - by] : 0;
+        __syncthreads();
+        sums[threadIdx.x] += other;
+        __syncthreads();
+    }
+    return sums[threadIdx.x] - count;
+}
+
+// Pass `pass` over `count` pixels, of which a block takes THREADS * EACH, and a thread EACH that follow each other. The bits of
+// `neighbours` say which of the 13 places before a pixel count; `counts` has a number for each block.
+template <int THREADS, int EACH, class T>
+HS_FN void hs_components(
+    int pass, const T* in, int* away, int* counts, int blocks, int count, int depth, int height, int width, int neighbours, int* sums) {
+    const int first = (int)min((i64)count, ((i64)blockIdx.x * THREADS + threadIdx.x) * EACH);
+    const int last = (int)min((i64)count, (i64)first + EACH);
+    const bool left = neighbours >> 12 & 1;
+    if (pass == 0) {
+        // Pixels beside each other, as far as a thread has them.
+        for (int i = first; i < last; ++i) {
+            const bool follows = left && i > first && i % width != 0 && away[i - 1] != HS_BACKGROUND;
+            away[i] = in[i] != (T)0 ? (follows ? 1 : 0) : HS_BACKGROUND;
+        }
+    } else if (pass == 1) {
+        for (int i = first; i < last; ++i) {
+            if (hs_now(away + i) == HS_BACKGROUND) continue;
+            const int row = i / width, x = i - row * width, z = row / height, y = row - z * height;
+            const bool follows = left && x > 0 && hs_now(away + i - 1) != HS_BACKGROUND;
+            if (follows && i == first) hs_join(away, i, i - 1);
+            for (int k = 0; k < 12; ++k) {
+                const int dz = k / 9 - 1, dy = k / 3 % 3 - 1, dx = k % 3 - 1;
+                if (!(neighbours >> k & 1) || z + dz < 0 || y + dy < 0 || y + dy >= height || x + dx < 0 || x + dx >= width) continue;
+                const int other = i + (dz * height + dy) * width + dx;
+                if (hs_now(away + other) == HS_BACKGROUND) continue;
+                // What lies beside both has joined the neighbours to the left.
+                if (follows && x + dx > 0 && hs_now(away + other - 1) != HS_BACKGROUND) continue;
+                hs_join(away, i, other);
+            }
+        }
+    } else if (pass == 2) {
+        // Each thread writes its own pixels alone, and for good.
+        int roots = 0;
+        for (int i = first; i < last; ++i) {
+            const int step = hs_now(away + i);
+            roots += step == 0;
+            if (step > 0) away[i] = i - hs_root<false>(away, i);
+        }
+        const int before = hs_before<THREADS>(roots, sums);
+        if (threadIdx.x == THREADS - 1) counts[blockIdx.x] = before + roots;
+    } else if (pass == 3) {
+        // The roots in all blocks before each, by one block.
+        if (blockIdx.x > 0) return;
+        int total = 0;
+        for (int at = 0; at < blocks; at += THREADS) {
+            const int k = at + threadIdx.x, own = k < blocks ? counts[k] : 0;
+            const int before = hs_before<THREADS>(own, sums);
+            if (k < blocks) counts[k] = total + before;
+            total += sums[THREADS - 1];
+            __syncthreads();
+        }
+    } else if (pass == 4) {
+        int roots = 0;
+        for (int i = first; i < last; ++i) roots += away[i] == 0;
+        int label = counts[blockIdx.x] + hs_before<THREADS>(roots, sums);
+        // Numbers of roots are below 0, that of the background is none of them.
+        for (int i = first; i < last; ++i)
+            if (away[i] == 0) away[i] = -++label;
+    } else {
+        for (int i = first; i < last; ++i) {
+            const int step = away[i];
+            if (step == HS_BACKGROUND) {
+                away[i] = 0;
+            } else {
+                // Whoever has the root may have been here, or not.
+                const int label = step > 0 ? hs_now(away + i - step) : step;
+                away[i] = label < 0 ? -label : label;
+            }
+        }
+    }
+}
