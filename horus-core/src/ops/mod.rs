@@ -10,3 +10,4 @@ pub mod pixel;
 pub mod planes;
 pub mod reduce;
 pub mod tiles;
+pub mod windowed;

@@ -6,6 +6,7 @@ use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::labels::LabelReduce;
 use crate::ops::planes::stacked;
 use crate::ops::reduce::RowReduce;
+use crate::ops::windowed::Windowed;
 use crate::shape::Shape;
 
 /// The results of a program, which no pass may change: their shapes and stored types.
@@ -118,12 +119,16 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
         | Op::Separable { .. }
         | Op::Generalized(..)
         | Op::Median(..)
+        | Op::Windowed(..)
         | Op::Running
         | Op::RunningDepth
         | Op::Flip(_) => node.inputs.len(),
         _ => 0,
     };
     (0..same_shape).try_for_each(|i| fits(input(i).shape, node.shape))?;
+    if let Op::Windowed(how, _) = &node.op {
+        windowed(how, input(0).dtype.stored(), node.dtype.stored())?;
+    }
     let keeps_type = matches!(
         node.op,
         Op::Planes(_)
@@ -146,6 +151,10 @@ fn fits(input: Shape, result: Shape) -> Result<(), String> {
 
 fn typed(is: DType, wanted: DType) -> Result<(), String> {
     hold(is == wanted, || format!("it makes {is}, wanted is {wanted}"))
+}
+
+fn windowed(how: &Windowed, input: DType, output: DType) -> Result<(), String> {
+    hold(how.yields(input, output), || format!("{} of {input} is not {output}", how.kind()))
 }
 
 fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
@@ -175,6 +184,12 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             hold(stacked(shapes, node.shape).is_some(), || format!("its inputs do not make up {}", node.shape))
         }
         Kernel::Lookup => has_inputs(node, 2),
+        Kernel::Windowed(how, _) => {
+            has_inputs(node, 1)?;
+            let image = program.node(node.inputs[0]);
+            fits(image.shape, node.shape)?;
+            windowed(how, image.dtype, node.dtype)
+        }
         Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
         Kernel::Transpose | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Histogram { .. } => {
             has_inputs(node, 1)

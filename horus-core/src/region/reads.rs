@@ -32,7 +32,7 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
     match &node.op {
         Op::Lookup if k == 1 => whole,
         Op::Pixel(..) | Op::Convert | Op::Planes(_) | Op::Merge | Op::Lookup | Op::RunningDepth => need,
-        Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) => {
+        Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) | Op::Windowed(..) => {
             around(&node.op, need, input).unwrap_or(need)
         }
         Op::Warp(map, how, border) => sampled(map, *how, *border, need, input),
@@ -72,6 +72,7 @@ pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
         Op::Separable { row, column, border } => (row.reach().then(column.reach()), *border),
         Op::Generalized(g, b) => (g.window.reach(), *b),
         Op::Median(s, b) => (s.reach(), *b),
+        Op::Windowed(how, b) => (how.reach(), *b),
         _ => return None,
     };
     let read = Rect {

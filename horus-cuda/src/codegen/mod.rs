@@ -24,6 +24,7 @@ mod reduced;
 mod schedule;
 mod similar;
 mod steps;
+mod windowed;
 
 use std::fmt::Display;
 
@@ -52,6 +53,7 @@ const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
 const LABELS: &str = include_str!("../../kernels/labels.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
+const WINDOWED: &str = include_str!("../../kernels/windowed.cuh");
 
 /// Calls of what `MATH` defines.
 const TRANSCENDENTAL: [&str; 7] = ["hs_exp(", "hs_log(", "hs_pow(", "hs_sin(", "hs_cos(", "hs_atan2(", "hs_hypot("];
@@ -163,6 +165,7 @@ fn generate_with(
         Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits),
         Kernel::Transpose => fixed::transpose(shapes),
         Kernel::Lookup => fixed::lookup(shapes),
+        Kernel::Windowed(how, border) => windowed::generate(how, *border, shapes, limits),
         Kernel::RowReduce(how) => reduced::image(*how, shapes),
         Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),
         Kernel::Running => reduced::running(shapes),

@@ -40,6 +40,7 @@ impl Kernel {
             | Kernel::Merge
             | Kernel::Transpose
             | Kernel::Lookup
+            | Kernel::Windowed(..)
             | Kernel::RowReduce(_)
             | Kernel::Running
             | Kernel::Tiles(..)

@@ -26,6 +26,8 @@ use crate::ir::graph::{Graph, NodeId, ValueId};
 use crate::ops::labels::LabelReduce;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::ops::tiles::{Grid, TileReduce};
+use crate::ops::windowed::Windowed;
+use crate::shape::Border;
 
 /// A lowered operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +44,8 @@ pub enum Kernel {
     Transpose,
     /// See [`crate::ir::graph::Op::Lookup`].
     Lookup,
+    /// See [`crate::ir::graph::Op::Windowed`].
+    Windowed(Windowed, Border),
     /// See [`crate::ir::graph::Op::RowReduce`].
     RowReduce(RowReduce),
     /// A row reduction of an expression that is never stored. Every leaf of the expression reads the pixel itself; the
@@ -79,6 +83,7 @@ impl Kernel {
             Kernel::Merge => "stack".into(),
             Kernel::Transpose => "transpose".into(),
             Kernel::Lookup => "lookup".into(),
+            Kernel::Windowed(how, _) => how.name(),
             Kernel::RowReduce(r) => r.name().into(),
             Kernel::Running => "running_sum".into(),
             Kernel::RunningDepth => "running_sum of levels".into(),
