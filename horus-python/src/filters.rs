@@ -114,15 +114,8 @@ pub(crate) fn box_mean(
     cval: f64,
 ) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    let (size, anchor) = (size.into(), anchor.into());
-    match &a.any {
-        Any::F64(image) => a.recorded(|| image.box_mean_at(size, anchor, border)),
-        Any::F32(image) => a.recorded(|| image.box_mean_at(size, anchor, border)),
-        Any::U8(image) => a.recorded(|| image.box_mean_at(size, anchor, border)),
-        Any::U16(image) => a.recorded(|| image.box_mean_at(size, anchor, border)),
-        Any::I32(image) => a.recorded(|| image.box_mean_at(size, anchor, border)),
-        Any::Bool(_) => Err(crate::any::no_numbers("box_mean")),
-    }
+    let (size, anchor): ([usize; 2], [usize; 2]) = (size.into(), anchor.into());
+    numbers!(&a.any, "box_mean", image => a.recorded(|| image.box_mean_at(size, anchor, border)))
 }
 
 /// Offsets in a plane as a footprint around the pixel; `None` of those in several levels, and of so few that comparisons are faster.

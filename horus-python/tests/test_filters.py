@@ -30,8 +30,8 @@ LINEAR: list[Case] = [
     ("gaussian_filter1d", (2.0,), {"axis": 0, "order": 1}),
     ("gaussian_gradient_magnitude", (1.0,), {}),
     ("gaussian_laplace", (1.5,), {}),
-    ("uniform_filter1d", (31,), {"axis": 0, "origin": -3}),
-    ("uniform_filter", (40,), {"origin": 2}),
+    ("uniform_filter1d", (61,), {"axis": 0, "origin": -3}),
+    ("uniform_filter", (60,), {"origin": 2}),
     ("uniform_filter", (150,), {}),
 ]
 EXACT: list[Case] = [

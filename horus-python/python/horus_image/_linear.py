@@ -251,7 +251,7 @@ def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect
     return _edges("prewitt", input, axis, output, mode, cval, (1.0, 1.0, 1.0))
 
 
-SMALL: Final = 15
+SMALL: Final = 41
 """Pixels along an axis up to which a mean is a linear filter, which is computed together with what it reads and what reads it."""
 
 
