@@ -11,8 +11,6 @@ use crate::cpu::versions::for_each_isa;
 use crate::dtype::Pixel;
 use crate::ops::neighbourhood::{Combine, Generalized, Layout, Reach, Reduce};
 
-/// Pixels that are compared at once.
-const LANES: usize = 64;
 /// Pixels of a single row or column from which on doubling is faster than looking at each of them.
 const LONG: usize = 5;
 
@@ -25,11 +23,11 @@ pub(super) fn is_rectangle(g: &Generalized) -> bool {
     rectangle && g.combine == Combine::Pixel && matches!(g.reduce, Reduce::Min | Reduce::Max)
 }
 
-/// What is kept from block to block.
+/// What is kept from block to block: rows, and a line, twice.
 #[derive(Default)]
 pub(super) struct Scratch<T> {
-    rows: Vec<T>,
-    line: Vec<T>,
+    rows: [Vec<T>; 2],
+    line: [Vec<T>; 2],
 }
 
 /// The extremes under a rectangle of reach `reach`.
@@ -79,61 +77,47 @@ fn under<T: Pixel>(
     let (tall, wide) = (reach.up + reach.down + 1, reach.left + reach.right + 1);
     let (n, x) = (tile.cols.len(), tile.cols.start.cast_signed() - reach.left.cast_signed());
     let rows = tile.rows.grown(reach.up, reach.down);
-    // Rows have room for whole vectors.
-    let stride = n.next_multiple_of(LANES);
     let Scratch { rows: held, line } = scratch;
-    held.resize(rows.len() * stride + LANES, identity);
-    line.resize(n + wide + 2 * LANES, identity);
-    for (y, held) in (rows.start..rows.end).zip(held.chunks_exact_mut(stride)) {
+    held.iter_mut().for_each(|h| h.resize(rows.len() * n, identity));
+    line.iter_mut().for_each(|l| l.resize(n + wide - 1, identity));
+    let ([held, spare], [line, other]) = (held, line);
+    for (y, held) in (rows.start..rows.end).zip(held.chunks_exact_mut(n)) {
         let pixels = patch.line(y, x, n + wide - 1);
-        let to = if wide == 1 { &mut *held } else { &mut line[..] };
-        to.iter_mut().zip(pixels).for_each(|(l, v)| *l = first(identity, *v));
-        if wide > 1 {
-            let by = double(line, 1, wide, n, first);
-            each(held, line, by, n, first);
+        if wide == 1 {
+            held.iter_mut().zip(pixels).for_each(|(h, v)| *h = first(identity, *v));
+        } else {
+            line.iter_mut().zip(pixels).for_each(|(l, v)| *l = first(identity, *v));
+            let (found, by) = double(line, other, 1, wide, n, first);
+            let pairs = found[..n].iter().zip(&found[by..by + n]);
+            held.iter_mut().zip(pairs).for_each(|(h, (a, b))| *h = first(*a, *b));
         }
     }
-    if tall == 1 {
-        for (y, held) in (tile.rows.start..tile.rows.end).zip(held.chunks_exact(stride)) {
-            tile.row_mut(y).copy_from_slice(&held[..n]);
-        }
-        return;
-    }
-    let by = double(held, stride, tall, tile.rows.len() * stride, first);
-    for (k, y) in (tile.rows.start..tile.rows.end).enumerate() {
-        let (upper, lower) = (&held[k * stride..], &held[k * stride + by..]);
-        let out = tile.row_mut(y);
-        out.iter_mut().zip(upper).zip(lower).for_each(|((o, a), b)| *o = first(*a, *b));
+    let (found, by) = double(held, spare, n, tall, tile.rows.len() * n, first);
+    let pairs = found.chunks_exact(n).zip(found[by..].chunks_exact(n));
+    for (y, (upper, lower)) in (tile.rows.start..tile.rows.end).zip(pairs) {
+        tile.row_mut(y).iter_mut().zip(upper.iter().zip(lower)).for_each(|(o, (a, b))| *o = first(*a, *b));
     }
 }
 
-/// Makes of each value of a line the extreme of as many, `apart` from each other, as the largest power of two in `k`, as far as `n` extremes
-/// of `k` need it; returns how far apart two of them make one of `k`.
+/// Finds for each value of a line the extreme of as many, `apart` from each other, as the largest power of two in `k`, as far as `n` extremes
+/// of `k` need it: they, in one of both lines, and how far apart two of them make one of `k`.
 #[inline(always)]
-fn double<T: Pixel>(line: &mut [T], apart: usize, k: usize, n: usize, first: impl Fn(T, T) -> T) -> usize {
+fn double<'a, T: Pixel>(
+    mut line: &'a mut [T],
+    mut other: &'a mut [T],
+    apart: usize,
+    k: usize,
+    n: usize,
+    first: impl Fn(T, T) -> T,
+) -> (&'a [T], usize) {
     let mut power = 1;
     while 2 * power <= k {
         let by = power * apart;
         power *= 2;
         let end = n + (k - power) * apart;
-        let mut i = 0;
-        while i < end {
-            let (Some(a), Some(b)) = (line[i..].first_chunk::<LANES>(), line[i + by..].first_chunk::<LANES>()) else {
-                debug_assert!(false, "a line has room for whole vectors");
-                break;
-            };
-            let (a, b) = (*a, *b);
-            let both: [T; LANES] = std::array::from_fn(|j| first(a[j], b[j]));
-            line[i..i + LANES].copy_from_slice(&both);
-            i += LANES;
-        }
+        let pairs = line[..end].iter().zip(&line[by..by + end]);
+        other[..end].iter_mut().zip(pairs).for_each(|(o, (a, b))| *o = first(*a, *b));
+        std::mem::swap(&mut line, &mut other);
     }
-    (k - power) * apart
-}
-
-/// The extremes of pairs that are `by` apart.
-#[inline(always)]
-fn each<T: Pixel>(to: &mut [T], line: &[T], by: usize, n: usize, first: impl Fn(T, T) -> T) {
-    let pairs = line[..n].iter().zip(&line[by..by + n]);
-    to[..n].iter_mut().zip(pairs).for_each(|(t, (a, b))| *t = first(*a, *b));
+    (line, (k - power) * apart)
 }

@@ -10,8 +10,6 @@ use crate::dtype::{Pixel, Scalar};
 use crate::ops::windowed::BoxMean;
 use crate::shape::{Border, Window};
 
-/// Values that are added at once.
-const LANES: usize = 32;
 /// Columns that are added up beside each other.
 const STRIP: usize = 16;
 /// Bytes of sums of rows that a block keeps: they stay in the cache of a core.
@@ -96,19 +94,22 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
     let most = (2 * tall).max(ROWS).min(rows.len());
     let held = if tall == 1 { 1 } else { most + tall - 1 };
     let chunk = (KEPT / (held * size_of::<A>())).max(2 * wide).max(4 * STRIP).min(width).next_multiple_of(STRIP);
-    let (mut line, mut row) = (Vec::new(), vec![A::default(); chunk + LANES]);
-    let mut kept = vec![A::default(); if tall == 1 { 0 } else { held * chunk }];
-    let mut strip = vec![A::default(); if tall == 1 { 0 } else { held * STRIP + LANES }];
-    let mut added = vec![A::default(); if tall == 1 { 0 } else { most * STRIP + LANES }];
+    let zeros = |n: usize| vec![A::default(); n];
+    let (mut line, mut other, mut row) = (zeros(chunk + wide), zeros(chunk + wide), zeros(chunk));
+    // Where columns are added up: sums of rows, those of a strip, twice, and the sums of these.
+    let columns = if tall == 1 { 0 } else { 1 };
+    let mut kept = zeros(columns * held * chunk);
+    let (mut strip, mut doubled) = (zeros(columns * held * STRIP), zeros(columns * held * STRIP));
+    let mut added = zeros(columns * most * STRIP);
     for x in (0..width).step_by(chunk) {
         let n = chunk.min(width - x);
         let mut sum_row = |y: isize, to: &mut [A]| {
-            extend(plane, (y, x.cast_signed() - left, n + wide - 1), border, &mut line);
-            add_up(&mut line, 1, wide, n, to);
+            extend(plane, (y, x.cast_signed() - left), border, &mut line[..n + wide - 1]);
+            add_up(&mut line, &mut other, 1, wide, to);
         };
         if tall == 1 {
             for (y, out) in (rows.start..rows.end).zip(out.chunks_exact_mut(width)) {
-                sum_row(y - up, &mut row);
+                sum_row(y - up, &mut row[..n]);
                 out[x..x + n].iter_mut().zip(&row).for_each(|(o, v)| *o = v.over(mean.count));
             }
             continue;
@@ -118,15 +119,14 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
             let height = out.len() / width;
             let first = rows.start - up + (k * most).cast_signed();
             for i in have..height + tall - 1 {
-                sum_row(first + i.cast_signed(), &mut row);
-                kept[i * chunk..][..n].copy_from_slice(&row[..n]);
+                sum_row(first + i.cast_signed(), &mut kept[i * chunk..][..n]);
             }
             for at in (0..n).step_by(STRIP) {
                 // Sums beyond the chunk are of what was there before: nobody reads them.
                 for (to, from) in strip.chunks_exact_mut(STRIP).zip(kept.chunks_exact(chunk)).take(height + tall - 1) {
                     to.copy_from_slice(&from[at..at + STRIP]);
                 }
-                add_up(&mut strip, STRIP, tall, height * STRIP, &mut added);
+                add_up(&mut strip, &mut doubled, STRIP, tall, &mut added[..height * STRIP]);
                 let cols = STRIP.min(n - at);
                 for (out, sums) in out.chunks_exact_mut(width).zip(added.chunks_exact(STRIP)) {
                     let out = &mut out[x + at..][..cols];
@@ -140,49 +140,43 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
     }
 }
 
-/// `n` pixels of row `y` from column `x` on, with what lies beyond the edges, and room behind.
+/// Fills a line with the pixels of row `y` from column `x` on, and with what lies beyond the edges.
 #[inline(always)]
-fn extend<S: Pixel, A: Total>(
-    plane: &Plane<'_, S>,
-    (y, x, n): (isize, isize, usize),
-    border: Border,
-    line: &mut Vec<A>,
-) {
-    line.clear();
-    line.reserve(n + 2 * LANES);
+fn extend<S: Pixel, A: Total>(plane: &Plane<'_, S>, (y, x): (isize, isize), border: Border, line: &mut [A]) {
     let constant = A::of(border.constant().map_or(S::ZERO, S::from_f64));
-    let width = plane.width.cast_signed();
-    match plane.resolve(y, border).map(|y| plane.row(y)) {
-        Some(row) => {
-            let edge = |x: isize| border.map(x, plane.width).map_or(constant, |x| A::of(row[x]));
-            let end = x + n.cast_signed();
-            let inside = x.clamp(0, width)..end.clamp(0, width);
-            line.extend((x..inside.start.min(end)).map(edge));
-            line.extend(row[inside.start.cast_unsigned()..inside.end.cast_unsigned()].iter().map(|v| A::of(*v)));
-            line.extend((inside.end.max(x)..end).map(edge));
-        }
-        None => line.resize(n, constant),
+    let Some(row) = plane.resolve(y, border).map(|y| plane.row(y)) else {
+        line.fill(constant);
+        return;
+    };
+    let (width, end) = (plane.width.cast_signed(), x + line.len().cast_signed());
+    let edge = |x: isize| border.map(x, plane.width).map_or(constant, |x| A::of(row[x]));
+    // The part of the line that is in the image.
+    let (from, to) = (x.clamp(0, width), end.clamp(0, width));
+    let (from, to) = if from < to { (from, to) } else { (end, end) };
+    let (before, rest) = line.split_at_mut((from - x).cast_unsigned());
+    let (inside, after) = rest.split_at_mut((to - from).cast_unsigned());
+    before.iter_mut().zip(x..).for_each(|(v, x)| *v = edge(x));
+    after.iter_mut().zip(to..).for_each(|(v, x)| *v = edge(x));
+    if !inside.is_empty() {
+        let row = &row[from.cast_unsigned()..to.cast_unsigned()];
+        inside.iter_mut().zip(row).for_each(|(v, pixel)| *v = A::of(*pixel));
     }
-    line.resize(n + 2 * LANES, A::default());
 }
 
-/// `to[i]` becomes the sum of the `k` values `line[i + j * apart]`, for `n` results, in the order of [`BoxMean`]. The line is used up;
-/// it and `to` have room for [`LANES`] values more.
+/// `to[i]` becomes the sum of the `k` values `line[i + j * apart]`, in the order of [`BoxMean`]. The line and the other one, which is as
+/// long, are used up.
 #[inline(always)]
-fn add_up<A: Total>(line: &mut [A], apart: usize, k: usize, n: usize, to: &mut [A]) {
-    let mut first = true;
+fn add_up<'a, A: Total>(mut line: &'a mut [A], mut other: &'a mut [A], apart: usize, k: usize, to: &mut [A]) {
+    let n = to.len();
     let (mut power, mut done) = (1, 0);
     loop {
         if k & power != 0 {
-            let from = &line[done * apart..];
-            for (to, from) in to.chunks_exact_mut(LANES).zip(from.chunks_exact(LANES)).take(n.div_ceil(LANES)) {
-                if first {
-                    to.copy_from_slice(from);
-                } else {
-                    to.iter_mut().zip(from).for_each(|(t, f)| *t = t.plus(*f));
-                }
+            let from = &line[done * apart..][..n];
+            if done == 0 {
+                to.copy_from_slice(from);
+            } else {
+                to.iter_mut().zip(from).for_each(|(t, f)| *t = t.plus(*f));
             }
-            first = false;
             done += power;
         }
         if 2 * power > k {
@@ -191,15 +185,8 @@ fn add_up<A: Total>(line: &mut [A], apart: usize, k: usize, n: usize, to: &mut [
         let by = power * apart;
         power *= 2;
         let end = n + (k - power) * apart;
-        let mut i = 0;
-        while i < end {
-            let (Some(a), Some(b)) = (line[i..].first_chunk::<LANES>(), line[i + by..].first_chunk::<LANES>()) else {
-                return; // there is room
-            };
-            let (a, b) = (*a, *b);
-            let sums: [A; LANES] = std::array::from_fn(|j| a[j].plus(b[j]));
-            line[i..i + LANES].copy_from_slice(&sums);
-            i += LANES;
-        }
+        let pairs = line[..end].iter().zip(&line[by..by + end]);
+        other[..end].iter_mut().zip(pairs).for_each(|(o, (a, b))| *o = a.plus(*b));
+        std::mem::swap(&mut line, &mut other);
     }
 }
