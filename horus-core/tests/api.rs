@@ -130,6 +130,15 @@ fn parameters_outside_their_domain_are_refused() {
     assert_eq!(op(a.gauss_derivative(1.0, 3, 0)), "gauss");
     assert_eq!(op(a.gauss_2d(f64::NAN, 1.0, 1.0, 0, 0)), "gauss_2d");
     assert_eq!(op(a.box_filter(0)), "box_filter");
+    for (height, width) in [(0, 3), (3, 0), (usize::MAX, 1), (1 << 13, 1 << 12)] {
+        assert_eq!(op(a.box_mean(height, width, Border::Wrap)), "box_mean");
+    }
+    assert_eq!(op(a.box_mean_at([2, 2], [0, 2], Border::Wrap)), "box_mean_at");
+    let cross = Footprint::cross(1);
+    assert_eq!(op(a.rank_under(&cross, 5, Border::Wrap)), "rank_under");
+    assert_eq!(op(a.percentile_under(&cross, 100.5, Border::Wrap)), "percentile_under");
+    assert_eq!(op(a.percentile_under(&cross, f64::NAN, Border::Wrap)), "percentile_under");
+    assert_eq!(op(a.median_under(&Footprint::rectangle(2, 3), Border::Wrap)), "Footprint::rectangle");
     assert_eq!(op(a.erode(&Footprint::rectangle(2, 3))), "Footprint::rectangle");
     assert_eq!(op(a.dilate(&Footprint::rectangle(3, 0))), "Footprint::rectangle");
     assert_eq!(op(a.opening(&Footprint::from_mask(1, 1, &[false]))), "Footprint::from_mask");
@@ -169,6 +178,9 @@ fn operations_know_the_type_and_the_size_of_their_result() {
     assert_eq!(bytes.gauss(1.0).dtype(), DType::F32);
     assert_eq!(bytes.convert::<f64>().sobel_x().dtype(), DType::F64);
     assert_eq!(bytes.erode(&Footprint::rectangle(3, 3)).dtype(), DType::U8);
+    assert_eq!(bytes.box_mean(3, 300, Border::Wrap).dtype(), DType::F32);
+    assert_eq!(bytes.convert::<f64>().box_mean(3, 3, Border::Wrap).dtype(), DType::F64);
+    assert_eq!(bytes.lt(3).median_under(&Footprint::disc(2), Border::Wrap).dtype(), DType::Bool);
     assert_eq!(bytes.convert::<i32>().rotate(20.0).dtype(), DType::I32);
     assert_eq!(bytes.to_unit().dtype(), DType::F32);
     assert_eq!(bytes.convert::<f64>().lt(3.0).dtype(), DType::Bool);

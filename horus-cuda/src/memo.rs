@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use horus_core::device::Geometry;
 use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Repeat};
+use horus_core::ops::windowed::Windowed;
 use horus_core::shape::Window;
 
 use crate::codegen::{Generated, Shapes};
@@ -51,6 +52,9 @@ impl<M> Default for Memo<M> {
 
 /// Bytes of the filters of a kernel.
 fn bytes(kernel: &Kernel) -> usize {
+    if let Kernel::Windowed(Windowed::Rank(rank), _) = kernel {
+        return size_of_val(&rank.spans[..]);
+    }
     let (Kernel::Map(map) | Kernel::MapReduce(map, _) | Kernel::Repeat(Repeat { body: map, .. })) = kernel else {
         return 0;
     };
@@ -82,6 +86,7 @@ impl<M> Memo<M> {
             Kernel::Labels(how) => how.hash(&mut state),
             Kernel::Components(how) => how.hash(&mut state),
             Kernel::Remap(how, border) => (how, border).hash(&mut state),
+            Kernel::Windowed(how, border) => (how, border).hash(&mut state),
             Kernel::Tiles(grid, how) => (grid, how).hash(&mut state),
             Kernel::Histogram { bins, lo, hi } => (bins, lo.to_bits(), hi.to_bits()).hash(&mut state),
             Kernel::Source(_)

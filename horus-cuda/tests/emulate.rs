@@ -343,6 +343,12 @@ fn filters_beyond_shared_memory_are_cut_or_read_directly() {
             let t = tuned(&case);
             jobs.extend([24 << 10, 6 << 10].map(|shared| (case.clone(), t, Limits { shared })));
         }
+        if ["box_mean 4x9 reflect101 f32", "box_mean 1x50 wrap u8", "box_mean 71x1 constant"]
+            .iter()
+            .any(|n| name.starts_with(n))
+        {
+            jobs.extend([4 << 10, 256].map(|shared| (case.clone(), tuned(&case), Limits { shared })));
+        }
         // Row passes that are read in turn have room together, one after the other, or not at all.
         if ["convrot nested", "convrot by turns", "sums of columns of two stages"].contains(&name) {
             let t = Tuning { unroll: 0, group: 2, ..tuned(&case) };

@@ -2,8 +2,8 @@
 
 use horus::core::ops::neighbourhood::Layout;
 use horus::prelude::{
-    Axis, Border, Combine, Filter as Taps, Flip, Generalized, Image as Typed, Interpolation, MedianSize, Pixel, Reduce,
-    Shape,
+    Axis, Border, Combine, Filter as Taps, Flip, Footprint, Generalized, Image as Typed, Interpolation, MedianSize,
+    Pixel, Reduce, Shape,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -104,8 +104,39 @@ pub(crate) fn median(a: &Image, size: usize, mode: &str, cval: f64) -> PyResult<
     numbers!(&a.any, "median", image => a.recorded(|| image.median(size, border)))
 }
 
-/// Of the pixels at some offsets (level, row, column) the one that is in place `rank` of their order, the smallest being 0. Pixels are
-/// compared pairwise, as Batcher's sorting network does, as far as this place depends on it.
+/// The mean over a rectangle of rows and columns, of which the pixel at the anchor (row, column) falls on the pixel.
+#[pyfunction]
+pub(crate) fn box_mean(
+    a: &Image,
+    size: (usize, usize),
+    anchor: (usize, usize),
+    mode: &str,
+    cval: f64,
+) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    let (size, anchor): ([usize; 2], [usize; 2]) = (size.into(), anchor.into());
+    numbers!(&a.any, "box_mean", image => a.recorded(|| image.box_mean_at(size, anchor, border)))
+}
+
+/// Offsets in a plane as a footprint around the pixel; `None` of those in several levels, and of so few that comparisons are faster.
+fn in_plane(offsets: &[(isize, isize, isize)]) -> Option<Footprint> {
+    const FEW: usize = 9;
+    if offsets.len() <= FEW || offsets.iter().any(|(z, _, _)| *z != 0) {
+        return None;
+    }
+    let reach = |of: fn(&(isize, isize, isize)) -> isize| offsets.iter().map(|o| of(o).unsigned_abs()).max();
+    let (rows, columns) = (reach(|o| o.1)?, reach(|o| o.2)?);
+    let (height, width) = (2 * rows + 1, 2 * columns + 1);
+    let mut mask = vec![false; height.checked_mul(width)?];
+    for &(_, y, x) in offsets {
+        let at = |v: isize, reach: usize| (v + reach.cast_signed()).cast_unsigned();
+        mask[at(y, rows) * width + at(x, columns)] = true;
+    }
+    Some(Footprint::from_mask(height, width, &mask))
+}
+
+/// Of the pixels at some offsets (level, row, column) the one that is in place `rank` of their order, the smallest being 0. Pixels of
+/// several levels, and few pixels, are compared pairwise, as Batcher's sorting network does, as far as this place depends on it.
 #[pyfunction]
 pub(crate) fn rank(
     a: &Image,
@@ -118,6 +149,9 @@ pub(crate) fn rank(
         return Err(PyValueError::new_err(format!("place {rank} of {} pixels", offsets.len())));
     }
     let border = border(mode, cval)?;
+    if let Some(footprint) = in_plane(&offsets) {
+        return numbers!(&a.any, "rank", image => a.recorded(|| image.rank_under(&footprint, rank, border)));
+    }
     numbers!(&a.any, "rank", image => a.recorded(|| {
         let mut sorted: Vec<_> = offsets.iter().map(|&(z, y, x)| image.shift(-z, -y, -x, border)).collect();
         for (i, j) in network(offsets.len(), rank) {

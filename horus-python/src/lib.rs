@@ -27,8 +27,8 @@ mod _horus {
     use crate::errors::HorusError;
     #[pymodule_export]
     use crate::filters::{
-        Filter, affine, channel, correlate, correlate_depth, crop, equal, extreme, flip, index, median, pad, rank,
-        shift, stack, transpose,
+        Filter, affine, box_mean, channel, correlate, correlate_depth, crop, equal, extreme, flip, index, median, pad,
+        rank, shift, stack, transpose,
     };
     #[pymodule_export]
     use crate::image::Image;

@@ -30,6 +30,9 @@ LINEAR: list[Case] = [
     ("gaussian_filter1d", (2.0,), {"axis": 0, "order": 1}),
     ("gaussian_gradient_magnitude", (1.0,), {}),
     ("gaussian_laplace", (1.5,), {}),
+    ("uniform_filter1d", (61,), {"axis": 0, "origin": -3}),
+    ("uniform_filter", (60,), {"origin": 2}),
+    ("uniform_filter", (150,), {}),
 ]
 EXACT: list[Case] = [
     ("minimum_filter", (3,), {}),
@@ -119,6 +122,23 @@ def test_gaussians_of_integers_are_within_one(dtype: Any) -> None:
         ours, theirs = both("gaussian_filter", array, sigma)
         apart = np.abs(ours.astype(np.int64) - theirs.astype(np.int64))
         assert apart.max() <= 1 and np.count_nonzero(apart) <= apart.size // 100
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint32, np.float32, np.float64])
+def test_ranks_in_the_plane_are_of_any_size(dtype: Any) -> None:
+    array = pixels((33, 47), dtype)
+    y, x = np.mgrid[-9:10, -7:8]
+    disc = (y / 9.5) ** 2 + (x / 7.5) ** 2 <= 1
+    for mode in ("mirror", "constant", "wrap"):
+        for name, args in (("median_filter", ()), ("rank_filter", (-11,)), ("percentile_filter", (70,))):
+            of: dict[str, Any]
+            for of in ({"size": 15}, {"size": (4, 20), "origin": (-1, 3)}, {"footprint": disc}):
+                ours, theirs = both(name, array, *args, mode=mode, cval=3.0, **of)
+                np.testing.assert_array_equal(ours, theirs)
+    volume = pixels((4, 30, 20), dtype)
+    np.testing.assert_array_equal(*both("median_filter", volume, (1, 13, 9)))
+    with pytest.raises(NotImplementedError, match="125 pixels of several levels"):
+        ndimage.median_filter(volume, 5)
 
 
 @pytest.mark.parametrize("mode", MODES)

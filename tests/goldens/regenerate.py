@@ -165,6 +165,22 @@ def statistics(image):
     return np.array([image.sum(), image.mean(), image.var(), image.min(), image.max()])
 
 
+def windows(image, image_u8):
+    """Means of rectangles, one larger than the image, and ranks under footprints."""
+    for size in ((5, 4), (1, 9), (40, 3)):
+        name = f"mean_{size[0]}x{size[1]}"
+        # SciPy's second pass continues the result of the first: the mean of constants is the constant.
+        save(name, per_border(lambda **b: ndi.uniform_filter(image.astype(np.float64), size=size, **b)))
+        save(f"{name}_u8", per_border(
+            lambda **b: ndi.uniform_filter(image_u8.astype(np.float64), size=size, **b), CVAL_U8))
+    y, x = np.mgrid[-3:4, -3:4]
+    for name, footprint in (("square_7", np.ones((7, 7), bool)), ("disc_3", y * y + x * x <= 9)):
+        for place in (5, 20):
+            of = dict(rank=place, footprint=footprint)
+            save(f"rank_{place}_{name}", per_border(lambda **b: ndi.rank_filter(image, **of, **b)))
+            save(f"rank_{place}_{name}_u8", per_border(lambda **b: ndi.rank_filter(image_u8, **of, **b), CVAL_U8))
+
+
 def main():
     rng = np.random.default_rng(20)
     h, w = 15, 11
@@ -227,6 +243,8 @@ def main():
     for size in (3, 5):
         save(f"median_{size}", per_border(lambda **b: ndi.median_filter(image, size=size, **b)))
         save(f"median_{size}_u8", per_border(lambda **b: ndi.median_filter(image_u8, size=size, **b), CVAL_U8))
+
+    windows(image, image_u8)
 
     # Geometry. The affine map shrinks and shears to 13x16 pixels and reads beyond every edge.
     for degrees in (30, 45):

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::simd::Isa;
-use super::{map, steps, whole};
+use super::{map, steps, whole, windowed};
 use crate::device::check::{check, part};
 use crate::device::recording::HostSpans;
 use crate::device::{Device, DeviceSpan, Geometry, Label, Lane, Launch, Memory, MemoryKind};
@@ -80,6 +80,7 @@ impl CpuDevice {
             Kernel::Map(_) => map::launch(launch, self.isa, threads),
             Kernel::Repeat(repeat) => steps::launch(launch, repeat, self.isa, threads),
             Kernel::MapReduce(map, how) => whole::fused::launch(launch, (map, *how), self.isa, threads, &self.pool),
+            Kernel::Windowed(how, border) => windowed::launch(launch, (how, *border), self.isa, threads),
             Kernel::Source(_) => Ok(()),
             _ => whole::launch(launch, self.isa, threads),
         }

@@ -125,11 +125,16 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
         let tile = if schedule.slots > 4 { FLAT / 2 } else { FLAT };
         return Tiling { block_rows, chunk: width, tile_rows: 1, tile };
     }
-    let windows = kernel.leaves.iter().any(|l| matches!(l.op, LeafOp::Generalized(..) | LeafOp::Median(..)));
-    let (tile_rows, tile) = match (windows, schedule.groups.is_empty()) {
-        (true, _) => (16, 512),
-        (false, true) => (8, 512),
-        (false, false) => (4, 256),
+    // Rows around them that a window reads; high windows are gone through for many rows at once.
+    let windows = kernel.leaves.iter().filter_map(|l| match &l.op {
+        LeafOp::Generalized(_, g, _) => Some(g.window.reach().up + g.window.reach().down),
+        LeafOp::Median(..) => Some(0),
+        _ => None,
+    });
+    let (tile_rows, tile) = match (windows.max(), schedule.groups.is_empty()) {
+        (Some(around), _) => (if around < 8 { 16 } else { 64 }, 512),
+        (None, true) => (8, 512),
+        (None, false) => (4, 256),
     };
     let reach = schedule.rows_around();
     let height = geometry.shape.height;

@@ -32,3 +32,4 @@ mod uniform;
 mod versions;
 mod warp;
 mod whole;
+mod windowed;

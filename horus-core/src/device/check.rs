@@ -17,6 +17,7 @@ use crate::ops::geometric::Affine;
 use crate::ops::labels::{LabelReduce, MOST_PIXELS};
 use crate::ops::planes::stacked;
 use crate::ops::reduce::{Fold, RowReduce};
+use crate::ops::windowed::Windowed;
 use crate::shape::{Shape, Window};
 
 /// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and no memory holds as
@@ -90,6 +91,7 @@ fn fits(
         Kernel::Lookup => lookup(inputs, output)?,
         Kernel::Remap(..) => sampled(inputs, output)?,
         Kernel::Components(_) => components(inputs, output, rows)?,
+        Kernel::Windowed(how, _) => windowed(how, inputs, output)?,
         Kernel::RowReduce(how) => {
             let image = reduced(*how, inputs, 1)?[0].geometry;
             column(*how, image.shape, image.dtype, output)?;
@@ -282,6 +284,27 @@ fn components(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Re
         return Err(format!("rows {rows} of {shape}, of which {window} are read, are not all of it"));
     }
     Ok(())
+}
+
+/// Whether the window is one that kernels can go through, and the output is of what it makes.
+fn windowed(how: &Windowed, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
+    /// The largest reach, and the most pixels of a window: sums of pixels stay exact, and tables of spans small.
+    const FARTHEST: usize = 1 << 16;
+    count(inputs, 1)?;
+    let reach = how.reach();
+    if [reach.up, reach.down, reach.left, reach.right].into_iter().any(|r| r > FARTHEST) {
+        return Err(format!("a window that reaches more than {FARTHEST} pixels"));
+    }
+    if let Windowed::Rank(rank) = how
+        && let Some(fault) = rank.fault()
+    {
+        return Err(fault.into());
+    }
+    let Geometry { shape, dtype, .. } = inputs[0].geometry;
+    if shape == output.shape && how.yields(dtype, output.dtype) {
+        return Ok(());
+    }
+    Err(format!("{} of {shape} {dtype} is not {} {}", how.kind(), output.shape, output.dtype))
 }
 
 fn fold(how: Fold, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {

@@ -142,6 +142,14 @@ impl Footprint {
         })
     }
 
+    /// The offsets of the pixels, if the footprint can be applied.
+    pub(crate) fn applied(&self) -> Result<Vec<(i32, i32)>> {
+        match &self.fault {
+            Some(fault) => Err((**fault).clone()),
+            None => Ok(self.offsets()),
+        }
+    }
+
     /// The offsets `(dy, dx)` of the pixels in row-major order.
     fn offsets(&self) -> Vec<(i32, i32)> {
         match &self.pixels {

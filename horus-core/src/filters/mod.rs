@@ -161,14 +161,14 @@ pub fn laplace() -> Filter {
     Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0])
 }
 
-fn check_size(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
+pub(crate) fn check_size(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
     if height == 0 || width == 0 {
         return Err(Error::Empty { op, shape: Shape::new(height, width, 1), site });
     }
     check_radius(op, (height.max(width) / 2) as f64, site)
 }
 
-fn check_taps(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
+pub(crate) fn check_taps(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
     if height * width <= MAX_DENSE_TAPS {
         return Ok(());
     }

@@ -58,6 +58,7 @@ mod tiles;
 mod value;
 mod volume;
 mod volume_filters;
+mod windowed;
 mod worms;
 
 use std::fmt;

@@ -94,7 +94,7 @@ impl<T: Pixel> Image<T> {
         })
     }
 
-    /// The median of 3x3 or 5x5 pixels.
+    /// The median of 3x3 or 5x5 pixels; of others, and of any footprint: [`Image::median_under`].
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -250,7 +250,8 @@ impl<T: Pixel> Image<T> {
 
     /// The mean over `size x size` pixels; an even size reads one pixel more above and to the left.
     ///
-    /// With another edge mode: [`filters::box_filter`] and [`Image::separable`].
+    /// It is a linear filter, which is computed together with what it reads and what reads it, and whose cost grows with the size; that of
+    /// [`Image::box_mean`] hardly does. With another edge mode: [`filters::box_filter`] and [`Image::separable`].
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};

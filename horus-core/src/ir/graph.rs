@@ -16,6 +16,7 @@ use crate::ops::planes::PlaneMap;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::ops::sampling::Sampling;
 use crate::ops::tiles::{Grid, TileReduce};
+use crate::ops::windowed::Windowed;
 use crate::shape::{Axis, Border, Shape};
 
 /// A value that exists: an image given by the user, or the result of an earlier evaluation.
@@ -73,6 +74,8 @@ pub enum Op {
     Generalized(Generalized, Border),
     /// Median in the image's own type.
     Median(MedianSize, Border),
+    /// An operation over a window of any size: ranks in the image's own type, means in that of linear filters.
+    Windowed(Windowed, Border),
     /// Affine map with interpolation; the node's shape is the output's.
     Warp(Affine, Interpolation, Border),
     /// The entry of the second input, `1 x n x 1`, whose index is the pixel of the first, counted from the smallest of its type: `n` is
@@ -134,6 +137,7 @@ impl Op {
             Op::Separable { .. } => "separable",
             Op::Generalized(..) => "generalized",
             Op::Median(..) => "median",
+            Op::Windowed(how, _) => how.kind(),
             Op::Warp(..) => "warp",
             Op::Lookup => "lookup",
             Op::Remap(..) => "remap",
@@ -173,6 +177,7 @@ impl Op {
             Op::Separable { row, column, .. } => format!("separable {row} {column}"),
             Op::Generalized(g, _) => format!("generalized {:?}/{:?} {}", g.combine, g.reduce, g.window),
             Op::Median(s, _) => format!("median {0}x{0}", 2 * s.radius() + 1),
+            Op::Windowed(how, _) => how.name(),
             Op::Warp(_, i, _) => format!("warp {i:?}").to_lowercase(),
             Op::Flip(x) => format!("flip {x:?}").to_lowercase(),
             Op::Lookup => "lookup".into(),

@@ -12,3 +12,4 @@ pub mod planes;
 pub mod reduce;
 pub mod sampling;
 pub mod tiles;
+pub mod windowed;

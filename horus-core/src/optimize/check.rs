@@ -6,6 +6,7 @@ use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::labels::LabelReduce;
 use crate::ops::planes::stacked;
 use crate::ops::reduce::RowReduce;
+use crate::ops::windowed::Windowed;
 use crate::shape::Shape;
 
 /// The results of a program, which no pass may change: their shapes and stored types.
@@ -119,12 +120,16 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
         | Op::Separable { .. }
         | Op::Generalized(..)
         | Op::Median(..)
+        | Op::Windowed(..)
         | Op::Running
         | Op::RunningDepth
         | Op::Flip(_) => node.inputs.len(),
         _ => 0,
     };
     (0..same_shape).try_for_each(|i| fits(input(i).shape, node.shape))?;
+    if let Op::Windowed(how, _) = &node.op {
+        windowed(how, input(0).dtype.stored(), node.dtype.stored())?;
+    }
     let keeps_type = matches!(
         node.op,
         Op::Planes(_)
@@ -147,6 +152,10 @@ fn fits(input: Shape, result: Shape) -> Result<(), String> {
 
 fn typed(is: DType, wanted: DType) -> Result<(), String> {
     hold(is == wanted, || format!("it makes {is}, wanted is {wanted}"))
+}
+
+fn windowed(how: &Windowed, input: DType, output: DType) -> Result<(), String> {
+    hold(how.yields(input, output), || format!("{} of {input} is not {output}", how.kind()))
 }
 
 fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
@@ -184,6 +193,12 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             has_inputs(node, 1)?;
             fits(program.node(node.inputs[0]).shape, node.shape)?;
             typed(DType::I32, node.dtype)
+        }
+        Kernel::Windowed(how, _) => {
+            has_inputs(node, 1)?;
+            let image = program.node(node.inputs[0]);
+            fits(image.shape, node.shape)?;
+            windowed(how, image.dtype, node.dtype)
         }
         Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
         Kernel::Transpose | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Histogram { .. } => {

@@ -63,6 +63,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
         Op::Warp(a, i, b) => leaf(LeafOp::Warp(0, *a, *i, *b)),
         Op::Flip(f) => leaf(LeafOp::Flip(0, *f)),
         Op::Merge => Kernel::Merge,
+        Op::Windowed(how, b) => Kernel::Windowed(how.clone(), *b),
         Op::Lookup => Kernel::Lookup,
         Op::Remap(how, border) => Kernel::Remap(*how, *border),
         Op::Transpose => Kernel::Transpose,

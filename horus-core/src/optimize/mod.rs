@@ -13,6 +13,7 @@ pub mod reductions;
 pub mod separable;
 pub mod several;
 pub mod together;
+pub mod windowed;
 
 use std::fmt;
 
@@ -75,6 +76,7 @@ impl<'a> Aim<'a> {
 pub const PASSES: &[Pass] = &[
     Pass { name: "only what is read", fusing: true, run: Run::Recorded(region::narrow) },
     Pass { name: "split separable filters", fusing: true, run: Run::Recorded(separable::split) },
+    Pass { name: "large rectangles by rows and columns", fusing: false, run: Run::Recorded(windowed::split) },
     Pass { name: "common subexpressions", fusing: true, run: Run::Recorded(cse::merge) },
     Pass { name: "reductions together", fusing: true, run: Run::Recorded(together::reduce) },
     Pass { name: "dead code", fusing: false, run: Run::Recorded(Graph::without_dead) },

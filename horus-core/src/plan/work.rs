@@ -80,6 +80,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         // Exchanges of the sorting networks.
         Op::Median(MedianSize::Three, _) => (19.0, 0.0),
         Op::Median(MedianSize::Five, _) => (99.0, 0.0),
+        Op::Windowed(how, _) => (how.steps(), 0.0),
         Op::Warp(_, Interpolation::Nearest, _) => (2.0, 1.0),
         Op::Warp(_, Interpolation::Bilinear, _) => (8.0, 1.0),
         Op::Warp(_, Interpolation::Bicubic, _) => (32.0, 1.0),

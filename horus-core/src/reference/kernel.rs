@@ -6,6 +6,7 @@ use super::geometric::sample;
 use super::neighbourhood::{correlate_at, generalized_at, median_at};
 use super::pixel::{body, holds};
 use super::sampling;
+use super::windowed;
 use crate::device::Geometry;
 use crate::dispatch;
 use crate::dtype::{DType, Numeric, Pixel, Scalar, convert_pixel};
@@ -16,6 +17,7 @@ use crate::ops::pixel::PixelKind;
 use crate::ops::planes::stacked;
 use crate::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
 use crate::ops::tiles::{TileReduce, rectangle, squared_deviation};
+use crate::ops::windowed::Windowed;
 use crate::shape::{Axis, Border, Shape, Window};
 
 /// An image on the host: the rows of its window.
@@ -229,6 +231,22 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                             }
                         };
                         output.put::<T>(p, y, x, sampling::sample(*how, &position, &read));
+                    }
+                }
+            }
+        }),
+        Kernel::Windowed(how, border) => dispatch!(inputs[0].geometry.dtype, S => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let read = |dy, dx| inputs[0].sample::<S>(c, y + dy, x.cast_signed() + dx, *border);
+                        match (how, out.dtype) {
+                            (Windowed::Rank(rank), _) => output.put(c, y, x, windowed::ranked(rank, read)),
+                            (Windowed::Mean(mean), DType::F32) => {
+                                output.put(c, y, x, windowed::mean_at(mean, read) as f32);
+                            }
+                            (Windowed::Mean(mean), _) => output.put(c, y, x, windowed::mean_at(mean, read)),
+                        }
                     }
                 }
             }

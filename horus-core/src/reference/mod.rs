@@ -20,6 +20,7 @@ pub mod neighbourhood;
 pub mod pixel;
 pub mod reduce;
 pub mod sampling;
+pub mod windowed;
 
 mod image;
 pub use image::{Image, TypedPixels};
@@ -71,6 +72,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::Separable { row, column, border } => neighbourhood::separable(inputs[0], row, column, *border),
         Op::Generalized(g, border) => neighbourhood::generalized(inputs[0], g, *border),
         Op::Median(size, border) => neighbourhood::median(inputs[0], *size, *border),
+        Op::Windowed(how, border) => windowed::windowed(inputs[0], how, *border, node.dtype.stored()),
         Op::Warp(map, interpolation, border) => geometric::warp(inputs[0], node.shape, map, *interpolation, *border),
         Op::Flip(flip) => geometric::flip(inputs[0], *flip),
         Op::Transpose => geometric::transpose(inputs[0]),

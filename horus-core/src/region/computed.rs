@@ -23,6 +23,7 @@ pub(super) fn in_place(op: &Op, k: usize) -> bool {
         | Op::Separable { .. }
         | Op::Generalized(..)
         | Op::Median(..)
+        | Op::Windowed(..)
         | Op::Running
         | Op::RunningDepth => true,
         Op::Source(_)

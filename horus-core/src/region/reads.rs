@@ -33,7 +33,7 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
         Op::Lookup if k == 1 => whole,
         Op::Remap(..) if k == 0 => whole,
         Op::Pixel(..) | Op::Convert | Op::Planes(_) | Op::Merge | Op::Lookup | Op::Remap(..) | Op::RunningDepth => need,
-        Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) => {
+        Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) | Op::Windowed(..) => {
             around(&node.op, need, input).unwrap_or(need)
         }
         Op::Warp(map, how, border) => sampled(map, *how, *border, need, input),
@@ -73,6 +73,7 @@ pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
         Op::Separable { row, column, border } => (row.reach().then(column.reach()), *border),
         Op::Generalized(g, b) => (g.window.reach(), *b),
         Op::Median(s, b) => (s.reach(), *b),
+        Op::Windowed(how, b) => (how.reach(), *b),
         _ => return None,
     };
     let read = Rect {

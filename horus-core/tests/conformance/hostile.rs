@@ -13,12 +13,13 @@ use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Re
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::tiles::{Grid, TileReduce};
+use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::shape::{Border, Shape, Window};
 
 use crate::harness::Place;
@@ -139,6 +140,8 @@ fn cases() -> Vec<Case> {
         Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
         Case::new(Kernel::Merge, &[plane; 2], image),
         Case::new(Kernel::Transpose, &[image], (Shape::new(9, 8, 2), F32)),
+        Case::new(Kernel::Windowed(mean(Reach { up: 1, down: 2, left: 9, right: 0 }), Border::Wrap), &[image], image),
+        Case::new(Kernel::Windowed(rank(&[(-1, 0), (0, -1), (0, 0), (2, 3)], 2), border), &[image], image),
         Case::new(Kernel::RowReduce(RowReduce::Max), &[image], (column, F32)),
         Case::new(Kernel::RowReduce(RowReduce::Sum), &[image], sum),
         Case::new(Kernel::RowReduce(RowReduce::SquaredDeviation), &[image, (single, DType::F64)], sum),
@@ -170,6 +173,14 @@ fn cases() -> Vec<Case> {
         Case::new(Kernel::Histogram { bins: 7, lo: 0.0, hi: 1.0 }, &[image], (Shape::new(1, 7, 1), DType::F64)),
     ]);
     all
+}
+
+fn mean(reach: Reach) -> Windowed {
+    Windowed::Mean(BoxMean { reach, count: 100 })
+}
+
+fn rank(offsets: &[(i32, i32)], place: usize) -> Windowed {
+    Windowed::Rank(Ranked::new(offsets, place))
 }
 
 /// Changes that make any launch wrong.
@@ -249,6 +260,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                     | Kernel::Tiles(_, TileReduce::Sum)
                     | Kernel::Histogram { .. }
                     | Kernel::Components(_)
+                    | Kernel::Windowed(Windowed::Mean(_), _)
             );
         // Labels are of one of several types, and what has them is of any.
         if (typed || i > 0) && !matches!(good.kernel, Kernel::Labels(_)) {
@@ -275,6 +287,18 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         if !matches!(good.kernel, Kernel::Histogram { .. } | Kernel::Fold(_)) {
             add("an input of fewer planes", good.with(|c| c.inputs[i].shape.channels -= 1));
         }
+    }
+    if let Kernel::Windowed(how, border) = &good.kernel {
+        let far = Reach { up: usize::MAX, down: usize::MAX, left: usize::MAX, right: usize::MAX };
+        let ends = [(i32::MIN, 0), (0, i32::MAX)];
+        let overlapping = rank(&[(0, 0), (0, 1), (0, 0)], 0);
+        let others =
+            [mean(far), rank(&ends, 0), rank(&[], 0), rank(&[(0, 0)], 1), rank(&[(1, 0), (0, 0)], 0), overlapping];
+        for other in others {
+            add("a window that cannot be", good.with(|c| c.kernel = Kernel::Windowed(other, *border)));
+        }
+        let of = if matches!(how, Windowed::Mean(_)) { DType::U8 } else { DType::F64 };
+        add("a result of another type", good.with(|c| (c.output.dtype, c.room) = (of, 2 * c.room)));
     }
     if let Kernel::Repeat(repeat) = &good.kernel {
         let other = |steps, state| good.with(|c| c.kernel = Kernel::Repeat(Repeat { steps, state, ..repeat.clone() }));

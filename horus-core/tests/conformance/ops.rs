@@ -5,11 +5,12 @@ use horus_core::dtype::{DType, Pixel, Scalar};
 use horus_core::ir::graph::Op;
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::sampling::Sampling;
+use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::reference::Image;
 use horus_core::shape::{Border, Shape};
 
@@ -218,6 +219,45 @@ fn erosions_dilations_and_medians() {
                     let out = p.like(Op::Median(size, border), a);
                     conforms(&p.wanted(&[out]), &Place::some(), &format!("median {size:?} {dtype} {border} {shape}"));
                 }
+            }
+        }
+    }
+}
+
+/// Windows of every kind: one side or both, beyond the image, and so large that rows and columns are added up by two kernels.
+fn windows() -> Vec<Windowed> {
+    let mean = |up, down, left, right| Windowed::Mean(BoxMean::over(Reach { up, down, left, right }));
+    let rectangle = |h: i32, w: i32, place| {
+        let all: Vec<_> = (-h..=h).flat_map(|y| (-w..=w).map(move |x| (y, x))).collect();
+        Windowed::Rank(Ranked::new(&all, place))
+    };
+    let apart = [(-3, 1), (-1, -2), (-1, -1), (-1, 2), (0, 4), (2, 0)];
+    vec![
+        mean(1, 1, 1, 1),
+        mean(0, 0, 6, 4),
+        mean(2, 9, 0, 3),
+        mean(70, 60, 1, 0),
+        rectangle(1, 1, 4),
+        rectangle(4, 3, 40),
+        Windowed::Rank(Ranked::new(&apart, 2)),
+    ]
+}
+
+#[test]
+fn means_and_ranks() {
+    for dtype in DType::ALL {
+        for border in borders_of(dtype) {
+            for shape in [Shape::new(1, 1, 1), Shape::new(9, 1, 1), Shape::new(7, 5, 2), Shape::new(23, 37, 1)] {
+                let mut p = Program::default();
+                let a = p.source(image(shape, dtype, 9));
+                let roots: Vec<_> = windows()
+                    .into_iter()
+                    .map(|how| {
+                        let out = if matches!(how, Windowed::Mean(_)) { dtype.linear() } else { dtype };
+                        p.op(Op::Windowed(how, border), &[a], shape, out)
+                    })
+                    .collect();
+                conforms(&p.wanted(&roots), &Place::some(), &format!("windows {dtype} {border} {shape}"));
             }
         }
     }

@@ -3,8 +3,9 @@
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::shape::{Border, Shape};
 
 use crate::harness::{Program, image};
@@ -35,7 +36,7 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
     let read = |i: usize| values[usize::from(c.reads[i]) % values.len()];
     let (a, param) = (read(0), c.param);
     let n = 1 + usize::from(param % 7);
-    match c.kind % 16 {
+    match c.kind % 18 {
         0..=5 => {
             let rows: Vec<_> = TABLE.iter().filter(|r| r.kind != PixelKind::Compare).collect();
             let row = rows[usize::from(param) % rows.len()];
@@ -70,6 +71,16 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
             p.like(Op::Generalized(Generalized { window, combine: Combine::Pixel, reduce }, border(param)), a)
         }
         14 => p.like(Op::Median(if param % 2 == 0 { MedianSize::Three } else { MedianSize::Five }, border(param)), a),
+        15 => {
+            let reach = Reach { up: n / 2, down: n, left: 2 * n, right: n / 3 };
+            p.like(Op::Windowed(Windowed::Mean(BoxMean::over(reach)), border(param)), a)
+        }
+        16 => {
+            let half = n as i32 / 2;
+            let all: Vec<_> = (-half..=half).flat_map(|y| (-1..=half).map(move |x| (y, x))).collect();
+            let rank = Ranked::new(&all, usize::from(param) % all.len());
+            p.like(Op::Windowed(Windowed::Rank(rank), border(param)), a)
+        }
         _ => p.like(Op::Flip([Flip::Horizontal, Flip::Vertical, Flip::Both][usize::from(param) % 3]), a),
     }
 }

@@ -8,11 +8,12 @@ use horus_core::ir::graph::{NodeId, Op, Operand};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::tiles::{Grid, TileReduce};
+use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::plan::partition::Partition;
 use horus_core::reference;
 use horus_core::shape::{Axis, Border, Shape};
@@ -164,6 +165,9 @@ impl Builder {
             let size = d.one(&[MedianSize::Three, MedianSize::Five]);
             return self.p.like(Op::Median(size, border), a);
         }
+        if d.below(3) == 0 {
+            return self.windowed(a, d, border);
+        }
         let window = if d.below(2) == 0 {
             let (h, w) = (1 + d.below(4), 1 + d.below(4));
             Filter::dense(h, w, d.taps(h * w))
@@ -173,6 +177,21 @@ impl Builder {
         let combine = d.one(&Combine::ALL);
         let reduce = d.one(&Reduce::ALL);
         self.p.like(Op::Generalized(Generalized { window, combine, reduce }, border), a)
+    }
+
+    fn windowed(&mut self, a: NodeId, d: &mut Draw<'_>, border: Border) -> NodeId {
+        let (shape, dtype) = self.of(a);
+        let most = d.one(&[2, 7, 70]);
+        let mut side = || d.below(most);
+        let reach = Reach { up: side(), down: side(), left: side(), right: side() };
+        if d.below(2) == 0 {
+            return self.p.op(Op::Windowed(Windowed::Mean(BoxMean::over(reach)), border), &[a], shape, dtype.linear());
+        }
+        let (h, w) = ((reach.up % 5) as i32, (reach.left % 5) as i32);
+        let all: Vec<_> = (-h..=h).flat_map(|y| (-w..=w).map(move |x| (y, x))).collect();
+        let some: Vec<_> = if d.below(2) == 0 { all } else { all.into_iter().step_by(2).collect() };
+        let rank = Ranked::new(&some, d.below(some.len()));
+        self.p.like(Op::Windowed(Windowed::Rank(rank), border), a)
     }
 
     fn geometry(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {

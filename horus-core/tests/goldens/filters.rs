@@ -2,11 +2,12 @@
 
 use horus_core::dtype::DType;
 use horus_core::ir::graph::Op;
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
+use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::reference::{Image, convert};
 use horus_core::shape::Border;
 
-use crate::program::apply;
+use crate::program::{apply, apply_to};
 use crate::{CONSTANT, CONSTANT_U8, assert_close, borders, column, filter, image, load, plane, row, to_f64};
 
 /// Rounding of filters applied one after the other in `dtype`: half a unit per tap, of partial sums that are at most the
@@ -141,5 +142,47 @@ fn medians_agree_exactly() {
     for (name, size) in [("median_3", MedianSize::Three), ("median_5", MedianSize::Five)] {
         assert_borders(|b| Op::Median(size, b), &floats, &image::<f32>(name), 0.0);
         assert_borders(|b| Op::Median(size, b), &bytes, &image::<u8>(&format!("{name}_u8")), 0.0);
+    }
+}
+
+#[test]
+fn means_of_rectangles_agree() {
+    let (floats, bytes) = (image::<f32>("image"), image::<u8>("image_u8"));
+    for (height, width) in [(5, 4), (1, 9), (40, 3)] {
+        let (up, left) = (height / 2, width / 2);
+        let reach = Reach { up, down: height - 1 - up, left, right: width - 1 - left };
+        let mean = |b| Op::Windowed(Windowed::Mean(BoxMean::over(reach)), b);
+        let golden = |kind: &str| image::<f64>(&format!("mean_{height}x{width}{kind}"));
+        // Sums of 2^k pixels are rounded k times; SciPy's running mean rounds with every pixel it moves by.
+        for (input, kind, to, unit) in [
+            (&floats, "", DType::F32, f32::EPSILON.into()),
+            (&convert(&floats, DType::F64), "", DType::F64, 200.0 * f64::EPSILON),
+            (&bytes, "_u8", DType::F32, f64::from(f32::EPSILON) / 8.0),
+        ] {
+            let constant = if kind.is_empty() { CONSTANT } else { CONSTANT_U8 };
+            let largest = to_f64(input).iter().fold(constant, |m, v| m.max(v.abs()));
+            let steps = f64::from(height.ilog2() + width.ilog2() + 4);
+            for (c, border) in borders(constant).into_iter().enumerate() {
+                let got = convert(&apply_to(mean(border), input, to), DType::F64);
+                let what = format!("{height}x{width} {border} {}", input.dtype());
+                assert_close(&got, &plane(&golden(kind), c), steps * unit * largest, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn ranks_agree_exactly() {
+    let (floats, bytes) = (image::<f32>("image"), image::<u8>("image_u8"));
+    let all = |holds: fn(i32, i32) -> bool| {
+        let square = (-3..=3).flat_map(|y| (-3..=3).map(move |x| (y, x)));
+        square.filter(|(y, x)| holds(*y, *x)).collect::<Vec<_>>()
+    };
+    for (name, offsets) in [("square_7", all(|_, _| true)), ("disc_3", all(|y, x| y * y + x * x <= 9))] {
+        for place in [5, 20] {
+            let rank = |b| Op::Windowed(Windowed::Rank(Ranked::new(&offsets, place)), b);
+            assert_borders(rank, &floats, &image::<f32>(&format!("rank_{place}_{name}")), 0.0);
+            assert_borders(rank, &bytes, &image::<u8>(&format!("rank_{place}_{name}_u8")), 0.0);
+        }
     }
 }

@@ -62,7 +62,12 @@ impl Program {
 
 /// The result of one operation that keeps shape and type.
 pub(crate) fn apply(op: Op, input: &Image) -> Image {
+    apply_to(op, input, input.dtype())
+}
+
+/// The result of one operation that keeps the shape.
+pub(crate) fn apply_to(op: Op, input: &Image, dtype: DType) -> Image {
     let (mut p, source) = Program::over(input);
-    let node = p.like(op, &[source]);
+    let node = p.add(op, &[source], input.shape, dtype);
     p.value(node)
 }

@@ -25,6 +25,7 @@ mod reduced;
 mod schedule;
 mod similar;
 mod steps;
+mod windowed;
 
 use std::fmt::Display;
 
@@ -55,6 +56,7 @@ const COMPONENTS: &str = include_str!("../../kernels/components.cuh");
 const SAMPLING: &str = include_str!("../../kernels/sampling.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
+const WINDOWED: &str = include_str!("../../kernels/windowed.cuh");
 
 /// Calls of what `MATH` defines.
 const TRANSCENDENTAL: [&str; 7] = ["hs_exp(", "hs_log(", "hs_pow(", "hs_sin(", "hs_cos(", "hs_atan2(", "hs_hypot("];
@@ -181,6 +183,7 @@ fn generate_with(
         Kernel::Lookup => fixed::lookup(shapes),
         Kernel::Remap(how, border) => components::remap(*how, *border, shapes),
         Kernel::Components(how) => components::components(*how, shapes),
+        Kernel::Windowed(how, border) => windowed::generate(how, *border, shapes, limits),
         Kernel::RowReduce(how) => reduced::image(*how, shapes),
         Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),
         Kernel::Running => reduced::running(shapes),

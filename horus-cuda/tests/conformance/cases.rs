@@ -11,11 +11,12 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::tiles::{Grid, TileReduce};
+use horus_core::ops::windowed::{BoxMean, Ranked, Windowed, summed};
 use horus_core::shape::{Axis, Border, Shape, Window};
 
 use horus_core::reference::kernel::{HostImage, evaluate};
@@ -541,6 +542,21 @@ fn prologues() -> Vec<Case> {
     all
 }
 
+/// Means and ranks: of one row, one column and both, beyond the image, of any footprint.
+fn windows() -> Vec<(Windowed, Border)> {
+    let mean = |up, down, left, right| Windowed::Mean(BoxMean::over(Reach { up, down, left, right }));
+    let square: Vec<_> = (-3..=3).flat_map(|y| (-2..=2).map(move |x| (y, x))).collect();
+    let apart = [(-3, 1), (-1, -2), (-1, -1), (-1, 2), (0, 4), (2, 0)];
+    vec![
+        (mean(2, 1, 3, 5), Border::Reflect101),
+        (mean(0, 0, 40, 9), Border::Wrap),
+        (mean(50, 20, 0, 0), Border::Constant(2.0)),
+        (Windowed::Rank(Ranked::new(&square, 17)), Border::Reflect),
+        (Windowed::Mean(BoxMean { reach: Reach { left: 4, ..Reach::NONE }, count: 0 }), Border::Replicate),
+        (Windowed::Rank(Ranked::new(&apart, 3)), Border::Constant(1.0)),
+    ]
+}
+
 /// Types whose kernels differ from those of others in arithmetic and conversions only, of which there are cases for all: of the
 /// rest they have fewer, as every case is compiled.
 fn few(dtype: DType) -> bool {
@@ -584,6 +600,17 @@ fn others() -> Vec<Case> {
         }
         for flip in [Flip::Horizontal, Flip::Vertical, Flip::Both] {
             add(format!("flip {flip:?}"), single(LeafOp::Flip(0, flip), dtype), SMALL, SMALL, dtype);
+        }
+        for (k, (how, border)) in windows().into_iter().enumerate() {
+            if few(dtype) && k % 3 > 0 {
+                continue;
+            }
+            let out = match how {
+                Windowed::Mean(BoxMean { count: 0, .. }) => summed(dtype),
+                Windowed::Mean(_) => dtype.linear(),
+                Windowed::Rank(_) => dtype,
+            };
+            add(format!("{} {border}", how.name()), Kernel::Windowed(how, border), SMALL, SMALL, out);
         }
         add("transpose".into(), Kernel::Transpose, SMALL, Shape::new(61, 37, 2), dtype);
         let indices = [(DType::U8, 1 << 8), (DType::U16, 1 << 16), (DType::I8, 1 << 8), (DType::I16, 1 << 16)];

@@ -16,6 +16,7 @@ from ._values import (
     axes_of,
     axis_of,
     check_origin,
+    core_axis,
     correlated,
     edge,
     filtered,
@@ -250,9 +251,33 @@ def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect
     return _edges("prewitt", input, axis, output, mode, cval, (1.0, 1.0, 1.0))
 
 
+SMALL: Final = 41
+"""Pixels along an axis up to which a mean is a linear filter, which is computed together with what it reads and what reads it."""
+
+
+def _box(
+    value: Value,
+    size: tuple[int, int],
+    anchor: tuple[int, int],
+    dtype: DType,
+    mode: str,
+    cval: float,
+    bounded: bool = False,
+) -> Value:
+    """The mean over rows and columns: of `float32` in this type, else in `float64`."""
+    core = value.floats("f32" if is_single(value, dtype) else "f64")
+    found = _horus.box_mean(core, size, anchor, mode, cval)
+    return value.like(cast(found, NATIVE["f64"], dtype, bounded), dtype)
+
+
 def _mean_along(value: Value, size: int, axis: int, dtype: DType, mode: Any, cval: float, origin: Any) -> Value:
     """The mean of `size` pixels along an axis: of integers, exact before it is cut to the type of the result."""
     at = check_origin(size, origin)
+    beside = core_axis(axis, value.ndim)
+    if size > SMALL and beside > 0:
+        extent, anchor = ((size, 1), (size // 2 + at, 0)) if beside == 1 else ((1, size), (0, size // 2 + at))
+        bounded = value.dtype == dtype and edge(mode) != "constant"
+        return _box(value, extent, anchor, dtype, edge(mode), cval, bounded)
     if is_single(value, dtype):
         return along(value, (1.0 / size,) * size, axis, dtype, mode, cval, at)
     core = correlated(value, (1.0,) * size, size // 2 + at, axis, edge(mode), cval, single=False)
@@ -303,8 +328,18 @@ def uniform_filter(
     def record(value: Value, dtype: DType) -> Value:
         at = axes_of(axes, value.ndim)
         sizes, origins, modes = (for_each(given, len(at)) for given in (size, origin, mode))
+        # Rows and columns at once, where nothing is cut between passes.
+        beside = sorted((i for i in range(len(at)) if core_axis(at[i], value.ndim) > 0), key=lambda i: at[i])
+        both = beside if len(beside) == 2 and all(sizes[i] > 1 for i in beside) else []
+        alike = both and edge(modes[both[0]]) == edge(modes[both[1]]) and dtype in (NATIVE["f32"], NATIVE["f64"])
+        if alike and max(sizes[i] for i in both) > SMALL:
+            anchors = [int(sizes[i]) // 2 + check_origin(int(sizes[i]), origins[i]) for i in both]
+            extent = (int(sizes[both[0]]), int(sizes[both[1]]))
+            value = _box(value, extent, (anchors[0], anchors[1]), dtype, edge(modes[both[0]]), number(cval))
+        else:
+            both = []
         for i in passes(at, dtype, modes, number(cval)):
-            if sizes[i] > 1:
+            if sizes[i] > 1 and i not in both:
                 value = _mean_along(value, int(sizes[i]), at[i], dtype, modes[i], number(cval), origins[i])
         return value.cast(dtype)
 

@@ -31,7 +31,7 @@ from ._values import (
 
 DType = np.dtype[Any]
 MOST_RANKED: Final = 49
-"""Pixels under the largest footprint of a rank filter, other than a smallest or largest."""
+"""Pixels under the largest footprint of several levels of a rank filter, other than a smallest or largest."""
 
 
 def _both(size: Any, footprint: Any) -> None:
@@ -282,14 +282,15 @@ def _ranked(
             return extremes(value, dtype, None, under, None, border, constant, origins, which)
         beyond = one_mode(border, " by non-separable rank filters")
         core, all_of_it, plane = value.numbers(), bool(under.all()), under.shape[max(value.ndim - 2, 0) :]
+        volume = any(extent > 1 for extent in under.shape[:-2])
         centred = not any(origins) and all(extent == 1 for extent in under.shape[:-2])
         if all_of_it and centred and plane in ((3, 3), (5, 5)) and place == count // 2:
             found = _horus.median(core, plane[0], beyond, constant)
-        elif count <= MOST_RANKED:
+        elif count <= MOST_RANKED or not volume:
             found = _horus.rank(core, offsets_of(under, origins), place, beyond, constant)
         else:
             raise NotImplementedError(
-                f"{name}: a rank among {count} pixels; Horus has ranks of up to {MOST_RANKED} pixels, the smallest and the largest of any number"
+                f"{name}: a rank among {count} pixels of several levels; of those Horus has ranks of up to {MOST_RANKED}, the smallest and the largest of any number"
             )
         return value.like(_again(value, found)).cast(dtype)
 
@@ -308,7 +309,7 @@ def rank_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """The pixel in a place of the order under a footprint (``scipy.ndimage.rank_filter``); of up to 49 pixels.
+    """The pixel in a place of the order under a footprint (``scipy.ndimage.rank_filter``); of several levels, of up to 49 pixels.
 
     Examples
     --------
@@ -333,7 +334,7 @@ def median_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """The median under a footprint (``scipy.ndimage.median_filter``); of up to 49 pixels."""
+    """The median under a footprint (``scipy.ndimage.median_filter``); of several levels, of up to 49 pixels."""
     return _ranked("median_filter", input, lambda n: n // 2, size, footprint, output, mode, cval, origin, axes)
 
 
@@ -349,7 +350,7 @@ def percentile_filter(
     *,
     axes: Any = None,
 ) -> Any:
-    """A percentile under a footprint (``scipy.ndimage.percentile_filter``); of up to 49 pixels."""
+    """A percentile under a footprint (``scipy.ndimage.percentile_filter``); of several levels, of up to 49 pixels."""
     share = percentile + 100.0 if percentile < 0.0 else percentile
     if not 0.0 <= share <= 100.0:
         raise RuntimeError("invalid percentile")

@@ -91,6 +91,21 @@ pub(super) const ROWS: &[Operation] = &[
         "box_filter 5",
         |v, a| separable(v, a, filters::box_filter(a.count("size"))),
     ),
+    row(
+        "box_mean",
+        &["mean_filter"],
+        &[
+            required("height", Kind::Count, "of the rectangle"),
+            required("width", Kind::Count, "of the rectangle"),
+            BORDER,
+        ],
+        "Mean over a rectangle of any size, which hardly costs more than a small one",
+        "box_mean 101 51",
+        |v, a| {
+            let (height, width) = (a.count("height"), a.count("width"));
+            numbers!(v, image => v.becomes(image.box_mean(height, width, a.border("border"))))
+        },
+    ),
     row("sobel", &[], &[BORDER], "Magnitude of the gradient by Sobel: 8 times the slope", "gauss 2 sobel", |v, a| {
         let border = a.border("border");
         let ((row_x, column_x), (row_y, column_y)) = (filters::sobel_x(), filters::sobel_y());

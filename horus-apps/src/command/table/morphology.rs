@@ -3,7 +3,7 @@
 use horus::prelude::Connectivity;
 
 use super::{Family, Operation, Record};
-use crate::command::parameter::{Kind, Parameter, optional};
+use crate::command::parameter::{Kind, Parameter, optional, required};
 use crate::command::value::pixels;
 
 const FOOTPRINT: Parameter = optional("footprint", Kind::Footprint, "3", "");
@@ -49,9 +49,42 @@ macro_rules! extreme {
     };
 }
 
+/// A rank under a footprint: a parameter, a footprint and a border.
+macro_rules! ranked {
+    ($name:literal, $parameter:expr, $help:literal, $example:literal, |$image:ident, $a:ident, $footprint:ident| $record:expr) => {
+        Operation {
+            name: $name,
+            aliases: &[],
+            family: Family::Morphology,
+            parameters: &[$parameter, FOOTPRINT, BORDER],
+            help: $help,
+            example: $example,
+            record: Record::Picture(|v, $a| {
+                let $footprint = $a.footprint("footprint");
+                pixels!(v, $image => v.becomes($record))
+            }),
+        }
+    };
+}
+
 pub(super) const ROWS: &[Operation] = &[
     extreme!("erode", erode_with, "The smallest pixel under the footprint", "erode disc 2"),
     extreme!("dilate", dilate_with, "The largest pixel under the footprint", "dilate cross 1"),
+    extreme!("median_under", median_under, "The median of the pixels under the footprint", "median_under disc 7"),
+    ranked!(
+        "percentile_under",
+        required("percent", Kind::Number, "0 to 100"),
+        "A percentile of the pixels under the footprint",
+        "percentile_under 90 15",
+        |image, a, footprint| image.percentile_under(&footprint, a.number("percent"), a.border("border"))
+    ),
+    ranked!(
+        "rank_under",
+        required("place", Kind::Count, "in the order of the pixels; the smallest is 0"),
+        "The pixel in a place of the order of those under the footprint",
+        "rank_under 3 cross 2",
+        |image, a, footprint| image.rank_under(&footprint, a.count("place"), a.border("border"))
+    ),
     under!(opening, &["open"], "Removes bright details smaller than the footprint", "opening 3"),
     under!(closing, &["close"], "Removes dark details smaller than the footprint", "closing rectangle 3 5"),
     under!(top_hat, &["tophat"], "What an opening removes", "top_hat disc 3"),

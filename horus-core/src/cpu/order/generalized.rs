@@ -1,11 +1,12 @@
 //! Generalized convolutions: any combination of pixel and weight, reduced in any way.
 
+use super::extremes::{self, Scratch};
 use crate::cpu::patch::{BLOCK_COLS, Patch, for_each_block};
 use crate::cpu::plane::{Plane, Tile};
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
 use crate::dtype::Pixel;
-use crate::ops::neighbourhood::{Combine, Generalized, Layout, Reach, Reduce};
+use crate::ops::neighbourhood::{Combine, Generalized, Reduce};
 use crate::shape::Border;
 
 /// Computes a generalized convolution: per pixel, the values of the window combined with the weights and reduced in
@@ -17,29 +18,18 @@ pub(crate) fn generalized<T: Pixel>(
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
-    let mut scratch = Vec::new();
+    let mut scratch = Scratch::default();
     let taps: Vec<Tap<T>> = (g.window.offsets().into_iter().zip(g.window.taps()))
         .map(|((dy, dx), &weight)| Tap { dy, dx, weight: T::from_f64(weight) })
         .collect();
     let reach = g.window.reach();
     for_each_block(plane, reach, border, tile, |patch, block| {
-        if is_flat_rectangle(g) {
-            separable(isa, patch, reach, g.reduce, &mut scratch, block);
+        if extremes::is_rectangle(g) {
+            extremes::extremes(isa, patch, reach, g.reduce, &mut scratch, block);
         } else {
             direct(isa, patch, &taps, g, block);
         }
     });
-}
-
-/// Whether the row-wise extremes can be found first.
-///
-/// The minimum of a window is its first smallest value in row-major order: a later one replaces it only if it is
-/// strictly smaller, and a NaN never does. That is the first smallest of the rows' own first smallest values, taken
-/// from the top: the same pixel, and so the same bits, also among zeros of either sign. A window, or a row of one,
-/// without any number gives the identity in both ways.
-fn is_flat_rectangle(g: &Generalized) -> bool {
-    let rectangle = matches!(g.window.layout(), &Layout::Dense { height, width, .. } if height > 1 && width > 1);
-    rectangle && g.combine == Combine::Pixel && matches!(g.reduce, Reduce::Min | Reduce::Max)
 }
 
 struct Tap<T> {
@@ -68,41 +58,6 @@ fn direct_block<T: Pixel>(_: Isa, patch: &Patch<'_, T>, taps: &[Tap<T>], g: &Gen
                 combine(g.combine, &mut values[..n], pixels, tap.weight);
                 accumulate(g.reduce, out, &values[..n]);
             }
-        }
-    }
-}
-
-for_each_isa! {
-    fn separable[T: Pixel][T](
-        patch: &Patch<'_, T>, reach: Reach, reduce: Reduce, scratch: &mut Vec<T>, tile: &mut Tile<'_, T>
-    ) as separable_block
-}
-
-#[inline(always)]
-fn separable_block<T: Pixel>(
-    _: Isa,
-    patch: &Patch<'_, T>,
-    reach: Reach,
-    reduce: Reduce,
-    scratch: &mut Vec<T>,
-    tile: &mut Tile<'_, T>,
-) {
-    let n = tile.cols.len();
-    let rows = tile.rows.grown(reach.up, reach.down);
-    let x = tile.cols.start.cast_signed();
-    let (left, right) = (reach.left.cast_signed(), reach.right.cast_signed());
-    scratch.clear();
-    scratch.resize(rows.len() * n, identity(reduce));
-    for (y, row) in (rows.start..rows.end).zip(scratch.chunks_exact_mut(n)) {
-        for dx in -left..=right {
-            accumulate(reduce, row, patch.line(y, x + dx, n));
-        }
-    }
-    for (k, y) in (tile.rows.start..tile.rows.end).enumerate() {
-        let out = tile.row_mut(y);
-        out.fill(identity(reduce));
-        for row in scratch.chunks_exact(n).skip(k).take(reach.up + reach.down + 1) {
-            accumulate(reduce, out, row);
         }
     }
 }
@@ -196,18 +151,21 @@ mod tests {
         for (n, &(h, w)) in SIZES.iter().enumerate() {
             let image = noise::<T>(h * w, n as u64, n % 2 == 1);
             let plane = whole(&image, h, w);
-            for window in windows() {
-                for (combine, reduce) in Combine::ALL.into_iter().flat_map(|c| Reduce::ALL.map(|r| (c, r))) {
-                    let g = Generalized { window: window.clone(), combine, reduce };
-                    for border in borders() {
-                        let cell = |i: usize| oracle(&plane, &g, border, i / w, i % w);
-                        let want: Vec<T> = (0..h * w).map(cell).collect();
-                        for isa in Isa::available() {
-                            let mut out = vec![T::ONE; h * w];
-                            let mut tile = Tile { out: &mut out, stride: w, rows: Window::whole(h), cols: 0..w };
-                            generalized(&plane, &g, border, &mut tile, isa);
-                            assert_same(&out, &want, &format!("{} {h}x{w} {g:?} {border} {isa:?}", T::DTYPE));
-                        }
+            let all = Combine::ALL.into_iter().flat_map(|c| Reduce::ALL.map(|r| (c, r)));
+            let all =
+                all.flat_map(|(combine, reduce)| windows().into_iter().map(move |window| (window, combine, reduce)));
+            let long = [Filter::row(vec![0.0; 33]), Filter::dense(21, 6, vec![0.0; 126])];
+            let long = long.into_iter().zip([Reduce::Max, Reduce::Min]).map(|(f, reduce)| (f, Combine::Pixel, reduce));
+            for (window, combine, reduce) in all.chain(long) {
+                let g = Generalized { window, combine, reduce };
+                for border in borders() {
+                    let cell = |i: usize| oracle(&plane, &g, border, i / w, i % w);
+                    let want: Vec<T> = (0..h * w).map(cell).collect();
+                    for isa in Isa::available() {
+                        let mut out = vec![T::ONE; h * w];
+                        let mut tile = Tile { out: &mut out, stride: w, rows: Window::whole(h), cols: 0..w };
+                        generalized(&plane, &g, border, &mut tile, isa);
+                        assert_same(&out, &want, &format!("{} {h}x{w} {g:?} {border} {isa:?}", T::DTYPE));
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! Generalized convolutions, medians and mirror images: operations that keep the pixel type.
 
+mod extremes;
 mod generalized;
 mod median;
 #[cfg(target_arch = "x86_64")]

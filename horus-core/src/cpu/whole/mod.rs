@@ -110,7 +110,7 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
             let to = tiles::To { geometry, rows, threads, isa };
             dispatch!(dtype, T => tiles::reduce(view::<T>(inputs, 0)?, *grid, *how, output, &to)?);
         }
-        Kernel::Source(_) | Kernel::Map(_) | Kernel::Repeat(_) | Kernel::MapReduce(..) => {
+        Kernel::Source(_) | Kernel::Map(_) | Kernel::Repeat(_) | Kernel::MapReduce(..) | Kernel::Windowed(..) => {
             return Err(DeviceError::Unsupported { kernel: kernel.name(), dtype });
         }
     }
@@ -119,19 +119,19 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
 
 /// An input as typed planes.
 #[derive(Clone, Copy)]
-struct View<'a, T> {
+pub(super) struct View<'a, T> {
     data: &'a [T],
     geometry: Geometry,
 }
 
 impl<'a, T: Pixel> View<'a, T> {
-    fn plane(&self, c: usize) -> Plane<'a, T> {
+    pub(super) fn plane(&self, c: usize) -> Plane<'a, T> {
         let g = &self.geometry;
         Plane::new(&self.data[c * g.plane()..(c + 1) * g.plane()], g.shape.height, g.shape.width, g.window)
     }
 }
 
-fn view<'a, T: Pixel>(inputs: &[LaunchInput<'a>], i: usize) -> Result<View<'a, T>, DeviceError> {
+pub(super) fn view<'a, T: Pixel>(inputs: &[LaunchInput<'a>], i: usize) -> Result<View<'a, T>, DeviceError> {
     let input = inputs.get(i).ok_or_else(|| DeviceError::Argument(format!("the launch has no input {i}")))?;
     let data = input.memory.host().ok_or_else(foreign)?.as_slice::<T>();
     Ok(View { data, geometry: input.geometry })
@@ -141,7 +141,7 @@ fn views<'a, T: Pixel>(inputs: &[LaunchInput<'a>]) -> Result<Vec<View<'a, T>>, D
     (0..inputs.len()).map(|i| view(inputs, i)).collect()
 }
 
-fn out<T: Pixel>(memory: &mut Memory) -> Result<&mut [T], DeviceError> {
+pub(super) fn out<T: Pixel>(memory: &mut Memory) -> Result<&mut [T], DeviceError> {
     Ok(memory.host_mut().ok_or_else(foreign)?.as_mut_slice())
 }
 

@@ -41,6 +41,7 @@ impl Kernel {
             | Kernel::Transpose
             | Kernel::Lookup
             | Kernel::Remap(..)
+            | Kernel::Windowed(..)
             | Kernel::RowReduce(_)
             | Kernel::Running
             | Kernel::Tiles(..)

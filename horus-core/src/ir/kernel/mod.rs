@@ -28,6 +28,7 @@ use crate::ops::labels::LabelReduce;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::ops::sampling::Sampling;
 use crate::ops::tiles::{Grid, TileReduce};
+use crate::ops::windowed::Windowed;
 use crate::shape::Border;
 
 /// A lowered operation.
@@ -47,6 +48,8 @@ pub enum Kernel {
     Lookup,
     /// See [`crate::ir::graph::Op::Remap`].
     Remap(Sampling, Border),
+    /// See [`crate::ir::graph::Op::Windowed`].
+    Windowed(Windowed, Border),
     /// See [`crate::ir::graph::Op::RowReduce`].
     RowReduce(RowReduce),
     /// A row reduction of an expression that is never stored. Every leaf of the expression reads the pixel itself; the
@@ -87,6 +90,7 @@ impl Kernel {
             Kernel::Transpose => "transpose".into(),
             Kernel::Lookup => "lookup".into(),
             Kernel::Remap(how, _) => format!("remap {}", how.name()),
+            Kernel::Windowed(how, _) => how.name(),
             Kernel::RowReduce(r) => r.name().into(),
             Kernel::Running => "running_sum".into(),
             Kernel::RunningDepth => "running_sum of levels".into(),

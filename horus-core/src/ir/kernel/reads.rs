@@ -32,12 +32,7 @@ impl Leaf {
             let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadPlane(..));
             return itself.then_some((Reach::NONE, false));
         };
-        let rows = reach.up.max(reach.down);
-        let reach = match border {
-            Border::Reflect | Border::Reflect101 => Reach { up: rows, down: rows, ..reach },
-            _ => reach,
-        };
-        Some((reach, border == Border::Wrap))
+        Some((both_ways(reach, border), border == Border::Wrap))
     }
 
     /// What a filter reads around each pixel, before its border; `None` for a leaf that is no filter.
@@ -50,6 +45,15 @@ impl Leaf {
             LeafOp::Shift(_, by, b) => Some((shifted(*by), *b)),
             LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
         }
+    }
+}
+
+/// How far a strip must reach: what is read above an image that is mirrored lies below its first row.
+fn both_ways(reach: Reach, border: Border) -> Reach {
+    let rows = reach.up.max(reach.down);
+    match border {
+        Border::Reflect | Border::Reflect101 => Reach { up: rows, down: rows, ..reach },
+        _ => reach,
     }
 }
 
@@ -170,6 +174,9 @@ impl Kernel {
             | Kernel::Running
             | Kernel::RunningDepth
             | Kernel::Histogram { .. } => Access::Rows { reach: Reach::NONE, wrap: false },
+            Kernel::Windowed(how, border) => {
+                Access::Rows { reach: both_ways(how.reach(), *border), wrap: *border == Border::Wrap }
+            }
             Kernel::Tiles(..) => Access::Footprint,
             Kernel::Labels(how) if how.adds_up() => Access::Rows { reach: Reach::NONE, wrap: false },
             Kernel::Labels(_) => Access::Footprint,
@@ -188,6 +195,10 @@ impl Kernel {
             (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
             (Kernel::Repeat(r), _) => r.footprint(i, rows, out, input),
             (Kernel::Tiles(grid, _), _) => grid.rows(input, rows),
+            (Kernel::Windowed(how, border), _) => {
+                let reach = how.reach();
+                mapped_rows(*border, rows.grown(reach.up, reach.down), input.height).clipped(input.height)
+            }
             (Kernel::Labels(_), Access::Footprint) => {
                 let row = |y: isize| y.saturating_mul(BLOCK.cast_signed());
                 Window::new(row(rows.start), row(rows.end)).clipped(input.height)

@@ -8,6 +8,7 @@ use crate::ops::geometric::Interpolation;
 use crate::ops::labels::BLOCK;
 use crate::ops::neighbourhood::{Filter, Layout, MedianSize, median_network};
 use crate::ops::pixel::PixelOp;
+use crate::ops::windowed::Windowed;
 use crate::shape::{Shape, Window};
 
 /// Taps from which on a dense filter counts as large.
@@ -164,6 +165,8 @@ impl Kernel {
                 (Family::Reduction, None)
             }
             Kernel::Histogram { .. } | Kernel::Labels(_) => (Family::Histogram, None),
+            Kernel::Windowed(Windowed::Mean(_), _) => (Family::Separable, None),
+            Kernel::Windowed(Windowed::Rank(_), _) => (Family::Rank, None),
             Kernel::Transpose => (Family::Transpose, None),
             Kernel::Remap(..) => (Family::Warp, None),
             Kernel::Components(_) => (Family::Histogram, None),
@@ -177,7 +180,10 @@ impl Kernel {
             Kernel::Tiles(grid, _) => rows.len() * wide(out) * (grid.height * grid.width).min(first.area()),
             _ => rows.len() * wide(out),
         };
-        let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, 0), MapKernel::arithmetic);
+        let (per_pixel, staged, reach) = match self {
+            Kernel::Windowed(how, _) => (how.steps(), 0.0, how.reach().up + how.reach().down),
+            _ => map.map_or((0.0, 0.0, 0), MapKernel::arithmetic),
+        };
         let steps = if let Kernel::Repeat(r) = self { r.steps } else { 1 };
         let own = match self {
             Kernel::Remap(how, _) => {

@@ -1,0 +1,204 @@
+//! Means of rectangles and ranks under footprints; see `kernels/windowed.cuh`.
+
+use horus_core::device::Geometry;
+use horus_core::dtype::{DType, Scalar};
+use horus_core::error::DeviceError;
+use horus_core::ops::windowed::{BoxMean, Ranked, Windowed, summed};
+use horus_core::shape::Border;
+
+use super::cpp::{Call, Expr, Stmt, args, name, template};
+use super::fixed::program;
+use super::params::KernelParams;
+use super::{Generated, Limits, PRELUDE, Pointer, Shapes, WINDOWED, blocks, border_name};
+
+/// Threads of a block.
+const THREADS: usize = 256;
+/// Bytes of shared memory of a block, so that several are on a processor.
+const SHARED: usize = 96 << 10;
+/// Rows and columns of a block that looks for ranks.
+const RANKED: (usize, usize) = (8, 32);
+
+pub(super) fn generate(
+    how: &Windowed,
+    border: Border,
+    shapes: &Shapes<'_>,
+    limits: Limits,
+) -> Result<Generated, DeviceError> {
+    match how {
+        Windowed::Mean(mean) => means(mean, border, shapes, limits),
+        Windowed::Rank(rank) => ranks(rank, border, shapes),
+    }
+}
+
+/// Parameters that all of these kernels have: images and rows; and the statements that name them.
+fn params(border: Border, shapes: &Shapes<'_>) -> (KernelParams, Vec<Stmt>, Expr) {
+    let (input, out) = (shapes.inputs[0], shapes.output);
+    let t = input.dtype.name();
+    let mut p = KernelParams::default();
+    p.pointer(out.dtype.name(), "out", Pointer::Output { offset: 0 });
+    p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
+    p.long("in_plane", input.plane() as i64);
+    p.long("out_plane", out.plane() as i64);
+    let Geometry { shape, window, .. } = input;
+    for (member, v) in [
+        ("height", shape.height.cast_signed()),
+        ("width", shape.width.cast_signed()),
+        ("start", window.start),
+        ("end", window.end),
+        ("row0", shapes.rows.start),
+        ("row1", shapes.rows.end),
+        ("out_start", out.window.start),
+    ] {
+        p.int(member, v);
+    }
+    let constant = p.constant(Scalar::F64(border.constant().unwrap_or(0.0)), input.dtype);
+    let plane =
+        |image: &str| name(format_args!("p.{image}")) + name("blockIdx.y") * name(format_args!("p.{image}_plane"));
+    let body = vec![
+        Stmt::Let {
+            ctype: format!("const hs_plane<{t}>"),
+            name: "in".into(),
+            value: Expr::Members(None, args![plane("in"), "p.height", "p.width", "p.start", "p.end"]),
+        },
+        Stmt::Let {
+            ctype: "const hs_around_rows".into(),
+            name: "at".into(),
+            value: Expr::Members(
+                None,
+                args!["p.height", "p.width", "p.start", "p.end", "p.row0", "p.row1", "p.out_start"],
+            ),
+        },
+        Stmt::Let { ctype: format!("{}* const", out.dtype.name()), name: "out".into(), value: plane("out") },
+    ];
+    (p, body, constant)
+}
+
+/// What pixels are added up in: whole numbers of few bits in 32.
+fn total(dtype: DType, area: usize) -> DType {
+    let most: usize = match dtype {
+        DType::U8 | DType::I8 => 1 << 8,
+        DType::U16 | DType::I16 => 1 << 16,
+        _ => usize::MAX,
+    };
+    if area.saturating_mul(most) < 1 << 31 { DType::I32 } else { summed(dtype) }
+}
+
+fn means(mean: &BoxMean, border: Border, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
+    let out = shapes.output;
+    let (tall, wide) = (mean.height(), mean.width());
+    let sum = total(shapes.inputs[0].dtype, tall.saturating_mul(wide));
+    let (mut p, mut body, constant) = params(border, shapes);
+    for (member, v) in [("up", mean.reach.up), ("tall", tall), ("left", mean.reach.left), ("wide", wide)] {
+        p.int(member, v.cast_signed());
+    }
+    p.long("count", mean.count as i64);
+    let planes = blocks(out.shape.planes(), "planes")?;
+    let (height, width) = (shapes.rows.len(), out.shape.width);
+    let mut arguments = args!["in", "at", "p.up", "p.tall", "p.left", "p.wide", constant, "p.count"];
+    let Some(tile) = Tile::of((tall, wide), (height, width), sum.size(), SHARED.min(limits.shared)) else {
+        arguments.push("out".into());
+        body.push(Call::new("hs_box_alone", template![sum.name(), border_name(border), THREADS], arguments).into());
+        let grid = [blocks((height * width).div_ceil(THREADS), "a mean")?, planes];
+        return Ok(program(&[PRELUDE, WINDOWED], &body, p, grid, THREADS, 0));
+    };
+    let across = width.div_ceil(tile.wide);
+    p.int("across", across.cast_signed());
+    arguments.extend(args!["p.across", "out"]);
+    let template = template![sum.name(), border_name(border), THREADS, tile.tall, tile.wide, tile.flight];
+    body.push(Call::new("hs_box", template, arguments).into());
+    let grid = [blocks(across * height.div_ceil(tile.tall), "a mean")?, planes];
+    Ok(program(&[PRELUDE, WINDOWED], &body, p, grid, THREADS, tile.bytes((tall, wide), sum.size())))
+}
+
+/// What a block computes.
+#[derive(Clone, Copy, Debug)]
+struct Tile {
+    tall: usize,
+    wide: usize,
+    /// Rows that are added up at once.
+    flight: usize,
+}
+
+impl Tile {
+    /// Bytes of shared memory for a window: rows twice, where the results find room afterwards, and sums of rows twice.
+    fn bytes(self, (tall, wide): (usize, usize), size: usize) -> usize {
+        let columns = self.wide * (self.tall + tall - 1);
+        let rows = self.flight * (self.wide + wide - 1);
+        2 * size * columns + size * (2 * rows).max(self.tall * self.wide)
+    }
+
+    /// The tile that has least to do for each pixel among those that fit; `None` if none does.
+    fn of(window: (usize, usize), image: (usize, usize), size: usize, shared: usize) -> Option<Tile> {
+        /// Additions that take as long as threads that wait for each other.
+        const WAIT: usize = 4 * THREADS;
+        let (tall, wide) = window;
+        let steps = |n: usize| n.ilog2() as usize + n.count_ones() as usize;
+        let powers = |most: usize, n: usize| (0..=most).map(|k| 1usize << k).filter(move |p| *p < 2 * n.max(1));
+        let mut best: Option<(f64, Tile)> = None;
+        for (high, broad) in powers(9, image.0).flat_map(|h| powers(10, image.1).map(move |w| (h, w))) {
+            let rows = high + tall - 1;
+            for flight in powers(7, rows) {
+                let tile = Tile { tall: high, wide: broad, flight };
+                if tile.bytes(window, size) > shared {
+                    continue;
+                }
+                let line = broad + wide - 1;
+                let row_work = rows * line * (steps(wide) + 2) + rows.div_ceil(flight) * (steps(wide) + 2) * WAIT;
+                let column_work = rows * broad * steps(tall) + steps(tall) * WAIT;
+                let work = (row_work + column_work) as f64 / (high * broad) as f64;
+                if best.is_none_or(|(least, _)| work < least) {
+                    best = Some((work, tile));
+                }
+            }
+        }
+        best.map(|(_, tile)| tile)
+    }
+}
+
+fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let out = shapes.output;
+    let (mut p, mut body, constant) = params(border, shapes);
+    let across = out.shape.width.div_ceil(RANKED.1);
+    p.pointer("const int", "spans", Pointer::Table);
+    p.int("count", rank.spans.len().cast_signed());
+    p.int("place", rank.place.cast_signed());
+    p.int("across", across.cast_signed());
+    let reach = rank.reach();
+    for (member, v) in [("up", reach.up), ("down", reach.down), ("left", reach.left), ("right", reach.right)] {
+        p.int(member, v.cast_signed());
+    }
+    body.push(Stmt::Let {
+        ctype: "const hs_reach".into(),
+        name: "reach".into(),
+        value: Expr::Members(None, args!["p.up", "p.down", "p.left", "p.right"]),
+    });
+    let arguments = args!["in", "at", "p.spans", "p.count", "reach", "p.place", constant, "p.across", "out"];
+    body.push(Call::new("hs_rank", template![border_name(border), RANKED.0, RANKED.1], arguments).into());
+    let grid =
+        [blocks(across * shapes.rows.len().div_ceil(RANKED.0), "a rank")?, blocks(out.shape.planes(), "planes")?];
+    let table = rank.spans.iter().flat_map(|s| [s.y, s.from, s.to]).flat_map(i32::to_ne_bytes).collect();
+    Ok(Generated { table, ..program(&[PRELUDE, WINDOWED], &body, p, grid, RANKED.0 * RANKED.1, 0) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_fit_and_what_fits_nowhere_is_told() {
+        for window in [(1, 1), (3, 3), (101, 101), (128, 128), (1, 2001), (2001, 1), (1, 5000)] {
+            for size in [4, 8] {
+                for shared in [48 << 10, SHARED] {
+                    let tile = Tile::of(window, (2048, 2048), size, shared);
+                    if window.1 == 5000 && size == 8 {
+                        assert_eq!(tile.is_some(), shared == SHARED);
+                        continue;
+                    }
+                    let tile = tile.unwrap();
+                    assert!(tile.bytes(window, size) <= shared, "{window:?} {tile:?}");
+                }
+            }
+        }
+        assert!(Tile::of((65537, 1), (100, 100), 4, SHARED).is_none());
+    }
+}
