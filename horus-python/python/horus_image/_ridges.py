@@ -6,36 +6,14 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ._floats import Given, applied, extreme, gaussian, zeros_like
+from ._eigen import by_magnitude, eigenvalues, of_largest_magnitude, total
+from ._floats import Given, applied, extreme, zeros_like
 from ._image import Image, maximum, where
-
-
-def hessian(image: Image, sigma: float, mode: str, cval: float) -> tuple[Image, Image, Image]:
-    """The second derivatives along rows twice, rows and columns, columns twice: of each, two first derivatives of Gaussians of
-    ``sigma / sqrt(2)``, as ``skimage.feature.hessian_matrix(use_gaussian_derivatives=True)`` takes them."""
-    truncate = 8.0 if sigma > 1 else 100.0
-    along_rows, along_columns = (1, 0), (0, 1)
-
-    def slope(of: Image, order: tuple[int, int]) -> Image:
-        return gaussian(of, sigma / math.sqrt(2.0), order, mode, cval, truncate)
-
-    down, right = slope(image, along_rows), slope(image, along_columns)
-    return slope(down, along_rows), slope(down, along_columns), slope(right, along_columns)
-
-
-def eigenvalues(image: Image, sigma: float, mode: str, cval: float) -> tuple[Image, Image]:
-    """The larger and the smaller eigenvalue of the Hessian."""
-    rr, rc, cc = hessian(image, sigma, mode, cval)
-    mean, half = (rr + cc) * 0.5, (rr - cc) * 0.5
-    spread = applied("sqrt", rc * rc + half * half)
-    return mean + spread, mean - spread
 
 
 def _entered(name: str, image: Any, black_ridges: bool) -> tuple[Given, Image]:
     given = Given(name, image, (2, 3))
     given.gray()
-    if given.value.ndim == 3:
-        raise NotImplementedError(f"{name} of a volume: eigenvalues of 3x3 matrices; the filter is of rows and columns")
     floats = given.floats()
     return given, floats if black_ridges else -floats
 
@@ -76,13 +54,13 @@ def frangi(
     Parameters
     ----------
     image : array_like or Image
-        Of rows and columns.
+        Of rows and columns, or a volume.
     sigmas : iterable of float, optional
         Scales of the Gaussians, in pixels.
     scale_range, scale_step : None
         Deprecated in scikit-image, and not taken: give `sigmas`.
     alpha : float, optional
-        Of volumes only, which are not supported; it has no effect.
+        Of volumes: how much a pixel may look like part of a plate.
     beta : float, optional
         How much a pixel may look like part of a blob.
     gamma : float, optional
@@ -118,14 +96,16 @@ def frangi(
     result = zeros_like(floats)
     limit: Any = gamma
     for sigma in _scales(sigmas):
-        larger, smaller = eigenvalues(floats, sigma, mode, cval)
-        first = abs(larger) > abs(smaller)
-        major, minor = where(first, larger, smaller), where(first, smaller, larger)
-        blob = abs(minor) / maximum(major, 1e-10)
-        norm = applied("sqrt", minor * minor + major * major)
+        minor, *major = by_magnitude(eigenvalues(floats, sigma, mode, cval))
+        norm = applied("sqrt", total([value * value for value in (minor, *major)]))
+        major = [maximum(value, 1e-10) for value in major]
         if limit is None:
             limit = _measure(norm, floats) * 0.5
+        blob = abs(minor) / (major[0] if len(major) == 1 else applied("sqrt", major[0] * major[1]))
         line = applied("exp", (blob * blob) * (-0.5 / beta**2))
+        if len(major) == 2:
+            plate = major[0] / major[1]
+            line = line * (1.0 - applied("exp", (plate * plate) * (-0.5 / alpha**2)))
         result = maximum(result, line * (1.0 - applied("exp", -(norm * norm) / (limit * limit * 2.0))))
     return given.back(result)
 
@@ -134,7 +114,7 @@ def sato(
     image: Any, sigmas: Iterable[float] = range(1, 10, 2), black_ridges: bool = True, mode: str = "reflect", cval: float = 0
 ) -> Any:
     """How much each pixel looks like part of a tube (``skimage.filters.sato``): the larger eigenvalue of the Hessian times
-    ``sigma**2`` where it is positive, the largest of all scales. Arguments are those of `frangi`.
+    ``sigma**2`` where it is positive (of volumes, the root of the product of the two larger), the largest of all scales. Arguments are those of `frangi`.
 
     Examples
     --------
@@ -148,8 +128,9 @@ def sato(
     given, floats = _entered("sato", image, black_ridges)
     result = zeros_like(floats)
     for sigma in _scales(sigmas):
-        larger, _ = eigenvalues(floats, sigma, mode, cval)
-        result = maximum(result, maximum(larger, 0.0) * sigma**2)
+        first, *rest = (maximum(value, 0.0) for value in eigenvalues(floats, sigma, mode, cval)[:-1])
+        tube = applied("sqrt", first * rest[0]) if rest else first
+        result = maximum(result, tube * sigma**2)
     return given.back(result)
 
 
@@ -162,7 +143,7 @@ def meijering(
     cval: float = 0,
 ) -> Any:
     """How much each pixel looks like part of a neurite (``skimage.filters.meijering``): the eigenvalues of the Hessian mixed by `alpha`
-    (1/3 by default), divided by the largest response at each scale. Other arguments are those of `frangi`.
+    (by default 1/3, of volumes 1/4), divided by the largest response at each scale. Other arguments are those of `frangi`.
 
     Examples
     --------
@@ -174,11 +155,11 @@ def meijering(
     [0.1, 1.0, 0.1]
     """
     given, floats = _entered("meijering", image, black_ridges)
-    mixed = 1.0 / 3.0 if alpha is None else float(alpha)
+    mixed = 1.0 / (floats.ndim + 1) if alpha is None else float(alpha)
     result = zeros_like(floats)
     for sigma in _scales(sigmas):
-        larger, smaller = eigenvalues(floats, sigma, mode, cval)
-        one, other = larger + smaller * mixed, smaller + larger * mixed
-        flat = maximum(where(abs(one) >= abs(other), one, other), 0.0)
+        values = eigenvalues(floats, sigma, mode, cval)
+        turns = [values[i:] + values[:i] for i in range(len(values))]
+        flat = maximum(of_largest_magnitude([own + total(others) * mixed for own, *others in turns]), 0.0)
         result = maximum(result, flat / _measure(flat, floats))
     return given.back(result)
