@@ -34,13 +34,14 @@ for page in source.glob("*.md"):
         if path.is_relative_to(root / "docs/book"):
             return match[0]
         name = path.relative_to(root)
-        # A page that is read as it is keeps its name from becoming that of a page of HTML.
-        copy = pathlib.Path("repository") / (f"{name}.txt" if name.suffix in (".md", ".rs") else name)
+        # What is read as it is: mdbook would take other names for those of pages and of programs.
+        names = {".md": name.with_suffix(".txt"), ".rs": f"{name}.txt"}
+        copy = pathlib.Path("repository") / names.get(name.suffix, name)
         (source / copy).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, source / copy)
-        return f"]({copy}{match[2] if path.suffix == '.html' else ''})"
+        return f"]({copy})"
 
-    page.write_text(re.sub(r"\]\((\.\./[^)#]*)(#[^)]*)?\)", beside, text))
+    page.write_text(re.sub(r"\]\((\.\./[^)#]*)(?:#[^)]*)?\)", beside, text))
 END
 rm -rf "$out"
 "$mdbook" build --dest-dir "$out" "$stage"
