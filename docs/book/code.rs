@@ -96,7 +96,7 @@ fn borders() -> Result<()> {
     let white = Image::constant(&session, 9, 9, 1.0f32);
     assert_eq!(white.rotate(45.0).pixel(0, 0)?, 0.0);
     let mirrored = white.rotate_with(45.0, Interpolation::Bilinear, Border::Reflect101);
-    assert_eq!(mirrored.pixel(0, 0)?, 1.0);
+    assert!((mirrored.pixel(0, 0)? - 1.0).abs() < 1e-6);
     Ok(())
 }
 
@@ -139,7 +139,7 @@ fn machines() -> Result<()> {
     part.save("part.png")?;
 
     let options = OpenOptions { region: Some(Region::new(100, 200, 50, 60)), ..OpenOptions::default() };
-    let window = session.open_with("assets/vessels.png", options)?.luminance();
+    let window = AnyImage::open_with(&session, "assets/vessels.png", &options)?.luminance();
     assert_eq!((window.height(), window.width()), (50, 60));
     Ok(())
 }
