@@ -58,6 +58,7 @@ step cargo test "${mpi[@]}" --test ranks --test mpirun \
 step cargo test "${mpi[@]}" --test command stores
 # The programs that those tests built, on several hosts; says so where this machine or this user cannot have them.
 step scripts/hosts.sh "${CARGO_TARGET_DIR:-target}/debug"
+step scripts/book.sh
 # After all others, whose dependencies these use again.
 step scripts/packages.sh
 step scripts/python_test.sh

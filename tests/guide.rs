@@ -1,4 +1,4 @@
-//! The gallery of examples and the table of names are complete and true.
+//! The gallery of examples, the table of names and the book are complete and true.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,6 +7,9 @@ use std::process::Command;
 
 use horus::core::ops::pixel::TABLE;
 use horus::prelude::*;
+
+#[path = "../docs/book/code.rs"]
+mod book;
 
 const GALLERY: &str = include_str!("../examples/README.md");
 const NAMES: &str = include_str!("../docs/names.md");
@@ -77,9 +80,11 @@ fn the_gallery_shows_what_the_examples_write() {
     }
 }
 
-/// The names in the first column of the tables but the first.
+/// The names in the first column of the tables of Rust, but the first.
 fn named() -> BTreeSet<String> {
     let (_, tables) = NAMES.split_once("## In and out").expect("the tables");
+    // The names of Python are tested there, in test_book.py.
+    let (tables, _) = tables.split_once("## From CuPy").expect("the names in Python");
     let cells = tables.lines().filter_map(|l| l.strip_prefix('|')?.split('|').next());
     let code = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>());
     code.collect()
@@ -142,5 +147,89 @@ fn the_table_of_names_is_complete() {
     for name in operations() {
         let known = others.contains(&name.as_str()) || named.contains(&name);
         assert!(known, "docs/names.md does not name `{name}`");
+    }
+}
+
+/// Markdown files: those of the book, and those that lead to it or that it includes.
+fn pages() -> Vec<(PathBuf, String)> {
+    let chapters = fs::read_dir(root().join("docs/book/src")).expect("the book").map(|f| f.expect("a file").path());
+    let mut pages: Vec<PathBuf> = chapters.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
+    assert!(pages.len() >= 14, "{pages:?}");
+    let beside = fs::read_dir(root().join("docs")).expect("a folder").map(|f| f.expect("a file").path());
+    pages.extend(beside.filter(|path| path.extension().is_some_and(|e| e == "md")));
+    pages.extend(["README.md", "examples/README.md", "horus-python/README.md"].map(|name| root().join(name)));
+    let text = |path: &PathBuf| fs::read_to_string(path).expect("a page");
+    pages.iter().map(|path| (path.clone(), text(path))).collect()
+}
+
+/// The lines of fenced blocks of a language.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<Vec<&'a str>> {
+    let (mut found, mut open): (Vec<Vec<&str>>, bool) = (Vec::new(), false);
+    for line in page.lines() {
+        match line.strip_prefix("```") {
+            Some(name) if !open && name == language => {
+                found.push(Vec::new());
+                open = true;
+            }
+            Some(_) => open = false,
+            None if open => found.last_mut().expect("a block").push(line.trim()),
+            None => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn the_rust_code_of_the_book_is_code_that_runs() {
+    let mut sources = vec![fs::read_to_string(root().join("docs/book/code.rs")).expect("the code of the book")];
+    let example = |name: &String| fs::read_to_string(root().join(format!("examples/{name}.rs"))).expect("an example");
+    sources.extend(examples().iter().map(example));
+    let sources: Vec<Vec<&str>> = sources.iter().map(|s| s.lines().map(str::trim).collect()).collect();
+    let mut count = 0;
+    for (path, page) in pages().iter().filter(|(path, _)| path.starts_with(root().join("docs/book"))) {
+        for block in blocks(page, "rust").iter().filter(|block| !block[0].starts_with("{{#include")) {
+            let stands = sources.iter().any(|lines| lines.windows(block.len()).any(|part| part == &block[..]));
+            assert!(stands, "{} has code that docs/book/code.rs has not:\n{}", path.display(), block.join("\n"));
+            count += 1;
+        }
+    }
+    assert!(count >= 25, "{count} blocks");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("assets")).expect("a folder");
+    for name in ["vessels.png", "small.png"] {
+        fs::copy(root().join("assets").join(name), folder.path().join("assets").join(name)).expect("a copy");
+    }
+    // No other test here looks for files from the working directory on.
+    std::env::set_current_dir(folder.path()).expect("the folder");
+    for (chapter, run) in book::CHAPTERS {
+        run().unwrap_or_else(|e| panic!("{chapter}: {e}"));
+    }
+    assert!(folder.path().join("sharp.png").exists(), "the first program writes its picture");
+}
+
+#[test]
+fn links_of_the_book_lead_somewhere() {
+    let mut count = 0;
+    for (path, page) in pages() {
+        let folder = path.parent().expect("a folder");
+        let includes = page.split("{{#include ").skip(1).filter_map(|rest| rest.split("}}").next());
+        let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in includes.chain(links) {
+            let target = link.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            // What is included stands elsewhere in the book; its links lead to chapters there, and to pages beside it here.
+            let there = folder.join(target).exists();
+            assert!(there, "{} leads to {link}, which there is not", path.display());
+            count += 1;
+        }
+    }
+    assert!(count > 100, "{count} links");
+    let summary = fs::read_to_string(root().join("docs/book/src/SUMMARY.md")).expect("the contents");
+    for (path, _) in pages().iter().filter(|(path, _)| path.parent() == Some(&root().join("docs/book/src"))) {
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        assert!(name == "SUMMARY.md" || summary.contains(&format!("({name})")), "SUMMARY.md does not list {name}");
     }
 }

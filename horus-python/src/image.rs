@@ -128,7 +128,7 @@ impl Image {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// One channel of numbers, those of integers in 0 to 1, as `f32`.
+    /// One channel of numbers, on the scale of the type, as `f32`.
     fn luminance(&self) -> PyResult<Image> {
         numbers!(&self.any, "luminance", image => self.recorded(|| image.luminance()))
     }

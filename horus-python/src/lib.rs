@@ -7,6 +7,7 @@
 
 mod any;
 mod arrays;
+mod detectors;
 mod errors;
 mod files;
 mod filters;
@@ -23,6 +24,8 @@ use pyo3::prelude::*;
 mod _horus {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::detectors::{absdiv, extreme_value, oriented, rotate};
     #[pymodule_export]
     use crate::errors::HorusError;
     #[pymodule_export]

@@ -40,7 +40,10 @@ def test_channels() -> None:
     np.testing.assert_array_equal(image[..., 2], array[..., 2])
     each = np.stack([ndimage.median_filter(array[..., i], 3) for i in range(3)], axis=-1)
     np.testing.assert_array_equal(ndimage.median_filter(image, 3), each)
-    assert image.luminance().shape == (4, 5)
+    weights = np.array([0.299, 0.587, 0.114])
+    np.testing.assert_allclose(image.luminance().compute(), array.astype(float) @ weights / 255, rtol=1e-6)
+    floats = hi.asarray(array.astype(np.float32), channels=True)
+    np.testing.assert_allclose(floats.luminance().compute(), array.astype(float) @ weights, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.float32, np.float64])

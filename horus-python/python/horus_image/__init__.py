@@ -2,7 +2,7 @@
 
 `asarray` makes a lazy `Image` of an array, `open` of a file; operators and `horus_image.ndimage`, which has the names and rules of
 ``scipy.ndimage``, record what is to be done with it, and looking at it computes that at once. Given NumPy arrays, the functions of
-`horus_image.ndimage` compute and return NumPy arrays.
+`horus_image.ndimage` compute and return NumPy arrays. `horus_image.filters` has filters and thresholds under scikit-image's names.
 
 >>> import numpy as np
 >>> import horus_image as hi
@@ -13,7 +13,7 @@
 0.323
 """
 
-from . import ndimage
+from . import filters, ndimage
 from ._horus import HorusError, __version__
 from ._image import Image, asarray, maximum, minimum, open, save, where
 from ._session import Session, session
@@ -24,6 +24,7 @@ __all__ = [
     "Session",
     "__version__",
     "asarray",
+    "filters",
     "maximum",
     "minimum",
     "ndimage",

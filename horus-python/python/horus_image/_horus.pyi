@@ -13,6 +13,7 @@ __all__ = [
     "PIXEL_OPERATIONS",
     "Session",
     "__version__",
+    "absdiv",
     "affine",
     "binary",
     "binary_of_number",
@@ -28,6 +29,7 @@ __all__ = [
     "crop",
     "equal",
     "extreme",
+    "extreme_value",
     "flip",
     "histogram",
     "histogram_by_label",
@@ -37,11 +39,13 @@ __all__ = [
     "label_counts",
     "logic",
     "median",
+    "oriented",
     "pad",
     "place",
     "rank",
     "reduce",
     "remap",
+    "rotate",
     "select",
     "shift",
     "stack",
@@ -107,6 +111,12 @@ def logic(name: str, a: Image, b: Image) -> Image: ...
 def invert(mask: Image) -> Image: ...
 def clamp(a: Image, low: float, high: float) -> Image: ...
 def convert(a: Image, dtype: str) -> Image: ...
+def oriented(
+    a: Image, how: str, theta: float, sigmas: tuple[float, float], orders: tuple[int, int]
+) -> Image: ...
+def rotate(a: Image, degrees: float, mode: str, cval: float) -> Image: ...
+def absdiv(a: Image, b: Image, eps: float) -> Image: ...
+def extreme_value(a: Image, name: str) -> Image: ...
 def correlate(a: Image, filter: Filter, mode: str, cval: float) -> Image: ...
 def correlate_depth(a: Image, filter: Filter, mode: str, cval: float) -> Image: ...
 def extreme(a: Image, window: Filter, combine: str, reduce: str, mode: str, cval: float) -> Image: ...

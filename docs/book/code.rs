@@ -1,0 +1,165 @@
+//! The Rust code of the book. `tests/guide.rs` runs each function and holds that every block of the book stands here, or in an
+//! example, line by line.
+
+use std::time::Instant;
+
+use horus::prelude::*;
+
+/// Each chapter's programs.
+pub(crate) const CHAPTERS: [(&str, fn() -> Result<()>); 8] = [
+    ("introduction", introduction),
+    ("tutorial", tutorial),
+    ("lazy", lazy),
+    ("borders", borders),
+    ("types", types),
+    ("machines", machines),
+    ("tuning", tuning),
+    ("explain", explain),
+];
+
+fn introduction() -> Result<()> {
+    use horus::prelude::*;
+
+    fn main() -> Result<()> {
+        let session = Session::new()?;
+        let image = session.open("assets/vessels.png")?.luminance();
+        let sharp = (&image + (&image - image.gauss(3.0)) * 1.5).clamp(0.0, 1.0);
+        sharp.save("sharp.png")?;
+        Ok(())
+    }
+
+    main()
+}
+
+fn tutorial() -> Result<()> {
+    let session = Session::new()?;
+    let picture = session.open("assets/vessels.png")?;
+    let image = picture.luminance();
+
+    let dark = image.black_hat(&Footprint::disc(6));
+    let vessels = dark.gt(dark.otsu()).opening(&Footprint::cross(1));
+
+    let (count, mean) = session.get_all((vessels.count(), image.mean_where(&vessels)))?;
+    println!("{count} pixels, {mean:.3} on average");
+    assert!(count > 5000 && mean < 0.5);
+
+    vessels.select([1.0, 0.2, 0.2], &image).save("vessels.png")?;
+
+    let pixels = image.to_array()?;
+    let again = Image::from_array(&session, pixels.view());
+    assert_eq!(again.absdiff(&image).max_value().get()?, 0.0);
+
+    let wrong = image.gauss(-1.0);
+    let error = wrong.mean().get().unwrap_err();
+    assert!(error.to_string().contains("sigma is -1; it must be positive and finite"));
+
+    let paths = ["assets/vessels.png", "assets/small.png"];
+    for item in session.series(paths, |picture| picture.luminance().gauss(2.0).mean()).values() {
+        println!("{:.3}", item.result?);
+    }
+    Ok(())
+}
+
+fn lazy() -> Result<()> {
+    let session = Session::new()?;
+    let image = Image::worms(&session, 64, 96);
+    let smooth = image.gauss(2.0);
+    let edges = smooth.sobel_x().hypot(smooth.sobel_y());
+    assert_eq!(session.stats().evaluations, 0);
+    let strongest = edges.max_value().get()?;
+    assert_eq!(session.stats().evaluations, 1);
+
+    let marked = edges.gt(strongest / 2.0).select(1.0, &image);
+
+    let unit = (&image - image.min_value()) / (image.max_value() - image.min_value());
+
+    let until = Until::below(1e-3, 1000);
+    let heat = session.iterate(image.clone(), until, |u| u + u.laplace() * 0.2)?;
+    println!("{} steps", heat.steps);
+    assert!((1..1000).contains(&heat.steps));
+
+    session.start();
+    let other = image.mean().get()?;
+    assert!(other > 0.0 && marked.max_value().get()? == 1.0 && unit.min_value().get()? == 0.0);
+    Ok(())
+}
+
+fn borders() -> Result<()> {
+    let session = Session::new()?;
+    let image = Image::from_slice(&session, 1, 4, &[1.0f32, 2.0, 3.0, 4.0]);
+    let (row, column) = filters::box_filter(3);
+    let mirrored = image.box_filter(3);
+    let repeated = image.separable(&row, &column, Border::Replicate);
+    assert!((mirrored.pixel(0, 0)? - 5.0 / 3.0).abs() < 1e-6);
+    assert!((repeated.pixel(0, 0)? - 4.0 / 3.0).abs() < 1e-6);
+
+    let white = Image::constant(&session, 9, 9, 1.0f32);
+    assert_eq!(white.rotate(45.0).pixel(0, 0)?, 0.0);
+    let mirrored = white.rotate_with(45.0, Interpolation::Bilinear, Border::Reflect101);
+    assert!((mirrored.pixel(0, 0)? - 1.0).abs() < 1e-6);
+    Ok(())
+}
+
+fn types() -> Result<()> {
+    let session = Session::new()?;
+    let image = Image::from_slice(&session, 1, 3, &[10u8, 200, 250]);
+    assert_eq!((&image + 100u8).to_vec()?, [110, 255, 255]);
+    let smooth: Image<f32> = image.box_filter(3);
+    assert_eq!(image.mean().get()?, 460.0 / 3.0);
+    drop(smooth);
+
+    assert_eq!(Image::from_slice(&session, 1, 3, &[0.5f32, 2.5, 300.0]).convert::<u8>().to_vec()?, [0, 2, 255]);
+    assert!((image.to_unit().pixel(0, 2)? - 250.0 / 255.0).abs() < 1e-6);
+
+    let bright = image.gt(100u8) & image.lt(220u8);
+    assert_eq!(bright.count().get()?, 1);
+    assert_eq!(bright.select(&image, 0u8).to_vec()?, [0, 200, 0]);
+    Ok(())
+}
+
+fn machines() -> Result<()> {
+    let session = Session::builder().device("cpu").threads(2).build()?;
+    let image = session.open("assets/vessels.png")?.luminance();
+    assert!(session.device_name().starts_with("CPU"));
+
+    let mut frame = session.pixels::<f32>(48, 64, 1)?;
+    frame.plane_mut(0).fill(0.25);
+    let mut kept = session.pixels::<f32>(48, 64, 1)?;
+    let result = Image::from_pixels(&session, frame.clone()).gauss(2.0);
+    result.read_into(&mut kept)?;
+    assert!((kept.plane(0)[0] - 0.25).abs() < 1e-6);
+
+    let mean = image.mean().get()?; // on every rank
+    if session.rank() == 0 {
+        println!("mean {mean:.3}"); // on one
+    }
+
+    let image = session.open("assets/vessels.png")?.to_unit();
+    let part = image.gauss(2.0).crop(100, 100, 50, 50);
+    part.save("part.png")?;
+
+    let options = OpenOptions { region: Some(Region::new(100, 200, 50, 60)), ..OpenOptions::default() };
+    let window = AnyImage::open_with(&session, "assets/vessels.png", &options)?.luminance();
+    assert_eq!((window.height(), window.width()), (50, 60));
+    Ok(())
+}
+
+fn tuning() -> Result<()> {
+    let session = Session::new()?;
+    let image = Image::worms(&session, 256, 256);
+    session.evaluate()?;
+    let start = Instant::now();
+    let smooth = image.gauss(2.0);
+    session.evaluate()?;
+    println!("{:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    println!("{} launches", session.stats().made.launches);
+    drop(smooth);
+    Ok(())
+}
+
+fn explain() -> Result<()> {
+    let session = Session::builder().device("cpu").explain(|plan| println!("{plan}")).build()?;
+    let image = session.open("assets/vessels.png")?.luminance();
+    image.gauss(2.0).sobel_x().save("edges.png")?;
+    Ok(())
+}

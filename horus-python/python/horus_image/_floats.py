@@ -1,0 +1,139 @@
+"""What the functions of `horus_image.filters` work on: lazy images of floats, with scikit-image's rules of types."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from . import _horus
+from ._dtype import NATIVE
+from ._gaussian import smoothed
+from ._image import Array, Image, made, maximum
+from ._values import Value, enter, leave
+
+DType = np.dtype[Any]
+_SINGLE: Final = (np.dtype(np.float32), np.dtype(np.float16))
+
+# Taps of a Gaussian further out than so many sigma change no bit of a sum: they are below 2^-28 and 2^-70 of the largest.
+_REACH: Final = {"f32": 6.5, "f64": 10.0}
+
+
+def float_type(dtype: DType) -> DType:
+    """The type of floats that scikit-image computes in: ``float32`` of it and of ``float16``, else ``float64``."""
+    return NATIVE["f32"] if dtype in _SINGLE else NATIVE["f64"]
+
+
+class Given:
+    """The input of a function: a lazy image of it, the type that the caller's has, and how a result goes back."""
+
+    def __init__(self, name: str, image: Any, axes: tuple[int, ...], channel_axis: Any = None) -> None:
+        self.name = name
+        self.array: Array | None = None
+        self.axis: int | None = None
+        given = image
+        if not isinstance(image, Image):
+            given = np.asarray(image)
+            if given.dtype == np.float16:
+                given = given.astype(np.float32)
+            if given.size == 0:
+                raise ValueError(f"{name}: an array of shape {given.shape} has no pixels")
+            self.array = given
+            if channel_axis is not None:
+                self.axis = operator.index(channel_axis) % given.ndim
+                given = np.moveaxis(given, self.axis, -1)
+        elif channel_axis is not None and not (image.channels and channel_axis in (-1, image.ndim - 1)):
+            raise ValueError(f"{name}: channel_axis is {channel_axis}, and channels of an image are its last axis, if it has any")
+        value = self._entered(given)
+        if value.ndim not in axes:
+            numbers = " or ".join(map(str, axes))
+            raise ValueError(f"{name}: an image of {value.ndim} axes; the filter is of {numbers}")
+        self.value = value
+        self.dtype = value.dtype
+        self.image = made(value.core, value.session, value.ndim, value.channels)
+
+    def _entered(self, given: Any) -> Value:
+        value, _ = enter(given, self.name) if self.axis is None else _channels(given, self.name)
+        if value is None:
+            raise ValueError(f"{self.name}: an image without pixels")
+        return value
+
+    def gray(self) -> None:
+        """Refuses channels, where a function looks at all pixels of an image at once."""
+        if self.value.channels:
+            raise NotImplementedError(f"{self.name} of an image with channels; take one by channel(), or luminance()")
+
+    def floats(self) -> Image:
+        """The pixels as they are, in scikit-image's type of floats."""
+        return _as(self.image, float_type(self.dtype))
+
+    def unit(self, dtype: DType | None = None) -> Image:
+        """The pixels as ``skimage.util.img_as_float`` gives them: integers divided by the largest of their type, from -1 on."""
+        floats = _as(self.image, dtype or float_type(self.dtype))
+        if self.dtype.kind not in "iu":
+            return floats
+        scaled = floats * (1.0 / float(np.iinfo(self.dtype).max))
+        return scaled if self.dtype.kind == "u" else maximum(scaled, -1.0)
+
+    def back(self, result: Image) -> Any:
+        """The lazy image where one was given, else its pixels, with channels where they were."""
+        if self.array is None:
+            return result
+        pixels = result.compute()
+        return pixels if self.axis is None else np.moveaxis(pixels, -1, self.axis)
+
+
+def _channels(array: Array, name: str) -> tuple[Value, Array]:
+    """The value of an array whose last axis is that of channels."""
+    from ._dtype import ready, stored
+    from ._session import current
+
+    if array.ndim != 3:
+        raise NotImplementedError(f"{name}: {array.ndim - 1} axes and channels; images with channels have rows and columns")
+    session = current()
+    core = _horus.Image.of_array(session._core, ready(array), stored(array.dtype), True)
+    return Value(core, array.dtype.newbyteorder("="), array.shape[:2], session, True), array
+
+
+def _as(image: Image, dtype: DType) -> Image:
+    return image if image.dtype == dtype else image.astype(dtype)
+
+
+def gaussian(
+    image: Image, sigma: Any, order: Any = 0, mode: str = "nearest", cval: float = 0.0, truncate: float = 4.0
+) -> Image:
+    """SciPy's Gaussian filter of a lazy image of floats, without taps that change no bit."""
+    value, _ = enter(image, "gaussian")
+    assert value is not None, "a lazy image has pixels"
+    count = value.ndim
+    scales = [float(s) for s in sigma] if isinstance(sigma, Iterable) else [float(sigma)] * count
+    if len(scales) != count:
+        raise ValueError(f"{len(scales)} sigmas for {count} axes")
+    for scale in scales:
+        if not (scale >= 0.0 and math.isfinite(scale)):
+            raise ValueError("Sigma values less than zero are not valid")
+    most = _REACH[value.core.dtype]
+    radii = [min(int(truncate * s + 0.5), math.ceil(most * s)) for s in scales]
+    found = smoothed(value, scales, order, value.dtype, mode, float(cval), radius=radii)
+    result: Image = leave(found, None, image)
+    return result
+
+
+def applied(name: str, image: Image) -> Image:
+    """An operation on each pixel of floats: ``sqrt``, ``exp``."""
+    return image._with(_horus.unary(name, image._core))
+
+
+def extreme(image: Image, name: str) -> Image:
+    """The smallest or largest pixel (``min``, ``max``) as an image of one pixel, which operators repeat; nothing is computed."""
+    return made(_horus.extreme_value(image._core, name), image.session, 2)
+
+
+def zeros_like(image: Image) -> Image:
+    """Zeros of the image's type, rows and columns; nothing is stored."""
+    depth, height, width, _ = image._core.shape
+    core = _horus.Image.filled(image.session._core, image._core.dtype, (depth, height, width), 0.0)
+    return made(core, image.session, 3 if depth > 1 else 2)

@@ -1,0 +1,97 @@
+"""Filters made of Gaussians, with the rules of scikit-image 0.26."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._floats import Given, extreme, gaussian
+from ._image import Image, maximum, minimum, where
+
+
+def unsharp_mask(
+    image: Any, radius: Any = 1.0, amount: float = 1.0, preserve_range: bool = False, *, channel_axis: int | None = None
+) -> Any:
+    """A picture sharpened by what a Gaussian takes away from it (``skimage.filters.unsharp_mask``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        Integers become floats from 0 to 1, or -1 to 1, unless `preserve_range` is set.
+    radius : float or sequence of float, optional
+        The sigma of the Gaussian, or one for each axis.
+    amount : float, optional
+        By which the details are multiplied before they are added.
+    preserve_range : bool, optional
+        Take the pixels as they are; else the result is limited to 0 to 1, or -1 to 1 if a pixel is negative.
+    channel_axis : int, optional
+        The axis of an array that is that of channels. A lazy image knows its own.
+
+    Returns
+    -------
+    ndarray or Image
+        Of ``float32`` if the input is, else of ``float64``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.filters import unsharp_mask
+    >>> array = np.ones(shape=(5, 5), dtype=np.uint8) * 100
+    >>> array[2, 2] = 120
+    >>> unsharp_mask(array, radius=0.5, amount=2).round(2)[2]
+    array([0.39, 0.38, 0.53, 0.38, 0.39])
+    """
+    given = Given("unsharp_mask", image, (1, 2, 3), channel_axis)
+    pixels = given.floats() if preserve_range else given.unit()
+    result = pixels + (pixels - gaussian(pixels, radius, mode="reflect")) * float(amount)
+    if not preserve_range:
+        result = minimum(result, 1.0)
+        if given.dtype.kind in "ub":
+            result = maximum(result, 0.0)
+        else:
+            result = maximum(result, _lowest(pixels))
+    return given.back(result)
+
+
+def _lowest(pixels: Image) -> Image:
+    """-1 if a pixel is negative, else 0, as an image of one pixel."""
+    smallest = extreme(pixels, "min")
+    return where(smallest < 0.0, smallest * 0.0 - 1.0, 0.0)
+
+
+def difference_of_gaussians(
+    image: Any,
+    low_sigma: Any,
+    high_sigma: Any = None,
+    *,
+    mode: str = "nearest",
+    cval: float = 0,
+    channel_axis: int | None = None,
+    truncate: float = 4.0,
+) -> Any:
+    """What is between two sigmas in size (``skimage.filters.difference_of_gaussians``): the image smoothed by the smaller less the image
+    smoothed by the larger, 1.6 times the smaller by default. Integers become floats from 0 to 1, or -1 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.filters import difference_of_gaussians
+    >>> image = np.zeros((7, 7))
+    >>> image[3, 3] = 1.0
+    >>> round(float(difference_of_gaussians(image, 1.0)[3, 3]), 3)
+    0.097
+    """
+    given = Given("difference_of_gaussians", image, (1, 2, 3), channel_axis)
+    count = given.value.ndim
+    low = np.array(low_sigma, dtype=float, ndmin=1)
+    high = low * 1.6 if high_sigma is None else np.array(high_sigma, dtype=float, ndmin=1)
+    for name, sigmas in (("low_sigma", low), ("high_sigma", high)):
+        if len(sigmas) not in (1, count):
+            raise ValueError(f"{name} must have length equal to number of spatial dimensions of input")
+    low, high = low * np.ones(count), high * np.ones(count)
+    if (high < low).any():
+        raise ValueError("high_sigma must be equal to or larger than low_sigma for all axes")
+    pixels = given.unit()
+    smooth = [gaussian(pixels, sigmas.tolist(), 0, mode, cval, truncate) for sigmas in (low, high)]
+    return given.back(smooth[0] - smooth[1])

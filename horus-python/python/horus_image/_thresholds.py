@@ -1,0 +1,334 @@
+"""Thresholds of a whole image, and of each pixel, with the rules of scikit-image 0.26."""
+
+from __future__ import annotations
+
+import numbers as numbers_of
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+
+from . import _horus
+from ._floats import Given, applied, float_type, gaussian
+from ._image import Array, Image, maximum
+from ._linear import correlate1d, uniform_filter
+from ._order import median_filter
+
+_MOST_BINS: Final = 1 << 20
+"""Bins of a histogram that has one for each whole number between the smallest and the largest pixel."""
+
+Histogram = tuple[Array, Array]
+
+
+def _numbers(given: Given) -> Any:
+    core = given.image._core
+    return _horus.convert(core, "u8") if core.dtype == "bool" else core
+
+
+def _histogram(given: Given, nbins: int) -> Histogram:
+    """Counts, and centres of bins: one for each whole number of integers, else equal parts from the smallest to the largest pixel."""
+    core = _numbers(given)
+    low, high = _horus.reduce(core, "min"), _horus.reduce(core, "max")
+    if given.dtype.kind in "iub":
+        bins = int(high) - int(low) + 1
+        if bins > _MOST_BINS:
+            raise NotImplementedError(f"{given.name} of integers from {int(low)} to {int(high)}: a histogram of {bins} bins; convert to floats")
+        counts = _horus.histogram(core, bins, low - 0.5, high + 0.5)
+        return counts, np.arange(int(low), int(high) + 1)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError(f"{given.name}: pixels from {low} to {high}; they must be finite")
+    if low == high:
+        return np.array([given.image.size], np.uint64), np.array([low])
+    edges = np.linspace(low, high, nbins + 1)
+    return _horus.histogram(core, nbins, low, high), (edges[:-1] + edges[1:]) / 2.0
+
+
+def _counted(name: str, image: Any, nbins: int, hist: Any) -> Histogram:
+    """The histogram of an image, or the one that is given, without empty bins at its ends; counts as floats of 32 bits, as there."""
+    if hist is not None:
+        counts, centres = hist if isinstance(hist, (tuple, list)) else (hist, np.arange(np.size(hist)))
+        counts, centres = np.asarray(counts), np.asarray(centres)
+        filled = np.flatnonzero(counts)
+        counts, centres = (part[filled[0] : filled[-1] + 1] for part in (counts, centres))
+    elif image is None:
+        raise ValueError(f"{name}: either image or hist must be provided")
+    else:
+        counts, centres = _histogram(Given(name, image, (1, 2, 3)), int(nbins))
+    return counts.astype(np.float32), centres
+
+
+def threshold_otsu(image: Any = None, nbins: int = 256, *, hist: Any = None) -> float:
+    """The threshold that parts the pixels into two classes that differ most (``skimage.filters.threshold_otsu``).
+
+    Parameters
+    ----------
+    image : array_like or Image, optional
+        All its pixels are counted, those of all channels together.
+    nbins : int, optional
+        Bins of the histogram of floats; of integers each number has its own.
+    hist : array or pair of arrays, optional
+        Counts, and the centres of their bins, instead of an image.
+
+    Returns
+    -------
+    float
+        Pixels above belong to the brighter class. The image is computed at the call.
+
+    Examples
+    --------
+    >>> from horus_image.filters import threshold_otsu
+    >>> threshold_otsu([[10, 12, 11, 200, 210, 205]])
+    12.0
+    """
+    counts, centres = _counted("threshold_otsu", image, nbins, hist)
+    if len(centres) == 1:
+        return float(centres[0])
+    below, above = np.cumsum(counts), np.cumsum(counts[::-1])[::-1]
+    weighted = counts * centres
+    mean_below = np.cumsum(weighted) / below
+    mean_above = (np.cumsum(weighted[::-1]) / above[::-1])[::-1]
+    between = below[:-1] * above[1:] * (mean_below[:-1] - mean_above[1:]) ** 2
+    return float(centres[np.argmax(between)])
+
+
+def threshold_yen(image: Any = None, nbins: int = 256, *, hist: Any = None) -> float:
+    """The threshold of the greatest correlation of both classes (``skimage.filters.threshold_yen``). Arguments and result are those of
+    `threshold_otsu`.
+
+    Examples
+    --------
+    >>> from horus_image.filters import threshold_yen
+    >>> threshold_yen([[10, 12, 11, 200, 210, 205]])
+    12.0
+    """
+    counts, centres = _counted("threshold_yen", image, nbins, hist)
+    if len(centres) == 1:
+        return float(centres[0])
+    share = counts / counts.sum()
+    total, squares = np.cumsum(share), np.cumsum(share**2)
+    squares_above = np.cumsum(share[::-1] ** 2)[::-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        criterion = np.log(((squares[:-1] * squares_above[1:]) ** -1) * (total[:-1] * (1.0 - total[:-1])) ** 2)
+    return float(centres[criterion.argmax()])
+
+
+def threshold_li(
+    image: Any,
+    *,
+    tolerance: float | None = None,
+    initial_guess: float | Callable[[Array], float] | None = None,
+    iter_callback: Callable[[float], Any] | None = None,
+) -> float:
+    """The threshold of the least cross entropy, found step by step (``skimage.filters.threshold_li``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        It is computed at the call. Pixels that are no finite numbers are ignored. Floats are sorted by the host.
+    tolerance : float, optional
+        How little the threshold changes in the last step; by default half the smallest difference of two pixels.
+    initial_guess : float or callable, optional
+        Where to begin, or a function that tells it of all pixels less the smallest; by default their mean.
+    iter_callback : callable, optional
+        Is called with the threshold at each step.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from horus_image.filters import threshold_li
+    >>> round(threshold_li([[10, 12, 11, 200, 210, 205]]), 2)
+    46.79
+    """
+    given = Given("threshold_li", image, (1, 2, 3))
+    if given.dtype.kind in "iub":
+        counts, centres = _histogram(given, 256)
+        values, numbers = (centres - centres[0]).astype(np.float64), counts.astype(np.float64)
+        lowest = float(centres[0])
+        kept = numbers > 0
+        values, numbers = values[kept], numbers[kept]
+        closest = 0.5
+    else:
+        pixels = given.image.compute().astype(np.float64).ravel()
+        pixels = np.sort(pixels[~np.isnan(pixels)])
+        if not pixels.size or pixels[0] == pixels[-1]:
+            return float(pixels[0]) if pixels.size else float("nan")
+        pixels = pixels[np.isfinite(pixels)]
+        if not pixels.size:
+            return 0.0
+        lowest = float(pixels[0])
+        values, numbers = pixels - lowest, np.ones(len(pixels))
+        apart = np.diff(values)
+        closest = float(apart[apart > 0].min()) / 2 if (apart > 0).any() else 0.0
+    if len(values) == 1 or values[-1] == 0.0:
+        return lowest
+    return lowest + _least_entropy(values, numbers, lowest, tolerance or closest, initial_guess, iter_callback)
+
+
+def _least_entropy(
+    values: Array, numbers: Array, lowest: float, tolerance: float, guess: Any, watch: Callable[[float], Any] | None
+) -> float:
+    """Li's iteration over sorted values from 0 on, and how often each occurs."""
+    counts, sums = np.cumsum(numbers), np.cumsum(values * numbers)
+    if guess is None:
+        following = float(sums[-1] / counts[-1])
+    elif callable(guess):
+        following = float(guess(np.repeat(values, numbers.astype(np.int64))))
+    elif isinstance(guess, numbers_of.Real):
+        following = float(guess) - lowest
+        if not 0 < following < values[-1]:
+            raise ValueError(
+                "The initial guess for threshold_li must be within the range of the image. "
+                f"Got {guess!r} for image min {lowest} and max {lowest + float(values[-1])}."
+            )
+    else:
+        raise TypeError(
+            "Incorrect type for `initial_guess`; should be a floating point value, or a function mapping an array to a floating point value."
+        )
+    threshold = -2.0 * tolerance
+    while True:
+        if watch is not None:
+            watch(following + lowest)
+        if abs(following - threshold) <= tolerance:
+            return following
+        threshold = following
+        # How many values are not above the threshold.
+        at = int(np.searchsorted(values, threshold, side="right"))
+        if not 0 < at < len(values):
+            return following
+        back = sums[at - 1] / counts[at - 1]
+        if back == 0.0:
+            return following
+        fore = (sums[-1] - sums[at - 1]) / (counts[-1] - counts[at - 1])
+        following = float((back - fore) / (np.log(back) - np.log(fore)))
+
+
+def _sizes(given: Given, size: Any, what: str) -> list[int]:
+    sizes = list(size) if isinstance(size, Iterable) else [size] * given.value.ndim
+    if len(sizes) != given.value.ndim:
+        raise ValueError(f"{given.name}: {len(sizes)} sizes for {given.value.ndim} axes")
+    if any(one % 2 == 0 for one in sizes):
+        raise ValueError(f"{given.name}: {what} must be odd; got {size}")
+    return [int(one) for one in sizes]
+
+
+def _moments(given: Given, window: Any) -> tuple[Image, Image]:
+    """Mean and standard deviation of the window around each pixel, in ``float64``, mirrored about the edge pixels."""
+    sizes = _sizes(given, window, "window_size")
+    pixels = given.image.astype(np.float64)
+
+    def mean(of: Image) -> Image:
+        for axis, size in reversed(list(enumerate(sizes))):
+            of = correlate1d(of, [1.0 / size] * size, axis, mode="mirror")
+        return of
+
+    centre = mean(pixels)
+    variance = mean(pixels * pixels) - centre * centre
+    return centre, applied("sqrt", maximum(variance, 0.0))
+
+
+def threshold_niblack(image: Any, window_size: Any = 15, k: float = 0.2) -> Any:
+    """Of each pixel the mean around it less `k` times the deviation (``skimage.filters.threshold_niblack``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        Taken as it is, and mirrored about its edge pixels.
+    window_size : int or sequence of int, optional
+        The side of the window; odd.
+    k : float, optional
+
+    Returns
+    -------
+    ndarray or Image
+        Of ``float32`` if the input is, else of ``float64``; computed in ``float64``.
+
+    Examples
+    --------
+    >>> from horus_image.filters import threshold_niblack
+    >>> threshold_niblack([[0.0, 0.0, 3.0, 0.0, 0.0]], window_size=(1, 3), k=1.0).round(3)
+    array([[ 0.   , -0.414, -0.414, -0.414,  0.   ]])
+    """
+    given = Given("threshold_niblack", image, (1, 2, 3))
+    mean, deviation = _moments(given, window_size)
+    return given.back((mean - deviation * float(k)).astype(float_type(given.dtype)))
+
+
+def threshold_sauvola(image: Any, window_size: Any = 15, k: float = 0.2, r: float | None = None) -> Any:
+    """Of each pixel the mean around it, lower where the deviation is small (``skimage.filters.threshold_sauvola``).
+
+    Arguments and result are those of `threshold_niblack`; `r` is the largest deviation, by default half the range of the image's type
+    (of floats, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from horus_image.filters import threshold_sauvola
+    >>> float(threshold_sauvola(np.full((3, 3), 0.5), window_size=3)[1, 1])
+    0.4
+    """
+    given = Given("threshold_sauvola", image, (1, 2, 3))
+    if r is None:
+        if given.dtype.kind in "iu":
+            information = np.iinfo(given.dtype)
+            r = 0.5 * (float(information.max) - float(information.min))
+        else:
+            r = 1.0
+    mean, deviation = _moments(given, window_size)
+    found = mean * ((deviation * (1.0 / float(r)) - 1.0) * float(k) + 1.0)
+    return given.back(found.astype(float_type(given.dtype)))
+
+
+def threshold_local(
+    image: Any,
+    block_size: Any = 3,
+    method: str = "gaussian",
+    offset: float = 0,
+    mode: str = "reflect",
+    param: Any = None,
+    cval: float = 0,
+) -> Any:
+    """Of each pixel a mean, or the median, of what is around it, less `offset` (``skimage.filters.threshold_local``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+    block_size : int or sequence of int, optional
+        The side of the neighbourhood; odd.
+    method : {'gaussian', 'mean', 'median'}, optional
+        ``'generic'``, a function of Python for each pixel, raises `NotImplementedError`, as medians do where those of
+        `horus_image.ndimage` do.
+    offset : float, optional
+    mode, cval : optional
+        What lies beyond the edges, as in `horus_image.ndimage`.
+    param : float, optional
+        The sigma of ``'gaussian'``, by default a sixth of the block.
+
+    Returns
+    -------
+    ndarray or Image
+        Of ``float32`` if the input is, else of ``float64``.
+
+    Examples
+    --------
+    >>> from horus_image.filters import threshold_local
+    >>> threshold_local([[0.0, 0.0, 3.0, 0.0, 0.0]], (1, 3), "mean")
+    array([[0., 1., 1., 1., 0.]])
+    """
+    given = Given("threshold_local", image, (1, 2, 3))
+    sizes = _sizes(given, block_size, "block_size")
+    pixels = given.floats()
+    if method == "gaussian":
+        sigma = [(size - 1) / 6.0 for size in sizes] if param is None else param
+        found = gaussian(pixels, sigma, 0, mode, cval)
+    elif method == "mean":
+        found = uniform_filter(pixels, sizes, mode=mode, cval=cval)
+    elif method == "median":
+        found = median_filter(pixels, tuple(sizes), mode=mode, cval=cval)
+    elif method == "generic":
+        raise NotImplementedError("threshold_local: 'generic' calls a function of Python for each pixel")
+    else:
+        raise ValueError("Invalid method specified. Please use `gaussian`, `mean`, or `median`.")
+    return given.back(found - float(offset))

@@ -1,0 +1,51 @@
+//! What line detectors and ridge filters are made of: oriented Gaussians, rotations, extremes that stay images.
+
+use horus::prelude::{Image as Typed, Interpolation, Pixel};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::any::{Any, Held, numbers};
+use crate::filters::border;
+use crate::image::Image;
+
+/// An anisotropic Gaussian or a derivative of it at `theta` degrees, of `sigmas` and `orders` along u and v: along the axes (`xy`, where
+/// the angle is not heeded), as one dense kernel (`2d`), decomposed along u and v (`uv`).
+#[pyfunction]
+pub(crate) fn oriented(a: &Image, how: &str, theta: f64, sigmas: (f64, f64), orders: (u32, u32)) -> PyResult<Image> {
+    let ((su, sv), (ou, ov)) = (sigmas, orders);
+    match how {
+        "xy" => numbers!(&a.any, "gauss_xy", image => a.recorded(|| image.gauss_xy(su, sv, ou, ov))),
+        "2d" => numbers!(&a.any, "gauss_2d", image => a.recorded(|| image.gauss_2d(theta, su, sv, ou, ov))),
+        "uv" => numbers!(&a.any, "gauss_uv", image => a.recorded(|| image.gauss_uv(theta, su, sv, ou, ov))),
+        other => Err(PyValueError::new_err(format!("no oriented Gaussian is called {other}"))),
+    }
+}
+
+/// Rotated about the centre, anti-clockwise as seen on the screen, interpolated linearly; of the same size.
+#[pyfunction]
+pub(crate) fn rotate(a: &Image, degrees: f64, mode: &str, cval: f64) -> PyResult<Image> {
+    let border = border(mode, cval)?;
+    numbers!(&a.any, "rotate", image => a.recorded(|| image.rotate_with(degrees, Interpolation::Bilinear, border)))
+}
+
+/// `|a / b|`, 0 where the magnitude of `b` is below `eps`; of images of one type.
+#[pyfunction]
+pub(crate) fn absdiv(a: &Image, b: &Image, eps: f64) -> PyResult<Image> {
+    fn quotient<T: Held + Pixel>(of: &Image, a: &Typed<T>, b: &Any, eps: f64) -> PyResult<Image> {
+        let Some(b) = T::of(b) else {
+            return Err(PyTypeError::new_err(format!("absdiv: images of {} and of {}", T::DTYPE, b.dtype())));
+        };
+        of.recorded(|| a.absdiv(b, T::from_f64(eps)))
+    }
+    numbers!(&a.any, "absdiv", image => quotient(a, image, &b.any, eps))
+}
+
+/// The smallest or largest pixel (`min`, `max`) as an image of one pixel, which operations on pixels repeat; nothing is evaluated.
+#[pyfunction]
+pub(crate) fn extreme_value(a: &Image, name: &str) -> PyResult<Image> {
+    numbers!(&a.any, name, image => match name {
+        "min" => a.recorded(|| image.min_value().to_image()),
+        "max" => a.recorded(|| image.max_value().to_image()),
+        other => Err(PyValueError::new_err(format!("no extreme is called {other}"))),
+    })
+}
