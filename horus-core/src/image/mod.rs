@@ -35,6 +35,7 @@ mod channels;
 mod colour;
 mod coordinates;
 mod create;
+mod external;
 mod geometric;
 mod iterate;
 mod labels;
