@@ -240,9 +240,11 @@ pub mod types {
     #[doc(inline)]
     pub use horus_core::dtype::{Arithmetic, Element};
     #[doc(inline)]
+    pub use horus_core::host::external::{DeviceArray, External};
+    #[doc(inline)]
     pub use horus_core::image::{Argument, ByLabel, LabelShape, LoopState, ReadTarget, Reads, Tiles, Values};
     #[doc(inline)]
-    pub use horus_core::session::{Canceller, Pending, SessionBuilder};
+    pub use horus_core::session::{Canceller, MemoryInUse, MemoryUse, Pending, SessionBuilder};
 }
 
 /// What a program needs: `use horus::prelude::*`.

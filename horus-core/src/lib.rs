@@ -30,7 +30,7 @@ pub mod comm;
 #[allow(unsafe_code, reason = "vector instructions, and rows that threads share")]
 pub mod cpu;
 pub mod device;
-#[allow(unsafe_code, reason = "memory that threads fill together")]
+#[allow(unsafe_code, reason = "memory that threads fill together, or that others keep")]
 pub mod host;
 
 pub mod reference;

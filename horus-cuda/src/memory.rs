@@ -1,21 +1,26 @@
 //! Device memory from the driver's stream-ordered pool.
 
+mod foreign;
 mod lent;
+mod room;
 
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUresult};
 use horus_core::device::DeviceMemory;
 use horus_core::error::{DeviceError, MemoryBound};
 use horus_core::host::buffer::HostBuffer;
+use horus_core::host::external::Owner;
 use horus_core::settings::GPU_MEMORY;
 
 use crate::clock::Clock;
 use crate::driver::{Context, Event, Stream, check};
+
+use self::room::Usage;
 
 /// Context and stream that everything of a device shares; dropped when the last buffer is gone.
 #[derive(Debug)]
@@ -28,17 +33,20 @@ pub(crate) struct Core {
     pooled: bool,
     /// Bytes that may be allocated; `None` for what the GPU has.
     limit: Option<usize>,
-    /// Bytes allocated now.
-    used: AtomicUsize,
+    /// Bytes allocated.
+    used: Usage,
     /// Exchanges under way in another stream.
     flights: Mutex<Vec<Flight>>,
     /// Copies to the host under way in another stream.
     readings: Mutex<Vec<Reading>>,
-    /// Buffers of the host that launches used in place of the device's memory, and when those are done.
-    lent: Mutex<Vec<(Event, HostBuffer)>>,
+    /// What keeps memory of others, the host's or that of another library, that launches used, and when those are done.
+    lent: Mutex<Vec<(Event, Held)>>,
     /// Copies to the host that have not begun.
     deferred: Mutex<Vec<Weak<dyn Deferred>>>,
 }
+
+/// What is held as long as launches use it, and not looked into.
+type Held = Box<dyn Any + Send>;
 
 /// A copy to the host under way. It owns a share of what it reads, given up where the copy is known to be done, or the
 /// device's stream waits for it.
@@ -115,7 +123,7 @@ impl Core {
             context,
             pooled,
             limit,
-            used: AtomicUsize::new(0),
+            used: Usage::default(),
             flights: Mutex::default(),
             readings: Mutex::default(),
             lent: Mutex::default(),
@@ -148,15 +156,13 @@ impl Core {
         if bytes == 0 {
             return Ok(CudaMemory { block: Arc::new(Block::new(self, 0)), bytes });
         }
-        // What is in use never goes around, whatever is asked for.
-        let added = |used: usize| used.checked_add(bytes);
-        let used = match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added) {
+        let used = match self.used.add(bytes) {
             Ok(used) => used,
             Err(used) => return Err(self.lacking(bytes, used)?),
         };
         let result = self.allocate_beside(bytes, used);
         if result.is_err() {
-            self.used.fetch_sub(bytes, Ordering::Relaxed);
+            self.used.subtract(bytes);
         }
         Ok(CudaMemory { block: Arc::new(Block::new(self, result?)), bytes })
     }
@@ -190,11 +196,6 @@ impl Core {
     fn lacking(&self, bytes: usize, used: usize) -> Result<DeviceError, DeviceError> {
         let (free, total) = self.context.memory()?;
         Ok(DeviceError::OutOfMemory { bytes, used, bound: MemoryBound::Gpu { free, total } })
-    }
-
-    /// Bytes allocated now.
-    pub(crate) fn used(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
     }
 
     /// Exchanges under way.
@@ -256,47 +257,39 @@ impl Core {
     /// Memory that belongs to `stream` until the device's stream waits for that; none if there is no room.
     pub(crate) fn allocate_in(self: &Arc<Core>, bytes: usize, stream: &Stream) -> Option<CudaMemory> {
         let block = self.another(bytes, stream)?;
-        self.used.fetch_add(bytes, Ordering::Relaxed);
+        // There is so much: it was allocated.
+        let _ = self.used.add(bytes);
         Some(CudaMemory { block, bytes })
     }
 
     /// A block that belongs to `stream` until the device's stream waits for that; none if there is no room.
     pub(crate) fn another(self: &Arc<Core>, bytes: usize, stream: &Stream) -> Option<Arc<Block>> {
-        let within = |limit: usize| self.used.load(Ordering::Relaxed).saturating_add(bytes) <= limit;
+        let within = |limit: usize| self.used.now().saturating_add(bytes) <= limit;
         if !self.pooled || !self.limit.is_none_or(within) {
             return None;
         }
         let (code, at) = self.try_allocate(bytes, stream);
         (code == CUresult::CUDA_SUCCESS).then(|| Arc::new(Block::new(self, at)))
     }
-
-    /// Gives what the pool does not use back to the system.
-    fn trim(&self) {
-        let mut pool = std::ptr::null_mut();
-        // SAFETY: pointers to live handles. A failure leaves the pool as it is; the allocation that follows will tell.
-        unsafe {
-            if self.pooled && sys::cuDeviceGetDefaultMemPool(&mut pool, self.context.device) == CUresult::CUDA_SUCCESS {
-                sys::cuMemPoolTrimTo(pool, 0);
-            }
-        }
-    }
 }
 
 /// A block of the driver's memory, freed in the order of the device's stream when its last owner lets go of it; or one of the
-/// host's, which is held until the stream is past what uses it.
+/// host's or of another library, which is held until the stream is past what uses it.
 #[derive(Debug)]
 pub(crate) struct Block {
     core: Arc<Core>,
     at: CUdeviceptr,
     /// The host's memory that it is.
     mapped: Option<HostBuffer>,
+    /// Who keeps the memory, if it is another library's.
+    owner: Option<Owner>,
     /// Whether anything was told to write to it.
     touched: AtomicBool,
 }
 
 impl Block {
     fn new(core: &Arc<Core>, at: CUdeviceptr) -> Block {
-        Block { core: Arc::clone(core), at, mapped: None, touched: AtomicBool::new(false) }
+        Block { core: Arc::clone(core), at, mapped: None, owner: None, touched: AtomicBool::new(false) }
     }
 
     /// The device address.
@@ -308,7 +301,10 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if let Some(buffer) = self.mapped.take() {
-            return self.core.hold_lent(buffer);
+            return self.core.hold_lent(Box::new(buffer));
+        }
+        if let Some(owner) = self.owner.take() {
+            return self.core.hold_lent(Box::new(owner));
         }
         if self.at == 0 || self.core.context.bind().is_err() {
             return;
@@ -380,11 +376,11 @@ impl DeviceMemory for CudaMemory {
 
 impl Drop for CudaMemory {
     fn drop(&mut self) {
-        let Block { core, at, mapped, .. } = &*self.block;
-        if *at == 0 || mapped.is_some() {
+        let Block { core, at, mapped, owner, .. } = &*self.block;
+        if *at == 0 || mapped.is_some() || owner.is_some() {
             return;
         }
-        core.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        core.used.subtract(self.bytes);
         let is_bound = core.context.bind().is_ok();
         // An exchange in another stream may still read or write the block. What comes later in this stream waits for it,
         // and with that the block may go. Should the order fail, the exchange keeps it.

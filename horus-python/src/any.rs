@@ -1,7 +1,8 @@
 //! An image of whatever type, as Python has them.
 
+use horus::core::session::Handle;
 use horus::prelude::{AnyImage, DType, Image, Shape};
-use horus::types::Element;
+use horus::types::{Element, LoopState as _};
 use pyo3::exceptions::PyTypeError;
 use pyo3::{PyErr, PyResult};
 
@@ -114,6 +115,36 @@ impl Any {
     /// The type of a pixel.
     pub(crate) fn dtype(&self) -> DType {
         each!(self, image => image.dtype())
+    }
+
+    /// The same with the image behind a handle of this type.
+    pub(crate) fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Any {
+        match self {
+            Any::U8(image) => Any::U8(image.with(from)),
+            Any::I8(image) => Any::I8(image.with(from)),
+            Any::I16(image) => Any::I16(image.with(from)),
+            Any::U32(image) => Any::U32(image.with(from)),
+            Any::U16(image) => Any::U16(image.with(from)),
+            Any::I32(image) => Any::I32(image.with(from)),
+            Any::F32(image) => Any::F32(image.with(from)),
+            Any::F64(image) => Any::F64(image.with(from)),
+            Any::Bool(image) => Any::Bool(image.with(from)),
+        }
+    }
+
+    /// An image of this type that carries an error.
+    pub(crate) fn failed(&self) -> Any {
+        match self {
+            Any::U8(image) => Any::U8(image.crop(0, 0, 0, 0)),
+            Any::I8(image) => Any::I8(image.crop(0, 0, 0, 0)),
+            Any::I16(image) => Any::I16(image.crop(0, 0, 0, 0)),
+            Any::U32(image) => Any::U32(image.crop(0, 0, 0, 0)),
+            Any::U16(image) => Any::U16(image.crop(0, 0, 0, 0)),
+            Any::I32(image) => Any::I32(image.crop(0, 0, 0, 0)),
+            Any::F32(image) => Any::F32(image.crop(0, 0, 0, 0)),
+            Any::F64(image) => Any::F64(image.crop(0, 0, 0, 0)),
+            Any::Bool(image) => Any::Bool(image.crop(0, 0, 0, 0)),
+        }
     }
 
     /// As a mask.

@@ -1,41 +1,131 @@
 //! Pixels between NumPy's arrays and Horus.
 
-use horus::ndarray::{ArrayViewD, Axis, Ix4};
-use horus::prelude::Image as Typed;
-use numpy::{Element, PyArray, PyArray1, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn};
+use bytemuck::checked;
+use horus::core::host::external::External;
+use horus::ndarray::{ArrayView4, ArrayViewD, Axis, Ix4};
+use horus::prelude::{DType, Image as Typed, Shape};
+use numpy::{
+    Element, PyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn,
+    PyUntypedArrayMethods,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::any::Held;
 use crate::errors::detached;
+use crate::foreign::lent;
 use crate::image::Image;
 use crate::session::Session;
 
-/// An image of an array's pixels; see [`Image`]. They are copied before this returns, so that the array may change or go.
+/// An image of an array's pixels; see [`Image`]. They are read where they lie, if they lie as an image's do and that is wanted, else
+/// copied before this returns, so that the array may change or go.
 pub(crate) fn taken<T: Held + Element>(
     py: Python<'_>,
     session: &Session,
     array: &Bound<'_, PyAny>,
     channels: bool,
+    copy: bool,
 ) -> PyResult<Image> {
-    let array: PyReadonlyArrayDyn<'_, T> = array.extract()?;
-    let mut view: ArrayViewD<'_, T> = array.as_array();
+    let array: Bound<'_, PyArrayDyn<T>> = array.extract()?;
+    let shape = shape_of(array.shape(), channels)?;
+    if !copy
+        && shape.channels == 1
+        && let Some(pixels) = lent(&array)
+    {
+        return finished(py, session, move || Typed::<T>::from_external(&session.open, shape, pixels));
+    }
+    let array: PyReadonlyArrayDyn<'_, T> = array.try_readonly()?;
+    let view = array.as_array();
+    let view = with_axes(view, channels)?;
+    finished(py, session, || Typed::from_array4(&session.open, view))
+}
+
+/// [`taken`] of truth values, given as bytes: an array of NumPy may hold others than 0 and 1.
+pub(crate) fn taken_mask(
+    py: Python<'_>,
+    session: &Session,
+    array: &Bound<'_, PyAny>,
+    channels: bool,
+    copy: bool,
+) -> PyResult<Image> {
+    let array: Bound<'_, PyArrayDyn<u8>> = array.extract()?;
+    let shape = shape_of(array.shape(), channels)?;
+    let bytes: PyReadonlyArrayDyn<'_, u8> = array.try_readonly()?;
+    let view = bytes.as_array();
+    let truths = view.as_slice().and_then(|bytes| checked::try_cast_slice::<u8, bool>(bytes).ok());
+    if !copy
+        && shape.channels == 1
+        && truths.is_some()
+        && let Some(pixels) = lent(&array)
+    {
+        return finished(py, session, move || Typed::<bool>::from_external(&session.open, shape, pixels));
+    }
+    let extents = (shape.depth, shape.height, shape.width, shape.channels);
+    if let Some(truths) = truths {
+        let view = ArrayView4::from_shape(extents, truths).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        return finished(py, session, || Typed::from_array4(&session.open, view));
+    }
+    let truths = with_axes(view, channels)?.mapv(|byte| byte != 0);
+    finished(py, session, || Typed::from_array4(&session.open, truths.view()))
+}
+
+/// The pixels of an array of this type where they lie; none if they do not lie as an image's do.
+pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<External>> {
+    fn of<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Option<External>> {
+        let array: Bound<'_, PyArrayDyn<T>> = array.extract()?;
+        Ok(lent(&array))
+    }
+    let mask = |pixels: &External| dtype != DType::Bool || pixels.bytes().iter().all(|byte| *byte <= 1);
+    let pixels = match dtype {
+        DType::Bool | DType::U8 => of::<u8>(array),
+        DType::I8 => of::<i8>(array),
+        DType::U16 => of::<u16>(array),
+        DType::I16 => of::<i16>(array),
+        DType::U32 => of::<u32>(array),
+        DType::I32 => of::<i32>(array),
+        DType::F32 => of::<f32>(array),
+        DType::F64 => of::<f64>(array),
+        _ => Ok(None),
+    }?;
+    Ok(pixels.filter(mask))
+}
+
+/// The extents of the image that an array is.
+fn shape_of(extents: &[usize], channels: bool) -> PyResult<Shape> {
+    match (extents, channels) {
+        (&[width], false) => Ok(Shape::new(1, width, 1)),
+        (&[height, width], false) => Ok(Shape::new(height, width, 1)),
+        (&[depth, height, width], false) => Ok(Shape::volume(depth, height, width, 1)),
+        (&[height, width, channels], true) => Ok(Shape::new(height, width, channels)),
+        (&[depth, height, width, channels], _) => Ok(Shape::volume(depth, height, width, channels)),
+        _ => {
+            let axes = extents.len();
+            Err(PyValueError::new_err(format!("an array of {axes} axes is no image; images have one to four")))
+        }
+    }
+}
+
+/// The pixels with all four axes.
+fn with_axes<T>(mut view: ArrayViewD<'_, T>, channels: bool) -> PyResult<ArrayView4<'_, T>> {
     let axes = view.ndim();
+    let channels = axes == 3 && channels;
     if axes == 1 {
         view = view.insert_axis(Axis(0));
     }
-    if axes < 3 || (axes == 3 && channels) {
+    if axes < 3 || channels {
         view = view.insert_axis(Axis(0));
     }
-    if axes < 4 && !(axes == 3 && channels) {
+    if axes < 4 && !channels {
         let last = Axis(view.ndim());
         view = view.insert_axis(last);
     }
-    let Ok(view) = view.into_dimensionality::<Ix4>() else {
-        return Err(PyValueError::new_err(format!("an array of {axes} axes is no image; images have one to four")));
-    };
+    view.into_dimensionality::<Ix4>().map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The image, if it carries no error. Other threads of Python run while pixels are copied.
+fn finished<T: Held>(py: Python<'_>, session: &Session, make: impl FnOnce() -> Typed<T> + Send) -> PyResult<Image> {
     let any = detached(py, || {
-        let image = Typed::from_array4(&session.open, view);
+        let image = make();
         image.check()?;
         Ok(T::held(image))
     })?;

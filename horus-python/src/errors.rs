@@ -27,6 +27,10 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         Error::Device { source: DeviceError::OutOfMemory { .. }, .. } => {
             PyMemoryError::new_err(without_place(&error.to_string()))
         }
+        // Memory of another library that is not where the session computes.
+        Error::Device { op, source: DeviceError::Argument(message), .. } if op.starts_with("from_device_array") => {
+            PyValueError::new_err(message.clone())
+        }
         other => HorusError::new_err(without_place(&other.to_string())),
     }
 }
@@ -52,7 +56,9 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> PyResult<R> {
 
 /// [`caught`] while other Python threads may run.
 pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
-    py.detach(|| caught(work))
+    let done = py.detach(|| caught(work));
+    crate::logging::tell(py);
+    done
 }
 
 fn panicked(panic: &(dyn Payload + Send)) -> PyErr {

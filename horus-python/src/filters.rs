@@ -255,6 +255,16 @@ pub(crate) fn crop(a: &Image, from_: (usize, usize, usize), size: (usize, usize,
     }))
 }
 
+/// Every so many levels, rows and columns, the first of each included.
+#[pyfunction]
+pub(crate) fn step(a: &Image, by: (usize, usize, usize)) -> PyResult<Image> {
+    let (levels, rows, columns) = by;
+    each!(&a.any, image => a.recorded(|| {
+        let image = if levels == 1 { image.clone() } else { image.step_depth(levels) };
+        if (rows, columns) == (1, 1) { image } else { image.step(rows, columns) }
+    }))
+}
+
 /// So many rows and columns more on each side.
 #[pyfunction]
 pub(crate) fn pad(a: &Image, rows: (usize, usize), columns: (usize, usize), mode: &str, cval: f64) -> PyResult<Image> {

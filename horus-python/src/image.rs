@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use horus::error::Result;
 use horus::io::Format;
-use horus::prelude::{Image as Typed, SaveOptions};
+use horus::prelude::{Image as Typed, SaveOptions, Shape};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -14,6 +14,8 @@ use crate::any::{Any, Held, each, numbers, typed};
 use crate::arrays;
 use crate::errors::{caught, detached};
 use crate::files::Written;
+use crate::foreign::on_device;
+use crate::memory::{self, DeviceMemory, Memory};
 use crate::session::{Session, Watch};
 
 /// A lazy image: levels, rows, columns and channels of one type.
@@ -28,6 +30,11 @@ impl Image {
         Image { any, watch }
     }
 
+    /// Another image of this one's session.
+    pub(crate) fn beside(&self, any: Any) -> Image {
+        Image::new(any, Arc::clone(&self.watch))
+    }
+
     /// What an operation records, as another image of this one's session; the exception for the error that it carries.
     pub(crate) fn recorded<T: Held>(&self, make: impl FnOnce() -> Typed<T>) -> PyResult<Image> {
         let any = caught(|| {
@@ -35,7 +42,7 @@ impl Image {
             image.check()?;
             Ok(T::held(image))
         })?;
-        Ok(Image::new(any, Arc::clone(&self.watch)))
+        Ok(self.beside(any))
     }
 
     /// What looking at a value yields, while other threads of Python run, until the user ends it.
@@ -47,7 +54,8 @@ impl Image {
 #[pymethods]
 impl Image {
     /// An image of the pixels of an array of one to four axes: columns; rows and columns; levels, rows and columns, or, with
-    /// channels, rows, columns and channels; all four. Strides are any; pixels are copied once.
+    /// channels, rows, columns and channels; all four. Strides are any; pixels are copied once, or read where they lie. Truth values
+    /// are given as bytes.
     #[staticmethod]
     fn of_array(
         py: Python<'_>,
@@ -55,11 +63,36 @@ impl Image {
         array: &Bound<'_, PyAny>,
         dtype: &str,
         channels: bool,
+        copy: bool,
     ) -> PyResult<Image> {
         if dtype == "bool" {
-            return arrays::taken::<bool>(py, session, array, channels);
+            return arrays::taken_mask(py, session, array, channels, copy);
         }
-        typed!(dtype, T => arrays::taken::<T>(py, session, array, channels))
+        typed!(dtype, T => arrays::taken::<T>(py, session, array, channels, copy))
+    }
+
+    /// An image of what begins at an address in the memory of the session's GPU, which `object` keeps, after what is in a stream: of a
+    /// copy, or in place.
+    #[staticmethod]
+    #[pyo3(signature = (session, object, dtype, place, shape, copy))]
+    fn of_device(
+        py: Python<'_>,
+        session: &Session,
+        object: &Bound<'_, PyAny>,
+        dtype: &str,
+        place: (u64, Option<u64>),
+        shape: [usize; 3],
+        copy: bool,
+    ) -> PyResult<Image> {
+        let ([depth, height, width], (address, stream)) = (shape, place);
+        let shape = Shape::volume(depth, height, width, 1);
+        typed!(dtype, T => {
+            let array = on_device(object, address, shape.len() * size_of::<T>(), stream);
+            let any = detached(py, || {
+                Typed::<T>::from_device_array(&session.open, shape, &array, copy).map(<T as Held>::held)
+            })?;
+            Ok(session.image(any))
+        })
     }
 
     /// An image of one channel whose pixels are all of one value.
@@ -98,6 +131,26 @@ impl Image {
     /// Evaluates an image of one channel into an array of its type, contiguous and in C order.
     fn read_into(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
         each!(&self.any, image => arrays::put(py, self, image, array))
+    }
+
+    /// Evaluates the image into memory that NumPy and DLPack know, with these extents and strides (in pixels).
+    fn memory(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>) -> PyResult<Memory> {
+        each!(&self.any, image => memory::on_host(py, self, image, (shape, strides)))
+    }
+
+    /// Evaluates the image where it is on a GPU; a copy of its own for whoever asks.
+    fn on_gpu(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>, copy: bool) -> PyResult<DeviceMemory> {
+        each!(&self.any, image => memory::on_gpu(py, self, image, (shape, strides), copy))
+    }
+
+    /// The number of the GPU that computes the image, none of a CPU; evaluates it if the device has not been chosen.
+    fn gpu(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        each!(&self.any, image => {
+            if image.session().device().is_none() {
+                self.looked(py, || memory::buffer(image))?;
+            }
+            Ok(image.session().gpu())
+        })
     }
 
     /// Begins to evaluate the image.

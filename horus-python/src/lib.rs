@@ -3,7 +3,8 @@
 //! It shows images, sessions and errors of Horus to Python one by one, and knows nothing of SciPy: which operations make up a function
 //! such as `gaussian_filter` is written in Python (`python/horus_image/`), where it costs a microsecond and can be read beside SciPy's
 //! own. What is promised here: pixels are checked before they are read, the interpreter is free while Horus computes or copies, and
-//! whatever goes wrong is an exception, a panic included.
+//! whatever goes wrong is an exception, a panic included. Memory that other libraries have, or are given, is in `foreign`, with all that
+//! is unsafe.
 
 mod any;
 mod arrays;
@@ -11,8 +12,12 @@ mod detectors;
 mod errors;
 mod files;
 mod filters;
+mod foreign;
 mod image;
+mod logging;
+mod memory;
 mod operators;
+mod program;
 mod reductions;
 mod sampling;
 mod session;
@@ -31,12 +36,20 @@ mod _horus {
     #[pymodule_export]
     use crate::filters::{
         Filter, affine, box_mean, channel, correlate, correlate_depth, crop, equal, extreme, flip, index, median, pad,
-        rank, shift, stack, transpose,
+        rank, shift, stack, step, transpose,
     };
+    #[pymodule_export]
+    use crate::foreign::Tensor;
     #[pymodule_export]
     use crate::image::Image;
     #[pymodule_export]
+    use crate::logging::log_to;
+    #[pymodule_export]
+    use crate::memory::{DeviceMemory, Memory};
+    #[pymodule_export]
     use crate::operators::{binary, binary_of_number, clamp, compare, convert, invert, logic, select, unary};
+    #[pymodule_export]
+    use crate::program::{Program, iterate};
     #[pymodule_export]
     use crate::reductions::{by_label, count, histogram, histogram_by_label, label_counts, place, reduce};
     #[pymodule_export]

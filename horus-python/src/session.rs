@@ -41,7 +41,12 @@ impl Watch {
             *looked = Some(now);
         }
         // None once the interpreter is about to end.
-        if let Some(Err(error)) = Python::try_attach(|py| py.check_signals()) {
+        let handled = Python::try_attach(|py| {
+            // Whoever records holds the interpreter's lock, and may be evaluating by now: others have a turn.
+            py.detach(|| ());
+            py.check_signals()
+        });
+        if let Some(Err(error)) = handled {
             *lock(&self.raised) = Some(error);
             self.canceller.get().into_iter().for_each(Canceller::cancel);
         }
@@ -138,6 +143,31 @@ impl Session {
     /// Evaluations, launches and transfers so far.
     fn stats(&self, py: Python<'_>) -> PyResult<String> {
         detached(py, || Ok(format!("{:?}", self.open.stats())))
+    }
+
+    /// Evaluations so far.
+    fn evaluations(&self) -> usize {
+        self.open.stats().evaluations
+    }
+
+    /// The number of the GPU, chosen now if it has not been.
+    fn gpu(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        if self.open.device().is_none() {
+            detached(py, || self.open.settle_device())?;
+        }
+        Ok(self.open.gpu())
+    }
+
+    /// Current, largest and kept bytes of the host, and of each device.
+    fn memory(&self, py: Python<'_>) -> PyResult<Vec<(usize, usize, usize)>> {
+        let used = detached(py, || Ok(self.open.memory()))?;
+        let all = std::iter::once(&used.host).chain(&used.devices);
+        Ok(all.map(|memory| (memory.current, memory.peak, memory.kept)).collect())
+    }
+
+    /// Gives memory that is kept for reuse back to the system.
+    fn trim(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.open.trim())
     }
 
     /// Reads a picture; as a volume, all pages of it.

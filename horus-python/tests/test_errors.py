@@ -192,23 +192,95 @@ def test_a_child_process_has_a_session_of_its_own() -> None:
 NUMBERS = st.one_of(st.integers(-3, 9), st.floats(), st.none(), st.text(max_size=3), st.booleans())
 
 
+def formed(array: np.ndarray[Any, Any], form: str) -> np.ndarray[Any, Any]:
+    """The array, as it may come: strided, reversed, transposed, of the other byte order, at an odd address, not to be written."""
+    if form == "strided" and array.ndim:
+        array = np.repeat(array, 2, axis=-1)[..., ::2]
+    elif form == "reversed" and array.ndim:
+        array = array[..., ::-1]
+    elif form == "transposed":
+        array = array.T
+    elif form == "swapped" and array.dtype.kind != "O":
+        array = array.astype(array.dtype.newbyteorder("S"))
+    elif form == "odd" and array.size and array.dtype.kind != "O":
+        bytes_ = np.zeros(array.nbytes + 1, np.uint8)[1:]
+        bytes_[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        array = bytes_.view(array.dtype).reshape(array.shape)
+    elif form == "fixed":
+        array.flags.writeable = False
+    return array
+
+
+FORMS = ["plain", "strided", "reversed", "transposed", "swapped", "odd", "fixed"]
+
+
 @settings(max_examples=150, deadline=None)
 @given(
+    form=st.sampled_from(FORMS),
+    fill=st.sampled_from([0, 1, np.nan, np.inf, -1e30]),
     name=st.sampled_from([name for name in ndimage.__all__ if name != "generate_binary_structure"]),
     shape=st.lists(st.integers(0, 4), min_size=0, max_size=4),
-    dtype=st.sampled_from(["u1", "i2", "f4", "f8", "?", "c8", "O", "U1", "M8[s]"]),
+    dtype=st.sampled_from(["u1", "i2", "u4", "i8", "f2", "f4", "f8", "?", "c8", "O", "U1", "V4", "M8[s]"]),
     args=st.lists(NUMBERS, max_size=3),
     mode=st.sampled_from(["reflect", "constant", "", "wrap"]),
 )
 def test_whatever_comes_in_nothing_but_exceptions_come_out(
-    name: str, shape: list[int], dtype: str, args: list[Any], mode: str
+    form: str, fill: float, name: str, shape: list[int], dtype: str, args: list[Any], mode: str
 ) -> None:
-    array = np.zeros(shape, dtype)
+    array = formed(np.full(shape, fill, dtype) if dtype in ("f4", "f8") else np.zeros(shape, dtype), form)
     sane = [arg for arg in args if not (isinstance(arg, float) and abs(arg) > 40)]
     try:
         getattr(ndimage, name)(array, *sane, **({"mode": mode} if mode and len(sane) < 3 else {}))
     except Exception as error:
         assert not isinstance(error, hi.HorusError), error
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    form=st.sampled_from(FORMS),
+    shape=st.lists(st.integers(0, 4), min_size=0, max_size=4),
+    dtype=st.sampled_from(["u1", "u2", "i4", "f4", "f8", "?", "i8", "c8", "O", "U1"]),
+    channels=st.booleans(),
+    copy=st.booleans(),
+)
+def test_an_array_becomes_the_image_of_its_pixels_or_an_exception(
+    form: str, shape: list[int], dtype: str, channels: bool, copy: bool
+) -> None:
+    array = formed((np.arange(np.prod(shape)) % 7).reshape(shape).astype(dtype), form)
+    try:
+        image = hi.asarray(array, channels=channels, copy=copy)
+    except (ValueError, TypeError):
+        return
+    np.testing.assert_array_equal(image, array)
+    np.testing.assert_array_equal(np.from_dlpack(image), array)
+    np.testing.assert_array_equal(hi.jit(lambda a: a)(array), array)
+
+
+PART = st.one_of(
+    st.integers(-6, 6),
+    st.builds(slice, *[st.one_of(st.none(), st.integers(-9, 9))] * 2, st.sampled_from([None, 1, -1, 2, -2, 3, -4, 100])),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(shape=st.lists(st.integers(1, 6), min_size=1, max_size=3), key=st.lists(PART, min_size=1, max_size=4))
+def test_parts_are_those_of_arrays(shape: list[int], key: list[Any]) -> None:
+    array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    image = hi.asarray(array)
+    try:
+        expected = array[tuple(key)]
+    except IndexError:
+        with pytest.raises(IndexError):
+            image[tuple(key)]
+        return
+    try:
+        found = image[tuple(key)]
+    except NotImplementedError:
+        assert len(shape) == 3 and any(isinstance(part, int) for part in key[1:])
+    except ValueError:
+        assert expected.size == 0
+    else:
+        np.testing.assert_array_equal(found.compute().reshape(expected.shape), expected)
 
 
 def test_signals_are_left_alone() -> None:

@@ -22,6 +22,7 @@ use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, HostMemory, Pool};
+use crate::host::external::DeviceArray;
 use crate::host::workers::Workers;
 use crate::shape::{Shape, Window};
 
@@ -261,6 +262,42 @@ pub trait Device: Send + Sync {
     /// memory is faster, whatever its copies take. May be called on any thread.
     fn lent(&self, _bytes: usize) -> Option<Box<dyn HostMemory>> {
         None
+    }
+
+    /// The number of the GPU, as CUDA counts those that this process may use, if it is one: by which other libraries know it.
+    fn ordinal(&self) -> Option<usize> {
+        None
+    }
+
+    /// Memory of this device that another library keeps: launches read it where it lies, after what it must be waited for. The
+    /// device holds its owner as long as launches under way read it, also if the memory is dropped. Nobody writes to it.
+    ///
+    /// # Errors
+    /// [`DeviceError::Argument`] if it is not this device's; what the driver reports.
+    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
+        Err(DeviceError::Argument(format!("{} has no memory that other libraries know: {array:?}", self.name())))
+    }
+
+    /// A share of the memory for another library, once everything that was launched so far is done. Whoever holds its owner keeps
+    /// it; nobody writes to it.
+    ///
+    /// # Errors
+    /// [`DeviceError::Argument`] if other libraries do not know this device's memory; what the driver reports.
+    fn lend(&self, _memory: &Memory) -> Result<DeviceArray, DeviceError> {
+        Err(DeviceError::Argument(format!("{} has no memory that other libraries know", self.name())))
+    }
+
+    /// Bytes of its own memory that are allocated now, and the most at a time so far; `None` of a device that does not count.
+    fn used(&self) -> Option<(usize, usize)> {
+        None
+    }
+
+    /// Gives memory that is kept for reuse back to the system.
+    ///
+    /// # Errors
+    /// What the driver reports of earlier calls.
+    fn trim(&self) -> Result<(), DeviceError> {
+        Ok(())
     }
 
     /// New device memory with a copy of the pixels that the program gives, its parts one after the other; returns when they

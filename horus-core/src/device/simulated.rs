@@ -22,6 +22,7 @@ use crate::device::{
 use crate::error::{DeviceError, MemoryBound};
 use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, HostMemory};
+use crate::host::external::DeviceArray;
 use crate::host::workers::Workers;
 use crate::ir::kernel::Kernel;
 use crate::shape::Window;
@@ -148,6 +149,23 @@ impl<D: Device> Device for Simulated<D> {
     fn unmap(&self, mut memory: Memory) -> Result<HostBuffer, DeviceError> {
         self.inner.synchronize()?;
         mapped::given_back(&mut memory)
+    }
+
+    fn ordinal(&self) -> Option<usize> {
+        Some(0)
+    }
+
+    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
+        let (memory, counters) = (Memory::Host(mapped::adopted(array)?), Arc::clone(&self.counters));
+        Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: true, counters })))
+    }
+
+    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError> {
+        separate(memory)?.host().map(mapped::lent).ok_or_else(foreign)
+    }
+
+    fn used(&self) -> Option<(usize, usize)> {
+        Some((self.counters.bytes.load(Ordering::Relaxed), self.counters.peak.load(Ordering::Relaxed)))
     }
 
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {

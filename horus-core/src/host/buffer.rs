@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::dtype::Pixel;
 use crate::error::{DeviceError, MemoryBound};
+use crate::host::external::External;
 use crate::host::pages::prefer_large;
 
 pub use pool::Pool;
@@ -49,6 +50,8 @@ enum Storage {
     /// Words, of which the first aligned one has this index.
     Own(Vec<u64>, usize),
     Adopted(Box<dyn HostMemory>),
+    /// Never written.
+    External(External),
 }
 
 #[derive(Debug)]
@@ -63,14 +66,15 @@ impl Drop for Block {
         let Some((pool, counted)) = self.pool.take() else { return };
         match &mut self.storage {
             Storage::Own(words, _) => pool.recycle(std::mem::take(words), counted),
-            Storage::Adopted(_) => pool.uncount(counted),
+            Storage::Adopted(_) | Storage::External(_) => pool.uncount(counted),
         }
     }
 }
 
-/// A block of host memory, aligned to [`ALIGN`] bytes. Its elements have whatever type it is viewed as.
+/// A block of host memory, aligned to [`ALIGN`] bytes, or as its elements must be if it is somebody else's. Its elements have whatever
+/// type it is viewed as.
 ///
-/// A clone shares the block; writing to a shared block copies it first.
+/// A clone shares the block; writing to a shared block copies it first, and so does writing to one of somebody else.
 #[derive(Clone, Debug)]
 pub struct HostBuffer {
     block: Arc<Block>,
@@ -116,16 +120,38 @@ impl HostBuffer {
         self.bytes == 0
     }
 
+    /// Somebody else's memory, which is read where it lies. What is written instead comes from `pool`.
+    pub fn external(memory: External, pool: &Arc<Pool>) -> HostBuffer {
+        let bytes = memory.bytes().len();
+        HostBuffer {
+            block: Arc::new(Block { storage: Storage::External(memory), pool: Some((Arc::clone(pool), 0)) }),
+            bytes,
+        }
+    }
+
     /// Whether somebody else has a share of the block.
     pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.block) > 1
+        Arc::strong_count(&self.block) > 1 || matches!(self.block.storage, Storage::External(_))
+    }
+
+    /// The memory is the program's from now on: it counts against the bound of its pool no longer. Whether it is: not if somebody else
+    /// has a share of it.
+    pub fn hand_over(&mut self) -> bool {
+        if self.is_shared() {
+            return false;
+        }
+        let Some(block) = Arc::get_mut(&mut self.block) else { return false };
+        if let Some((pool, counted)) = &mut block.pool {
+            pool.uncount(std::mem::take(counted));
+        }
+        true
     }
 
     /// The memory that it was made over, if that is somebody else's; see [`Pool::try_adopt`].
     pub fn adopted(&self) -> Option<&dyn HostMemory> {
         match &self.block.storage {
             Storage::Adopted(memory) => Some(&**memory),
-            Storage::Own(..) => None,
+            Storage::Own(..) | Storage::External(_) => None,
         }
     }
 
@@ -134,18 +160,20 @@ impl HostBuffer {
         match &self.block.storage {
             Storage::Own(words, offset) => &bytemuck::cast_slice(&words[*offset..])[..self.bytes],
             Storage::Adopted(memory) => &memory.bytes()[..self.bytes],
+            Storage::External(memory) => memory.bytes(),
         }
     }
 
     /// The bytes, mutable; a shared block is copied first.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        if Arc::get_mut(&mut self.block).is_none() {
+        if self.is_shared() {
             let mut copy = self.another();
             copy.bytes_mut().copy_from_slice(self.bytes());
             *self = copy;
         }
         let block = Arc::get_mut(&mut self.block).expect("just made unique");
         match &mut block.storage {
+            Storage::External(_) => unreachable!("counts as shared"),
             Storage::Own(words, offset) => &mut bytemuck::cast_slice_mut(&mut words[*offset..])[..self.bytes],
             Storage::Adopted(memory) => &mut memory.bytes_mut()[..self.bytes],
         }
@@ -154,7 +182,7 @@ impl HostBuffer {
     /// The bytes, for somebody who writes all of them: instead of a shared block there is another, whose contents are
     /// unspecified.
     pub fn overwritten(&mut self) -> &mut [u8] {
-        if Arc::get_mut(&mut self.block).is_none() {
+        if self.is_shared() {
             *self = self.another();
         }
         self.bytes_mut()
@@ -205,6 +233,39 @@ mod tests {
         assert_eq!(b.len(), 12);
         assert_eq!(b.as_slice::<f32>(), &[1.5, 2.5, 3.5]);
         assert!(HostBuffer::zeroed(0).as_slice::<f64>().is_empty());
+    }
+
+    #[test]
+    fn what_is_somebody_elses_is_read_in_place_and_copied_before_it_is_written() {
+        let (values, pool) = (Arc::new(vec![1u16, 2, 3]), Pool::bounded(1 << 20, 1 << 20));
+        struct Shown(Arc<Vec<u16>>);
+        impl AsRef<[u16]> for Shown {
+            fn as_ref(&self) -> &[u16] {
+                &self.0
+            }
+        }
+        let mut b = HostBuffer::external(External::of(Shown(Arc::clone(&values))), &pool);
+        assert_eq!(b.bytes().as_ptr(), values.as_ptr().cast(), "in place");
+        assert!(b.is_shared() && b.adopted().is_none() && !b.hand_over());
+        let other = b.clone();
+        b.as_mut_slice::<u16>()[1] = 9;
+        assert_eq!((b.as_slice::<u16>(), &values[..]), (&[1, 9, 3][..], &[1, 2, 3][..]));
+        assert_eq!(Arc::strong_count(&values), 2, "kept");
+        drop(other);
+        assert_eq!(Arc::strong_count(&values), 1, "let go of");
+    }
+
+    #[test]
+    fn what_is_handed_over_counts_no_longer() {
+        let pool = Pool::bounded(1 << 20, 10_000);
+        let mut result = pool.try_allocate(6000).unwrap();
+        let share = result.clone();
+        assert!(!result.hand_over() && pool.try_allocate(6000).is_err());
+        drop(share);
+        assert!(result.hand_over());
+        assert!(pool.try_allocate(9000).is_ok());
+        drop(result);
+        assert!(pool.try_allocate(9000).is_ok(), "nor when it goes away");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The host: its memory, from pools, and its threads.
 
 pub mod buffer;
+pub mod external;
 pub(crate) mod pages;
 pub mod spare;
 pub mod stores;

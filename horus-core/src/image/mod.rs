@@ -36,6 +36,7 @@ mod colour;
 mod components;
 mod coordinates;
 mod create;
+mod external;
 mod geometric;
 mod iterate;
 mod labels;

@@ -256,9 +256,11 @@ where
         };
         begun.picture = Some((shape, dtype));
         begun.bytes = known.bytes;
-        match self.session.repeat(&mut known.replay, picture.into_pixels()) {
+        match self.session.repeat(&mut known.replay, vec![picture.into_pixels()]) {
             Ok(pending) => Ok((pending, known.ready.clone())),
-            Err(Refused { error, pixels }) => {
+            Err(refused) => {
+                let Refused { error, pixels } = *refused;
+                let pixels = pixels.and_then(|mut pixels| pixels.pop());
                 let again = error.as_ref().is_none_or(|e| is_out_of_memory(e) && self.wait_for_all());
                 match (error, pixels) {
                     (_, Some(pixels)) if again => {
@@ -288,7 +290,7 @@ where
         let kind = kind.filter(|_| self.session.stats().evaluations == evaluations);
         let wanted: Vec<&Handle> = handles.iter().collect();
         let begin = |session: &Session| match &kind {
-            Some(_) => session.begin_repeatable(&wanted, image.handle(), M::WANT),
+            Some(_) => session.begin_repeatable(&wanted, &[image.handle()], M::WANT),
             None => Ok((session.begin_all(&wanted, M::WANT)?, None)),
         };
         let (pending, replay) = match begin(&self.session) {

@@ -106,7 +106,7 @@ impl Session {
         self.evaluate_records(state, ids)
     }
 
-    fn evaluate_records(&self, state: &mut Mutable, mut ids: Vec<RecordId>) -> Result<()> {
+    pub(super) fn evaluate_records(&self, state: &mut Mutable, mut ids: Vec<RecordId>) -> Result<()> {
         ids.retain(|id| state.program.value(*id).is_none());
         ids.sort_unstable();
         ids.dedup();

@@ -8,6 +8,7 @@ mod carried;
 mod debug;
 mod engine;
 mod evaluate;
+mod external;
 mod failure;
 mod forecast;
 mod foreseen;
@@ -18,6 +19,7 @@ mod lanes;
 mod later;
 mod lock;
 mod mapped;
+mod memory;
 mod passes;
 mod pending;
 mod planning;
@@ -67,9 +69,11 @@ pub use handle::Handle;
 pub(crate) use iterate::{Ends, Looped};
 pub(crate) use later::Later;
 pub use later::RegionSource;
+pub use memory::{MemoryInUse, MemoryUse};
 pub use pending::Pending;
 pub use progress::{PixelsRead, Progress, Stats};
-pub(crate) use replay::{Refused, Replay};
+#[doc(hidden)]
+pub use replay::{Refused, Replay};
 
 type Observer = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
 type Sink = Arc<dyn Fn(&str) + Send + Sync>;

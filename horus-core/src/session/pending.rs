@@ -71,21 +71,23 @@ impl Session {
         self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)
     }
 
-    /// [`Session::begin_all`], and what runs the same program on other pixels in the place of `input`, unless there is more to
-    /// it than those values and that image: what else the program holds, and what other ranks do.
-    pub(crate) fn begin_repeatable(
+    /// [`Session::begin_all`], and what runs the same program on other pixels in the place of `inputs`, unless there is more to
+    /// it than those values and those images: what else the program holds, and what other ranks do.
+    #[doc(hidden)]
+    pub fn begin_repeatable(
         &self,
         values: &[&Handle],
-        input: &Handle,
+        inputs: &[&Handle],
         want: Want,
     ) -> Result<(Pending, Option<Replay>)> {
         if self.ranks() > 1 {
             return Ok((self.begin_all(values, want)?, None));
         }
         let mut state = self.lock("evaluating")?;
-        let input = input.look().ok().and_then(|id| state.program.value(id));
+        let named = |input: &&Handle| Some((state.program.value(input.look().ok()?)?, input.shape, input.dtype));
+        let inputs: Option<Vec<_>> = inputs.iter().map(named).collect();
         let pending = self.look_at(&mut state, values, Want::Handed, Sending::AtOnce)?;
-        let replay = input.and_then(|input| Replay::of_last(self, &mut state, input, &pending));
+        let replay = inputs.and_then(|inputs| Replay::of_last(self, &mut state, &inputs, &pending));
         Ok((pending, replay))
     }
 

@@ -1,5 +1,7 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
+// Long because every call of a device is here, handed on in a few lines.
+
 mod exchange;
 mod launch;
 mod making;
@@ -24,6 +26,7 @@ use horus_core::device::{
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
+use horus_core::host::external::DeviceArray;
 use horus_core::host::workers::Workers;
 use horus_core::settings::{FABRIC, Fabric};
 
@@ -220,6 +223,30 @@ impl Device for CudaDevice {
 
     fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
         self.transfers.lent(bytes)
+    }
+
+    fn ordinal(&self) -> Option<usize> {
+        usize::try_from(self.core.context.device).ok()
+    }
+
+    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
+        Ok(Memory::Device(Box::new(self.core.adopt(array)?)))
+    }
+
+    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError> {
+        let own = self.own(memory)?;
+        self.synchronize()?;
+        Ok(self.core.lend(own))
+    }
+
+    fn used(&self) -> Option<(usize, usize)> {
+        Some((self.core.used(), self.core.most_used()))
+    }
+
+    fn trim(&self) -> Result<(), DeviceError> {
+        self.synchronize()?;
+        self.core.trim();
+        Ok(())
     }
 
     fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {

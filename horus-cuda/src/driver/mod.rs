@@ -262,6 +262,12 @@ impl Event {
         check(unsafe { sys::cuEventRecord(self.0, stream.0) }, || "recording an event".into())
     }
 
+    /// [`Event::record`] in a stream of somebody else, who keeps it during the call; a default one is 1 or 2.
+    pub(crate) fn record_in(&self, stream: CUstream) -> Result<(), DeviceError> {
+        // SAFETY: both live: whoever gave the stream has promised that.
+        check(unsafe { sys::cuEventRecord(self.0, stream) }, || "recording an event in another library's stream".into())
+    }
+
     pub(crate) fn wait(&self) -> Result<(), DeviceError> {
         self.wait_for(|| "waiting for the GPU".into())
     }

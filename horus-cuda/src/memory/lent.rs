@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use cudarc::driver::sys::CUdeviceptr;
 use horus_core::host::buffer::HostBuffer;
 
-use super::{Block, Core, CudaMemory, Reading};
+use super::{Block, Core, CudaMemory, Held, Reading};
 use crate::driver::Event;
 
 impl Core {
@@ -15,12 +15,12 @@ impl Core {
         // Where the driver cannot tell, they stay.
         let is_over = |r: &mut Reading| r.done.passed().unwrap_or(false);
         let over: Vec<Reading> = self.readings().extract_if(.., is_over).collect();
-        let is_over = |(done, _): &mut (Event, HostBuffer)| done.passed().unwrap_or(false);
+        let is_over = |(done, _): &mut (Event, Held)| done.passed().unwrap_or(false);
         let lent: Vec<_> = self.lent().extract_if(.., is_over).collect();
         drop((over, lent));
     }
 
-    pub(super) fn lent(&self) -> MutexGuard<'_, Vec<(Event, HostBuffer)>> {
+    pub(super) fn lent(&self) -> MutexGuard<'_, Vec<(Event, Held)>> {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -30,13 +30,17 @@ impl Core {
         drop(lent);
     }
 
-    /// Holds a buffer that launches have used until the stream is past them.
-    pub(super) fn hold_lent(&self, buffer: HostBuffer) {
-        let done = self.context.bind().and_then(|()| Event::new(false));
+    /// Holds what launches have used until the stream is past them.
+    pub(super) fn hold_lent(&self, held: Held) {
+        let bound = self.context.bind();
+        if bound.is_ok() && self.stream.idle().unwrap_or(false) {
+            return; // it is
+        }
+        let done = bound.and_then(|()| Event::new(false));
         match done.and_then(|done| done.record(&self.stream).map(|()| done)) {
-            Ok(done) => self.lent().push((done, buffer)),
+            Ok(done) => self.lent().push((done, held)),
             // Nobody can tell when it is free: it stays for good.
-            Err(_) => std::mem::forget(buffer),
+            Err(_) => std::mem::forget(held),
         }
     }
 }
@@ -45,7 +49,8 @@ impl CudaMemory {
     /// Memory of the host, which launches find at this address.
     pub(crate) fn mapped(core: &Arc<Core>, at: CUdeviceptr, buffer: HostBuffer) -> CudaMemory {
         let bytes = buffer.len();
-        let block = Block { core: Arc::clone(core), at, mapped: Some(buffer), touched: AtomicBool::new(true) };
+        let block =
+            Block { core: Arc::clone(core), at, mapped: Some(buffer), owner: None, touched: AtomicBool::new(true) };
         CudaMemory { block: Arc::new(block), bytes }
     }
 

@@ -16,20 +16,27 @@
 from . import filters, ndimage
 from ._horus import HorusError, __version__
 from ._image import Image, asarray, maximum, minimum, open, save, where
-from ._session import Session, session
+from ._programs import Iterated, iterate, jit, series
+from ._session import MemoryInUse, MemoryUse, Session, session
 
 __all__ = [
     "HorusError",
     "Image",
+    "Iterated",
+    "MemoryInUse",
+    "MemoryUse",
     "Session",
     "__version__",
     "asarray",
     "filters",
+    "iterate",
+    "jit",
     "maximum",
     "minimum",
     "ndimage",
     "open",
     "save",
+    "series",
     "session",
     "where",
 ]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ._foreign import read
 from ._image import Array, Image
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -22,6 +23,8 @@ def by_parts(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def called(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(input, Image):
+            input = read(input)
         weights: Any = (args[0] if args else kwargs.get("weights")) if weighted else None
         if isinstance(input, Image) or not (np.iscomplexobj(input) or (weighted and np.iscomplexobj(weights))):
             return function(input, *args, **kwargs)

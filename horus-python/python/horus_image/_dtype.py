@@ -64,7 +64,7 @@ def is_native(dtype: np.dtype[Any]) -> bool:
 
 
 def ready(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array in the type that Horus stores, aligned and in this machine's byte order."""
+    """The array in the type that Horus stores, aligned and in this machine's byte order; truth values as bytes."""
     code = stored(array.dtype)
     native = NATIVE[code]
     if array.dtype != native:
@@ -72,6 +72,9 @@ def ready(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             if int(array.max()) > LARGEST or int(array.min()) < -LARGEST:
                 raise ValueError(f"{array.dtype} is computed in float64, and there are magnitudes above 2^53")
         return array.astype(native)
+    if native.kind == "b":
+        # Arrays of truth values may hold other bytes than 0 and 1.
+        return array.view(np.uint8)
     return array if array.flags.aligned else array.copy()
 
 

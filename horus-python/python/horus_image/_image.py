@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from . import _horus
 from ._dtype import is_native, ready, stored
+from ._foreign import DeviceArray, image_core, read, session_of
 from ._operators import Operators, _binary, _core, _made, _met
 from ._session import Session, current
 
@@ -42,7 +43,9 @@ class Image(Operators):
            [False,  True]])
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_lent")
+
+    _lent: _horus.DeviceMemory
 
     def __init__(self) -> None:
         raise TypeError("images are made by horus_image.asarray and horus_image.open")
@@ -70,6 +73,10 @@ class Image(Operators):
     def astype(self, dtype: npt.DTypeLike) -> Image:
         """The image in another type: exact where that can hold a value, else rounded to nearest (to even) and saturated."""
         return self._with(_horus.convert(self._core, _native(np.dtype(dtype))))
+
+    def clip(self, low: float, high: float) -> Image:
+        """Pixels below `low` become that, and those above `high` become that; NaN stays."""
+        return self._with(_horus.clamp(self._numeric("clip"), float(low), float(high)))
 
     def luminance(self) -> Image:
         """One channel of ``float32``, of integers 0 to 1: 0.299 R + 0.587 G + 0.114 B, ignoring alpha."""
@@ -116,8 +123,57 @@ class Image(Operators):
         array = self.compute()
         return array if dtype is None else array.astype(dtype, copy=False)
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Kind and number of the device that has the pixels, of DLPack; the image is evaluated if that is not known yet."""
+        gpu = self._core.gpu()
+        return (1, 0) if gpu is None else (2, gpu)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | Any | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """Evaluate the image; its pixels where they are, as a capsule of DLPack (array API standard 2024).
+
+        Consumers of DLPack 1.0 share the pixels, and are told not to write; others get a copy. All that leads to the pixels is done
+        when this returns, whatever the `stream`.
+
+        Raises
+        ------
+        BufferError
+            For another device than the image's and the host, or where ``copy=False`` cannot be.
+        """
+        from ._foreign import export
+
+        return export(self, stream, max_version, dl_device, copy)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The pixels on a GPU, evaluated, as CUDA's array interface of version 3 tells of them. They are the image's: do not write.
+
+        Raises
+        ------
+        AttributeError
+            If the image is computed on the CPU, or on several devices.
+        """
+        if self._core.gpu() is None:
+            raise AttributeError("the image is not on a GPU, and has no __cuda_array_interface__")
+        return self._on_gpu().interface
+
+    def _on_gpu(self) -> _horus.DeviceMemory:
+        """The pixels where they are on the GPU, evaluated, as long as the image lives."""
+        lent: _horus.DeviceMemory | None = getattr(self, "_lent", None)
+        if lent is None:
+            from ._foreign import layout
+
+            lent = self._lent = self._core.on_gpu(*layout(self), False)
+        return lent
+
     def __getitem__(self, key: Any) -> Image:
-        """A crop: slices with steps of 1 or -1, and whole numbers; an axis of a whole number goes."""
+        """A part: slices, and whole numbers; an axis of a whole number goes."""
         from ._index import indexed
 
         return indexed(self, key)
@@ -158,18 +214,24 @@ def made(core: _horus.Image, session: Session, ndim: int, channels: bool = False
     return _made(Image, core, session, ndim, channels)
 
 
-def asarray(array: Any, *, channels: bool = False, session: Session | None = None) -> Image:
-    """An image of the pixels of an array.
+def asarray(array: Any, *, channels: bool = False, session: Session | None = None, copy: bool = True) -> Image:
+    """An image of the pixels of an array: of NumPy, of a library that speaks DLPack, or on a GPU.
 
     Parameters
     ----------
     array : array_like
         One axis: an image of one row. Two: rows and columns. Three: levels, rows and columns of a volume; with `channels`, rows, columns
-        and channels. Pixels are copied once, whatever the strides, so that the array may change or go. An image is returned as it is.
+        and channels. Arrays on a GPU (with ``__dlpack__`` or ``__cuda_array_interface__``) stay there, and the session computes on that
+        GPU. An image is returned as it is.
     channels : bool, optional
         Whether the last of three axes is that of channels, which filters treat one by one.
     session : Session, optional
-        The session of the image; by default that of the ``with`` statement around, else one opened at first use.
+        The session of the image; by default that of the ``with`` statement around, else one opened at first use: for an array on a
+        GPU, one on that GPU.
+    copy : bool, optional
+        By default pixels are copied once, whatever the strides, so that the array may change or go. With ``copy=False`` they are read
+        where they lie: the image keeps the array, and nobody may write to it until all that was recorded on the image has been
+        computed or is gone. What is computed of an array that changes meanwhile is undefined.
 
     Returns
     -------
@@ -180,7 +242,9 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
     TypeError
         For types that images do not have: other than integers of up to 32 bits, ``float32``, ``float64`` and ``bool``.
     ValueError
-        For an array without pixels, or of more axes.
+        For an array without pixels, or of more axes; with ``copy=False``, for one that cannot be read where it lies: whose pixels do not
+        lie one after the other, in C order, aligned and in this machine's byte order, or that has several channels; for one on a GPU
+        that is not the session's, or is not contiguous.
 
     Examples
     --------
@@ -193,13 +257,27 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
     """
     if isinstance(array, Image):
         return array
-    pixels = np.asarray(array)
+    pixels = read(array)
     code = _native(pixels.dtype)
     if not 1 <= pixels.ndim <= 3 or (channels and pixels.ndim != 3):
         raise ValueError(f"an array of shape {pixels.shape} is no image; see asarray for the axes that images have")
-    session = session or current()
-    core = _horus.Image.of_array(session._core, ready(pixels), code, channels)
+    if isinstance(pixels, DeviceArray):
+        if not pixels.size:
+            raise ValueError(f"an array of shape {pixels.shape} has no pixels")
+        session = session_of(pixels, session)
+        core = image_core(pixels, code, session, channels, copy)
+    else:
+        session = session or current()
+        if not copy:
+            _check_in_place(pixels, channels)
+        core = _horus.Image.of_array(session._core, ready(pixels), code, channels, copy)
     return made(core, session, 2 if channels else pixels.ndim, channels)
+
+
+def _check_in_place(pixels: Array, channels: bool) -> None:
+    several = channels and pixels.shape[-1] != 1
+    if several or not (pixels.flags.c_contiguous and pixels.flags.aligned and pixels.dtype.isnative):
+        raise ValueError("the array cannot be read where it lies: images are contiguous, in C order, aligned, a plane for each channel")
 
 
 def open(

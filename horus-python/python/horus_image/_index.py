@@ -26,11 +26,11 @@ def indexed(image: Image, key: Any) -> Image:
             core, channels = _horus.channel(core, _place(last, image.shape[-1])), False
     first = 3 - image._ndim
     extents = list(core.shape[:3])
-    start, flipped, gone = [0, 0, 0], [False] * 3, []
+    start, flipped, steps, gone = [0, 0, 0], [False] * 3, [1, 1, 1], []
     for i, part in enumerate(keys):
         axis = first + i
         if isinstance(part, slice):
-            start[axis], extents[axis], flipped[axis] = _range(part, extents[axis])
+            start[axis], extents[axis], steps[axis], flipped[axis] = _range(part, extents[axis])
         else:
             start[axis], extents[axis] = _place(part, extents[axis]), 1
             gone.append(axis)
@@ -39,6 +39,9 @@ def indexed(image: Image, key: Any) -> Image:
     core = _horus.crop(core, (start[0], start[1], start[2]), (extents[0], extents[1], extents[2]))
     if any(flipped):
         core = _horus.flip(core, *flipped)
+    if steps != [1, 1, 1]:
+        core = _horus.step(core, (steps[0], steps[1], steps[2]))
+        extents = list(core.shape[:3])
     left = [axis for axis in range(first, 3) if axis not in gone]
     # What is left must be the last axes: a column becomes a row; other axes would have to change places with levels.
     if left == [1] and extents[0] == 1:
@@ -70,11 +73,10 @@ def _place(part: Any, extent: int) -> int:
     return at % extent
 
 
-def _range(part: slice, extent: int) -> tuple[int, int, bool]:
-    """First pixel, number of pixels, and whether they are reversed."""
-    start, stop, step = part.indices(extent)
-    if step not in (1, -1):
-        raise NotImplementedError(f"a step of {step}; images are indexed with steps of 1 and -1")
-    if step == 1:
-        return start, max(stop - start, 0), False
-    return stop + 1, max(start - stop, 0), True
+def _range(part: slice, extent: int) -> tuple[int, int, int, bool]:
+    """First pixel of a range, how far it reaches, the step inside, and whether it is reversed before."""
+    places = range(*part.indices(extent))
+    if not places:
+        return 0, 0, 1, False
+    low, high = min(places[0], places[-1]), max(places[0], places[-1])
+    return low, high - low + 1, abs(places.step) if len(places) > 1 else 1, places.step < 0

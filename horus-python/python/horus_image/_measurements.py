@@ -61,7 +61,7 @@ class _Groups:
                 self.places = np.where(known[at] == wanted, at, -1).astype(np.int64)
         session = self.value.session
         pixels = numbered.reshape(1) if numbered.ndim == 0 else numbered
-        self.labels = _horus.Image.of_array(session._core, np.ascontiguousarray(pixels), "i32", False)
+        self.labels = _horus.Image.of_array(session._core, np.ascontiguousarray(pixels), "i32", False, True)
 
     @property
     def pixels(self) -> Value:

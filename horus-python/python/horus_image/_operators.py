@@ -56,11 +56,19 @@ class Operators:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """The functions of NumPy that Horus has are recorded."""
         record = _UFUNCS.get(ufunc)
+        out = kwargs.pop("out", None)
         if method != "__call__" or kwargs or record is None:
+            return NotImplemented
+        if out is not None and not all(isinstance(array, np.ndarray) for array in out):
             return NotImplemented
         first = next(value for value in inputs if isinstance(value, Operators))
         operands = [_operand(value, first) for value in inputs]
-        return record(*operands)
+        image = record(*operands)
+        if out is None:
+            return image
+        (array,) = out
+        np.copyto(array, image.compute(), casting="same_kind")
+        return array
 
     def __hash__(self) -> int:
         raise TypeError("images are compared pixel by pixel, and have no hash")
@@ -170,10 +178,12 @@ def _operand(value: Any, beside: Operators) -> Any:
     """An operand: a number or an image, made of an array if need be."""
     if isinstance(value, (Operators, bool, int, float)):
         return value
-    array = np.asarray(value)
-    if array.ndim == 0:
-        return array[()]
+    from ._foreign import DeviceArray, read
     from ._image import asarray
+
+    array = read(value)
+    if not isinstance(array, DeviceArray) and array.ndim == 0:
+        return array[()]
 
     return asarray(array, channels=beside._channels and array.ndim == 3, session=beside._session)
 
@@ -252,6 +262,19 @@ def _of_one(name: str) -> Callable[[Any], Image]:
     return record
 
 
+def _floating(image: Any) -> Any:
+    """The image in a type that holds infinity."""
+    return image if image.dtype.kind == "f" else _as(image, NATIVE["f64"])
+
+
+def _truncated(image: Any) -> Image:
+    if image.dtype.kind != "f":
+        return +image  # type: ignore[no-any-return]
+    core = image._core
+    whole = _horus.select(_horus.compare("lt", core, 0.0), _horus.unary("ceil", core), _horus.unary("floor", core))
+    return image._with(whole)  # type: ignore[no-any-return]
+
+
 def _of_two(name: str) -> Callable[[Any, Any], Image]:
     return lambda a, b: _binary(name, a, b)
 
@@ -289,7 +312,13 @@ _UFUNCS: Final[dict[np.ufunc, Callable[..., Image]]] = {
     np.logical_or: _of_masks("or"),
     np.logical_xor: _of_masks("xor"),
     np.negative: _of_one("neg"),
+    np.positive: lambda image: +image,
     np.absolute: _of_one("abs"),
+    np.fabs: _of_one("abs"),
+    np.trunc: lambda image: _truncated(image),
+    np.isnan: lambda image: _compared("ne", image, image),
+    np.isinf: lambda image: _compared("eq", _of_one("abs")(_floating(image)), np.inf),
+    np.isfinite: lambda image: _compared("lt", _of_one("abs")(_floating(image)), np.inf),
     np.sqrt: _of_one("sqrt"),
     np.exp: _of_one("exp"),
     np.log: _of_one("log"),

@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 import contextvars
+import logging
 import os
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _horus, _nvrtc
 
 if TYPE_CHECKING:
     from ._image import Image
+
+
+_logger = logging.getLogger("horus_image")
+
+
+def _log(level: int, text: str) -> None:
+    _logger.log(level, "%s", text)
+
+
+class MemoryInUse(NamedTuple):
+    """Bytes of one kind of memory."""
+
+    current: int
+    """What images take now; what arrays took over is theirs."""
+    peak: int
+    """The most that they took at a time."""
+    kept: int
+    """What is kept beside that for images to come, on the host."""
+
+
+class MemoryUse(NamedTuple):
+    """What a session has of memory: the host's, and that of each GPU."""
+
+    host: MemoryInUse
+    devices: list[MemoryInUse]
 
 
 class Session:
@@ -49,6 +75,7 @@ class Session:
         explain: bool = False,
     ) -> None:
         _nvrtc.announce()
+        _horus.log_to(_log, _logger.getEffectiveLevel())
         size = None if memory is None else _bytes(memory)
         if size is not None and device is not None and device.startswith("cuda"):
             os.environ["HORUS_GPU_MEMORY"] = str(size)
@@ -70,11 +97,11 @@ class Session:
         """The device, as Horus names it; it may not be chosen before the first evaluation."""
         return self._core.device()
 
-    def asarray(self, array: Any, *, channels: bool = False) -> Image:
+    def asarray(self, array: Any, *, channels: bool = False, copy: bool = True) -> Image:
         """An image of this session; see `horus_image.asarray`."""
         from ._image import asarray
 
-        return asarray(array, channels=channels, session=self)
+        return asarray(array, channels=channels, session=self, copy=copy)
 
     def open(
         self, path: str | os.PathLike[str], *, page: int | None = None, volume: bool = False, size: int = 0
@@ -91,6 +118,26 @@ class Session:
     def start(self) -> None:
         """Begin to compute every image that the program still holds, and return; whoever looks at one waits."""
         self._core.start()
+
+    def memory(self) -> MemoryUse:
+        """Bytes that images take of the host's memory, and of each GPU's.
+
+        Examples
+        --------
+        >>> import horus_image as hi
+        >>> with hi.session(device="cpu") as session:
+        ...     image = hi.asarray([[1.0, 2.0]]) * 2
+        ...     before = session.memory().host.current
+        ...     _ = image.compute()
+        ...     session.memory().host.current > before
+        True
+        """
+        host, *devices = (MemoryInUse(*used) for used in self._core.memory())
+        return MemoryUse(host, devices)
+
+    def trim(self) -> None:
+        """Give memory that is kept for images to come back to the system. Images stay."""
+        self._core.trim()
 
     def explain(self) -> str:
         """The plans made since the last call: steps, why each is there, and how long it is predicted to take.
@@ -124,6 +171,11 @@ _default: Session | None = None
 _lock = threading.Lock()
 
 
+def inside() -> Session | None:
+    """The session of the ``with`` statement that this is called in, if it is in one."""
+    return _current.get()
+
+
 def current() -> Session:
     """The session of the ``with`` statement that this is called in, else one that is opened at first use."""
     inside = _current.get()
@@ -143,6 +195,9 @@ def _forget() -> None:
     _default = None
     _lock = threading.Lock()
     _current.set(None)
+    from ._foreign import forget
+
+    forget()
 
 
 if hasattr(os, "register_at_fork"):

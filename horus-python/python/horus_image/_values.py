@@ -6,6 +6,7 @@ A function *enters* its input, records, and *leaves*: an array gives an evaluate
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -14,6 +15,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import NATIVE, STORED, cast, is_native, ready, stored
+from ._foreign import DeviceArray, image_core, read, session_of
 from ._image import Array, Image, made
 from ._session import Session, current
 
@@ -79,7 +81,9 @@ def enter(input: Any, name: str) -> tuple[Value | None, Any]:
         core, channels = input._core, input._channels
         shape = input.shape[:-1] if channels else input.shape
         return Value(core, NATIVE[core.dtype], shape, input._session, channels), input
-    array = np.asarray(input)
+    array = read(input)
+    if isinstance(array, DeviceArray):
+        return _on_device(array, name)
     dtype = array.dtype.newbyteorder("=")
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         kind = {"c": "Complex", "O": "Object"}.get(dtype.kind, str(dtype))
@@ -93,8 +97,20 @@ def enter(input: Any, name: str) -> tuple[Value | None, Any]:
         raise NotImplementedError(f"{name}: an array of {array.ndim} axes; images have up to three")
     session = current()
     pixels = ready(array)
-    core = _horus.Image.of_array(session._core, pixels.reshape(1) if array.ndim == 0 else pixels, code, False)
+    # Read where it lies: all is computed when the call returns.
+    core = _horus.Image.of_array(session._core, pixels.reshape(1) if array.ndim == 0 else pixels, code, False, False)
     return Value(core, dtype, array.shape, session), array
+
+
+def _on_device(array: DeviceArray, name: str) -> tuple[Value, Any]:
+    """The value of an array on a GPU, which is computed when the call returns."""
+    if not is_native(array.dtype):
+        raise TypeError(f"{name}: {array.dtype} type not supported on a GPU")
+    if not 1 <= array.ndim <= 3 or not array.size:
+        raise ValueError(f"{name}: an array of shape {array.shape} on a GPU is no image")
+    session = session_of(array, None)
+    core = image_core(array, STORED[array.dtype], session, False, False)
+    return Value(core, array.dtype, array.shape, session), array
 
 
 def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -120,12 +136,15 @@ def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
 def leave(value: Value, output: Any, given: Any) -> Any:
     """What the caller gets: into `output` if that is an array."""
     dtype = value.dtype
-    if isinstance(given, Image):
+    if isinstance(given, (Image, DeviceArray)):
         if isinstance(output, np.ndarray):
             raise TypeError("a lazy image is not written into an array; compute it, or give an array")
         if not is_native(dtype):
             raise TypeError(f"images have no pixels of type {dtype}")
-        return made(value.core, value.session, max(value.ndim, 1), value.channels)
+        image = made(value.core, value.session, max(value.ndim, 1), value.channels)
+        if isinstance(given, DeviceArray):
+            image._on_gpu()  # the array may change when this returns
+        return image
     if isinstance(output, np.ndarray):
         _check_shape(output, value.shape)
         flags = output.flags
@@ -134,8 +153,25 @@ def leave(value: Value, output: Any, given: Any) -> Any:
         else:
             output[...] = value.core.to_array(list(value.shape)).astype(dtype, copy=False)
         return output
-    array: Array = value.core.to_array(list(value.shape))
+    array = evaluated(value)
     return array if array.dtype == dtype else array.astype(dtype)
+
+
+_SHARED: Final = 1 << 16
+"""Pixels from which on an array takes over the memory that a result is computed in."""
+
+
+def evaluated(value: Value) -> Array:
+    """The pixels of a value that nobody looks at again."""
+    shape = list(value.shape)
+    if value.channels or math.prod(shape) < _SHARED:
+        array: Array = value.core.to_array(shape)
+        return array
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    memory = value.core.memory(shape, strides)
+    # The image goes, and with it the session's share of the memory.
+    del value.core
+    return np.asarray(memory.own())
 
 
 def _check_shape(output: Array, shape: tuple[int, ...]) -> None:

@@ -1,11 +1,13 @@
 //! Memory of the host that a simulated device uses in place of its own.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use super::memory::{SeparateMemory, foreign};
 use crate::device::Memory;
 use crate::error::DeviceError;
 use crate::host::buffer::{HostBuffer, HostMemory};
+use crate::host::external::DeviceArray;
 
 /// Memory that counts as page-locked.
 #[derive(Debug)]
@@ -42,4 +44,15 @@ pub(super) fn given_back(memory: &mut Memory) -> Result<HostBuffer, DeviceError>
     let Memory::Device(block) = memory else { return Err(foreign()) };
     let block = block.as_any_mut().downcast_mut::<SeparateMemory>().filter(|block| block.mapped).ok_or_else(foreign)?;
     block.memory.host().cloned().ok_or_else(foreign)
+}
+
+/// The buffer of an array that a simulated device has lent: no other memory is known to it.
+pub(super) fn adopted(array: &DeviceArray) -> Result<HostBuffer, DeviceError> {
+    array.owner().downcast_ref::<HostBuffer>().cloned().ok_or_else(foreign)
+}
+
+/// An array that shares a buffer.
+pub(super) fn lent(buffer: &HostBuffer) -> DeviceArray {
+    let address = buffer.bytes().as_ptr() as usize as u64;
+    DeviceArray::ours(address, buffer.len(), Arc::new(buffer.clone()))
 }

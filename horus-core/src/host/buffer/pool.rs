@@ -25,6 +25,8 @@ struct Free {
     used: usize,
     /// Bytes of the pool's own blocks in use, whether they count or not.
     out: usize,
+    /// The most of these at a time.
+    peak: usize,
 }
 
 impl Free {
@@ -61,6 +63,18 @@ impl Pool {
         self.free().bytes
     }
 
+    /// Bytes of its own that buffers take now, and the most that they took at a time.
+    pub fn in_use(&self) -> (usize, usize) {
+        let free = self.free();
+        (free.out, free.peak)
+    }
+
+    /// Gives what is kept for reuse back to the system.
+    pub fn trim(&self) {
+        let dropped = self.free().trim(0, 0);
+        drop(dropped);
+    }
+
     /// A buffer of `bytes` bytes with unspecified (but initialised) contents.
     ///
     /// # Errors
@@ -91,6 +105,7 @@ impl Pool {
             // More than there can be is refused below, and taken back.
             free.out = free.out.wrapping_add(recycled.as_ref().map_or(words, Vec::len).wrapping_mul(WORD));
             let out = free.out;
+            free.peak = free.peak.max(out);
             (recycled, free.trim(self.with_kept(), out))
         };
         drop(dropped); // before other memory is asked for

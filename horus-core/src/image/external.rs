@@ -1,0 +1,96 @@
+//! Images of memory that is not Horus's, and memory of images for others.
+
+use std::panic::Location;
+use std::time::Instant;
+
+use super::{Image, carry, check_shape};
+use crate::device::Label;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result, Site};
+use crate::host::external::{DeviceArray, External};
+use crate::session::Session;
+use crate::shape::Shape;
+
+/// Memory that other libraries have, or are given.
+impl<T: Element> Image<T> {
+    /// An image of pixels that somebody else keeps, which are not copied on the host: the CPU reads them where they are, and a GPU fetches
+    /// them there. Planes one after the other, row-major; of a mask, bytes 0 and 1. They are let go of when nothing reads them
+    /// any more.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, host::external::External, image::Image, session::Session, shape::Shape};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let pixels = vec![1.0f32, 2.0, 3.0, 4.0]; // or a file that is mapped
+    /// let image = Image::<f32>::from_external(&session, Shape::new(2, 2, 1), External::of(pixels));
+    /// assert_eq!((image * 2.0).to_vec()?, [2.0, 4.0, 6.0, 8.0]);
+    /// let short = Image::<f32>::from_external(&session, Shape::new(2, 3, 1), External::of(vec![0u8; 23]));
+    /// assert!(short.check().unwrap_err().to_string().contains("23 bytes for 2x3 pixels"));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// Bytes that do not fit, are not aligned for `T`, or are no truth values are an error.
+    #[track_caller]
+    pub fn from_external(session: &Session, shape: Shape, pixels: External) -> Image<T> {
+        let site = Location::caller();
+        carry(session, shape, external(session, shape, pixels, ("from_external", site)))
+    }
+
+    /// An image of pixels in the memory of the session's GPU that another library keeps: of a copy, which is ordered now, or in place.
+    /// As [`Image::from_external`] otherwise; of a mask, all bytes are 0 or 1. The device is chosen now, if it has not been.
+    ///
+    /// # Errors
+    /// If the session does not compute on one GPU, or the memory is not that GPU's, too short or too long.
+    #[track_caller]
+    pub fn from_device_array(session: &Session, shape: Shape, pixels: &DeviceArray, copied: bool) -> Result<Image<T>> {
+        let call = ("from_device_array", Location::caller());
+        check_shape(call.0, shape, T::TAG, call.1)?;
+        fits::<T>(shape, pixels.bytes(), pixels.address(), call)?;
+        if session.device().is_none() {
+            session.settle_device()?;
+        }
+        Ok(Image::from_handle(session.source_of_device(shape, T::TAG, pixels, copied, call)?))
+    }
+
+    /// Evaluates the image and lends its pixels to another library where they are on the session's GPU; all that leads there is done
+    /// when this returns. They are there as long as the array's owner is held, and must not be written: the image has them, too. Planes
+    /// one after the other, row-major; of a mask, bytes 0 and 1.
+    ///
+    /// # Errors
+    /// If the session does not compute on one GPU, else as [`Image::to_vec`].
+    #[track_caller]
+    pub fn to_device_array(&self) -> Result<DeviceArray> {
+        self.session().device_array(self.handle(), ("to_device_array", Location::caller()))
+    }
+}
+
+fn fits<T: Element>(shape: Shape, bytes: usize, address: u64, (op, site): (&'static str, Site)) -> Result<()> {
+    if bytes != shape.len() * size_of::<T>() {
+        return Err(Error::parameter(op, format!("{bytes} bytes for {shape} pixels of {}", T::TAG), site));
+    }
+    if !address.is_multiple_of(align_of::<T>() as u64) {
+        return Err(Error::parameter(op, format!("memory at {address:#x} is not aligned for {}", T::TAG), site));
+    }
+    Ok(())
+}
+
+fn external<T: Element>(
+    session: &Session,
+    shape: Shape,
+    pixels: External,
+    call: (&'static str, Site),
+) -> Result<Image<T>> {
+    let (op, site) = call;
+    check_shape(op, shape, T::TAG, site)?;
+    let bytes = pixels.bytes();
+    fits::<T>(shape, bytes.len(), bytes.as_ptr() as usize as u64, call)?;
+    if T::TAG == DType::Bool && bytes.iter().any(|byte| *byte > 1) {
+        return Err(Error::parameter(op, "truth values are bytes 0 and 1", site));
+    }
+    let (start, label) = (Instant::now(), Label::new());
+    let planes: Vec<&[u8]> = bytes.chunks(shape.area() * size_of::<T>()).collect();
+    let taken = session.taken(&planes, shape.height, label).map_err(|source| session.at_host(call, source))?;
+    if !taken.is_empty() {
+        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, site))));
+    }
+    Ok(Image::from_handle(session.source(shape, T::TAG, session.external(pixels), site)))
+}

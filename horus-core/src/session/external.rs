@@ -1,0 +1,138 @@
+//! Memory of other libraries, as images, and images as memory of other libraries.
+
+use std::panic::Location;
+
+use super::{Handle, Session};
+use crate::device::{Device, Memory};
+use crate::dtype::DType;
+use crate::error::{DeviceError, Error, Result, Site};
+use crate::host::Piece;
+use crate::host::buffer::HostBuffer;
+use crate::host::external::{DeviceArray, External};
+use crate::host::spare::Spare;
+use crate::ir::graph::{Graph, Op};
+use crate::plan::state::Placement;
+use crate::shape::{Shape, Window};
+
+impl Session {
+    /// Host memory of somebody else, which is read where it lies.
+    #[doc(hidden)]
+    pub fn external(&self, pixels: External) -> HostBuffer {
+        HostBuffer::external(pixels, &self.0.pool)
+    }
+
+    /// The number of the GPU that the session computes on, as CUDA counts those that this process may use: `None` on the CPU, on
+    /// several devices or ranks, and as long as the device is not chosen.
+    pub fn gpu(&self) -> Option<usize> {
+        let engine = self.engine().filter(|engine| engine.lanes() == 1 && self.ranks() == 1)?;
+        engine.device.ordinal()
+    }
+
+    /// Chooses the device now, if that has not been done: for a session of one kind of device, whose memory is needed before the first
+    /// evaluation. Collective.
+    ///
+    /// # Errors
+    /// If the device cannot be opened; [`Error::Reentry`] during an evaluation on this thread.
+    pub fn settle_device(&self) -> Result<()> {
+        let mut state = self.lock("choosing a device")?;
+        self.settled(&mut state, &Graph::default()).map(drop)
+    }
+
+    /// The only device, whose memory other libraries know.
+    fn known_device(&self, (op, site): (&'static str, Site)) -> Result<&dyn Device> {
+        let refused = |message: String| Err(Error::parameter(op, message, site));
+        if self.ranks() > 1 {
+            return refused(format!(
+                "the program runs on {} ranks, each of which has a part of an image",
+                self.ranks()
+            ));
+        }
+        match self.engine() {
+            Some(engine) if engine.lanes() > 1 => {
+                refused(format!("the session computes on {}, each of which has a part of an image", self.device_name()))
+            }
+            Some(engine) if engine.device.ordinal().is_some() => Ok(&*engine.device),
+            _ => refused(format!("the session computes on {}, not on a GPU", self.device_name())),
+        }
+    }
+
+    /// Creates an image of pixels in the device's memory: in place, or of a copy that is ordered now.
+    pub(crate) fn source_of_device(
+        &self,
+        shape: Shape,
+        dtype: DType,
+        array: &DeviceArray,
+        copied: bool,
+        call: (&'static str, Site),
+    ) -> Result<Handle> {
+        let device = self.known_device(call)?;
+        let adopt = || -> Result<Memory, DeviceError> {
+            let there = device.adopt(array)?;
+            if !copied {
+                return Ok(there);
+            }
+            let mut copy = device.allocate(array.bytes())?;
+            device.copy(&there, &mut copy, &[Piece::run(0, 0, array.bytes())])?;
+            Ok(copy)
+        };
+        let mut state = self.lock("reading memory of a device")?;
+        let pixels = adopt().map_err(|source| self.at_host(call, source))?;
+        let id = self.0.numbers.record();
+        let value = state.names.value();
+        state.give_device(value, shape, dtype, vec![(pixels, Window::whole(shape.height))]);
+        state.given.insert(value, Placement::Replicated);
+        state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, call.1);
+        drop(state);
+        Ok(Handle { session: self.clone(), shape, dtype, record: Ok(id) })
+    }
+
+    /// Evaluates a value and lends its pixels where they are on the device, or brings them there.
+    pub(crate) fn device_array(&self, value: &Handle, call: (&'static str, Site)) -> Result<DeviceArray> {
+        let id = value.look()?;
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        self.evaluate_records(state, vec![id])?;
+        if self.engine().is_none() {
+            self.settled(state, &Graph::default())?;
+        }
+        let device = self.known_device(call)?;
+        let name = state.program.value(id);
+        self.read_now(state, &Graph::default(), name.as_slice())?;
+        self.publish(state);
+        let image = name.and_then(|v| state.images.get(&v));
+        let lend = || -> Result<DeviceArray, DeviceError> {
+            if let Some(memory) = image.and_then(|image| image.device.as_ref()) {
+                return device.lend(memory);
+            }
+            let lost = || DeviceError::Internal("pixels that are lent are not in memory".into());
+            let host = image.and_then(|image| image.host.as_ref()).ok_or_else(lost)?;
+            let mut memory = device.allocate(host.len())?;
+            device.write(host.bytes(), &mut memory, 0)?;
+            device.lend(&memory)
+        };
+        lend().map_err(|source| self.at_host(call, source))
+    }
+
+    /// Evaluates a value; its pixels on the host, which it may share.
+    ///
+    /// # Errors
+    /// As [`Image::to_vec`](crate::image::Image::to_vec).
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn buffer_of(&self, value: &Handle) -> Result<HostBuffer> {
+        let bytes = value.shape.len() * value.dtype.size();
+        let read = self.read_back(value, false, ("reading pixels", Location::caller()), |coming| {
+            if coming.is_here() {
+                return coming.shared();
+            }
+            let mut room = self.0.pool.try_uncounted(bytes)?;
+            Spare::over(room.bytes_mut()).fault(coming.workers()); // while the kernels run
+            coming.put_into(&mut room)?;
+            Ok(room)
+        })?;
+        read.ok_or_else(|| Error::Lost("another rank has the pixels".into()))
+    }
+}

@@ -1,0 +1,65 @@
+//! Memory of other libraries on this GPU, and of ours that they use.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use cudarc::driver::sys;
+use horus_core::error::DeviceError;
+use horus_core::host::external::DeviceArray;
+
+use super::{Block, Core, CudaMemory};
+use crate::driver::{Event, check};
+
+impl Core {
+    /// Lets what comes later in the stream wait for what is in a stream of somebody else now.
+    fn after_stream(&self, stream: u64) -> Result<(), DeviceError> {
+        let done = Event::new(false)?;
+        done.record_in(stream as sys::CUstream)?;
+        self.stream.after(&done)
+    }
+
+    /// Memory of another library, after what it must be waited for.
+    pub(crate) fn adopt(self: &Arc<Core>, array: &DeviceArray) -> Result<CudaMemory, DeviceError> {
+        self.context.bind()?;
+        self.reap();
+        let mut device: std::ffi::c_int = -1;
+        let attribute = sys::CUpointer_attribute_enum::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        // SAFETY: a pointer to a live integer, which is what the attribute is.
+        let code = unsafe { sys::cuPointerGetAttribute((&raw mut device).cast(), attribute, array.address()) };
+        check(code, || format!("looking for the GPU of memory at {:#x}", array.address()))?;
+        if device != self.context.device {
+            let text = format!("an array of GPU {device} was given to GPU {}", self.context.device);
+            return Err(DeviceError::Argument(text));
+        }
+        if let Some(stream) = array.stream() {
+            self.after_stream(stream)?;
+        }
+        let (core, owner, touched) = (Arc::clone(self), Some(Arc::clone(array.owner())), AtomicBool::new(true));
+        let block = Block { core, at: array.address(), mapped: None, owner, touched };
+        Ok(CudaMemory { block: Arc::new(block), bytes: array.bytes() })
+    }
+
+    /// A block for another library. The stream must be past what writes to it.
+    pub(crate) fn lend(&self, memory: &CudaMemory) -> DeviceArray {
+        let lent = Arc::new(Lent(memory.block()));
+        // SAFETY: the block is there as long as the owner holds it, and images are not written once they are computed.
+        unsafe { DeviceArray::new(memory.address(), memory.bytes, None, lent) }
+    }
+}
+
+/// A block that others may be using in streams of their own.
+struct Lent(Arc<Block>);
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // What they have put into the default stream comes before the memory is used again. Work in streams that do not wait for
+        // that one is theirs to wait for before they let go. A failure here is an earlier one, which the next call reports.
+        let core = &self.0.core;
+        if core.context.bind().is_ok() {
+            let _ = core.after_stream(LEGACY);
+        }
+    }
+}
+
+/// The default stream, in which everything is ordered that is in no stream of its own kind.
+const LEGACY: u64 = 1;

@@ -1,0 +1,55 @@
+//! How much of a GPU's memory is allocated.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cudarc::driver::sys::{self, CUresult};
+
+use super::Core;
+
+/// Bytes allocated now, and the most at a time.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Usage {
+    /// Adds bytes; how many there were before. It never goes around: the error is how many there are.
+    pub(super) fn add(&self, bytes: usize) -> Result<usize, usize> {
+        let added = |used: usize| used.checked_add(bytes);
+        let before = self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added)?;
+        self.most.fetch_max(before + bytes, Ordering::Relaxed);
+        Ok(before)
+    }
+
+    pub(super) fn subtract(&self, bytes: usize) {
+        self.now.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn now(&self) -> usize {
+        self.now.load(Ordering::Relaxed)
+    }
+}
+
+impl Core {
+    /// Bytes allocated now.
+    pub(crate) fn used(&self) -> usize {
+        self.used.now()
+    }
+
+    /// The most bytes that were allocated at a time.
+    pub(crate) fn most_used(&self) -> usize {
+        self.used.most.load(Ordering::Relaxed)
+    }
+
+    /// Gives what the pool does not use back to the system.
+    pub(crate) fn trim(&self) {
+        let mut pool = std::ptr::null_mut();
+        // SAFETY: pointers to live handles. A failure leaves the pool as it is; the allocation that follows will tell.
+        unsafe {
+            if self.pooled && sys::cuDeviceGetDefaultMemPool(&mut pool, self.context.device) == CUresult::CUDA_SUCCESS {
+                sys::cuMemPoolTrimTo(pool, 0);
+            }
+        }
+    }
+}

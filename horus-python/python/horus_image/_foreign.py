@@ -1,0 +1,230 @@
+"""Arrays of other libraries, by DLPack and CUDA's array interface, where they lie."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from . import _horus
+from ._session import Session, inside
+
+CPU: Final = 1
+GPU: Final = (2, 13)
+HOST: Final = (1, 3)
+VERSION: Final = (1, 1)
+"""The version of DLPack that is spoken here."""
+
+_DEFAULT_STREAM: Final = 1
+"""CUDA's default stream, for which everything else in a program waits: what is asked of a producer, and waited for."""
+
+_sessions: dict[int, Session] = {}
+
+
+class DeviceArray:
+    """An array in the memory of a GPU: what it is, and the object that keeps it."""
+
+    __slots__ = ("address", "dtype", "gpu", "keeper", "shape", "strides", "stream")
+
+    def __init__(
+        self,
+        keeper: Any,
+        address: int,
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        gpu: int | None,
+        stream: int | None,
+    ) -> None:
+        self.keeper = keeper
+        self.address = address
+        self.dtype = dtype
+        self.shape = shape
+        self.strides = strides
+        self.gpu = gpu
+        self.stream = stream
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie one after the other, in C order."""
+        expected = self.dtype.itemsize
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent > 1 and stride != expected:
+                return False
+            expected *= extent
+        return True
+
+
+def read(array: Any) -> np.ndarray[Any, Any] | DeviceArray:
+    """An array of NumPy, or one on a GPU, of whatever object; memory of the host is shared where the object lets it be."""
+    if isinstance(array, np.ndarray):
+        return np.asarray(array)
+    if isinstance(array, DeviceArray):
+        return array
+    kind = type(array)
+    if hasattr(kind, "__dlpack_device__") and hasattr(kind, "__dlpack__"):
+        where = int(array.__dlpack_device__()[0])
+        if where in HOST:
+            tensor = _tensor(array, None)
+            if tensor.kind is None:
+                raise TypeError(f"images have no pixels of the type of this {kind.__name__}")
+            return np.asarray(tensor)
+        if where in GPU:
+            return _of_tensor(_tensor(array, _DEFAULT_STREAM))
+        raise ValueError(f"the array is on a device of kind {where} of DLPack; images are made of arrays of the host and of NVIDIA GPUs")
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _of_interface(array, interface)
+    return np.asarray(array)
+
+
+def _tensor(array: Any, stream: int | None) -> _horus.Tensor:
+    """What the object's capsule holds."""
+    asked = {} if stream is None else {"stream": stream}
+    try:
+        capsule = array.__dlpack__(max_version=VERSION, **asked)
+    except TypeError:
+        # Of before version 1.0 of the protocol.
+        capsule = array.__dlpack__(**asked)
+    return _horus.Tensor(capsule)
+
+
+def _of_tensor(tensor: _horus.Tensor) -> DeviceArray:
+    if tensor.kind is None:
+        raise TypeError("images have no pixels of the type of this array")
+    dtype = np.dtype(np.bool_ if tensor.kind == "b1" else tensor.kind)
+    strides = tuple(stride * dtype.itemsize for stride in tensor.strides)
+    return DeviceArray(tensor, tensor.address, dtype, tuple(tensor.shape), strides, tensor.device[1], _DEFAULT_STREAM)
+
+
+def _of_interface(array: Any, interface: dict[str, Any]) -> DeviceArray:
+    if interface.get("mask") is not None:
+        raise ValueError("images are not made of masked arrays")
+    dtype = np.dtype(interface["typestr"])
+    shape = tuple(map(int, interface["shape"]))
+    strides = interface.get("strides")
+    if strides is None:
+        steps, step = [], dtype.itemsize
+        for extent in reversed(shape):
+            steps.append(step)
+            step *= extent
+        strides = tuple(reversed(steps))
+    stream = interface.get("stream")
+    if stream == 0:
+        raise ValueError("__cuda_array_interface__ has a stream of 0, which the protocol forbids")
+    if not dtype.isnative:
+        raise TypeError(f"images have no pixels of type {dtype} on a GPU")
+    address = int(interface["data"][0])
+    return DeviceArray(array, address, dtype, shape, tuple(map(int, strides)), None, None if stream is None else int(stream))
+
+
+def session_of(array: DeviceArray, session: Session | None) -> Session:
+    """The session for an array on a GPU: the one that is given or around, else one that is opened on that GPU."""
+    session = session or inside()
+    if session is None:
+        gpu = _ordinal(array)
+        session = _sessions.get(gpu)
+        if session is None:
+            session = _sessions.setdefault(gpu, Session(f"cuda:{gpu}"))
+    found = session._core.gpu()
+    if found is None:
+        raise ValueError(f"the array is on a GPU, and the session computes on {session.device}; copy the array to the host")
+    if array.gpu is not None and array.gpu != found:
+        raise ValueError(f"the array is on GPU {array.gpu}, and the session computes on GPU {found}")
+    return session
+
+
+def _ordinal(array: DeviceArray) -> int:
+    if array.gpu is not None:
+        return array.gpu
+    device = getattr(array.keeper, "device", None)
+    for name in ("id", "index"):
+        found = getattr(device, name, None)
+        if isinstance(found, int):
+            return found
+    return 0
+
+
+def forget() -> None:
+    """A child process has none of its parent's sessions."""
+    _sessions.clear()
+
+
+def image_core(array: DeviceArray, code: str, session: Session, channels: bool, copy: bool) -> _horus.Image:
+    """The image of an array on a GPU, whose axes are those of an image."""
+    if not array.is_contiguous():
+        raise ValueError("an array on a GPU must be contiguous, in C order, to become an image; make a contiguous copy")
+    extents = array.shape
+    stored = "u8" if code == "bool" else code
+
+    def at(shape: tuple[int, int, int]) -> _horus.Image:
+        return _horus.Image.of_device(
+            session._core, array.keeper, stored, (array.address, array.stream), shape, copy
+        )
+
+    if channels:
+        height, width, count = extents
+        rows = at((1, height, width * count))
+        if count == 1:
+            core = rows
+        else:
+            # Pixels of a channel are so many columns apart.
+            planes = [
+                _horus.step(_horus.crop(rows, (0, 0, c), (1, height, width * count - c)), (1, 1, count))
+                for c in range(count)
+            ]
+            core = _horus.stack(planes, True)
+    else:
+        lead = (1,) * (3 - len(extents)) + extents
+        core = at((lead[0], lead[1], lead[2]))
+    return _horus.convert(core, "bool") if code == "bool" else core
+
+
+def layout(image: Any) -> tuple[list[int], list[int]]:
+    """Extents and strides, in pixels, of an image's memory: planes of channels, one after the other."""
+    depth, height, width, channels = image._core.shape
+    shape = [depth, height, width][3 - image._ndim :]
+    strides = [channels * height * width, width, 1][3 - image._ndim :]
+    if image._channels:
+        shape.append(channels)
+        strides.append(height * width)
+    return shape, strides
+
+
+def export(
+    image: Any, stream: Any, max_version: tuple[int, int] | None, dl_device: tuple[int, int] | None, copy: bool | None
+) -> object:
+    """A capsule of DLPack of an image's pixels."""
+    versioned = max_version is not None and max_version[0] >= 1
+    core = image._core
+    gpu = core.gpu()
+    shape, strides = layout(image)
+    here = (CPU, 0) if gpu is None else (GPU[0], gpu)
+    wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+    if wanted not in (here, (CPU, 0)):
+        raise BufferError(f"the image is on device {here} of DLPack, and is not brought to {wanted}")
+    if wanted != here and copy is False:
+        raise BufferError("the image is on a GPU; it cannot be had on the host without a copy")
+    if wanted[0] == CPU:
+        if stream is not None and gpu is None:
+            raise BufferError(f"memory of the host has no streams; stream is {stream!r}")
+        memory = core.memory(shape, strides)
+        if wanted != here:
+            return memory.own().capsule(versioned, True)
+        # Only newer consumers are told that they must not write.
+        if copy is True or not versioned:
+            if copy is False:
+                raise BufferError("pixels that must not be written are shared from DLPack 1.0 on (max_version); let them be copied")
+            return memory.copied().capsule(versioned, True)
+        return memory.capsule(True, False)
+    if copy is False and not versioned:
+        raise BufferError("pixels that must not be written are shared from DLPack 1.0 on (max_version); let them be copied")
+    return core.on_gpu(shape, strides, copy is True or not versioned).capsule(versioned)

@@ -1,0 +1,379 @@
+"""Programs that run many times: on other arrays, on their own results, on many files."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+
+from . import _horus
+from ._dtype import is_native
+from ._foreign import layout, read
+from ._image import Array, Image, asarray, made
+from ._image import open as opened
+from ._session import Session, current
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_KEPT: Final = 32
+"""Programs that a function keeps; the one used least recently goes first."""
+
+
+class _Known(NamedTuple):
+    """A program that was recorded, and how its results are handed back."""
+
+    session: Session
+    program: _horus.Program
+    single: bool
+    sequence: type
+
+
+class Jitted(Generic[_P]):
+    """A function of arrays whose program is recorded once; see `jit`."""
+
+    def __init__(self, function: Callable[_P, Any]) -> None:
+        self._function = function
+        self._known: OrderedDict[Hashable, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> Any:
+        """Run the program on these arrays."""
+        given: list[Any] = [*args, *kwargs.values()]
+        arrays: list[Array] = []
+        kinds: list[Hashable] = [len(args), tuple(kwargs)]
+        for at, value in enumerate(given):
+            if isinstance(value, Image) or _is_foreign(value):
+                value = value if isinstance(value, Image) else read(value)
+                if not isinstance(value, np.ndarray):
+                    # An image records more, and what is on a GPU stays there.
+                    return self._function(*args, **kwargs)
+            if isinstance(value, np.ndarray) and value.ndim:
+                if not value.dtype.isnative:
+                    value = value.astype(value.dtype.newbyteorder("="))
+                if not is_native(value.dtype):
+                    raise TypeError(f"images have no pixels of type {value.dtype}; convert the array")
+                given[at] = value
+                kinds.append((value.shape, value.dtype.char))
+                arrays.append(value)
+            else:
+                kinds.append((type(value), value))
+        if not arrays:
+            raise TypeError(f"{self._function.__name__}: no argument is an array")
+        session = current()
+        key = (id(session), *kinds)
+        try:
+            with self._lock:
+                known = self._known.get(key, None)
+                if known is not None:
+                    self._known.move_to_end(key)
+        except TypeError:
+            raise TypeError(f"{self._function.__name__}: arguments other than arrays must have a hash") from None
+        if known is not None and known.session is session:
+            ready = [np.ascontiguousarray(array) for array in arrays]
+            found = known.program.run([array.view(np.uint8) if array.dtype == np.bool_ else array for array in ready])
+            if found is not None:
+                return _handed(found, known.single, known.sequence)
+        return self._recorded(session, key, given, len(args), list(kwargs))
+
+    def _recorded(self, session: Session, key: Hashable, given: list[Any], positional: int, names: list[str]) -> Any:
+        """Records the function on images of the arrays, evaluates it, and keeps its program."""
+        images = [asarray(value, session=session, copy=_must_copy(value)) if _is_array(value) else value for value in given]
+        before = session._core.evaluations()
+        keywords = dict(zip(names, images[positional:], strict=True))
+        results = self._function(*images[:positional], **keywords)  # type: ignore[arg-type]
+        single = isinstance(results, Image)
+        several = (results,) if single else tuple(results)
+        if not several or not all(isinstance(result, Image) for result in several):
+            raise TypeError(f"{self._function.__name__} must return an image, or a tuple of images")
+        inputs = [image._core for image in images if isinstance(image, Image)]
+        layouts = [layout(result) for result in several]
+        program, memories = _horus.Program.of(session._core, inputs, [result._core for result in several], layouts)
+        sequence = list if isinstance(results, list) else tuple
+        # What looked at values depends on these arrays.
+        if program is not None and session._core.evaluations() == before + 1:
+            with self._lock:
+                self._known[key] = _Known(session, program, single, sequence)
+                if len(self._known) > _KEPT:
+                    self._known.popitem(last=False)
+        return _handed(memories, single, sequence)
+
+    def clear(self) -> None:
+        """Forget all programs."""
+        with self._lock:
+            self._known.clear()
+
+
+def _is_foreign(value: Any) -> bool:
+    return not isinstance(value, np.ndarray) and (
+        hasattr(type(value), "__dlpack__") or hasattr(type(value), "__cuda_array_interface__")
+    )
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim > 0
+
+
+def _must_copy(array: Array) -> bool:
+    return not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative)
+
+
+def _handed(memories: Sequence[_horus.Memory], single: bool, sequence: type) -> Any:
+    arrays = [np.asarray(memory) for memory in memories]
+    return arrays[0] if single else sequence(arrays)
+
+
+def jit(function: Callable[_P, Any]) -> Jitted[_P]:
+    """Record what a function does with arrays once, and run that on other arrays of the same shapes and types.
+
+    The function gets an `Image` for each array of NumPy (or of another library, on the host), and everything else as it is; it returns
+    an image, or a tuple of images, which its caller gets as arrays. It is called again for other shapes, types, sessions, or values of
+    other arguments, which must have a hash. Everything that it does beside recording it does then alone: it must depend on nothing but
+    its arguments. A function that looks at values (``float(image.max())``) is called each time. Given an image, or an array on a GPU,
+    it is simply called.
+
+    Parameters
+    ----------
+    function : callable
+        Of arrays.
+
+    Returns
+    -------
+    callable
+        With a method ``clear``, which forgets what was recorded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import horus_image as hi
+    >>> from horus_image import ndimage
+    >>> @hi.jit
+    ... def edges(image, sigma):
+    ...     print("recorded")
+    ...     return ndimage.gaussian_filter(image, sigma) > 0.1
+    >>> for i in range(3):
+    ...     mask = edges(np.full((4, 4), i, np.float32), sigma=1.0)
+    recorded
+    >>> bool(mask.all())
+    True
+    """
+    return Jitted(function)
+
+
+class Iterated(NamedTuple):
+    """What a loop led to; see `iterate`."""
+
+    state: Any
+    """The state after the last step: an image, or a tuple of images, as it was given."""
+    steps: int
+    """How many steps were made."""
+    change: float | None
+    """The change of the state in the last step that was measured."""
+    ending: str
+    """``"steps"`` if all were made, ``"converged"``, ``"diverged"`` (a change that is not finite), or ``"stopped"`` by `watch`."""
+
+
+def iterate(
+    step: Callable[..., Any],
+    state: Any,
+    steps: int,
+    *,
+    below: float | None = None,
+    norm: str = "max",
+    every: int = 10,
+    watch: Callable[..., Any] | None = None,
+    watch_every: int = 1,
+) -> Iterated:
+    """Repeat a step on its own result: ``state = step(state)``.
+
+    The step is recorded once and run as often as needed, several steps planned together. One that looks at values is called each time.
+
+    Parameters
+    ----------
+    step : callable
+        Takes the images of the state, and returns as many, of the same shapes and types.
+    state : Image, array_like or sequence of these
+        What the loop begins with.
+    steps : int
+        The most steps.
+    below : float, optional
+        End when a step changes the state by less than this.
+    norm : {"max", "rms", "l2"}, optional
+        What the change is: the largest difference of a pixel, the root of the mean of squares, or of their sum.
+    every : int, optional
+        The change is measured after so many steps.
+    watch : callable, optional
+        Called with the number of steps and the images of the state after every `watch_every` steps; ends the loop by returning true.
+    watch_every : int, optional
+        See `watch`.
+
+    Returns
+    -------
+    Iterated
+
+    Examples
+    --------
+    Heat in a plate whose edges are kept at 0:
+
+    >>> import numpy as np
+    >>> import horus_image as hi
+    >>> from horus_image import ndimage
+    >>> cross = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]) / 4
+    >>> hot = np.zeros((16, 16))
+    >>> hot[8, 8] = 100
+    >>> done = hi.iterate(lambda u: ndimage.correlate(u, cross, mode="constant"), hot, 10_000, below=1e-3)
+    >>> done.ending, done.steps < 1000
+    ('converged', True)
+    >>> bool(done.state.max() < 0.1)
+    True
+    """
+    several = isinstance(state, (tuple, list))
+    first = [asarray(part) for part in (state if several else (state,))]
+    if not first:
+        raise ValueError("iterate: the state has no image")
+    session = first[0]._session
+
+    def images(cores: Sequence[_horus.Image]) -> list[Image]:
+        return [made(core, session, part._ndim, part._channels) for core, part in zip(cores, first, strict=True)]
+
+    def called(cores: Sequence[_horus.Image]) -> list[_horus.Image]:
+        found = step(*images(cores))
+        parts = found if isinstance(found, (tuple, list)) else (found,)
+        if not all(isinstance(part, Image) for part in parts):
+            raise TypeError("iterate: a step must return images")
+        return [part._core for part in parts]
+
+    def looked(number: int, cores: Sequence[_horus.Image]) -> bool:
+        assert watch is not None
+        return bool(watch(number, *images(cores)))
+
+    cores, made_steps, change, ending = _horus.iterate(
+        session._core,
+        [part._core for part in first],
+        called,
+        (steps, below, norm, every),
+        None if watch is None else (looked, watch_every),
+    )
+    last = images(cores)
+    kind = list if isinstance(state, list) else tuple
+    return Iterated(kind(last) if several else last[0], made_steps, change, ending)
+
+
+def series(
+    inputs: Iterable[Any],
+    function: Callable[[Image], Any],
+    *,
+    save: Callable[[Any], str | os.PathLike[str]] | None = None,
+    ahead: int = 3,
+    threads: int = 2,
+    session: Session | None = None,
+) -> Iterator[Any]:
+    """Apply a function to many files or arrays, one after the other, reading ahead and writing behind.
+
+    Parameters
+    ----------
+    inputs : iterable
+        Names of files, which are read by other threads, or arrays. Taken as they are needed.
+    function : callable
+        Of an image, called in the order of the inputs.
+    save : callable, optional
+        The name of the file for the result of an input, written by another thread. Without it results are arrays.
+    ahead : int, optional
+        How many inputs are read ahead, and how many files are written behind.
+    threads : int, optional
+        Threads that read and write.
+    session : Session, optional
+        As in `asarray`.
+
+    Yields
+    ------
+    ndarray or str
+        For each input, in order: what the function returns, with images evaluated into arrays; with `save`, the name of its file, once
+        that is written.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read or written. Results before it have been yielded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import horus_image as hi
+    >>> from horus_image import ndimage
+    >>> frames = (np.full((8, 8), i, np.float32) for i in range(3))
+    >>> [float(smooth[0, 0]) for smooth in hi.series(frames, lambda frame: ndimage.gaussian_filter(frame, 1.0) + 1)]
+    [1.0, 2.0, 3.0]
+    """
+    if ahead < 1 or threads < 1:
+        raise ValueError(f"ahead is {ahead} and threads {threads}; both must be positive")
+    return _series(iter(inputs), function, save, ahead, threads, session or current())
+
+
+def _series(
+    inputs: Iterator[Any],
+    function: Callable[[Image], Any],
+    save: Callable[[Any], str | os.PathLike[str]] | None,
+    ahead: int,
+    threads: int,
+    session: Session,
+) -> Iterator[Any]:
+    def load(given: Any) -> Image:
+        if isinstance(given, (str, os.PathLike)):
+            return opened(given, session=session)
+        return asarray(given, session=session)
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="horus-series") as pool:
+        reading: deque[tuple[Any, Future[Image]]] = deque()
+        writing: deque[tuple[Any, Future[None]]] = deque()
+        try:
+            more = True
+            while more or reading:
+                while more and len(reading) < ahead:
+                    try:
+                        given = next(inputs)
+                    except StopIteration:
+                        more = False
+                        break
+                    reading.append((given, pool.submit(load, given)))
+                if not reading:
+                    break
+                given, read_ahead = reading.popleft()
+                with session:
+                    result = function(read_ahead.result())
+                if save is None:
+                    yield _evaluated(result)
+                    continue
+                if not isinstance(result, Image):
+                    raise TypeError("series: a function whose results are saved must return an image")
+                name = save(given)
+                result.start()
+                writing.append((name, pool.submit(result.save, name)))
+                while len(writing) > ahead:
+                    yield _written(writing.popleft())
+            while writing:
+                yield _written(writing.popleft())
+        finally:
+            for _, waiting in (*reading, *writing):
+                waiting.cancel()
+
+
+def _written(done: tuple[Any, Future[None]]) -> Any:
+    name, future = done
+    future.result()
+    return name
+
+
+def _evaluated(result: Any) -> Any:
+    if isinstance(result, Image):
+        return result.compute()
+    if isinstance(result, (tuple, list)):
+        return type(result)(_evaluated(part) for part in result)
+    return result

@@ -1,0 +1,188 @@
+//! Evaluated pixels as memory that other libraries read: NumPy, and whatever speaks DLPack or CUDA's array interface.
+
+use std::sync::{Mutex, PoisonError};
+
+use horus::core::host::buffer::HostBuffer;
+use horus::core::host::external::DeviceArray;
+use horus::prelude::{DType, Error, Image as Typed, Result};
+use horus::types::LoopState as _;
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use crate::any::Held;
+use crate::foreign::{Exported, described, export};
+use crate::image::Image;
+
+/// Extents and strides, in pixels, of an array.
+pub(crate) type Layout = (Vec<i64>, Vec<i64>);
+
+/// NumPy's name of a type.
+fn kind(dtype: DType) -> &'static str {
+    match dtype {
+        DType::U8 => "u1",
+        DType::I8 => "i1",
+        DType::U16 => "u2",
+        DType::I16 => "i2",
+        DType::U32 => "u4",
+        DType::I32 => "i4",
+        DType::F32 => "f4",
+        DType::F64 => "f8",
+        DType::Bool => "b1",
+        _ => "V1",
+    }
+}
+
+fn in_bytes(strides: &[i64], dtype: DType) -> Vec<i64> {
+    strides.iter().map(|stride| stride * dtype.size() as i64).collect()
+}
+
+/// Pixels on the host.
+#[pyclass(frozen, module = "horus_image._horus")]
+pub(crate) struct Memory {
+    buffer: Mutex<HostBuffer>,
+    dtype: DType,
+    layout: Layout,
+    address: u64,
+    writable: bool,
+}
+
+impl Memory {
+    fn over(mut buffer: HostBuffer, dtype: DType, layout: Layout, writable: bool) -> Memory {
+        let address = if writable { buffer.bytes_mut().as_ptr() } else { buffer.bytes().as_ptr() };
+        let address = address as usize as u64;
+        Memory { buffer: Mutex::new(buffer), dtype, layout, address, writable }
+    }
+
+    /// Pixels for nobody else: where they are if nobody else has them, else copied.
+    pub(crate) fn owned(mut buffer: HostBuffer, dtype: DType, layout: Layout) -> Memory {
+        buffer.bytes_mut();
+        buffer.hand_over();
+        Memory::over(buffer, dtype, layout, true)
+    }
+
+    fn share(&self) -> HostBuffer {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[pymethods]
+impl Memory {
+    /// The same pixels, for nobody else: where they are if nobody else has them any more, else copied.
+    fn own(&self, py: Python<'_>) -> Memory {
+        let taken = {
+            let mut held = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *held, HostBuffer::zeroed(0))
+        };
+        let (dtype, layout) = (self.dtype, self.layout.clone());
+        py.detach(move || Memory::owned(taken, dtype, layout))
+    }
+
+    /// A copy of the pixels.
+    fn copied(&self, py: Python<'_>) -> Memory {
+        let (share, dtype, layout) = (self.share(), self.dtype, self.layout.clone());
+        py.detach(move || Memory::owned(share, dtype, layout))
+    }
+
+    /// As NumPy knows memory.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (shape, strides) = &self.layout;
+        described(py, kind(self.dtype), shape, &in_bytes(strides, self.dtype), (self.address, !self.writable))
+    }
+
+    /// A capsule of DLPack.
+    fn capsule<'py>(&self, py: Python<'py>, versioned: bool, copied: bool) -> PyResult<Bound<'py, PyCapsule>> {
+        if !self.writable && !versioned {
+            return Err(PyBufferError::new_err("pixels that must not be written need DLPack 1.0"));
+        }
+        let (shape, strides) = self.layout.clone();
+        let (kind, owner) = (kind(self.dtype), Box::new(self.share()));
+        let exported = Exported {
+            address: self.address,
+            device: (1, 0),
+            kind,
+            shape,
+            strides,
+            read_only: !self.writable,
+            copied,
+            owner,
+        };
+        export(py, exported, versioned)
+    }
+}
+
+/// Pixels on a GPU.
+#[pyclass(frozen, module = "horus_image._horus")]
+pub(crate) struct DeviceMemory {
+    array: DeviceArray,
+    gpu: usize,
+    dtype: DType,
+    layout: Layout,
+    copied: bool,
+}
+
+#[pymethods]
+impl DeviceMemory {
+    /// What CUDA's array interface asks for; all is done that leads there, so that no stream is to be waited for.
+    #[getter]
+    fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (shape, strides) = &self.layout;
+        let data = (self.array.address(), false);
+        let interface = described(py, kind(self.dtype), shape, &in_bytes(strides, self.dtype), data)?;
+        interface.set_item("stream", py.None())?;
+        Ok(interface)
+    }
+
+    /// A capsule of DLPack.
+    fn capsule<'py>(&self, py: Python<'py>, versioned: bool) -> PyResult<Bound<'py, PyCapsule>> {
+        if !self.copied && !versioned {
+            return Err(PyBufferError::new_err("pixels that must not be written need DLPack 1.0"));
+        }
+        let (shape, strides) = self.layout.clone();
+        let exported = Exported {
+            address: self.array.address(),
+            device: (2, i32::try_from(self.gpu).unwrap_or(i32::MAX)),
+            kind: kind(self.dtype),
+            shape,
+            strides,
+            read_only: !self.copied,
+            copied: self.copied,
+            owner: Box::new(self.array.clone()),
+        };
+        export(py, exported, versioned)
+    }
+}
+
+/// An image's pixels on the host, evaluated.
+pub(crate) fn buffer<T: Held>(image: &Typed<T>) -> Result<HostBuffer> {
+    let mut handles = Vec::new();
+    image.handles(&mut handles);
+    let missing = || Error::Lost("an image has no value".into());
+    image.session().buffer_of(handles.first().copied().ok_or_else(missing)?)
+}
+
+/// Evaluates an image into memory of the host, which it may share.
+pub(crate) fn on_host<T: Held>(py: Python<'_>, of: &Image, image: &Typed<T>, layout: Layout) -> PyResult<Memory> {
+    let buffer = of.looked(py, || buffer(image))?;
+    Ok(Memory::over(buffer, image.dtype(), layout, false))
+}
+
+/// Evaluates an image where it is on a GPU.
+pub(crate) fn on_gpu<T: Held>(
+    py: Python<'_>,
+    of: &Image,
+    image: &Typed<T>,
+    layout: Layout,
+    copied: bool,
+) -> PyResult<DeviceMemory> {
+    let array = of.looked(py, || {
+        let lent = image.to_device_array()?;
+        if !copied {
+            return Ok(lent);
+        }
+        Typed::<T>::from_device_array(image.session(), image.shape(), &lent, true)?.to_device_array()
+    })?;
+    let gpu = image.session().gpu().unwrap_or(0);
+    Ok(DeviceMemory { array, gpu, dtype: image.dtype(), layout, copied })
+}

@@ -1,0 +1,209 @@
+//! Programs that are recorded once: run again on other arrays, or repeated on their own results.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use horus::core::host::buffer::HostBuffer;
+use horus::core::plan::Want;
+use horus::core::session::{Handle, Pending, Refused, Replay};
+use horus::error::Result;
+use horus::prelude::{DType, Ending, Iterated, Norm, Session as Open, Until};
+use horus::types::LoopState;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::any::{Any, each};
+use crate::arrays::in_place;
+use crate::errors::{caught, detached};
+use crate::image::Image;
+use crate::memory::{Layout, Memory};
+use crate::session::{Session, Watch};
+
+/// A program and its plan, ready to run on arrays of the types and shapes that it was recorded for.
+#[pyclass(frozen, module = "horus_image._horus")]
+pub(crate) struct Program {
+    session: Open,
+    watch: Arc<Watch>,
+    replay: Mutex<Replay>,
+    inputs: Vec<DType>,
+    results: Vec<(DType, Layout)>,
+}
+
+fn handles<'a>(images: &'a [PyRef<'_, Image>]) -> Vec<&'a Handle> {
+    let mut all = Vec::new();
+    images.iter().for_each(|image| each!(&image.any, image => image.handles(&mut all)));
+    all
+}
+
+/// The results as memory of the program that called.
+fn memories(pending: Pending, kinds: &[(DType, Layout)]) -> Result<Vec<Memory>> {
+    let buffers = pending.wait()?;
+    let missing = || horus::error::Error::Lost("another rank has the result".into());
+    let memory = |(buffer, (dtype, layout)): (Option<Arc<HostBuffer>>, &(DType, Layout))| -> Result<Memory> {
+        let buffer = buffer.ok_or_else(missing)?;
+        let buffer = Arc::try_unwrap(buffer).unwrap_or_else(|shared| (*shared).clone());
+        Ok(Memory::owned(buffer, *dtype, layout.clone()))
+    };
+    buffers.into_iter().zip(kinds).map(memory).collect()
+}
+
+#[pymethods]
+impl Program {
+    /// Evaluates results that were recorded on images of arrays, and keeps how, if that can be repeated.
+    #[staticmethod]
+    fn of(
+        py: Python<'_>,
+        session: &Session,
+        inputs: Vec<PyRef<'_, Image>>,
+        results: Vec<PyRef<'_, Image>>,
+        layouts: Vec<Layout>,
+    ) -> PyResult<(Option<Program>, Vec<Memory>)> {
+        let kinds: Vec<DType> = inputs.iter().map(|image| image.any.dtype()).collect();
+        let made: Vec<_> = results.iter().map(|image| image.any.dtype()).zip(layouts).collect();
+        let (wanted, given) = (handles(&results), handles(&inputs));
+        let evaluated = detached(py, || {
+            let (pending, replay) = session.open.begin_repeatable(&wanted, &given, Want::Everyone)?;
+            Ok((memories(pending, &made)?, replay))
+        });
+        let (memories, replay) = session.watch.after(evaluated)?;
+        let (open, watch) = (session.open.clone(), Arc::clone(&session.watch));
+        let keep = |replay| Program { session: open, watch, replay: Mutex::new(replay), inputs: kinds, results: made };
+        Ok((replay.map(keep), memories))
+    }
+
+    /// Runs the program on arrays in C order; none if it had better be recorded again.
+    fn run(&self, py: Python<'_>, arrays: Vec<Bound<'_, PyAny>>) -> PyResult<Option<Vec<Memory>>> {
+        let mut pixels = Vec::with_capacity(arrays.len());
+        for (array, dtype) in arrays.iter().zip(&self.inputs) {
+            let Some(external) = in_place(array, *dtype)? else { return Ok(None) };
+            pixels.push(self.session.external(external));
+        }
+        let ran = py.detach(|| {
+            let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
+            caught(|| match self.session.repeat(&mut replay, pixels) {
+                Ok(pending) => memories(pending, &self.results).map(Some),
+                Err(refused) => {
+                    let Refused { error, .. } = *refused;
+                    error.map_or(Ok(None), Err)
+                }
+            })
+        });
+        self.watch.after(ran)
+    }
+}
+
+/// What a loop carries: images of any types.
+struct State(Vec<Any>);
+
+impl LoopState for State {
+    fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>) {
+        self.0.iter().for_each(|any| each!(any, image => image.handles(to)));
+    }
+
+    fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> State {
+        State(self.0.iter().map(|any| any.with(from)).collect())
+    }
+}
+
+/// Calls Python between two steps, and keeps its exception for the end.
+struct Caller<'a> {
+    watch: &'a Arc<Watch>,
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Caller<'_> {
+    fn keep<R>(&self, came: PyResult<R>) -> Option<R> {
+        match came {
+            Ok(found) => Some(found),
+            Err(error) => {
+                self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    fn images(&self, state: &State) -> Vec<Image> {
+        state.0.iter().map(|any| Image::new(any.clone(), Arc::clone(self.watch))).collect()
+    }
+
+    /// The next state, or one that carries an error.
+    fn step(&self, step: &Py<PyAny>, state: &State) -> State {
+        let called = Python::attach(|py| -> PyResult<State> {
+            let found = step.bind(py).call1((self.images(state),))?;
+            let next: Vec<PyRef<'_, Image>> = found.extract()?;
+            Ok(State(next.iter().map(|image| image.any.clone()).collect()))
+        });
+        self.keep(called).unwrap_or_else(|| {
+            let one = |(i, any): (usize, &Any)| if i == 0 { any.failed() } else { any.clone() };
+            State(state.0.iter().enumerate().map(one).collect())
+        })
+    }
+
+    /// Whether to go on.
+    fn look(&self, look: &Py<PyAny>, step: usize, state: &State) -> ControlFlow<()> {
+        let called =
+            Python::attach(|py| -> PyResult<bool> { look.bind(py).call1((step, self.images(state)))?.is_truthy() });
+        match self.keep(called) {
+            Some(false) => ControlFlow::Continue(()),
+            Some(true) | None => ControlFlow::Break(()),
+        }
+    }
+}
+
+/// The state, the steps made, the last change, and why the loop ended.
+type Made = (Vec<Image>, usize, Option<f64>, &'static str);
+
+/// The most steps, the bound on the change, how that is measured, and after how many steps.
+type Ends = (usize, Option<f64>, String, usize);
+
+/// Repeats a step, which takes images and returns as many, until so many steps are made or the change of one is below a bound; `look`
+/// gets number and state of every so many steps, and ends the loop by what is true.
+#[pyfunction]
+#[pyo3(signature = (session, state, step, ends, look))]
+pub(crate) fn iterate(
+    py: Python<'_>,
+    session: &Session,
+    state: Vec<PyRef<'_, Image>>,
+    step: Py<PyAny>,
+    ends: Ends,
+    look: Option<(Py<PyAny>, usize)>,
+) -> PyResult<Made> {
+    let (steps, below, norm, every) = ends;
+    let norm = match norm.as_str() {
+        "max" => Norm::Max,
+        "rms" => Norm::Rms,
+        "l2" => Norm::L2,
+        other => {
+            return Err(PyValueError::new_err(format!("norm is {other:?}; there are \"max\", \"rms\" and \"l2\"")));
+        }
+    };
+    let until = match below {
+        Some(bound) => Until::below(bound, steps).norm(norm).every(every),
+        None => Until::steps(steps),
+    };
+    let initial = State(state.iter().map(|image| image.any.clone()).collect());
+    drop(state);
+    let caller = Caller { watch: &session.watch, raised: Mutex::default() };
+    let run = || {
+        let step = |state: &State| caller.step(&step, state);
+        match &look {
+            None => session.open.iterate(initial, until, step),
+            Some((look, watched)) => {
+                let look = |steps: usize, state: &State| Ok(caller.look(look, steps, state));
+                session.open.iterate_watched(initial, until, step, *watched, look)
+            }
+        }
+    };
+    let ran = session.watch.after(detached(py, run));
+    if let Some(error) = caller.raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Err(error);
+    }
+    let Iterated { state, steps, change, ending } = ran?;
+    let ending = match ending {
+        Ending::Steps => "steps",
+        Ending::Converged => "converged",
+        Ending::Diverged => "diverged",
+        Ending::Stopped => "stopped",
+    };
+    Ok((caller.images(&state), steps, change, ending))
+}

@@ -1,0 +1,207 @@
+"""Programs that run many times, logs, and memory."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import horus_image as hi
+from horus_image import ndimage
+
+
+def frames(count: int, dtype: Any = np.float32) -> list[np.ndarray[Any, Any]]:
+    return [(np.random.default_rng(i).random((40, 50)) * 200).astype(dtype) for i in range(count)]
+
+
+def test_a_program_is_recorded_once_for_each_kind() -> None:
+    calls = []
+
+    @hi.jit
+    def edges(image: hi.Image, other: hi.Image, sigma: float = 1.0) -> tuple[hi.Image, hi.Image]:
+        calls.append(image.shape)
+        smooth = ndimage.gaussian_filter(image, sigma)
+        return smooth - other, smooth > other
+
+    assert edges.__name__ == "edges"
+    for dtype in (np.float32, np.float64):
+        for a, b in zip(frames(4, dtype), frames(5, dtype)[1:], strict=True):
+            difference, mask = edges(a, b)
+            smooth = ndimage.gaussian_filter(a, 1.0)
+            np.testing.assert_array_equal(difference, smooth - b)
+            np.testing.assert_array_equal(mask, smooth > b)
+            difference[:] = 3
+    assert len(calls) == 2
+    edges(*frames(2), 2.0)
+    edges(*frames(2), sigma=2.0)
+    edges(frames(1)[0][:, ::2], frames(1)[0][:, ::2])
+    edges(frames(1)[0][:, ::2], frames(1)[0][:, 1::2])
+    assert len(calls) == 5
+    edges.clear()
+    edges(*frames(2))
+    assert len(calls) == 6
+
+
+def test_results_of_programs_outlive_later_runs() -> None:
+    double = hi.jit(lambda image: image * 2)
+    results = [double(frame) for frame in frames(5)]
+    for frame, result in zip(frames(5), results, strict=True):
+        np.testing.assert_array_equal(result, frame * 2)
+
+
+def test_programs_of_masks_channels_and_images() -> None:
+    @hi.jit
+    def clean(mask: hi.Image) -> hi.Image:
+        return ndimage.binary_opening(mask)
+
+    for frame in frames(3):
+        np.testing.assert_array_equal(clean(frame > 100), ndimage.binary_opening(frame > 100))
+    odd = np.full((40, 50), 7, np.uint8).view(np.bool_)
+    assert clean(odd).any()
+    lazy = clean(hi.asarray(frames(1)[0] > 100))
+    assert isinstance(lazy, hi.Image)
+    np.testing.assert_array_equal(lazy, ndimage.binary_opening(frames(1)[0] > 100))
+
+
+def test_a_function_that_looks_is_called_each_time() -> None:
+    calls = []
+
+    @hi.jit
+    def scaled(image: hi.Image) -> hi.Image:
+        calls.append(1)
+        return image / float(image.max())
+
+    for frame in frames(3):
+        np.testing.assert_allclose(scaled(frame), frame / frame.max(), rtol=1e-6)
+    assert len(calls) == 3
+
+
+def test_what_a_program_cannot_be_is_an_error() -> None:
+    first = frames(1)[0]
+    for function, arguments, told in (
+        (lambda image: 3, (first,), "must return an image"),
+        (lambda image: image, (1.0,), "no argument is an array"),
+        (lambda image, more: image, (first, [1]), "must have a hash"),
+        (lambda image: image, (first.astype(np.int64),), "int64"),
+    ):
+        with pytest.raises(TypeError, match=told):
+            hi.jit(function)(*arguments)
+
+    def fails(image: hi.Image) -> hi.Image:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        hi.jit(fails)(first)
+
+
+def test_threads_share_a_program() -> None:
+    smooth = hi.jit(lambda image: ndimage.gaussian_filter(image, 2.0))
+    given = frames(4)
+    expected = [ndimage.gaussian_filter(frame, 2.0) for frame in given]
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(10):
+            if not np.array_equal(smooth(given[number]), expected[number]):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_step_is_repeated() -> None:
+    start = frames(1)[0]
+    calls = []
+
+    def step(u: hi.Image) -> hi.Image:
+        calls.append(1)
+        return ndimage.uniform_filter(u, 3)
+
+    done = hi.iterate(step, start, 20)
+    expected: Any = hi.asarray(start)
+    for _ in range(20):
+        expected = ndimage.uniform_filter(expected, 3)
+    np.testing.assert_array_equal(done.state, expected)
+    assert (done.steps, done.change, done.ending, len(calls)) == (20, None, "steps", 1)
+
+
+def test_loops_end_when_they_converge_or_somebody_wants_it() -> None:
+    u, v = frames(2)
+    done = hi.iterate(lambda a, b: ((a + b) / 2, b), (u, v), 1000, below=1e-3, norm="rms", every=5)
+    assert done.ending == "converged" and done.steps < 1000 and done.change is not None and done.change < 1e-3
+    assert isinstance(done.state, tuple)
+    np.testing.assert_allclose(done.state[0], v, atol=0.02)
+    seen = []
+
+    def watch(step: int, image: hi.Image) -> bool:
+        seen.append((step, float(image.max())))
+        return step >= 6
+
+    stopped = hi.iterate(lambda a: a * 0.5, [u], 100, watch=watch, watch_every=3)
+    assert stopped.ending == "stopped" and [step for step, _ in seen] == [3, 6] and isinstance(stopped.state, list)
+    np.testing.assert_allclose(stopped.state[0], u / 64, rtol=1e-6)
+
+
+def test_errors_in_loops_are_the_callers() -> None:
+    first = frames(1)[0]
+
+    def fails(u: hi.Image) -> hi.Image:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        hi.iterate(fails, first, 10)
+    with pytest.raises(KeyError, match="mine"):
+        hi.iterate(lambda u: u * 2, first, 10, watch=lambda step, u: fails(u))
+    with pytest.raises(TypeError, match="must return images"):
+        hi.iterate(lambda u: 3, first, 10)
+    with pytest.raises(ValueError, match="keep number and shapes"):
+        hi.iterate(lambda u: u[1:], first, 10)
+    with pytest.raises(ValueError, match="norm"):
+        hi.iterate(lambda u: u, first, 10, norm="most")
+    with pytest.raises(ValueError, match="bound"):
+        hi.iterate(lambda u: u, first, 10, below=-1.0)
+    assert hi.iterate(lambda u: u * 2, first, 1).steps == 1
+
+
+def test_series_of_arrays_and_files(tmp_path: Path) -> None:
+    given = frames(6, np.uint8)
+    paths = [tmp_path / f"{i}.png" for i in range(6)]
+    for path, frame in zip(paths, given, strict=True):
+        hi.save(path, frame)
+
+    def smooth(image: hi.Image) -> Any:
+        return ndimage.median_filter(image, 3)
+
+    expected = [ndimage.median_filter(frame, 3) for frame in given]
+    for inputs in (iter(given), paths):
+        for found, wanted in zip(hi.series(inputs, smooth, ahead=2), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    written = list(hi.series(paths, smooth, save=lambda path: tmp_path / ("small-" + path.name)))
+    assert [path.name for path in written] == [f"small-{i}.png" for i in range(6)]
+    np.testing.assert_array_equal(hi.open(written[4]), expected[4])
+    assert list(hi.series([], smooth)) == []
+    found = hi.series([paths[0], tmp_path / "none.png"], lambda image: (image, 3))
+    assert next(found)[1] == 3
+    with pytest.raises(OSError, match=r"none\.png"):
+        next(found)
+    with pytest.raises(ValueError, match="positive"):
+        hi.series(paths, smooth, ahead=0)
+
+
+def test_what_is_logged_goes_to_logging(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="horus_image"):
+        with hi.session(device="cpu"):
+            hi.asarray([[1.0, 2.0]]).compute()
+    assert any(record.name == "horus_image" and "CPU" in record.message for record in caplog.records)
+    caplog.clear()
+    with hi.session(device="cpu"):
+        hi.asarray([[1.0, 2.0]]).compute()
+    assert not caplog.records
