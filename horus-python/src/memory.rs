@@ -106,7 +106,7 @@ impl Memory {
             strides,
             read_only: !self.writable,
             copied,
-            owner,
+            _owner: owner,
         };
         export(py, exported, versioned)
     }
@@ -148,7 +148,7 @@ impl DeviceMemory {
             strides,
             read_only: !self.copied,
             copied: self.copied,
-            owner: Box::new(self.array.clone()),
+            _owner: Box::new(self.array.clone()),
         };
         export(py, exported, versioned)
     }

@@ -79,7 +79,7 @@ pub(crate) struct Exported {
     pub(crate) read_only: bool,
     pub(crate) copied: bool,
     /// Who keeps the pixels.
-    pub(crate) owner: Box<dyn Any + Send + Sync>,
+    pub(crate) _owner: Box<dyn Any + Send + Sync>,
 }
 
 /// What a capsule owns: the tensor, what it points to, and who keeps the pixels.
