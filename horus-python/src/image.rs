@@ -57,6 +57,7 @@ impl Image {
     /// channels, rows, columns and channels; all four. Strides are any; pixels are copied once, or read where they lie. Truth values
     /// are given as bytes.
     #[staticmethod]
+    #[pyo3(signature = (session, array, dtype, channels, copy=true))]
     fn of_array(
         py: Python<'_>,
         session: &Session,

@@ -89,7 +89,7 @@ class Session:
 @final
 class Image:
     @staticmethod
-    def of_array(session: Session, array: npt.NDArray[Any], dtype: str, channels: bool, copy: bool) -> Image: ...
+    def of_array(session: Session, array: npt.NDArray[Any], dtype: str, channels: bool, copy: bool = True) -> Image: ...
     @staticmethod
     def of_device(
         session: Session,

@@ -200,8 +200,8 @@ def _affine_positions(
     for axis in range(len(matrix)):
         if scaled is not None:
             scale, move = scaled[axis]
-            place = _horus.binary("add", at[axis], move) if move else at[axis]
-            found.append(_horus.binary("mul", place, scale) if scale != 1.0 else place)
+            moved = _horus.binary("add", at[axis], move) if move else at[axis]
+            found.append(_horus.binary("mul", moved, scale) if scale != 1.0 else moved)
             continue
         place = None
         for k, factor in enumerate(matrix[axis].tolist()):

@@ -61,7 +61,7 @@ class _Groups:
                 self.places = np.where(known[at] == wanted, at, -1).astype(np.int64)
         session = self.value.session
         pixels = numbered.reshape(1) if numbered.ndim == 0 else numbered
-        self.labels = _horus.Image.of_array(session._core, np.ascontiguousarray(pixels), "i32", False, True)
+        self.labels = _horus.Image.of_array(session._core, np.ascontiguousarray(pixels), "i32", False)
 
     @property
     def pixels(self) -> Value:
@@ -247,7 +247,7 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
     lazy = isinstance(input, Image)
     if lazy and input.channels:
         raise TypeError("label: an image of channels; take one of them")
-    given = input if lazy else np.asarray(input)
+    given: Any = input if lazy else np.asarray(input)
     if not lazy and np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
     neighbours = _structure(structure, given.ndim)

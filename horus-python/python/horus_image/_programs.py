@@ -361,8 +361,10 @@ def _series(
             while writing:
                 yield _written(writing.popleft())
         finally:
-            for _, waiting in (*reading, *writing):
-                waiting.cancel()
+            for _, unread in reading:
+                unread.cancel()
+            for _, unwritten in writing:
+                unwritten.cancel()
 
 
 def _written(done: tuple[Any, Future[None]]) -> Any:
