@@ -139,7 +139,8 @@ def affine(
         raise NotImplementedError(f"{name}: a result without pixels, of shape {shape}")
     single = order < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
     core, pad = value.floats("f32" if single else "f64"), 0
-    planes = _in_planes(value, matrix, offset, shape)
+    # Shifted levels wrap around with a period of their number.
+    planes = _in_planes(value, matrix, offset, shape) and (mode != "wrap" or value.ndim < 3 or offset[0] == 0.0)
     if planes and value.ndim == 3 and offset[0] != 0.0:
         core = _horus.shift(core, (-int(offset[0]), 0, 0), border, cval)
     if order > 1 or mode == "wrap" or not planes:
@@ -203,12 +204,12 @@ def _affine_positions(
             moved = _horus.binary("add", at[axis], move) if move else at[axis]
             found.append(_horus.binary("mul", moved, scale) if scale != 1.0 else moved)
             continue
-        place = None
+        total: _horus.Image | None = None
         for k, factor in enumerate(matrix[axis].tolist()):
             part = _horus.binary("mul", at[k], factor)
-            place = part if place is None else _horus.binary("add", place, part)
-        assert place is not None
-        found.append(_horus.binary("add", place, float(offset[axis])))
+            total = part if total is None else _horus.binary("add", total, part)
+        assert total is not None
+        found.append(_horus.binary("add", total, float(offset[axis])))
     return found
 
 

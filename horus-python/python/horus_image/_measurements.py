@@ -244,23 +244,14 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
     >>> label([1, 1, 0, 5, 0])
     (array([1, 1, 0, 2, 0], dtype=int32), 2)
     """
-    lazy = isinstance(input, Image)
-    if lazy and input.channels:
-        raise TypeError("label: an image of channels; take one of them")
-    given: Any = input if lazy else np.asarray(input)
-    if not lazy and np.iscomplexobj(given):
+    if isinstance(input, Image):
+        return _lazy_labels(input, structure, output)
+    given = np.asarray(input)
+    if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
     neighbours = _structure(structure, given.ndim)
-    if isinstance(output, np.ndarray):
-        if output.shape != given.shape:
-            raise ValueError("output shape not correct")
-        if lazy:
-            raise TypeError("a lazy image is not written into an array; compute it, or give an array")
-    if lazy:
-        labels = made(_horus.label(given._core, neighbours), given.session, given.ndim)
-        if output is not None:
-            labels = labels.astype(output)
-        return labels, int(_horus.reduce(labels._numbers(), "max"))
+    if isinstance(output, np.ndarray) and output.shape != given.shape:
+        raise ValueError("output shape not correct")
     found, count = np.zeros(given.shape, np.int32), 0
     if given.size:
         # What is there is all that counts, whatever the type.
@@ -278,6 +269,16 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
     if result.dtype.kind in "biu" and result is not found and not np.array_equal(result, found):
         raise RuntimeError("insufficient bit-depth in requested output type")
     return count if isinstance(output, np.ndarray) else (result, count)
+
+
+def _lazy_labels(image: Image, structure: npt.ArrayLike | None, output: Any) -> tuple[Image, int]:
+    if image.channels:
+        raise TypeError("label: an image of channels; take one of them")
+    if isinstance(output, np.ndarray):
+        raise TypeError("a lazy image is not written into an array; compute it, or give an array")
+    labels = made(_horus.label(image._core, _structure(structure, image.ndim)), image.session, image.ndim)
+    count = int(_horus.reduce(labels._core, "max"))
+    return labels if output is None else labels.astype(output), count
 
 
 def _structure(structure: npt.ArrayLike | None, ndim: int) -> list[bool]:

@@ -32,23 +32,36 @@ def sampled(
     for place, extent in zip(at, value.shape[value.ndim - len(at) :], strict=True):
         if mode == "constant":
             inside = within(inside, place, extent)
-        elif mode == "nearest":
-            # What lies further outside is what is there, also of splines.
-            place = _horus.clamp(place, float(-pad), float(extent - 1 + pad))
         elif mode == "wrap":
             place = _wrapped(place, extent)
         places.append(_horus.binary("add", place, float(pad)) if pad else place)
     # In these modes SciPy mirrors what splines read beyond the edges.
     beyond = "mirror" if mode in ("constant", "wrap") else border
-    depth = places[0].shape[0]
-    if len(at) < 3 and depth > 1:
-        lead = [_horus.binary("mul", places[0], 0.0)] * (3 - len(at))
-    elif len(at) == 1:
-        lead = [_horus.binary("mul", places[0], 0.0)]
-    else:
-        lead = []
-    found = _horus.remap(core, lead + places, order, beyond, cval)
+    if len(places) == 1:
+        # A line is sampled in its only row; what lies beside that must not come in.
+        core, beside = _beside(core, beyond, order, rows=True)
+        places.insert(0, _everywhere(places[0], beside))
+    if len(places) == 2 and places[0].shape[0] > 1:
+        core, beside = _beside(core, beyond, order, rows=False)
+        places.insert(0, _everywhere(places[0], beside))
+    found = _horus.remap(core, places, order, beyond, cval)
     return found if inside is None else _horus.select(inside, found, cval)
+
+
+def _beside(core: _horus.Image, mode: str, order: int, rows: bool) -> tuple[_horus.Image, int]:
+    """An image of one row, or of one level, repeated as far as a spline reads around it where it would read a constant there; and which of
+    them is the image."""
+    reach = 3 if mode == "constant" and order > 1 else 0
+    if reach and rows:
+        core = _horus.pad(core, (reach, reach), (0, 0), "nearest", 0.0)
+    elif reach:
+        core = _horus.stack([core] * (2 * reach + 1), False)
+    return core, reach
+
+
+def _everywhere(like: _horus.Image, position: int) -> _horus.Image:
+    """One position, in an image of positions."""
+    return _horus.binary("add", _horus.binary("mul", like, 0.0), float(position))
 
 
 def _wrapped(place: _horus.Image, extent: int) -> _horus.Image:
