@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use horus::prelude::*;
 
-/// Each chapter's programs.
-pub(crate) const CHAPTERS: [(&str, fn() -> Result<()>); 8] = [
+/// A chapter's name, and its programs.
+pub(crate) type Chapter = (&'static str, fn() -> Result<()>);
+/// All chapters that have programs.
+pub(crate) const CHAPTERS: [Chapter; 8] = [
     ("introduction", introduction),
     ("tutorial", tutorial),
     ("lazy", lazy),

@@ -79,7 +79,7 @@ fn external_memory_that_does_not_fit_is_an_error() {
     struct Odd(Vec<u8>);
     impl AsRef<[u8]> for Odd {
         fn as_ref(&self) -> &[u8] {
-            let from = usize::from(self.0.as_ptr() as usize % 2 == 0);
+            let from = usize::from((self.0.as_ptr() as usize).is_multiple_of(2));
             &self.0[from..from + 16]
         }
     }

@@ -102,7 +102,7 @@ fn go(segments: &[Counts], values: &[Counts], lines: usize, (wide, place, sign):
         let counts = &mut fine[segment];
         let of = &values[segment * lines..][..lines];
         let had = at[segment];
-        if had == usize::MAX || x - had >= wide / 2 + 1 {
+        if had == usize::MAX || x - had > wide / 2 {
             *counts = [0; 16];
             of[x..x + wide].iter().for_each(|c| add(counts, c));
         } else {
