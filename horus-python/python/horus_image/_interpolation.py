@@ -203,12 +203,12 @@ def _affine_positions(
             place = _horus.binary("add", at[axis], move) if move else at[axis]
             found.append(_horus.binary("mul", place, scale) if scale != 1.0 else place)
             continue
-        place = None
+        total: _horus.Image | None = None
         for k, factor in enumerate(matrix[axis].tolist()):
             part = _horus.binary("mul", at[k], factor)
-            place = part if place is None else _horus.binary("add", place, part)
-        assert place is not None
-        found.append(_horus.binary("add", place, float(offset[axis])))
+            total = part if total is None else _horus.binary("add", total, part)
+        assert total is not None
+        found.append(_horus.binary("add", total, float(offset[axis])))
     return found
 
 

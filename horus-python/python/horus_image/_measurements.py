@@ -256,7 +256,7 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
             raise ValueError("output shape not correct")
         if lazy:
             raise TypeError("a lazy image is not written into an array; compute it, or give an array")
-    if lazy:
+    if isinstance(given, Image):
         labels = made(_horus.label(given._core, neighbours), given.session, given.ndim)
         if output is not None:
             labels = labels.astype(output)

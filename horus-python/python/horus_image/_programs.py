@@ -361,8 +361,10 @@ def _series(
             while writing:
                 yield _written(writing.popleft())
         finally:
-            for _, waiting in (*reading, *writing):
-                waiting.cancel()
+            futures: list[Future[Any]] = [future for _, future in reading]
+            futures += [future for _, future in writing]
+            for future in futures:
+                future.cancel()
 
 
 def _written(done: tuple[Any, Future[None]]) -> Any:
