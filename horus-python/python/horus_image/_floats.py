@@ -12,6 +12,7 @@ import numpy as np
 from . import _horus
 from ._dtype import NATIVE
 from ._gaussian import smoothed
+from ._foreign import DeviceArray, read
 from ._image import Array, Image, made, maximum
 from ._values import Value, enter, leave
 
@@ -34,9 +35,13 @@ class Given:
         self.name = name
         self.array: Array | None = None
         self.axis: int | None = None
-        given = image
-        if not isinstance(image, Image):
-            given = np.asarray(image)
+        self.on_gpu = False
+        given = image if isinstance(image, Image) else read(image)
+        if isinstance(given, DeviceArray):
+            if channel_axis is not None:
+                raise NotImplementedError(f"{name}: channels of an array on a GPU; make an image of it, by asarray(channels=True)")
+            self.on_gpu = True
+        elif not isinstance(given, Image):
             if given.dtype == np.float16:
                 given = given.astype(np.float32)
             if given.size == 0:
@@ -45,7 +50,7 @@ class Given:
             if channel_axis is not None:
                 self.axis = operator.index(channel_axis) % given.ndim
                 given = np.moveaxis(given, self.axis, -1)
-        elif channel_axis is not None and not (image.channels and channel_axis in (-1, image.ndim - 1)):
+        if isinstance(given, Image) and channel_axis is not None and not (image.channels and channel_axis in (-1, image.ndim - 1)):
             raise ValueError(f"{name}: channel_axis is {channel_axis}, and channels of an image are its last axis, if it has any")
         value = self._entered(given)
         if value.ndim not in axes:
@@ -79,8 +84,11 @@ class Given:
         return scaled if self.dtype.kind == "u" else maximum(scaled, -1.0)
 
     def back(self, result: Image) -> Any:
-        """The lazy image where one was given, else its pixels, with channels where they were."""
+        """The lazy image where one was given, else its pixels, with channels where they were; of an array on a GPU an image that is computed
+        there, as it may change when this returns."""
         if self.array is None:
+            if self.on_gpu:
+                result._on_gpu()
             return result
         pixels = result.compute()
         return pixels if self.axis is None else np.moveaxis(pixels, -1, self.axis)
@@ -94,7 +102,7 @@ def _channels(array: Array, name: str) -> tuple[Value, Array]:
     if array.ndim != 3:
         raise NotImplementedError(f"{name}: {array.ndim - 1} axes and channels; images with channels have rows and columns")
     session = current()
-    core = _horus.Image.of_array(session._core, ready(array), stored(array.dtype), True)
+    core = _horus.Image.of_array(session._core, ready(array), stored(array.dtype), True, True)
     return Value(core, array.dtype.newbyteorder("="), array.shape[:2], session, True), array
 
 

@@ -90,7 +90,7 @@ class Jitted(Generic[_P]):
         keywords = dict(zip(names, images[positional:], strict=True))
         results = self._function(*images[:positional], **keywords)  # type: ignore[arg-type]
         single = isinstance(results, Image)
-        several = (results,) if single else tuple(results)
+        several = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         if not several or not all(isinstance(result, Image) for result in several):
             raise TypeError(f"{self._function.__name__} must return an image, or a tuple of images")
         inputs = [image._core for image in images if isinstance(image, Image)]

@@ -156,4 +156,4 @@ def _positions(value: Value, axis: Any, shape: tuple[int, ...]) -> _horus.Image:
             raise TypeError("map_coordinates: coordinates are images of one channel")
         return axis._core if axis._core.dtype == "f64" else _horus.convert(axis._core, "f64")
     pixels = np.ascontiguousarray(axis, dtype=np.float64).reshape(shape)
-    return _horus.Image.of_array(value.session._core, pixels, "f64", False)
+    return _horus.Image.of_array(value.session._core, pixels, "f64", False, True)
