@@ -14,8 +14,9 @@
 """
 
 from . import filters, ndimage
+from ._files import open, save
 from ._horus import HorusError, __version__
-from ._image import Image, asarray, maximum, minimum, open, save, where
+from ._image import Image, asarray, maximum, minimum, where
 from ._programs import Iterated, iterate, jit, series
 from ._session import MemoryInUse, MemoryUse, Session, session
 

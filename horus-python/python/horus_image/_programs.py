@@ -16,7 +16,7 @@ from . import _horus
 from ._dtype import is_native
 from ._foreign import layout, read
 from ._image import Array, Image, asarray, made
-from ._image import open as opened
+from ._files import open as opened
 from ._session import Session, current
 
 _P = ParamSpec("_P")

@@ -107,7 +107,7 @@ class Session:
         self, path: str | os.PathLike[str], *, page: int | None = None, volume: bool = False, size: int = 0
     ) -> Image:
         """A picture as an image of this session; see `horus_image.open`."""
-        from ._image import open as opened
+        from ._files import open as opened
 
         return opened(path, page=page, volume=volume, size=size, session=self)
 

@@ -1,0 +1,97 @@
+"""Pictures of files and stores."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ._image import Image, asarray, made
+from ._session import Session, current
+
+
+def open(
+    path: str | os.PathLike[str],
+    *,
+    page: int | None = None,
+    volume: bool = False,
+    size: int = 0,
+    session: Session | None = None,
+) -> Image:
+    """Read a picture: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, or a folder that is a Zarr store.
+
+    Of TIFF files, npy files and stores the pixels are read when they are needed, and no more of them than that.
+
+    Parameters
+    ----------
+    path : path_like
+        The file or folder.
+    page : int, optional
+        The page of a TIFF file, or the time of a store, from 0 on.
+    volume : bool, optional
+        All pages of a TIFF file as levels; an array of three axes, of an npy file or of a store that does not name them, as levels,
+        rows and columns.
+    size : int, optional
+        The size of an OME-Zarr image, from 0 on, the largest.
+    session : Session, optional
+        As in `asarray`.
+
+    Returns
+    -------
+    Image
+        Of the file's type; of two axes, or three with channels.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read or decoded.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import horus_image as hi
+    >>> path = os.path.join(tempfile.mkdtemp(), "slope.zarr")
+    >>> hi.save(path, np.arange(1_000_000).reshape(1000, 1000).astype(np.uint32))
+    >>> hi.open(path)[10:12, -2:].compute()
+    array([[10998, 10999],
+           [11998, 11999]], dtype=uint32)
+    """
+    session = session or current()
+    core = session._core.read(os.fspath(path), page, volume, size)
+    levels, channels = core.shape[0], core.shape[3]
+    return made(core, session, 3 if volume or levels > 1 else 2, channels > 1)
+
+
+def save(
+    path: str | os.PathLike[str],
+    image: Any,
+    *,
+    compression: str | None = None,
+    tile: tuple[int, int] | None = None,
+) -> None:
+    """Write an image, or an array, to a file of the format that its name says, or to a Zarr store (``.zarr``).
+
+    Integers are written as they are, floats from 0 to 1 to the full range of the file, masks as 0 and its largest number; ``.npy``,
+    float TIFF and stores keep values. The file gets its name when it is complete. What is computed from a file, and needs more memory than
+    there is, is written region by region.
+
+    Parameters
+    ----------
+    path : path_like
+        The file, or the folder of the store: OME-Zarr 0.5.
+    image : Image or array_like
+        What is written.
+    compression : {"none", "deflate", "zstd"}, optional
+        How a TIFF file (by default not at all) or a store (by default ``"zstd"``) is compressed.
+    tile : (int, int), optional
+        Rows and columns of the tiles of a TIFF file (multiples of 16; by default it is in strips), or of the chunks of a store (by
+        default 512 each).
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written, or its format cannot hold the image.
+    ValueError
+        If no compression has that name.
+    """
+    asarray(image).save(path, compression=compression, tile=tile)
