@@ -14,9 +14,9 @@ import numpy as np
 
 from . import _horus
 from ._dtype import is_native
+from ._files import open as opened
 from ._foreign import layout, read
 from ._image import Array, Image, asarray, made
-from ._files import open as opened
 from ._session import Session, current
 
 _P = ParamSpec("_P")
