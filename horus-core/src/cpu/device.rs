@@ -15,8 +15,8 @@ use crate::ir::kernel::Kernel;
 
 /// Freed memory kept for reuse.
 const POOL_BYTES: usize = 2 << 30;
-/// Multiply-adds, and bytes, of a launch that takes about as long as waking other threads: 10 microseconds.
-const SMALL: f64 = 65536.0;
+/// Multiply-adds, and bytes, of a launch that one thread is done with about when others have woken up and met: tens of microseconds.
+const SMALL: f64 = 524288.0;
 
 /// The processor of this machine: kernels over host memory on a pool of threads.
 #[derive(Debug)]

@@ -328,19 +328,19 @@ def uniform_filter(
     def record(value: Value, dtype: DType) -> Value:
         at = axes_of(axes, value.ndim)
         sizes, origins, modes = (for_each(given, len(at)) for given in (size, origin, mode))
-        # Rows and columns at once, where nothing is cut between passes.
-        beside = sorted((i for i in range(len(at)) if core_axis(at[i], value.ndim) > 0), key=lambda i: at[i])
-        both = beside if len(beside) == 2 and all(sizes[i] > 1 for i in beside) else []
-        alike = both and edge(modes[both[0]]) == edge(modes[both[1]]) and dtype in (NATIVE["f32"], NATIVE["f64"])
-        if alike and max(sizes[i] for i in both) > SMALL:
-            anchors = [int(sizes[i]) // 2 + check_origin(int(sizes[i]), origins[i]) for i in both]
-            extent = (int(sizes[both[0]]), int(sizes[both[1]]))
-            value = _box(value, extent, (anchors[0], anchors[1]), dtype, edge(modes[both[0]]), number(cval))
-        else:
-            both = []
-        for i in passes(at, dtype, modes, number(cval)):
+        constant, both = number(cval), []
+        if dtype.kind == "f" and max(sizes, default=0) > SMALL:
+            # Rows and columns at once: nothing is cut between passes.
+            beside = sorted((i for i in range(len(at)) if core_axis(at[i], value.ndim) > 0), key=lambda i: at[i])
+            alike = len({edge(modes[i]) for i in beside}) == 1
+            if len(beside) == 2 and alike and min(sizes[i] for i in beside) > 1:
+                anchors = [int(sizes[i]) // 2 + check_origin(int(sizes[i]), origins[i]) for i in beside]
+                extent = (int(sizes[beside[0]]), int(sizes[beside[1]]))
+                value = _box(value, extent, (anchors[0], anchors[1]), dtype, edge(modes[beside[0]]), constant)
+                both = beside
+        for i in passes(at, dtype, modes, constant):
             if sizes[i] > 1 and i not in both:
-                value = _mean_along(value, int(sizes[i]), at[i], dtype, modes[i], number(cval), origins[i])
+                value = _mean_along(value, int(sizes[i]), at[i], dtype, modes[i], constant, origins[i])
         return value.cast(dtype)
 
     return filtered("uniform_filter", input, output, record)

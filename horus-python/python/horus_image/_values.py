@@ -84,7 +84,7 @@ def enter(input: Any, name: str) -> tuple[Value | None, Any]:
     array = read(input)
     if isinstance(array, DeviceArray):
         return _on_device(array, name)
-    dtype = array.dtype.newbyteorder("=")
+    dtype = array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         kind = {"c": "Complex", "O": "Object"}.get(dtype.kind, str(dtype))
         raise TypeError(f"{name}: {kind} type not supported")
@@ -246,6 +246,8 @@ def axes_of(axes: Any, ndim: int) -> tuple[int, ...]:
 
 def number(cval: Any) -> float:
     """The constant beyond the edges."""
+    if type(cval) is float:
+        return cval
     if np.iscomplexobj(cval):
         raise ValueError("Cannot provide a complex-valued cval when the input is real.")
     return float(cval)
