@@ -27,7 +27,7 @@ impl<T: Pixel> Image<T> {
     /// let shape = Shape::new(4, 4, 1);
     /// let (y, x) = (Image::<f64>::index(&session, shape, Axis::Rows), Image::index(&session, shape, Axis::Columns));
     /// let swirled = image.remap(&(&y * 0.5 + 1.0), &(&x + &y), Interpolation::Bilinear, Border::Replicate);
-    /// assert_eq!(swirled.pixel(3, 2, 0)?, 10.0 * 2.5 + 5.0);
+    /// assert_eq!(swirled.pixel(3, 2)?, 10.0 * 2.5 + 5.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]
@@ -53,7 +53,7 @@ impl<T: Pixel> Image<T> {
     /// let plane = Shape::new(3, 3, 1);
     /// let (y, x) = (Image::<f64>::index(&session, plane, Axis::Rows), Image::index(&session, plane, Axis::Columns));
     /// let oblique = volume.remap_3d(&(&x * 0.5 + 1.0), &y, &x, Sampling::Linear, Border::Reflect101);
-    /// assert_eq!(oblique.pixel(2, 1, 0)?, 150.0 + 20.0 + 1.0);
+    /// assert_eq!(oblique.pixel(2, 1)?, 150.0 + 20.0 + 1.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]

@@ -80,7 +80,8 @@ impl<T: Pixel> Image<T> {
 /// let line = Image::from_slice(&session, 1, 5, &[9u8, 1, 8, 2, 7]);
 /// let three = Footprint::rectangle(1, 3);
 /// assert_eq!(line.median_under(&three, Border::Replicate).to_vec()?, [9, 8, 2, 7, 7]);
-/// assert_eq!(line.rank_under(&three, 0, Border::Replicate), line.erode_with(&three, Border::Replicate));
+/// let eroded = line.erode_with(&three, Border::Replicate);
+/// assert_eq!(line.rank_under(&three, 0, Border::Replicate).to_vec()?, eroded.to_vec()?);
 /// assert_eq!(line.percentile_under(&three, 100.0, Border::Replicate).to_vec()?, [9, 9, 8, 8, 7]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
