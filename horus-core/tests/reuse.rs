@@ -6,8 +6,8 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::simulated::Simulated;
 use horus_core::error::Result;
-use horus_core::image::Image;
-use horus_core::session::Session;
+use horus_core::image::{Image, LoopState};
+use horus_core::session::{Handle, Session};
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(2)).expect("a CPU");
@@ -61,6 +61,12 @@ fn a_program_that_runs_again_is_not_planned_again() {
             assert_eq!(planned[0], 3, "two programs of two evaluations, of which the second is the same");
             assert_eq!((planned[1], planned[2]), (planned[0], planned[0]), "{planned:?}");
             assert_eq!(planned[5], planned[4], "{planned:?}");
+            if room == 1 << 20 {
+                assert_eq!(
+                    planned[5], planned[0],
+                    "other images are on the device, which has room for all: {planned:?}"
+                );
+            }
         });
     }
 }
@@ -100,4 +106,90 @@ fn images_that_became_one_stay_while_either_is_held() {
     assert_eq!(back.to_vec().unwrap(), want);
     drop((turned, back));
     assert_eq!(b.to_vec().unwrap(), want);
+}
+
+fn handle(image: &Image<f32>) -> &Handle {
+    let mut all = Vec::new();
+    image.handles(&mut all);
+    all[0]
+}
+
+/// An image that was computed where the session computes.
+fn computed(s: &Session, factor: f32) -> Image<f32> {
+    let image = ramp(s, 9, 7) * factor;
+    s.keep_repeatable(&[handle(&image)], &[]).unwrap();
+    image
+}
+
+fn both(a: &Image<f32>, b: &Image<f32>) -> [Image<f32>; 2] {
+    [a.gauss_xy(1.0, 1.0, 0, 0) - b, a.max(b)]
+}
+
+#[test]
+fn a_program_is_replayed_on_images_of_the_device() {
+    for room in [1 << 20, 3 << 10] {
+        let s = Session::on(Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), room))).build().unwrap();
+        let images: Vec<Image<f32>> = (1..5).map(|i| computed(&s, i as f32)).collect();
+        let results = both(&images[0], &images[1]);
+        let given = [handle(&images[0]), handle(&images[1])];
+        let replay = s.keep_repeatable(&[handle(&results[0]), handle(&results[1])], &given).unwrap();
+        let Some(mut replay) = replay else {
+            assert_eq!(room, 3 << 10, "with room for all it can be repeated");
+            continue;
+        };
+        let mut kept = Vec::new();
+        let before = s.stats();
+        // Both ways, one after the other, results of before among the inputs.
+        for (i, j) in [(1, 2), (2, 1), (0, 3), (3, 3), (1, 2)] {
+            let found = s.repeat_on(&mut replay, &[handle(&images[i]), handle(&images[j])]).unwrap();
+            if i == j {
+                assert!(found.is_none(), "one image in two places is another program");
+                continue;
+            }
+            let Some(found) = found else {
+                assert_eq!(room, 3 << 10, "there is room for images {i} and {j}");
+                continue; // results of before are in the way
+            };
+            kept.push((i, j, found.into_iter().map(Image::from_handle).collect::<Vec<Image<f32>>>()));
+        }
+        let ran = s.stats();
+        assert_eq!((ran.planned - before.planned, ran.evaluations - before.evaluations), (0, kept.len()));
+        if room == 3 << 10 {
+            continue;
+        }
+        let again = s.repeat_on(&mut replay, &[handle(&kept[0].2[0]), handle(&kept[1].2[1])]).unwrap();
+        let again: Vec<Image<f32>> = again.expect("a result").into_iter().map(Image::from_handle).collect();
+        let bits = |image: &Image<f32>| image.to_vec().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        for (found, want) in again.iter().zip(both(&kept[0].2[0], &kept[1].2[1])) {
+            assert_eq!(bits(found), bits(&want));
+        }
+        for (i, j, found) in &kept {
+            for (found, want) in found.iter().zip(both(&images[*i], &images[*j])) {
+                assert_eq!(bits(found), bits(&want), "of images {i} and {j}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_is_recorded_again_for_images_that_are_elsewhere() {
+    let s = Session::on(Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20))).build().unwrap();
+    let (a, b) = (computed(&s, 1.0), computed(&s, 2.0));
+    let results = both(&a, &b);
+    let wanted = [handle(&results[0]), handle(&results[1])];
+    let mut replay = s.keep_repeatable(&wanted, &[handle(&a), handle(&b)]).unwrap().expect("a program");
+    let mut refused = |image: &Image<f32>| s.repeat_on(&mut replay, &[handle(&a), handle(image)]).unwrap().is_none();
+    assert!(refused(&ramp(&s, 9, 7)), "on the host");
+    assert!(refused(&(&a + 1.0)), "not computed");
+    let other = ramp(&s, 9, 8) * 2.0;
+    s.keep_repeatable(&[handle(&other)], &[]).unwrap();
+    assert!(refused(&other), "of another shape");
+    assert!(!refused(&computed(&s, 3.0)));
+    let one = &a * 2.0;
+    assert!(
+        s.keep_repeatable(&[handle(&one), handle(&(&a * 2.0))], &[handle(&a)]).unwrap().is_none(),
+        "one image twice"
+    );
+    assert!(s.keep_repeatable(&[handle(&a)], &[handle(&a)]).unwrap().is_none(), "an input is the result");
+    assert_eq!(a.to_vec().unwrap()[3], 3.0);
 }

@@ -117,18 +117,18 @@ impl Any {
         each!(self, image => image.dtype())
     }
 
-    /// The same with the image behind a handle of this type.
-    pub(crate) fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> Any {
-        match self {
-            Any::U8(image) => Any::U8(image.with(from)),
-            Any::I8(image) => Any::I8(image.with(from)),
-            Any::I16(image) => Any::I16(image.with(from)),
-            Any::U32(image) => Any::U32(image.with(from)),
-            Any::U16(image) => Any::U16(image.with(from)),
-            Any::I32(image) => Any::I32(image.with(from)),
-            Any::F32(image) => Any::F32(image.with(from)),
-            Any::F64(image) => Any::F64(image.with(from)),
-            Any::Bool(image) => Any::Bool(image.with(from)),
+    /// The image behind a handle of this type.
+    pub(crate) fn behind(dtype: DType, handle: Handle) -> Any {
+        match dtype {
+            DType::U8 => Any::U8(Image::from_handle(handle)),
+            DType::I8 => Any::I8(Image::from_handle(handle)),
+            DType::U16 => Any::U16(Image::from_handle(handle)),
+            DType::I16 => Any::I16(Image::from_handle(handle)),
+            DType::U32 => Any::U32(Image::from_handle(handle)),
+            DType::I32 => Any::I32(Image::from_handle(handle)),
+            DType::F32 => Any::F32(Image::from_handle(handle)),
+            DType::F64 => Any::F64(Image::from_handle(handle)),
+            DType::Bool => Any::Bool(Image::from_handle(handle)),
         }
     }
 

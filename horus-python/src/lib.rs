@@ -49,7 +49,7 @@ mod _horus {
     #[pymodule_export]
     use crate::operators::{binary, binary_of_number, clamp, compare, convert, invert, logic, select, unary};
     #[pymodule_export]
-    use crate::program::{Program, iterate};
+    use crate::program::{ImageProgram, Program, iterate};
     #[pymodule_export]
     use crate::reductions::{by_label, count, histogram, histogram_by_label, label_counts, place, reduce};
     #[pymodule_export]

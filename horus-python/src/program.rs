@@ -92,6 +92,46 @@ impl Program {
     }
 }
 
+/// A program and its plan, ready to run on images of the types and shapes, and in the places, that it was recorded for.
+#[pyclass(frozen, module = "horus_image._horus")]
+pub(crate) struct ImageProgram {
+    session: Open,
+    watch: Arc<Watch>,
+    replay: Mutex<Replay>,
+    results: Vec<DType>,
+}
+
+#[pymethods]
+impl ImageProgram {
+    /// Evaluates results that were recorded on images, where they are, and keeps how, if that can be repeated.
+    #[staticmethod]
+    fn of(
+        py: Python<'_>,
+        session: &Session,
+        inputs: Vec<PyRef<'_, Image>>,
+        results: Vec<PyRef<'_, Image>>,
+    ) -> PyResult<Option<ImageProgram>> {
+        let kinds = results.iter().map(|image| image.any.dtype()).collect();
+        let (wanted, given) = (handles(&results), handles(&inputs));
+        let replay = detached(py, || session.open.keep_repeatable(&wanted, &given));
+        let (open, watch) = (session.open.clone(), Arc::clone(&session.watch));
+        let keep = |replay| ImageProgram { session: open, watch, replay: Mutex::new(replay), results: kinds };
+        Ok(session.watch.after(replay)?.map(keep))
+    }
+
+    /// Runs the program on images that are evaluated; none if it had better be recorded again.
+    fn run(&self, py: Python<'_>, images: Vec<PyRef<'_, Image>>) -> PyResult<Option<Vec<Image>>> {
+        let inputs = handles(&images);
+        let ran = detached(py, || {
+            let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
+            self.session.repeat_on(&mut replay, &inputs)
+        });
+        let image =
+            |(handle, dtype): (Handle, &DType)| Image::new(Any::behind(*dtype, handle), Arc::clone(&self.watch));
+        Ok(self.watch.after(ran)?.map(|found| found.into_iter().zip(&self.results).map(image).collect()))
+    }
+}
+
 /// What a loop carries: images of any types.
 struct State(Vec<Any>);
 
@@ -101,7 +141,8 @@ impl LoopState for State {
     }
 
     fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> State {
-        State(self.0.iter().map(|any| any.with(from)).collect())
+        let next = |any: &Any| Any::behind(any.dtype(), from.next().expect("an image for each of the state"));
+        State(self.0.iter().map(next).collect())
     }
 }
 

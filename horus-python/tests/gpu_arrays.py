@@ -199,6 +199,35 @@ def memory_does_not_grow(library: Any) -> None:
     assert used[-1] <= used[5], used
 
 
+def programs_are_replayed(library: Any) -> None:
+    calls = 0
+
+    @hi.jit
+    def edges(a: hi.Image, b: hi.Image, sigma: float) -> tuple[hi.Image, hi.Image]:
+        nonlocal calls
+        calls += 1
+        return ndimage.gaussian_filter(a, sigma) - b, np.maximum(a, b)
+
+    draw = np.random.default_rng(2)
+    given = [draw.random((301, 402), dtype=np.float32) for _ in range(6)]
+    kept = []
+    for i in range(5):
+        found = edges(library.make(given[i]), library.make(given[i + 1]), sigma=2.0)
+        assert all(image.__dlpack_device__()[0] == 2 for image in found)
+        kept.append([library.of(image) for image in found])
+        edges(library.slow(i), library.make(ramp((4096, 4096))), sigma=1.0)
+    assert calls == 2, calls
+    for i, found in enumerate(kept):
+        np.testing.assert_array_equal(library.host(found[0]), ndimage.gaussian_filter(given[i], 2.0) - given[i + 1])
+        np.testing.assert_array_equal(library.host(found[1]), np.maximum(given[i], given[i + 1]))
+    # Beside an array of the host, and what changes as soon as the call is over.
+    for i in range(4):
+        there = library.make(given[i])
+        smooth, _ = edges(there, given[i + 1], 3.0)
+        np.testing.assert_array_equal(smooth.compute(), ndimage.gaussian_filter(given[i], 3.0) - given[i + 1])
+    assert calls == 3, calls
+
+
 def speaks_cudas_array_interface(library: Any) -> None:
     image = hi.asarray(library.make(ramp((20, 30)))) * 2
     interface = image.__cuda_array_interface__
@@ -271,6 +300,7 @@ CHECKS = [
     keeps_copies_apart,
     gives_memory_back,
     memory_does_not_grow,
+    programs_are_replayed,
     speaks_cudas_array_interface,
     channels_are_planes,
     errors_are_clear,

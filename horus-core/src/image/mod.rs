@@ -100,7 +100,8 @@ pub struct Image<T: Element> {
 
 impl<T: Element> Image<T> {
     /// The image behind a handle of type `T`.
-    pub(crate) fn from_handle(handle: Handle) -> Image<T> {
+    #[doc(hidden)]
+    pub fn from_handle(handle: Handle) -> Image<T> {
         debug_assert_eq!(handle.dtype, T::TAG);
         Image { handle, pixel: PhantomData }
     }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::activity::Parts;
+use super::follow::Follower;
 use super::setting::{Mode, Setting, Want};
 use super::state::{Placement, State};
 use super::step::{Action, Step};
@@ -173,6 +174,15 @@ impl Plan {
             computed[i + 1..i + launched].fill(true);
         }
         computed
+    }
+
+    /// Bytes of images that are in the memory of the device of rank 0 at most at once.
+    pub fn most_on_device(&self) -> usize {
+        let mut follower = Follower::new(self, false);
+        for step in &self.steps {
+            follower.step(step.action);
+        }
+        follower.most
     }
 
     /// How often each kind of transfer happens.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use super::plans::Other;
 use super::{Inner, Mutable, Session};
 use crate::comm::agree::agree_on;
 use crate::comm::threads::ThreadComm;
@@ -120,6 +121,14 @@ impl Engine {
     /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
     pub(super) fn direct(&self) -> bool {
         self.direct.load(Ordering::Relaxed)
+    }
+
+    /// Whether the only lane's device has room, on each rank, for these images and those of a plan, which are so many bytes on rank 0.
+    pub(super) fn has_room_beside(&self, others: &[Other], bytes: usize) -> bool {
+        let taken: usize = others.iter().map(Other::bytes).sum();
+        // Twice: strips of other ranks may be larger.
+        self.lanes() == 1
+            && self.capacity.is_none_or(|capacity| bytes.saturating_mul(2).saturating_add(taken) <= capacity)
     }
 
     /// Gives up the connections of lanes, after a failure of one: the others do not wait for it for ever.

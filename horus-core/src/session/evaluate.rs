@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 use super::adopt::{note_lost, unreferred};
 use super::engine::Engine;
 use super::kept::Kept;
-use super::plans::{Plans, Request};
+use super::plans::{Other, Plans, Request};
 use super::{Mutable, Session, debug};
 use crate::comm::guarded;
 use crate::device::Sending;
-use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::{Delivered, Failed, Outcome};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
@@ -19,7 +18,6 @@ use crate::plan::state::State;
 use crate::plan::{Mappable, Plan, Want};
 use crate::record::{Extract, RecordId};
 use crate::region::spared;
-use crate::shape::Shape;
 
 impl Session {
     /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
@@ -103,10 +101,8 @@ impl Session {
         let request = self.request(engine, state, graph, wants, &gone);
         let mappable = self.mappable(engine, state, &request.sources, sending);
         let request = Request { mappable, ..request };
-        // Who looks at plans sees how they are made.
-        let known = if self.0.explain.is_some() || self.0.compare_naive { None } else { state.plans.take(&request) };
-        let planned = self.known_or_new(engine, state, &request, known);
-        let (plan, new) = planned.inspect_err(|_| state.forget(own))?;
+        let planned = self.known_or_new(engine, state, request, !self.shows_plans());
+        let (request, plan, new) = planned.inspect_err(|_| state.forget(own))?;
         state.trace.planned(start);
         let recording = request.graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
         state.stats.recording += Duration::from_secs_f64(recording);
@@ -133,19 +129,38 @@ impl Session {
         }
     }
 
-    /// The plan for a request, and whether it is new: unless one is `known`, it is made.
+    /// The plan for a request, what it was made for, and whether it is new: unless it is known and those may be used, it is made.
     pub(super) fn known_or_new(
         &self,
         engine: &Engine,
         state: &mut Mutable,
-        request: &Request,
-        known: Option<Plan>,
-    ) -> Result<(Plan, bool), Unevaluated> {
-        if let Some(plan) = known {
-            return Ok((plan, false));
+        mut request: Request,
+        known: bool,
+    ) -> Result<(Request, Plan, bool), Unevaluated> {
+        let made = |state: &mut Mutable, request: &Request| {
+            state.stats.planned += 1;
+            self.plan(engine, state, request).map_err(Unevaluated::Foreseen)
+        };
+        let look = |state: &mut Mutable, request: &Request| match state.plans.take(request).filter(|_| known) {
+            Some(plan) => Ok((plan, false)),
+            None => made(state, request).map(|plan| (plan, true)),
+        };
+        // With room for all, what else is on the device is nothing to a plan, which then serves whatever that is.
+        let others = std::mem::take(&mut request.others);
+        if !others.is_empty() && engine.has_room_beside(&others, request.bytes()) && !self.shows_plans() {
+            let (plan, new) = look(state, &request)?;
+            if engine.has_room_beside(&others, plan.most_on_device()) {
+                return Ok((request, plan, new));
+            }
         }
-        state.stats.planned += 1;
-        Ok((self.plan(engine, state, request).map_err(Unevaluated::Foreseen)?, true))
+        request.others = others;
+        let (plan, new) = look(state, &request)?;
+        Ok((request, plan, new))
+    }
+
+    /// Whether somebody looks at plans, who sees how each is made.
+    pub(super) fn shows_plans(&self) -> bool {
+        self.0.explain.is_some() || self.0.compare_naive
     }
 
     /// Waits for results in flight.
@@ -185,8 +200,7 @@ impl Session {
         let sources: Vec<_> =
             read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
         let others = self.others(engine, state, &sources);
-        let lanes = |v: &ValueId| state.images.get(v).map_or(1, Kept::lanes);
-        let laid = (sources.iter().map(|(v, ..)| lanes(v)).collect(), others.iter().map(|(v, ..)| lanes(v)).collect());
+        let laid = sources.iter().map(|(v, ..)| state.images.get(v).map_or(1, Kept::lanes)).collect();
         Request { graph, wants, sources, mappable: Mappable::default(), others, laid }
     }
 
@@ -196,14 +210,18 @@ impl Session {
         engine: &Engine,
         state: &Mutable,
         sources: &[(ValueId, Option<State>, bool)],
-    ) -> Vec<(ValueId, Shape, DType, State)> {
+    ) -> Vec<Other> {
         if engine.capacity.is_none() {
             return Vec::new();
         }
         let read: HashSet<ValueId> = sources.iter().map(|(v, ..)| *v).collect();
         let there = state.images.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v));
-        let mut others: Vec<_> = there.map(|(v, s)| (*v, s.geometry.shape, s.geometry.dtype, s.state)).collect();
-        others.sort_by_key(|(v, ..)| *v);
+        let other = |(value, s): (&ValueId, &Kept)| {
+            let (shape, dtype) = (s.geometry.shape, s.geometry.dtype);
+            Other { value: *value, shape, dtype, state: s.state, laid: s.lanes() }
+        };
+        let mut others: Vec<_> = there.map(other).collect();
+        others.sort_by_key(|other| other.value);
         others
     }
 }

@@ -260,8 +260,7 @@ impl Running<'_> {
         let request = session.request(engine, state, graph, wants, &disposable);
         let mut next = Vec::new();
         let ran = session.guard(state, |state| {
-            let known = state.plans.take(&request);
-            let (plan, new) = session.known_or_new(engine, state, &request, known)?;
+            let (request, plan, new) = session.known_or_new(engine, state, request, true)?;
             match session.carry_out(state, engine, &request, &plan, (new, Sending::AtOnce)) {
                 Ok(Outcome { images: left, delivered, .. }) => {
                     let (next_state, numbers) = plan.graph.roots.split_at(images);

@@ -87,7 +87,7 @@ impl Session {
         let one = self.plan_for(engine, state, request, Setting { direct: false, ..of_one })?;
         // What is spread otherwise is brought to the host first.
         let moved = |to: usize| -> f64 {
-            let sources = request.sources.iter().zip(&request.laid.0);
+            let sources = request.sources.iter().zip(&request.laid);
             let elsewhere =
                 sources.filter(|((_, at, _), laid)| **laid != to && at.is_some_and(|s| !s.residency.host()));
             let bytes = elsewhere.filter_map(|((v, ..), laid)| Some((state.images.get(v)?.geometry, *laid)));

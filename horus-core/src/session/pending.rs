@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::evaluate::Results;
+use super::replay::{kinds, named};
 use super::{Handle, Mutable, Replay, Session};
 use crate::device::Sending;
 use crate::error::{Error, Result};
@@ -12,6 +13,7 @@ use crate::execute::Delivered;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
 use crate::plan::Want;
+use crate::plan::state::Placement;
 use crate::record::RecordId;
 
 /// The results of an evaluation that may still be on their way to the host; see [`Session::begin_all`]. May be waited for on
@@ -84,10 +86,11 @@ impl Session {
             return Ok((self.begin_all(values, want)?, None));
         }
         let mut state = self.lock("evaluating")?;
-        let named = |input: &&Handle| Some((state.program.value(input.look().ok()?)?, input.shape, input.dtype));
-        let inputs: Option<Vec<_>> = inputs.iter().map(named).collect();
+        let inputs = named(&state, inputs);
         let pending = self.look_at(&mut state, values, Want::Handed, Sending::AtOnce)?;
-        let replay = inputs.and_then(|inputs| Replay::of_last(self, &mut state, &inputs, &pending));
+        let given = state.given(Placement::Replicated);
+        let replay = inputs
+            .and_then(|inputs| Replay::of_last(self, &mut state, &inputs, kinds(&pending.nodes, values), Some(given)));
         Ok((pending, replay))
     }
 

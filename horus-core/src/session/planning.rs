@@ -7,9 +7,8 @@ use std::sync::Arc;
 use super::engine::Engine;
 use super::evaluate::source_of;
 use super::kept::on_host;
-use super::plans::Request;
+use super::plans::{Other, Request};
 use super::{Inner, Mutable, Session};
-use crate::dtype::DType;
 use crate::error::{DeviceError, Error, MemoryBound, Result};
 use crate::ir::graph::{Graph, Node, NodeId, ValueId};
 use crate::ir::kernel::Kernel;
@@ -19,7 +18,6 @@ use crate::plan::predict::predict;
 use crate::plan::state::{Hosts, Placement, Residency, State};
 use crate::plan::verify::verify;
 use crate::plan::{Mappable, Mode, Plan, Setting, plan};
-use crate::shape::Shape;
 
 impl Session {
     /// What plans for these strips are made for.
@@ -80,15 +78,14 @@ impl Session {
             let at = source.1.map(|state| if *laid == lanes { state } else { on_host(engine.unified()) });
             (source.0, at, source.2)
         };
-        let sources: Vec<_> = sources.iter().zip(&laid.0).map(found).collect();
-        let (there, elsewhere): (Vec<_>, Vec<_>) = others.iter().zip(&laid.1).partition(|(_, laid)| **laid == lanes);
-        let taken = elsewhere.iter().map(|((_, shape, dtype, _), laid)| shape.len() * dtype.size() / **laid).sum();
+        let sources: Vec<_> = sources.iter().zip(laid).map(found).collect();
+        let (others, elsewhere): (Vec<Other>, Vec<Other>) = others.iter().partition(|other| other.laid == lanes);
+        let taken = elsewhere.iter().map(|other| other.bytes() / other.laid).sum();
         let setting = Setting { capacity: setting.capacity.map(|bytes| bytes.saturating_sub(taken)), ..setting };
-        let others: Vec<_> = there.into_iter().map(|(other, _)| *other).collect();
         let make = |graph: Graph<Kernel>, setting: &Setting, dump: &mut dyn FnMut(&str, &dyn fmt::Display)| {
             let values: Vec<Option<ValueId>> = graph.nodes.iter().map(|n| source_of(&n.op)).collect();
             let read: HashMap<ValueId, _> = sources.iter().map(|(v, state, gone)| (*v, (*state, *gone))).collect();
-            let others: HashMap<ValueId, State> = others.iter().map(|(v, .., state)| (*v, *state)).collect();
+            let others: HashMap<ValueId, State> = others.iter().map(|other| (other.value, other.state)).collect();
             let read = |n: NodeId| values[n.0].and_then(|v| read.get(&v));
             let other = |n: NodeId| values[n.0].and_then(|v| others.get(&v)).copied();
             let nowhere = State { residency: Residency::Host, placement: Placement::Root };
@@ -140,8 +137,8 @@ fn too_large(engine: &Engine, node: &Node<Kernel>, bytes: usize, capacity: usize
 }
 
 /// Adds the images that this program does not read but that are on the device: the planner may have to evict them.
-fn add_bystanders(graph: &mut Graph<Kernel>, others: &[(ValueId, Shape, DType, State)]) {
-    for &(value, shape, dtype, _) in others {
+fn add_bystanders(graph: &mut Graph<Kernel>, others: &[Other]) {
+    for &Other { value, shape, dtype, .. } in others {
         let site = std::panic::Location::caller();
         graph.push(Node { op: Kernel::Source(value), inputs: Vec::new(), shape, dtype, site });
     }

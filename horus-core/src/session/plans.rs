@@ -24,18 +24,40 @@ pub(super) struct Request {
     pub(super) sources: Vec<(ValueId, Option<State>, bool)>,
     /// What launches may use in the host's memory.
     pub(super) mappable: Mappable,
-    /// The other images on the device, if its memory must be watched.
-    pub(super) others: Vec<(ValueId, Shape, DType, State)>,
-    /// Over how many lanes each source is spread, and each of the others.
-    pub(super) laid: (Vec<usize>, Vec<usize>),
+    /// The other images on the device, if its memory must be watched and may not hold all.
+    pub(super) others: Vec<Other>,
+    /// Over how many lanes each source is spread.
+    pub(super) laid: Vec<usize>,
+}
+
+/// An image on the device that a program does not read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Other {
+    pub(super) value: ValueId,
+    pub(super) shape: Shape,
+    pub(super) dtype: DType,
+    pub(super) state: State,
+    /// Over how many lanes it is spread.
+    pub(super) laid: usize,
+}
+
+impl Other {
+    /// Bytes of all of it.
+    pub(super) fn bytes(&self) -> usize {
+        self.shape.len() * self.dtype.size()
+    }
 }
 
 impl Request {
+    /// Bytes of all images that the program speaks of.
+    pub(super) fn bytes(&self) -> usize {
+        self.graph.nodes.iter().map(|n| n.shape.len() * n.dtype.size()).sum()
+    }
+
     /// For each image of `known`, the one that is in its place here, if both lead to the same plan.
     fn names(&self, known: &Request) -> Option<HashMap<ValueId, ValueId>> {
         let states = |r: &Request| r.sources.iter().map(|&(_, state, gone)| (state, gone)).collect::<Vec<_>>();
-        let others =
-            |r: &Request| r.others.iter().map(|&(_, shape, dtype, state)| (shape, dtype, state)).collect::<Vec<_>>();
+        let others = |r: &Request| r.others.iter().map(|o| (o.shape, o.dtype, o.state, o.laid)).collect::<Vec<_>>();
         let mappable = |r: &Request| {
             let source = |(v, ..): &(ValueId, Option<State>, bool)| r.mappable.sources.contains(v);
             (r.mappable.results, r.sources.iter().map(source).collect::<Vec<_>>())
@@ -66,7 +88,7 @@ impl Request {
             }
         }
         let pairs = known.others.iter().zip(&self.others);
-        pairs.map(|(before, now)| (before.0, now.0)).all(|(before, now)| same(before, now)).then_some(names)
+        pairs.map(|(before, now)| (before.value, now.value)).all(|(before, now)| same(before, now)).then_some(names)
     }
 }
 

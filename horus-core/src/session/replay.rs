@@ -1,5 +1,5 @@
-//! Replay: programs that are recorded once and run again on other pixels, without recording, extracting or planning
-//! anew.
+//! Replay: programs that are recorded once and run again on other pixels, or other images, without recording, extracting or
+//! planning anew.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::evaluate::{Unevaluated, source_of};
 use super::kept::Kept;
 use super::pending::Pending;
 use super::plans::Request;
-use super::{Mutable, Session};
+use super::{Handle, Mutable, Session};
 use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -16,8 +16,8 @@ use crate::execute::{Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
-use crate::plan::Plan;
-use crate::plan::state::Placement;
+use crate::plan::state::{Placement, State};
+use crate::plan::{Plan, Want};
 use crate::shape::Shape;
 
 /// A program that was evaluated and its plan, ready to run on other pixels in the place of some images.
@@ -26,18 +26,28 @@ pub struct Replay {
     request: Request,
     plan: Plan,
     inputs: Vec<Input>,
-    /// The node of each result.
-    results: Vec<NodeId>,
+    /// The node of each result, and what it is to whoever asked for it.
+    results: Vec<(NodeId, Shape, DType)>,
 }
 
 /// An image in whose place others are put.
 struct Input {
     /// As it is called now.
     value: ValueId,
-    /// Its node in the program and in the plan; none if the program does not read it.
-    nodes: Option<(NodeId, NodeId)>,
+    /// Where the program reads it; none if it does not.
+    read: Option<Read>,
     shape: Shape,
     dtype: DType,
+}
+
+/// Where a program reads an image.
+struct Read {
+    /// Its node in the program.
+    recorded: NodeId,
+    /// Its node in the plan.
+    planned: NodeId,
+    /// Its place among the sources of the program.
+    source: usize,
 }
 
 /// Why a program was not replayed, and the pixels, if they are still available.
@@ -50,39 +60,39 @@ pub struct Refused {
 }
 
 impl Replay {
-    /// Of the evaluation that ran last, which gave `pending`.
+    /// Of the evaluation that ran last, which led to `results` and read `inputs` where others will be: anywhere, or `at` the state of
+    /// images that were just given.
     pub(super) fn of_last(
         session: &Session,
         state: &mut Mutable,
         inputs: &[(ValueId, Shape, DType)],
-        pending: &Pending,
+        results: Vec<(NodeId, Shape, DType)>,
+        at: Option<State>,
     ) -> Option<Replay> {
-        if session.0.explain.is_some() || session.0.compare_naive {
+        if session.shows_plans() {
             return None; // who looks at plans sees one for each picture
         }
         let (request, plan) = state.plans.take_last()?;
         let input = |&(value, shape, dtype): &(ValueId, Shape, DType)| {
             let recorded = request.graph.nodes.iter().position(|n| n.op == Op::Source(value)).map(NodeId);
             let planned = plan.graph.nodes.iter().position(|n| source_of(&n.op) == Some(value)).map(NodeId);
-            // An image that the program looked at before may be on the device; others will not be.
-            let given = Some(state.given(Placement::Replicated));
-            let found = request.sources.iter().find(|(v, ..)| *v == value).map(|(_, at, _)| *at == given);
-            match (recorded, planned, found) {
-                (Some(recorded), Some(planned), Some(true)) => {
-                    Some(Input { value, nodes: Some((recorded, planned)), shape, dtype })
+            let source = request.sources.iter().position(|(v, ..)| *v == value);
+            match (recorded, planned, source) {
+                // An image that the program looked at before may be on the device; others will not be.
+                (_, _, Some(source)) if at.is_some() && request.sources[source].1 != at => None,
+                (Some(recorded), Some(planned), Some(source)) => {
+                    Some(Input { value, read: Some(Read { recorded, planned, source }), shape, dtype })
                 }
-                (None, None, None) => Some(Input { value, nodes: None, shape, dtype }),
+                (None, None, None) => Some(Input { value, read: None, shape, dtype }),
                 _ => None,
             }
         };
         let known: Option<Vec<Input>> = inputs.iter().map(input).collect();
-        let all_handed = plan.graph.roots.iter().all(|root| pending.nodes.contains(root));
+        let all_handed = plan.graph.roots.iter().all(|root| results.iter().any(|(n, ..)| n == root));
         // What reads none of them follows from something else, which only a call tells.
-        let known = known.filter(|inputs| inputs.iter().any(|input| input.nodes.is_some()));
+        let known = known.filter(|inputs| inputs.iter().any(|input| input.read.is_some()));
         match known {
-            Some(inputs) if all_handed && request.others.is_empty() => {
-                Some(Replay { request, plan, inputs, results: pending.nodes.clone() })
-            }
+            Some(inputs) if all_handed && request.others.is_empty() => Some(Replay { request, plan, inputs, results }),
             _ => {
                 state.plans.put(request, plan);
                 None
@@ -90,13 +100,14 @@ impl Replay {
         }
     }
 
-    /// Whether the images that it reads beside its inputs are where its plan finds them, and no others are in the way.
-    fn fits(&self, session: &Session, engine: &Engine, state: &Mutable) -> bool {
+    /// Whether the images that it reads, of `whose` inputs, are where its plan finds them, and no others are in the way.
+    fn fits(&self, session: &Session, engine: &Engine, state: &Mutable, whose: Whose) -> bool {
         let there = |v: &ValueId| state.images.get(v).map(|image| (image.state, image.lanes()));
-        let sources = self.request.sources.iter().zip(&self.request.laid.0);
-        let same =
-            sources.into_iter().all(|((v, at, _), laid)| self.is_input(*v) || there(v) == at.map(|at| (at, *laid)));
-        same && session.others(engine, state, &self.request.sources).is_empty()
+        let sources = self.request.sources.iter().zip(&self.request.laid);
+        let looked_at = |v: &ValueId| matches!(whose, Whose::Images) || !self.is_input(*v);
+        let same = sources.into_iter().all(|((v, at, _), laid)| !looked_at(v) || there(v) == at.map(|at| (at, *laid)));
+        let others = session.others(engine, state, &self.request.sources);
+        same && (others.is_empty() || engine.has_room_beside(&others, self.plan.most_on_device()))
     }
 
     fn is_input(&self, value: ValueId) -> bool {
@@ -106,11 +117,11 @@ impl Replay {
     /// Reads other images from now on.
     fn rename(&mut self, values: &[ValueId]) {
         for (input, &now) in self.inputs.iter_mut().zip(values) {
-            let before = std::mem::replace(&mut input.value, now);
-            let Some((recorded, planned)) = input.nodes else { continue };
+            input.value = now;
+            let Some(Read { recorded, planned, source }) = input.read else { continue };
             self.request.graph.nodes[recorded.0].op = Op::Source(now);
             self.plan.graph.nodes[planned.0].op = Kernel::Source(now);
-            self.request.sources.iter_mut().filter(|(v, ..)| *v == before).for_each(|(v, ..)| *v = now);
+            self.request.sources[source].0 = now;
         }
     }
 
@@ -134,6 +145,31 @@ impl Replay {
         let all: Vec<Option<HostBuffer>> = self.inputs.iter().map(pixels).collect();
         all.into_iter().collect()
     }
+
+    /// Gives the images that a run leaves to the session, its inputs too; those of its results, as far as there are any.
+    fn keep(&self, state: &mut Mutable, images: Vec<Option<Kept>>) -> HashMap<NodeId, Kept> {
+        let mut results = HashMap::new();
+        for (i, (node, image)) in self.plan.graph.nodes.iter().zip(images).enumerate() {
+            match (source_of(&node.op), image) {
+                (Some(v), Some(image)) => drop(state.images.insert(v, image)),
+                (None, Some(image)) if self.results.iter().any(|(n, ..)| n.0 == i) => {
+                    drop(results.insert(NodeId(i), image))
+                }
+                (None, image) => state.freed.extend(image),
+                (_, None) => {}
+            }
+        }
+        results
+    }
+}
+
+/// What a program is run on.
+#[derive(Clone, Copy)]
+enum Whose {
+    /// Pixels that are given to the session for one run.
+    Pixels,
+    /// Images of the session.
+    Images,
 }
 
 impl Session {
@@ -154,7 +190,9 @@ impl Session {
         }
         let fit = pixels.len() == replay.inputs.len()
             && replay.inputs.iter().zip(&pixels).all(|(i, p)| p.len() == i.shape.len() * i.dtype.size());
-        let engine = self.engine().filter(|e| fit && matches!(e.mended(), Ok(false)) && replay.fits(self, e, state));
+        let engine = self
+            .engine()
+            .filter(|e| fit && matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, Whose::Pixels));
         let Some(engine) = engine else { return Err(refused(None, Some(pixels))) };
         let values: Vec<ValueId> = pixels.iter().map(|_| state.names.value()).collect();
         for ((value, input), pixels) in values.iter().zip(&replay.inputs).zip(pixels) {
@@ -175,8 +213,87 @@ impl Session {
             }
         });
         match ran {
-            Ok(delivered) => Ok(Pending { nodes: replay.results.clone(), delivered, device: engine.device.name() }),
+            Ok(delivered) => Ok(Pending {
+                nodes: replay.results.iter().map(|(n, ..)| *n).collect(),
+                delivered,
+                device: engine.device.name(),
+            }),
             Err(error) => Err(refused(Some(error), left)),
         }
     }
+
+    /// Evaluates values where they are, and what runs the same program on other images in the place of `inputs`, unless there is more
+    /// to it than those values and those images; see [`Session::repeat_on`].
+    ///
+    /// # Errors
+    /// Those of evaluating.
+    #[doc(hidden)]
+    pub fn keep_repeatable(&self, values: &[&Handle], inputs: &[&Handle]) -> Result<Option<Replay>> {
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        let inputs = named(state, inputs);
+        let nodes = self.look_at(state, values, Want::Keep, Sending::AtOnce)?.nodes;
+        // Each result is to be an image of its own.
+        let distinct = (1..nodes.len()).all(|i| !nodes[..i].contains(&nodes[i]));
+        let inputs = inputs.filter(|_| distinct && self.ranks() == 1);
+        let replay = inputs.and_then(|inputs| Replay::of_last(self, state, &inputs, kinds(&nodes, values), None));
+        let computes =
+            |replay: &Replay| replay.results.iter().all(|(n, ..)| source_of(&replay.plan.graph.node(*n).op).is_none());
+        Ok(replay.filter(computes))
+    }
+
+    /// Runs a program again on other images of the same shapes and types, one for each input, each of which is where the input was; the
+    /// results, where the program left them. None if it had better be recorded again.
+    ///
+    /// # Errors
+    /// Those of evaluating. The images stay.
+    #[doc(hidden)]
+    pub fn repeat_on(&self, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Vec<Handle>>> {
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let Some(given) = named(state, inputs) else { return Ok(None) };
+        let values: Vec<ValueId> = given.iter().map(|(value, ..)| *value).collect();
+        let alike =
+            given.iter().map(|(_, shape, dtype)| (*shape, *dtype)).eq(replay.inputs.iter().map(|i| (i.shape, i.dtype)));
+        let distinct = (1..values.len()).all(|i| !values[..i].contains(&values[i]));
+        if !alike || !distinct {
+            return Ok(None);
+        }
+        replay.rename(&values);
+        let engine =
+            self.engine().filter(|e| matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, Whose::Images));
+        let Some(engine) = engine else { return Ok(None) };
+        let mut results = self.guard(state, |state| {
+            match self.carry_out(state, engine, &replay.request, &replay.plan, (false, Sending::AtOnce)) {
+                Ok(Outcome { images, .. }) => Ok(replay.keep(state, images)),
+                Err(Failed { error, images }) => {
+                    replay.keep(state, images);
+                    Err(Unevaluated::Met(error))
+                }
+            }
+        })?;
+        let handle = |&(node, shape, dtype): &(NodeId, Shape, DType)| {
+            let image = results.remove(&node)?;
+            let (id, value) = (self.0.numbers.record(), state.names.value());
+            state.images.insert(value, image);
+            let site = replay.plan.graph.node(node).site;
+            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+            Some(Handle { session: self.clone(), shape, dtype, record: Ok(id) })
+        };
+        let handles: Option<Vec<Handle>> = replay.results.iter().map(handle).collect();
+        Ok(handles)
+    }
+}
+
+/// What images of the session are called, and their kinds; none if one is not evaluated.
+pub(super) fn named(state: &Mutable, images: &[&Handle]) -> Option<Vec<(ValueId, Shape, DType)>> {
+    images.iter().map(|image| Some((state.program.value(image.look().ok()?)?, image.shape, image.dtype))).collect()
+}
+
+/// The nodes of results, with what these are.
+pub(super) fn kinds(nodes: &[NodeId], results: &[&Handle]) -> Vec<(NodeId, Shape, DType)> {
+    nodes.iter().zip(results).map(|(n, result)| (*n, result.shape, result.dtype)).collect()
 }

@@ -176,9 +176,8 @@ impl Session {
         let wants = vec![want; graph.roots.len()];
         let mut request = self.request(engine, state, graph, wants, &own);
         request.mappable = self.mappable(engine, state, &request.sources, Sending::AtOnce);
-        let known = state.plans.take(&request);
-        let planned = self.known_or_new(engine, state, &request, known);
-        let (plan, new) = planned.inspect_err(|_| state.forget(own.clone()))?;
+        let planned = self.known_or_new(engine, state, request, true);
+        let (request, plan, new) = planned.inspect_err(|_| state.forget(own.clone()))?;
         let back = |state: &mut Mutable, images: Vec<Option<_>>| {
             // What was read for this region, and what it left, goes now.
             for (node, image) in plan.graph.nodes.iter().zip(images) {

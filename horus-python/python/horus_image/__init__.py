@@ -17,7 +17,8 @@ from . import filters, ndimage
 from ._files import open, save
 from ._horus import HorusError, __version__
 from ._image import Image, asarray, maximum, minimum, where
-from ._programs import Iterated, iterate, jit, series
+from ._jit import jit
+from ._programs import Iterated, iterate, series
 from ._session import MemoryInUse, MemoryUse, Session, session
 
 __all__ = [

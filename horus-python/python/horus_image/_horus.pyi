@@ -159,6 +159,12 @@ class Program:
     def run(self, arrays: Sequence[npt.NDArray[Any]]) -> list[Memory] | None: ...
 
 @final
+class ImageProgram:
+    @staticmethod
+    def of(session: Session, inputs: Sequence[Image], results: Sequence[Image]) -> ImageProgram | None: ...
+    def run(self, images: Sequence[Image]) -> list[Image] | None: ...
+
+@final
 class Filter:
     def __new__(
         cls,

@@ -1,170 +1,19 @@
-"""Programs that run many times: on other arrays, on their own results, on many files."""
+"""Programs that run many times: on their own results, and on many files."""
 
 from __future__ import annotations
 
-import functools
 import os
-import threading
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
-
-import numpy as np
+from typing import Any, NamedTuple, TypeVar
 
 from . import _horus
-from ._dtype import is_native
 from ._files import open as opened
-from ._foreign import layout, read
-from ._image import Array, Image, asarray, made
+from ._image import Image, asarray, made
 from ._session import Session, current
 
-_P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-_KEPT: Final = 32
-"""Programs that a function keeps; the one used least recently goes first."""
-
-
-class _Known(NamedTuple):
-    """A program that was recorded, and how its results are handed back."""
-
-    session: Session
-    program: _horus.Program
-    single: bool
-    sequence: type
-
-
-class Jitted(Generic[_P]):
-    """A function of arrays whose program is recorded once; see `jit`."""
-
-    def __init__(self, function: Callable[_P, Any]) -> None:
-        self._function = function
-        self._known: OrderedDict[Hashable, _Known] = OrderedDict()
-        self._lock = threading.Lock()
-        functools.update_wrapper(self, function)
-
-    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> Any:
-        """Run the program on these arrays."""
-        given: list[Any] = [*args, *kwargs.values()]
-        arrays: list[Array] = []
-        kinds: list[Hashable] = [len(args), tuple(kwargs)]
-        for at, value in enumerate(given):
-            if isinstance(value, Image) or _is_foreign(value):
-                value = value if isinstance(value, Image) else read(value)
-                if not isinstance(value, np.ndarray):
-                    # An image records more, and what is on a GPU stays there.
-                    return self._function(*args, **kwargs)
-            if isinstance(value, np.ndarray) and value.ndim:
-                if not value.dtype.isnative:
-                    value = value.astype(value.dtype.newbyteorder("="))
-                if not is_native(value.dtype):
-                    raise TypeError(f"images have no pixels of type {value.dtype}; convert the array")
-                given[at] = value
-                kinds.append((value.shape, value.dtype.char))
-                arrays.append(value)
-            else:
-                kinds.append((type(value), value))
-        if not arrays:
-            raise TypeError(f"{self._function.__name__}: no argument is an array")
-        session = current()
-        key = (id(session), *kinds)
-        try:
-            with self._lock:
-                known = self._known.get(key, None)
-                if known is not None:
-                    self._known.move_to_end(key)
-        except TypeError:
-            raise TypeError(f"{self._function.__name__}: arguments other than arrays must have a hash") from None
-        if known is not None and known.session is session:
-            ready = [np.ascontiguousarray(array) for array in arrays]
-            found = known.program.run([array.view(np.uint8) if array.dtype == np.bool_ else array for array in ready])
-            if found is not None:
-                return _handed(found, known.single, known.sequence)
-        return self._recorded(session, key, given, len(args), list(kwargs))
-
-    def _recorded(self, session: Session, key: Hashable, given: list[Any], positional: int, names: list[str]) -> Any:
-        """Records the function on images of the arrays, evaluates it, and keeps its program."""
-        images = [asarray(value, session=session, copy=_must_copy(value)) if _is_array(value) else value for value in given]
-        before = session._core.evaluations()
-        keywords = dict(zip(names, images[positional:], strict=True))
-        results = self._function(*images[:positional], **keywords)  # type: ignore[arg-type]
-        single = isinstance(results, Image)
-        several = tuple(results) if isinstance(results, (tuple, list)) else (results,)
-        if not several or not all(isinstance(result, Image) for result in several):
-            raise TypeError(f"{self._function.__name__} must return an image, or a tuple of images")
-        inputs = [image._core for image in images if isinstance(image, Image)]
-        layouts = [layout(result) for result in several]
-        program, memories = _horus.Program.of(session._core, inputs, [result._core for result in several], layouts)
-        sequence = list if isinstance(results, list) else tuple
-        # What looked at values depends on these arrays.
-        if program is not None and session._core.evaluations() == before + 1:
-            with self._lock:
-                self._known[key] = _Known(session, program, single, sequence)
-                if len(self._known) > _KEPT:
-                    self._known.popitem(last=False)
-        return _handed(memories, single, sequence)
-
-    def clear(self) -> None:
-        """Forget all programs."""
-        with self._lock:
-            self._known.clear()
-
-
-def _is_foreign(value: Any) -> bool:
-    return not isinstance(value, np.ndarray) and (
-        hasattr(type(value), "__dlpack__") or hasattr(type(value), "__cuda_array_interface__")
-    )
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.ndim > 0
-
-
-def _must_copy(array: Array) -> bool:
-    return not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative)
-
-
-def _handed(memories: Sequence[_horus.Memory], single: bool, sequence: type) -> Any:
-    arrays = [np.asarray(memory) for memory in memories]
-    return arrays[0] if single else sequence(arrays)
-
-
-def jit(function: Callable[_P, Any]) -> Jitted[_P]:
-    """Record what a function does with arrays once, and run that on other arrays of the same shapes and types.
-
-    The function gets an `Image` for each array of NumPy (or of another library, on the host), and everything else as it is; it returns
-    an image, or a tuple of images, which its caller gets as arrays. It is called again for other shapes, types, sessions, or values of
-    other arguments, which must have a hash. Everything that it does beside recording it does then alone: it must depend on nothing but
-    its arguments. A function that looks at values (``float(image.max())``) is called each time. Given an image, or an array on a GPU,
-    it is simply called.
-
-    Parameters
-    ----------
-    function : callable
-        Of arrays.
-
-    Returns
-    -------
-    callable
-        With a method ``clear``, which forgets what was recorded.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import horus_image as hi
-    >>> from horus_image import ndimage
-    >>> @hi.jit
-    ... def edges(image, sigma):
-    ...     print("recorded")
-    ...     return ndimage.gaussian_filter(image, sigma) > 0.1
-    >>> for i in range(3):
-    ...     mask = edges(np.full((4, 4), i, np.float32), sigma=1.0)
-    recorded
-    >>> bool(mask.all())
-    True
-    """
-    return Jitted(function)
 
 
 class Iterated(NamedTuple):

@@ -1,0 +1,214 @@
+"""Functions whose programs are recorded once and run on other arrays."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, Generic, NamedTuple, ParamSpec
+
+import numpy as np
+
+from . import _horus
+from ._dtype import is_native
+from ._foreign import DeviceArray, layout, read, session_of
+from ._image import Array, Image, asarray, made
+from ._session import Session, current
+
+_P = ParamSpec("_P")
+
+_KEPT: Final = 32
+"""Programs that a function keeps; the one used least recently goes first."""
+
+
+class _Known(NamedTuple):
+    """A program that was recorded, and how its results are handed back."""
+
+    session: Session
+    program: _horus.Program | _horus.ImageProgram
+    single: bool
+    sequence: type
+    axes: list[tuple[int, bool]]
+    """Of each result: how many axes an image has, and whether channels are one more."""
+
+    def images(self, cores: Sequence[_horus.Image]) -> Any:
+        """What the function returns of these results, which stay on a GPU."""
+        found = [made(core, self.session, *axes) for core, axes in zip(cores, self.axes, strict=True)]
+        _wait(found)
+        return found[0] if self.single else self.sequence(found)
+
+
+class _Call(NamedTuple):
+    """A call of a function that may have been recorded."""
+
+    session: Session
+    key: Hashable
+    given: list[Any]
+    """All arguments, arrays as the function's images are made of them."""
+    positional: int
+    names: list[str]
+    on_gpu: bool
+    """Whether an array is on a GPU, where results then stay."""
+
+    def images(self) -> list[Any]:
+        """What the function is given."""
+
+        def image(array: Array | DeviceArray) -> Image:
+            return asarray(array, session=self.session, copy=isinstance(array, np.ndarray) and _must_copy(array))
+
+        return [image(value) if _is_array(value) else value for value in self.given]
+
+
+class Jitted(Generic[_P]):
+    """A function of arrays whose program is recorded once; see `jit`."""
+
+    def __init__(self, function: Callable[_P, Any]) -> None:
+        self._function = function
+        self._known: OrderedDict[Hashable, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> Any:
+        """Run the program on these arrays."""
+        given: list[Any] = [*args, *kwargs.values()]
+        arrays: list[Array | DeviceArray] = []
+        kinds: list[Hashable] = [len(args), tuple(kwargs)]
+        on_gpu: DeviceArray | None = None
+        for at, value in enumerate(given):
+            if isinstance(value, Image):
+                return self._function(*args, **kwargs)  # an image records more
+            if _is_foreign(value):
+                value = read(value)
+            if isinstance(value, DeviceArray):
+                on_gpu = on_gpu or value
+            if isinstance(value, (np.ndarray, DeviceArray)) and value.ndim:
+                if isinstance(value, np.ndarray) and not value.dtype.isnative:
+                    value = value.astype(value.dtype.newbyteorder("="))
+                if not is_native(value.dtype):
+                    raise TypeError(f"images have no pixels of type {value.dtype}; convert the array")
+                given[at] = value
+                kinds.append((type(value), value.shape, value.dtype.char))
+                arrays.append(value)
+            else:
+                kinds.append((type(value), value))
+        if not arrays:
+            raise TypeError(f"{self._function.__name__}: no argument is an array")
+        session = current() if on_gpu is None else session_of(on_gpu, None)
+        call = _Call(session, (id(session), *kinds), given, len(args), list(kwargs), on_gpu is not None)
+        try:
+            with self._lock:
+                known = self._known.get(call.key, None)
+                if known is not None:
+                    self._known.move_to_end(call.key)
+        except TypeError:
+            raise TypeError(f"{self._function.__name__}: arguments other than arrays must have a hash") from None
+        if known is None or known.session is not session:
+            return self._recorded(call, call.images())
+        if isinstance(known.program, _horus.ImageProgram):
+            images = call.images()
+            found = known.program.run([image._core for image in images if isinstance(image, Image)])
+            return self._recorded(call, images) if found is None else known.images(found)
+        ready = [np.ascontiguousarray(array) for array in arrays]
+        memories = known.program.run([array.view(np.uint8) if array.dtype == np.bool_ else array for array in ready])
+        if memories is None:
+            return self._recorded(call, call.images())
+        return _handed(memories, known.single, known.sequence)
+
+    def _recorded(self, call: _Call, given: list[Any]) -> Any:
+        """Records the function on images of the arrays, evaluates it, and keeps its program."""
+        before = call.session._core.evaluations()
+        keywords = dict(zip(call.names, given[call.positional :], strict=True))
+        results = self._function(*given[: call.positional], **keywords)  # type: ignore[arg-type]
+        single = isinstance(results, Image)
+        several = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+        if not several or not all(isinstance(result, Image) for result in several):
+            raise TypeError(f"{self._function.__name__} must return an image, or a tuple of images")
+        inputs = [image._core for image in given if isinstance(image, Image)]
+        cores = [result._core for result in several]
+        sequence = list if isinstance(results, list) else tuple
+        program: _horus.Program | _horus.ImageProgram | None
+        if call.on_gpu:
+            program = _horus.ImageProgram.of(call.session._core, inputs, cores)
+            _wait(several)
+            handed = results
+        else:
+            layouts = [layout(result) for result in several]
+            program, memories = _horus.Program.of(call.session._core, inputs, cores, layouts)
+            handed = _handed(memories, single, sequence)
+        # What looked at values depends on these arrays.
+        if program is not None and call.session._core.evaluations() == before + 1:
+            axes = [(result._ndim, result._channels) for result in several]
+            with self._lock:
+                self._known[call.key] = _Known(call.session, program, single, sequence, axes)
+                if len(self._known) > _KEPT:
+                    self._known.popitem(last=False)
+        return handed
+
+    def clear(self) -> None:
+        """Forget all programs."""
+        with self._lock:
+            self._known.clear()
+
+
+def _wait(images: Sequence[Image]) -> None:
+    """Until images on a GPU are computed: the arrays that they are made of may change when their caller goes on."""
+    for image in images:
+        image._on_gpu()
+
+
+def _is_foreign(value: Any) -> bool:
+    return not isinstance(value, np.ndarray) and (
+        hasattr(type(value), "__dlpack__") or hasattr(type(value), "__cuda_array_interface__")
+    )
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, DeviceArray)) and value.ndim > 0
+
+
+def _must_copy(array: Array) -> bool:
+    return not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative)
+
+
+def _handed(memories: Sequence[_horus.Memory], single: bool, sequence: type) -> Any:
+    arrays = [np.asarray(memory) for memory in memories]
+    return arrays[0] if single else sequence(arrays)
+
+
+def jit(function: Callable[_P, Any]) -> Jitted[_P]:
+    """Record what a function does with arrays once, and run that on other arrays of the same shapes and types.
+
+    The function gets an `Image` for each array of NumPy (or of another library), and everything else as it is; it returns an image, or a
+    tuple of images, which its caller gets as arrays. If one of the arrays is on a GPU, its caller gets images, computed and there: other
+    libraries take them as they are (``cupy.from_dlpack(image)``). The function is called again for other shapes, types, sessions, or
+    values of other arguments, which must have a hash. Everything that it does beside recording it does then alone: it must depend on
+    nothing but its arguments. A function that looks at values (``float(image.max())``) is called each time. Given an image, it is simply
+    called.
+
+    Parameters
+    ----------
+    function : callable
+        Of arrays.
+
+    Returns
+    -------
+    callable
+        With a method ``clear``, which forgets what was recorded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import horus_image as hi
+    >>> from horus_image import ndimage
+    >>> @hi.jit
+    ... def edges(image, sigma):
+    ...     print("recorded")
+    ...     return ndimage.gaussian_filter(image, sigma) > 0.1
+    >>> for i in range(3):
+    ...     mask = edges(np.full((4, 4), i, np.float32), sigma=1.0)
+    recorded
+    >>> bool(mask.all())
+    True
+    """
+    return Jitted(function)
