@@ -119,6 +119,8 @@ def extremes(
     else:
         structure = np.asarray(structure, dtype=np.float64)
         footprint = np.ones(structure.shape, bool) if footprint is None else np.asarray(footprint, dtype=bool)
+        if footprint.shape != structure.shape:
+            raise RuntimeError("footprint and structure must have the same shape")
     footprint, origins = _on_axes(footprint, for_each(origin, len(at)), at, value.ndim)
     if structure is not None and structure.ndim != value.ndim:
         raise RuntimeError("structure array has incorrect shape")
