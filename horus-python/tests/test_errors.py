@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import horus_image as hi
-from horus_image import ndimage
+from horus_image import filters, ndimage
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,39 @@ from horus_image import ndimage
         (lambda: ndimage.sobel(np.eye(3), output=np.zeros((2, 2))), RuntimeError, "shape"),
         (lambda: ndimage.sobel(hi.asarray(np.eye(3)), output=np.zeros((3, 3))), TypeError, "lazy"),
         (lambda: ndimage.shift(np.eye(3), 1e12, order=0), ValueError, "shift"),
+        (lambda: ndimage.gaussian_filter(np.eye(3), 1e9), ValueError, "limit is 32768"),
+        (lambda: ndimage.gaussian_filter(np.eye(3), 1.0, order=10**6), ValueError, "derivative"),
+        (lambda: ndimage.minimum_filter(np.ones((2, 2, 2)), 2**40), ValueError, "limit is 32768"),
+        (lambda: ndimage.median_filter(np.eye(3), 2**31), ValueError, "footprint"),
+        (lambda: ndimage.generate_binary_structure(40, 1), ValueError, "40 axes"),
+        (lambda: ndimage.zoom(np.eye(3), 2.0**28), ValueError, "too large"),
+        (lambda: ndimage.binary_propagation([0, 0, 1, 0, 0], structure=[1, 0, 1]), ValueError, "back and forth"),
+        (lambda: ndimage.affine_transform(np.eye(3), [1.0, 1.0], output_shape=(2, 2, 2)), RuntimeError, "rank"),
+        (lambda: ndimage.grey_erosion(np.eye(3), footprint=np.ones((2, 2)), structure=np.ones((3, 3))), RuntimeError, "same shape"),
+        (lambda: filters.convuv(np.eye(3), 1e-9), ValueError, "theta_step"),
+        (lambda: filters.threshold_li(np.eye(3), tolerance=-1.0), ValueError, "tolerance"),
+        (lambda: filters.threshold_otsu(hist=np.zeros(3)), ValueError, "hist"),
+        (lambda: filters.unsharp_mask(np.ones((3, 3, 3)), channel_axis=3), np.exceptions.AxisError, "axis 3"),
+        (lambda: filters.frangi(np.eye(3), beta=0), ValueError, "beta"),
+        (lambda: hi.where(None, hi.asarray([1.0]), 2.0), TypeError, "mask"),
     ],
 )
 def test_errors(call: Any, error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):
         call()
+
+
+def test_of_very_many_iterations_those_that_change_nothing_are_left_out() -> None:
+    mask = np.zeros((5, 70), bool)
+    mask[2, 3:-3] = True
+    element = [[1, 0, 1]]
+    for many, few in ((10**15, 100), (10**15 + 1, 101)):
+        np.testing.assert_array_equal(ndimage.binary_erosion(mask, iterations=many), np.zeros_like(mask))
+        within = np.ones((1, 9), bool)
+        seed = within & (np.arange(9) == 4)
+        found = [ndimage.binary_dilation(seed, element, iterations=n, mask=within) for n in (many, few)]
+        np.testing.assert_array_equal(*found)
+    assert (found[0] != ndimage.binary_dilation(seed, element, iterations=few + 1, mask=within)).any(), "it goes back and forth"
 
 
 def test_no_memory_is_an_error_and_the_session_goes_on() -> None:

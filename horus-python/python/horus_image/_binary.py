@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from ._values import Value, enter, filtered, for_each, leave, offsets_of, output
 
 DType = np.dtype[Any]
 _BOOL: Final = NATIVE["bool"]
+_MOST_AXES: Final = 15
 _MOST_STEPS: Final = 60
 """Steps that are recorded before it is looked at whether they changed anything; a multiple of the periods in which masks may repeat."""
 
@@ -37,7 +39,9 @@ def generate_binary_structure(rank: int, connectivity: int) -> Array:
     """
     if rank < 1:
         return np.array(True, dtype=bool)
-    away = np.abs(np.indices([3] * rank) - 1).sum(axis=0)
+    if rank > _MOST_AXES:
+        raise ValueError(f"a structure of {rank} axes, with 3 pixels along each; the limit is {_MOST_AXES}")
+    away = functools.reduce(np.add.outer, [np.array([1, 0, 1], np.int8)] * rank)
     return np.asarray(away <= max(connectivity, 1))
 
 

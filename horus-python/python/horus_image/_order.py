@@ -18,6 +18,7 @@ from ._values import (
     axes_of,
     axis_of,
     check_origin,
+    check_pixels,
     core_axis,
     edge,
     filtered,
@@ -266,7 +267,9 @@ def _ranked(
         at = axes_of(axes, value.ndim)
         origins = for_each(origin, len(at))
         if footprint is None:
-            under = np.ones([int(one) for one in for_each(size, len(at))], dtype=bool)
+            extents = [int(one) for one in for_each(size, len(at))]
+            check_pixels(extents)
+            under = np.ones(extents, dtype=bool)
         else:
             under = np.asarray(footprint, dtype=bool)
         border: Any = mode

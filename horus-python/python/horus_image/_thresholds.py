@@ -13,6 +13,7 @@ from ._floats import Given, applied, float_type, gaussian
 from ._image import Array, Image, maximum
 from ._linear import correlate1d, uniform_filter
 from ._order import median_filter
+from ._values import check_reach
 
 _MOST_BINS: Final = 1 << 20
 """Bins of a histogram that has one for each whole number between the smallest and the largest pixel."""
@@ -215,6 +216,7 @@ def _sizes(given: Given, size: Any, what: str) -> list[int]:
         raise ValueError(f"{given.name}: {len(sizes)} sizes for {given.value.ndim} axes")
     if any(one % 2 == 0 for one in sizes):
         raise ValueError(f"{given.name}: {what} must be odd; got {size}")
+    check_reach(max(sizes) // 2)
     return [int(one) for one in sizes]
 
 
