@@ -196,7 +196,7 @@ pub use session::{Builder, Session};
 /// What can go wrong, down to the device.
 pub mod error {
     #[doc(inline)]
-    pub use horus_core::error::{Cause, DeviceError, Error, MemoryBound, Result, Site};
+    pub use horus_core::error::{Cause, DeviceError, Error, MemoryBound, Recorded, Result, Site, SourceLine};
 }
 
 /// Pictures in files and in memory, and where they go, beyond the prelude.

@@ -13,6 +13,47 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The place in the user's program where an operation was recorded.
 pub type Site = &'static Location<'static>;
 
+/// Where an operation was recorded, as errors tell it: the line of the program in another language on whose behalf it was called, where
+/// that is known ([`Handle::recorded_at`](crate::session::Handle::recorded_at)), else the call.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded {
+    /// The call in Rust.
+    pub site: Site,
+    /// The line of the other program.
+    pub line: Option<SourceLine>,
+}
+
+/// A line of a program that is not written in Rust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceLine {
+    /// The name of its file.
+    pub file: &'static str,
+    /// The line, the first being 1.
+    pub line: u32,
+}
+
+impl From<Site> for Recorded {
+    fn from(site: Site) -> Recorded {
+        Recorded { site, line: None }
+    }
+}
+
+/// The same call on behalf of the same line.
+impl PartialEq for Recorded {
+    fn eq(&self, other: &Recorded) -> bool {
+        std::ptr::eq(self.site, other.site) && self.line == other.line
+    }
+}
+
+impl fmt::Display for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(SourceLine { file, line }) => write!(f, "{file}:{line}"),
+            None => self.site.fmt(f),
+        }
+    }
+}
+
 /// Anything that can go wrong. Its `Debug` is its message, which is what `fn main() -> Result<()>` prints.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -88,7 +129,7 @@ pub enum Error {
     #[error("an image (recorded at {site}) was lost in an evaluation that failed: {cause}")]
     ImageLost {
         /// Where the image was recorded.
-        site: Site,
+        site: Recorded,
         /// What that evaluation met.
         cause: String,
     },

@@ -353,6 +353,7 @@ fn what_does_not_fit_is_one_error_with_its_line() {
         (told(Image::from_volume(&s, 0, 2, 2, &[])), ["from_volume", here]),
         (told(Image::constant_volume(&s, 70_000, 1, 1, 0.0)), ["70000x1x1 f32 pixels is too large", here]),
         (told(Image::constant_volume(&s, 1 << 40, 1 << 29, 1 << 29, 0.0)), ["is too large", here]),
+        (told(Image::constant_volume(&s, 4, 1 << 30, 1 << 28, 0.0)), ["is too large", here]),
         (told(Image::stack(&s, [&v, &v.slice(0)])), ["stack: images differ in size, 5x4x3 and 4x3", here]),
         (v.to_array().unwrap_err().to_string(), ["to_array: the image has 5 levels", here]),
         (v.to_array3().unwrap_err().to_string(), ["to_array3: the image has 5 levels", here]),

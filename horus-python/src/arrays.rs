@@ -52,7 +52,8 @@ pub(crate) fn taken_mask(
     let shape = shape_of(array.shape(), channels)?;
     let bytes: PyReadonlyArrayDyn<'_, u8> = array.try_readonly()?;
     let view = bytes.as_array();
-    let truths = view.as_slice().and_then(|bytes| checked::try_cast_slice::<u8, bool>(bytes).ok());
+    let truths =
+        beside(py, view.len(), || view.as_slice().and_then(|bytes| checked::try_cast_slice::<u8, bool>(bytes).ok()));
     if !copy
         && shape.channels == 1
         && truths.is_some()
@@ -65,8 +66,14 @@ pub(crate) fn taken_mask(
         let view = ArrayView4::from_shape(extents, truths).map_err(|e| PyValueError::new_err(e.to_string()))?;
         return finished(py, session, || Typed::from_array4(&session.open, view));
     }
-    let truths = with_axes(view, channels)?.mapv(|byte| byte != 0);
-    finished(py, session, || Typed::from_array4(&session.open, truths.view()))
+    let view = with_axes(view, channels)?;
+    finished(py, session, || Typed::from_array4(&session.open, view.mapv(|byte| byte != 0).view()))
+}
+
+/// Looks at so many bytes, while other threads of Python run if that takes a while.
+fn beside<R: Send>(py: Python<'_>, bytes: usize, look: impl FnOnce() -> R + Send) -> R {
+    const FEW: usize = 1 << 18;
+    if bytes < FEW { look() } else { py.detach(look) }
 }
 
 /// The pixels of an array of this type where they lie; none if they do not lie as an image's do.
@@ -75,7 +82,11 @@ pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Optio
         let array: Bound<'_, PyArrayDyn<T>> = array.extract()?;
         Ok(lent(&array))
     }
-    let mask = |pixels: &External| dtype != DType::Bool || pixels.bytes().iter().all(|byte| *byte <= 1);
+    let py = array.py();
+    let truths = |pixels: &External| {
+        let bytes = pixels.bytes();
+        beside(py, bytes.len(), || bytes.iter().all(|byte| *byte <= 1))
+    };
     let pixels = match dtype {
         DType::Bool | DType::U8 => of::<u8>(array),
         DType::I8 => of::<i8>(array),
@@ -87,7 +98,7 @@ pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Optio
         DType::F64 => of::<f64>(array),
         _ => Ok(None),
     }?;
-    Ok(pixels.filter(mask))
+    Ok(pixels.filter(|pixels| dtype != DType::Bool || truths(pixels)))
 }
 
 /// The extents of the image that an array is.

@@ -1,7 +1,8 @@
 //! Errors of Horus as Python's exceptions.
 
 use std::any::Any as Payload;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use horus::error::{DeviceError, Error, Result};
 use pyo3::create_exception;
@@ -10,8 +11,8 @@ use pyo3::prelude::*;
 
 create_exception!(horus_image, HorusError, PyException, "What Horus met that no exception of Python's own names.");
 
-/// The exception that fits an error. Where the program called Horus is what Python's traceback shows, so that places in Rust, which
-/// messages end with, are left out.
+/// The exception that fits an error. Where the program called Horus is what Python's traceback shows, so that places in Rust are left
+/// out. What an evaluation meets tells the line that recorded the operation, where that is known: of lazy images.
 pub(crate) fn exception(error: &Error) -> PyErr {
     match error {
         Error::ShapeMismatch { op, left, right, .. } => {
@@ -35,13 +36,20 @@ pub(crate) fn exception(error: &Error) -> PyErr {
     }
 }
 
-/// A message without the line of Rust where an operation was recorded.
+/// A message without lines of Rust where something was recorded; those of the user's program stay.
 fn without_place(message: &str) -> String {
-    let place = message.find(" (at ").and_then(|from| Some((from, from + message[from..].find(')')?)));
-    match place {
-        Some((from, to)) if message[from..to].contains(".rs:") => message[..from].to_owned() + &message[to + 1..],
-        _ => message.to_owned(),
+    let mut told = message.to_owned();
+    for opening in [" (at ", " (recorded at "] {
+        let mut from = 0;
+        while let Some(start) = told[from..].find(opening).map(|at| from + at) {
+            let end = told[start..].find(')').map_or(told.len(), |at| start + at + 1);
+            if told[start..end].contains(".rs:") {
+                told.replace_range(start..end, "");
+            }
+            from = if told[start..].starts_with(opening) { end } else { start };
+        }
     }
+    told
 }
 
 /// What `work` returns, or the exception for its error. A panic, which is a defect of Horus, is an error like any other: it neither ends
@@ -54,11 +62,40 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> PyResult<R> {
     }
 }
 
+thread_local! {
+    /// Whether this thread has let go of the interpreter's lock here.
+    static DETACHED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something with this thread said to have let go of the interpreter's lock, or not.
+fn with_detached<R>(detached: bool, work: impl FnOnce() -> R) -> R {
+    let before = DETACHED.replace(detached);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    DETACHED.set(before);
+    done.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
 /// [`caught`] while other Python threads may run.
 pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
-    let done = py.detach(|| caught(work));
+    let done = py.detach(|| with_detached(true, || caught(work)));
     crate::logging::tell(py);
     done
+}
+
+/// What is called with the interpreter's lock by a thread that let go of it; none once the interpreter is about to end.
+pub(crate) fn attached<R>(work: impl FnOnce(Python<'_>) -> R) -> Option<R> {
+    Python::try_attach(|py| with_detached(false, || work(py)))
+}
+
+/// Does what may take long while other Python threads may run: one may evaluate, and want the lock to look whether it is to end.
+pub(crate) fn wait(work: &mut (dyn FnMut() + Send)) {
+    if DETACHED.get() {
+        return work();
+    }
+    let waited = Python::try_attach(|py| py.detach(|| with_detached(true, &mut *work)));
+    if waited.is_none() {
+        work();
+    }
 }
 
 fn panicked(panic: &(dyn Payload + Send)) -> PyErr {

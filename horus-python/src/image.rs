@@ -1,11 +1,13 @@
 //! Images as Python objects.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use horus::error::Result;
+use horus::error::{Result, SourceLine};
 use horus::io::Format;
 use horus::prelude::{Image as Typed, SaveOptions, Shape};
+use horus::types::LoopState as _;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -49,6 +51,18 @@ impl Image {
     pub(crate) fn looked<R: Send>(&self, py: Python<'_>, look: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
         self.watch.after(detached(py, look))
     }
+}
+
+/// The name of a file of a program, kept for good: there are few.
+fn interned(file: &str) -> &'static str {
+    static FILES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = files.get(file) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(file.into());
+    files.insert(kept);
+    kept
 }
 
 #[pymethods]
@@ -111,6 +125,15 @@ impl Image {
         })
     }
 
+    /// Says on which line of the user's program the image was recorded, and all that it is computed from, as far as that was not said
+    /// before; errors of evaluations tell it.
+    fn recorded_at(&self, file: &str, line: u32) {
+        let line = SourceLine { file: interned(file), line };
+        let mut handles = Vec::new();
+        each!(&self.any, image => image.handles(&mut handles));
+        handles.iter().for_each(|handle| handle.recorded_at(line));
+    }
+
     /// Levels, rows, columns and channels.
     #[getter]
     fn shape(&self) -> [usize; 4] {
@@ -155,8 +178,8 @@ impl Image {
     }
 
     /// Begins to evaluate the image.
-    fn start(&self) -> PyResult<()> {
-        each!(&self.any, image => caught(|| {
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
+        each!(&self.any, image => detached(py, || {
             image.start();
             Ok(())
         }))

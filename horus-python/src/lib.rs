@@ -51,7 +51,7 @@ mod _horus {
     #[pymodule_export]
     use crate::program::{ImageProgram, Program, iterate};
     #[pymodule_export]
-    use crate::reductions::{by_label, count, histogram, histogram_by_label, label_counts, place, reduce};
+    use crate::reductions::{by_label, histogram, histogram_by_label, label_counts, reduce};
     #[pymodule_export]
     use crate::sampling::{label, remap};
     #[pymodule_export]
@@ -60,6 +60,7 @@ mod _horus {
     /// The version, and the operations on pixels by kind, from the table that all back ends share.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        horus::core::session::wait_by(crate::errors::wait);
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("PIXEL_OPERATIONS", crate::operators::table())
     }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::any::{Any, each};
 use crate::arrays::in_place;
-use crate::errors::{caught, detached};
+use crate::errors::{attached, detached};
 use crate::image::Image;
 use crate::memory::{Layout, Memory};
 use crate::session::{Session, Watch};
@@ -78,15 +78,15 @@ impl Program {
             let Some(external) = in_place(array, *dtype)? else { return Ok(None) };
             pixels.push(self.session.external(external));
         }
-        let ran = py.detach(|| {
+        let ran = detached(py, || {
             let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
-            caught(|| match self.session.repeat(&mut replay, pixels) {
+            match self.session.repeat(&mut replay, pixels) {
                 Ok(pending) => memories(pending, &self.results).map(Some),
                 Err(refused) => {
                     let Refused { error, .. } = *refused;
                     error.map_or(Ok(None), Err)
                 }
-            })
+            }
         });
         self.watch.after(ran)
     }
@@ -169,12 +169,12 @@ impl Caller<'_> {
 
     /// The next state, or one that carries an error.
     fn step(&self, step: &Py<PyAny>, state: &State) -> State {
-        let called = Python::attach(|py| -> PyResult<State> {
+        let called = attached(|py| -> PyResult<State> {
             let found = step.bind(py).call1((self.images(state),))?;
             let next: Vec<PyRef<'_, Image>> = found.extract()?;
             Ok(State(next.iter().map(|image| image.any.clone()).collect()))
         });
-        self.keep(called).unwrap_or_else(|| {
+        called.and_then(|called| self.keep(called)).unwrap_or_else(|| {
             let one = |(i, any): (usize, &Any)| if i == 0 { any.failed() } else { any.clone() };
             State(state.0.iter().enumerate().map(one).collect())
         })
@@ -182,9 +182,8 @@ impl Caller<'_> {
 
     /// Whether to go on.
     fn look(&self, look: &Py<PyAny>, step: usize, state: &State) -> ControlFlow<()> {
-        let called =
-            Python::attach(|py| -> PyResult<bool> { look.bind(py).call1((step, self.images(state)))?.is_truthy() });
-        match self.keep(called) {
+        let called = attached(|py| look.bind(py).call1((step, self.images(state)))?.is_truthy());
+        match called.and_then(|called| self.keep(called)) {
             Some(false) => ControlFlow::Continue(()),
             Some(true) | None => ControlFlow::Break(()),
         }

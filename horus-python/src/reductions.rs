@@ -27,22 +27,6 @@ fn unknown(name: &str) -> horus::prelude::Error {
     horus::prelude::Error::Config(format!("no reduction is called {name}"))
 }
 
-/// Level, row, column and channel of the smallest or the largest pixel; none if all are NaN.
-#[pyfunction]
-pub(crate) fn place(py: Python<'_>, a: &Image, largest: bool) -> PyResult<Option<[usize; 4]>> {
-    numbers!(&a.any, "place", image => a.looked(py, || match largest {
-        true => image.argmax_3d().get(),
-        false => image.argmin_3d().get(),
-    }))
-}
-
-/// How many pixels a mask holds for.
-#[pyfunction]
-pub(crate) fn count(py: Python<'_>, mask: &Image) -> PyResult<u64> {
-    let holds = mask.any.mask("count")?;
-    mask.looked(py, || holds.count().get())
-}
-
 /// How many pixels lie in each of `bins` equal parts of a range.
 #[pyfunction]
 pub(crate) fn histogram<'py>(

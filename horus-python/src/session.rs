@@ -9,7 +9,7 @@ use horus::types::Canceller;
 use pyo3::prelude::*;
 
 use crate::any::Any;
-use crate::errors::{caught, detached};
+use crate::errors::{attached, detached};
 use crate::files;
 use crate::image::Image;
 
@@ -40,13 +40,7 @@ impl Watch {
             }
             *looked = Some(now);
         }
-        // None once the interpreter is about to end.
-        let handled = Python::try_attach(|py| {
-            // Whoever records holds the interpreter's lock, and may be evaluating by now: others have a turn.
-            py.detach(|| ());
-            py.check_signals()
-        });
-        if let Some(Err(error)) = handled {
+        if let Some(Err(error)) = attached(|py| py.check_signals()) {
             *lock(&self.raised) = Some(error);
             self.canceller.get().into_iter().for_each(Canceller::cancel);
         }
@@ -133,8 +127,8 @@ impl Session {
     }
 
     /// Begins to evaluate everything that is recorded and still held.
-    fn start(&self) -> PyResult<()> {
-        caught(|| {
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || {
             self.open.start();
             Ok(())
         })
@@ -146,8 +140,8 @@ impl Session {
     }
 
     /// Evaluations so far.
-    fn evaluations(&self) -> usize {
-        self.open.stats().evaluations
+    fn evaluations(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || Ok(self.open.stats().evaluations))
     }
 
     /// The number of the GPU, chosen now if it has not been.

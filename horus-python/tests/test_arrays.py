@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import subprocess
 import sys
 import textwrap
+import threading
 import weakref
 from typing import Any
 
@@ -173,6 +175,26 @@ def test_capsules_are_consumed_once_or_deleted() -> None:
         del image
         gc.collect()
         assert session.memory().host.current <= used
+
+
+def test_of_threads_that_take_a_capsule_over_one_comes_first() -> None:
+    count, taken = 4, []
+    for _ in range(50):
+        capsule, start = np.ones((3, 4), np.float32).__dlpack__(), threading.Barrier(count)
+        found: list[Any] = []
+
+        def take(capsule: Any = capsule, start: threading.Barrier = start, found: list[Any] = found) -> None:
+            start.wait()
+            with contextlib.suppress(ValueError):
+                found.append(_horus.Tensor(capsule))
+
+        threads = [threading.Thread(target=take) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        taken.append(len(found))
+    assert taken == [1] * 50
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ fn run(comm: &dyn Communicator) -> Result<()> {
     let height = ranks * (4 * rows).max(256);
     let shape = Shape::new(height, columns, 1);
     let mut graph = Graph::default();
-    let (op, site) = (Kernel::Source(ValueId(0)), Location::caller());
+    let (op, site) = (Kernel::Source(ValueId(0)), Location::caller().into());
     graph.push(Node { op, inputs: Vec::new(), shape, dtype: DType::F32, site });
     let partition = Partition::equal(ranks);
     let strip = partition.strip(me, height);

@@ -246,13 +246,15 @@ fn check_shape(op: &'static str, shape: Shape, dtype: DType, site: Site) -> Resu
 pub(crate) fn is_addressable(shape: Shape, dtype: DType) -> bool {
     // The limit keeps every position within the integer range of kernels; see `Affine`.
     const LONGEST: usize = 1 << 30;
+    // More than the memory of any machine, and little enough that what many images take together is counted without overflow.
+    const MOST_BYTES: usize = 1 << 48;
     let bytes = shape
         .height
         .checked_mul(shape.width)
         .and_then(|n| n.checked_mul(shape.depth))
         .and_then(|n| n.checked_mul(shape.channels))
         .and_then(|n| n.checked_mul(dtype.size()))
-        .filter(|n| *n <= isize::MAX.cast_unsigned());
+        .filter(|n| *n <= MOST_BYTES);
     // A launch has a row of blocks for each plane.
     const MOST_PLANES: usize = 65_535;
     bytes.is_some() && shape.planes() <= MOST_PLANES && shape.height.max(shape.width) <= LONGEST

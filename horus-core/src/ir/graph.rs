@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::dtype::{DType, Scalar};
-use crate::error::Site;
+use crate::error::Recorded;
 use crate::ops::components::Connectivity;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::labels::LabelReduce;
@@ -207,7 +207,7 @@ pub struct Node<O> {
     /// Element type of the result.
     pub dtype: DType,
     /// Where the user recorded it.
-    pub site: Site,
+    pub site: Recorded,
 }
 
 /// A program: nodes in an order in which inputs come first, and the nodes whose values are wanted.

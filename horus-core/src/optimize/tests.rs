@@ -7,7 +7,7 @@ use crate::ops::pixel::PixelOp;
 use crate::shape::{Border, Shape};
 
 fn push(graph: &mut Graph<Op>, op: Op, inputs: &[NodeId]) -> NodeId {
-    let site = std::panic::Location::caller();
+    let site = std::panic::Location::caller().into();
     let (inputs, shape, dtype) = (inputs.to_vec(), Shape::new(9, 7, 1), DType::F32);
     graph.push(Node { op, inputs, shape, dtype, site })
 }

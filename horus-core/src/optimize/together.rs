@@ -85,8 +85,9 @@ mod tests {
 
     fn program(of: &[RowReduce]) -> Graph<Op> {
         let mut g = Graph::default();
-        let mut push =
-            |op, inputs: Vec<NodeId>, shape, dtype| g.push(Node { op, inputs, shape, dtype, site: Location::caller() });
+        let mut push = |op, inputs: Vec<NodeId>, shape, dtype| {
+            g.push(Node { op, inputs, shape, dtype, site: Location::caller().into() })
+        };
         let image = push(Op::Source(ValueId(0)), vec![], Shape::new(9, 7, 2), DType::F64);
         let roots = of.iter().map(|how| {
             let rows = push(Op::RowReduce(*how), vec![image], Shape::new(9, how.columns(), 2), DType::F64);

@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn only_large_rectangles_are_split_and_constants_are_summed() {
         let shape = Shape::new(9, 9, 1);
-        let site = Location::caller();
+        let site = Location::caller().into();
         for (height, width, nodes) in [(TOGETHER, TOGETHER, 2), (TOGETHER + 1, 2, 3), (1, 900, 2), (900, 1, 2)] {
             let reach = Reach { up: height - 1, left: width - 1, ..Reach::NONE };
             let mut graph = Graph::default();

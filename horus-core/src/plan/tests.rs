@@ -13,7 +13,7 @@ use crate::ops::neighbourhood::Filter;
 use crate::shape::{Border, Shape};
 
 fn push(graph: &mut Graph<Kernel>, op: Kernel, inputs: &[NodeId]) -> NodeId {
-    let site = std::panic::Location::caller();
+    let site = std::panic::Location::caller().into();
     graph.push(Node { op, inputs: inputs.to_vec(), shape: Shape::new(100, 8, 1), dtype: DType::F32, site })
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::dtype::DType;
-use crate::error::Site;
+use crate::error::{Recorded, Site, SourceLine};
 use crate::ir::graph::{Op, ValueId};
 use crate::shape::Shape;
 
@@ -24,7 +24,7 @@ struct Record {
     inputs: Vec<RecordId>,
     shape: Shape,
     dtype: DType,
-    site: Site,
+    site: Recorded,
     /// Handles through which the user can observe the value.
     handles: usize,
     /// Reads by other records.
@@ -78,7 +78,21 @@ impl Recording {
             Op::Source(v) => *self.values.entry(v).or_default() += 1,
             _ => self.pending += 1,
         }
+        let site = site.into();
         self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0 });
+    }
+
+    /// Notes on behalf of which line a value was recorded, and all that it is computed from, as far as no line is known of that.
+    pub fn recorded_at(&mut self, id: RecordId, line: SourceLine) {
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            if let Some(r) = self.records.get_mut(&id)
+                && r.site.line.is_none()
+            {
+                r.site.line = Some(line);
+                open.extend(&r.inputs);
+            }
+        }
     }
 
     /// Number of operations recorded and not evaluated.

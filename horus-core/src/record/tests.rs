@@ -210,3 +210,22 @@ fn what_is_as_quickly_computed_as_read_is_not_kept() {
         "the others are a few conversions of a source"
     );
 }
+
+#[test]
+fn a_line_is_that_of_what_no_line_is_known_of() {
+    let mut p = Numbered::default();
+    let v = p.new_value();
+    let given = record(&mut p, Op::Source(v), &[]);
+    let (first, second) = (SourceLine { file: "a.py", line: 3 }, SourceLine { file: "a.py", line: 4 });
+    let a = record(&mut p, Op::Transpose, &[given]);
+    p.recorded_at(a, first);
+    let b = record(&mut p, Op::Transpose, &[a]);
+    let c = record(&mut p, Op::Transpose, &[b]);
+    p.recorded_at(c, second);
+    let e = p.extract(&[c], ROOM);
+    let lines: Vec<String> = e.graph.nodes.iter().map(|node| node.site.to_string()).collect();
+    assert_eq!(lines, ["a.py:3", "a.py:3", "a.py:4", "a.py:4"]);
+    let unknown = Recorded::from(Location::caller());
+    assert!(unknown.to_string().contains("tests.rs:"), "{unknown}");
+    assert!(unknown != Recorded { line: Some(first), ..unknown });
+}

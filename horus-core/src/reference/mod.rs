@@ -168,7 +168,7 @@ mod tests {
 
     fn node(op: Op, inputs: &[usize], shape: Shape, dtype: DType) -> Node<Op> {
         let inputs = inputs.iter().map(|&i| NodeId(i)).collect();
-        Node { op, inputs, shape, dtype, site: Location::caller() }
+        Node { op, inputs, shape, dtype, site: Location::caller().into() }
     }
 
     #[test]

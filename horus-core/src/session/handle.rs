@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Session;
 use super::failure::Failure;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Result, SourceLine};
 use crate::record::RecordId;
 use crate::shape::Shape;
 
@@ -24,6 +24,14 @@ impl Handle {
     /// The record, for somebody who looks at the value.
     pub(super) fn look(&self) -> Result<RecordId> {
         self.record.as_ref().copied().map_err(|failure| failure.look())
+    }
+
+    /// Says on behalf of which line of a program in another language the value was recorded, and all that it is computed from, as far
+    /// as that was not said before: errors tell this line instead of the call.
+    pub fn recorded_at(&self, line: SourceLine) {
+        if let Ok(id) = self.record {
+            self.session.change(move |_, state| state.program.recorded_at(id, line));
+        }
     }
 
     /// Whether this is a failure.

@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::kept::Kept;
 use super::start::Start;
+use super::waiting::waiting;
 use super::{Mutable, Session};
 use crate::error::{Error, Result};
 
@@ -189,26 +190,29 @@ impl Session {
     /// [`Session::change`] by something that has so many bytes of pixels in its hands.
     pub(super) fn change_with(&self, bytes: usize, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
         let owned = &self.0.state;
-        let mut later = owned.later();
-        if !self.is_mine() {
-            if later.waiting.is_empty() {
-                let free = match owned.state.try_lock() {
-                    Ok(state) => Some(state),
-                    Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
-                    Err(TryLockError::WouldBlock) => None,
-                };
-                if let Some(state) = free {
-                    let mut locked = Locked::new(self, state);
+        loop {
+            let mut later = owned.later();
+            if !self.is_mine() {
+                if later.waiting.is_empty() {
+                    let free = match owned.state.try_lock() {
+                        Ok(state) => Some(state),
+                        Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+                        Err(TryLockError::WouldBlock) => None,
+                    };
+                    if let Some(state) = free {
+                        let mut locked = Locked::new(self, state);
+                        drop(later);
+                        return change(self, &mut locked);
+                    }
+                }
+                if later.waiting.len() >= MOST || later.bytes.saturating_add(bytes) > self.0.max_pinned.max(bytes) {
                     drop(later);
-                    return change(self, &mut locked);
+                    waiting(|| drop(self.acquire()));
+                    continue;
                 }
             }
-            if later.waiting.len() >= MOST || later.bytes.saturating_add(bytes) > self.0.max_pinned.max(bytes) {
-                drop(later);
-                return change(self, &mut self.acquire());
-            }
+            return later.push(Later::Change(Box::new(change), bytes));
         }
-        later.push(Later::Change(Box::new(change), bytes));
     }
 
     /// Starts an evaluation when its turn comes.

@@ -34,6 +34,7 @@ mod stream;
 mod streamed;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
@@ -74,6 +75,8 @@ pub use pending::Pending;
 pub use progress::{PixelsRead, Progress, Stats};
 #[doc(hidden)]
 pub use replay::{Refused, Replay};
+#[doc(hidden)]
+pub use waiting::wait_by;
 
 type Observer = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
 type Sink = Arc<dyn Fn(&str) + Send + Sync>;

@@ -129,7 +129,7 @@ impl Session {
             self.explain_regions(&format!("{} in {division}", graph.node(root).op.name()));
             let (shape, dtype) = (graph.node(root).shape, graph.node(root).dtype.stored());
             let room = self.0.pool.try_uncounted(shape.len() * dtype.size());
-            let lacking = |source| self.at_host(("evaluating by regions", graph.node(root).site), source);
+            let lacking = |source| self.at_host(("evaluating by regions", graph.node(root).site.site), source);
             // Other ranks may have room, and go on.
             let mut whole = room.map_err(|e| Unevaluated::Met(lacking(e)))?;
             let mut job = |state: &Mutable, i: usize| Job::of(state, &program, division.region(i));

@@ -139,7 +139,7 @@ fn too_large(engine: &Engine, node: &Node<Kernel>, bytes: usize, capacity: usize
 /// Adds the images that this program does not read but that are on the device: the planner may have to evict them.
 fn add_bystanders(graph: &mut Graph<Kernel>, others: &[Other]) {
     for &Other { value, shape, dtype, .. } in others {
-        let site = std::panic::Location::caller();
+        let site = std::panic::Location::caller().into();
         graph.push(Node { op: Kernel::Source(value), inputs: Vec::new(), shape, dtype, site });
     }
 }

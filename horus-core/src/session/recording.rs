@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::state::Mutable;
+use super::waiting::waiting;
 use super::{Handle, Session};
 use crate::device::Sending;
 use crate::device::{Label, Memory};
@@ -51,7 +52,9 @@ impl Session {
             let targets = state.program.observable();
             let wants = vec![Want::Keep; targets.len()];
             state.patience = (0, 0);
-            if let Err(e) = self.run(state, &targets, &wants, Sending::AtOnce) {
+            let mut ran = Ok(());
+            waiting(|| ran = self.run(state, &targets, &wants, Sending::AtOnce).map(drop));
+            if let Err(e) = ran {
                 state.error = Some(e);
                 // What cannot be evaluated now is not tried again at each operation.
                 state.patience = (2 * pending, 2 * pinned);

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::state::Mutable;
+use super::waiting::waiting;
 use super::{Handle, Inner, Session};
 use crate::device::Sending;
 use crate::plan::Want;
@@ -41,7 +42,7 @@ impl Deref for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.by_program {
-            self.inner.starter.end();
+            waiting(|| self.inner.starter.end());
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn op(&mut self, op: Op, inputs: &[NodeId], shape: Shape, dtype: DType) -> NodeId {
-        self.graph.push(Node { op, inputs: inputs.to_vec(), shape, dtype, site: Location::caller() })
+        self.graph.push(Node { op, inputs: inputs.to_vec(), shape, dtype, site: Location::caller().into() })
     }
 
     pub(crate) fn source(&mut self, image: Image) -> NodeId {

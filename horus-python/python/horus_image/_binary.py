@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any, Final
 
@@ -17,8 +18,12 @@ from ._values import Value, enter, filtered, for_each, leave, offsets_of, output
 
 DType = np.dtype[Any]
 _BOOL: Final = NATIVE["bool"]
-_MOST_STEPS: Final = 64
-"""Steps that are recorded before it is looked at whether they changed anything."""
+_MOST_AXES: Final = 15
+_MOST_STEPS: Final = 60
+"""Steps that are recorded before it is looked at whether they changed anything; a multiple of the periods in which masks may repeat."""
+
+_MOST_RECORDED: Final = 1000
+"""Steps that are recorded without a look."""
 
 
 def generate_binary_structure(rank: int, connectivity: int) -> Array:
@@ -34,7 +39,9 @@ def generate_binary_structure(rank: int, connectivity: int) -> Array:
     """
     if rank < 1:
         return np.array(True, dtype=bool)
-    away = np.abs(np.indices([3] * rank) - 1).sum(axis=0)
+    if rank > _MOST_AXES:
+        raise ValueError(f"a structure of {rank} axes, with 3 pixels along each; the limit is {_MOST_AXES}")
+    away = functools.reduce(np.add.outer, [np.array([1, 0, 1], np.int8)] * rank)
     return np.asarray(away <= max(connectivity, 1))
 
 
@@ -70,7 +77,6 @@ class _Step:
         centre = tuple(size // 2 + at for size, at in zip(element.shape, origins, strict=True))
         if not all(0 <= at < size for at, size in zip(centre, element.shape, strict=True)):
             raise ValueError("invalid origin")
-        self.has_centre = bool(element[centre])
         self.offsets = offsets_of(element, origins) if ndim else [(0, 0, 0)]
         self.which = "max" if dilates else "min"
         self.beyond = 1.0 if border_value else 0.0
@@ -89,20 +95,27 @@ class _Step:
         return value.like(found)
 
     def repeat(self, value: Value, iterations: int) -> Value:
-        """So many steps; below 1, until nothing changes."""
-        if iterations >= 1:
+        """So many steps; below 1, until nothing changes. Of very many, those that change nothing are left out."""
+        if 1 <= iterations <= _MOST_RECORDED:
             for _ in range(iterations):
                 value = self.apply(value)
             return value
-        steps = 1
-        while True:
-            before = value
-            for _ in range(steps):
+        endless, left, steps = iterations < 1, iterations, 1
+        while endless or left:
+            before, taken = value, steps if endless else min(steps, left)
+            for _ in range(taken):
                 value = self.apply(value)
+            left -= taken
             if _horus.equal(value.core, before.core):
-                return value
-            # What shrinks or grows from step to step ends; what has no centre may go back and forth.
-            steps = min(2 * steps, _MOST_STEPS) if self.has_centre else 1
+                # From here on the mask repeats itself, after `taken` steps at most: what has no centre may go back and forth.
+                if not endless:
+                    left %= taken
+                elif taken == 1 or _horus.equal(self.apply(value).core, value.core):
+                    return value
+                else:
+                    raise ValueError("the mask changes back and forth, and never stays as it is; give a number of iterations")
+            steps = min(2 * steps, _MOST_STEPS)
+        return value
 
 
 def _mask_of(mask: Any, given: Any, name: str) -> Value | None:

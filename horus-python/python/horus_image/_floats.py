@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from ._dtype import NATIVE
 from ._gaussian import smoothed
 from ._foreign import DeviceArray, read
 from ._image import Array, Image, made, maximum
-from ._values import Value, enter, leave
+from ._values import Value, axis_of, enter, leave
 
 DType = np.dtype[Any]
 _SINGLE: Final = (np.dtype(np.float32), np.dtype(np.float16))
@@ -48,7 +47,7 @@ class Given:
                 raise ValueError(f"{name}: an array of shape {given.shape} has no pixels")
             self.array = given
             if channel_axis is not None:
-                self.axis = operator.index(channel_axis) % given.ndim
+                self.axis = axis_of(channel_axis, given.ndim)
                 given = np.moveaxis(given, self.axis, -1)
         if isinstance(given, Image) and channel_axis is not None and not (image.channels and channel_axis in (-1, image.ndim - 1)):
             raise ValueError(f"{name}: channel_axis is {channel_axis}, and channels of an image are its last axis, if it has any")

@@ -106,6 +106,8 @@ def _of_tensor(tensor: _horus.Tensor) -> DeviceArray:
 
 
 def _of_interface(array: Any, interface: dict[str, Any]) -> DeviceArray:
+    if not isinstance(interface, dict) or not {"typestr", "shape", "data"} <= interface.keys():
+        raise ValueError("__cuda_array_interface__ describes no array: it has a type, a shape and data")
     if interface.get("mask") is not None:
         raise ValueError("images are not made of masked arrays")
     dtype = np.dtype(interface["typestr"])

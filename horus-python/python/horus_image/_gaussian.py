@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._linear import along, passes
-from ._values import Value, axes_of, axis_of, filtered, for_each, number
+from ._values import Value, axes_of, axis_of, check_reach, filtered, for_each, number
 
 DType = np.dtype[Any]
+_HIGHEST: Final = 100
+"""Derivatives of a Gaussian; the coefficients of higher ones are beyond what floats hold."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -47,6 +49,9 @@ def _gaussian_along(
     reach = int(truncate * scale + 0.5) if radius is None else radius
     if not isinstance(reach, numbers.Integral) or reach < 0:
         raise ValueError("Radius must be a nonnegative integer.")
+    check_reach(reach)
+    if order > _HIGHEST:
+        raise ValueError(f"order is {order}; the highest derivative is {_HIGHEST}")
     if scale == 0.0:
         return value.cast(dtype)
     taps = gaussian_taps(scale, int(order), int(reach))

@@ -300,6 +300,8 @@ def where(mask: Image, a: Any, b: Any) -> Image:
     >>> hi.where(image > 2, image, 0.0).compute()
     array([[0., 5.]])
     """
+    if not isinstance(mask, Image):
+        raise TypeError(f"where: the mask is an image, not {type(mask).__name__}")
     a, b = _met("where", a, b)
     image = a if isinstance(a, Image) else b
     return image._with(_horus.select(mask._core, _core(a), _core(b)))

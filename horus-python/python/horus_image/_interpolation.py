@@ -137,6 +137,8 @@ def affine(
     border = edge(mode)
     if 0 in shape:
         raise NotImplementedError(f"{name}: a result without pixels, of shape {shape}")
+    if len(shape) > 3:
+        raise NotImplementedError(f"{name}: a result of {len(shape)} axes; images have up to three")
     single = order < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
     core, pad = value.floats("f32" if single else "f64"), 0
     # Shifted levels wrap around with a period of their number.
@@ -262,6 +264,8 @@ def affine_transform(
             raise RuntimeError("affine matrix has wrong number of rows")
         if map_.ndim == 2 and map_.shape[1] != len(shape):
             raise RuntimeError("affine matrix has wrong number of columns")
+        if map_.ndim == 1 and len(shape) != ndim:
+            raise RuntimeError("input and output must have the same rank where the matrix is a diagonal")
         by = np.asarray(for_each(move, ndim), dtype=np.float64)
         if by.ndim != 1 or by.shape[0] < 1:
             raise RuntimeError("no proper offset provided")

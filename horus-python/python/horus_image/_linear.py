@@ -122,7 +122,10 @@ def convolve1d(
     >>> convolve1d([2, 8, 0, 4, 1, 9, 9, 0], weights=[1, 3])
     array([14, 24,  4, 13, 12, 36, 27,  0])
     """
-    taps = np.asarray(weights)[::-1]
+    taps = np.asarray(weights)
+    if taps.ndim != 1:
+        raise RuntimeError("no filter weights given")
+    taps = taps[::-1]
     turned = -origin - (1 - len(taps) % 2)
     return _correlated("convolve1d", input, taps, axis, output, mode, cval, turned)
 

@@ -15,12 +15,16 @@ from ._image import Image
 _DARK: Final = 1e-3
 """Where the smoothed image is darker than this, there is no contrast to measure."""
 
+_MOST_DIRECTIONS: Final = 3600
+
 _Contrast = Callable[[float, float, float], _horus.Image]
 
 
 def _orientations(step: float) -> Iterator[float]:
     if not step > 0.0:
         raise ValueError(f"theta_step is {step}; it must be positive")
+    if not 180.0 / step <= _MOST_DIRECTIONS:
+        raise ValueError(f"theta_step is {step}; of more than {_MOST_DIRECTIONS} directions none tells more")
     count = 0
     while count * step < 180.0:
         yield count * step

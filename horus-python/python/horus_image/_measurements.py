@@ -43,7 +43,7 @@ class _Groups:
         if given.shape != self.value.shape:
             given = np.broadcast_to(given, self.value.shape)
         if self.single:
-            own = (given > 0) if index is None else (given == index)
+            own = (given > 0) if index is None else np.broadcast_to(given == index, given.shape)
             numbered, self.count, self.places = own.astype(np.int32), 2, np.ones(1, np.int64)
         else:
             wanted = np.asarray(index).ravel()

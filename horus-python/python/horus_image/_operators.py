@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -171,7 +173,31 @@ def _made(kind: Any, core: _horus.Image, session: Session, ndim: int, channels: 
     image._session = session
     image._ndim = ndim
     image._channels = channels
+    _tell_line(core)
     return image
+
+
+_PACKAGE: Final = __name__.rpartition(".")[0]
+_MOST_LINES: Final = 4096
+_lines: dict[tuple[int, int], tuple[CodeType, int]] = {}
+"""Lines of the places from which operations were recorded last; looking one up takes as long as all before it are many."""
+
+
+def _tell_line(core: _horus.Image) -> None:
+    """Notes the line of the user's program that records an image: errors are found when it is computed, at another line."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__package__") == _PACKAGE:
+        frame = frame.f_back
+    if frame is None:
+        return
+    code = frame.f_code
+    place = (id(code), frame.f_lasti)
+    known = _lines.get(place)
+    if known is None or known[0] is not code:
+        if len(_lines) >= _MOST_LINES:
+            _lines.clear()
+        known = _lines[place] = (code, frame.f_lineno or 0)
+    core.recorded_at(code.co_filename, known[1])
 
 
 def _operand(value: Any, beside: Operators) -> Any:

@@ -18,6 +18,7 @@ from ._values import (
     axes_of,
     axis_of,
     check_origin,
+    check_pixels,
     core_axis,
     edge,
     filtered,
@@ -119,6 +120,8 @@ def extremes(
     else:
         structure = np.asarray(structure, dtype=np.float64)
         footprint = np.ones(structure.shape, bool) if footprint is None else np.asarray(footprint, dtype=bool)
+        if footprint.shape != structure.shape:
+            raise RuntimeError("footprint and structure must have the same shape")
     footprint, origins = _on_axes(footprint, for_each(origin, len(at)), at, value.ndim)
     if structure is not None and structure.ndim != value.ndim:
         raise RuntimeError("structure array has incorrect shape")
@@ -264,7 +267,9 @@ def _ranked(
         at = axes_of(axes, value.ndim)
         origins = for_each(origin, len(at))
         if footprint is None:
-            under = np.ones([int(one) for one in for_each(size, len(at))], dtype=bool)
+            extents = [int(one) for one in for_each(size, len(at))]
+            check_pixels(extents)
+            under = np.ones(extents, dtype=bool)
         else:
             under = np.asarray(footprint, dtype=bool)
         border: Any = mode

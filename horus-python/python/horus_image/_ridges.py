@@ -92,6 +92,8 @@ def frangi(
     """
     if scale_range is not None or scale_step is not None:
         raise NotImplementedError("frangi: scale_range and scale_step are deprecated in scikit-image; give sigmas")
+    if not (alpha and beta):
+        raise ValueError(f"frangi: alpha is {alpha} and beta {beta}; neither may be 0")
     given, floats = _entered("frangi", image, black_ridges)
     result = zeros_like(floats)
     limit: Any = gamma

@@ -77,7 +77,7 @@ class Session:
         _nvrtc.announce()
         _horus.log_to(_log, _logger.getEffectiveLevel())
         size = None if memory is None else _bytes(memory)
-        if size is not None and device is not None and device.startswith("cuda"):
+        if size is not None and isinstance(device, str) and device.startswith("cuda"):
             os.environ["HORUS_GPU_MEMORY"] = str(size)
         self._core = _horus.Session(device, threads, size, explain)
         self._explains = explain

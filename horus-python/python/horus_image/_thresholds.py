@@ -13,6 +13,7 @@ from ._floats import Given, applied, float_type, gaussian
 from ._image import Array, Image, maximum
 from ._linear import correlate1d, uniform_filter
 from ._order import median_filter
+from ._values import check_reach
 
 _MOST_BINS: Final = 1 << 20
 """Bins of a histogram that has one for each whole number between the smallest and the largest pixel."""
@@ -49,6 +50,8 @@ def _counted(name: str, image: Any, nbins: int, hist: Any) -> Histogram:
         counts, centres = hist if isinstance(hist, (tuple, list)) else (hist, np.arange(np.size(hist)))
         counts, centres = np.asarray(counts), np.asarray(centres)
         filled = np.flatnonzero(counts)
+        if counts.ndim != 1 or counts.shape != centres.shape or not filled.size:
+            raise ValueError(f"{name}: hist is counts, some of them not 0, or those and as many centres")
         counts, centres = (part[filled[0] : filled[-1] + 1] for part in (counts, centres))
     elif image is None:
         raise ValueError(f"{name}: either image or hist must be provided")
@@ -142,6 +145,8 @@ def threshold_li(
     >>> round(threshold_li([[10, 12, 11, 200, 210, 205]]), 2)
     46.79
     """
+    if tolerance is not None and tolerance < 0:
+        raise ValueError(f"threshold_li: tolerance is {tolerance}; it must not be negative")
     given = Given("threshold_li", image, (1, 2, 3))
     if given.dtype.kind in "iub":
         counts, centres = _histogram(given, 256)
@@ -191,7 +196,7 @@ def _least_entropy(
     while True:
         if watch is not None:
             watch(following + lowest)
-        if abs(following - threshold) <= tolerance:
+        if not abs(following - threshold) > tolerance:
             return following
         threshold = following
         # How many values are not above the threshold.
@@ -211,6 +216,7 @@ def _sizes(given: Given, size: Any, what: str) -> list[int]:
         raise ValueError(f"{given.name}: {len(sizes)} sizes for {given.value.ndim} axes")
     if any(one % 2 == 0 for one in sizes):
         raise ValueError(f"{given.name}: {what} must be odd; got {size}")
+    check_reach(max(sizes) // 2)
     return [int(one) for one in sizes]
 
 
@@ -276,6 +282,8 @@ def threshold_sauvola(image: Any, window_size: Any = 15, k: float = 0.2, r: floa
             r = 0.5 * (float(information.max) - float(information.min))
         else:
             r = 1.0
+    if not r:
+        raise ValueError("threshold_sauvola: r is 0, and deviations are divided by it")
     mean, deviation = _moments(given, window_size)
     found = mean * ((deviation * (1.0 / float(r)) - 1.0) * float(k) + 1.0)
     return given.back(found.astype(float_type(given.dtype)))

@@ -253,9 +253,30 @@ def number(cval: Any) -> float:
     return float(cval)
 
 
+_FARTHEST: Final = 1 << 15
+"""Pixels that filters of Horus reach at most: looked at before there is a tap for each."""
+
+_MOST_PIXELS: Final = 1 << 22
+"""Pixels of a footprint, whose places are told one by one."""
+
+
+def check_reach(pixels: Any) -> None:
+    """Refuses filters that reach further than Horus's do."""
+    if pixels > _FARTHEST:
+        raise ValueError(f"the filter reaches {pixels} pixels; the limit is {_FARTHEST}")
+
+
+def check_pixels(footprint: Iterable[int]) -> None:
+    """Refuses footprints of so many pixels that none can be kept of each."""
+    count = math.prod(footprint)
+    if count > _MOST_PIXELS:
+        raise ValueError(f"a footprint of {count} pixels; the limit is {_MOST_PIXELS}")
+
+
 def check_origin(size: int, origin: Any) -> int:
     """An origin that keeps the pixel under the window."""
     at = operator.index(origin)
+    check_reach(size // 2)
     if not 0 <= size // 2 + at < size:
         raise ValueError("invalid origin")
     return at
@@ -312,6 +333,7 @@ def is_single(value: Value, dtype: np.dtype[Any]) -> bool:
 
 def offsets_of(footprint: Array, origins: Sequence[int]) -> list[tuple[int, int, int]]:
     """Levels, rows and columns from the pixel to each pixel of a footprint of up to three axes, in the footprint's order."""
+    check_pixels(footprint.shape)
     lead = 3 - footprint.ndim
     anchors = [size // 2 + origin for size, origin in zip(footprint.shape, origins, strict=True)]
     places = np.argwhere(footprint)

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyDict};
 
 /// The version of the protocol that is spoken here.
@@ -242,6 +243,30 @@ impl Tensor {
     /// Takes over what a capsule holds, which nobody else can then.
     #[new]
     fn new(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
+        // Where the interpreter has no lock, too, one thread comes first.
+        with_critical_section(capsule.as_any(), || Tensor::taken_over(capsule))
+    }
+
+    /// Where the elements begin.
+    #[getter]
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// As NumPy knows memory of the host.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let kind = self.kind.as_deref().filter(|_| HOST.contains(&self.device.0));
+        let kind =
+            kind.ok_or_else(|| PyBufferError::new_err("the tensor is not the host's, or of no type of NumPy"))?;
+        let size: i64 = kind[1..].parse().unwrap_or(1);
+        let strides: Vec<i64> = self.strides.iter().map(|stride| stride * size).collect();
+        described(py, kind, &self.shape, &strides, (self.address, self.read_only))
+    }
+}
+
+impl Tensor {
+    fn taken_over(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
         let at = |name: &CStr| capsule.is_valid_checked(Some(name)).then(|| capsule.pointer_checked(Some(name)));
         let (taken, used) = match (at(VERSIONED), at(PLAIN)) {
             (Some(at), _) => (Taken::Versioned(at?.cast()), VERSIONED_USED),
@@ -287,23 +312,6 @@ impl Tensor {
             return Err(PyErr::fetch(capsule.py()));
         }
         Ok(Tensor { taken, address, device, kind, shape, strides, read_only })
-    }
-
-    /// Where the elements begin.
-    #[getter]
-    fn address(&self) -> u64 {
-        self.address
-    }
-
-    /// As NumPy knows memory of the host.
-    #[getter]
-    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let kind = self.kind.as_deref().filter(|_| HOST.contains(&self.device.0));
-        let kind =
-            kind.ok_or_else(|| PyBufferError::new_err("the tensor is not the host's, or of no type of NumPy"))?;
-        let size: i64 = kind[1..].parse().unwrap_or(1);
-        let strides: Vec<i64> = self.strides.iter().map(|stride| stride * size).collect();
-        described(py, kind, &self.shape, &strides, (self.address, self.read_only))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::shape::{Border, Shape};
 const F: DType = DType::F32;
 
 fn push(g: &mut Graph<Kernel>, op: Kernel, inputs: &[NodeId]) -> NodeId {
-    let site = std::panic::Location::caller();
+    let site = std::panic::Location::caller().into();
     g.push(Node { op, inputs: inputs.to_vec(), shape: Shape::new(4096, 4096, 1), dtype: F, site })
 }
 
