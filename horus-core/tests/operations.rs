@@ -143,6 +143,63 @@ fn labels_of_what_is_there_and_of_part_of_it() {
     assert!(vast.contains("has 2147483648 pixels; labels are i32, the limit is 2147483647"), "{vast}");
 }
 
+/// By `skimage.morphology.reconstruction` 0.26: with 4 neighbours and with 8, by dilation and, of what the marker lacks of 9, by erosion.
+#[test]
+fn reconstructions_are_those_of_scikit_image() {
+    const MASK: [u8; 48] = [
+        6, 8, 0, 8, 4, 5, 6, 2, 9, 0, 2, 3, 5, 4, 1, 0, 0, 0, 1, 9, 1, 6, 7, 2, 2, 4, 2, 9, 1, 8, 7, 8, 1, 3, 6, 4, 6,
+        6, 6, 0, 9, 5, 9, 2, 3, 8, 1, 0,
+    ];
+    const MARKER: [u8; 48] = [
+        0, 0, 0, 0, 0, 5, 0, 2, 0, 0, 2, 0, 0, 0, 1, 0, 9, 0, 1, 0, 0, 0, 0, 2, 2, 0, 2, 9, 0, 0, 0, 0, 0, 3, 0, 0, 0,
+        0, 6, 9, 9, 0, 0, 0, 0, 8, 0, 0,
+    ];
+    const DILATED: [[u8; 48]; 2] = [
+        [
+            0, 0, 0, 4, 4, 5, 5, 2, 0, 0, 2, 3, 4, 4, 1, 0, 0, 0, 1, 9, 1, 6, 6, 2, 2, 3, 2, 9, 1, 6, 6, 6, 1, 3, 5, 4,
+            6, 6, 6, 0, 9, 5, 5, 2, 3, 8, 1, 0,
+        ],
+        [
+            2, 2, 0, 5, 4, 5, 5, 2, 2, 0, 2, 3, 5, 4, 1, 0, 0, 0, 1, 9, 1, 6, 6, 2, 2, 4, 2, 9, 1, 6, 6, 6, 1, 3, 6, 4,
+            6, 6, 6, 0, 9, 5, 6, 2, 3, 8, 1, 0,
+        ],
+    ];
+    const ERODED: [[u8; 48]; 2] = [
+        [
+            8, 8, 2, 8, 5, 5, 6, 5, 9, 0, 2, 3, 5, 5, 5, 5, 0, 0, 1, 9, 5, 6, 7, 5, 2, 4, 2, 9, 5, 8, 7, 8, 2, 3, 6, 6,
+            6, 6, 6, 0, 9, 5, 9, 6, 6, 8, 1, 0,
+        ],
+        [
+            6, 8, 0, 8, 4, 5, 6, 4, 9, 0, 2, 3, 5, 4, 4, 4, 0, 0, 1, 9, 3, 6, 7, 4, 2, 4, 2, 9, 3, 8, 7, 8, 2, 3, 6, 4,
+            6, 6, 6, 0, 9, 5, 9, 4, 4, 8, 1, 0,
+        ],
+    ];
+    for (k, how) in [Connectivity::FACES, Connectivity::CORNERS].into_iter().enumerate() {
+        let found = everywhere(|s| {
+            let [mask, marker] = [MASK, MARKER].map(|pixels| Image::from_slice(s, 6, 8, &pixels).convert::<f32>());
+            let eroded = (9.0 - &marker).reconstruct_above(&mask, how).to_vec().unwrap();
+            [marker.reconstruct(&mask, how).to_vec().unwrap(), eroded]
+        });
+        assert_eq!(found, [DILATED[k], ERODED[k]].map(|golden| golden.map(f32::from).to_vec()), "{how:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_reconstructed_is_told() {
+    let s = session();
+    let [one, wide] = [3, 4].map(|width| Image::<u8>::constant(&s, 3, width, 1));
+    let told = one.reconstruct(&wide, Connectivity::FACES).check().unwrap_err().to_string();
+    assert!(told.starts_with("reconstruct: a marker of 3x3 for a mask of 3x4 (at "), "{told}");
+    let two = Image::stack(&s, [&one, &one]);
+    let told = two.reconstruct_above(&two, Connectivity::FACES).check().unwrap_err().to_string();
+    assert!(told.starts_with("reconstruct: the image has 2 channels; take one (`channel`) (at "), "{told}");
+    let vast = Image::<u8>::constant(&s, 1 << 16, 1 << 15, 1);
+    let told = vast.reconstruct(&vast, Connectivity::FACES).check().unwrap_err().to_string();
+    assert!(told.contains("has 2147483648 pixels; the limit is 2147483647"), "{told}");
+    let other = Image::<u8>::constant(&session(), 3, 3, 1);
+    assert!(one.reconstruct(&other, Connectivity::FACES).check().is_err());
+}
+
 /// Where the goldens sample: levels, rows and columns.
 fn places(s: &Session) -> [Image<f64>; 3] {
     let place = |a: f64, b: f64, c: f64| Image::from_fn(s, 17, 19, move |y, x| a * y as f64 - b * x as f64 - c);

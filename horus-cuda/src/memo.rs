@@ -85,6 +85,7 @@ impl<M> Memo<M> {
             Kernel::Fold(how) => how.hash(&mut state),
             Kernel::Labels(how) => how.hash(&mut state),
             Kernel::Components(how) => how.hash(&mut state),
+            Kernel::Reconstruct(how) => how.hash(&mut state),
             Kernel::Remap(how, border) => (how, border).hash(&mut state),
             Kernel::Windowed(how, border) => (how, border).hash(&mut state),
             Kernel::Tiles(grid, how) => (grid, how).hash(&mut state),

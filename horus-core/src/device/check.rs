@@ -91,6 +91,7 @@ fn fits(
         Kernel::Lookup => lookup(inputs, output)?,
         Kernel::Remap(..) => sampled(inputs, output)?,
         Kernel::Components(_) => components(inputs, output, rows)?,
+        Kernel::Reconstruct(_) => reconstructed(inputs, output, rows)?,
         Kernel::Windowed(how, _) => windowed(how, inputs, output)?,
         Kernel::RowReduce(how) => {
             let image = reduced(*how, inputs, 1)?[0].geometry;
@@ -282,6 +283,20 @@ fn components(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Re
     }
     if [window, output.window, rows] != [whole; 3] {
         return Err(format!("rows {rows} of {shape}, of which {window} are read, are not all of it"));
+    }
+    Ok(())
+}
+
+/// Whether marker, mask and output are whole images of one kind.
+fn reconstructed(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
+    count(inputs, 2)?;
+    let Geometry { shape, dtype, window } = *output;
+    if let Some(other) = inputs.iter().map(|i| i.geometry).find(|g| g != output) {
+        let Geometry { shape: of, dtype: with, window: held } = other;
+        return Err(format!("rows {held} of {of} {with} for rows {window} of {shape} {dtype}"));
+    }
+    if shape.channels != 1 || shape.len() > MOST_LABELLED || [window, rows] != [Window::whole(shape.height); 2] {
+        return Err(format!("rows {rows} of {shape}, of which {window} are there, are not all of one channel"));
     }
     Ok(())
 }

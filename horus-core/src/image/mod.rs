@@ -52,6 +52,7 @@ mod pixel;
 mod pixels;
 mod read;
 mod read_several;
+mod reconstruction;
 mod reduce;
 mod resample;
 mod sampling;

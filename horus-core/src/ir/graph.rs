@@ -13,6 +13,7 @@ use crate::ops::labels::LabelReduce;
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
+use crate::ops::reconstruction::Reconstruction;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::ops::sampling::Sampling;
 use crate::ops::tiles::{Grid, TileReduce};
@@ -105,6 +106,8 @@ pub enum Op {
     Labels(LabelReduce),
     /// The connected components of the pixels that are not 0, of one channel: `i32` labels in raster order.
     Components(Connectivity),
+    /// A marker, the first input, grown within a mask, the second, until nothing changes: of one channel, of the node's extent and type.
+    Reconstruct(Reconstruction),
     /// Counts in `bins` equal bins over `lo..=hi`, over all planes: to `1 x bins x 1`, `f64`.
     Histogram {
         /// Number of bins.
@@ -150,6 +153,7 @@ impl Op {
             Op::Tiles(_, how) => how.name(),
             Op::Labels(how) => how.name(),
             Op::Components(_) => "label",
+            Op::Reconstruct(_) => "reconstruct",
             Op::Histogram { .. } => "histogram",
         }
     }
@@ -190,6 +194,7 @@ impl Op {
             Op::Labels(how) => format!("{} {}", how.name(), how.count()),
             Op::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
             Op::Components(_) => "label".into(),
+            Op::Reconstruct(how) => how.name().into(),
             Op::Histogram { bins, .. } => format!("histogram {bins}"),
         }
     }

@@ -9,6 +9,7 @@ pub mod labels;
 pub mod neighbourhood;
 pub mod pixel;
 pub mod planes;
+pub mod reconstruction;
 pub mod reduce;
 pub mod sampling;
 pub mod tiles;

@@ -107,7 +107,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
             node.inputs.len()
         }
         Op::Merge => node.inputs.len(),
-        Op::Lookup | Op::Labels(_) => 2,
+        Op::Lookup | Op::Labels(_) | Op::Reconstruct(_) => 2,
         Op::Remap(..) => node.inputs.len().clamp(3, 4),
         Op::RowReduce(how) => operands_of(*how),
         _ => 1,
@@ -188,6 +188,13 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
         Kernel::Remap(..) => {
             has_inputs(node, node.inputs.len().clamp(3, 4))?;
             positions(program, node)
+        }
+        Kernel::Reconstruct(_) => {
+            has_inputs(node, 2)?;
+            [0, 1].map(|k| program.node(node.inputs[k])).iter().try_for_each(|input| {
+                fits(input.shape, node.shape)?;
+                typed(input.dtype, node.dtype)
+            })
         }
         Kernel::Components(_) => {
             has_inputs(node, 1)?;

@@ -73,6 +73,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
         Op::Fold(f) => Kernel::Fold(*f),
         Op::Labels(how) => Kernel::Labels(*how),
         Op::Components(how) => Kernel::Components(*how),
+        Op::Reconstruct(how) => Kernel::Reconstruct(*how),
         Op::Tiles(grid, how) => Kernel::Tiles(*grid, *how),
         Op::Histogram { bins, lo, hi } => Kernel::Histogram { bins: *bins, lo: lo.to_f64(), hi: hi.to_f64() },
     }

@@ -363,7 +363,7 @@ impl<'a> Check<'a> {
             Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. }) => {
                 self.strip(self.height(node.inputs[0]))
             }
-            Kernel::Fold(_) | Kernel::Components(_) => Window::whole(node.shape.height),
+            Kernel::Fold(_) | Kernel::Components(_) | Kernel::Reconstruct(_) => Window::whole(node.shape.height),
             _ => rows.window(&self.plan.setting.partition, self.rank, node.shape.height),
         }
     }

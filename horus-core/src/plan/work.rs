@@ -99,6 +99,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         | Op::Tiles(..)
         | Op::Labels(_)
         | Op::Components(_)
+        | Op::Reconstruct(_)
         | Op::Histogram { .. } => (0.0, 1.0),
     }
 }

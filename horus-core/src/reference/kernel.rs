@@ -5,6 +5,7 @@ use super::components::components;
 use super::geometric::sample;
 use super::neighbourhood::{correlate_at, generalized_at, median_at};
 use super::pixel::{body, holds};
+use super::reconstruction::reconstruction;
 use super::sampling;
 use super::windowed;
 use crate::device::Geometry;
@@ -249,6 +250,16 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                         }
                     }
                 }
+            }
+        }),
+        Kernel::Reconstruct(how) => dispatch!(out.dtype, T => {
+            let Shape { depth, height, width, .. } = out.shape;
+            let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
+            let all = |image: &HostImage| (0..out.shape.len()).map(pixel).map(|(z, y, x)| image.get::<T>(z, y, x)).collect();
+            let [marker, mask]: [Vec<T>; 2] = [&inputs[0], &inputs[1]].map(all);
+            for (i, v) in reconstruction(&marker, &mask, [depth, height, width], *how).into_iter().enumerate() {
+                let (z, y, x) = pixel(i);
+                output.put(z, y, x, v);
             }
         }),
         Kernel::Components(how) => {

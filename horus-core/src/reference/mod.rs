@@ -11,6 +11,7 @@ use crate::dtype::{DType, Pixel, Scalar, convert_pixel};
 use crate::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use crate::ops::components::Connectivity;
 use crate::ops::planes::PlaneMap;
+use crate::ops::reconstruction::Reconstruction;
 use crate::shape::{Axis, Shape};
 
 pub mod components;
@@ -18,6 +19,7 @@ pub mod geometric;
 pub mod kernel;
 pub mod neighbourhood;
 pub mod pixel;
+pub mod reconstruction;
 pub mod reduce;
 pub mod sampling;
 pub mod windowed;
@@ -82,6 +84,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::Fold(how) => reduce::fold(inputs[0], *how),
         Op::Labels(how) => reduce::labels(inputs[0], inputs[1], *how),
         Op::Components(how) => label(inputs[0], *how),
+        Op::Reconstruct(how) => reconstruct(inputs[0], inputs[1], *how),
         Op::Tiles(grid, how) => reduce::tiles(inputs[0], *grid, *how, node.shape),
         Op::Histogram { bins, lo, hi } => reduce::histogram(inputs[0], *bins, lo.to_f64(), hi.to_f64()),
     }
@@ -134,6 +137,15 @@ pub fn label(image: &Image, how: Connectivity) -> Image {
         image.as_slice::<T>().iter().map(|v| v.to_f64() != 0.0).collect()
     });
     Image::new(image.shape, components::components(&there, [depth, height, width], how))
+}
+
+/// What a marker becomes within a mask, of one channel.
+pub fn reconstruct(marker: &Image, mask: &Image, how: Reconstruction) -> Image {
+    let Shape { depth, height, width, .. } = mask.shape;
+    crate::dispatch!(mask.dtype(), T => {
+        let found = reconstruction::reconstruction::<T>(marker.as_slice(), mask.as_slice(), [depth, height, width], how);
+        Image::new(mask.shape, found)
+    })
 }
 
 /// Images of one type behind each other, as an image of shape `shape`: along the channels if they have its depth, else along

@@ -37,6 +37,7 @@ pub(super) fn in_place(op: &Op, k: usize) -> bool {
         | Op::Tiles(..)
         | Op::Labels(_)
         | Op::Components(_)
+        | Op::Reconstruct(_)
         | Op::Histogram { .. } => false,
     }
 }
@@ -47,7 +48,7 @@ pub(super) fn regions(graph: &Graph<Op>, needed: &[Option<Rect>]) -> Vec<Option<
         let need = needed[id.0]?;
         let whole = Rect::whole(node.shape);
         Some(match &node.op {
-            Op::Fold(_) | Op::Histogram { .. } | Op::Components(_) => whole,
+            Op::Fold(_) | Op::Histogram { .. } | Op::Components(_) | Op::Reconstruct(_) => whole,
             Op::Labels(how) if how.adds_up() => whole,
             Op::RowReduce(_) | Op::Labels(_) => Rect { rows: need.rows, ..whole },
             Op::Running => Rect { columns: crate::shape::Window::new(0, need.columns.end), ..need },

@@ -61,7 +61,12 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
             let rows = Window::new(at(need.rows.start), at(need.rows.end)).clipped(input.height);
             Rect { rows, ..whole }
         }
-        Op::RowReduce(_) | Op::Fold(_) | Op::Histogram { .. } | Op::Labels(_) | Op::Components(_) => whole,
+        Op::RowReduce(_)
+        | Op::Fold(_)
+        | Op::Histogram { .. }
+        | Op::Labels(_)
+        | Op::Components(_)
+        | Op::Reconstruct(_) => whole,
         Op::Source(_) | Op::Fill(_) | Op::Index(_) => need,
     }
 }

@@ -16,6 +16,7 @@ use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
+use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::tiles::{Grid, TileReduce};
@@ -131,6 +132,7 @@ fn cases() -> Vec<Case> {
     let sum = (column, DType::F64);
     let tall = Shape::new(40, 9, 1);
     let (labels, single_plane) = ((tall, DType::U16), (tall, F32));
+    let growth = Reconstruction { erosion: true, neighbours: Connectivity::CORNERS };
     let sums = LabelReduce::Sum { count: 5, squares: true };
     let at = Shape::new(6, 11, 2);
     let [positions, positions_3d] = [1, 3].map(|depth| (Shape { depth, channels: 1, ..at }, F32));
@@ -161,6 +163,7 @@ fn cases() -> Vec<Case> {
         Case::new(Kernel::Tiles(grid, TileReduce::Sum), &[image], (Shape::new(3, 2, 2), DType::F64)),
         Case::new(Kernel::Tiles(grid, TileReduce::Max), &[image], (Shape::new(3, 2, 2), F32)),
         Case::new(Kernel::Components(Connectivity::EDGES), &[single_plane], (tall, DType::I32)),
+        Case::new(Kernel::Reconstruct(growth), &[single_plane; 2], single_plane),
         Case::new(Kernel::Remap(Sampling::Linear, Border::Wrap), &[image, positions, positions], (at, F32)),
         Case::new(
             Kernel::Remap(Sampling::Spline3, Border::Constant(1.0)),

@@ -10,6 +10,7 @@ use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
+use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
@@ -311,6 +312,54 @@ fn connected_components() {
         let a = p.source(image(SHAPES[4], dtype, 14));
         let labels = p.op(Op::Components(Connectivity::FACES), &[a], SHAPES[4], DType::I32);
         conforms(&p.wanted(&[labels]), &Place::some(), &format!("components of {dtype}"));
+    }
+}
+
+#[test]
+fn reconstruction() {
+    let volume = Shape::volume(3, 7, 11, 1);
+    for shape in SHAPES.into_iter().filter(|shape| shape.channels == 1).chain([volume]) {
+        for neighbours in [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS] {
+            for erosion in [false, true] {
+                let how = Reconstruction { erosion, neighbours };
+                let mut p = Program::default();
+                let mask = p.source(image(shape, DType::F32, 14));
+                let by = if erosion { 40.0 } else { -40.0 };
+                let marker = p.pixel_const(PixelOp::Add, mask, &[by]);
+                let grown = p.op(Op::Reconstruct(how), &[marker, mask], shape, DType::F32);
+                let rises = p.pixel(PixelOp::Sub, &[mask, grown]);
+                conforms(
+                    &p.wanted(&[grown, rises]),
+                    &Place::some(),
+                    &format!("{} of {shape} {neighbours:?}", how.name()),
+                );
+            }
+        }
+    }
+    for dtype in DType::ALL {
+        let mut p = Program::default();
+        let [marker, mask] = [15, 16].map(|seed| p.source(image(SHAPES[4], dtype, seed)));
+        let how = Reconstruction { erosion: dtype.size() == 2, neighbours: Connectivity::CORNERS };
+        let grown = p.op(Op::Reconstruct(how), &[marker, mask], SHAPES[4], dtype);
+        conforms(&p.wanted(&[grown]), &Place::some(), &format!("{} of {dtype}", how.name()));
+    }
+}
+
+#[test]
+fn reconstruction_along_a_winding_way() {
+    let shape = Shape::new(41, 57, 1);
+    let one = |y: usize, x: usize| if (y, x) == (0, 0) { 200u8 } else { 3 };
+    let way = |y: usize, x: usize| {
+        let gate = if y % 4 == 1 { shape.width - 1 } else { 0 };
+        if y.is_multiple_of(2) || x == gate { (150 - y) as u8 } else { 7 }
+    };
+    for neighbours in [Connectivity::FACES, Connectivity::CORNERS] {
+        let mut p = Program::default();
+        let marker = p.source(Image::from_fn::<u8>(shape, |_, y, x| one(y, x)));
+        let mask = p.source(Image::from_fn::<u8>(shape, |_, y, x| way(y, x)));
+        let how = Reconstruction { erosion: false, neighbours };
+        let grown = p.op(Op::Reconstruct(how), &[marker, mask], shape, DType::U8);
+        conforms(&p.wanted(&[grown]), &Place::some(), &format!("a way by {neighbours:?}"));
     }
 }
 

@@ -11,6 +11,7 @@ use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
+use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
@@ -318,6 +319,13 @@ impl Builder {
             let plane = Shape { channels: 1, ..shape };
             let one = self.p.op(Op::Planes(PlaneMap::one(d.below(shape.channels))), &[a], plane, dtype);
             let how = d.one(&[Connectivity::FACES, Connectivity::EDGES]);
+            if d.below(2) == 0 {
+                let other = self.peer(shape, dtype, d);
+                let map = PlaneMap::one(d.below(shape.channels));
+                let marker = self.p.op(Op::Planes(map), &[other], plane, dtype);
+                let how = Reconstruction { erosion: d.below(2) == 0, neighbours: how };
+                return self.p.op(Op::Reconstruct(how), &[marker, one], plane, dtype);
+            }
             return self.p.op(Op::Components(how), &[one], plane, DType::I32);
         }
         if d.below(6) == 0 {

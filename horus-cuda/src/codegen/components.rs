@@ -48,7 +48,7 @@ pub(super) fn components(how: Connectivity, shapes: &Shapes<'_>) -> Result<Gener
         Expr::Shared(DType::I32, 0),
     ];
     let body = [Call::new("hs_components", template![THREADS, EACH], args).into()];
-    let passes = Passes { count: PASSES, scratch: number as usize * DType::I32.size() };
+    let passes = Passes { count: PASSES, repeated: 0, scratch: number as usize * DType::I32.size() };
     let made = program(&[PRELUDE, COMPONENTS], &body, p, [number, 1], THREADS, THREADS * DType::I32.size());
     Ok(Generated { passes: Some(passes), ..made })
 }

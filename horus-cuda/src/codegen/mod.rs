@@ -21,6 +21,7 @@ mod map;
 mod params;
 mod planes;
 mod pointwise;
+mod reconstruction;
 mod reduced;
 mod schedule;
 mod similar;
@@ -53,6 +54,7 @@ const GATHER: &str = include_str!("../../kernels/gather.cuh");
 const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
 const LABELS: &str = include_str!("../../kernels/labels.cuh");
 const COMPONENTS: &str = include_str!("../../kernels/components.cuh");
+const RECONSTRUCTION: &str = include_str!("../../kernels/reconstruction.cuh");
 const SAMPLING: &str = include_str!("../../kernels/sampling.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
@@ -108,12 +110,22 @@ pub enum Pointer {
 }
 
 /// Several launches of one kernel, one after the other, which differ in the first integer of the parameters: 0, 1, and so on.
+///
+/// The last of them may be repeated until they have nothing left to do: before each round of these, the first [`Passes::FLAG`] bytes of the
+/// scratch memory are 0, and a round that leaves them so was the last. The host looks at them, and waits for the round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passes {
-    /// How many there are.
+    /// How many run once.
     pub count: u32,
+    /// How many come after them, round by round: 0 for none.
+    pub repeated: u32,
     /// Bytes of memory that holds whatever it held before, and that the passes share.
     pub scratch: usize,
+}
+
+impl Passes {
+    /// Bytes of the flag that says whether another round is needed: one `int`.
+    pub const FLAG: usize = 4;
 }
 
 /// A generated kernel and the parameters of its launch.
@@ -183,6 +195,7 @@ fn generate_with(
         Kernel::Lookup => fixed::lookup(shapes),
         Kernel::Remap(how, border) => components::remap(*how, *border, shapes),
         Kernel::Components(how) => components::components(*how, shapes),
+        Kernel::Reconstruct(how) => reconstruction::reconstruct(*how, shapes),
         Kernel::Windowed(how, border) => windowed::generate(how, *border, shapes, limits),
         Kernel::RowReduce(how) => reduced::image(*how, shapes),
         Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),

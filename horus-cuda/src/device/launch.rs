@@ -12,7 +12,7 @@ use horus_core::ops::planes::stacked;
 use horus_core::shape::Shape;
 
 use super::CudaDevice;
-use crate::codegen::{Generated, Pointer, Shapes};
+use crate::codegen::{Generated, Passes, Pointer, Shapes};
 use crate::driver::{self, Event, check};
 use crate::memo::Made;
 use crate::memory::CudaMemory;
@@ -57,18 +57,18 @@ impl CudaDevice {
         let start = Instant::now();
         let made = self.made(launch.kernel, &shapes)?;
         let Made { program, function } = &*made;
-        let mut state = self.lock();
-        state.making += start.elapsed();
-        let table = state.tables.get(&program.table, &self.core, &self.transfers)?;
+        // Not held while a launch waits for its rounds: others make kernels meanwhile.
+        let (table, timed) = {
+            let mut state = self.lock();
+            state.making += start.elapsed();
+            (state.tables.get(&program.table, &self.core, &self.transfers)?, state.timings.is_some())
+        };
         // Freed in the order of the stream, after the launch.
         let scratch = program.passes.map(|passes| self.core.allocate(passes.scratch)).transpose()?;
         let own = [table.as_deref(), scratch.as_ref()];
         let mut params = self.arguments(program, launch.inputs, (output, &more), own)?;
         let stream = &self.core.stream;
-        let events = match state.timings {
-            Some(_) => Some((Event::new(true)?, Event::new(true)?)),
-            None => None,
-        };
+        let events = if timed { Some((Event::new(true)?, Event::new(true)?)) } else { None };
         if let Some((start, _)) = &events {
             start.record(stream)?;
         }
@@ -77,17 +77,56 @@ impl CudaDevice {
         let launched = |params: &[u8]| unsafe { function.launch(self.work(program), stream, params, name) };
         self.core.clock.note(Lane::Compute, stream, || match program.passes {
             None => launched(&params),
-            Some(passes) => (0..passes.count).try_for_each(|pass| {
+            Some(passes) => self.in_passes(passes, scratch.as_ref(), |pass| {
                 params[..4].copy_from_slice(&pass.to_ne_bytes());
                 launched(&params)
             }),
         })?;
+        let mut state = self.lock();
         if let Some((start, end)) = events {
             end.record(stream)?;
             state.timings.get_or_insert_default().push((start, end));
         }
         state.statistics.launches += 1;
         Ok(())
+    }
+
+    /// Runs the passes of a program: those that are repeated until they leave the flag in `scratch` as it was. Waits for each such round.
+    fn in_passes(
+        &self,
+        passes: Passes,
+        scratch: Option<&CudaMemory>,
+        mut run: impl FnMut(u32) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let Passes { count, repeated, scratch: bytes } = passes;
+        (0..count).try_for_each(&mut run)?;
+        let Some(flag) = scratch.filter(|_| repeated > 0 && bytes >= Passes::FLAG) else { return Ok(()) };
+        let stream = &self.core.stream;
+        loop {
+            // SAFETY: the block has at least as many bytes, and is freed in the order of the stream.
+            let code = unsafe { sys::cuMemsetD8Async(flag.address(), 0, Passes::FLAG, stream.0) };
+            check(code, || "clearing a flag".into())?;
+            (count..count + repeated).try_for_each(&mut run)?;
+            // First, so that a rank that another one has left notices it.
+            self.wait_for_launches()?;
+            let mut left = [0u8; Passes::FLAG];
+            // SAFETY: as above; the copy to memory that is not page-locked has been made when the call returns.
+            let code =
+                unsafe { sys::cuMemcpyDtoHAsync_v2(left.as_mut_ptr().cast(), flag.address(), left.len(), stream.0) };
+            check(code, || "looking at a flag".into())?;
+            stream.synchronize()?;
+            if left == [0; Passes::FLAG] {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for the stream of the launches; fails if another rank did.
+    fn wait_for_launches(&self) -> Result<(), DeviceError> {
+        match self.others() {
+            Some(others) => others.group.wait(&[&self.core.stream], None),
+            None => self.core.stream.synchronize(),
+        }
     }
 
     /// How a program is launched.

@@ -38,14 +38,29 @@ pub(crate) struct Case {
     pub(crate) output: Geometry,
     /// The rows it computes.
     pub(crate) rows: Window,
-    /// Whether its inputs are any floats at all, else [`HostImage::random`].
-    pub(crate) wild: bool,
+    /// What its inputs hold.
+    pub(crate) fill: Fill,
+}
+
+/// What the inputs of a launch hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// [`HostImage::random`].
+    Random,
+    /// Any floats at all.
+    Wild,
+    /// The first pixel of the first input is 1, of the others those on a way through all of them, and what is left 0.
+    Maze,
 }
 
 impl Case {
     /// What its inputs hold.
     pub(crate) fn images(&self) -> Vec<HostImage> {
-        let fill = if self.wild { wild } else { HostImage::random };
+        let fill = match self.fill {
+            Fill::Random => HostImage::random,
+            Fill::Wild => wild,
+            Fill::Maze => maze,
+        };
         self.inputs.iter().enumerate().map(|(k, &g)| fill(g, k as u64 + 1)).collect()
     }
 
@@ -91,6 +106,25 @@ fn wild(geometry: Geometry, seed: u64) -> HostImage {
     image
 }
 
+/// Rows joined at one end and at the other, levels at the first row and at the last, or the pixel where such a way begins.
+fn maze(geometry: Geometry, seed: u64) -> HostImage {
+    let mut image = HostImage::zeroed(geometry);
+    let Shape { depth, height, width, .. } = geometry.shape;
+    for i in 0..depth * height * width {
+        let (z, y, x) = (i / width / height, i / width % height, i % width);
+        let gate = |k: usize, end: usize, at: usize| at == if k % 4 == 1 { end - 1 } else { 0 };
+        let level = z.is_multiple_of(2) && (y.is_multiple_of(2) || gate(y, width, x));
+        let there = if seed == 1 { i == 0 } else { level || !z.is_multiple_of(2) && gate(z, height, y) && x == 0 };
+        match geometry.dtype {
+            _ if !there => {}
+            DType::F32 => image.bytes[4 * i..4 * i + 4].copy_from_slice(&1.0f32.to_ne_bytes()),
+            DType::U8 => image.bytes[i] = 1,
+            other => panic!("no maze of {other}"),
+        }
+    }
+    image
+}
+
 const AXES: [Axis; 3] = [Axis::Rows, Axis::Columns, Axis::Channels];
 
 /// Pixels divided by where they are, and that taken from where they are.
@@ -107,7 +141,7 @@ pub(super) fn whole(shape: Shape, dtype: DType) -> Geometry {
 }
 
 pub(super) fn case(name: impl Into<String>, kernel: Kernel, inputs: Vec<Geometry>, output: Geometry) -> Case {
-    Case { name: name.into(), kernel, inputs, rows: Window::whole(output.shape.height), output, wild: false }
+    Case { name: name.into(), kernel, inputs, rows: Window::whole(output.shape.height), output, fill: Fill::Random }
 }
 
 pub(super) fn borders() -> [Border; 5] {
@@ -314,7 +348,7 @@ fn pixels() -> Vec<Case> {
             let inputs = types.iter().map(|&t| whole(shape, t)).collect();
             let c = case(format!("{} {dtype}", row.name), kernel, inputs, whole(shape, result));
             debug_assert!(row.kind != PixelKind::Select || types[0] == DType::U8);
-            let wild = Case { name: format!("{} {dtype} of any bits", row.name), wild: true, ..c.clone() };
+            let wild = Case { name: format!("{} {dtype} of any bits", row.name), fill: Fill::Wild, ..c.clone() };
             // The whole range of a type, where others do not have it in part.
             if few(dtype) {
                 all.push(wild);
@@ -334,7 +368,8 @@ fn pixels() -> Vec<Case> {
             let code = vec![Instr { op: InstrOp::Convert, operand: from, result: to, args: vec![Val::Leaf(0)] }];
             let m = MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() };
             let mut c = case(format!("{from} to {to}"), Kernel::Map(m), vec![whole(SMALL, from)], whole(SMALL, to));
-            c.wild = few(from) || from == DType::F32 && few(to);
+            let wild = few(from) || from == DType::F32 && few(to);
+            c.fill = if wild { Fill::Wild } else { Fill::Random };
             all.push(c);
         }
     }
@@ -350,7 +385,7 @@ fn pixels() -> Vec<Case> {
         let shape = Shape::new(256, 256, 1);
         let inputs = types.iter().map(|&t| whole(shape, t)).collect();
         let mut c = case(format!("{op:?} of any floats"), kernel, inputs, whole(shape, result));
-        c.wild = true;
+        c.fill = Fill::Wild;
         all.push(c);
     }
     let fill = MapKernel { result: Some(Val::Const(Scalar::U16(777))), ..MapKernel::default() };
@@ -685,7 +720,7 @@ fn others() -> Vec<Case> {
             ("sums of any floats".into(), Kernel::Labels(LabelReduce::Sum { count: 3, squares: true }));
         c.inputs = vec![whole(plane, DType::U8), whole(plane, DType::F32)];
         c.output = whole(Shape::new(3, 183, 1), DType::F64);
-        (c.rows, c.wild) = (Window::whole(plane.height), true);
+        (c.rows, c.fill) = (Window::whole(plane.height), Fill::Wild);
     }
     all.extend(wild);
     let one = Shape::new(1, 1, 1);

@@ -7,6 +7,7 @@ pub(crate) mod fused;
 mod histogram;
 mod labels;
 mod layout;
+mod reconstruction;
 mod rows;
 mod sampling;
 mod tiles;
@@ -106,6 +107,9 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         Kernel::Components(how) => {
             dispatch!(dtype, T => components::label(view::<T>(inputs, 0)?, *how, out(output)?, threads));
         }
+        Kernel::Reconstruct(how) => dispatch!(dtype, T => {
+            reconstruction::reconstruct(view::<T>(inputs, 0)?, view::<T>(inputs, 1)?, *how, out(output)?, threads);
+        }),
         Kernel::Tiles(grid, how) => {
             let to = tiles::To { geometry, rows, threads, isa };
             dispatch!(dtype, T => tiles::reduce(view::<T>(inputs, 0)?, *grid, *how, output, &to)?);

@@ -31,7 +31,7 @@ impl Kernel {
     /// How the kernel is distributed.
     pub const fn distribution(&self) -> Distribution {
         match self {
-            Kernel::Fold(_) | Kernel::Components(_) => Distribution::Whole,
+            Kernel::Fold(_) | Kernel::Components(_) | Kernel::Reconstruct(_) => Distribution::Whole,
             Kernel::Histogram { .. } => Distribution::Partial(AllReduce::Sum),
             Kernel::Labels(how) if how.adds_up() => Distribution::Partial(AllReduce::Sum),
             Kernel::Source(_)

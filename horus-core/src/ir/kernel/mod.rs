@@ -25,6 +25,7 @@ pub use self::work::{Extent, Family, KernelWork};
 use crate::ir::graph::{Graph, NodeId, ValueId};
 use crate::ops::components::Connectivity;
 use crate::ops::labels::LabelReduce;
+use crate::ops::reconstruction::Reconstruction;
 use crate::ops::reduce::{Fold, RowReduce};
 use crate::ops::sampling::Sampling;
 use crate::ops::tiles::{Grid, TileReduce};
@@ -67,6 +68,8 @@ pub enum Kernel {
     Labels(LabelReduce),
     /// See [`crate::ir::graph::Op::Components`].
     Components(Connectivity),
+    /// See [`crate::ir::graph::Op::Reconstruct`].
+    Reconstruct(Reconstruction),
     /// See [`crate::ir::graph::Op::Histogram`]. Counts only the rows it is launched on.
     Histogram {
         /// Number of bins.
@@ -99,6 +102,7 @@ impl Kernel {
             Kernel::Labels(how) => format!("{} {}", how.name(), how.count()),
             Kernel::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
             Kernel::Components(_) => "label".into(),
+            Kernel::Reconstruct(how) => how.name().into(),
             Kernel::Histogram { bins, .. } => format!("histogram {bins}"),
         }
     }

@@ -181,7 +181,7 @@ impl Kernel {
             Kernel::Labels(how) if how.adds_up() => Access::Rows { reach: Reach::NONE, wrap: false },
             Kernel::Labels(_) => Access::Footprint,
             Kernel::Transpose => Access::Whole,
-            Kernel::Fold(_) | Kernel::Components(_) => Access::Whole,
+            Kernel::Fold(_) | Kernel::Components(_) | Kernel::Reconstruct(_) => Access::Whole,
         }
     }
 

@@ -169,7 +169,7 @@ impl Kernel {
             Kernel::Windowed(Windowed::Rank(_), _) => (Family::Rank, None),
             Kernel::Transpose => (Family::Transpose, None),
             Kernel::Remap(..) => (Family::Warp, None),
-            Kernel::Components(_) => (Family::Histogram, None),
+            Kernel::Components(_) | Kernel::Reconstruct(_) => (Family::Histogram, None),
             Kernel::Source(_) | Kernel::Merge | Kernel::Lookup => (Family::Pixel, None),
         };
         let pixels = match self {
@@ -191,6 +191,8 @@ impl Kernel {
             }
             // Each pixel looks for its root several times.
             Kernel::Components(how) => 8.0 + how.before().count() as f64,
+            // How often depends on the pixels.
+            Kernel::Reconstruct(how) => 16.0 * how.neighbours.neighbours().count() as f64,
             _ => f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram))),
         };
         // All steps, with the rows around that those to come read. What stays is read once for all of them.

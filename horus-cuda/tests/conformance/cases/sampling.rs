@@ -1,13 +1,14 @@
-//! Connected components, and samples at positions of other images.
+//! Connected components, reconstruction, and samples at positions of other images.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::sampling::Sampling;
 use horus_core::shape::{Border, Shape, Window};
 
-use super::{Case, borders, case, whole};
+use super::{Case, Fill, borders, case, whole};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
@@ -31,6 +32,7 @@ pub(super) fn cases() -> Vec<Case> {
             whole(shapes[0], DType::I32),
         ));
     }
+    all.extend(reconstructions(lines));
     let mut add = |name: String, how, border, (image, dtype): (Shape, DType), at: Shape, of: DType, volume: bool| {
         let depth = if volume { at.depth } else { image.depth };
         let output = whole(Shape { depth, channels: image.channels, ..at }, dtype);
@@ -74,7 +76,40 @@ pub(super) fn cases() -> Vec<Case> {
     let kernel = Kernel::Remap(Sampling::Cubic, Border::Reflect);
     let mut wild =
         case("remap to any floats of levels", kernel, vec![whole(levels, DType::F32), positions, positions], output);
-    wild.wild = true;
+    wild.fill = Fill::Wild;
     all.push(wild);
+    all
+}
+
+/// Markers that grow a few rounds, of all types, and ones that grow many.
+fn reconstructions(lines: [[[bool; 3]; 3]; 3]) -> Vec<Case> {
+    let mut all = Vec::new();
+    let mut add = |neighbours, erosion, (shape, dtype): (Shape, DType), fill| {
+        let how = Reconstruction { erosion, neighbours };
+        let image = whole(shape, dtype);
+        let name = format!("{} of {fill:?} {shape} {dtype} {neighbours:?}", how.name());
+        all.push(Case { fill, ..case(name, Kernel::Reconstruct(how), vec![image; 2], image) });
+    };
+    let shapes = [Shape::new(67, 131, 1), Shape::volume(5, 23, 41, 1), Shape::volume(2, 90, 90, 1)];
+    for (k, neighbours) in [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS, Connectivity::new(lines)]
+        .into_iter()
+        .enumerate()
+    {
+        for (n, shape) in shapes.into_iter().enumerate() {
+            add(neighbours, (k + n) % 2 == 0, (shape, DType::F32), Fill::Random);
+        }
+        add(neighbours, k % 2 == 0, (shapes[0], DType::F32), Fill::Wild);
+    }
+    for dtype in DType::ALL {
+        [false, true]
+            .into_iter()
+            .for_each(|erosion| add(Connectivity::CORNERS, erosion, (shapes[0], dtype), Fill::Random));
+    }
+    for shape in [Shape::new(1, 5000, 1), Shape::new(300, 1, 1), Shape::volume(9, 1, 1, 1), Shape::new(1, 1, 1)] {
+        add(Connectivity::FACES, false, (shape, DType::U8), Fill::Random);
+    }
+    for (shape, dtype) in [(Shape::new(31, 40, 1), DType::U8), (Shape::volume(5, 11, 20, 1), DType::F32)] {
+        add(Connectivity::FACES, false, (shape, dtype), Fill::Maze);
+    }
     all
 }

@@ -10,7 +10,7 @@ use horus_core::ops::planes::PlaneMap;
 use horus_core::shape::{Axis, Border, Shape, Window};
 use horus_cuda::workloads::{instr, taps};
 
-use super::Case;
+use super::{Case, Fill};
 
 const BORDERS: [Border; 4] = [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Constant(0.5)];
 
@@ -60,7 +60,7 @@ fn case(name: String, kernel: Kernel, shape: Shape, rows: Window, dtype: DType) 
     };
     let inputs = shapes.into_iter().enumerate().map(held).collect();
     let output = Geometry { shape, dtype, window: rows };
-    Case { name: format!("{name} {dtype}"), kernel, inputs, output, rows, wild: false }
+    Case { name: format!("{name} {dtype}"), kernel, inputs, output, rows, fill: Fill::Random }
 }
 
 pub(super) fn steps() -> Vec<Case> {

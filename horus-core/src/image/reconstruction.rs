@@ -1,0 +1,67 @@
+//! Reconstruction.
+
+use std::panic::Location;
+
+use super::{Image, record};
+use crate::dtype::Pixel;
+use crate::error::{Error, Site};
+use crate::ir::graph::Op;
+use crate::ops::components::{Connectivity, MOST_PIXELS};
+use crate::ops::reconstruction::Reconstruction;
+
+/// Reconstruction: a marker grows within a mask, step by step from neighbour to neighbour, until nothing changes (scikit-image's
+/// `morphology.reconstruction`). Every rank computes all of it. A NaN is the lowest number there is, by erosion the highest, and zeros
+/// have no sign. Several channels are an error, as are more than 2^31 - 1 pixels.
+impl<T: Pixel> Image<T> {
+    /// This image, the marker, dilated below `mask` until nothing changes: peaks of the mask that the marker does not reach are cut off.
+    /// Where the marker is above the mask, it begins there.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::components::Connectivity, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let mask = Image::from_slice(&session, 1, 7, &[1.0f32, 5.0, 3.0, 0.0, 4.0, 6.0, 4.0]);
+    /// let domes = &mask - (&mask - 2.0).reconstruct(&mask, Connectivity::FACES); // what rises by at most 2
+    /// assert_eq!(domes.to_vec()?, [0.0, 2.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn reconstruct(&self, mask: &Image<T>, neighbours: Connectivity) -> Image<T> {
+        self.reconstructed(mask, Reconstruction { erosion: false, neighbours }, Location::caller())
+    }
+
+    /// This image, the marker, eroded above `mask` until nothing changes: hollows of the mask that the marker does not reach are filled.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::components::Connectivity, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let mask = Image::from_slice(&session, 1, 6, &[2u8, 7, 1, 3, 9, 0]);
+    /// let edges = Image::from_slice(&session, 1, 6, &[2u8, 9, 9, 9, 9, 0]);
+    /// assert_eq!(edges.reconstruct_above(&mask, Connectivity::FACES).to_vec()?, [2, 7, 7, 7, 9, 0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn reconstruct_above(&self, mask: &Image<T>, neighbours: Connectivity) -> Image<T> {
+        self.reconstructed(mask, Reconstruction { erosion: true, neighbours }, Location::caller())
+    }
+
+    fn reconstructed(&self, mask: &Image<T>, how: Reconstruction, site: Site) -> Image<T> {
+        self.attempt(self.shape(), || {
+            mask.check()?;
+            let wrong = |message| Err(Error::parameter("reconstruct", message, site));
+            let shape = self.shape();
+            if !self.session().same(mask.session()) {
+                return Err(Error::ForeignImage { op: "reconstruct", site });
+            }
+            if shape != mask.shape() {
+                return wrong(format!("a marker of {shape} for a mask of {}", mask.shape()));
+            }
+            if shape.channels != 1 {
+                return wrong(format!("the image has {} channels; take one (`channel`)", shape.channels));
+            }
+            if shape.len() > MOST_PIXELS {
+                return wrong(format!("an image of {shape} has {} pixels; the limit is {MOST_PIXELS}", shape.len()));
+            }
+            Ok(record(self.session(), Op::Reconstruct(how), &[self.handle(), mask.handle()], shape, site))
+        })
+    }
+}
