@@ -2,7 +2,7 @@
 
 use horus::core::session::Handle;
 use horus::prelude::{AnyImage, DType, Image, Shape};
-use horus::types::{Element, LoopState as _};
+use horus::types::Element;
 use pyo3::exceptions::PyTypeError;
 use pyo3::{PyErr, PyResult};
 
@@ -106,6 +106,9 @@ pub(crate) fn no_numbers(op: &str) -> PyErr {
     PyTypeError::new_err(format!("{op}: the image is a mask; convert it to numbers first"))
 }
 
+/// Makes an image of a handle of its type.
+pub(crate) type Behind = fn(Handle) -> Any;
+
 impl Any {
     /// Levels, rows, columns and channels.
     pub(crate) fn shape(&self) -> Shape {
@@ -117,19 +120,12 @@ impl Any {
         each!(self, image => image.dtype())
     }
 
-    /// The image behind a handle of this type.
-    pub(crate) fn behind(dtype: DType, handle: Handle) -> Any {
-        match dtype {
-            DType::U8 => Any::U8(Image::from_handle(handle)),
-            DType::I8 => Any::I8(Image::from_handle(handle)),
-            DType::U16 => Any::U16(Image::from_handle(handle)),
-            DType::I16 => Any::I16(Image::from_handle(handle)),
-            DType::U32 => Any::U32(Image::from_handle(handle)),
-            DType::I32 => Any::I32(Image::from_handle(handle)),
-            DType::F32 => Any::F32(Image::from_handle(handle)),
-            DType::F64 => Any::F64(Image::from_handle(handle)),
-            DType::Bool => Any::Bool(Image::from_handle(handle)),
+    /// What makes images of this type of handles.
+    pub(crate) fn behind(&self) -> Behind {
+        fn of<T: Held>(_: &Image<T>) -> Behind {
+            |handle| T::held(Image::from_handle(handle))
         }
+        each!(self, image => of(image))
     }
 
     /// An image of this type that carries an error.

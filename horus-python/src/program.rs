@@ -12,7 +12,7 @@ use horus::types::LoopState;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::any::{Any, each};
+use crate::any::{Any, Behind, each};
 use crate::arrays::in_place;
 use crate::errors::{attached, detached};
 use crate::image::Image;
@@ -98,7 +98,7 @@ pub(crate) struct ImageProgram {
     session: Open,
     watch: Arc<Watch>,
     replay: Mutex<Replay>,
-    results: Vec<DType>,
+    results: Vec<Behind>,
 }
 
 #[pymethods]
@@ -111,7 +111,7 @@ impl ImageProgram {
         inputs: Vec<PyRef<'_, Image>>,
         results: Vec<PyRef<'_, Image>>,
     ) -> PyResult<Option<ImageProgram>> {
-        let kinds = results.iter().map(|image| image.any.dtype()).collect();
+        let kinds = results.iter().map(|image| image.any.behind()).collect();
         let (wanted, given) = (handles(&results), handles(&inputs));
         let replay = detached(py, || session.open.keep_repeatable(&wanted, &given));
         let (open, watch) = (session.open.clone(), Arc::clone(&session.watch));
@@ -126,8 +126,7 @@ impl ImageProgram {
             let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
             self.session.repeat_on(&mut replay, &inputs)
         });
-        let image =
-            |(handle, dtype): (Handle, &DType)| Image::new(Any::behind(*dtype, handle), Arc::clone(&self.watch));
+        let image = |(handle, behind): (Handle, &Behind)| Image::new(behind(handle), Arc::clone(&self.watch));
         Ok(self.watch.after(ran)?.map(|found| found.into_iter().zip(&self.results).map(image).collect()))
     }
 }
@@ -141,7 +140,7 @@ impl LoopState for State {
     }
 
     fn with(&self, from: &mut dyn Iterator<Item = Handle>) -> State {
-        let next = |any: &Any| Any::behind(any.dtype(), from.next().expect("an image for each of the state"));
+        let next = |any: &Any| any.behind()(from.next().expect("an image for each of the state"));
         State(self.0.iter().map(next).collect())
     }
 }

@@ -11,7 +11,7 @@ use super::plans::Request;
 use super::{Handle, Mutable, Session};
 use crate::device::Sending;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Recorded, Result};
 use crate::execute::{Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{NodeId, Op, ValueId};
@@ -279,8 +279,9 @@ impl Session {
             let image = results.remove(&node)?;
             let (id, value) = (self.0.numbers.record(), state.names.value());
             state.images.insert(value, image);
-            let site = replay.plan.graph.node(node).site;
+            let Recorded { site, line } = replay.plan.graph.node(node).site;
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+            line.into_iter().for_each(|line| state.program.recorded_at(id, line));
             Some(Handle { session: self.clone(), shape, dtype, record: Ok(id) })
         };
         let handles: Option<Vec<Handle>> = replay.results.iter().map(handle).collect();
