@@ -21,7 +21,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -303,14 +302,14 @@ def jitted(image: Any, other: Any) -> Any:
 def repeated(image: Any, steps: Any, factor: Any, below: Any = None, every: Any = 1, norm: Any = "max") -> Any:
     if isinstance(steps, int) and steps > 100 or steps in (np.inf, 1e300):
         return None  # so many are made
-    return hi.iterate(image_of(image), lambda a: a * factor, steps=steps, below=below, every=every, norm=norm).state
+    return hi.iterate(lambda a: a * factor, image_of(image), steps, below=below, every=every, norm=norm).state
 
 
 def opened(device: Any, memory: Any = None, explain: Any = False) -> Any:
     return hi.session(device=device, memory=memory, explain=explain).asarray([1.0]).compute()
 
 
-METHODS: Final = [
+METHODS: Final[list[Callable[..., Any]]] = [
     of_image("astype", "dtype"), of_image("clip", "low_value", "high_value"), of_image("luminance"), of_image("channel", "axis"),
     *(of_image(name) for name in ("min", "max", "sum", "mean", "var", "std", "compute", "start", "__len__", "__bool__", "__float__", "__repr__")),
     *(of_image(name) for name in ("__neg__", "__pos__", "__abs__", "__invert__", "__hash__", "_repr_png_", "__dlpack_device__")),
@@ -358,33 +357,6 @@ def test_an_array_becomes_the_image_of_its_pixels_or_an_exception(
     np.testing.assert_array_equal(image, array)
     np.testing.assert_array_equal(np.from_dlpack(image), array)
     np.testing.assert_array_equal(hi.jit(lambda a: a)(array), array)
-
-
-PART: Final = st.one_of(
-    st.integers(-6, 6),
-    st.builds(slice, *[st.one_of(st.none(), st.integers(-9, 9))] * 2, st.sampled_from([None, 1, -1, 2, -2, 3, -4, 100])),
-)
-
-
-@settings(max_examples=200)
-@given(shape=st.lists(st.integers(1, 6), min_size=1, max_size=3), key=st.lists(PART, min_size=1, max_size=4))
-def test_parts_are_those_of_arrays(shape: list[int], key: list[Any]) -> None:
-    array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
-    image = hi.asarray(array)
-    try:
-        expected = array[tuple(key)]
-    except IndexError:
-        with pytest.raises(IndexError):
-            image[tuple(key)]
-        return
-    try:
-        found = image[tuple(key)]
-    except NotImplementedError:
-        assert len(shape) == 3 and any(isinstance(part, int) for part in key[1:])
-    except ValueError:
-        assert expected.size == 0
-    else:
-        np.testing.assert_array_equal(found.compute().reshape(expected.shape), expected)
 
 
 def search(seconds: float) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import horus_image as hi
 from horus_image import ndimage
@@ -214,3 +216,30 @@ def test_the_compiler_of_cuda_is_found_where_pip_puts_it(tmp_path: Path, monkeyp
     monkeypatch.setenv("HORUS_NVRTC", "/mine")
     _nvrtc.announce()
     assert os.environ["HORUS_NVRTC"] == "/mine"
+
+
+PART = st.one_of(
+    st.integers(-6, 6),
+    st.builds(slice, *[st.one_of(st.none(), st.integers(-9, 9))] * 2, st.sampled_from([None, 1, -1, 2, -2, 3, -4, 100])),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(shape=st.lists(st.integers(1, 6), min_size=1, max_size=3), key=st.lists(PART, min_size=1, max_size=4))
+def test_parts_are_those_of_arrays(shape: list[int], key: list[Any]) -> None:
+    array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    image = hi.asarray(array)
+    try:
+        expected = array[tuple(key)]
+    except IndexError:
+        with pytest.raises(IndexError):
+            image[tuple(key)]
+        return
+    try:
+        found = image[tuple(key)]
+    except NotImplementedError:
+        assert len(shape) == 3 and any(isinstance(part, int) for part in key[1:])
+    except ValueError:
+        assert expected.size == 0
+    else:
+        np.testing.assert_array_equal(found.compute().reshape(expected.shape), expected)

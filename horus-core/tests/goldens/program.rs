@@ -24,7 +24,7 @@ impl Program {
     }
 
     pub(crate) fn add(&mut self, op: Op, inputs: &[NodeId], shape: Shape, dtype: DType) -> NodeId {
-        self.graph.push(Node { op, inputs: inputs.to_vec(), shape, dtype, site: Location::caller() })
+        self.graph.push(Node { op, inputs: inputs.to_vec(), shape, dtype, site: Location::caller().into() })
     }
 
     /// An operation that keeps shape and type of its first input.

@@ -205,7 +205,7 @@ fn a_sum_of_an_expression_stores_no_image() {
     let product = r.binary(PixelOp::Mul, a, b);
     let scaled = r.constant(PixelOp::Sub, product, 0.5);
     let rows = Shape { width: 1, ..r.shape };
-    let (site, f) = (Location::caller(), DType::F64);
+    let (site, f) = (Location::caller().into(), DType::F64);
     let op = Op::RowReduce(RowReduce::Sum);
     let column = r.graph.push(Node { op, inputs: vec![scaled], shape: rows, dtype: f, site });
     let (op, shape) = (Op::Fold(Fold::Sum), Shape::new(1, 1, 1));

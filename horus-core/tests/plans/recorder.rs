@@ -26,7 +26,7 @@ impl Recorder {
 
     pub(crate) fn op(&mut self, op: Op, inputs: &[NodeId], dtype: DType) -> NodeId {
         let (inputs, shape) = (inputs.to_vec(), self.shape);
-        self.graph.push(Node { op, inputs, shape, dtype, site: Location::caller() })
+        self.graph.push(Node { op, inputs, shape, dtype, site: Location::caller().into() })
     }
 
     pub(crate) fn source(&mut self, dtype: DType) -> NodeId {
