@@ -55,6 +55,7 @@ mod read_several;
 mod reduce;
 mod resample;
 mod sampling;
+mod splines;
 mod tiles;
 mod value;
 mod volume;
