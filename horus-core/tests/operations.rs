@@ -11,7 +11,7 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::sampling::Sampling;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
-use horus_core::shape::Border;
+use horus_core::shape::{Axis, Border};
 use ndarray::{Array2, Array3};
 
 fn path(name: &str) -> String {
@@ -232,6 +232,73 @@ fn samples_are_those_of_scipy() {
         let worst = ours.iter().zip(golden).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(worst < 1e-13, "{} of the volume: {worst:e}", how.name());
     }
+}
+
+#[test]
+fn coefficients_of_splines_are_those_of_scipy() {
+    let value = |z, y, x| (noise(z, y, x) % 1000) as f64 / 1000.0;
+    let far = |ours: &[f64], golden: &[f64]| {
+        assert_eq!(ours.len(), golden.len());
+        ours.iter().zip(golden).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    };
+    for order in 2..6 {
+        let how = Sampling::spline(order).unwrap();
+        let golden: Vec<f64> = volume_of(&format!("coefficients_{order}"));
+        let borders = [Border::Reflect101, Border::Reflect, Border::Wrap];
+        for (border, golden) in borders.into_iter().zip(golden.chunks(31 * 40)) {
+            // Strips of ten rows, and filters that reach up to 49.
+            let ours = everywhere(|s| {
+                let image = Image::from_fn(s, 31, 40, |y, x| value(0, y, x));
+                let single = image.convert::<f32>().spline_coefficients(how, border);
+                let along = image.spline_coefficients_along(Axis::Columns, how, border);
+                let along = along.spline_coefficients_along(Axis::Rows, how, border);
+                let (y, x) =
+                    (Image::index(s, image.shape(), Axis::Rows), Image::index(s, image.shape(), Axis::Columns));
+                let coefficients = image.spline_coefficients(how, border);
+                let back = coefficients.remap::<f64>(&y, &x, how, border) - &image;
+                [coefficients, single.convert(), along, back].map(|image| image.to_vec().unwrap())
+            });
+            // Coefficients are up to 11, sums of magnitudes up to 60; poles of SciPy's are differences, good to 2e-15.
+            let [double, single, along] = [&ours[0], &ours[1], &ours[2]].map(|ours| far(ours, golden));
+            assert!(double < 3e-13 && along < 3e-13, "{} {border}: {double:e}, {along:e}", how.name());
+            assert!(single < 1e-4, "{} {border} in f32: {single:e}", how.name());
+            let back = far(&ours[3], &[0.0; 31 * 40]);
+            assert!(back < 3e-14, "{} {border} at whole positions: {back:e}", how.name());
+        }
+        // Lines of one pixel along an axis are filtered along the other alone.
+        let golden: Vec<f64> = volume_of(&format!("coefficients_row_{order}"));
+        let lines = everywhere(|s| {
+            let row = Image::from_fn(s, 1, 40, |_, x| value(0, 30, x));
+            let lines = [row.clone(), row.transpose()];
+            lines.map(|line| line.spline_coefficients_3d(how, Border::Constant(7.0)).to_vec().unwrap())
+        });
+        for line in lines {
+            assert!(far(&line, &golden) < 1e-13, "{} of a line", how.name());
+        }
+    }
+    let ours = everywhere(|s| {
+        let volume = Image::from_volume_fn(s, 6, 31, 40, value);
+        let of = |border| volume.spline_coefficients_3d(Sampling::Spline3, border).to_vec().unwrap();
+        assert_eq!(of(Border::Replicate), of(Border::Reflect));
+        of(Border::Constant(7.0))
+    });
+    assert!(far(&ours, &volume_of::<f64>("coefficients_volume")) < 3e-13);
+}
+
+#[test]
+fn what_has_no_coefficients_of_its_own_keeps_its_pixels() {
+    let s = session();
+    let image = Image::from_fn(&s, 4, 5, |y, x| (5 * y + x) as u8);
+    for how in [Sampling::Nearest, Sampling::Linear, Sampling::Cubic] {
+        let same = image.convert::<f32>().to_vec().unwrap();
+        assert_eq!(image.spline_coefficients_3d(how, Border::Wrap).to_vec().unwrap(), same, "{how:?}");
+    }
+    let dot = Image::from_slice(&s, 1, 1, &[0.3f64]);
+    assert_eq!(dot.spline_coefficients(Sampling::Spline5, Border::Wrap).to_vec().unwrap(), [0.3]);
+    let none = image.spline_coefficients_along(Axis::Channels, Sampling::Spline3, Border::Wrap);
+    let told = none.check().unwrap_err().to_string();
+    let want = "spline_coefficients_along: no splines go along the channels; axes are levels, rows and columns (at ";
+    assert!(told.starts_with(want), "{told}");
 }
 
 #[test]

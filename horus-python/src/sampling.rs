@@ -1,6 +1,6 @@
 //! Samples at positions that images hold, and connected components.
 
-use horus::prelude::{Border, Connectivity, Float, Image as Typed, Pixel, Sampling};
+use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Sampling};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -13,9 +13,7 @@ use crate::image::Image;
 #[pyfunction]
 pub(crate) fn remap(a: &Image, at: Vec<PyRef<'_, Image>>, order: usize, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    let Some(how) = Sampling::spline(order) else {
-        return Err(PyValueError::new_err(format!("no spline is of order {order}; orders are 0 to 5")));
-    };
+    let how = spline(order)?;
     numbers!(&a.any, "remap", image => match at.first().map(|first| &first.any) {
         Some(Any::F64(_)) => {
             let at = positions::<f64>(&at)?;
@@ -27,6 +25,28 @@ pub(crate) fn remap(a: &Image, at: Vec<PyRef<'_, Image>>, order: usize, mode: &s
         }
         _ => Err(unfit()),
     })
+}
+
+fn spline(order: usize) -> PyResult<Sampling> {
+    let none = || PyValueError::new_err(format!("no spline is of order {order}; orders are 0 to 5"));
+    Sampling::spline(order).ok_or_else(none)
+}
+
+/// The coefficients of splines of an order from 0 to 5 along some axes (0: levels, 1: rows, 2: columns); images of `f64` have some of
+/// `f64`, all others of `f32`.
+#[pyfunction]
+pub(crate) fn spline_coefficients(a: &Image, order: usize, axes: Vec<usize>, mode: &str) -> PyResult<Image> {
+    let (how, border) = (spline(order)?, border(mode, 0.0)?);
+    let along = |axis: usize| axes.contains(&axis);
+    numbers!(&a.any, "spline_coefficients", image => a.recorded(|| {
+        let in_plane = match (along(1), along(2)) {
+            (true, true) => image.spline_coefficients(how, border),
+            (true, false) => image.spline_coefficients_along(Axis::Rows, how, border),
+            (false, true) => image.spline_coefficients_along(Axis::Columns, how, border),
+            (false, false) => image.convert(),
+        };
+        if along(0) { in_plane.spline_coefficients_along(Axis::Depth, how, border) } else { in_plane }
+    }))
 }
 
 fn unfit() -> PyErr {

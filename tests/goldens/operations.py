@@ -57,6 +57,12 @@ def main():
             ndi.map_coordinates(volume[0], [rows, columns], mode=mode, cval=0.75, **how)
             for mode in ["mirror", "reflect", "grid-wrap", "grid-constant"]]))
         save(f"sampled_volume_{order}", ndi.map_coordinates(volume, [levels, rows, columns], mode="mirror", **how))
+    for order in range(2, 6):
+        save(f"coefficients_{order}", np.stack([
+            ndi.spline_filter(volume[0], order=order, mode=mode) for mode in ["mirror", "reflect", "grid-wrap"]]))
+        save(f"coefficients_row_{order}", ndi.spline_filter1d(volume[0], order=order, axis=1, mode="mirror")[30])
+    # Of axes as short as this one's levels, scipy's coefficients of mode `reflect` are wrong from the eighth digit on.
+    save("coefficients_volume", ndi.spline_filter(volume, order=3, mode="mirror"))
     mask = ndi.gaussian_filter(volume[0], 1.5)
     save("reconstruction_mask", mask)
     for kind, footprint in [(1, ndi.generate_binary_structure(2, 1)), (2, np.ones((3, 3)))]:

@@ -56,6 +56,7 @@ mod reconstruction;
 mod reduce;
 mod resample;
 mod sampling;
+mod splines;
 mod tiles;
 mod value;
 mod volume;

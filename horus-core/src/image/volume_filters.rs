@@ -126,7 +126,13 @@ impl<T: Pixel> Image<T> {
     }
 
     /// Correlates along the depth with the taps of a filter of one column.
-    fn along_depth(&self, op: &'static str, column: &Filter, border: Border, site: Site) -> Image<T::Linear> {
+    pub(super) fn along_depth(
+        &self,
+        op: &'static str,
+        column: &Filter,
+        border: Border,
+        site: Site,
+    ) -> Image<T::Linear> {
         self.attempt(self.shape(), || {
             check_filter(op, column, site)?;
             let (linear, anchor) = (self.linear(site), (column.taps().len() / 2).cast_signed());

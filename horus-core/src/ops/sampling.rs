@@ -13,7 +13,7 @@ pub enum Sampling {
     Linear,
     /// As [`Interpolation::Bicubic`].
     Cubic,
-    /// A B-spline of order 2, whose coefficients the image holds: it smooths pixels that were not filtered before.
+    /// A B-spline of order 2, of which the image holds the [coefficients](crate::image::Image::spline_coefficients): pixels are smoothed.
     Spline2,
     /// A B-spline of order 3.
     Spline3,
@@ -121,6 +121,45 @@ impl Sampling {
         }
     }
 
+    /// The poles of the filter that yields the coefficients of a B-spline through pixels (Unser, 1999): none where an image is its own
+    /// coefficients.
+    const fn poles(self) -> &'static [f64] {
+        match self {
+            Sampling::Nearest | Sampling::Linear | Sampling::Cubic => &[],
+            Sampling::Spline2 => &[-0.171_572_875_253_809_9],
+            Sampling::Spline3 => &[-0.267_949_192_431_122_7],
+            Sampling::Spline4 => &[-0.361_341_225_900_220_16, -0.013_725_429_297_339_121],
+            Sampling::Spline5 => &[-0.430_575_347_099_973_8, -0.043_096_288_203_264_65],
+        }
+    }
+
+    /// The filter that yields the coefficients of a B-spline through pixels: the taps at `-r..=r`, of which all beyond would be smaller than
+    /// `2^-bits` of the largest. A single tap where an image is its own coefficients.
+    pub(crate) fn prefilter(self, bits: u16) -> Vec<f64> {
+        let most = f64::from(bits);
+        let of_pole = |pole: f64| {
+            let gain = (1.0 - pole) / (1.0 + pole);
+            // Longer than needed: a product of two filters is cut once.
+            let reach = (-(most + 8.0) / pole.abs().log2()).ceil() as i32;
+            (-reach..=reach).map(|k| gain * pole.powi(k.abs())).collect::<Vec<_>>()
+        };
+        let mut taps = vec![1.0];
+        for &pole in self.poles() {
+            let (one, other) = (taps, of_pole(pole));
+            taps = vec![0.0; one.len() + other.len() - 1];
+            for (i, a) in one.iter().enumerate() {
+                // Terms of a tap have one sign: none cancel.
+                other.iter().zip(&mut taps[i..]).for_each(|(b, sum)| *sum += a * b);
+            }
+        }
+        let middle = taps.len() / 2;
+        let least = taps[middle] * (-most).exp2();
+        let outside = taps.iter().take_while(|tap| tap.abs() < least).count();
+        // Both halves alike to the last bit.
+        let half = &taps[outside..middle];
+        half.iter().chain(&taps[middle..=middle]).chain(half.iter().rev()).copied().collect()
+    }
+
     /// Whether fractions are from the nearest pixel on, else from the pixel at or before the position.
     pub const fn from_nearest(self) -> bool {
         matches!(self, Sampling::Nearest | Sampling::Spline2 | Sampling::Spline4)
@@ -207,6 +246,35 @@ mod tests {
                 assert!((sum - 1.0).abs() < 1e-15, "order {order} at {position}: {sum}");
             }
         }
+    }
+
+    #[test]
+    fn prefilters_undo_splines_up_to_their_bound() {
+        for order in 2..=5 {
+            let how = Sampling::spline(order).unwrap();
+            let (first, t) = how.split::<f64>(0.0).unwrap();
+            let spline = &how.weights(t)[..how.taps()];
+            for (bits, most) in [(60u16, 1e-15), (30, (-27f64).exp2())] {
+                let taps = how.prefilter(bits);
+                let peak = taps[taps.len() / 2];
+                assert!(taps.iter().eq(taps.iter().rev()), "order {order}: symmetric");
+                assert!(taps[0].abs() >= peak * (-f64::from(bits)).exp2(), "order {order}: none that is too small");
+                // The spline of the coefficients of a dot is the dot.
+                let reach = (taps.len() / 2).cast_signed();
+                for at in -reach..=reach {
+                    let tap = |k: isize| taps.get((k + reach).cast_unsigned()).copied().unwrap_or(0.0);
+                    let sum: f64 = (first..).zip(spline).map(|(k, w)| w * tap(at + k)).sum();
+                    let want = if at == 0 { 1.0 } else { 0.0 };
+                    assert!((sum - want).abs() < most, "order {order}, {bits} bits, at {at}: {sum:e}");
+                }
+                // What is left out, of pixels of magnitude 1.
+                let long = how.prefilter(200);
+                let left_out = 2.0 * long[..(long.len() - taps.len()) / 2].iter().map(|tap| tap.abs()).sum::<f64>();
+                assert!(left_out < (4.0 - f64::from(bits)).exp2(), "order {order}, {bits} bits: {left_out:e}");
+            }
+        }
+        assert_eq!(Sampling::Cubic.prefilter(60), [1.0]);
+        assert_eq!([Sampling::Spline3.prefilter(60).len(), Sampling::Spline5.prefilter(30).len()], [63, 49]);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, Final
 
@@ -11,25 +10,9 @@ import numpy as np
 from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
-from ._values import MODES, Value, axis_of, correlated, edge, filtered
+from ._values import MODES, Value, axis_of, core_axis, edge, filtered
 
 DType = np.dtype[Any]
-
-_POLES: Final[dict[int, tuple[float, ...]]] = {
-    0: (),
-    1: (),
-    2: (math.sqrt(8.0) - 3.0,),
-    3: (math.sqrt(3.0) - 2.0,),
-    4: (
-        math.sqrt(664.0 - math.sqrt(438976.0)) + math.sqrt(304.0) - 19.0,
-        math.sqrt(664.0 + math.sqrt(438976.0)) - math.sqrt(304.0) - 19.0,
-    ),
-    5: (
-        math.sqrt(67.5 - math.sqrt(4436.25)) + math.sqrt(26.25) - 6.5,
-        math.sqrt(67.5 + math.sqrt(4436.25)) - math.sqrt(26.25) - 6.5,
-    ),
-}
-"""The poles of the prefilters of B-splines (Unser, 1999)."""
 
 PAD: Final = 12
 """Pixels by which SciPy extends an image before the prefilter, where that does not extend it the same way."""
@@ -39,14 +22,6 @@ def spline_order(order: Any, least: int = 0) -> int:
     if not least <= order <= 5:
         raise RuntimeError("spline order not supported")
     return int(order)
-
-
-@functools.lru_cache(maxsize=8)
-def _prefilter(pole: float) -> tuple[float, ...]:
-    """A prefilter's response to a single pixel, as far as it is not below 2^-60 of its peak."""
-    reach = math.ceil(-60.0 * math.log(2.0) / math.log(-pole))
-    gain = (1.0 - pole) / (1.0 + pole)
-    return tuple(gain * pole ** abs(k) for k in range(-reach, reach + 1))
 
 
 def spline_mode(mode: Any) -> str:
@@ -59,14 +34,8 @@ def spline_mode(mode: Any) -> str:
 
 def coefficients(value: Value, order: int, axes: tuple[int, ...], mode: str) -> Value:
     """The coefficients of the spline through the pixels, in `float64`."""
-    value = value.like(value.floats(), NATIVE["f64"])
-    for axis in axes:
-        if value.shape[axis] == 1:
-            continue  # as in SciPy, a line of one pixel stays
-        for pole in _POLES[order]:
-            taps = _prefilter(pole)
-            value = value.like(correlated(value, taps, len(taps) // 2, axis, mode, 0.0, single=False))
-    return value
+    along = [core_axis(axis, value.ndim) for axis in axes]
+    return value.like(_horus.spline_coefficients(value.floats(), order, along, mode), NATIVE["f64"])
 
 
 @by_parts

@@ -77,7 +77,7 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         }),
         Kernel::Remap(how, border) => {
             let positions = sampling::Positions::of(inputs)?;
-            let to = sampling::To { geometry, rows, threads };
+            let to = sampling::To { geometry, rows, threads, isa };
             dispatch!(dtype, T => sampling::remap(view::<T>(inputs, 0)?, &positions, (*how, *border), out(output)?, &to));
         }
         Kernel::RowReduce(how) => {

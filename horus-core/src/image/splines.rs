@@ -1,0 +1,144 @@
+//! Coefficients of splines through pixels.
+
+use std::panic::Location;
+use std::sync::OnceLock;
+
+use super::Image;
+use crate::dtype::{DType, Float, Pixel};
+use crate::error::{Error, Site};
+use crate::ir::graph::Op;
+use crate::ops::neighbourhood::Filter;
+use crate::ops::sampling::Sampling;
+use crate::shape::{Axis, Border};
+
+/// Bits below the largest tap that a prefilter keeps: of images of `f64`, and of `f32`, which hold 53 and 24.
+const BITS: [u16; 2] = [60, 30];
+
+/// The B-splines through the pixels, which [`Image::remap`] samples: of a [`Sampling`] of order 2 to 5 the weights of its pieces, its
+/// coefficients. What interpolates as it is, nearest, linear or bicubic, has the pixels as its coefficients. Images of `f64` have
+/// coefficients of `f64`, all others of `f32`.
+///
+/// The filter (Unser's recursion, 1999) is one of finite length here, a correlation along each axis: taps below 2^-60 of the largest are
+/// left out, of `f32` below 2^-30. Along an axis a coefficient so differs from the exact one by less than 2^-56 of the largest magnitude of
+/// what is filtered, of `f32` by less than 2^-26, which is less than a rounding. It reaches 31 pixels (`f32`: 15) for a cubic spline and at
+/// most 49 (24), for one of order 5. Ranks exchange as many rows, and bits depend on no number of ranks or threads.
+///
+/// Edges are those of `scipy.ndimage.spline_filter`: with [`Border::Reflect101`], [`Border::Reflect`] and [`Border::Wrap`] samples with the
+/// same border give back the pixels at whole positions. Coefficients beyond the edges are no repetition and no constant where the
+/// pixels are: [`Border::Replicate`] is taken as `Reflect`, and [`Border::Constant`] as `Reflect101`. As in SciPy, pixels stay as they are
+/// along an axis of extent 1.
+impl<T: Pixel> Image<T> {
+    /// The coefficients of splines along rows and columns, for [`Image::remap`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{ops::sampling::Sampling, shape::{Axis, Border, Shape}};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_fn(&session, 16, 16, |y, x| ((7 * y + 3 * x) % 11) as f64);
+    /// let (cubic, border) = (Sampling::Spline3, Border::Reflect101);
+    /// let coefficients = image.spline_coefficients(cubic, border);
+    /// let shape = Shape::new(16, 16, 1);
+    /// let (y, x) = (Image::<f64>::index(&session, shape, Axis::Rows), Image::index(&session, shape, Axis::Columns));
+    /// // At whole positions the spline goes through the pixels; without coefficients they are smoothed.
+    /// let back = coefficients.remap(&y, &x, cubic, border);
+    /// assert!((back - &image).abs().max_value().get()? < 1e-13);
+    /// assert!((image.remap(&y, &x, cubic, border) - &image).abs().max_value().get()? > 1.0);
+    /// // And between them it is smooth.
+    /// let half = coefficients.remap(&(&y + 0.5), &(&x * 0.25), cubic, border);
+    /// # assert!(half.pixel(8, 8)?.is_finite());
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spline_coefficients(&self, how: impl Into<Sampling>, border: Border) -> Image<T::Linear> {
+        let (how, site) = (how.into(), Location::caller());
+        self.attempt(self.shape(), || Ok(self.linear(site).splined(how, border, site)))
+    }
+
+    /// The coefficients of splines along rows, columns and levels, for [`Image::remap_3d`].
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
+    /// # use horus_core::ops::sampling::Sampling;
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let dot = Image::from_volume_fn(&session, 5, 5, 5, |z, y, x| if (z, y, x) == (2, 2, 2) { 1.0f32 } else { 0.0 });
+    /// let coefficients = dot.spline_coefficients_3d(Sampling::Spline3, Border::Reflect101);
+    /// assert!((coefficients.voxel(2, 2, 2, 0)? - 1.75f32.powi(3)).abs() < 1e-5);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spline_coefficients_3d(&self, how: impl Into<Sampling>, border: Border) -> Image<T::Linear> {
+        let (how, site) = (how.into(), Location::caller());
+        self.attempt(self.shape(), || {
+            let planes = self.linear(site).splined(how, border, site);
+            Ok(planes.splined_along(Axis::Depth, how, border, site))
+        })
+    }
+
+    /// The coefficients of splines along one axis (`scipy.ndimage.spline_filter1d`). Along the channels there are none: an error.
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::{Axis, Border}};
+    /// # use horus_core::ops::sampling::Sampling;
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let line = Image::from_slice(&session, 1, 5, &[0.0f64, 0.0, 1.0, 0.0, 0.0]);
+    /// let found = line.spline_coefficients_along(Axis::Columns, Sampling::Spline3, Border::Reflect101).to_vec()?;
+    /// let want = [0.25, -0.5, 1.75, -0.5, 0.25];
+    /// assert!(found.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-15));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn spline_coefficients_along(&self, axis: Axis, how: impl Into<Sampling>, border: Border) -> Image<T::Linear> {
+        let (how, site) = (how.into(), Location::caller());
+        self.attempt(self.shape(), || match axis {
+            Axis::Channels => {
+                let message = "no splines go along the channels; axes are levels, rows and columns";
+                Err(Error::parameter("spline_coefficients_along", message, site))
+            }
+            _ => Ok(self.linear(site).splined_along(axis, how, border, site)),
+        })
+    }
+}
+
+impl<F: Float> Image<F> {
+    fn splined(&self, how: Sampling, border: Border, site: Site) -> Image<F> {
+        let Some((row, column)) = prefilter(how, F::DTYPE).filter(|_| self.height() > 1 && self.width() > 1) else {
+            // One of the two does nothing, or both.
+            return self.splined_along(Axis::Columns, how, border, site).splined_along(Axis::Rows, how, border, site);
+        };
+        self.node(Op::Separable { row, column, border: extended(border) }, site)
+    }
+
+    fn splined_along(&self, axis: Axis, how: Sampling, border: Border, site: Site) -> Image<F> {
+        match prefilter(how, F::DTYPE).filter(|_| self.shape().extent(axis) > 1) {
+            None => self.clone(),
+            Some((_, column)) if axis == Axis::Depth => {
+                self.along_depth("spline_coefficients", &column, extended(border), site)
+            }
+            Some((row, column)) => {
+                let filter = if axis == Axis::Rows { column } else { row };
+                self.node(Op::Correlate(filter, extended(border)), site)
+            }
+        }
+    }
+}
+
+/// What lies beyond the edges of pixels whose coefficients have this border.
+fn extended(border: Border) -> Border {
+    match border {
+        Border::Replicate => Border::Reflect,
+        Border::Constant(_) => Border::Reflect101,
+        Border::Reflect | Border::Reflect101 | Border::Wrap => border,
+    }
+}
+
+/// The row and the column that yield the coefficients of images of a type; `None` where the pixels are the coefficients. Made once.
+fn prefilter(how: Sampling, dtype: DType) -> Option<(Filter, Filter)> {
+    static MADE: [[OnceLock<Option<(Filter, Filter)>>; Sampling::ALL.len()]; 2] =
+        [const { [const { OnceLock::new() }; Sampling::ALL.len()] }; 2];
+    let single = usize::from(dtype == DType::F32);
+    let make = || {
+        let taps = how.prefilter(BITS[single]);
+        (taps.len() > 1).then(|| (Filter::row(taps.clone()), Filter::column(taps)))
+    };
+    MADE[single][how as usize].get_or_init(make).clone()
+}
