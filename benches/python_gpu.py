@@ -2,8 +2,9 @@
 """Programs on arrays that are on a GPU, beside CuPy, cuCIM, PyTorch (compiled) and JAX (compiled) in one run: python benches/python_gpu.py [SIDE]
 
 The first: Gaussian of sigma 2, Sobel in x and y, hypot, Gaussian of sigma 4, divide; float32 images, edges mirrored. The second: Frangi's
-filter at its default scales, of 1024x1024 pixels, beside cuCIM. Horus's program is recorded once (`hi.jit`), and for each call. Arrays are on the GPU before and after, each call is waited for; medians,
-ratios to Horus's time. What is not installed is left out, and said so.
+filter at its default scales, of 1024x1024 pixels, beside cuCIM. Horus replays a program that was recorded once (`hi.jit`); "recorded" is what
+it takes if each call records it. Arrays are on the GPU before and after, each call is waited for; medians, ratios to Horus's time. What is not
+installed is left out, and said so.
 """
 
 from __future__ import annotations

@@ -262,8 +262,9 @@ fn steps_of_many_kinds_are_put_together() {
 fn recorded(steps: usize, height: usize, width: usize) -> Graph<Op> {
     let mut g = Graph::default();
     let shape = Shape::new(height, width, 1);
-    let mut push =
-        |op, inputs: Vec<NodeId>| g.push(Node { op, inputs, shape, dtype: DType::F32, site: Location::caller().into() });
+    let mut push = |op, inputs: Vec<NodeId>| {
+        g.push(Node { op, inputs, shape, dtype: DType::F32, site: Location::caller().into() })
+    };
     let (mut u, f) = (push(Op::Source(ValueId(0)), vec![]), push(Op::Source(ValueId(1)), vec![]));
     for _ in 0..steps {
         let mean = push(Op::Correlate(cross(), Border::Reflect), vec![u]);

@@ -272,6 +272,20 @@ impl<O> Graph<O> {
         out
     }
 
+    /// The graph that `put` builds of this one's nodes, in their order: it is given each, which reads what its inputs became, with what all
+    /// before it became, adds it or whatever takes its place, and returns what it became.
+    pub fn rebuilt<P>(self, mut put: impl FnMut(&mut Graph<P>, &[NodeId], Node<O>) -> NodeId) -> Graph<P> {
+        let mut out = Graph::default();
+        let mut became: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
+        for mut node in self.nodes {
+            node.inputs.iter_mut().for_each(|i| *i = became[i.0]);
+            let id = put(&mut out, &became, node);
+            became.push(id);
+        }
+        out.roots = self.roots.iter().map(|r| became[r.0]).collect();
+        out
+    }
+
     /// The graph without the nodes that no root needs, and where each kept node went.
     pub fn without_dead(self) -> Graph<O> {
         let mut live = vec![false; self.nodes.len()];

@@ -8,15 +8,9 @@ use crate::shape::Shape;
 
 /// Merges equal nodes. Parameters are compared by bits, so that no result changes.
 pub fn merge(graph: Graph<Op>) -> Graph<Op> {
-    let mut out = Graph::default();
-    let mut map: Vec<NodeId> = Vec::with_capacity(graph.nodes.len());
     let mut seen: HashMap<(Op, Vec<NodeId>, Shape, DType), NodeId> = HashMap::new();
-    for mut n in graph.nodes {
-        n.inputs.iter_mut().for_each(|i| *i = map[i.0]);
+    graph.rebuilt(|out, _, n| {
         let key = (n.op.clone(), n.inputs.clone(), n.shape, n.dtype);
-        let id = *seen.entry(key).or_insert_with(|| out.push(n));
-        map.push(id);
-    }
-    out.roots = graph.roots.iter().map(|r| map[r.0]).collect();
-    out
+        *seen.entry(key).or_insert_with(|| out.push(n))
+    })
 }

@@ -13,12 +13,10 @@ pub fn reduce(graph: Graph<Op>) -> Graph<Op> {
     if shared.is_empty() {
         return graph;
     }
-    let (mut out, mut map) = (Graph::default(), Vec::with_capacity(graph.nodes.len()));
     let mut folded: HashMap<(NodeId, RowReduce), NodeId> = HashMap::new();
-    for (at, mut node) in graph.nodes.into_iter().enumerate() {
-        node.inputs.iter_mut().for_each(|i| *i = map[i.0]);
-        if let Some(&Shared { image, how, column }) = shared.get(&NodeId(at)) {
-            let image = map[image.0];
+    graph.rebuilt(|out, became, mut node| {
+        if let Some(&Shared { image, how, column }) = shared.get(&NodeId(became.len())) {
+            let image = became[image.0];
             let all = *folded.entry((image, how)).or_insert_with(|| {
                 let (dtype, site) = (node.dtype, node.site);
                 let shape = Shape { width: how.columns(), ..out.node(image).shape };
@@ -27,15 +25,12 @@ pub fn reduce(graph: Graph<Op>) -> Graph<Op> {
                 out.push(Node { op: Op::Fold(how.fold()), inputs: vec![rows], shape, dtype, site })
             });
             if node.op == Op::Fold(how.fold()) {
-                map.push(all);
-                continue;
+                return all;
             }
             (node.op, node.inputs) = (Op::column(column), vec![all]);
         }
-        map.push(out.push(node));
-    }
-    out.roots = graph.roots.iter().map(|r| map[r.0]).collect();
-    out
+        out.push(node)
+    })
 }
 
 /// A fold that takes part: of which image, in which reduction, and as which of its columns.

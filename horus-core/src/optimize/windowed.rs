@@ -2,7 +2,7 @@
 //! the sums of rows.
 
 use crate::dtype::{DType, Pixel};
-use crate::ir::graph::{Graph, Node, NodeId, Op};
+use crate::ir::graph::{Graph, Node, Op};
 use crate::ops::neighbourhood::Reach;
 use crate::ops::windowed::{BoxMean, Windowed, line_sum, summed};
 use crate::shape::Border;
@@ -12,27 +12,19 @@ pub const TOGETHER: usize = 128;
 
 /// Replaces each mean over a larger rectangle by sums of rows, and the mean over columns of these.
 pub fn split(graph: Graph<Op>) -> Graph<Op> {
-    let mut out = Graph::default();
-    let mut map: Vec<NodeId> = Vec::with_capacity(graph.nodes.len());
-    for mut n in graph.nodes {
-        n.inputs.iter_mut().for_each(|i| *i = map[i.0]);
-        let id = match n.op {
-            Op::Windowed(Windowed::Mean(mean), border) if is_large(&mean) => {
-                let Reach { up, down, left, right } = mean.reach;
-                let of = out.node(n.inputs[0]).dtype.stored();
-                let rows = BoxMean { reach: Reach { up: 0, down: 0, left, right }, count: 0 };
-                let columns = BoxMean { reach: Reach { up, down, left: 0, right: 0 }, count: mean.count };
-                let (shape, dtype, site) = (n.shape, n.dtype, n.site);
-                let first = out.push(Node { op: Op::Windowed(Windowed::Mean(rows), border), dtype: summed(of), ..n });
-                let op = Op::Windowed(Windowed::Mean(columns), sum_of_constant(border, of, rows.width()));
-                out.push(Node { op, inputs: vec![first], shape, dtype, site })
-            }
-            _ => out.push(n),
-        };
-        map.push(id);
-    }
-    out.roots = graph.roots.iter().map(|r| map[r.0]).collect();
-    out
+    graph.rebuilt(|out, _, n| match n.op {
+        Op::Windowed(Windowed::Mean(mean), border) if is_large(&mean) => {
+            let Reach { up, down, left, right } = mean.reach;
+            let of = out.node(n.inputs[0]).dtype.stored();
+            let rows = BoxMean { reach: Reach { up: 0, down: 0, left, right }, count: 0 };
+            let columns = BoxMean { reach: Reach { up, down, left: 0, right: 0 }, count: mean.count };
+            let (shape, dtype, site) = (n.shape, n.dtype, n.site);
+            let first = out.push(Node { op: Op::Windowed(Windowed::Mean(rows), border), dtype: summed(of), ..n });
+            let op = Op::Windowed(Windowed::Mean(columns), sum_of_constant(border, of, rows.width()));
+            out.push(Node { op, inputs: vec![first], shape, dtype, site })
+        }
+        _ => out.push(n),
+    })
 }
 
 fn is_large(mean: &BoxMean) -> bool {
