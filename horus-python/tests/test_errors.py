@@ -62,6 +62,7 @@ from horus_image import filters, ndimage
         (lambda: filters.convuv(np.eye(3), 1e-9), ValueError, "theta_step"),
         (lambda: filters.threshold_li(np.eye(3), tolerance=-1.0), ValueError, "tolerance"),
         (lambda: filters.threshold_otsu(hist=np.zeros(3)), ValueError, "hist"),
+        (lambda: filters.threshold_otsu(np.eye(3), 2**28), ValueError, "bins"),
         (lambda: filters.unsharp_mask(np.ones((3, 3, 3)), channel_axis=3), np.exceptions.AxisError, "axis 3"),
         (lambda: filters.frangi(np.eye(3), beta=0), ValueError, "beta"),
         (lambda: hi.where(None, hi.asarray([1.0]), 2.0), TypeError, "mask"),

@@ -119,7 +119,7 @@ class Jitted(Generic[_P]):
         """Records the function on images of the arrays, evaluates it, and keeps its program."""
         before = call.session._core.evaluations()
         keywords = dict(zip(call.names, given[call.positional :], strict=True))
-        results = self._function(*given[: call.positional], **keywords)  # type: ignore[arg-type]
+        results = self._function(*given[: call.positional], **keywords)
         single = isinstance(results, Image)
         several = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         if not several or not all(isinstance(result, Image) for result in several):

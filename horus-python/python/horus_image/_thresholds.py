@@ -16,7 +16,7 @@ from ._order import median_filter
 from ._values import check_reach
 
 _MOST_BINS: Final = 1 << 20
-"""Bins of a histogram that has one for each whole number between the smallest and the largest pixel."""
+"""Bins of a histogram: one for each whole number between the smallest and the largest pixel, or as many as are asked for."""
 
 Histogram = tuple[Array, Array]
 
@@ -40,6 +40,8 @@ def _histogram(given: Given, nbins: int) -> Histogram:
         raise ValueError(f"{given.name}: pixels from {low} to {high}; they must be finite")
     if low == high:
         return np.array([given.image.size], np.uint64), np.array([low])
+    if nbins > _MOST_BINS:
+        raise ValueError(f"{given.name}: a histogram of {nbins} bins; the limit is {_MOST_BINS}")
     edges = np.linspace(low, high, nbins + 1)
     return _horus.histogram(core, nbins, low, high), (edges[:-1] + edges[1:]) / 2.0
 
