@@ -139,6 +139,14 @@ def test_coordinates_of_every_kind() -> None:
     np.testing.assert_allclose(lazy, theirs, atol=1e-4)
     images = [hi.asarray(axis) for axis in at]
     np.testing.assert_allclose(ndimage.map_coordinates(hi.asarray(image), images), theirs, atol=1e-4)
+    single = at.astype(np.float32)
+    for mode in MODES:
+        exact = ndimage.map_coordinates(image, single.astype(np.float64), mode=mode)
+        np.testing.assert_array_equal(ndimage.map_coordinates(image, single, mode=mode), exact)
+        kept = single.copy()
+        lazy = ndimage.map_coordinates(hi.asarray(image), [kept[0], hi.asarray(single[1])], mode=mode)
+        kept[:] = 0  # the caller's, who may write to it
+        np.testing.assert_array_equal(lazy, exact)
     nowhere = ndimage.map_coordinates(image, [[np.nan, 1.0], [1.0, np.inf]], order=1, mode="reflect")
     assert np.isnan(nowhere).all()
     assert (ndimage.map_coordinates(image, [[np.nan, 1.0], [1.0, np.inf]], order=1, cval=4.0) == 4.0).all()

@@ -273,12 +273,31 @@ def _box(
     return value.like(cast(found, NATIVE["f64"], dtype, bounded), dtype)
 
 
+SINGLE: Final = {1: 1 << 16, 2: 511}
+"""Integers of so many bytes of which so many have a mean that `float32` rounds to no whole number above it: the mean is a part of their
+number below that, and half of the distance between two numbers of `float32` is less."""
+
+
+def _is_whole(value: Value, size: int, dtype: DType, mode: str, cval: float) -> bool:
+    """Whether means of the integers themselves, in `float32`, have the whole parts that SciPy's, in `float64`, have."""
+    kinds = value.dtype.kind in "iu" and dtype.kind in "iu"
+    if not kinds or size > SINGLE.get(value.dtype.itemsize, 0):
+        return False
+    if mode != "constant":
+        return True
+    held = np.iinfo(value.dtype)
+    return held.min <= cval <= held.max and cval.is_integer()
+
+
 def _mean_along(value: Value, size: int, axis: int, dtype: DType, mode: Any, cval: float, origin: Any) -> Value:
     """The mean of `size` pixels along an axis: of integers, exact before it is cut to the type of the result."""
     at = check_origin(size, origin)
     beside = core_axis(axis, value.ndim)
+    extent, anchor = ((size, 1), (size // 2 + at, 0)) if beside == 1 else ((1, size), (0, size // 2 + at))
+    if beside > 0 and _is_whole(value, size, dtype, edge(mode), cval):
+        found = _horus.box_mean(value.core, extent, anchor, edge(mode), cval)
+        return value.like(cast(found, NATIVE["f32"], dtype, bounded=value.dtype == dtype), dtype)
     if size > SMALL and beside > 0:
-        extent, anchor = ((size, 1), (size // 2 + at, 0)) if beside == 1 else ((1, size), (0, size // 2 + at))
         bounded = value.dtype == dtype and edge(mode) != "constant"
         return _box(value, extent, anchor, dtype, edge(mode), cval, bounded)
     if is_single(value, dtype):

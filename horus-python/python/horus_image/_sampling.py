@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from . import _horus
 from ._complex import by_parts
-from ._dtype import NATIVE, rounded
+from ._dtype import NATIVE, ready, rounded, stored
 from ._image import Image
+from ._session import Session
 from ._splines import prefiltered, spline_order
 from ._values import Value, edge, enter, leave, number, output_type
 
@@ -28,8 +29,11 @@ def sampled(
 ) -> _horus.Image:
     """An image, or the coefficients of its spline, that begins `pad` pixels before `value`, sampled at positions along its last axes."""
     border = edge(mode)
+    extents = value.shape[value.ndim - len(at) :]
+    if pad or mode == "wrap" or max(extents) > _SINGLE or any(place.dtype != at[0].dtype for place in at):
+        at = [place if place.dtype == "f64" else _horus.convert(place, "f64") for place in at]
     inside, places = None, []
-    for place, extent in zip(at, value.shape[value.ndim - len(at) :], strict=True):
+    for place, extent in zip(at, extents, strict=True):
         if mode == "constant":
             inside = within(inside, place, extent)
         elif mode == "wrap":
@@ -57,6 +61,10 @@ def _beside(core: _horus.Image, mode: str, order: int, rows: bool) -> tuple[_hor
     elif reach:
         core = _horus.stack([core] * (2 * reach + 1), False)
     return core, reach
+
+
+_SINGLE: Final = 1 << 24
+"""Pixels along an axis up to which `float32` holds the number of each."""
 
 
 def _everywhere(like: _horus.Image, position: int) -> _horus.Image:
@@ -135,7 +143,8 @@ def map_coordinates(
     def record(value: Value, dtype: DType, extents: tuple[int, ...]) -> Value:
         # What has more axes than an image is sampled as rows.
         flat = extents if len(extents) <= 3 else (math.prod(extents[:-1]), extents[-1])
-        at = [_positions(value, axis, flat) for axis in coordinates]
+        keeps = not isinstance(input, (np.ndarray, list, tuple))
+        at = [_positions(axis, flat, value.session, keeps) for axis in coordinates]
         single = degree < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
         core, pad = value.floats("f32" if single else "f64"), 0
         if degree > 1 and prefilter:
@@ -149,11 +158,16 @@ def map_coordinates(
     return mapped("map_coordinates", input, output, shape, record)
 
 
-def _positions(value: Value, axis: Any, shape: tuple[int, ...]) -> _horus.Image:
-    """The positions along an axis, as an image of `float64` in the session of what is sampled."""
+def _positions(axis: Any, shape: tuple[int, ...], session: Session, keeps: bool) -> _horus.Image:
+    """The positions along an axis, as an image of floats in the session of what is sampled. One that `keeps` them until after the call has
+    a copy of what is the caller's."""
     if isinstance(axis, Image):
         if axis.channels:
             raise TypeError("map_coordinates: coordinates are images of one channel")
-        return axis._core if axis._core.dtype == "f64" else _horus.convert(axis._core, "f64")
-    pixels = np.ascontiguousarray(axis, dtype=np.float64).reshape(shape)
-    return _horus.Image.of_array(value.session._core, pixels, "f64", False, True)
+        return axis._core if axis._core.dtype in ("f32", "f64") else _horus.convert(axis._core, "f64")
+    axis = np.asarray(axis)
+    # Positions are split into pixels and fractions in `float64`, whatever they are given in.
+    dtype = np.float32 if axis.dtype == np.float32 else np.float64
+    pixels = ready(np.ascontiguousarray(axis, dtype=dtype)).reshape(shape)
+    copy = keeps and np.may_share_memory(pixels, axis)
+    return _horus.Image.of_array(session._core, pixels, stored(pixels.dtype), False, copy)
