@@ -53,7 +53,7 @@ mod _horus {
     #[pymodule_export]
     use crate::reductions::{by_label, histogram, histogram_by_label, label_counts, reduce};
     #[pymodule_export]
-    use crate::sampling::{label, remap, spline_coefficients};
+    use crate::sampling::{label, reconstruct, remap, spline_coefficients};
     #[pymodule_export]
     use crate::session::Session;
 

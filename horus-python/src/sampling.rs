@@ -1,4 +1,4 @@
-//! Samples at positions that images hold, and connected components.
+//! Samples at positions that images hold, connected components, and reconstruction.
 
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Sampling};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -71,8 +71,28 @@ fn sampled<T: Pixel, C: Float>(image: &Typed<T>, at: &[&Typed<C>], how: Sampling
 /// neighbours of the one in their middle.
 #[pyfunction]
 pub(crate) fn label(a: &Image, structure: [bool; 27]) -> PyResult<Image> {
+    let neighbours = connectivity(&structure);
+    each!(&a.any, image => a.recorded(|| image.label(neighbours)))
+}
+
+fn connectivity(structure: &[bool; 27]) -> Connectivity {
     let place = |z: usize, y: usize, x: usize| structure[9 * z + 3 * y + x];
     let level = |z: usize| [0, 1, 2].map(|y| [0, 1, 2].map(|x| place(z, y, x)));
-    let neighbours = Connectivity::new([0, 1, 2].map(level));
-    each!(&a.any, image => a.recorded(|| image.label(neighbours)))
+    Connectivity::new([0, 1, 2].map(level))
+}
+
+/// A marker grown within a mask of its type, by dilation below it or by erosion above it, until nothing changes: `structure` as in `label`.
+#[pyfunction]
+pub(crate) fn reconstruct(a: &Image, mask: &Image, structure: [bool; 27], erosion: bool) -> PyResult<Image> {
+    fn like<'a, T: Held>(mask: &'a Image, _marker: &Typed<T>) -> PyResult<&'a Typed<T>> {
+        T::of(&mask.any).ok_or_else(|| PyTypeError::new_err("reconstruct: the marker and the mask are of one type"))
+    }
+    let neighbours = connectivity(&structure);
+    numbers!(&a.any, "reconstruct", marker => {
+        let mask = like(mask, marker)?;
+        a.recorded(|| match erosion {
+            false => marker.reconstruct(mask, neighbours),
+            true => marker.reconstruct_above(mask, neighbours),
+        })
+    })
 }

@@ -55,6 +55,46 @@ def test_until_nothing_changes() -> None:
     np.testing.assert_array_equal(ndimage.binary_hit_or_miss(mask, hit), scipy.ndimage.binary_hit_or_miss(mask, hit))
 
 
+@pytest.mark.parametrize("shape", [(1,), (19,), (1, 9), (23, 31), (5, 8, 9)])
+@pytest.mark.parametrize("name", ["binary_dilation", "binary_erosion"])
+def test_all_steps_at_once(name: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(4)
+    ndim = len(shape)
+    lopsided = scipy.ndimage.generate_binary_structure(ndim, 1)
+    lopsided[(0,) * ndim] = True
+    line = np.zeros((3,) * ndim, bool)
+    line[(1,) * (ndim - 1)] = True
+    connectivities = [scipy.ndimage.generate_binary_structure(ndim, kind) for kind in range(1, ndim + 1)]
+    structures = [None, *connectivities, line, lopsided, np.ones((1,) * ndim), np.ones((3,) + (1,) * (ndim - 1))]
+    for structure in structures:
+        mask, within = rng.random(shape) < (0.05 if name == "binary_dilation" else 0.95), rng.random(shape) < 0.6
+        for border_value in (0, 1):
+            for kept in (None, within):
+                given = {"structure": structure, "iterations": -1, "border_value": border_value, "mask": kept}
+                ours, theirs = getattr(ndimage, name)(mask, **given), getattr(scipy.ndimage, name)(mask, **given)
+                np.testing.assert_array_equal(ours, theirs, err_msg=str(given))
+    # A pair of neighbours that its origin makes symmetric, and one that it does not.
+    pair = np.zeros((3,) * ndim, bool)
+    pair[(0,) * ndim] = True
+    for origin in (-1, 0):
+        given = {"structure": pair, "mask": within, "origin": origin}
+        ours, theirs = (of.binary_propagation(mask, **given) for of in (ndimage, scipy.ndimage))
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_winding_way() -> None:
+    way = np.zeros((41, 57), bool)
+    way[::2] = True
+    way[1::4, -1] = way[3::4, 0] = True
+    seed = np.zeros_like(way)
+    seed[0, 0] = True
+    found = ndimage.binary_propagation(hi.asarray(seed), mask=way)
+    assert isinstance(found, hi.Image)
+    np.testing.assert_array_equal(found, way)
+    np.testing.assert_array_equal(ndimage.binary_fill_holes(~way, [[0, 0, 0], [1, 1, 1], [0, 0, 0]]),
+                                  scipy.ndimage.binary_fill_holes(~way, [[0, 0, 0], [1, 1, 1], [0, 0, 0]]))
+
+
 @pytest.mark.parametrize("shape", [(1,), (17,), (1, 9), (40, 53), (6, 17, 18), (4, 1, 7)])
 def test_connected_components(shape: tuple[int, ...]) -> None:
     for dtype in (bool, np.uint8, np.int64, np.float32, np.uint64):

@@ -13,6 +13,7 @@ import pytest
 import scipy.ndimage
 import skimage.feature
 import skimage.filters
+import skimage.morphology
 
 import horus_image as hi
 from horus_image import filters
@@ -208,6 +209,63 @@ def test_hysteresis() -> None:
     lows[:, :30] = 0.4
     ours = filters.apply_hysteresis_threshold(image, lows, 0.8)
     np.testing.assert_array_equal(ours, skimage.filters.apply_hysteresis_threshold(image, lows, 0.8))
+
+
+@pytest.mark.parametrize("method", ["dilation", "erosion"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint64, np.float16, np.float32, np.float64, bool])
+def test_reconstruction(dtype: Any, method: str) -> None:
+    rng = np.random.default_rng(6)
+    for shape in ((31, 40), (5, 11, 13), (50,), (1, 1)):
+        mask, other = ((rng.random((2, *shape)) * 90).astype(dtype) for _ in range(2))
+        if dtype is bool:
+            mask, other = (rng.random((2, *shape)) < 0.6 for _ in range(2))
+        seed = (np.minimum if method == "dilation" else np.maximum)(mask[0], other[0])
+        kinds = [scipy.ndimage.generate_binary_structure(len(shape), kind) for kind in range(1, len(shape) + 1)]
+        for footprint in (None, *kinds):
+            ours, theirs = (of(seed, mask[0], method, footprint) for of in (filters.reconstruction, skimage.morphology.reconstruction))
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+        lazy = filters.reconstruction(hi.asarray(seed.astype(np.float32)), hi.asarray(mask[0].astype(np.float32)), method)
+        assert isinstance(lazy, hi.Image)
+        np.testing.assert_array_equal(lazy, theirs)
+
+
+def test_options_of_reconstruction() -> None:
+    mask = picture()
+    seed = mask - 0.2
+    both = (filters.reconstruction, skimage.morphology.reconstruction)
+    # Of other types, neighbours in one row alone, and none.
+    for given in (
+        {"seed": (100 * seed).astype(np.int16), "mask": (100 * mask).astype(np.uint8)},
+        {"seed": np.zeros(mask.shape, np.uint8), "mask": mask.astype(np.float32)},
+        {"footprint": np.ones((1, 3))},
+        {"footprint": np.ones((1, 1))},
+    ):
+        ours, theirs = (of(**{"seed": seed, "mask": mask, **given}) for of in both)
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+    # scikit-image takes offsets of one axis alone.
+    line, even = np.ones((1, 3)), np.array([[0, 0, 0, 0], [1, 1, 1, 0]])
+    moved = filters.reconstruction(seed, mask, footprint=even, offset=[1, 1])
+    np.testing.assert_array_equal(moved, filters.reconstruction(seed, mask, footprint=line))
+    ours, theirs = (of(seed[0], mask[0], footprint=even[1], offset=np.array([1])) for of in both)
+    np.testing.assert_array_equal(ours, theirs)
+    for wrong in (
+        {"seed": mask + 1.0},
+        {"seed": seed, "method": "erosion"},
+        {"method": "opening"},
+        {"footprint": np.ones((2, 3))},
+        {"footprint": np.ones((3, 3)), "offset": np.array([3, 1])},
+        {"footprint": np.ones((3, 3)), "offset": np.array([1])},
+    ):
+        for of in both:
+            with pytest.raises(ValueError):
+                of(**{"seed": seed, "mask": mask, **wrong})
+    for footprint in (np.ones((5, 5)), np.eye(3)[[0, 1, 1]]):
+        with pytest.raises(NotImplementedError, match="footprint"):
+            filters.reconstruction(seed, mask, footprint=footprint)
+    with pytest.raises(ValueError, match="shape"):
+        filters.reconstruction(seed, mask[1:])
 
 
 def edges_agree(image: Array, part: float, **given: Any) -> None:

@@ -14,7 +14,7 @@ use crate::ops::reconstruction::Reconstruction;
 /// have no sign. Several channels are an error, as are more than 2^31 - 1 pixels.
 impl<T: Pixel> Image<T> {
     /// This image, the marker, dilated below `mask` until nothing changes: peaks of the mask that the marker does not reach are cut off.
-    /// Where the marker is above the mask, it begins there.
+    /// Where the marker is above the mask, it begins at the mask.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::components::Connectivity, session::Session};

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +21,8 @@ from ._values import Value, enter, filtered, for_each, leave, offsets_of, output
 DType = np.dtype[Any]
 _BOOL: Final = NATIVE["bool"]
 _MOST_AXES: Final = 15
+_MOST_PIXELS: Final = 2**31 - 1
+"""Of an image that grows within another in one operation."""
 _MOST_STEPS: Final = 60
 """Steps that are recorded before it is looked at whether they changed anything; a multiple of the periods in which masks may repeat."""
 
@@ -100,6 +104,10 @@ class _Step:
             for _ in range(iterations):
                 value = self.apply(value)
             return value
+        around = neighbours_of(self.offsets) if iterations < 1 and (0, 0, 0) in self.offsets else None
+        depth, height, width, channels = value.core.shape
+        if around is not None and channels == 1 and depth * height * width <= _MOST_PIXELS:
+            return self._settled(value, around)
         endless, left, steps = iterations < 1, iterations, 1
         while endless or left:
             before, taken = value, steps if endless else min(steps, left)
@@ -116,6 +124,26 @@ class _Step:
                     raise ValueError("the mask changes back and forth, and never stays as it is; give a number of iterations")
             steps = min(2 * steps, _MOST_STEPS)
         return value
+
+    def _settled(self, value: Value, around: list[bool]) -> Value:
+        """What all steps lead to: reconstruction within what may change, from what is there, also beyond the edges."""
+        grows, given = self.which == "max", value.core
+        start = self.apply(value) if (self.beyond == 1.0) == grows else value
+        changing = _horus.logic("or", given, _horus.invert(given)) if self.mask is None else self.mask.core
+        if grows:
+            limit = _horus.logic("or", given, changing)
+        else:
+            limit = _horus.logic("and", given, _horus.invert(changing))
+        found = _horus.reconstruct(start.numbers(), value.like(limit).numbers(), around, not grows)
+        return value.like(_horus.compare("gt", found, 0.0))
+
+
+def neighbours_of(offsets: Iterable[tuple[int, int, int]]) -> list[bool] | None:
+    """Of the 27 pixels around one whether they are among offsets, if these are not further away and lie opposite to each other."""
+    found = set(offsets)
+    if any(max(map(abs, by)) > 1 or (-by[0], -by[1], -by[2]) not in found for by in found):
+        return None
+    return [by in found for by in itertools.product((-1, 0, 1), repeat=3)]
 
 
 def _mask_of(mask: Any, given: Any, name: str) -> Value | None:
@@ -235,15 +263,23 @@ def binary_propagation(
     border_value: int = 0,
     origin: Any = 0,
 ) -> Any:
-    """Dilations within a mask until nothing changes (``scipy.ndimage.binary_propagation``)."""
+    """Dilations within a mask until nothing changes (``scipy.ndimage.binary_propagation``): one operation where the structure has its centre,
+    is symmetric and has no pixels further away than its neighbours.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import binary_propagation
+    >>> binary_propagation([0, 1, 0, 0, 0], mask=[0, 1, 1, 0, 1]).astype(int)
+    array([0, 1, 1, 0, 0])
+    """
     return _steps("binary_propagation", input, structure, -1, mask, output, border_value, origin, (True,))
 
 
 def binary_fill_holes(
     input: Any, structure: npt.ArrayLike | None = None, output: Any = None, origin: Any = 0
 ) -> Any:
-    """A mask without its holes (``scipy.ndimage.binary_fill_holes``): what is connected with the outside stays. With a structure that is not
-    symmetric, or has pixels further away, what lies outside is dilated from the edges until nothing changes.
+    """A mask without its holes (``scipy.ndimage.binary_fill_holes``): what is connected with the outside stays. With a structure
+    that does not join what shares a face, or has pixels further away, what lies outside is dilated from the edges until nothing changes.
 
     Examples
     --------

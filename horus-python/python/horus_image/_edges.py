@@ -15,7 +15,7 @@ from ._values import enter
 
 
 def _grown(seed: Image, within: Image, structure: Any) -> Image:
-    """The parts of a mask that are connected to a seed; evaluated step by step until nothing changes."""
+    """The parts of a mask that are connected to a seed."""
     start, mask = enter(seed, "hysteresis")[0], enter(within, "hysteresis")[0]
     assert start is not None and mask is not None, "lazy images have pixels"
     found = _Step(start.ndim, structure, mask, 0, 0, dilates=True).repeat(start, -1)
@@ -24,9 +24,6 @@ def _grown(seed: Image, within: Image, structure: Any) -> Image:
 
 def apply_hysteresis_threshold(image: Any, low: Any, high: Any) -> Any:
     """The pixels above `low` that are connected, by sides of pixels, to one above `high` (``skimage.filters.apply_hysteresis_threshold``).
-
-    What is above `high` grows within what is above `low`, in as many steps as the longest way takes, and is looked at between them:
-    of a lazy image, too, it is computed at the call, and the result can be used further as any image.
 
     Examples
     --------
@@ -77,7 +74,7 @@ def canny(
     Returns
     -------
     ndarray or Image of bool
-        Computed at the call, as in `apply_hysteresis_threshold`.
+        With `use_quantiles` the magnitude is computed at the call.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 As in `horus_image.ndimage`, a NumPy array gives a NumPy array, computed at once, and a `horus_image.Image` a lazy one: a filter is
 made of operations that Horus fuses with whatever comes before and after it. Thresholds of a whole image are floats, so that the image is
-computed at the call; so it is where something grows until nothing changes (`canny`, `apply_hysteresis_threshold`).
+computed at the call.
 
 Types are scikit-image's: ``float32`` is computed in ``float32`` and everything else in ``float64``; where scikit-image takes
 ``img_as_float`` of an image, integers become floats from 0 to 1, or -1 to 1. What is not supported raises `NotImplementedError`.
@@ -18,6 +18,7 @@ array([[0, 0, 0, 1, 1, 1]])
 
 from ._edges import apply_hysteresis_threshold, canny
 from ._lines import conv2d, convrot, convuv
+from ._reconstruction import reconstruction
 from ._ridges import frangi, meijering, sato
 from ._sharpen import difference_of_gaussians, unsharp_mask
 from ._thresholds import (
@@ -38,6 +39,7 @@ __all__ = [
     "difference_of_gaussians",
     "frangi",
     "meijering",
+    "reconstruction",
     "sato",
     "threshold_li",
     "threshold_local",
