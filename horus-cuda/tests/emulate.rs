@@ -103,12 +103,11 @@ fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[Hos
                 launch(&params);
             };
             (0..passes.count).for_each(&mut one);
-            while passes.repeated > 0 {
+            let mut left = passes.repeated > 0;
+            while left {
                 scratch[..Passes::FLAG].fill(0);
                 (passes.count..passes.count + passes.repeated).for_each(&mut one);
-                if scratch[..Passes::FLAG] == [0; Passes::FLAG] {
-                    break;
-                }
+                left = scratch[..Passes::FLAG] != [0; Passes::FLAG];
             }
         }
     }
