@@ -3,7 +3,8 @@
 //! It shows images, sessions and errors of Horus to Python one by one, and knows nothing of SciPy: which operations make up a function
 //! such as `gaussian_filter` is written in Python (`python/horus_image/`), where it costs a microsecond and can be read beside SciPy's
 //! own. What is promised here: pixels are checked before they are read, the interpreter is free while Horus computes or copies, and
-//! whatever goes wrong is an exception, a panic included. Memory that other libraries have, or are given, is in `foreign`, with all that
+//! whatever goes wrong is an exception, a panic included. Objects change behind locks of their own alone, so that the module does without
+//! the interpreter's lock, too. Memory that other libraries have, or are given, is in `foreign`, with all that
 //! is unsafe.
 
 mod any;
@@ -25,7 +26,7 @@ mod session;
 use pyo3::prelude::*;
 
 /// The compiled part of `horus_image`.
-#[pymodule]
+#[pymodule(gil_used = false)]
 mod _horus {
     use pyo3::prelude::*;
 

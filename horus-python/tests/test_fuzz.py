@@ -33,7 +33,7 @@ Strategy = st.SearchStrategy[Any]
 WILD: Final[list[Any]] = [
     None, True, False, 0, -1, 7, 2**31 - 1, 2**31, -(2**31), 2**40, -(2**40), 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 2**64, 2**70,
     -0.0, 0.5, -1.5, np.nan, np.inf, -np.inf, 5e-324, 1e-30, 1e9, 1e18, 1e19, 1e300, -1e300, 1j, complex(np.nan, 1), np.float32(np.nan),
-    np.int8(-1), np.uint64(2**64 - 1), np.float16(1), np.longdouble(2), np.datetime64("2020"), np.timedelta64("NaT"), np.bool_(True),
+    np.int8(-1), np.uint64(2**64 - 1), np.float16(1), np.longdouble(2), np.datetime64("2020"), np.timedelta64("NaT", "s"), np.bool_(True),
     "", "reflect", "float32", "complex64", "O", "M8[s]", "\0", "\ud800", b"", b"constant", [], (), {}, [None], [[]], ["a", 1], [1, [2]],
     [np.nan] * 2, (2**63, 1), (2**40, 2**40), [1e300, 1e300], range(3), range(2**40), slice(None), slice(2**70, -(2**70), -(2**63)), Ellipsis,
     object(), type, int, complex, np.float16, np.dtype("V3"), np.dtype([("a", int)]), len, datetime.date(2020, 1, 1), {"a": 1}, {1},
