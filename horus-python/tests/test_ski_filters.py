@@ -225,8 +225,10 @@ def test_reconstruction(dtype: Any, method: str) -> None:
             ours, theirs = (of(seed, mask[0], method, footprint) for of in (filters.reconstruction, skimage.morphology.reconstruction))
             assert ours.dtype == theirs.dtype
             np.testing.assert_array_equal(ours, theirs)
-        lazy = filters.reconstruction(hi.asarray(seed.astype(np.float32)), hi.asarray(mask[0].astype(np.float32)), method)
-        assert isinstance(lazy, hi.Image)
+        single = [image.astype(np.float32) for image in (seed, mask[0])]
+        lazy = filters.reconstruction(*map(hi.asarray, single), method)
+        assert isinstance(lazy, hi.Image) and lazy.dtype == np.float32
+        theirs = skimage.morphology.reconstruction(*single, method)
         np.testing.assert_array_equal(lazy, theirs)
 
 
@@ -344,7 +346,8 @@ def test_images_give_lazy_images_with_the_same_bits() -> None:
     image = picture(np.float32)
     for name in filters.__all__:
         function = getattr(filters, name)
-        args = {"apply_hysteresis_threshold": (0.3, 0.7), "difference_of_gaussians": (1.0,)}.get(name, ())
+        given = {"apply_hysteresis_threshold": (0.3, 0.7), "difference_of_gaussians": (1.0,), "reconstruction": (image + np.float32(0.1),)}
+        args = given.get(name, ())
         of_array, of_image = function(image, *args), function(hi.asarray(image), *args)
         if isinstance(of_array, float):
             assert of_image == of_array
