@@ -94,11 +94,13 @@ fn images_of_different_sessions_do_not_meet() {
 #[test]
 fn images_larger_than_the_memory_are_errors() {
     let s = session();
-    let message = Image::<u8>::from_fn(&s, 1 << 30, 1 << 30, |_, _| 0).check().unwrap_err().to_string();
-    assert!(message.starts_with("from_fn (at ") && message.contains("1152921504606846976 bytes"), "{message}");
-    let zeros = Image::<u8>::zeros(&s, 1 << 30, 1 << 30);
+    let message = Image::<u8>::from_fn(&s, 1 << 23, 1 << 24, |_, _| 0).check().unwrap_err().to_string();
+    assert!(message.starts_with("from_fn (at ") && message.contains("140737488355328 bytes"), "{message}");
+    let zeros = Image::<u8>::zeros(&s, 1 << 23, 1 << 24);
     let message = zeros.sum().get().unwrap_err().to_string();
-    assert!(message.contains("out of memory: 1152921504606846976 bytes"), "{message}");
+    assert!(message.contains("out of memory: 140737488355328 bytes"), "{message}");
+    let message = Image::<u8>::zeros(&s, 1 << 30, 1 << 30).check().unwrap_err().to_string();
+    assert!(message.starts_with("zeros: an image of 1073741824x1073741824 u8 pixels is too large (at "), "{message}");
 }
 
 #[test]

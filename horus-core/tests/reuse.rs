@@ -150,7 +150,7 @@ fn a_program_is_replayed_on_images_of_the_device() {
                 assert_eq!(room, 3 << 10, "there is room for images {i} and {j}");
                 continue; // results of before are in the way
             };
-            kept.push((i, j, found.into_iter().map(Image::from_handle).collect::<Vec<Image<f32>>>()));
+            kept.push((i, j, found.into_iter().map(Image::from).collect::<Vec<Image<f32>>>()));
         }
         let ran = s.stats();
         assert_eq!((ran.planned - before.planned, ran.evaluations - before.evaluations), (0, kept.len()));
@@ -158,7 +158,7 @@ fn a_program_is_replayed_on_images_of_the_device() {
             continue;
         }
         let again = s.repeat_on(&mut replay, &[handle(&kept[0].2[0]), handle(&kept[1].2[1])]).unwrap();
-        let again: Vec<Image<f32>> = again.expect("a result").into_iter().map(Image::from_handle).collect();
+        let again: Vec<Image<f32>> = again.expect("a result").into_iter().map(Image::from).collect();
         let bits = |image: &Image<f32>| image.to_vec().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>();
         for (found, want) in again.iter().zip(both(&kept[0].2[0], &kept[1].2[1])) {
             assert_eq!(bits(found), bits(&want));

@@ -123,7 +123,7 @@ impl Any {
     /// What makes images of this type of handles.
     pub(crate) fn behind(&self) -> Behind {
         fn of<T: Held>(_: &Image<T>) -> Behind {
-            |handle| T::held(Image::from_handle(handle))
+            |handle| T::held(Image::from(handle))
         }
         each!(self, image => of(image))
     }

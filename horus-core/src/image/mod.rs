@@ -100,10 +100,17 @@ pub struct Image<T: Element> {
     pixel: PhantomData<T>,
 }
 
+/// The image behind a handle of type `T`.
+#[doc(hidden)]
+impl<T: Element> From<Handle> for Image<T> {
+    fn from(handle: Handle) -> Image<T> {
+        Image::from_handle(handle)
+    }
+}
+
 impl<T: Element> Image<T> {
     /// The image behind a handle of type `T`.
-    #[doc(hidden)]
-    pub fn from_handle(handle: Handle) -> Image<T> {
+    pub(crate) fn from_handle(handle: Handle) -> Image<T> {
         debug_assert_eq!(handle.dtype, T::TAG);
         Image { handle, pixel: PhantomData }
     }
