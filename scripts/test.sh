@@ -36,7 +36,7 @@ step() { printf '\n== %s\n' "$*"; "$@"; }
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
 # Compiled here, run on a GPU by scripts/gpu.sh.
-step cargo clippy -p horus-cuda --test gpu --quiet -- -D warnings
+step cargo clippy --workspace --test gpu --quiet -- -D warnings
 # Licences and sources of what Horus depends on, and what is known against it where the database can be had.
 if command -v cargo-deny >/dev/null; then
   step cargo deny check licenses bans sources

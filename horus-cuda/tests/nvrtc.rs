@@ -52,12 +52,13 @@ fn compile_shard(shard: usize, of: usize) {
             continue;
         }
         // Architectures differ in little that these sources see: each kernel is compiled for one of them, in turn. The host's compiler has all
-        // kernels, and a GPU's tests have: of sweeps a part is compiled here, and of stencils of stencils, which take long, a few.
+        // kernels, and a GPU's tests have: of sweeps a part is compiled here, of stencils of stencils, which take long, a few, and of the
+        // rest every other one.
         let sweep = !["correlate", "separable", "conv", "mixed", "row_"].iter().any(|n| case.name.contains(n));
         let part = match case.name.contains("stencil of stencils") {
-            true => 7,
-            false if sweep => 4,
-            false => 1,
+            true => 11,
+            false if sweep => 7,
+            false => 2,
         };
         if !number.is_multiple_of(part) {
             continue;
