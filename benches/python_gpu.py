@@ -69,38 +69,54 @@ def median_ms(call: Callable[[], Any]) -> float:
     return 1e3 * statistics.median(times)
 
 
-def of_cupy(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
+Made = tuple[Callable[[], Any], Callable[[Any], np.ndarray]]
+
+
+def on_cupy(pixels: np.ndarray, function: Callable[[Any], Any]) -> Made:
+    """A function of an array of CuPy, waited for."""
     import cupy
-    from cupyx.scipy import ndimage
 
     image = cupy.asarray(pixels)
+    cupy.cuda.Device().synchronize()
 
     def call() -> Any:
-        out = program(ndimage, cupy.hypot, image)
+        out = function(image)
         cupy.cuda.Device().synchronize()
         return out
 
     return call, cupy.asnumpy
 
 
-def of_horus(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
+def of_horus(pixels: np.ndarray, function: Callable[[Any], Any]) -> Made:
+    """A function of Horus, whose result CuPy takes when it is there."""
     import cupy
 
-    given = cupy.asarray(pixels)
-    cupy.cuda.Device().synchronize()
-    compiled = hi.jit(lambda image: program(ours, np.hypot, image))
-    return lambda: cupy.from_dlpack(compiled(given)), cupy.asnumpy
+    return on_cupy(pixels, lambda image: cupy.from_dlpack(function(image)))
 
 
-def lazy_horus(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
+def jitted(pixels: np.ndarray) -> Made:
+    return of_horus(pixels, hi.jit(lambda image: program(ours, np.hypot, image)))
+
+
+def recorded(pixels: np.ndarray) -> Made:
+    return of_horus(pixels, lambda image: program(ours, np.hypot, hi.asarray(image)))
+
+
+def of_cupy(pixels: np.ndarray) -> Made:
     import cupy
+    from cupyx.scipy import ndimage
 
-    given = cupy.asarray(pixels)
-    cupy.cuda.Device().synchronize()
-    return lambda: cupy.from_dlpack(program(ours, np.hypot, hi.asarray(given))), cupy.asnumpy
+    return on_cupy(pixels, lambda image: program(ndimage, cupy.hypot, image))
 
 
-def of_torch(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
+def of_cucim(pixels: np.ndarray) -> Made:
+    import cupy
+    from cucim.skimage._vendored import ndimage
+
+    return on_cupy(pixels, lambda image: program(ndimage, cupy.hypot, image))
+
+
+def of_torch(pixels: np.ndarray) -> Made:
     import torch
     import torch.nn.functional as F
 
@@ -126,7 +142,7 @@ def of_torch(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.
     return call, lambda out: out[0, 0].cpu().numpy()
 
 
-def of_jax(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
+def of_jax(pixels: np.ndarray) -> Made:
     import jax
     import jax.numpy as jnp
 
@@ -147,52 +163,21 @@ def of_jax(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.nd
     return lambda: compiled(image).block_until_ready(), np.asarray
 
 
-def of_cucim(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
-    import cupy
-    from cucim.skimage._vendored import ndimage
-
-    image = cupy.asarray(pixels)
-
-    def call() -> Any:
-        out = program(ndimage, cupy.hypot, image)
-        cupy.cuda.Device().synchronize()
-        return out
-
-    return call, cupy.asnumpy
+def jitted_frangi(pixels: np.ndarray) -> Made:
+    return of_horus(pixels, hi.jit(hi.filters.frangi))
 
 
-def frangi_of_horus(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
-    import cupy
-
-    given = cupy.asarray(pixels)
-    cupy.cuda.Device().synchronize()
-    compiled = hi.jit(hi.filters.frangi)
-    return lambda: cupy.from_dlpack(compiled(given)), cupy.asnumpy
+def recorded_frangi(pixels: np.ndarray) -> Made:
+    return of_horus(pixels, lambda image: hi.filters.frangi(hi.asarray(image)))
 
 
-def lazy_frangi_of_horus(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
-    import cupy
-
-    given = cupy.asarray(pixels)
-    cupy.cuda.Device().synchronize()
-    return lambda: cupy.from_dlpack(hi.filters.frangi(hi.asarray(given))), cupy.asnumpy
-
-
-def frangi_of_cucim(pixels: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
-    import cupy
+def frangi_of_cucim(pixels: np.ndarray) -> Made:
     from cucim.skimage.filters import frangi
 
-    image = cupy.asarray(pixels)
-
-    def call() -> Any:
-        out = frangi(image)
-        cupy.cuda.Device().synchronize()
-        return out
-
-    return call, cupy.asnumpy
+    return on_cupy(pixels, frangi)
 
 
-Make = Callable[[np.ndarray], tuple[Callable[[], Any], Callable[[Any], np.ndarray]]]
+Make = Callable[[np.ndarray], Made]
 
 
 def compare(title: str, pixels: np.ndarray, want: np.ndarray | None, peers: dict[str, Make]) -> None:
@@ -217,10 +202,10 @@ def main() -> None:
     draw = np.random.default_rng(1)
     pixels = draw.random((SIDE, SIDE), dtype=np.float32)
     want = program(scipy.ndimage, np.hypot, pixels.astype(np.float64))
-    peers: dict[str, Make] = {"horus": of_horus, "recorded": lazy_horus, "cupy": of_cupy, "cucim": of_cucim, "torch": of_torch, "jax": of_jax}
+    peers: dict[str, Make] = {"horus": jitted, "recorded": recorded, "cupy": of_cupy, "cucim": of_cucim, "torch": of_torch, "jax": of_jax}
     compare(f"gaussian, sobel, hypot, gaussian, divide: {SIDE}x{SIDE}", pixels, want, peers)
     small = draw.random((1024, 1024), dtype=np.float32)
-    compare("frangi: 1024x1024", small, None, {"horus": frangi_of_horus, "recorded": lazy_frangi_of_horus, "cucim": frangi_of_cucim})
+    compare("frangi: 1024x1024", small, None, {"horus": jitted_frangi, "recorded": recorded_frangi, "cucim": frangi_of_cucim})
 
 
 if __name__ == "__main__":

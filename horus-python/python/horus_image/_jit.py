@@ -51,11 +51,12 @@ class _Call(NamedTuple):
     on_gpu: bool
     """Whether an array is on a GPU, where results then stay."""
 
-    def images(self) -> list[Any]:
-        """What the function is given."""
+    def images(self, in_place: bool) -> list[Any]:
+        """What the function is given: images of the arrays where they lie, as far as possible, or of copies."""
 
         def image(array: Array | DeviceArray) -> Image:
-            return asarray(array, session=self.session, copy=isinstance(array, np.ndarray) and _must_copy(array))
+            copy = not in_place or (isinstance(array, np.ndarray) and _must_copy(array))
+            return asarray(array, session=self.session, copy=copy)
 
         return [image(value) if _is_array(value) else value for value in self.given]
 
@@ -104,19 +105,21 @@ class Jitted(Generic[_P]):
         except TypeError:
             raise TypeError(f"{self._function.__name__}: arguments other than arrays must have a hash") from None
         if known is None or known.session is not session:
-            return self._recorded(call, call.images())
+            return self._recorded(call)
         if isinstance(known.program, _horus.ImageProgram):
-            images = call.images()
+            images = call.images(in_place=True)
             found = known.program.run([image._core for image in images if isinstance(image, Image)])
-            return self._recorded(call, images) if found is None else known.images(found)
+            return self._recorded(call) if found is None else known.images(found)
         ready = [np.ascontiguousarray(array) for array in arrays]
         memories = known.program.run([array.view(np.uint8) if array.dtype == np.bool_ else array for array in ready])
         if memories is None:
-            return self._recorded(call, call.images())
+            return self._recorded(call)
         return _handed(memories, known.single, known.sequence)
 
-    def _recorded(self, call: _Call, given: list[Any]) -> Any:
+    def _recorded(self, call: _Call) -> Any:
         """Records the function on images of the arrays, evaluates it, and keeps its program."""
+        # A result that stays on a GPU may be one of these images, and must not change with its array. Those of a program are others.
+        given = call.images(in_place=not call.on_gpu)
         before = call.session._core.evaluations()
         keywords = dict(zip(call.names, given[call.positional :], strict=True))
         results = self._function(*given[: call.positional], **keywords)
