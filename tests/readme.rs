@@ -1,4 +1,4 @@
-//! What the README says is so.
+//! The README and the book's pages of operations and settings are true.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,14 @@ use horus::prelude::*;
 use horus::settings::{VARIABLES, table};
 
 const README: &str = include_str!("../README.md");
+const OPERATIONS: &str = include_str!("../docs/book/src/operations.md");
+const SETTINGS: &str = include_str!("../docs/book/src/settings.md");
 const PROGRAM: &str = include_str!("../examples/lines.rs");
+
+#[test]
+fn it_is_short() {
+    assert!(README.len() <= 8 << 10, "README.md has {} bytes", README.len());
+}
 
 #[test]
 fn its_program_is_the_example() {
@@ -16,42 +23,9 @@ fn its_program_is_the_example() {
     assert!(README.contains(program), "README.md and examples/lines.rs differ");
 }
 
-/// The program of "A tour in twelve lines", as it stands in the README.
-#[test]
-fn its_twelve_lines_run() -> Result<()> {
-    let folder = tempfile::tempdir().unwrap();
-    let text = README.split_once("twelve lines:\n```rust\n").unwrap().1.split_once("```").unwrap().0;
-    let code = |l: &str| l.split("//").next().unwrap_or_default().trim().to_owned();
-    let ours = include_str!("readme.rs").split_once("// The twelve lines.\n").unwrap().1;
-    let ours = ours.split_once("// They end.").unwrap().0.replace("at(\"in.png\")", "\"in.png\"");
-    let ours: Vec<String> = ours.replace("at(\"out.png\")", "\"out.png\"").lines().map(code).collect();
-    let theirs: Vec<String> = text.lines().skip(1).map(code).collect();
-    assert_eq!(theirs[..], ours[..theirs.len()]);
-
-    let at = |name: &str| folder.path().join(name);
-    let session = Session::builder().device("cpu").build()?;
-    Image::worms(&session, 60, 80).save(at("in.png"))?;
-    // The twelve lines.
-    let image = session.open(at("in.png"))?.luminance();
-    let smooth = image.gauss(2.0);
-    let unit = (&smooth - smooth.min_value()) / (smooth.max_value() - smooth.min_value());
-    let bright = unit.gt(0.5) & !unit.sobel_x().abs().lt(0.1);
-    let mut shown = bright.select(&unit, 0.0);
-    shown *= [1.0, 0.8, 0.6];
-    let (count, mean) = session.get_all((bright.count(), unit.mean_where(&bright)))?;
-    if session.rank() == 0 {
-        println!("{count} pixels, {mean:.3} on average");
-    }
-    shown.save(at("out.png"))?;
-    // They end.
-    assert!(count > 10 && mean > 0.5 && session.open(at("out.png"))?.shape() == Shape::new(60, 80, 3));
-    Ok(())
-}
-
 /// The names in the table of operations, in code.
 fn named() -> BTreeSet<String> {
-    let section = README.split_once("## Operations").unwrap().1.split_once("\n## ").unwrap().0;
-    let cells = section.lines().filter(|l| l.starts_with('|')).filter_map(|l| l.split(" | ").nth(1));
+    let cells = OPERATIONS.lines().filter(|l| l.starts_with('|')).filter_map(|l| l.split(" | ").nth(1));
     let code = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
     let name = |c: &str| c.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     code.filter(|c| name(c)).map(str::to_owned).collect()
@@ -68,7 +42,7 @@ fn functions(folders: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn its_table_of_operations_is_that_of_the_code() {
+fn the_table_of_operations_is_that_of_the_code() {
     let named = named();
     let pixel: BTreeSet<String> = TABLE.iter().map(|row| row.name.to_owned()).collect();
     let images = functions(&["image"]);
@@ -76,12 +50,12 @@ fn its_table_of_operations_is_that_of_the_code() {
     // What is no operation on pixels.
     let others = ["dtype", "get", "height", "width", "shape", "session", "forecast", "forecast_on", "forecast_memory"];
     for name in pixel.iter().chain(&images).filter(|n| !others.contains(&n.as_str())) {
-        assert!(named.contains(name), "README.md does not name `{name}`");
+        assert!(named.contains(name), "operations.md does not name `{name}`");
     }
     let elsewhere = functions(&["io", "session", "series"]);
     for name in named {
         let known = pixel.contains(&name) || images.contains(&name) || elsewhere.contains(&name);
-        assert!(known, "README.md names `{name}`, which there is not");
+        assert!(known, "operations.md names `{name}`, which there is not");
     }
 }
 
@@ -150,9 +124,8 @@ fn variables_are_declared_in_the_table_and_read_by_their_declaration_alone() {
 }
 
 #[test]
-fn its_table_of_settings_is_that_of_the_declarations() {
-    let section = README.split_once("## Settings").unwrap().1.split_once("\n## ").unwrap().0;
-    let rows: Vec<&str> = section.lines().filter(|l| l.starts_with("| `HORUS_")).collect();
+fn the_table_of_settings_is_that_of_the_declarations() {
+    let rows: Vec<&str> = SETTINGS.lines().filter(|l| l.starts_with("| `HORUS_")).collect();
     let table = table();
-    assert_eq!(rows, table.lines().collect::<Vec<_>>(), "README.md should have\n{table}");
+    assert_eq!(rows, table.lines().collect::<Vec<_>>(), "settings.md should have\n{table}");
 }

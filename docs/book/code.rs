@@ -8,9 +8,10 @@ use horus::prelude::*;
 /// A chapter's name, and its programs.
 pub(crate) type Chapter = (&'static str, fn() -> Result<()>);
 /// All chapters that have programs.
-pub(crate) const CHAPTERS: [Chapter; 8] = [
+pub(crate) const CHAPTERS: [Chapter; 9] = [
     ("introduction", introduction),
     ("tutorial", tutorial),
+    ("crate", twelve_lines),
     ("lazy", lazy),
     ("borders", borders),
     ("types", types),
@@ -59,6 +60,23 @@ fn tutorial() -> Result<()> {
     for item in session.series(paths, |picture| picture.luminance().gauss(2.0).mean()).values() {
         println!("{:.3}", item.result?);
     }
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn twelve_lines() -> Result<()> {
+    let session = Session::new()?;                              // a GPU, the CPU, or all ranks of mpirun
+    let image = session.open("assets/vessels.png")?.luminance();   // files and sessions fail at once
+    let smooth = image.gauss(2.0);                              // recording never fails
+    let unit = (&smooth - smooth.min_value()) / (smooth.max_value() - smooth.min_value());
+    let bright = unit.gt(0.5) & !unit.sobel_x().abs().lt(0.1);  // masks are images of bool
+    let mut shown = bright.select(&unit, 0.0);                  // images and scalars
+    shown *= [1.0, 0.8, 0.6];                                   // a value per channel; extents of 1 are repeated
+    let (count, mean) = session.get_all((bright.count(), unit.mean_where(&bright)))?;   // one evaluation
+    if session.rank() == 0 {
+        println!("{count} pixels, {mean:.3} on average");       // get on every rank, print on one
+    }
+    shown.save("out.png")?;                                     // 0..=1 to the full range of the file
     Ok(())
 }
 

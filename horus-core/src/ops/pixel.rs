@@ -2,7 +2,7 @@
 //!
 //! A row holds the variant, its name, the Rust body (over methods of [`Arithmetic`](crate::dtype::Arithmetic), which define
 //! it), the CUDA expression of the same, and one line of documentation. The enum below, the CPU interpreter, the CUDA code
-//! generator, the conformance tests and the operation table of the README iterate the rows.
+//! generator, the conformance tests and the book's page of operations iterate the rows.
 
 use std::fmt;
 

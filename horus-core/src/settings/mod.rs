@@ -1,6 +1,6 @@
 //! The environment variables that Horus reads, each declared once: name, values, meaning, parser.
 //!
-//! [`VARIABLES`] lists all. The README's table ([`table`]), checks and error messages are made from it; whoever needs a
+//! [`VARIABLES`] lists all. The book's table ([`table`]), checks and error messages are made from it; whoever needs a
 //! value asks the declaration ([`Variable::get`]), so that no other code reads or parses a variable. Opening a session
 //! checks all of them ([`check`]), whatever device it then runs on: an invalid value is an error immediately, not on
 //! the machine where it first matters.
@@ -40,7 +40,7 @@ pub enum Accepted<T: 'static> {
     Form {
         /// The form, for error messages: "a number".
         expected: &'static str,
-        /// The same in Markdown, for the README; empty where the help says it.
+        /// The same in Markdown, for the book; empty where the help says it.
         shown: &'static str,
         /// Parses a value. The error says what is wrong; it is empty if there is nothing to add to what is expected.
         parse: fn(&str) -> Result<T, String>,
@@ -128,7 +128,7 @@ pub trait Declared: Sync {
     /// [`Error::Config`] for one that is not Unicode or cannot be used.
     fn check(&self, value: Option<OsString>) -> Result<()>;
 
-    /// Its row of the README's table.
+    /// Its row of the book's table.
     fn row(&self) -> String;
 }
 
