@@ -3,6 +3,20 @@
 //!
 //! Ranks decide together, step by step, with one word each: a rank that cannot go on says so, and then none does. What
 //! `HORUS_FABRIC` says is in [`Fabric`](horus_core::settings::Fabric).
+//!
+//! On GPUs the way is NCCL, loaded at run time (`HORUS_NCCL` names the library or its directory), and chosen when a
+//! session opens (`horus-cuda/src/fabric.rs`). Ranks exchange a word per step: the GPU's UUID (ranks that share a
+//! GPU, and ranks without one, go through the host), NCCL's version, whether joining worked within 60 s, whether a
+//! trial exchange with every other rank brought the right bytes. If one rank cannot continue, none does; `-v` says
+//! why, `HORUS_FABRIC=nccl` makes it an error and `HORUS_FABRIC=host` does not try. Exchanges have a stream of
+//! their own, ordered with the kernels by events: only kernels that need what arrives wait, and an exchange owns
+//! its blocks; a block that is dropped meanwhile is freed after it, in the order of the device's stream.
+//!
+//! **Failure.** A rank that fails ends all processes by `MPI_Abort`, also those that wait for its NCCL messages:
+//! the wait is for the GPU, and the process is ended from outside. A rank that is waiting asks NCCL every 5 ms
+//! whether another one failed, and then aborts the communicator, as does a device dropped in a panic. A
+//! communicator that works stays for the sessions that follow and is not destroyed at the end, because that would
+//! need another collective call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};

@@ -2,6 +2,10 @@
 //!
 //! `table` has the operations, `parameter` parses their arguments, `chain` records them on a picture, `line` separates
 //! files from operations, and `help` prints the table. The frame is [`crate::batch`].
+//!
+//! `horus-apps/src/command/table/` has a row per operation (arguments, help, example, what records it), those of
+//! pixels taken from `ops/pixel.rs`; `parameter` parses arguments, `chain` records a chain on a picture, `value`
+//! carries type and scale, `help` prints the table and `docs/command.md`.
 
 mod arguments;
 mod chain;

@@ -1,4 +1,25 @@
 //! The executor: carries out the steps of a plan on this rank, and decides nothing.
+//!
+//! Before a new plan runs, the device is told of all its launches (`execute/ahead.rs`, `Device::prepare`), so that
+//! it makes its kernels at once; the simulated device refuses launches that were not prepared. An evaluation may
+//! return while its results are in flight (`Session::begin_all`; in the plan a step `send`, which leaves no copy on
+//! the host): `Pending` waits for them, on any thread. Whether to continue is asked before each step (`Canceller`);
+//! on one rank a cancelled evaluation leaves what any failure leaves.
+//!
+//! **When an evaluation fails.** On one rank nothing changes the pixels of an image, so `execute` gives back what
+//! it was given, in the state that its buffers say, and the roots that were computed; the program stays recorded.
+//! Images that a plan releases before its end are kept aside until it is over, as long as there is memory and at
+//! most as many as may be pinned; what had to go for lack of memory is noted and an error for whoever reads it
+//! (`Error::ImageLost`). On several ranks others may have gone on, so a failure ends all, except what planning
+//! foresees on all alike: an operation that even where strips are thinnest takes more than the smallest device has
+//! (`Plan::lacking`) is an ordinary error. A plan that only estimates do not fit is tried. The device of
+//! `device/faulty.rs` fails each call in turn; the tests compare bits afterwards. A panic makes the session
+//! unusable.
+//!
+//! **Where something was recorded.** Errors and plans tell the call in Rust, or the line of the program in another
+//! language that it was made for (`error::Recorded`). That line is noted when Python has made a lazy image of what
+//! was recorded, on all records behind it that have none: a function of Python records several operations, and what
+//! is computed at once needs no line, as the traceback has it.
 
 pub(crate) mod agree;
 mod ahead;

@@ -4,6 +4,27 @@
 //! There is one message per pair of ranks. A message whose pixels are contiguous in the image is sent from there or
 //! received there; any other is packed into a block of its own by one copy of many pieces, and unpacked by another. The
 //! copies are part of the exchange, so that launches run beside them.
+//!
+//! Where the devices of all ranks reach each other, images stay on them. A picture that rank 0 has is uploaded
+//! there; of an image that every rank gave (`from_slice`), each uploads its strip and the halo that filters ask
+//! for, and releases the host's copy, unless the image is read across strips and too small for that to be faster.
+//! From then on, halo exchanges, footprints, replications and the scatter of an uploaded picture go from device to
+//! device, and a plan has no copies to or from the host in between (such steps say so in `--explain`). Where a
+//! device has no room for the image, what the transfer leaves and its packed messages, that transfer goes through
+//! the host; so do sums. A result that rank 0 alone wants meets on its device, where that is predicted to take less
+//! than each device's own copy and messages between hosts: a band of every strip at a time, sent to the host while
+//! the next is computed. Other ranks copy nothing to their hosts. Copies of footprints count against the device's
+//! memory.
+//!
+//! `execute/peers.rs` packs: one message per pair of ranks, sent from the image or received into it where its
+//! pixels are contiguous, else by way of a block that one copy of many pieces fills (one kernel,
+//! `kernels/pieces.cuh`) and another empties. Both copies are part of what `Device::exchange` starts and
+//! `Device::arrive` completes, so that launches run beside them. The planner sends footprints before the next
+//! filter, whose arithmetic leaves the memory to the copies, and postpones the launch that reads them as long as
+//! the nodes after it neither read its result nor need another rank: ConvRot filters the next orientations while
+//! the contrast of the last ones travels back. Where memory is short footprints are fetched when they are read. The
+//! simulated device poisons what it will receive and delivers nothing before `arrive`, so that a missing wait
+//! shows.
 
 use crate::comm::Communicator;
 use crate::device::{BlockCopy, Device, Exchange, Geometry, Memory, Message, Ticket};

@@ -1,5 +1,11 @@
 //! When each step of each plan ran, on the host and on the device, beside what was predicted: how long in all, and step by step
 //! in the format of Chrome's trace viewer and Perfetto (`rows`).
+//!
+//! Calls that somebody wants to time have a label on their thread (`device/recording.rs`); a device notes when
+//! their work ran, and `Device::recorded` hands it out in the host's time (on a GPU by events in the streams,
+//! `horus-cuda/src/clock.rs`). A trace has a process for each rank and one for what is predicted, with a row for
+//! each queue. `Times` partitions the host's time; `Parts` is how long each part of the machine was busy, and parts
+//! overlap.
 
 mod rows;
 

@@ -1,4 +1,9 @@
 //! Operands of pixel operations: images, scalars, reductions, one value per channel; and broadcasting.
+//!
+//! Broadcasting (`image/argument.rs`) needs no operation of its own. One channel that meets several is `Op::Planes`
+//! with several planes, each of which reads the one; a row, a column or a pixel (as a reduction is) is repeated by
+//! `Op::Warp` with a step of 0 along that axis, nearest. Fusion makes both leaves of the pixel operation that reads
+//! them, so that nothing repeated is stored.
 
 use super::{Image, Value, record, record_as};
 use crate::dtype::{Element, Pixel, Scalar};

@@ -1,4 +1,7 @@
 //! Images that know where their pixels are.
+//!
+//! Coordinates are values of an expression (`Val::Index`), as constants are: nothing is read or stored, a strip
+//! counts from the image's first row, and a copy of a row beyond the image counts as that row.
 
 use std::panic::Location;
 

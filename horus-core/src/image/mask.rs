@@ -1,4 +1,8 @@
 //! Masks: images of truth values.
+//!
+//! Masks are `Image<bool>`: `DType::Bool` while recorded, so that types tell them from numbers; `lower` turns it
+//! into `DType::stored`, `u8` 0 and 1, and kernels, planner and devices know numbers only. Conjunction, disjunction
+//! and difference are therefore `Min`, `Max` and `AbsDiff`, and `convert` to `u8` is a load.
 
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, Not};
 use std::panic::Location;

@@ -1,4 +1,11 @@
 //! Volumes: levels of an image, and what goes across them.
+//!
+//! A field has depth, height, width and channels; below the algebra it is planes, channel `c` of level `z` being
+//! plane `z * channels + c`. One leaf, `LoadPlane`, reads another plane of the same pixel through a `PlaneMap`
+//! (step and offset along the depth under an edge mode, or a fixed channel), the same for all threads of a block.
+//! Slices, shifts along the depth, repeated levels and channels are this leaf and cost no launch. A sum along the
+//! depth is multiply-adds of such reads, from +0 and in the order of the taps. A filter with a part for each level
+//! is the sum of the parts' responses, from the first to the last. Distribution stays in strips of rows.
 
 use std::borrow::Borrow;
 use std::panic::Location;

@@ -1,4 +1,12 @@
 //! Images prepared for files.
+//!
+//! Decoded pixels have the file's type. `Saving` records what a file stores; its handles are fetched in one
+//! evaluation with the scale, and an `Encoder`, which knows no session, writes them. PNM and npy are read by
+//! parallel preads into the buffer that becomes the image (`io/raster.rs`); one thread writes, as file systems
+//! admit one, into blocks reserved before. `io/png.rs` cuts rows into bands that follow from the picture alone;
+//! `cpu/scanlines.rs` filters them, `io/png/deflate.rs` codes them. A file that is being written has no name until
+//! it is complete (`io/replace.rs`, `O_TMPFILE` on Linux), so a killed process leaves nothing; where the file
+//! system does not offer that, it has a temporary name.
 
 use std::sync::Arc;
 

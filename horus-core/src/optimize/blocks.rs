@@ -4,6 +4,15 @@
 //! What is saved is a passage through memory for each step, and on several ranks an exchange of borders; what it costs is to compute
 //! rows twice, around what each rank and each tile of a device computes. How many steps there are in a launch is the cheapest
 //! prediction, one included.
+//!
+//! Where a step is one expression over its own result, `optimize/blocks.rs` puts steps that follow each other
+//! together (`Kernel::Repeat`): each result on the way is an image of its own with its own border, and none is
+//! stored whole. The launch reads the state as far as all steps reach, and what stays one step less, so ranks
+//! exchange borders once for all of them. On a CPU a block of rows goes through the steps as a wave, over windows
+//! of a few rows in the cache, by the executor of single steps (`cpu/steps.rs`). On a GPU a thread keeps a column
+//! of a tile in registers, shared memory has what its neighbours read, and the rim of a tile is computed by its
+//! neighbours as well (`codegen/steps.rs`, `kernels/steps.cuh`). How many steps is the cheapest prediction: memory
+//! and messages saved against pixels computed twice. `HORUS_STEPS` forces it.
 
 use super::Aim;
 use crate::ir::graph::{Graph, NodeId};

@@ -2,6 +2,21 @@
 //!
 //! [`PASSES`] is the list: named passes, each a function from graph to graph, in the order in which they run. After each, the
 //! graph can be dumped, and is checked ([`check`]): a pass that breaks what must hold is named.
+//!
+//! `optimize::PASSES` is the whole list, lowering included; after each pass `optimize/check.rs` holds that inputs
+//! come first, results are kept, and shapes and types fit. Separable filters are split into row and column passes;
+//! common subexpressions merge (by bits of parameters), so the row pass of `gauss_xy` is shared by derivative
+//! orders; dead code goes. Then every operation is lowered to a kernel, and *fusion* merges kernels.
+//!
+//! Almost every kernel is a `MapKernel`: an expression evaluated per pixel. Its *leaves* read inputs (the pixel, a
+//! filter response, a sample of an affine map), its *code* combines them with pixel operations, and its *stages*
+//! are row passes read by column-filter leaves only. Fusion is substitution: a producer that is read pixel by pixel
+//! becomes part of the expression; a row pass that only column passes read becomes a stage. One orientation of
+//! ConvRot becomes one kernel: 3 row passes, 18 column passes, 9 x (absdiv, mul, max). What bounds a region is said
+//! at the top of `optimize/fuse.rs`.
+//!
+//! A few pixel operations on rows, columns and pixels that repeat cost less than reading their result: every kernel
+//! that reads them computes them for itself, filters or not.
 
 pub mod blocks;
 pub mod check;

@@ -4,6 +4,14 @@
 //! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two blocks of a device's work
 //! reach it, or on a GPU for each tap that reads it. That pays while the filters are short or the operations read few images, which
 //! the profile of the machine predicts; beyond, the chain is a kernel of its own. [`Stencil`] forces the choice.
+//!
+//! What only the filters and shifts of one kernel read becomes a *chain* of that kernel (`optimize/prologue.rs`):
+//! pixel operations, or linear filters, row passes and shifts of few taps, which may read chains themselves. Its
+//! result is an image of its own that is never stored; what is read beyond its edges follows from its reader's
+//! border. A chain is evaluated once for each pixel of a tile and around it, or anew for each tap; the cost model
+//! decides between both and storing, and `HORUS_STENCIL` forces it. Ranks exchange as many rows as all filters
+//! together read. Equal steps of a loop stay apart: temporal blocking decides. Long separable filters of several
+//! images are the exception: their tiles overlap so much that storing is faster.
 
 use super::Aim;
 use super::blocks::ordered;

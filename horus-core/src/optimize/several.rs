@@ -4,6 +4,13 @@
 //! The graph keeps a node for each result; what is joined is a note beside them ([`Graph::joined`]), and the nodes are moved next to
 //! each other. So whoever asks what a node is, what it reads and where it goes need not know. Each node is an expression of what the
 //! group reads from outside, so a plan whose launches do not follow each other in the end computes each by itself.
+//!
+//! Kernels of one extent that read, filter or compute the same are joined where that is predicted to be faster
+//! (`optimize/several.rs`); what only the results of one launch read is not stored. The graph keeps a node for each
+//! result, each a complete expression, and notes what can be computed together (`Graph::joined`). A plan has a
+//! launch for each node; those that follow each other with the same rows are one launch (`Plan::launched_at`),
+//! others are computed apart. Where bands or copies tear a group apart, the plan without joins is taken if it is
+//! predicted to be as fast.
 
 use super::Aim;
 use super::fuse::{MAX_FILTERS, MAX_INPUTS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};

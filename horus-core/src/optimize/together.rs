@@ -1,4 +1,8 @@
 //! Reductions of one image that go over it together: its smallest and its largest pixel, its sum and its variance.
+//!
+//! Reductions of one image that one evaluation asks for (smallest and largest, mean and variance) become columns of
+//! one (`optimize/together.rs`): `RowReduce::Extremes` and `Moments` leave two and three columns, which one fold
+//! reduces. Moments are of each segment about its own mean, joined in order.
 
 use std::collections::HashMap;
 

@@ -11,6 +11,21 @@
 //! No pixel is computed twice, and each by the same kernel as ever: bands change when, not what. How many there are is the
 //! cheapest prediction; one (the steps as they are) is always a possible answer. So are launches that use the host's memory in
 //! place of copies ([`mapped`](super::mapped)).
+//!
+//! Each step belongs to a queue (`plan/queue.rs`): host, upload, compute, download, network. Uploads and results on
+//! their way to the host run beside everything else, and a step names the steps of other queues that it *waits* for
+//! (`plan/waits.rs`): a launch the upload of the rows that it reads, a result the launch that computes it. *Bands*
+//! (`plan/bands.rs`) cut images in time: an upload in pieces, launches that compute what the pieces allow, results
+//! that leave piece by piece. Two things move: while bands arrive, the first launch goes on of which rows can be
+//! computed; and the last launches of a result (its tail, as long as it takes to hide the copy) are made band by
+//! band. No pixel is computed twice, and each by the same kernel, so the bits stay. Which rows a band needs follows
+//! from the functions that give halos and footprints. How many bands there are is the cheapest prediction, one
+//! included, among those that fit in memory; `HORUS_TRANSFER` forces it. An image in page-locked memory can also be
+//! *mapped*: launches read it, or write a result, where the host has it, over the bus. That lasts for one plan, on
+//! one rank. On several ranks own strips go up in bands, and the tail ends in gathers band by band. These are the
+//! strategies Explicit, Streams, Implicit and Hybrid (which maps results only) of chapter 5 of the thesis, and what
+//! its chapter 6 leaves open: *whether* something is copied is decided lazily, *when* by the queue, as early as its
+//! rows allow.
 
 mod choice;
 mod schedule;

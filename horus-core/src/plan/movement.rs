@@ -2,6 +2,14 @@
 //!
 //! Each rank *has* a range of rows and *needs* others. Both follow from the step on every rank alike, so messages carry
 //! nothing but pixels; and what a plan moves on any number of ranks can be told without running it.
+//!
+//! Every scatter, gather, halo exchange and footprint is one *redistribution*: each rank has rows, each needs
+//! rectangles, both lists follow from the plan (`plan/movement.rs`), and there is one message per pair of ranks
+//! (`execute/routes.rs`). A message is sent from where its pixels lie and received where they belong if they are
+//! contiguous there, packed and unpacked otherwise (halos always). Strips thinner than the halo, ranks without rows
+//! and periodic images (rows beyond the image held as copies) need no special case. The source of a rotated strip
+//! is a band across the image: its bounding rows are most of the image, so a footprint lists the columns of every
+//! 16 rows (`Affine::columns`, in whole vectors), and what is sent is about the area of the strip.
 
 use super::finished::LaunchedNodes;
 use super::partition::Partition;

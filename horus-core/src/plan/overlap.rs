@@ -1,4 +1,12 @@
 //! What launches compute while border rows travel: the interior of each strip, which no awaited row reaches.
+//!
+//! Where a launch reads an image whose halo is exchanged right before it, the exchange can be started, the
+//! *interior* of the launch computed (the rows of the strip that no awaited row reaches), the exchange completed,
+//! and the *edges* computed (`plan/part.rs`, `plan/overlap.rs`). Each rank divides its own strip, and only one at
+//! least 8 times as tall as the halo; a thinner strip is computed whole after the exchange. What is sent is the
+//! same either way, so ranks need not agree on it. It is done between devices where the exchange is predicted to
+//! take longer than two more launches cost. `HORUS_OVERLAP=always` (`Setting::overlap`) does it always, also
+//! through the host, except for an image that is on the host only.
 
 use std::collections::{HashMap, HashSet};
 

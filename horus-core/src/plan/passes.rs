@@ -1,4 +1,11 @@
 //! The passes of planning, in one list.
+//!
+//! `plan/passes.rs` lists the passes, all over one draft: lifetimes, demand for halos, memory in use, transfers and
+//! launches, delivery, overlap, bands, waits; docs/plan.md follows one ConvRot plan through them. `verify` also
+//! fails if a result is not delivered as wanted, an image does not end where the plan says, or something is copied
+//! that is there already; and if some order that queues and waits allow would let a step read rows that are not
+//! written yet (`plan/verify/order.rs`). No wait of a plan can be left out (tests try each). The simulated device
+//! keeps back uploads until somebody waits for them, over poisoned memory.
 
 use std::fmt;
 

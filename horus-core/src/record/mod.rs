@@ -1,4 +1,20 @@
 //! The recorded program of a session: what was recorded, what of it can still be observed, and nothing else.
+//!
+//! `Image<T>` is a handle to a *record* (operation, inputs, shape, type, call site). `record::Program` counts, for
+//! each record, the handles that can observe it and the records that read it; a record that has neither is dropped
+//! at once, so a loop that overwrites `result = result.max(&x)` keeps alive only what the last `result` needs. A
+//! program that is never looked at is evaluated anyway once 4096 operations are pending or 512 MiB of images are
+//! alive only because pending operations read them.
+//!
+//! An evaluation computes its target and every *observable* value on the way; a value the user still holds would
+//! otherwise be computed again later. So would a value that nobody holds but that operations outside the evaluation
+//! still read: each state of `state = f(state, frame)` is read by the next, and looking at a sum of each would
+//! compute all states from the first. Such a value *escapes* (`record/extract.rs`). If all its other readers end,
+//! within 64 operations and without much else, in small values that the user holds (at most 1/16 of its bytes),
+//! these are computed along with it, and it need not be kept: sums collected and looked at in the end take one pass
+//! and no stored image. Otherwise it is kept, those recorded last first, within what the bound on pinned memory
+//! leaves; beyond that, or where it is a few pixel operations on one source that is not larger, it is computed
+//! again. Everything else may be fused away.
 
 mod body;
 mod extract;

@@ -1,4 +1,13 @@
 //! The pictures of a series in progress: read ahead, evaluated in order, finished by other threads.
+//!
+//! The program's thread records and evaluates in order. File threads decode the pictures that come next and encode
+//! those before, finishing before reading because that frees memory; one more thread waits for results in flight
+//! from a device. Pictures under way are bounded in number and bytes. On several ranks the order of evaluations and
+//! reports depends on counts alone, never on what is ready. Small pictures are distributed whole: each rank works
+//! in `Session::alone`, all learn the outcome at the end, and `Session::absorb` adds times, statistics and trace to
+//! the session of all. Before that, ranks compare a hash of the identity of the first picture and of the folder of
+//! results: hosts without shared files do not see the same ones, and then rank 0 reads and writes all and pictures
+//! are divided in strips.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

@@ -1,4 +1,19 @@
 //! Pixels between the program's memory and the device's: each is copied once.
+//!
+//! Pixels are copied once between the program's memory and the device's. `Pixels` are page-locked buffers that an
+//! image shares until somebody writes; the GPU reads and writes them in place. A result that is read stays on the
+//! device (`Device::hold`) until its reader says where it goes: into page-locked memory by the GPU, elsewhere
+//! through pinned chunks that all threads copy on, band by band. Memory that is not Horus's (`host/external.rs`) is
+//! a buffer that counts as shared, so that whoever writes to it copies it first: an array or a mapped file is read
+//! where it lies, and its owner is let go of with the last share. On a GPU, `Device::adopt` makes a block of
+//! another library's memory, held until the stream is past what reads it, and `Device::lend` hands a block out.
+//! Several results that are read together (`Session::read_into`) come at the same time, each in a stream of its
+//! own, so that bands of all leave as they are computed. Results for files come in the same way: an encoder's
+//! memory is made while kernels run, its pages faulted by all threads, or is page-locked if the device has some to
+//! lend (`Device::lent`). To lock pages takes longer than some thirty copies save by it, so what passes once is
+//! staged; a size that has come 32 times is locked. A new vector's pages are faulted by all threads while kernels
+//! run. Slices of 1 MiB and more are staged to the only rank's GPU when they are given, as they must be copied
+//! anyway, while at most half of its memory is used: the one thing that moves while a program is recorded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

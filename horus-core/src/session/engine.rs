@@ -1,4 +1,12 @@
 //! The device of a session: one that it is opened on, or one that is chosen at the first evaluation.
+//!
+//! A session has an *engine* (`session/engine.rs`): a device, connected to those of the other ranks. `Session::on`
+//! is given one. The facade defers it: `Session::deferred` has a `Chooser`, which is asked at the first evaluation,
+//! with the `Work` of the program, by all ranks together. Until then images that are given stay in host memory,
+//! where a CPU adopts them and a GPU finds them. `src/devices.rs` predicts both times from a few measured rates;
+//! rank 0's prediction holds for all, and a rank whose GPU cannot be used computes on its CPU. A GPU that is
+//! requested by name is opened on a thread of its own from the start; `auto` starts early where the program has
+//! said that it does much for each pixel (`Builder::steps_per_pixel`), when it is about to read its first file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

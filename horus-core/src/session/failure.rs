@@ -1,4 +1,12 @@
 //! Failed values: they carry their error to whoever looks at them.
+//!
+//! A handle (`session::Handle`) holds a record or a *failure* (`session/failure.rs`): the first error, with the
+//! user's call site, and shape and type as far as they are known. `Image::attempt` is how a method validates; what
+//! is recorded on a failure shares it, and no record is made. Filters and footprints that cannot be applied hold
+//! their error likewise. Looking at the value returns the error, `Session::evaluate` returns the first one still
+//! alive, and one that is dropped unseen is logged. A rank that looks at a failure meets the others by `agree_on`
+//! before it returns, where they would agree on a plan: if all look at the same failure all return it, and if only
+//! some have it all are told and end. `check` alone asks no other rank.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};

@@ -1,5 +1,14 @@
 //! Loops: a step is recorded once, and plans of several steps in a row run one after the other, each on what the one before
 //! left. The host neither records nor plans while they run, and waits for nothing but the numbers that end them.
+//!
+//! `Session::iterate` calls its step once, on placeholders, and takes the recorded operations as the *body*
+//! (`record/body.rs`): what the step reads beside the state is evaluated before (filters, and what was recorded
+//! earlier) or part of each step (a few pixel operations, what broadcasts). `session/iterate.rs` plans up to 16
+//! steps in a row as one program and runs that plan again and again, each time on what the one before left, whose
+//! memory it frees: nothing is recorded, optimised or planned per step. The change of a state is a reduction at the
+//! end of such a plan; on a device of its own its number travels while the next steps run, and the state that it
+//! belongs to is kept until it is read, so a loop may compute some steps too many and returns the right one. A step
+//! that looks at values (or has a loop in it) is called each time.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

@@ -1,5 +1,20 @@
 //! Lanes: the devices of one process. To the planner each is a rank whose host the others share; a plan for several runs on a thread
 //! for each.
+//!
+//! A *lane* is a device of a process. To the planner it is a rank whose host the others share (`Hosts::Shared`,
+//! `plan/state.rs`): the same plans, steps and checks, the same exchanges between devices. What differs is the
+//! host. An image that the program gives is on every lane's host at once, as one buffer; each lane uploads its
+//! strip and the rows around it. A result that is handed over is sent by each lane, its own strip, band by band,
+//! straight into its rows of the memory that the program names (`execute/portions.rs`): nothing is scattered or
+//! gathered. The session records and plans once and runs the plan on a thread for each lane (`session/lanes.rs`),
+//! the first on the caller's, with a communicator of threads made for each evaluation. Its images are kept as the
+//! parts of all lanes, or as one whose host is that of all (`session/kept.rs`), and change from one to the other by
+//! way of the host. For each program it plans for all lanes and for the first alone, and takes what is predicted to
+//! be faster, moving what lies elsewhere included. Rows are divided by what is predicted of each device for the
+//! first program that all take. A device on the host's memory beside others gets a part of it to itself
+//! (`device/apart.rs`), so that one plan is for all. A lane that fails aborts the others and gives up their
+//! connections; of what each then has, an image that is whole on some host is there for all, and else it stays in
+//! strips; the next evaluation connects the devices again. Under `mpirun` a rank has one device.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,6 +5,18 @@
 //! meanwhile, on whatever thread, is put off until the state is free, and so are evaluations that are to be started: all
 //! of it in the order of the calls, in which every rank does the same. Observers that ask for anything else get an error;
 //! other threads wait.
+//!
+//! An evaluation holds the session's state (`session/lock.rs`). What is dropped, copied or recorded meanwhile, on
+//! any thread, waits in one queue, and so do evaluations that `Session::start` begins (`session/start.rs`). The
+//! queue is worked off in the order of the calls, so every rank does the same as if each evaluation had run inside
+//! its call. The session's thread works it off, or a look that comes first. `Communicator::turns` says whether more
+//! than one thread of a rank may communicate; if not (an MPI library that grants less than
+//! `MPI_THREAD_SERIALIZED`), `start` evaluates inside the call. Before MPI is finalised, what sessions that nobody
+//! closed were asked to start is done. Observers may drop, copy, record and start; what they ask (`stats`, `times`)
+//! is as of the last evaluation; looking is an error (`Error::Reentry`). Who is so far ahead that the queue is full
+//! waits, and so does who lets go of the last image of a session that was started: that is done as a program in
+//! another language has said (`session/waiting.rs`), in Python without the interpreter's lock, which observers
+//! take.
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};

@@ -1,5 +1,12 @@
 //! Plans made before: a program that runs again, on other images of the same kind and in the same places, is not planned
 //! again.
+//!
+//! A session keeps its last plans (`session/plans.rs`). A program that is recorded again, in the same lines and of
+//! the same operations, over images of the same kind in the same places, runs the plan of the last time: a frame of
+//! a series is planned once. `session/replay.rs` goes further for a series whose operation does the same to each
+//! picture (`Series::recorded_once`), and for functions of arrays in Python (`jit`): the program is recorded once,
+//! and its plan runs on other pixels in the place of its inputs. A replay is refused where other images of the
+//! program are no longer where they were; then the program is recorded anew.
 
 use std::collections::HashMap;
 

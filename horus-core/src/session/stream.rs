@@ -1,4 +1,18 @@
 //! Regions one after the other: while one is computed, the next are read and the last ones taken, each by a thread of its own.
+//!
+//! A large picture file is a source without pixels (`session/later.rs`): what an evaluation needs of it is found as
+//! for any region, and read then, by the chunks of the file that hold it. What needs more memory than there is
+//! (predicted from the optimised program; `HORUS_HOST_MEMORY`, the device's capacity, else most of what is free) is
+//! computed in regions, one after the other (`session/stream.rs`): one thread reads the next two, one takes the
+//! results of the last two (lands, cuts, encodes), and the program of each is planned like any other. Sources are
+//! given as images of their own and coordinates begin at a number that is read, so that regions of one extent share
+//! a plan, unless affine maps begin elsewhere. Their shape (`region::Division`) is the cheapest by what is computed
+//! and decoded: strips of whole rows unless tiles read less or strips do not fit. Reductions come first, in passes
+//! of their own over bands of rows (`session/passes.rs`): results of rows are what the canonical order is made of,
+//! histograms and exact sums add up as whole numbers, so the bits are those of the whole. Results that are kept
+//! along the way for whoever holds them are not, but computed again when looked at. On several ranks, rank 0 reads
+//! and writes, each region is divided in strips as any image is, and all ranks learn of a failure before the next
+//! region. `--explain` tells divisions and passes, `Image::forecast_memory` foretells them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};

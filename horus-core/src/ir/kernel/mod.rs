@@ -5,6 +5,23 @@
 //! operations. What filters read may itself be computed: by a row pass (a *stage*), by pixel operations (a *chain*), by
 //! both. One recorded operation lowers to a kernel with one leaf or one instruction; fusion substitutes kernels into each
 //! other. A device needs to know nothing else of the program.
+//!
+//! Kernels of their own are those that no expression per pixel can be: reductions and histograms, transposition,
+//! the planes of one image from several (`Kernel::Merge`), tables (`Kernel::Lookup`: rows of the first input are
+//! indices, and of the second, the table, every rank needs all), and samples at positions that are images
+//! (`Kernel::Remap`: every rank needs all of the first input; coefficients of its splines are correlations of
+//! finite length, which are filters like others). Connected components (`Kernel::Components`) follow from all
+//! pixels: every rank finds all of them. The root of a component is its first pixel, whatever joined its pixels in
+//! whatever order; a GPU takes several launches of one kernel for it (`Passes`). So does reconstruction
+//! (`Kernel::Reconstruct`), as what a marker grows to is one image whatever the order of steps: a GPU sweeps along
+//! all axes in rounds, and after each the host looks whether it changed anything. A reduction along rows takes in
+//! the expression that it alone reduces (`Kernel::MapReduce`): `(a * b).sum()` reads two images and stores none.
+//!
+//! Rectangles of an image (`Kernel::Tiles`) are reduced in an order anchored at their corner, so that ranks only
+//! need their footprint. Where the pixels of a label lie follows from data, so no order suits all: sums of labels
+//! (`Kernel::Labels`) are exact, in digits of 24 bits that are added up as whole numbers in any order and rounded
+//! once. Labels of a volume are reduced over all its levels in the same pass; extremes over all levels of each 32
+//! rows.
 
 mod chain;
 mod distribution;
