@@ -31,7 +31,13 @@ export HORUS_PROFILE=default
 # All is compiled once and thrown away: incremental compilation and tables of lines only take time.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false
 
-step() { printf '\n== %s\n' "$*"; "$@"; }
+# Runs a command under a heading, and says how long it took.
+step() {
+  local begin=$SECONDS
+  printf '\n== %s\n' "$*"
+  "$@"
+  printf '== %d s\n' $((SECONDS - begin))
+}
 
 step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
