@@ -143,7 +143,8 @@ impl Transfers<'_, '_> {
                 }
                 _ => false,
             };
-            !waiting(source) && residency.device() && enough
+            let sent = self.is_sent(Temp { consumer: id, input: i });
+            !waiting(source) && !sent && residency.device() && enough
         };
         let source = matches!(node.op, Kernel::Source(_));
         source || (node.op.all_reduce().is_none() && node.inputs.iter().enumerate().all(here))

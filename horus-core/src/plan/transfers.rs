@@ -25,10 +25,13 @@ pub(super) fn walk(draft: &mut Draft<'_>) {
     let last_filter = graph.iter().rev().find(|(_, n)| is_filter(&n.op)).map(|(id, _)| id);
     let groups = Groups::of(graph);
     for (id, node) in graph.iter() {
-        let group = groups.of_node(id);
-        if group.is_none_or(|g| g.nodes.first() == Some(&id)) {
-            let alone = [id];
-            let nodes = group.map_or(&alone[..], |g| &g.nodes);
+        let (group, alone) = (groups.of_node(id), [id]);
+        let nodes = match group {
+            Some(g) if g.nodes[0] == id => &g.nodes[..],
+            Some(g) if walk.is_brought(g) => &[], // nothing comes between them
+            _ => &alone[..],
+        };
+        if !nodes.is_empty() {
             if last_filter.is_none_or(|last| id >= last) {
                 walk.fetch_ahead(); // no filter is left to wait for
             }
@@ -86,7 +89,7 @@ impl Transfers<'_, '_> {
     fn brings(&mut self, group: &Joined<Kernel>, id: NodeId) -> bool {
         let first = group.nodes[0];
         if id != first {
-            return self.brought.get(&first).copied().unwrap_or(false);
+            return self.is_brought(group);
         }
         let graph = self.draft.graph;
         let in_place = |n: &NodeId| {
@@ -117,6 +120,11 @@ impl Transfers<'_, '_> {
             }
         }
         brings
+    }
+
+    /// Whether [`Transfers::brings`] brought what all nodes of a group read.
+    fn is_brought(&self, group: &Joined<Kernel>) -> bool {
+        self.brought.get(&group.nodes[0]) == Some(&true)
     }
 
     fn compute(&mut self, id: NodeId) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use horus_core::comm::threads::ThreadComm;
 use horus_core::device::Device;
 use horus_core::device::simulated::Simulated;
 use horus_core::dtype::{Element, Pixel};
@@ -11,9 +12,9 @@ use horus_core::ops::geometric::{Flip, Interpolation};
 use horus_core::plan::movement::Load;
 use horus_core::plan::{Mode, Transfer};
 use horus_core::session::Session;
-use horus_core::shape::Border;
+use horus_core::shape::{Axis, Border};
 
-use crate::{KINDS, Kind, ROOM, cpu, lanes, one};
+use crate::{KINDS, Kind, ROOM, cpu, device, lanes, one};
 
 /// How rows are divided among so many lanes.
 fn divisions(lanes: usize) -> Vec<Vec<f64>> {
@@ -156,5 +157,32 @@ fn results_go_where_the_program_wants_them() {
     let want = of(&one()).unwrap();
     for kind in KINDS {
         assert!(of(&lanes(kind, 3).build().unwrap()).unwrap() == want, "{kind:?}");
+    }
+}
+
+/// Two results of one launch that both read rows of other strips.
+fn two_that_read_elsewhere(s: &Session, axis: Axis) -> Result<Vec<Vec<u8>>> {
+    let x = given(s, 32, 32);
+    let reciprocal = (&x * x.max_axis(axis)).recip();
+    let chosen = reciprocal.gt(0.3).select(reciprocal.absdiff(&x), &reciprocal);
+    let median = chosen.median3();
+    s.evaluate()?;
+    [reciprocal, chosen, median].iter().map(bits).collect()
+}
+
+#[test]
+fn none_of_several_results_that_read_other_strips_is_lost() {
+    for axis in [Axis::Rows, Axis::Columns] {
+        let want = two_that_read_elsewhere(&one(), axis).unwrap();
+        for weights in [vec![1.0, 0.0], vec![0.0, 3.0, 1.0], vec![1.0; 5], vec![1.0; 8]] {
+            let count = weights.len();
+            let s = lanes(Kind::Connected, count).weights(weights.clone()).build().unwrap();
+            assert!(two_that_read_elsewhere(&s, axis).unwrap() == want, "lanes {weights:?} {axis:?}");
+            let on_ranks = ThreadComm::run(count, |comm| {
+                let s = Session::sharing(device(Kind::Connected, ROOM)).communicator(Arc::new(comm));
+                two_that_read_elsewhere(&s.weights(weights.clone()).build().unwrap(), axis).unwrap()
+            });
+            assert!(on_ranks.iter().all(|got| *got == want), "ranks {weights:?} {axis:?}");
+        }
     }
 }
