@@ -337,3 +337,40 @@ fn a_device_that_fails_in_a_loop_leaves_what_was_given() {
         assert_eq!(bits(&loop_from(u).unwrap()).unwrap(), bits(&want).unwrap(), "what was given is still there");
     }
 }
+
+/// A step, how the loop ended, and what its state is in the end.
+fn ended(s: &Session, meanwhile: &dyn Fn(&Image<f32>)) -> (usize, Option<u64>, [Vec<u32>; 2]) {
+    let u = given(s, 9, 13);
+    let step = |(a, b): &(Image<f32>, Image<f32>)| {
+        let next = a.correlate(&cross(), Border::Wrap) * 0.5 + b * 0.25;
+        meanwhile(&next);
+        let other = next.max(b);
+        (next, other)
+    };
+    let done = s.iterate((u.clone(), u * 0.5), Until::below(1e-9, 5).every(2), step).unwrap();
+    (done.steps, done.change.map(f64::to_bits), [done.state.0, done.state.1].map(|image| bits(&image).unwrap()))
+}
+
+#[test]
+fn what_is_evaluated_while_a_step_is_recorded_changes_nothing() {
+    let want = ended(&session(), &|_| ());
+    for limit in 0..16 {
+        let s = builder(false).flush_limits(limit, usize::MAX).build().unwrap();
+        assert_eq!(ended(&s, &|_| ()), want, "an evaluation is forced after {limit} operations");
+    }
+    type Meanwhile = fn(&Image<f32>);
+    let all: [(&str, Meanwhile); 4] = [
+        ("evaluated", |u| u.session().evaluate().unwrap()),
+        ("started", |u| u.session().start()),
+        ("started alone", Image::start),
+        ("looked at", |u| assert_eq!(u.to_vec().unwrap().len(), 9 * 13)),
+    ];
+    for (name, meanwhile) in all {
+        let s = session();
+        assert_eq!(ended(&s, &meanwhile), want, "{name}");
+        let elsewhere = |u: &Image<f32>| {
+            std::thread::scope(|scope| drop(scope.spawn(|| meanwhile(u))));
+        };
+        assert_eq!(ended(&s, &elsewhere), want, "{name} by another thread");
+    }
+}

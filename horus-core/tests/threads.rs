@@ -1,11 +1,14 @@
-//! Which threads a session computes on, and that callers of any thread pool can share one.
+//! Which threads a session computes on, that callers of any thread pool can share one, and that no order in which threads go on shows
+//! in a result.
 
-use std::sync::mpsc;
+use std::cell::Cell;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use horus_core::cpu::device::CpuDevice;
+use horus_core::device::Device;
 use horus_core::error::Result;
-use horus_core::image::Image;
+use horus_core::image::{Image, Until};
 use horus_core::ops::geometric::{Flip, Interpolation};
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::reference;
@@ -88,4 +91,214 @@ fn sums_of_many_segments_are_the_same_on_any_number_of_threads() {
         let got = [image.sum(), (&image * &image).sum()].map(|v| v.get().expect("a sum").to_bits());
         assert_eq!(got, want, "{threads} threads");
     }
+}
+
+thread_local! {
+    /// This thread's number among those of a program.
+    static ME: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Numbers that follow from a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (((mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33) % n as u64) as usize
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum At {
+    /// It goes on when it is its turn.
+    Waiting,
+    /// It is its turn.
+    Working,
+    /// In a call that may wait for evaluations, or beyond the program's end.
+    Away,
+}
+
+/// A scheduler: the threads of a program, and evaluations at each of their steps, go on one at a time, the next being whichever a seed
+/// says.
+struct Turns {
+    table: Mutex<(Random, Vec<At>)>,
+    changed: Condvar,
+    /// All go on at once instead.
+    free: bool,
+}
+
+impl Turns {
+    /// For so many threads; evaluations come behind them.
+    fn new(seed: u64, threads: usize, free: bool) -> Turns {
+        // Nobody goes on before all threads are there.
+        let mut at = vec![At::Working; threads];
+        at.push(At::Away);
+        Turns { table: Mutex::new((Random(seed), at)), changed: Condvar::new(), free }
+    }
+
+    fn set(&self, who: usize, to: At) -> MutexGuard<'_, (Random, Vec<At>)> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let (random, at) = &mut *table;
+        at[who] = to;
+        let waiting: Vec<usize> = (0..at.len()).filter(|who| at[*who] == At::Waiting).collect();
+        if !at.contains(&At::Working) && !waiting.is_empty() {
+            at[waiting[random.below(waiting.len())]] = At::Working;
+            self.changed.notify_all();
+        }
+        table
+    }
+
+    fn wait(&self, who: usize) {
+        let table = self.set(who, At::Waiting);
+        let turn = self.changed.wait_while(table, |(_, at)| !self.free && at[who] != At::Working);
+        drop(turn.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn leave(&self, who: usize) {
+        drop(self.set(who, At::Away));
+    }
+
+    /// A step of an evaluation, on the session's thread or on one of the program that came first.
+    fn evaluating(&self, evaluations: usize) {
+        if let Some(me) = ME.get() {
+            self.leave(me);
+        }
+        self.wait(evaluations);
+        self.leave(evaluations);
+    }
+}
+
+/// Leaves for good, also in a panic.
+struct Leaving<'a>(&'a Turns, usize);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.leave(self.1);
+    }
+}
+
+/// An image and its pixels, as they are computed here.
+type Known = (Image<u8>, Vec<u8>);
+
+const EXTENT: (usize, usize) = (5, 67);
+
+fn known(s: &Session, random: &mut Random) -> Known {
+    let pixels: Vec<u8> = (0..EXTENT.0 * EXTENT.1).map(|_| random.below(256) as u8).collect();
+    (Image::from_slice(s, EXTENT.0, EXTENT.1, &pixels), pixels)
+}
+
+fn paired((a, of_a): &Known, (b, of_b): &Known, how: usize) -> Known {
+    let each = |f: fn(u8, u8) -> u8| of_a.iter().zip(of_b).map(|(a, b)| f(*a, *b)).collect();
+    match how {
+        0 => (a + b, each(u8::saturating_add)),
+        1 => (a - b, each(u8::saturating_sub)),
+        2 => (a.max(b), each(Ord::max)),
+        3 => (a.min(b), each(Ord::min)),
+        _ => (a.flip(Flip::Both), of_a.iter().rev().copied().collect()),
+    }
+}
+
+/// A loop of at most so many steps, which ends when a step changes nothing.
+fn looped(s: &Session, (a, of_a): &Known, (b, of_b): &Known, most: usize) -> Known {
+    let until = Until::below(0.5, most).every(1);
+    let done = s.iterate(a.clone(), until, |u| (u - b).max(u.flip(Flip::Vertical))).expect("a loop");
+    let mut state = of_a.clone();
+    for step in 1..=most {
+        let turned = state.chunks(EXTENT.1).rev().flatten();
+        let next: Vec<u8> =
+            state.iter().zip(of_b).zip(turned).map(|((u, b), t)| u.saturating_sub(*b).max(*t)).collect();
+        let still = next == state;
+        state = next;
+        if still || step == most {
+            assert_eq!(done.steps, step);
+            break;
+        }
+    }
+    (done.state, state)
+}
+
+/// One thread: records, gives pixels, starts, copies, drops, loops, looks, and passes images on to others.
+fn steps(s: &Session, (turns, me): (&Turns, usize), mut held: Vec<Known>, passed: &Mutex<Vec<Known>>, seed: u64) {
+    let random = &mut Random(seed);
+    let passed = || passed.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sums = Vec::new();
+    for _ in 0..4 + random.below(8) {
+        turns.wait(me);
+        let (a, b) = (random.below(held.len()), random.below(held.len()));
+        match random.below(22) {
+            0..=6 => held.push(paired(&held[a], &held[b], random.below(5))),
+            7 | 8 => s.start(),
+            9 => held[a].0.start(),
+            10 | 11 if held.len() > 1 => drop(held.swap_remove(a)),
+            12 => held.push(held[a].clone()),
+            13 => {
+                let (image, pixels) = &held[a];
+                let sum = image.sum();
+                sum.start();
+                sums.push((sum, pixels.iter().map(|v| f64::from(*v)).sum::<f64>()));
+            }
+            14 => {
+                let other = passed().pop();
+                held.extend(other);
+            }
+            15 => passed().push(held[a].clone()),
+            // These may wait for an evaluation, which waits for its turn.
+            16 => {
+                turns.leave(me);
+                held.push(known(s, random));
+            }
+            17 | 18 => {
+                turns.leave(me);
+                held.push(looped(s, &held[a], &held[b], 1 + random.below(4)));
+            }
+            19 => {
+                turns.leave(me);
+                s.evaluate().expect("an evaluation");
+            }
+            _ => {
+                turns.leave(me);
+                assert_eq!(held[a].0.to_vec().expect("a result"), held[a].1, "thread {me} of seed {seed}");
+            }
+        }
+    }
+    turns.leave(me);
+    for (image, pixels) in &held {
+        assert_eq!(&image.to_vec().expect("a result"), pixels, "thread {me} of seed {seed}");
+    }
+    for (sum, total) in sums {
+        assert_eq!(sum.get().expect("a sum"), total, "thread {me} of seed {seed}");
+    }
+}
+
+/// Recording, dropping, giving pixels, starting and looking from several threads, and the steps of what they start, in any order.
+#[test]
+fn thousands_of_interleavings_give_the_same_bits() {
+    in_time("interleavings", || {
+        let device: Arc<dyn Device> = Arc::new(CpuDevice::new(Some(1)).expect("a CPU"));
+        for seed in 0..3000 {
+            let random = &mut Random(seed);
+            let threads = 1 + random.below(3);
+            // Some of them at once, as the system has it.
+            let turns = Arc::new(Turns::new(seed, threads, random.below(4) == 0));
+            let mut builder = Session::sharing(Arc::clone(&device));
+            if random.below(2) == 0 {
+                builder = builder.flush_limits(3, 1 << 9);
+            }
+            let mine = Arc::clone(&turns);
+            let s = builder.observer(move |_| mine.evaluating(threads)).build().expect("a session");
+            let shared = [known(&s, random), known(&s, random)];
+            let passed = Mutex::new(Vec::new());
+            std::thread::scope(|scope| {
+                for me in 0..threads {
+                    let (s, held, turns, passed) = (s.clone(), shared.to_vec(), &turns, &passed);
+                    scope.spawn(move || {
+                        ME.set(Some(me));
+                        let _leaving = Leaving(turns, me);
+                        steps(&s, (turns, me), held, passed, seed * 8 + me as u64);
+                    });
+                }
+            });
+        }
+    });
 }

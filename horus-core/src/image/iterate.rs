@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::{Image, LoopState, Value};
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
-use crate::session::{Ends, Handle, Looped, Session};
+use crate::session::{Ended, Ends, Handle, Looped, Session};
 
 /// How large the change of a state in one step is: one number for all pixels of all its images, in `f64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -164,6 +164,7 @@ impl Session {
     /// stored. Results are the same bits as those of a loop that calls `step` each time.
     ///
     /// A `step` that looks at a value ([`Image::to_vec`], [`Value::get`], a loop of its own) is called for each step instead.
+    /// Other evaluations meanwhile, whoever asks for them, leave out what a step computes.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::{Image, Until}, session::Session, shape::Border};
@@ -252,11 +253,11 @@ impl Session {
         }
         // Operations, not the images themselves: what the step reads of these is told from what it reads of others that are
         // the same, and a step that looks at them sees pixels.
-        let placeholders: Vec<Handle> =
-            given.iter().map(|h| self.record(Op::Convert, &[h], h.shape, h.dtype, site)).collect();
-        let before = self.stats().evaluations;
+        let looked_into = self.steps_looked_into();
+        let placeholders: Vec<Handle> = given.iter().map(|h| self.stand_in(h, site)).collect();
+        let before = Session::looks();
         let next = step(&state.with(&mut placeholders.iter().cloned()));
-        let looked = self.stats().evaluations != before;
+        let looked = Session::looks() != before;
         if let Err(e) = same_kind(&given, &handles(&next), self, site) {
             return self.refused(e);
         }
@@ -265,21 +266,23 @@ impl Session {
             drop((placeholders, next));
             return self.repeat_each(state, step, watch, told, site);
         }
-        self.repeat_recorded(state, &placeholders, &next, watch, told, site)
+        let recorded = Recorded { placeholders, next, looked_into };
+        self.repeat_recorded(state, recorded, step, watch, told, site)
     }
 
     /// A loop whose step was recorded.
     fn repeat_recorded<S: LoopState>(
         &self,
         state: S,
-        placeholders: &[Handle],
-        next: &S,
+        recorded: Recorded<S>,
+        step: impl Fn(&S) -> S,
         watch: Option<(usize, Watch<'_, S>)>,
         mut told: Told,
         site: Site,
     ) -> Result<Iterated<S>> {
         let initial: Vec<Handle> = handles(&state).into_iter().cloned().collect();
         drop(state);
+        let Recorded { placeholders, next, looked_into } = &recorded;
         let (placeholders, after) = (placeholders.iter().collect::<Vec<_>>(), handles(next));
         let until = told.until;
         let measured = match until.below {
@@ -291,7 +294,14 @@ impl Session {
         let ends = Ends { steps: until.steps, measured: until.below.map(|_| until.every), watched: every };
         let mut stopped = false;
         let ended = self.run_loop(
-            Looped { initial, placeholders: &placeholders, next: &after, measured: &measured, site },
+            Looped {
+                initial,
+                placeholders: &placeholders,
+                next: &after,
+                measured: &measured,
+                looked_into: *looked_into,
+                site,
+            },
             ends,
             &mut |_, numbers| told.decide(numbers),
             &mut |steps, handles| {
@@ -301,8 +311,14 @@ impl Session {
                 Ok(flow)
             },
         )?;
-        let state = next.with(&mut ended.state.into_iter());
-        Ok(told.ended(state, ended.steps, stopped))
+        match ended {
+            Ended::After(steps, state) => Ok(told.ended(next.with(&mut state.into_iter()), steps, stopped)),
+            Ended::LookedInto(initial) => {
+                let state = next.with(&mut initial.into_iter());
+                drop(recorded);
+                self.repeat_each(state, step, every.zip(watch), told, site)
+            }
+        }
     }
 
     /// A loop whose step looks at values: it is called each time.
@@ -337,6 +353,14 @@ impl Session {
         }
         Ok(told.ended(state, until.steps, false))
     }
+}
+
+/// A step as it was recorded.
+struct Recorded<S> {
+    placeholders: Vec<Handle>,
+    next: S,
+    /// [`Session::steps_looked_into`] before it was.
+    looked_into: usize,
 }
 
 type Watch<'a, S> = &'a mut dyn FnMut(usize, &S) -> Result<ControlFlow<()>>;

@@ -45,6 +45,8 @@ struct Record {
     handles: usize,
     /// Reads by other records.
     readers: usize,
+    /// Part of a loop's step: the stand-in for its state, or computed from that.
+    in_step: bool,
 }
 
 /// Recorded operations. What neither a handle nor a record refers to is dropped at once.
@@ -55,8 +57,10 @@ pub struct Recording {
     reads: BTreeSet<(RecordId, RecordId)>,
     /// For each value, the records that are it: several, where operations that compute the same were merged.
     values: HashMap<ValueId, usize>,
-    /// Operations that are recorded and not evaluated.
+    /// Operations that are recorded and not evaluated, without those of steps of loops.
     pending: usize,
+    /// How often an operation of a step of a loop was evaluated.
+    steps_looked_into: usize,
     /// Sources that nobody observes any more but pending operations read.
     pinned: BTreeSet<RecordId>,
     pinned_bytes: usize,
@@ -84,18 +88,40 @@ impl Numbering {
 impl Recording {
     /// Appends an operation with one handle. Its number is greater than those of its inputs.
     pub fn record(&mut self, id: RecordId, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) {
+        let mut in_step = false;
         for i in &inputs {
             if let Some(r) = self.records.get_mut(i) {
                 r.readers += 1;
+                in_step |= r.in_step;
                 self.reads.insert((*i, id));
             }
         }
         match op {
             Op::Source(v) => *self.values.entry(v).or_default() += 1,
-            _ => self.pending += 1,
+            _ => self.pending += usize::from(!in_step),
         }
         let site = site.into();
-        self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0 });
+        self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0, in_step });
+    }
+
+    /// Makes a record, which nothing reads yet, the stand-in for the state of a loop. It and what is computed from it are evaluated only if
+    /// somebody looks at them: the loop needs them as they were recorded, whatever is evaluated meanwhile.
+    pub fn begin_step(&mut self, id: RecordId) {
+        if let Some(r) = self.records.get_mut(&id)
+            && !std::mem::replace(&mut r.in_step, true)
+        {
+            self.pending -= 1;
+        }
+    }
+
+    /// True for records of a loop's step that are not evaluated.
+    pub fn in_step(&self, id: RecordId) -> bool {
+        self.records.get(&id).is_some_and(|r| r.in_step)
+    }
+
+    /// How often somebody looked into a step of a loop, which is then no longer as it was recorded.
+    pub fn steps_looked_into(&self) -> usize {
+        self.steps_looked_into
     }
 
     /// Notes on behalf of which line a value was recorded, and all that it is computed from, as far as no line is known of that.
@@ -111,7 +137,7 @@ impl Recording {
         }
     }
 
-    /// Number of operations recorded and not evaluated.
+    /// Number of operations recorded and not evaluated, without those of steps of loops.
     pub fn pending(&self) -> usize {
         self.pending
     }
@@ -168,7 +194,7 @@ impl Recording {
                 }
                 match r.op {
                     Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
-                    _ => self.pending -= 1,
+                    _ => self.pending -= usize::from(!r.in_step),
                 }
                 self.unread(id, &r.inputs, &mut check);
             }
@@ -208,10 +234,11 @@ impl Recording {
         let mut dropped = Vec::new();
         if let Some(r) = self.records.get_mut(&id) {
             let before = std::mem::replace(&mut r.op, Op::Source(value));
-            let inputs = std::mem::take(&mut r.inputs);
+            let (inputs, in_step) = (std::mem::take(&mut r.inputs), std::mem::take(&mut r.in_step));
             *self.values.entry(value).or_default() += 1;
             match before {
                 Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
+                _ if in_step => self.steps_looked_into += 1,
                 _ => self.pending -= 1,
             }
             self.unread(id, &inputs, &mut check);

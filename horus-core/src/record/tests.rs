@@ -229,3 +229,32 @@ fn a_line_is_that_of_what_no_line_is_known_of() {
     assert!(unknown.to_string().contains("tests.rs:"), "{unknown}");
     assert!(unknown != Recorded { line: Some(first), ..unknown });
 }
+
+#[test]
+fn steps_of_loops_are_taken_for_those_who_look_into_them_alone() {
+    let mut p = Numbered::default();
+    let v = p.new_value();
+    let source = record(&mut p, Op::Source(v), &[]);
+    let passing = record(&mut p, Op::Transpose, &[source]);
+    let stand_in = record(&mut p, Op::Convert, &[source]);
+    p.begin_step(stand_in);
+    // It hangs off what the program computes, but belongs to the loop.
+    let inputs = vec![passing, stand_in];
+    let small = p.record(Op::Transpose, inputs, Shape::new(1, 1, 1), DType::F32, Location::caller());
+    let result = record(&mut p, Op::Transpose, &[passing]);
+    p.release(passing);
+    assert_eq!((p.pending(), p.observable()), (2, vec![result]));
+    let taken = p.extract(&[result], ROOM);
+    assert_eq!(taken.records, [source, passing, result]);
+    assert_eq!(taken.graph.roots, [NodeId(2), NodeId(1)], "what the step reads is kept");
+    assert_eq!(p.extract(&[small], ROOM).records, [source, passing, stand_in, small]);
+    assert!(p.in_step(small) && p.steps_looked_into() == 0);
+    let looked_at = p.new_value();
+    p.evaluated(small, looked_at);
+    assert!(!p.in_step(small) && p.in_step(stand_in) && p.steps_looked_into() == 1);
+    assert_eq!(p.pending(), 2);
+    for id in [small, stand_in, result, source] {
+        p.release(id);
+    }
+    assert_eq!((p.pending(), p.records.len()), (0, 0));
+}

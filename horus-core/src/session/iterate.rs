@@ -69,14 +69,18 @@ pub(crate) struct Looped<'a> {
     pub(crate) next: &'a [&'a Handle],
     /// What is measured of a step.
     pub(crate) measured: &'a [&'a Handle],
+    /// [`Session::steps_looked_into`] before the step was recorded.
+    pub(crate) looked_into: usize,
     /// Where the program asks for the loop.
     pub(crate) site: Site,
 }
 
-/// How a loop ended.
-pub(crate) struct Ended {
-    pub(crate) state: Vec<Handle>,
-    pub(crate) steps: usize,
+/// The outcome of a loop.
+pub(crate) enum Ended {
+    /// The state after so many steps.
+    After(usize, Vec<Handle>),
+    /// The state that it begins with: what was recorded is no longer the step, as somebody has looked into it.
+    LookedInto(Vec<Handle>),
 }
 
 /// What a step of a loop led to, when its measurements have been read.
@@ -130,6 +134,11 @@ impl Session {
         ids.or_else(|failure| self.fail(&failure))
     }
 
+    /// How often somebody has looked into what was recorded as a step of a loop.
+    pub(crate) fn steps_looked_into(&self) -> usize {
+        self.acquire().program.steps_looked_into()
+    }
+
     /// Runs a loop. `decide` is given each step that was measured and its numbers, `watch` each that is watched and the state.
     /// The initial state is evaluated.
     pub(crate) fn run_loop(
@@ -139,8 +148,11 @@ impl Session {
         decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
         watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
     ) -> Result<Ended> {
-        let mut running = self.loop_of(looped)?;
-        let ended = running.all(ends, decide, watch).and_then(|steps| Ok(Ended { state: running.handles()?, steps }));
+        let mut running = match self.loop_of(looped)? {
+            Ok(running) => running,
+            Err(initial) => return Ok(Ended::LookedInto(initial)),
+        };
+        let ended = running.all(ends, decide, watch).and_then(|steps| Ok(Ended::After(steps, running.handles()?)));
         if ended.is_err() {
             running.now.clear();
         }
@@ -149,13 +161,17 @@ impl Session {
         ended
     }
 
-    fn loop_of(&self, looped: Looped<'_>) -> Result<Running<'_>> {
-        let Looped { initial: shared, placeholders, next, measured, site } = looped;
+    /// The loop, ready to run; or the state that it begins with, if somebody has looked into the step.
+    fn loop_of(&self, looped: Looped<'_>) -> Result<std::result::Result<Running<'_>, Vec<Handle>>> {
+        let Looped { initial: shared, placeholders, next, measured, looked_into, site } = looped;
         let initial = self.records_of(&shared.iter().collect::<Vec<_>>())?;
         let placeholders = self.records_of(placeholders)?;
         let targets = self.records_of(&[next, measured].concat())?;
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
+        if state.program.steps_looked_into() != looked_into {
+            return Ok(Err(shared));
+        }
         let before = placeholders.iter().min().copied();
         let extract = state.program.extract(&targets, 0);
         let fixed = before.map_or_else(Vec::new, |before| Body::invariants(&extract, &placeholders, before));
@@ -166,7 +182,7 @@ impl Session {
         let body = Body::of(extract, targets.len(), &placeholders);
         let now = initial.iter().filter_map(|id| state.program.value(*id)).collect();
         let kinds = shared.iter().map(|h| (h.shape, h.dtype)).collect();
-        Ok(Running { session: self, body, now, kinds, own: HashSet::new(), pinned: Vec::new(), shared, site })
+        Ok(Ok(Running { session: self, body, now, kinds, own: HashSet::new(), pinned: Vec::new(), shared, site }))
     }
 }
 

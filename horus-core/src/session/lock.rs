@@ -18,6 +18,7 @@
 //! another language has said (`session/waiting.rs`), in Python without the interpreter's lock, which observers
 //! take.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,6 +39,11 @@ fn me() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local!(static ME: u64 = NEXT.fetch_add(1, Ordering::Relaxed));
     ME.with(|me| *me)
+}
+
+thread_local! {
+    /// How often this thread has asked for the state of a session.
+    static ASKED: Cell<u64> = const { Cell::new(0) };
 }
 
 type Change = Box<dyn FnOnce(&Session, &mut Mutable) + Send>;
@@ -174,11 +180,18 @@ impl Session {
     /// # Errors
     /// [`Error::Reentry`] if this thread has it: the session evaluates, and what is called in between asks for `what`.
     pub(super) fn lock(&self, what: &'static str) -> Result<Locked<'_>> {
+        ASKED.set(ASKED.get() + 1);
         if self.is_mine() {
             return Err(Error::Reentry { what });
         }
         self.wait_for_other_sessions();
         Ok(self.acquire())
+    }
+
+    /// How often this thread has looked at values, or asked for anything else that waits for evaluations. What is evaluated beside it, or
+    /// because much is recorded, does not count: that depends on timing.
+    pub(crate) fn looks() -> u64 {
+        ASKED.get()
     }
 
     /// The state, which another thread may have, after all that was put off.

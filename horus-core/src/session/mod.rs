@@ -67,7 +67,7 @@ pub use cancel::Canceller;
 pub use engine::Chooser;
 pub use foreseen::MemoryForecast;
 pub use handle::Handle;
-pub(crate) use iterate::{Ends, Looped};
+pub(crate) use iterate::{Ended, Ends, Looped};
 pub(crate) use later::Later;
 pub use later::RegionSource;
 pub use memory::{MemoryInUse, MemoryUse};

@@ -174,6 +174,7 @@ impl Session {
         let targets = match start {
             Start::Everything => state.program.observable(),
             Start::Value(id) if state.program.value(id).is_some() => Vec::new(), // it is there
+            Start::Value(id) if state.program.in_step(id) => Vec::new(),         // its loop evaluates it
             Start::Value(id) => vec![id],
         };
         if targets.is_empty() {
