@@ -37,8 +37,11 @@ class _Groups:
         self.single = index is None or bool(np.isscalar(index)) or np.ndim(index) == 0
         if labels is None and index is not None and name == "histogram":
             raise ValueError("index without defined labels")
-        if not isinstance(input, Image) and labels is not None:
-            input, labels = np.broadcast_arrays(np.asarray(input), np.asarray(labels))
+        if labels is not None:
+            labels = _on_host(labels, name)
+            input = input if isinstance(input, Image) else read(input)
+            if isinstance(input, np.ndarray):
+                input, labels = np.broadcast_arrays(input, labels)
         if isinstance(input, Image) and input.channels:
             raise TypeError(f"{name}: an image of channels; take one of them")
         self.value, self.given = enter(input, name)
@@ -46,7 +49,7 @@ class _Groups:
         self.labels: _horus.Image | None = None
         self.count, self.places = 1, np.zeros(1, np.int64)
         if labels is not None and self.value is not None:
-            self._number(_on_host(labels, name), index)
+            self._number(labels, index)
 
     def _number(self, given: Array, index: Any) -> None:
         """Labels from 0 on, and where those that are asked for are among them, -1 of one that no pixel has."""
