@@ -261,7 +261,9 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
         value, _ = enter(given, "label")
         assert value is not None
         labels, count = _lazy_labels(made(value.core, value.session, value.ndim), structure, output)
-        return leave(enter(labels, "label")[0], None, given), count
+        found_there, _ = enter(labels, "label")
+        assert found_there is not None
+        return leave(found_there, None, given), count
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
     neighbours = _structure(structure, given.ndim)
