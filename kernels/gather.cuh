@@ -41,10 +41,10 @@ template <int BORDER, bool INSIDE, class T> HS_FN T hs_bilinear(const hs_plane<T
 }
 
 template <class F> HS_FN F hs_cubic_near(F x) {
-    return hs_fma(hs_fma((F)1.25, x, (F)-2.25) * x, x, (F)1);
+    return hs_fma(hs_fma((F)1.5, x, (F)-2.5) * x, x, (F)1);
 }
 template <class F> HS_FN F hs_cubic_far(F x) {
-    return hs_fma(hs_fma(hs_fma((F)-0.75, x, (F)3.75), x, (F)-6), x, (F)3);
+    return hs_fma(hs_fma(hs_fma((F)-0.5, x, (F)2.5), x, (F)-4), x, (F)2);
 }
 template <class F> HS_FN void hs_cubic_weights(F t, F (&w)[4]) {
     w[0] = hs_cubic_far((F)1 + t);

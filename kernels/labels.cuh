@@ -1,7 +1,12 @@
 // Reductions of the pixels of each label; see horus_core::ops::labels. Digits of exact sums are whole numbers, and sums of them stay
 // below 2^53: the order of these additions does not matter.
 
-enum { HS_DIGITS = 88, HS_SUM_COLUMNS = 91, HS_BLOCK_ROWS = 32 };
+enum { HS_DIGITS = 88 };
+
+// The digits of a sum: COUNT from FIRST on, and of floats three columns more; `horus_core::ops::labels::Digits`.
+template <int FIRST_DIGIT, int COUNT_DIGITS> struct hs_sum {
+    enum { FIRST = FIRST_DIGIT, COUNT = COUNT_DIGITS };
+};
 
 // What a number adds to an exact sum: four whole numbers, to columns from the one that is returned on.
 HS_FN int hs_digits(f64 v, f64 (&parts)[4]) {
@@ -31,9 +36,11 @@ HS_FN void hs_finish(const hs_run& run, f64* table) {
     for (int k = 0; k < 4; ++k)
         if (run.parts[k] != 0.0) atomicAdd(table + run.at + k, run.parts[k]);
 }
-HS_FN void hs_enter(hs_run& run, f64* table, i64 at, f64 v) {
+template <class SUM> HS_FN void hs_enter(hs_run& run, f64* table, i64 at, f64 v) {
     f64 parts[4];
-    at += hs_digits(v, parts);
+    // The lowest part may be below the lowest digit: then it is 0.
+    const int digit = hs_digits(v, parts);
+    at += digit >= HS_DIGITS ? digit - HS_DIGITS + SUM::COUNT : digit - SUM::FIRST;
     if (at != run.at) {
         hs_finish(run, table);
         run.at = at;
@@ -43,10 +50,9 @@ HS_FN void hs_enter(hs_run& run, f64* table, i64 at, f64 v) {
 }
 
 // Adds up `count` pixels by labels, of which there are `labels`; a block of THREADS threads takes THREADS * EACH: with SHARED in shared
-// memory first.
-template <int THREADS, int EACH, bool SHARED, bool SQUARES, class L, class T>
-HS_FN void hs_label_sums(const L* label, const T* image, i64 count, int labels, f64* out) {
-    const int columns = 1 + HS_SUM_COLUMNS * (SQUARES ? 2 : 1);
+// memory first. Of a table of `columns`, squares begin at column `squared`.
+template <int THREADS, int EACH, bool SHARED, bool SQUARES, class SUM, class SQUARED, class L, class T>
+HS_FN void hs_label_sums(const L* label, const T* image, i64 count, int labels, int columns, int squared, f64* out) {
     const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
     f64* table = SHARED ? reinterpret_cast<f64*>(hs_smem) : out;
     if (SHARED) {
@@ -65,13 +71,13 @@ HS_FN void hs_label_sums(const L* label, const T* image, i64 count, int labels, 
         }
         pixels.parts[0] = pixels.parts[0] + 1.0;
         const f64 v = hs_to<f64>(image[i]);
-        hs_enter(sum, table, row + 1, v);
+        hs_enter<SUM>(sum, table, row + 1, v);
         if (SQUARES) {
             const f64 high = v * v, low = high - high == 0.0 ? hs_fma(v, v, -high) : 0.0;
-            hs_enter(square, table, row + 1 + HS_SUM_COLUMNS, high);
+            hs_enter<SQUARED>(square, table, row + squared, high);
             if (low != 0.0) {
                 hs_run rest = {0, {0.0, 0.0, 0.0, 0.0}};
-                hs_enter(rest, table, row + 1 + HS_SUM_COLUMNS, low);
+                hs_enter<SQUARED>(rest, table, row + squared, low);
                 hs_finish(rest, table);
             }
         }
@@ -79,6 +85,59 @@ HS_FN void hs_label_sums(const L* label, const T* image, i64 count, int labels, 
     hs_finish(pixels, table);
     hs_finish(sum, table);
     if (SQUARES) hs_finish(square, table);
+    if (SHARED) {
+        __syncthreads();
+        for (int k = threadIdx.x; k < labels * columns; k += THREADS)
+            if (table[k] != 0.0) atomicAdd(out + k, table[k]);
+    }
+}
+
+// Where the pixels of each label lie: sums of rows, columns and their products, of which a thread keeps those of the label that it met last.
+enum { HS_SHAPE_COLUMNS = 14 };
+HS_FN void hs_finish_shape(f64 (&sums)[HS_SHAPE_COLUMNS], f64* row) {
+    if (sums[0] == 0.0) return;
+    for (int k = 0; k < HS_SHAPE_COLUMNS; ++k) {
+        if (sums[k] != 0.0) atomicAdd(row + k, sums[k]);
+        sums[k] = 0.0;
+    }
+}
+
+// Of `count` pixels, `width` of them a row, the first of which is in row `top` and column `left`; otherwise as the sums.
+template <int THREADS, int EACH, bool SHARED, class L>
+HS_FN void hs_label_shapes(const L* label, i64 count, int width, i64 top, i64 left, int labels, f64* out) {
+    const int columns = HS_SHAPE_COLUMNS;
+    const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
+    f64* table = SHARED ? reinterpret_cast<f64*>(hs_smem) : out;
+    if (SHARED) {
+        for (int k = threadIdx.x; k < labels * columns; k += THREADS) table[k] = 0.0;
+        __syncthreads();
+    }
+    const u64 mask = (1ull << 24) - 1;
+    f64 sums[HS_SHAPE_COLUMNS];
+    for (int k = 0; k < columns; ++k) sums[k] = 0.0;
+    i64 row = 0;
+    for (i64 i = first + threadIdx.x; i < last; i += THREADS) {
+        const i64 l = (i64)label[i];
+        if (l < 0 || l >= labels) continue;
+        if (l * columns != row) {
+            hs_finish_shape(sums, table + row);
+            row = l * columns;
+        }
+        const i64 line = i / width;
+        const u64 y = (u64)(top + line), x = (u64)(left + (i - line * width));
+        const u64 products[3] = {y * y, y * x, x * x};
+        sums[0] = sums[0] + 1.0;
+        sums[1] = sums[1] + (f64)(i64)(y & mask);
+        sums[2] = sums[2] + (f64)(i64)(y >> 24);
+        sums[3] = sums[3] + (f64)(i64)(x & mask);
+        sums[4] = sums[4] + (f64)(i64)(x >> 24);
+        for (int k = 0; k < 3; ++k) {
+            sums[5 + 3 * k] = sums[5 + 3 * k] + (f64)(i64)(products[k] & mask);
+            sums[6 + 3 * k] = sums[6 + 3 * k] + (f64)(i64)(products[k] >> 24 & mask);
+            sums[7 + 3 * k] = sums[7 + 3 * k] + (f64)(i64)(products[k] >> 48);
+        }
+    }
+    hs_finish_shape(sums, table + row);
     if (SHARED) {
         __syncthreads();
         for (int k = threadIdx.x; k < labels * columns; k += THREADS)

@@ -204,6 +204,41 @@ fn shapes_of_labels_are_those_of_their_pixels() {
     }
 }
 
+/// More labels than pixels in 32 rows, of which few are those of neighbours.
+#[test]
+fn there_may_be_as_many_labels_as_pixels() {
+    const MANY: usize = 200_000;
+    let (h, w) = (70, 90);
+    let of = |y: usize, x: usize| ((y * w + x) * 7919 % MANY) as i32 / 2 * 2;
+    let value = |y: usize, x: usize| ((y * 37 + x * 101) % 251) as u8;
+    for ranks in [1, 3] {
+        let told = ThreadComm::run(ranks, |comm| {
+            let cpu = Box::new(CpuDevice::new(Some(2)).unwrap());
+            let s = Session::on(cpu).communicator(Arc::new(comm)).build().unwrap();
+            let (image, labels) = (Image::from_fn(&s, h, w, value), Image::from_fn(&s, h, w, of));
+            let parts = image.by_label(&labels, MANY);
+            let (variance, max) = s.get_all((parts.variance(), parts.max())).unwrap();
+            (parts.sum().get().unwrap(), variance, max, labels.label_shapes(MANY).get().unwrap())
+        });
+        for (sums, variances, most, shapes) in told {
+            let mut want = vec![(0.0, 0.0, 0u8, 0u64, 0.0); MANY];
+            for (y, x) in (0..h).flat_map(|y| (0..w).map(move |x| (y, x))) {
+                let (at, v) = (&mut want[of(y, x) as usize], value(y, x));
+                let f = f64::from(v);
+                *at = (at.0 + f, at.1 + f * f, at.2.max(v), at.3 + 1, at.4 + x as f64);
+            }
+            for (k, (sum, squares, max, n, x)) in want.into_iter().enumerate() {
+                assert_eq!((sums[k], most[k], shapes[k].pixels), (sum, max, n), "label {k}");
+                if n > 0 {
+                    let spread = squares / n as f64 - (sum / n as f64).powi(2);
+                    close(variances[k], spread, "variance");
+                    close(shapes[k].centre.1, x / n as f64, "centre");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn histograms_of_labels_are_those_of_their_pixels() {
     let ours = everywhere(|s| {
@@ -230,6 +265,7 @@ fn labels_that_do_not_fit_are_errors() {
     assert!(message(image.by_label(&labels, 2).sum()).starts_with("by_label: labels of 4x4 for an image of 4x5"));
     assert!(message(image.by_label(&image, 2).mean()).contains("labels are integers, not f32"));
     assert!(message(image.by_label(&Image::<u8>::zeros(&s, 4, 5), 0).variance()).contains("0 labels"));
-    assert!(Image::<u8>::zeros(&s, 4, 5).label_shapes(1 << 24).check().is_err());
+    let most = Image::<u8>::zeros(&s, 4, 5).label_shapes((1 << 28) + 1).check().unwrap_err().to_string();
+    assert!(most.starts_with("label_shapes: 268435457 labels; the range is 1 to 2^28"), "{most}");
     assert!(image.by_label(&Image::<u8>::zeros(&s, 4, 5), 2).histogram(0, 0.0, 1.0).check().is_err());
 }

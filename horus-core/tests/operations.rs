@@ -184,6 +184,36 @@ fn reconstructions_are_those_of_scikit_image() {
     }
 }
 
+/// By labels: of the mask the components that the marker has a pixel of; above it, the same of what neither has.
+#[test]
+fn masks_are_reconstructed() {
+    let (h, w) = (40, 53);
+    let found = everywhere(|s| {
+        let mask = Image::from_fn(s, h, w, |y, x| noise(0, y, x) % 5 < 3);
+        let marker = Image::from_fn(s, h, w, |y, x| noise(1, y, x) % 30 == 0);
+        [Connectivity::FACES, Connectivity::CORNERS].map(|how| {
+            let above = (!&marker).reconstruct_above(&!&mask, how);
+            (
+                mask.label(how).to_vec().unwrap(),
+                marker.reconstruct(&mask, how).to_vec().unwrap(),
+                above.to_vec().unwrap(),
+            )
+        })
+    });
+    let places = || (0..h).flat_map(|y| (0..w).map(move |x| (y, x)));
+    for (labels, below, above) in found {
+        let reached: Vec<i32> =
+            places().zip(&labels).filter(|&((y, x), _)| noise(1, y, x) % 30 == 0).map(|(_, label)| *label).collect();
+        let want: Vec<bool> = labels.iter().map(|label| *label != 0 && reached.contains(label)).collect();
+        assert!(
+            below == want
+                && want.contains(&true)
+                && labels.iter().zip(&want).any(|(label, there)| *label != 0 && !there)
+        );
+        assert!(above.iter().zip(&want).all(|(above, below)| above != below));
+    }
+}
+
 #[test]
 fn what_cannot_be_reconstructed_is_told() {
     let s = session();
@@ -313,6 +343,48 @@ fn samples_at_positions_of_an_affine_map_are_its_samples() {
         for border in [Border::Reflect, Border::Constant(9.0)] {
             let same = image.affine(map, (20, 24), how, border).to_vec().unwrap();
             assert_eq!(image.remap(&y, &x, how, border).to_vec().unwrap(), same, "{how:?} {border}");
+        }
+    }
+}
+
+/// Away from the edges: a polynomial of degree 2 between its pixels, and one of degree 1.
+#[test]
+fn interpolation_keeps_polynomials() {
+    let s = session();
+    let (h, w) = (31, 37);
+    for (how, square) in [(Interpolation::Bilinear, 0.0), (Interpolation::Bicubic, 0.02)] {
+        let value = |y: f64, x: f64| 3.0 - 0.7 * y + 0.4 * x + square * (0.5 * y * y - 1.3 * x * x + y * x);
+        let image = Image::from_fn(&s, h, w, |y, x| value(y as f64, x as f64));
+        let keeps = |moved: &Image<f64>, from: &dyn Fn(f64, f64) -> (f64, f64), what: &str| {
+            let (columns, mut seen) = (moved.width(), 0);
+            for (i, v) in moved.to_vec().unwrap().into_iter().enumerate() {
+                let (y, x) = from((i / columns) as f64, (i % columns) as f64);
+                if y >= 1.0 && x >= 1.0 && y <= (h - 3) as f64 && x <= (w - 3) as f64 {
+                    // Positions are whole multiples of 2^-32, matrices have been rounded to them.
+                    assert!((v - value(y, x)).abs() < 1e-6, "{what}, {how:?}: {v} for {} at {y}, {x}", value(y, x));
+                    seen += 1;
+                }
+            }
+            assert!(seen > 400, "{what} looks at {seen} pixels");
+        };
+        let map = [[0.9, 0.2, -1.3], [-0.15, 1.1, 0.342]];
+        let affine = image.affine(map, (h, w), how, Border::Reflect101);
+        let at = |y: f64, x: f64, row: [f64; 3]| row[0] * x + row[1] * y + row[2];
+        keeps(&affine, &|y, x| (at(y, x, map[1]), at(y, x, map[0])), "affine");
+        let shift = [[1.0, 0.0, -0.3], [0.0, 1.0, -0.342]];
+        keeps(&image.affine(shift, (h, w), how, Border::Replicate), &|y, x| (y - 0.342, x - 0.3), "shift");
+        let (sin, cos) = 20f64.to_radians().sin_cos();
+        let about = ((h - 1) as f64 / 2.0, (w - 1) as f64 / 2.0);
+        let turned = |y: f64, x: f64| {
+            let (y, x) = (y - about.0, x - about.1);
+            (about.0 + cos * y + sin * x, about.1 + cos * x - sin * y)
+        };
+        keeps(&image.rotate_with(20.0, how, Border::Constant(0.0)), &turned, "rotate_with");
+        let larger = image.resize(50, 80, how);
+        let scaled = |to: f64, from: usize, of: f64| (to + 0.5) * from as f64 / of - 0.5;
+        keeps(&larger, &|y, x| (scaled(y, h, 50.0), scaled(x, w, 80.0)), "resize");
+        if how == Interpolation::Bilinear {
+            keeps(&image.translate(0.3, -2.6), &|y, x| (y - 0.3, x + 2.6), "translate");
         }
     }
 }

@@ -244,6 +244,9 @@ fn percentiles_of_whatever_pixels_there_are() {
     assert_eq!(channels.argmax().get().unwrap(), Some([0, 0, 1]));
     let nan = Image::from_slice(&s, 1, 2, &[f64::NAN; 2]);
     assert_eq!((nan.argmin().get().unwrap(), nan.argmax().get().unwrap()), (None, None));
+    // As `numpy.nanmedian` and `nanpercentile`.
+    assert!(nan.median_value().get().unwrap().is_nan() && of(&[f32::NAN; 3], 20.0).is_nan());
+    assert_eq!(of(&[-f32::INFINITY, f32::NAN], 80.0), f64::NEG_INFINITY);
     for wrong in [-1.0, 100.5, f64::NAN] {
         let told = channels.percentile(wrong).check().unwrap_err().to_string();
         assert!(told.starts_with(&format!("percentile: requested the percentile {wrong}; ")), "{told}");
@@ -275,6 +278,15 @@ fn thresholds_are_those_of_scikit_image() {
     assert_eq!(Image::constant(&s, 4, 4, 7u8).otsu().get().unwrap(), 7);
     assert_eq!(Image::constant(&s, 4, 4, -7i8).otsu().get().unwrap(), -7);
     assert_eq!(Image::constant(&s, 4, 4, -7.5f64).otsu().get().unwrap(), -7.5);
+    // What is no finite number does not count.
+    let mut wild: Vec<f32> = smooth.iter().copied().collect();
+    wild.extend([f32::INFINITY, f32::NAN, f32::NEG_INFINITY]);
+    let threshold = Image::from_slice(&s, 1, wild.len(), &wild).otsu().get().unwrap();
+    assert_eq!(threshold, Image::from_array(&s, smooth.view()).otsu().get().unwrap());
+    let nothing = Image::from_slice(&s, 1, 3, &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
+    assert!(nothing.otsu().get().unwrap().is_nan());
+    assert!(Image::from_slice(&s, 1, 2, &[f32::NAN; 2]).otsu().get().unwrap().is_nan());
+    assert_eq!(Image::from_slice(&s, 1, 3, &[f32::INFINITY, 3.0, 3.0]).otsu().get().unwrap(), 3.0);
 }
 
 #[test]

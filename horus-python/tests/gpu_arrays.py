@@ -134,6 +134,13 @@ def computes_the_bits_of_the_host(library: Any) -> None:
     assert isinstance(found, hi.Image) and found.__dlpack_device__()[0] == 2
     np.testing.assert_array_equal(library.host(library.of(found)), ndimage.gaussian_filter(array, 2.0))
     np.testing.assert_array_equal(library.host(library.of(found * 2 - library.make(array))), found.compute() * 2 - array)
+    bright = (array > 0.6).astype(np.uint8)
+    (labels, count), (wanted, most) = ndimage.label(library.make(bright)), ndimage.label(bright)
+    assert isinstance(labels, hi.Image) and labels.__dlpack_device__()[0] == 2 and count == most
+    np.testing.assert_array_equal(labels.compute(), wanted)
+    index = np.arange(1, count + 1)
+    means = ndimage.mean(library.make(array), library.make(wanted), index)
+    np.testing.assert_array_equal(means, ndimage.mean(array, wanted, index))
 
 
 def waits_for_the_producer(library: Any) -> None:

@@ -274,6 +274,10 @@ def test_arrays_on_devices_that_a_session_has_not_are_refused() -> None:
             hi.asarray(OnGpu())
         with pytest.raises(ValueError, match="on a GPU, and the session computes on CPU"):
             ndimage.gaussian_filter(OnGpu(), 1.0)
+        with pytest.raises(ValueError, match="on a GPU, and the session computes on CPU"):
+            ndimage.label(OnGpu())
+        with pytest.raises(ValueError, match="on a GPU, and the session computes on CPU"):
+            ndimage.sum_labels(np.ones((2, 2)), OnGpu(), [1])
 
 
 def test_the_interpreter_ends_with_arrays_and_images_alive() -> None:

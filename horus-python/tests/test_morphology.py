@@ -116,6 +116,14 @@ def test_connected_components(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(ndimage.label(image, lines)[0], scipy.ndimage.label(image, lines)[0])
 
 
+def test_as_many_labels_as_pixels() -> None:
+    labels = np.random.default_rng(5).permutation(540 * 500).reshape(540, 500)
+    image, index = np.random.default_rng(6).random(labels.shape, np.float32), np.arange(labels.size)
+    for name in ("sum_labels", "maximum"):
+        ours, theirs = (getattr(of, name)(image, labels, index) for of in (ndimage, scipy.ndimage))
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_components_that_cannot_be_labelled() -> None:
     mask = blobs((20, 30))
     with pytest.raises(RuntimeError, match="insufficient bit-depth"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes fields/*.npy: what the program `hirlam` computes, by NumPy in f64. See README.md."""
+"""Writes fields/*.npy: what the programs `hirlam` and `pop` compute, by NumPy in f64. See README.md."""
 from pathlib import Path
 
 import numpy as np
@@ -106,3 +106,72 @@ GOLDENS.mkdir(exist_ok=True)
 for name, array in dict(surface_pressure=ps_t, temperature=T_t, u=u_t, v=v_t, humidity=q_t).items():
     print(f"{name}: {np.abs(array).min():.3e} .. {np.abs(array).max():.3e}")
     np.save(GOLDENS / f"hirlam_{name}.npy", array)
+
+# The ocean: from the equations of McDougall and others (2003), A1 to A3, of Large and others (1994), 30 to 34, and, for salt fingers, of
+# Danabasoglu and others (2006). Powers of salinity, temperature and pressure with their coefficients.
+NUMERATOR = {
+    (0, 0, 0): 9.99843699e+2, (0, 1, 0): 7.35212840e+0, (0, 2, 0): -5.45928211e-2, (0, 3, 0): 3.98476704e-4,
+    (1, 0, 0): 2.96938239e+0, (1, 1, 0): -7.23268813e-3, (2, 0, 0): 2.12382341e-3,
+    (0, 0, 1): 1.04004591e-2, (0, 2, 1): 1.03970529e-7, (1, 0, 1): 5.18761880e-6,
+    (0, 0, 2): -3.24041825e-8, (0, 2, 2): -1.23869360e-11,
+}
+DENOMINATOR = {
+    (0, 0, 0): 1.0, (0, 1, 0): 7.28606739e-3, (0, 2, 0): -4.60835542e-5, (0, 3, 0): 3.68390573e-7, (0, 4, 0): 1.80809186e-10,
+    (1, 0, 0): 2.14691708e-3, (1, 1, 0): -9.27062484e-6, (1, 3, 0): -1.78343643e-10,
+    (1.5, 0, 0): 4.76534122e-6, (1.5, 2, 0): 1.63410736e-9,
+    (0, 0, 1): 5.30848875e-6, (0, 3, 2): -3.03175128e-16, (0, 1, 3): -1.27934137e-17,
+}
+
+
+def density(s, t, p):
+    over, under = (sum(c * s**i * t**j * p**k for (i, j, k), c in terms.items()) for terms in (NUMERATOR, DENOMINATOR))
+    return over / under
+
+
+# The check values of the paper.
+for s, t, p, rho in ((35, 25, 2000, 1031.654229), (20, 20, 1000, 1017.726743), (40, 12, 8000, 1062.928258)):
+    assert abs(density(s, t, p) - rho) < 5e-7
+
+z, y, x = np.meshgrid(np.arange(5.0), np.arange(7.0), np.arange(9.0), indexing="ij")
+t = 16 + (y - 3) * 0.7 * z + 0.3 * np.sin(x * 1.7)
+s = 34.5 + (x - 4) * 0.15 * z + 0.05 * np.cos(y * 2.3)
+depth = 5 + 40 * z**2
+# POP's pressure, in bar and here in decibar.
+p = 10 * (0.059808 * (np.exp(-0.025 * depth) - 1) + 0.100766 * depth + 2.28405e-7 * depth**2)
+rho = density(s, t, p)
+# Derivatives by a step along the imaginary axis: all digits.
+by_t = density(s, t + 1e-200j, p).imag / 1e-200
+by_s = density(s + 1e-200j, t, p).imag / 1e-200
+
+# A parcel of the surface, or of the level above, brought to the pressure of a level.
+g = 9.806
+from_surface = g * (1 - density(s[0], t[0], p) / rho)
+from_below = np.zeros_like(rho)
+from_below[:-1] = g * (1 - density(s[:-1], t[:-1], p[1:]) / rho[1:])
+
+# What temperature and salt add to stability between a level and the one below.
+heat, salt = np.zeros_like(rho), np.zeros_like(rho)
+alpha = -(by_t[:-1] + by_t[1:]) / 2 * (t[:-1] - t[1:])
+beta = (by_s[:-1] + by_s[1:]) / 2 * (s[:-1] - s[1:])
+kinds = np.zeros(3, int)
+fingers = []
+for at in np.ndindex(*alpha.shape):
+    a, b = alpha[at], beta[at]
+    if a > b > 0:
+        kinds[0] += 1
+        fingers.append(a / b)
+        salt[at] = 1e-4 * (1 - (min(a / b, 2.55) - 1) / (2.55 - 1)) ** 3
+        heat[at] = 0.7 * salt[at]
+    elif 0 > a > b:
+        kinds[1] += 1
+        R = a / b
+        heat[at] = 1.5e-6 * 0.909 * np.exp(4.6 * np.exp(-0.54 * (1 / R - 1)))
+        salt[at] = heat[at] * (0.15 * R if R <= 0.5 else 1.85 * R - 0.85)
+    else:
+        kinds[2] += 1
+# Of each kind, and fingers from strong to none.
+assert kinds.min() > 5 and min(fingers) < 1.3 and any(1.6 < R < 2.3 for R in fingers) and max(fingers) > 2.55
+print(kinds, np.sort(fingers))
+pop = dict(density=rho, by_temperature=by_t, by_salinity=by_s, from_surface=from_surface, from_below=from_below, of_heat=heat, of_salt=salt)
+for name, array in pop.items():
+    np.save(GOLDENS / f"pop_{name}.npy", array)

@@ -99,9 +99,9 @@ def rotate(image, degrees, order=1, mode="grid-constant"):
 
 
 def bicubic_rotate(image, degrees, cval):
-    """Cubic convolution with a = -0.75 (Keys 1981, the parameter of OpenCV), the constant `cval` outside."""
+    """Cubic convolution with a = -0.5 (Keys 1981; OpenCV has -0.75), the constant `cval` outside."""
     def weight(x):
-        x, a = abs(x), -0.75
+        x, a = abs(x), -0.5
         if x <= 1:
             return (a + 2) * x**3 - (a + 3) * x**2 + 1
         return a * (x**3 - 5 * x**2 + 8 * x - 4) if x < 2 else 0.0

@@ -2,8 +2,12 @@
 //! `buoydiff` and `ddmix` (chapter 4 of van Werkhoven's thesis) over all levels at once.
 //!
 //! Density is that of McDougall, Wright, Jackett and Feistel (2003), "Accurate and computationally efficient algorithms for potential
-//! temperature and density of seawater", J. Atmos. Oceanic Technol. 20, 730-741: a quotient of polynomials, of 25 terms. Double diffusion
-//! is that of Large, McWilliams and Doney (1994), Rev. Geophys. 32, 363-403, with the numbers of POP.
+//! temperature and density of seawater", J. Atmos. Oceanic Technol. 20, 730-741: a quotient of polynomials, of 25 terms. Temperatures and
+//! salinities are taken as they are; POP keeps them within bounds, temperatures above -2 degrees.
+//!
+//! Double diffusion is that of Large, McWilliams and Doney (1994), Rev. Geophys. 32, 363-403, but for salt fingers, which are POP's
+//! (Danabasoglu and others, 2006, J. Climate 19, 2347-2365): with x = (R - 1) / (R0 - 1) of a quotient of densities R, `(1 - x)^3` and
+//! R0 = 2.55, where Large and others have `(1 - x^2)^3` and R0 = 1.9.
 
 use horus::prelude::*;
 
@@ -118,7 +122,8 @@ impl SeaWater {
         let ratio = &by_heat / &by_salt;
         let fingers = by_heat.gt(&by_salt) & by_salt.gt(0.0);
         let x = (ratio.min(MOST_FINGERS) - 1.0) / (MOST_FINGERS - 1.0);
-        let finger = (&x * &x * x * -1.0 + 1.0) * FINGERS;
+        let less = x * -1.0 + 1.0;
+        let finger = &less * &less * &less * FINGERS;
         let convective = by_heat.lt(0.0) & by_salt.lt(0.0) & by_heat.gt(&by_salt);
         let heat = (((ratio.recip() - 1.0) * -0.54).exp() * 4.6).exp() * (VISCOSITY * 0.909);
         let salt = &heat * ratio.gt(0.5).select(&ratio * 1.85 - 0.85, &ratio * 0.15);
@@ -131,7 +136,8 @@ impl SeaWater {
     }
 }
 
-/// The pressure in decibar at depths in metres (Levitus and Isayev, 1992; as in POP).
+/// The pressure in decibar at depths in metres: POP's, of the mean density at each depth (Dukowicz, 2001, J. Phys. Oceanogr. 31,
+/// 1915-1921).
 pub fn pressure(depth: f64) -> f64 {
     10.0 * (0.059808 * ((-0.025 * depth).exp() - 1.0) + 0.100766 * depth + 2.28405e-7 * depth * depth)
 }

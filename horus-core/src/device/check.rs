@@ -350,10 +350,13 @@ fn histogram(bins: usize, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
 
 /// Whether labels and image fit each other, and the output what is made of them.
 fn labelled(how: LabelReduce, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
-    count(inputs, 2)?;
-    let (labels, image) = (inputs[0].geometry, inputs[1].geometry);
+    count(inputs, how.inputs())?;
+    let (labels, image) = (inputs[0].geometry, inputs[how.inputs() - 1].geometry);
     if !LabelReduce::labels(labels.dtype) || labels.shape != image.shape {
         return Err(format!("{} {} are no labels of {}", labels.shape, labels.dtype, image.shape));
+    }
+    if !how.suits(labels.shape, image.dtype) {
+        return Err(format!("{how:?} of {} {}", labels.shape, image.dtype));
     }
     let (height, width) = how.extent(labels.shape.height);
     let whole = !how.adds_up() || (output.window == Window::whole(height) && labels.shape.len() <= MOST_PIXELS);

@@ -32,7 +32,7 @@ impl<T: Pixel> Image<T> {
         self.rotate_with(degrees, Interpolation::Bilinear, OUTSIDE)
     }
 
-    /// [`Image::rotate`] with the given interpolation and edge mode.
+    /// [`Image::rotate`] with the given interpolation, which says what is kept (see [`Interpolation`]), and edge mode.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -54,8 +54,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// Resizes to `height x width` pixels, pixel centres aligned: `source = (target + 0.5) * scale - 0.5` on each axis,
-    /// edge pixels repeated outside. Downscaling samples and does not average: see [`Image::resize_antialiased`]. A
-    /// size of zero or too large is an error.
+    /// edge pixels repeated outside. Downscaling samples and does not average: see [`Image::resize_antialiased`]. What is kept away from the
+    /// edges, [`Interpolation`] says. A size of zero or too large is an error.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::geometric::Interpolation, session::Session};
@@ -73,7 +73,7 @@ impl<T: Pixel> Image<T> {
         self.warp("resize", map, shape, interpolation, Border::Replicate, Location::caller())
     }
 
-    /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole; outside is 0. An
+    /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole, so that ramps are kept; outside is 0. An
     /// offset that is not finite, or larger than about 2^30, is an error.
     ///
     /// ```

@@ -7,10 +7,10 @@ use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::Op;
-use crate::ops::labels::{LabelReduce, MOST_PIXELS, SUM_COLUMNS, rounded};
+use crate::ops::labels::{DIGIT_BITS, Digits, LabelReduce, MOST_PIXELS, PLACE, PRODUCT, block};
 use crate::shape::{Axis, Shape};
 
-/// The most numbers of a table of labels.
+/// The most bins of a histogram of labels.
 const MOST: usize = 1 << 24;
 
 /// The pixels of each label of an image: see [`Image::by_label`].
@@ -35,7 +35,8 @@ pub struct LabelShape {
 
 impl<T: Pixel> Image<T> {
     /// The pixels of this image, or volume, of one channel by their labels, `0..count`: `labels` has the same extent and pixels of
-    /// any integer type; pixels of other labels do not count.
+    /// any integer type; pixels of other labels do not count. There are at most 2^28 labels, and memory for the table of what each has:
+    /// [`ByLabel`] says how much.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -63,7 +64,8 @@ impl<T: Pixel> Image<T> {
     }
 
     /// Number, centre and second moments of the pixels of each label `0..count` of this label image (as scikit-image's
-    /// `regionprops`). Sums are exact. A volume is an error: its levels are [slices](Image::slice).
+    /// `regionprops`). Sums are exact, and made in one pass over the labels and a table of 112 bytes for each. A volume is an error: its
+    /// levels are [slices](Image::slice).
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -76,54 +78,50 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn label_shapes(&self, count: usize) -> Value<Vec<LabelShape>> {
         let site = Location::caller();
-        let how = LabelReduce::Sum { count, squares: true };
+        let how = LabelReduce::Shape { count, origin: [0, 0] };
         let (rows, columns) = how.extent(0);
-        let shape = Shape::new(rows.max(1), columns, 3);
-        let tables = self.attempt::<f64>(shape, || {
+        let shape = Shape::new(rows.max(1), columns, 1);
+        let sums = self.attempt::<f64>(shape, || {
             fits("label_shapes", self, self, count, site)?;
             if self.depth() != 1 {
                 let message = format!("the label image has {} levels; look at each slice", self.depth());
                 return Err(Error::parameter("label_shapes", message, site));
             }
-            let place = |axis| Image::<f64>::index(self.session(), self.shape(), axis);
-            let (y, x) = (place(Axis::Rows), place(Axis::Columns));
-            let tables = [y.clone(), &y * &x, x].map(|image| table(&image, self, how, site));
-            let handles = tables.each_ref().map(Image::handle);
-            Ok(record(self.session(), Op::Merge, &handles, shape, site))
+            Ok(record(self.session(), Op::Labels(how), &[self.handle()], shape, site))
         });
-        Value::of(&tables, move |b| {
-            let table: Vec<&[f64]> = b.as_slice::<f64>().chunks(columns).collect();
-            let of = |plane: usize, label: usize| table[plane * count + label];
-            (0..count)
-                .map(|label| {
-                    let [y, yx, x] = [0, 1, 2].map(|plane| of(plane, label));
-                    let n = y[0];
-                    let [first_y, first_x] = [y, x].map(|row| rounded(&row[1..=SUM_COLUMNS]));
-                    let [yy, xx] = [y, x].map(|row| rounded(&row[1 + SUM_COLUMNS..]));
-                    let product = rounded(&yx[1..=SUM_COLUMNS]);
-                    let covariance = [(yy, first_y, first_y), (product, first_y, first_x), (xx, first_x, first_x)];
-                    let [yy, yx, xx] = covariance.map(|(ab, a, b)| central(n, ab, a, b));
-                    LabelShape { pixels: n as u64, centre: (first_y.0 / n, first_x.0 / n), covariance: (yy, yx, xx) }
-                })
-                .collect()
+        Value::of(&sums, move |b| {
+            let of = |row: &[f64]| {
+                // Whole numbers: digits from that of 1 on.
+                let (n, mut at) = (row[0], 1);
+                let [y, x, yy, yx, xx] = [PLACE, PLACE, PRODUCT, PRODUCT, PRODUCT].map(|digits| {
+                    at += digits;
+                    whole(&row[at - digits..at])
+                });
+                let [yy, yx, xx] = [(yy, y, y), (yx, y, x), (xx, x, x)].map(|(ab, a, b)| central(n, ab, a, b));
+                LabelShape { pixels: n as u64, centre: (y.0 / n, x.0 / n), covariance: (yy, yx, xx) }
+            };
+            b.as_slice::<f64>().chunks(columns).map(of).collect()
         })
     }
 }
 
 /// Sums of each label are exact, and rounded once: they depend neither on an order nor on devices and ranks. What each needs is computed
-/// in one pass; several that are looked at together ([`Session::get_all`](crate::session::Session::get_all)) share it. Extremes take
-/// a table of `count` numbers for every 32 rows, of all levels together.
+/// in one pass; several that are looked at together ([`Session::get_all`](crate::session::Session::get_all)) share it.
+///
+/// Sums take a table of 24 to 32 bytes for each label where pixels are integers, 136 of `f32` and 736 of `f64`; with squares (the variance)
+/// 40 to 64, 352 and 1464. Extremes take 8 bytes for each label and every 32 rows, or as many more rows as there are more labels than pixels
+/// in them: never more numbers than the image has pixels, but for the last rows.
 impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// The sum of the pixels of each label: the number nearest to it.
     #[track_caller]
     pub fn sum(&self) -> Value<Vec<f64>> {
-        self.of_sums(false, |row| rounded(&row[1..]).0, Location::caller())
+        self.of_sums(false, |row| Digits::of(T::TAG).rounded(&row[1..]).0, Location::caller())
     }
 
     /// The mean of the pixels of each label; NaN without pixels.
     #[track_caller]
     pub fn mean(&self) -> Value<Vec<f64>> {
-        self.of_sums(false, |row| rounded(&row[1..]).0 / row[0], Location::caller())
+        self.of_sums(false, |row| Digits::of(T::TAG).rounded(&row[1..]).0 / row[0], Location::caller())
     }
 
     /// The population variance of the pixels of each label, from exact sums of pixels and squares, so that nothing is lost where the mean
@@ -140,8 +138,9 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     #[track_caller]
     pub fn variance(&self) -> Value<Vec<f64>> {
         let variance = |row: &[f64]| {
-            let sum = rounded(&row[1..=SUM_COLUMNS]);
-            central(row[0], rounded(&row[1 + SUM_COLUMNS..]), sum, sum)
+            let (plain, squared) = row[1..].split_at(Digits::of(T::TAG).columns());
+            let sum = Digits::of(T::TAG).rounded(plain);
+            central(row[0], Digits::of_squares(T::TAG).rounded(squared), sum, sum)
         };
         self.of_sums(true, variance, Location::caller())
     }
@@ -149,7 +148,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// The smallest pixel of each label, ignoring NaN; the largest number of the type without pixels (infinity of floats).
     #[track_caller]
     pub fn min(&self) -> Value<Vec<T>> {
-        let blocks = self.reduced(LabelReduce::Min { count: self.count }, Location::caller());
+        let blocks = self.reduced(LabelReduce::Min { count: self.count, block: self.block() }, Location::caller());
         let found = blocks.min_axis(Axis::Rows);
         Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
     }
@@ -157,7 +156,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// The largest pixel of each label, ignoring NaN; the smallest number of the type without pixels (minus infinity of floats).
     #[track_caller]
     pub fn max(&self) -> Value<Vec<T>> {
-        let blocks = self.reduced(LabelReduce::Max { count: self.count }, Location::caller());
+        let blocks = self.reduced(LabelReduce::Max { count: self.count, block: self.block() }, Location::caller());
         let found = blocks.max_axis(Axis::Rows);
         Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
     }
@@ -194,6 +193,10 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         })
     }
 
+    fn block(&self) -> usize {
+        block(self.count, self.image.width())
+    }
+
     fn reduced(&self, how: LabelReduce, site: Site) -> Image<f64> {
         let (rows, columns) = how.extent(self.image.height());
         let shape = Shape::new(rows.max(1), columns.max(1), 1);
@@ -207,7 +210,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         value: impl Fn(&[f64]) -> f64 + Send + Sync + 'static,
         site: Site,
     ) -> Value<Vec<f64>> {
-        let how = LabelReduce::Sum { count: self.count, squares };
+        let how = LabelReduce::Sum { count: self.count, squares, of: T::TAG };
         let columns = how.extent(0).1;
         let read = move |b: &HostBuffer| b.as_slice::<f64>().chunks(columns).map(&value).collect();
         Value::of(&self.reduced(how, site), read)
@@ -244,10 +247,17 @@ fn fits<T: Pixel, L: Pixel>(
     if image.shape().len() > MOST_PIXELS {
         return wrong(format!("an image of {} has more than 2^28 pixels", image.shape()));
     }
-    if count == 0 || count > MOST / SUM_COLUMNS {
-        return wrong(format!("{count} labels; the range is 1 to {}", MOST / SUM_COLUMNS));
+    if count == 0 || count > MOST_PIXELS {
+        return wrong(format!("{count} labels; the range is 1 to 2^28"));
     }
     Ok(())
+}
+
+/// A whole number of digits.
+fn whole(digits: &[f64]) -> (f64, f64) {
+    let of = digits.iter().rev().fold(0i128, |v, digit| (v << DIGIT_BITS) + i128::from(*digit as i64));
+    let high = of as f64;
+    (high, (of - high as i128) as f64)
 }
 
 /// `(n ab - a b) / n^2`: a covariance of `n` pixels from sums, each of two numbers, computed with twice the digits of `f64`.

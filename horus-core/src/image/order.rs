@@ -90,14 +90,15 @@ impl<T: Pixel> Image<T> {
         record(self.session(), Op::RowReduce(RowReduce::First), &inputs, shape, site)
     }
 
-    /// The median of all pixels: their 50th [percentile](Image::percentile). ([`Image::median`] is the filter.)
+    /// The median of all pixels: their 50th [percentile](Image::percentile), NaN if all are NaN. ([`Image::median`] is the filter.)
     #[track_caller]
     pub fn median_value(&self) -> Value<f64> {
         self.percentile_at(50.0, "median_value", Location::caller())
     }
 
     /// The `percent`-th percentile of all pixels, 0 to 100, exactly: of the two pixels in order between which it lies, the
-    /// linear interpolation (`numpy.nanpercentile`). NaN are ignored. It is an error if `percent` is not in 0 to 100.
+    /// linear interpolation (`numpy.nanpercentile`). NaN are ignored; of nothing but NaN it is NaN. It is an error if `percent` is not in
+    /// 0 to 100.
     ///
     /// The place in the order is found 16 bits at a time, by as many counts: one pass for integers of 8 and 16 bits; two for
     /// `u32`, `i32` and `f32`, four for `f64`, and two more for the pixel that follows.
@@ -153,7 +154,7 @@ impl<T: Pixel> Image<T> {
     fn percentile_of_digits(&self, share: f64, site: Site) -> Image<f64> {
         let mut inside = None;
         // Place in the order among the pixels that are left, part of the way to the next, whether that has the same value.
-        let (mut place, mut part, mut same) = (None, None, None);
+        let (mut place, mut part, mut same, mut some) = (None, None, None, None);
         for level in 0..T::DTYPE.size() / 2 {
             let digit = self.order_digit(T::from_f64(level as f64));
             let shown = match &inside {
@@ -163,7 +164,9 @@ impl<T: Pixel> Image<T> {
             };
             let up_to = shown.counts(DIGITS, (0.0, DIGITS as f64), site).running(site);
             let from = place.take().unwrap_or_else(|| {
-                let at = ((up_to.reduced(RowReduce::Max, site) - 1.0) * share).max(0.0);
+                let count: Image<f64> = up_to.reduced(RowReduce::Max, site);
+                some = Some(count.gt(0.0));
+                let at = ((count - 1.0) * share).max(0.0);
                 part = Some(&at - at.floor());
                 at.floor()
             });
@@ -179,36 +182,48 @@ impl<T: Pixel> Image<T> {
                 Some(mask) => mask & here,
             });
         }
-        let (Some(inside), Some(part), Some(same)) = (inside, part, same) else {
+        let (Some(inside), Some(part), Some(same), Some(some)) = (inside, part, same, some) else {
             return self.total(site); // no type is without digits
         };
         let value: Image<T> = inside.select(self, T::LOWEST).reduced(RowReduce::Max, site);
         let larger: Image<T> = self.gt(&value).select(self, T::HIGHEST).reduced(RowReduce::Min, site);
         let next = same.select(&value, &larger);
-        between(&value.converted(site), &next.converted(site), &part)
+        let found = between(&value.converted(site), &next.converted(site), &part);
+        if T::DTYPE.is_float() { some.select(found, f64::NAN) } else { found }
     }
 
     /// Otsu's threshold (1979): where the pixels divide into two classes of the largest variance between them, those above it
     /// and the others (`skimage.filters.threshold_otsu`). Of integers of 8 and 16 bits each level is counted; of other types 256 bins from
-    /// the smallest pixel to the largest, of which the threshold is a centre. The smallest pixel if all are equal.
+    /// the smallest pixel to the largest, of which the threshold is a centre. The smallest pixel if all are equal. NaN and infinities
+    /// do not count (scikit-image refuses them); NaN if there is nothing else.
     #[track_caller]
     pub fn otsu(&self) -> Value<T> {
         let site = Location::caller();
         let threshold = self.attempt(Shape::new(1, 1, 1), || {
-            let low = self.reduced::<T>(RowReduce::Min, site);
             Ok(match has_levels::<T>() {
                 true => {
+                    let low = self.reduced::<T>(RowReduce::Min, site);
                     let level = best_level(&self.counts_of_levels(site), site);
                     let value = value_of::<T>(level.clone());
                     level.lt(f64::INFINITY).select(value.converted::<T>(site), low)
                 }
                 false => {
+                    let pixels = match T::DTYPE.is_float() {
+                        true => self.abs().lt(T::from_f64(f64::INFINITY)).select(self, T::from_f64(f64::NAN)),
+                        false => self.clone(),
+                    };
+                    let low = pixels.reduced::<T>(RowReduce::Min, site);
                     let from = low.converted::<f64>(site);
-                    let range = self.reduced::<T>(RowReduce::Max, site).converted::<f64>(site) - &from;
-                    let parts = (self.converted::<f64>(site) - &from) / &range;
+                    let range = pixels.reduced::<T>(RowReduce::Max, site).converted::<f64>(site) - &from;
+                    let parts = (pixels.converted::<f64>(site) - &from) / &range;
                     let level = best_level(&parts.counts(LEVELS, (0.0, 1.0), site), site);
                     let centre = from + range * ((&level + 0.5) / LEVELS as f64);
-                    level.lt(f64::INFINITY).select(centre.converted::<T>(site), low)
+                    let threshold = level.lt(f64::INFINITY).select(centre.converted::<T>(site), &low);
+                    match T::DTYPE.is_float() {
+                        // Infinite is the smallest of nothing.
+                        true => low.lt(T::from_f64(f64::INFINITY)).select(threshold, T::from_f64(f64::NAN)),
+                        false => threshold,
+                    }
                 }
             })
         });

@@ -111,14 +111,14 @@ impl Format {
         }
     }
 
-    /// The name, and what a file of the format holds: types of samples, numbers of channels, rows or columns.
+    /// The name, and what a file of the format holds: types of samples, numbers of channels (any, if none is listed), rows or columns.
     fn holds(self) -> (&'static str, &'static [DType], &'static [usize], usize) {
         use DType::{Bool, F32, F64, I8, I16, I32, U8, U16, U32};
         const MOST: usize = i32::MAX as usize;
         match self {
             Format::Png => ("png", &[U8, U16], &[1, 2, 3, 4], MOST),
             Format::Jpeg => ("jpg", &[U8], &[1, 3], u16::MAX as usize),
-            Format::Tiff => ("tif", &[U8, U16, U32, I8, I16, I32, F32, F64], &[1, 3, 4], MOST),
+            Format::Tiff => ("tif", &[U8, U16, U32, I8, I16, I32, F32, F64], &[], MOST),
             Format::Pgm => ("pgm", &[U8, U16], &[1], MOST),
             Format::Ppm => ("ppm", &[U8, U16], &[3], MOST),
             Format::Pnm => ("pnm", &[U8, U16], &[1, 3], MOST),
@@ -130,7 +130,12 @@ impl Format {
     fn can(self, dtype: DType, shape: Shape) -> bool {
         let (_, types, channels, side) = self.holds();
         // Sizes have 32 bits.
-        let fits = self != Format::Bmp || shape.len() < u32::MAX as usize - (1 << 20);
+        let fits = match self {
+            Format::Bmp => shape.len() < u32::MAX as usize - (1 << 20),
+            // Numbers of samples have 16 bits.
+            Format::Tiff => shape.channels <= u16::MAX as usize,
+            _ => true,
+        };
         let channels = channels.is_empty() || channels.contains(&shape.channels);
         let levels = shape.depth == 1 || matches!(self, Format::Npy | Format::Tiff);
         types.contains(&dtype) && channels && levels && shape.height.max(shape.width) <= side && fits
@@ -236,7 +241,9 @@ impl Parts {
     /// A message, if the format does not have it.
     pub(super) fn of(format: Format, stored: DType, shape: Shape, options: &SaveOptions) -> Result<Parts, String> {
         match (options.tile, options.compression) {
-            (None, Compression::None) => Ok(Parts::Usual),
+            (None, Compression::None) if format != Format::Tiff || [1, 3, 4].contains(&shape.channels) => {
+                Ok(Parts::Usual)
+            }
             (tile, compression) if format == Format::Tiff => {
                 Tiles::new(shape, stored, tile, compression)?;
                 Ok(Parts::Tiff(tile, compression))
@@ -368,7 +375,7 @@ mod tests {
         let e = refused(Format::Png, DType::F32, grey, Depth::Float);
         assert_eq!(e, "a png file cannot hold 32-bit floats; save as tif, npy, or ask for a depth of 8 or 16 bits");
         let e = refused(Format::Png, DType::U8, five, Depth::Auto);
-        assert_eq!(e, "a png file cannot hold 2x2 pixels of 5 channels and 8 bits per sample; save as npy");
+        assert_eq!(e, "a png file cannot hold 2x2 pixels of 5 channels and 8 bits per sample; save as tif, npy");
         let e = refused(Format::Jpeg, DType::U8, Shape::new(1, 70_000, 1), Depth::Auto);
         assert!(e.contains("70000x1 pixels") && e.contains("save as png, tif, pgm, npy"), "{e}");
     }

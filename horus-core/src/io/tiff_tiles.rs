@@ -94,7 +94,7 @@ impl Tiles {
         u32::try_from(chunks).map_err(|_| format!("{chunks} tiles or strips are more than TIFF files have"))?;
         let most = compression.most(tiles.raw_bytes(), chunks as u64);
         const DIRECTORIES: u64 = 1 << 12;
-        let directories = shape.depth as u64 * DIRECTORIES + 16 * chunks as u64;
+        let directories = shape.depth as u64 * (DIRECTORIES + 6 * shape.channels as u64) + 16 * chunks as u64;
         tiles.big = most.saturating_add(directories) > u64::from(u32::MAX) - Tiles::FIRST;
         if let Ok(written) = tiles.written.get_mut() {
             written.places = vec![(0, 0); chunks];
@@ -258,8 +258,11 @@ impl Tiles {
             DType::I8 | DType::I16 | DType::I32 => (SampleFormat::Int, self.dtype.size() * 8),
             DType::F32 | DType::F64 => (SampleFormat::IEEEFP, self.dtype.size() * 8),
         };
-        let colours =
-            if channels == 1 { PhotometricInterpretation::BlackIsZero } else { PhotometricInterpretation::RGB };
+        // Bands that are no colours are grey and others, of which nothing is said.
+        let (colours, more) = match channels {
+            3 | 4 => (PhotometricInterpretation::RGB, channels - 3),
+            _ => (PhotometricInterpretation::BlackIsZero, channels - 1),
+        };
         // Sizes fit: the format was asked.
         let side = |tag: Tag, n: usize| Entry::long(tag.to_u16(), n as u32);
         let one = |tag: Tag, value: u16| Entry::short(tag.to_u16(), [value]);
@@ -289,8 +292,9 @@ impl Tiles {
         if self.compression.predicts(self.dtype) {
             entries.push(one(Tag::Predictor, tiff::tags::Predictor::Horizontal.to_u16()));
         }
-        if channels == 4 {
-            entries.push(one(Tag::ExtraSamples, ExtraSamples::UnassociatedAlpha.to_u16()));
+        if more > 0 {
+            let what = if channels == 4 { ExtraSamples::UnassociatedAlpha } else { ExtraSamples::Unspecified };
+            entries.push(Entry::short(Tag::ExtraSamples.to_u16(), std::iter::repeat_n(what.to_u16(), more)));
         }
         entries
     }

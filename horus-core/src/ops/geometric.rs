@@ -5,7 +5,8 @@
 
 use crate::shape::{Axis, Shape, Window};
 
-/// How an image is sampled between its pixels.
+/// How an image is sampled between its pixels, away from its edges: a constant is kept by all (to a rounding), a ramp by bilinear and bicubic
+/// interpolation, a parabola by the latter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Interpolation {
@@ -14,7 +15,8 @@ pub enum Interpolation {
     /// Linear in x, then in y: `lerp(a, b, t) = fma(t, b - a, a)`. The default.
     #[default]
     Bilinear,
-    /// Cubic convolution over 4x4 pixels with a = -0.75 (as OpenCV), in x, then in y; see [`cubic_weights`].
+    /// Cubic convolution over 4x4 pixels in x, then in y, with the a = -0.5 of Keys (1981; Catmull-Rom), as imageproc and Pillow have it: between
+    /// pixels of a polynomial of degree 2 or less lies that polynomial. OpenCV has a = -0.75, which is sharper but bends ramps. See [`cubic_weights`].
     Bicubic,
 }
 
@@ -41,14 +43,14 @@ impl Interpolation {
     }
 }
 
-/// Weights of the four pixels around fraction `t` (between the second and the third), a = -0.75, each computed with
+/// Weights of the four pixels around fraction `t` (between the second and the third), a = -0.5, each computed with
 /// `fma` in Horner form; a backend must follow these expressions exactly.
 #[inline(always)]
 pub fn cubic_weights<F: crate::dtype::Float>(t: F) -> [F; 4] {
     let c = |v: f64| F::from_f64(v);
     // |x| <= 1: (a + 2) x^3 - (a + 3) x^2 + 1;  1 < |x| < 2: a x^3 - 5a x^2 + 8a x - 4a.
-    let near = |x: F| c(1.25).fma(x, c(-2.25)).mul(x).fma(x, c(1.0));
-    let far = |x: F| c(-0.75).fma(x, c(3.75)).fma(x, c(-6.0)).fma(x, c(3.0));
+    let near = |x: F| c(1.5).fma(x, c(-2.5)).mul(x).fma(x, c(1.0));
+    let far = |x: F| c(-0.5).fma(x, c(2.5)).fma(x, c(-4.0)).fma(x, c(2.0));
     let one = F::ONE;
     [far(one.add(t)), near(t), near(one.sub(t)), far(c(2.0).sub(t))]
 }

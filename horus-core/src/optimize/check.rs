@@ -107,7 +107,8 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
             node.inputs.len()
         }
         Op::Merge => node.inputs.len(),
-        Op::Lookup | Op::Labels(_) | Op::Reconstruct(_) => 2,
+        Op::Labels(how) => how.inputs(),
+        Op::Lookup | Op::Reconstruct(_) => 2,
         Op::Remap(..) => node.inputs.len().clamp(3, 4),
         Op::RowReduce(how) => operands_of(*how),
         _ => 1,
@@ -212,8 +213,9 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             has_inputs(node, 1)
         }
         Kernel::Labels(how) => {
-            has_inputs(node, 2)?;
-            let [labels, image] = [0, 1].map(|i| program.node(node.inputs[i]));
+            has_inputs(node, how.inputs())?;
+            let [labels, image] = [0, how.inputs() - 1].map(|i| program.node(node.inputs[i]));
+            hold(how.suits(labels.shape, image.dtype), || format!("{how:?} of {} {}", labels.shape, image.dtype))?;
             fits(image.shape, labels.shape)?;
             hold(LabelReduce::labels(labels.dtype), || format!("labels of {} {}", labels.shape, labels.dtype))?;
             let (height, width) = how.extent(labels.shape.height);

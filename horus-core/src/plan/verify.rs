@@ -353,7 +353,7 @@ impl<'a> Check<'a> {
         self.partial[node.0] = several
             && matches!(
                 self.plan.graph.node(node).op,
-                Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. })
+                Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. } | LabelReduce::Shape { .. })
             );
         if part.ends() {
             self.temps.retain(|t, _| t.consumer != node);
@@ -365,7 +365,7 @@ impl<'a> Check<'a> {
     fn rows(&self, n: NodeId, rows: Rows) -> Window {
         let node = self.plan.graph.node(n);
         match node.op {
-            Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. }) => {
+            Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. } | LabelReduce::Shape { .. }) => {
                 self.strip(self.height(node.inputs[0]))
             }
             Kernel::Fold(_) | Kernel::Components(_) | Kernel::Reconstruct(_) => Window::whole(node.shape.height),

@@ -133,12 +133,12 @@ mod tests {
     #[test]
     fn bicubic_overshoots_and_saturates() {
         let row = image(1, 4, &[0u8, 0, 255, 255]);
-        // Halfway the weights are -3/32, 19/32, 19/32, -3/32: at 0.5 the value is -3/32 * 255, at 2.5 it is 35/32 * 255.
+        // Halfway the weights are -1/16, 9/16, 9/16, -1/16: at 0.5 the value is -1/16 * 255, at 2.5 it is 17/16 * 255.
         let out = resample(&row, 3, 0.5, 1.0, Interpolation::Bicubic, Border::Replicate);
         assert_eq!(out, image(1, 3, &[0u8, 128, 255]));
         let float = super::super::convert(&row, DType::F32);
         let out = resample(&float, 3, 0.5, 1.0, Interpolation::Bicubic, Border::Replicate);
-        assert_eq!(out, image(1, 3, &[-255.0 * 3.0 / 32.0, 127.5, 255.0 * 35.0 / 32.0f32]));
+        assert_eq!(out, image(1, 3, &[-255.0 / 16.0, 127.5, 255.0 * 17.0 / 16.0f32]));
     }
 
     #[test]

@@ -370,12 +370,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             }
         }),
         Kernel::Labels(how) => {
-            let over_input = if how.adds_up() {
-                rows
-            } else {
-                let block = labels::BLOCK.cast_signed();
-                Window::new(rows.start * block, rows.end * block).clipped(inputs[0].geometry.shape.height)
-            };
+            let over_input = if how.adds_up() { rows } else { how.rows(rows).clipped(inputs[0].geometry.shape.height) };
             let first = if how.adds_up() { 0 } else { out.window.start.cast_unsigned() };
             let mut table = vec![labels::identity(*how); out.window.len() * out.shape.width];
             let of = inputs[0].geometry.shape;
@@ -383,9 +378,11 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 for x in 0..of.width {
                     let label = dispatch!(inputs[0].geometry.dtype, L => inputs[0].get::<L>(p, y, x).to_f64());
                     if label >= 0.0 && label < how.count() as f64 {
-                        let v = dispatch!(inputs[1].geometry.dtype, T => inputs[1].get::<T>(p, y, x).to_f64());
-                        let block = y.cast_unsigned() / labels::BLOCK;
-                        labels::enter(*how, &mut table, block.saturating_sub(first), label as usize, v);
+                        let v = inputs.get(1).map_or(
+                            0.0,
+                            |image| dispatch!(image.geometry.dtype, T => image.get::<T>(p, y, x).to_f64()),
+                        );
+                        labels::enter(*how, &mut table, first, label as usize, (y.cast_unsigned(), x), v);
                     }
                 }
             }

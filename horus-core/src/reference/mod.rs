@@ -82,7 +82,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::Running => reduce::running(inputs[0]),
         Op::RunningDepth => reduce::running_depth(inputs[0]),
         Op::Fold(how) => reduce::fold(inputs[0], *how),
-        Op::Labels(how) => reduce::labels(inputs[0], inputs[1], *how),
+        Op::Labels(how) => reduce::labels(inputs[0], inputs.get(1).copied(), *how),
         Op::Components(how) => label(inputs[0], *how),
         Op::Reconstruct(how) => reconstruct(inputs[0], inputs[1], *how),
         Op::Tiles(grid, how) => reduce::tiles(inputs[0], *grid, *how, node.shape),

@@ -96,17 +96,17 @@ pub fn fold(image: &Image, how: Fold) -> Image {
     })
 }
 
-/// The pixels of each label.
-pub fn labels(labels: &Image, image: &Image, how: LabelReduce) -> Image {
-    let Shape { height, width, .. } = image.shape;
+/// The pixels of each label; without an image where these do not count.
+pub fn labels(labels: &Image, image: Option<&Image>, how: LabelReduce) -> Image {
+    let Shape { height, width, .. } = labels.shape;
     let (rows, columns) = how.extent(height);
     let mut out = vec![labels::identity(how); rows * columns];
-    for p in 0..image.shape.planes() {
+    for p in 0..labels.shape.planes() {
         for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
             let label = crate::dispatch!(labels.dtype(), L => labels.at::<L>(p, y, x).to_f64());
             if label >= 0.0 && label < how.count() as f64 {
-                let v = crate::dispatch!(image.dtype(), T => image.at::<T>(p, y, x).to_f64());
-                labels::enter(how, &mut out, y / labels::BLOCK, label as usize, v);
+                let value = |image: &Image| crate::dispatch!(image.dtype(), T => image.at::<T>(p, y, x).to_f64());
+                labels::enter(how, &mut out, 0, label as usize, (y, x), image.map_or(0.0, value));
             }
         }
     }

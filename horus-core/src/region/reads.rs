@@ -3,7 +3,6 @@
 use super::{Rect, axis};
 use crate::ir::graph::{Graph, Node, NodeId, Op};
 use crate::ops::geometric::{Affine, Interpolation};
-use crate::ops::labels::BLOCK;
 use crate::ops::neighbourhood::Reach;
 use crate::shape::{Border, Shape, Window};
 
@@ -56,11 +55,7 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
                 columns: line(need.columns, grid.across, grid.width, input.width),
             }
         }
-        Op::Labels(how) if !how.adds_up() => {
-            let at = |y: isize| y.saturating_mul(BLOCK.cast_signed());
-            let rows = Window::new(at(need.rows.start), at(need.rows.end)).clipped(input.height);
-            Rect { rows, ..whole }
-        }
+        Op::Labels(how) if !how.adds_up() => Rect { rows: how.rows(need.rows).clipped(input.height), ..whole },
         Op::RowReduce(_)
         | Op::Fold(_)
         | Op::Histogram { .. }

@@ -66,7 +66,10 @@ impl Session {
         let bands = Graph { roots: banded.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
         let (rows, columns) = Session::grain(state, &bands);
         let divisible = group.iter().map(|n| divisible(&graph.node(*n).op)).max().unwrap_or(Divisible::Nowhere);
-        let division = self.divided(state, engine, &bands, (rows.next_multiple_of(BLOCK), columns), Some(divisible))?;
+        // Powers of two.
+        let block = group.iter().map(|n| if let Op::Labels(how) = graph.node(*n).op { how.block() } else { None });
+        let rows = rows.next_multiple_of(block.flatten().max().unwrap_or(BLOCK));
+        let division = self.divided(state, engine, &bands, (rows, columns), Some(divisible))?;
         let names: Vec<String> = group.iter().map(|n| graph.node(*n).op.name()).collect();
         self.explain_regions(&format!("a pass for {} in {division}", names.join(", ")));
         let mut results: Vec<HostBuffer> = group.iter().map(|n| HostBuffer::zeroed(bytes(graph, *n))).collect();
@@ -85,7 +88,14 @@ impl Session {
             for node in &nodes {
                 let inputs = node.inputs.iter().map(at).collect();
                 let shape = rows_of(&node.op, node.shape, band).1;
-                let root = part.push(Node { inputs, shape, ..node.clone() });
+                let op = match &node.op {
+                    // Coordinates count from the first pixel of all.
+                    Op::Labels(how) => {
+                        Op::Labels(how.moved(band.rows.start.unsigned_abs(), band.columns.start.unsigned_abs()))
+                    }
+                    op => op.clone(),
+                };
+                let root = part.push(Node { op, inputs, shape, ..node.clone() });
                 part.roots.push(root);
             }
             Job { graph: part, parts: parts.parts, asked: band, has: band }
@@ -246,7 +256,10 @@ fn rows_of(op: &Op, whole: Shape, band: Rect) -> (Option<usize>, Shape) {
     let (start, n) = (band.rows.start.unsigned_abs(), band.rows.len());
     match op {
         Op::RowReduce(_) => (Some(start), Shape { height: n, ..whole }),
-        Op::Labels(how) if !how.adds_up() => (Some(start / BLOCK), Shape { height: n.div_ceil(BLOCK), ..whole }),
+        Op::Labels(how) => match how.block() {
+            Some(block) => (Some(start / block), Shape { height: n.div_ceil(block), ..whole }),
+            None => (None, whole),
+        },
         _ => (None, whole),
     }
 }

@@ -133,7 +133,8 @@ fn cases() -> Vec<Case> {
     let tall = Shape::new(40, 9, 1);
     let (labels, single_plane) = ((tall, DType::U16), (tall, F32));
     let growth = Reconstruction { erosion: true, neighbours: Connectivity::CORNERS };
-    let sums = LabelReduce::Sum { count: 5, squares: true };
+    let sums = LabelReduce::Sum { count: 5, squares: true, of: DType::F32 };
+    let shapes = LabelReduce::Shape { count: 5, origin: [0, 3] };
     let at = Shape::new(6, 11, 2);
     let [positions, positions_3d] = [1, 3].map(|depth| (Shape { depth, channels: 1, ..at }, F32));
     let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
@@ -154,9 +155,10 @@ fn cases() -> Vec<Case> {
         Case::new(Kernel::MapReduce(square(loads), RowReduce::Sum), &[image], sum),
         Case::new(Kernel::Fold(Fold::Max), &[image], (single, F32)),
         Case::new(Kernel::Running, &[image], (shape, DType::F64)),
-        Case::new(Kernel::Labels(sums), &[labels, single_plane], (Shape::new(5, 183, 1), DType::F64)),
+        Case::new(Kernel::Labels(sums), &[labels, single_plane], (Shape::new(5, 44, 1), DType::F64)),
+        Case::new(Kernel::Labels(shapes), &[labels], (Shape::new(5, 14, 1), DType::F64)),
         Case::new(
-            Kernel::Labels(LabelReduce::Min { count: 5 }),
+            Kernel::Labels(LabelReduce::Min { count: 5, block: 32 }),
             &[labels, single_plane],
             (Shape::new(2, 5, 1), DType::F64),
         ),

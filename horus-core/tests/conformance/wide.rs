@@ -310,10 +310,14 @@ impl Builder {
             let to = d.one(&TYPES);
             let pixels = self.peer(shape, to, d);
             let count = 1 + d.below(20);
-            let sum = LabelReduce::Sum { count, squares: d.below(2) == 0 };
-            let how = d.one(&[sum, LabelReduce::Min { count }, LabelReduce::Max { count }]);
+            let sum = LabelReduce::Sum { count, squares: d.below(2) == 0, of: to };
+            let block = 32 << d.below(2);
+            let (least, most) = (LabelReduce::Min { count, block }, LabelReduce::Max { count, block });
+            let where_they_are = LabelReduce::Shape { count, origin: [0, 0] };
+            let how = d.one(&[sum, least, most, if shape.planes() == 1 { where_they_are } else { sum }]);
             let (height, width) = how.extent(shape.height);
-            return self.p.op(Op::Labels(how), &[labels, pixels], Shape::new(height, width, 1), DType::F64);
+            let inputs = [labels, pixels];
+            return self.p.op(Op::Labels(how), &inputs[..how.inputs()], Shape::new(height, width, 1), DType::F64);
         }
         if d.below(6) == 0 {
             let plane = Shape { channels: 1, ..shape };

@@ -28,7 +28,7 @@ fn a_16_bit_picture_stays_one() -> Result<()> {
 #[test]
 fn wide_types_survive_tiff_and_npy() -> Result<()> {
     fn round<T: Pixel>(s: &Session, folder: &Folder, pixels: &Array3<T>) -> Result<()> {
-        for channels in [1, 3, 4] {
+        for channels in [1, 2, 3, 4, 5, 12] {
             let image = Image::from_array3(s, pixels.slice(ndarray::s![.., .., ..channels]));
             for name in ["a.tif", "a.npy"] {
                 assert_eq!(image.save(folder.at(name))?, None);
@@ -40,7 +40,7 @@ fn wide_types_survive_tiff_and_npy() -> Result<()> {
         Ok(())
     }
     let (s, folder) = (session(), Folder::new());
-    let shape = (5, 6, 4);
+    let shape = (5, 6, 12);
     let value = |(y, x, c): (usize, usize, usize)| (y * 1000 + x * 17 + c) as f64 - 2000.3;
     round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) as f32))?;
     round(&s, &folder, &Array3::from_shape_fn(shape, |i| value(i) * 1e-7))?;

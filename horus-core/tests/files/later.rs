@@ -100,7 +100,9 @@ const PROGRAMS: [(&str, Compute); 9] = [
         let labels = (&image * 5.0).convert::<u8>();
         let parts = image.by_label(&labels, 6);
         let (sums, low) = picture.convert::<u8>().session().get_all((parts.sum(), parts.min()))?;
-        Ok(bits(sums.into_iter().chain(low.into_iter().map(f64::from))))
+        let shapes = labels.label_shapes(6).get()?.into_iter();
+        let shapes = shapes.flat_map(|s| [s.centre.0, s.centre.1, s.covariance.0, s.covariance.1, s.covariance.2]);
+        Ok(bits(sums.into_iter().chain(low.into_iter().map(f64::from)).chain(shapes)))
     }),
     ("rows and columns", |picture| {
         let image = picture.to_unit();

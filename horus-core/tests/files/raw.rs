@@ -199,7 +199,7 @@ fn files_have_the_same_bytes_for_any_number_of_ranks_and_threads() {
         let planes = (0..channels).map(|c| Image::<f32>::worms(s, 61, 83).gauss(1.0 + c as f64) * 1.5 - 0.1);
         Image::stack(s, planes.collect::<Vec<_>>())
     };
-    for channels in [1, 3, 4] {
+    for channels in [1, 3, 4, 6] {
         for format in ["png", "tif", "npy", "pnm", "jpg", "bmp"].map(|f| Format::named(f).unwrap()) {
             for depth in [Depth::Eight, Depth::Sixteen] {
                 for scaling in [Scaling::Auto, Scaling::Unit, Scaling::Range, Scaling::None] {

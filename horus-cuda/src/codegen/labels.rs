@@ -2,7 +2,7 @@
 
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::ops::labels::{BLOCK, DIGIT_BITS, DIGITS, LabelReduce, SUM_COLUMNS};
+use horus_core::ops::labels::{DIGIT_BITS, DIGITS, Digits, LabelReduce, PLACE, PRODUCT};
 
 use super::cpp::{Call, Expr, Stmt, args, name, template};
 use super::fixed::program;
@@ -16,7 +16,7 @@ const THREADS: usize = 256;
 const EACH: usize = 64;
 const SEARCHING: usize = 1024;
 // `labels.cuh` counts on them.
-const _: () = assert!(BLOCK == 32 && DIGITS == 88 && SUM_COLUMNS == 91 && DIGIT_BITS == 24);
+const _: () = assert!(DIGITS == 88 && DIGIT_BITS == 24 && 1 + 2 * PLACE + 3 * PRODUCT == 14);
 
 pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (rows, width) = (shapes.rows, shapes.inputs[0].shape.width);
@@ -32,20 +32,41 @@ pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generate
     p.int("labels_count", how.count().cast_signed());
     p.int("width", width.cast_signed());
     let headers = [PRELUDE, LABELS];
-    if let LabelReduce::Sum { count, squares } = how {
+    let Some(block) = how.block() else {
         let pixels = rows.len() * width;
         p.long("count", pixels as i64);
-        let bytes = count.saturating_mul(how.extent(0).1 * DType::F64.size());
+        let (count, columns) = how.extent(0);
+        let bytes = count.saturating_mul(columns * DType::F64.size());
         let shared = bytes <= SHARED;
         // A plane for each second index of a block.
         let plane = || Expr::from(Call::new("i64", template![], args!["blockIdx.y"]));
         let of = |image: &str| name(format_args!("p.{image}")) + plane() * name(format_args!("p.{image}_plane"));
-        let args = args![of("labels"), of("image"), "p.count", "p.labels_count", "p.out"];
-        let body = [Call::new("hs_label_sums", template![THREADS, EACH, shared, squares], args).into()];
+        let call = match how {
+            LabelReduce::Shape { origin: [top, left], .. } => {
+                p.long("top", top as i64 + rows.start as i64);
+                p.long("left", left as i64);
+                let args = args![of("labels"), "p.count", "p.width", "p.top", "p.left", "p.labels_count", "p.out"];
+                Call::new("hs_label_shapes", template![THREADS, EACH, shared], args)
+            }
+            _ => {
+                let (squares, of_pixels) = match how {
+                    LabelReduce::Sum { squares, of, .. } => (squares, of),
+                    _ => (false, DType::F64),
+                };
+                let sum = |digits: Digits| format!("hs_sum<{}, {}>", digits.first, digits.count);
+                let (plain, squared) = (Digits::of(of_pixels), Digits::of_squares(of_pixels));
+                p.int("columns", columns.cast_signed());
+                p.int("squared", (1 + plain.columns()).cast_signed());
+                let (labels, image) = (of("labels"), of("image"));
+                let args = args![labels, image, "p.count", "p.labels_count", "p.columns", "p.squared", "p.out"];
+                let which = template![THREADS, EACH, shared, squares, sum(plain), sum(squared)];
+                Call::new("hs_label_sums", which, args)
+            }
+        };
         let grid = [blocks(pixels.div_ceil(THREADS * EACH), "sums of labels")?, planes];
-        let sums = program(&headers, &body, p, grid, THREADS, if shared { bytes } else { 0 });
+        let sums = program(&headers, &[call.into()], p, grid, THREADS, if shared { bytes } else { 0 });
         return Ok(Generated { clear: true, ..sums });
-    }
+    };
     p.int("row0", rows.start);
     p.int("out_start", shapes.output.window.start);
     p.int("height", shapes.inputs[0].shape.height.cast_signed());
@@ -53,7 +74,7 @@ pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generate
     // The block of rows that this block of threads searches, and where it begins in each image.
     let first = |start: &str| Call::new("i64", template![], args![name("top") - start]);
     let at = |image: &str| name(format_args!("p.{image}")) + Expr::from(first(&format!("p.{image}_start"))) * "p.width";
-    let lines = Call::new("min", template![], args![name("p.height") - "top", BLOCK]);
+    let lines = Call::new("min", template![], args![name("p.height") - "top", block]);
     let to = Call::new("i64", template![], args![name("block") - "p.out_start"]);
     let table = name("p.out") + Expr::from(to) * "p.labels_count";
     let (labels, image) = (at("labels"), at("image"));
@@ -61,7 +82,7 @@ pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generate
     let least = matches!(how, LabelReduce::Min { .. });
     let body = [
         Stmt::constant("int", "block", name("p.row0") + "blockIdx.x"),
-        Stmt::constant("int", "top", name("block") * BLOCK),
+        Stmt::constant("int", "top", name("block") * block),
         Stmt::constant("i64", "count", Expr::from(Call::new("i64", template![], args![lines])) * "p.width"),
         Call::new("hs_label_extremes", template![SEARCHING, least], args).into(),
     ];

@@ -694,9 +694,11 @@ fn others() -> Vec<Case> {
             (true, _) => *dtype == DType::F32,
         }) {
             for count in [3, 150].into_iter().take(if few(of) || few(dtype) { 1 } else { 2 }) {
-                let sum = |squares| LabelReduce::Sum { count, squares };
+                let sum = |squares| LabelReduce::Sum { count, squares, of: dtype };
+                let block = 32;
                 let plane = Shape { depth: if count == 3 { 3 } else { 1 }, ..plane };
-                for how in [sum(false), sum(true), LabelReduce::Min { count }, LabelReduce::Max { count }] {
+                for how in [sum(false), sum(true), LabelReduce::Min { count, block }, LabelReduce::Max { count, block }]
+                {
                     let (height, width) = how.extent(plane.height);
                     let output = whole(Shape::new(height, width, 1), DType::F64);
                     let name = format!("{} {count} {of} {dtype}", how.name());
@@ -714,15 +716,25 @@ fn others() -> Vec<Case> {
             }
         }
     }
-    let mut wild = all.last().cloned();
-    if let Some(c) = &mut wild {
-        (c.name, c.kernel) =
-            ("sums of any floats".into(), Kernel::Labels(LabelReduce::Sum { count: 3, squares: true }));
-        c.inputs = vec![whole(plane, DType::U8), whole(plane, DType::F32)];
-        c.output = whole(Shape::new(3, 183, 1), DType::F64);
-        (c.rows, c.fill) = (Window::whole(plane.height), Fill::Wild);
+    for of in [DType::F32, DType::F64] {
+        let how = LabelReduce::Sum { count: 3, squares: true, of };
+        let (height, width) = how.extent(plane.height);
+        let output = whole(Shape::new(height, width, 1), DType::F64);
+        let inputs = vec![whole(plane, DType::U8), whole(plane, of)];
+        let mut wild = case(format!("sums of any floats {of}"), Kernel::Labels(how), inputs, output);
+        (wild.rows, wild.fill) = (Window::whole(plane.height), Fill::Wild);
+        all.push(wild);
     }
-    all.extend(wild);
+    // In shared memory, and not; in an image that is a part of another.
+    for (count, of, origin) in [(3, DType::U8, [0, 0]), (700, DType::I32, [5000, 9000])] {
+        let how = LabelReduce::Shape { count, origin };
+        let (height, width) = how.extent(plane.height);
+        let output = whole(Shape::new(height, width, 1), DType::F64);
+        let mut c = case(format!("{} {count}", how.name()), Kernel::Labels(how), vec![whole(plane, of)], output);
+        c.inputs[0].window = Window::new(1, 37);
+        c.rows = Window::new(2, 36);
+        all.push(c);
+    }
     let one = Shape::new(1, 1, 1);
     let f64s = |s| whole(s, DType::F64);
     all.push(case("fold_sum", Kernel::Fold(Fold::Sum), vec![f64s(SMALL)], f64s(one)));

@@ -11,11 +11,23 @@ import numpy.typing as npt
 from . import _horus
 from ._binary import generate_binary_structure
 from ._dtype import LARGEST
+from ._foreign import DeviceArray, read
 from ._image import Array, Image, made
-from ._values import Value, enter
+from ._values import Value, enter, leave
 
-_MOST_LABELS: Final = 1 << 18
-"""Labels from which on those that are asked for are numbered anew."""
+_FEW_LABELS: Final = 1 << 18
+"""Labels from which on they are numbered anew, where there are more of them than pixels."""
+
+
+def _on_host(labels: Any, name: str) -> Array:
+    """The numbers of an image, an array, or an array on a GPU."""
+    array = labels if isinstance(labels, Image) else read(labels)
+    if isinstance(array, DeviceArray):
+        value, _ = enter(array, name)
+        assert value is not None
+        array = made(value.core, value.session, value.ndim)
+    found: Array = array.compute() if isinstance(array, Image) else array
+    return found
 
 
 class _Groups:
@@ -25,8 +37,11 @@ class _Groups:
         self.single = index is None or bool(np.isscalar(index)) or np.ndim(index) == 0
         if labels is None and index is not None and name == "histogram":
             raise ValueError("index without defined labels")
-        if not isinstance(input, Image) and labels is not None:
-            input, labels = np.broadcast_arrays(np.asarray(input), np.asarray(labels))
+        if labels is not None:
+            labels = _on_host(labels, name)
+            input = input if isinstance(input, Image) else read(input)
+            if isinstance(input, np.ndarray):
+                input, labels = np.broadcast_arrays(input, labels)
         if isinstance(input, Image) and input.channels:
             raise TypeError(f"{name}: an image of channels; take one of them")
         self.value, self.given = enter(input, name)
@@ -36,10 +51,9 @@ class _Groups:
         if labels is not None and self.value is not None:
             self._number(labels, index)
 
-    def _number(self, labels: Any, index: Any) -> None:
+    def _number(self, given: Array, index: Any) -> None:
         """Labels from 0 on, and where those that are asked for are among them, -1 of one that no pixel has."""
         assert self.value is not None
-        given = labels.compute() if isinstance(labels, Image) else np.asarray(labels)
         if given.shape != self.value.shape:
             given = np.broadcast_to(given, self.value.shape)
         if self.single:
@@ -48,14 +62,12 @@ class _Groups:
         else:
             wanted = np.asarray(index).ravel()
             small = given.dtype.kind in "iub" and given.size > 0
-            if small and int(given.min()) >= 0 and int(given.max()) < _MOST_LABELS:
+            if small and int(given.min()) >= 0 and int(given.max()) < max(_FEW_LABELS, given.size):
                 numbered, self.count = given.astype(np.int32), int(given.max()) + 1
                 found = (wanted >= 0) & (wanted < self.count) & (wanted == np.floor(wanted))
                 self.places = np.where(found, wanted, -1).astype(np.int64)
             else:
                 known, inverse = np.unique(given, return_inverse=True)
-                if len(known) > _MOST_LABELS:
-                    raise NotImplementedError(f"{len(known)} different labels; Horus measures up to {_MOST_LABELS} at once")
                 numbered, self.count = inverse.reshape(given.shape).astype(np.int32), len(known)
                 at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
                 self.places = np.where(known[at] == wanted, at, -1).astype(np.int64)
@@ -205,7 +217,7 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
     >>> find_objects(np.array([[0, 1, 1], [0, 0, 2]]))
     [(slice(0, 1, None), slice(1, 3, None)), (slice(1, 2, None), slice(2, 3, None))]
     """
-    given = input.compute() if isinstance(input, Image) else np.asarray(input)
+    given = _on_host(input, "find_objects")
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
     if given.dtype.kind not in "iub":
@@ -215,8 +227,6 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
         most = int(given.max()) if given.size else 0
     if most < 1 or not given.size:
         return []
-    if most >= _MOST_LABELS:
-        raise NotImplementedError(f"find_objects: labels up to {most}; Horus measures up to {_MOST_LABELS} at once")
     labels = np.where((given > 0) & (given <= most), given, 0).astype(np.int32)
     value, _ = enter(labels, "find_objects")
     assert value is not None
@@ -236,7 +246,7 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
 def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None) -> Any:
     """The connected components of what is not 0 (``scipy.ndimage.label``): their labels, and how many there are.
 
-    Labels of an image are an image of ``int32``; to count them evaluates it.
+    Labels of an image, or of an array on a GPU, are an image of ``int32``; to count them evaluates it.
 
     Examples
     --------
@@ -246,7 +256,14 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
     """
     if isinstance(input, Image):
         return _lazy_labels(input, structure, output)
-    given = np.asarray(input)
+    given = read(input)
+    if isinstance(given, DeviceArray):
+        value, _ = enter(given, "label")
+        assert value is not None
+        labels, count = _lazy_labels(made(value.core, value.session, value.ndim), structure, output)
+        found_there, _ = enter(labels, "label")
+        assert found_there is not None
+        return leave(found_there, None, given), count
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
     neighbours = _structure(structure, given.ndim)

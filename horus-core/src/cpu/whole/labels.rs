@@ -1,17 +1,16 @@
-//! Reductions of the pixels of each label: exact sums, in any order, and extremes of blocks of rows.
-
-use rayon::prelude::*;
+//! Reductions of the pixels of each label: exact sums, in any order, and extremes of blocks of rows. Sums are whole numbers below 2^53, in `f64`.
 
 use super::{View, each_chunk, view};
 use crate::device::{Geometry, LaunchInput};
 use crate::dispatch;
 use crate::dtype::Pixel;
 use crate::error::DeviceError;
-use crate::ops::labels::{BLOCK, LabelReduce, SUM_COLUMNS, digits, identity, square};
+use crate::ops::labels::{DIGIT_BITS, Digits, LabelReduce, MASK, identity, square};
 use crate::shape::Window;
 
-/// Elements of all tables that threads add up in.
+/// Elements of all tables that threads add up in, and those of a piece in which they are merged.
 const ROOM: usize = 1 << 24;
+const MERGED: usize = 1 << 14;
 
 /// Where results go, and on what they are computed.
 #[derive(Clone, Copy, Debug)]
@@ -48,13 +47,14 @@ impl<'a> Labels<'a> {
 /// Reduces the pixels of `image` by `labels` of the same extent.
 pub(super) fn reduce<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
     match how {
-        LabelReduce::Sum { count, squares } => sums((count, squares), labels, image, out, to),
+        LabelReduce::Sum { .. } => sums(how, labels, image, out, to),
+        LabelReduce::Shape { .. } => shapes(how, labels, image.geometry.shape.width, out, to),
         LabelReduce::Min { .. } | LabelReduce::Max { .. } if to.rows.is_empty() => {}
-        LabelReduce::Min { count } | LabelReduce::Max { count } => {
+        LabelReduce::Min { count, block } | LabelReduce::Max { count, block } => {
             let at = to.geometry.row(0, to.rows.start);
             each_chunk(to.threads, &mut out[at..at + to.rows.len() * count], count, |k, found| {
-                let first = (to.rows.start.cast_unsigned() + k) * BLOCK;
-                let last = (first + BLOCK).min(image.geometry.shape.height);
+                let first = (to.rows.start.cast_unsigned() + k) * block;
+                let last = (first + block).min(image.geometry.shape.height);
                 let rows = Window::new(first.cast_signed(), last.cast_signed());
                 found.fill(identity(how));
                 let least = matches!(how, LabelReduce::Min { .. });
@@ -93,44 +93,92 @@ fn each_pixel<T: Pixel>(
     }
 }
 
-fn sums<T: Pixel>((count, squares): (usize, bool), labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
-    let columns = LabelReduce::Sum { count, squares }.extent(0).1;
-    let elements = count * columns;
-    let part = |rows: Window| {
-        let mut table = vec![0i64; elements];
+/// Sums of pixels, and of their squares.
+fn sums<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
+    let squares = matches!(how, LabelReduce::Sum { squares: true, .. });
+    let ((count, columns), of, of_squares) = (how.extent(0), Digits::of(T::DTYPE), Digits::of_squares(T::DTYPE));
+    summed(count * columns, out, to, |rows, table| {
         each_pixel(labels, image, count, rows, |label, v| {
             let row = &mut table[label * columns..][..columns];
-            row[0] += 1;
-            add(&mut row[1..], v);
+            row[0] += 1.0;
+            of.add(&mut row[1..], v);
             if squares {
+                let squared = &mut row[1 + of.columns()..];
                 let (high, low) = square(v);
-                add(&mut row[1 + SUM_COLUMNS..], high);
+                of_squares.add(squared, high);
                 if low != 0.0 {
-                    add(&mut row[1 + SUM_COLUMNS..], low);
+                    of_squares.add(squared, low);
                 }
             }
         });
-        table
-    };
+    });
+}
+
+/// Sums of rows, columns and their products, of labels that are `width` pixels wide.
+pub(super) fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &mut [f64], to: &To) {
+    let LabelReduce::Shape { origin: [first_row, first_column], .. } = how else { return };
+    let (count, columns) = how.extent(0);
+    let digit = |v: u64, k: usize| v >> (k * DIGIT_BITS) & MASK;
+    // Digits of columns and of their squares, summed up to each column: pixels of one label beside each other are one difference.
+    let mut up_to = vec![[0u64; 5]; width + 1];
+    for x in 0..width {
+        let at = (first_column + x) as u64;
+        let parts = [digit(at, 0), digit(at, 1), digit(at * at, 0), digit(at * at, 1), digit(at * at, 2)];
+        up_to[x + 1] = std::array::from_fn(|k| up_to[x][k] + parts[k]);
+    }
+    summed(count * columns, out, to, |rows, table| {
+        let mut line = Vec::with_capacity(width);
+        for y in rows.start..rows.end {
+            (labels.row)(0, y, &mut line);
+            let y = (first_row + y.unsigned_abs()) as u64;
+            let down = [digit(y, 0), digit(y, 1), digit(y * y, 0), digit(y * y, 1), digit(y * y, 2)];
+            let mut start = 0;
+            for same in line.chunk_by(|a, b| a == b) {
+                let (x, end) = (start, start + same.len());
+                start = end;
+                if same[0] >= count {
+                    continue;
+                }
+                let n = same.len() as u64;
+                let along: [u64; 5] = std::array::from_fn(|k| up_to[end][k] - up_to[x][k]);
+                let mut across = [0u64; 3];
+                for x in x..end {
+                    let product = y * (first_column + x) as u64;
+                    across[0] += digit(product, 0);
+                    across[1] += digit(product, 1);
+                    across[2] += digit(product, 2);
+                }
+                let ([y0, y1, yy @ ..], [x0, x1, xx @ ..]) = (down.map(|digit| digit * n), along);
+                let (yx, places) = (across, [n, y0, y1, x0, x1]);
+                let sums = places.into_iter().chain(yy).chain(yx).chain(xx);
+                let row = &mut table[same[0] * columns..][..columns];
+                row.iter_mut().zip(sums).for_each(|(sum, v)| *sum += v as f64);
+            }
+        }
+    });
+}
+
+/// Adds up tables of `elements` whole numbers, to which `part` adds what it finds in its rows: one for each thread, if there is room.
+fn summed(elements: usize, out: &mut [f64], to: &To, part: impl Fn(Window, &mut [f64]) + Sync) {
+    let out = &mut out[..elements];
     let parts = to.threads.min(ROOM / elements.max(1)).clamp(1, to.rows.len().max(1));
     let cut = |k: usize| to.rows.start + (to.rows.len() * k / parts).cast_signed();
     let window = |k: usize| Window::new(cut(k), cut(k + 1));
-    let merged = |mut a: Vec<i64>, b: Vec<i64>| {
-        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-        a
-    };
-    let table = match parts {
-        1 => part(to.rows),
-        _ => (0..parts).into_par_iter().map(|k| part(window(k))).reduce_with(merged).unwrap_or_default(),
-    };
-    out[..elements].iter_mut().zip(table).for_each(|(out, v)| *out = v as f64);
-}
-
-/// Adds a number to an exact sum.
-#[inline(always)]
-fn add(columns: &mut [i64], v: f64) {
-    let (first, parts) = digits(v);
-    for (column, part) in columns[first..].iter_mut().zip(parts) {
-        *column += part;
-    }
+    let mut more = vec![Vec::new(); parts - 1];
+    rayon::scope(|scope| {
+        for (k, table) in more.iter_mut().enumerate() {
+            let (part, window) = (&part, window(k + 1));
+            scope.spawn(move |_| {
+                *table = vec![0.0; elements];
+                part(window, table);
+            });
+        }
+        out.fill(0.0);
+        part(window(0), out);
+    });
+    each_chunk(to.threads, out, MERGED, |k, out| {
+        for table in &more {
+            out.iter_mut().zip(&table[k * MERGED..]).for_each(|(out, v)| *out += v);
+        }
+    });
 }

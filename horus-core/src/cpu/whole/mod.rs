@@ -101,8 +101,10 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         Kernel::Labels(how) => {
             let (out, to) = (out::<f64>(output)?, labels::To { geometry, rows, threads });
             let labels = labels::Labels::of(inputs)?;
-            let image = inputs.get(1).map_or(dtype, |i| i.geometry.dtype);
-            dispatch!(image, T => labels::reduce(*how, &labels, view::<T>(inputs, 1)?, out, &to));
+            match inputs.get(1).map(|i| i.geometry.dtype) {
+                None => labels::shapes(*how, &labels, inputs[0].geometry.shape.width, out, &to),
+                Some(image) => dispatch!(image, T => labels::reduce(*how, &labels, view::<T>(inputs, 1)?, out, &to)),
+            }
         }
         Kernel::Components(how) => {
             dispatch!(dtype, T => components::label(view::<T>(inputs, 0)?, *how, out(output)?, threads));

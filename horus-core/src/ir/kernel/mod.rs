@@ -20,8 +20,8 @@
 //! Rectangles of an image (`Kernel::Tiles`) are reduced in an order anchored at their corner, so that ranks only
 //! need their footprint. Where the pixels of a label lie follows from data, so no order suits all: sums of labels
 //! (`Kernel::Labels`) are exact, in digits of 24 bits that are added up as whole numbers in any order and rounded
-//! once. Labels of a volume are reduced over all its levels in the same pass; extremes over all levels of each 32
-//! rows.
+//! once; a table has the digits that the type of the pixels can have. Labels of a volume are reduced over all its
+//! levels in the same pass; extremes over all levels of each 32 rows, or more where there are many labels.
 
 mod chain;
 mod distribution;

@@ -1,7 +1,6 @@
 //! What kernels read of their inputs: which rows and columns must be there before a launch.
 
 use super::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
-use crate::ops::labels::BLOCK;
 use crate::ops::neighbourhood::Reach;
 use crate::shape::{Border, Shape, Window};
 
@@ -178,8 +177,10 @@ impl Kernel {
                 Access::Rows { reach: both_ways(how.reach(), *border), wrap: *border == Border::Wrap }
             }
             Kernel::Tiles(..) => Access::Footprint,
-            Kernel::Labels(how) if how.adds_up() => Access::Rows { reach: Reach::NONE, wrap: false },
-            Kernel::Labels(_) => Access::Footprint,
+            Kernel::Labels(how) => match how.block() {
+                None => Access::Rows { reach: Reach::NONE, wrap: false },
+                Some(_) => Access::Footprint,
+            },
             Kernel::Transpose => Access::Whole,
             Kernel::Fold(_) | Kernel::Components(_) | Kernel::Reconstruct(_) => Access::Whole,
         }
@@ -199,10 +200,7 @@ impl Kernel {
                 let reach = how.reach();
                 mapped_rows(*border, rows.grown(reach.up, reach.down), input.height).clipped(input.height)
             }
-            (Kernel::Labels(_), Access::Footprint) => {
-                let row = |y: isize| y.saturating_mul(BLOCK.cast_signed());
-                Window::new(row(rows.start), row(rows.end)).clipped(input.height)
-            }
+            (Kernel::Labels(how), Access::Footprint) => how.rows(rows).clipped(input.height),
             (_, Access::Rows { .. }) => rows.clipped(input.height),
             _ => Window::whole(input.height),
         }

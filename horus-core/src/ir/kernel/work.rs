@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
 use crate::dtype::DType;
 use crate::ops::geometric::Interpolation;
-use crate::ops::labels::BLOCK;
 use crate::ops::neighbourhood::{Filter, Layout, MedianSize, median_network};
 use crate::ops::pixel::PixelOp;
 use crate::ops::windowed::Windowed;
@@ -174,8 +173,7 @@ impl Kernel {
         };
         let pixels = match self {
             Kernel::RowReduce(_) | Kernel::MapReduce(..) | Kernel::Histogram { .. } => rows.len() * wide(first),
-            Kernel::Labels(how) if how.adds_up() => rows.len() * wide(first),
-            Kernel::Labels(_) => rows.len() * BLOCK * wide(first),
+            Kernel::Labels(how) => rows.len() * how.block().unwrap_or(1) * wide(first),
             Kernel::Fold(_) => first.len(),
             Kernel::Tiles(grid, _) => rows.len() * wide(out) * (grid.height * grid.width).min(first.area()),
             _ => rows.len() * wide(out),
