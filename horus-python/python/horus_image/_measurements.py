@@ -22,7 +22,7 @@ class _Groups:
     """The pixels of each group that is asked for: all, those with a label, those with one of some labels."""
 
     def __init__(self, name: str, input: Any, labels: Any, index: Any) -> None:
-        self.single = index is None or bool(np.isscalar(index)) or np.ndim(index) == 0
+        self.single = labels is None or index is None or bool(np.isscalar(index)) or np.ndim(index) == 0
         if labels is None and index is not None and name == "histogram":
             raise ValueError("index without defined labels")
         if not isinstance(input, Image) and labels is not None:
@@ -48,6 +48,8 @@ class _Groups:
         else:
             wanted = np.asarray(index).ravel()
             small = given.dtype.kind in "iub" and given.size > 0
+            if small and given.min() >= 0 and given.max() <= given.size:
+                wanted = wanted.astype(np.int64)  # as SciPy does, which counts such labels
             if small and int(given.min()) >= 0 and int(given.max()) < _MOST_LABELS:
                 numbered, self.count = given.astype(np.int32), int(given.max()) + 1
                 found = (wanted >= 0) & (wanted < self.count) & (wanted == np.floor(wanted))
@@ -100,7 +102,7 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     """
     groups = _Groups("sum", input, labels, index)
     if groups.value is None:
-        return groups.shaped(np.zeros(max(1, len(groups.places)))) if groups.single else np.zeros(groups.shape)
+        return groups.given.dtype.type(0).sum() if groups.single else np.zeros(groups.shape)
     sums = np.nan_to_num(groups.of("sum")) if groups.labels is not None else groups.of("sum")
     kind = groups.pixels.dtype.kind
     if groups.single and kind in "iub":
@@ -179,6 +181,8 @@ def histogram(
     >>> histogram([0.0, 0.2, 0.2, 0.9], 0, 1, 4)
     array([3, 0, 0, 1])
     """
+    if not min <= max:
+        raise ValueError(f"histogram: from {min} to {max}; the range begins before it ends")
     groups = _Groups("histogram", input, labels, index)
     if groups.value is None:
         return np.zeros(bins, np.int64)
@@ -187,7 +191,7 @@ def histogram(
         return _horus.histogram(core, bins, low, high).astype(np.int64)
     rows = _horus.histogram_by_label(core, groups.labels, groups.count, bins, (low, high)).astype(np.int64)
     if groups.single:
-        return rows[groups.places[0]]
+        return rows[groups.places[0]] if index is None or groups.counts()[0] else None
     found = np.empty(len(groups.places), object)
     counts = groups.counts()
     for i, place in enumerate(groups.places.tolist()):
@@ -249,6 +253,8 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
     given = np.asarray(input)
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
+    if isinstance(output, np.ndarray) and output.dtype.kind not in "biuf":
+        raise TypeError(f"label: labels are not of type {output.dtype}")
     neighbours = _structure(structure, given.ndim)
     if isinstance(output, np.ndarray) and output.shape != given.shape:
         raise ValueError("output shape not correct")
