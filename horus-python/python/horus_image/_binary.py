@@ -154,11 +154,13 @@ def _truths(input: Any) -> Any:
     return array != 0 if wide else array
 
 
-def _mask_of(mask: Any, given: Any, name: str) -> Value | None:
+def _mask_of(mask: Any, given: Any, output: Array | None, name: str) -> Value | None:
     if mask is None:
         return None
     if not isinstance(mask, Image):
         mask = np.asarray(mask)
+        # What is read where it lies must not be written to meanwhile.
+        mask = mask.copy() if output is not None and np.may_share_memory(mask, output) else mask
     if tuple(mask.shape) != tuple(given.shape):
         raise RuntimeError("mask and input must have equal sizes")
     value, _ = enter(_truths(mask), name)
@@ -185,7 +187,7 @@ def _steps(
     # As in SciPy, a type that is asked for is not heeded: the result is a mask, or what an array takes of it.
     kept = output if isinstance(output, np.ndarray) else None
     value, given = enter(_truths(input), name)
-    within = _mask_of(mask, given, name)
+    within = _mask_of(mask, given, kept, name)
     if kept is not None and kept.shape != given.shape:
         raise RuntimeError("output shape not correct")
     steps = [_Step(given.ndim, structure, within, border_value, origin, dilates) for dilates in dilations]

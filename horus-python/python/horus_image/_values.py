@@ -154,7 +154,9 @@ def leave(value: Value, output: Any, given: Any) -> Any:
     if isinstance(output, np.ndarray):
         _check_shape(output, value.shape)
         flags = output.flags
-        if is_native(output.dtype) and output.dtype == dtype and flags.carray and output.ndim > 0:
+        # What is read where it lies must not be written to meanwhile.
+        apart = not np.may_share_memory(output, given)
+        if apart and is_native(output.dtype) and output.dtype == dtype and flags.carray and output.ndim > 0:
             value.core.read_into(output)
         else:
             output[...] = value.core.to_array(list(value.shape)).astype(dtype, copy=False)
