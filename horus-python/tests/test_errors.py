@@ -260,15 +260,13 @@ def test_a_child_process_has_a_session_of_its_own_and_tells_what_it_has_not() ->
         image.start()
         child = os.fork()
         if child == 0:
-            for what in (image.compute, early.sum, (early + image).compute, session.evaluate, lambda: session.asarray(array).max()):
+            for what in (image.compute, early.sum, (early * 2).compute, session.evaluate, lambda: session.asarray(array).max()):
                 try:
                     what()
                     print("no error")
                 except RuntimeError as error:
                     if "fork" not in str(error) or "spawn" not in str(error):
                         print(error)
-                except ValueError:
-                    pass  # images of two sessions
             image.start()
             del image, early
             with hi.session(device="cpu") as own:
