@@ -13,7 +13,7 @@ from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._linear import along, passes
-from ._values import Value, axes_of, axis_of, check_reach, filtered, for_each, number
+from ._values import Value, axes_of, axis_of, check_reach, edge, filtered, for_each, held, number
 
 DType = np.dtype[Any]
 _HIGHEST: Final = 100
@@ -55,7 +55,8 @@ def _gaussian_along(
     if scale == 0.0:
         return value.cast(dtype)
     taps = gaussian_taps(scale, int(order), int(reach))
-    return along(value, taps, axis, dtype, mode, cval, 0, bounded=order == 0 and value.dtype == dtype)
+    bounded = order == 0 and value.dtype == dtype and (edge(mode) != "constant" or held(value, cval) == cval)
+    return along(value, taps, axis, dtype, mode, cval, 0, bounded)
 
 
 @by_parts

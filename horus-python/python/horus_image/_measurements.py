@@ -103,7 +103,9 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     groups = _Groups("sum", input, labels, index)
     if groups.value is None:
         return groups.given.dtype.type(0).sum() if groups.single else np.zeros(groups.shape)
-    sums = np.nan_to_num(groups.of("sum")) if groups.labels is not None else groups.of("sum")
+    sums = groups.of("sum")
+    if groups.labels is not None and np.isnan(sums).any():
+        sums = np.where(groups.counts() > 0, sums, 0.0)
     kind = groups.pixels.dtype.kind
     if groups.single and kind in "iub":
         total = float(sums[0])
@@ -185,7 +187,7 @@ def histogram(
         raise ValueError(f"histogram: from {min} to {max}; the range begins before it ends")
     groups = _Groups("histogram", input, labels, index)
     if groups.value is None:
-        return np.zeros(bins, np.int64)
+        return np.zeros(bins, np.int64) if groups.single else np.full(groups.shape, None)
     core, low, high = groups.pixels.floats(), float(min), float(max)
     if groups.labels is None:
         return _horus.histogram(core, bins, low, high).astype(np.int64)
@@ -218,7 +220,7 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
     if most < 1:
         most = int(given.max()) if given.size else 0
     if most < 1 or not given.size:
-        return []
+        return [None] * max(most, 0)
     if most >= _MOST_LABELS:
         raise NotImplementedError(f"find_objects: labels up to {most}; Horus measures up to {_MOST_LABELS} at once")
     labels = np.where((given > 0) & (given <= most), given, 0).astype(np.int32)
@@ -253,8 +255,8 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
     given = np.asarray(input)
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
-    if isinstance(output, np.ndarray) and output.dtype.kind not in "biuf":
-        raise TypeError(f"label: labels are not of type {output.dtype}")
+    if output is not None and np.dtype(output.dtype if isinstance(output, np.ndarray) else output).kind not in "biuf":
+        raise TypeError("label: labels are numbers, and no complex ones")
     neighbours = _structure(structure, given.ndim)
     if isinstance(output, np.ndarray) and output.shape != given.shape:
         raise ValueError("output shape not correct")
@@ -271,8 +273,8 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
         result = output
     else:
         result = found if output is None else found.astype(output)
-    # Truth values and small integers do not hold every label.
-    if result.dtype.kind in "biu" and result is not found and not np.array_equal(result, found):
+    # Small integers do not hold every label.
+    if result.dtype.kind in "iu" and result is not found and not np.array_equal(result, found):
         raise RuntimeError("insufficient bit-depth in requested output type")
     return count if isinstance(output, np.ndarray) else (result, count)
 

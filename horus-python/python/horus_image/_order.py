@@ -216,11 +216,10 @@ def maximum_filter(
 def _extreme_1d(
     name: str, input: Any, size: int, axis: int, output: Any, mode: Any, cval: Any, origin: Any, which: str
 ) -> Any:
-    if size < 1:
-        raise RuntimeError("incorrect filter size")
-
     def record(value: Value, dtype: DType) -> Value:
         at = axis_of(axis, value.ndim)
+        if size < 1:
+            raise RuntimeError("incorrect filter size")
         return extreme_along(value, int(size), at, mode, number(cval), origin, which).stored(dtype)
 
     return filtered(name, input, output, record)
