@@ -125,6 +125,15 @@ pub enum Error {
         /// What was asked for.
         what: &'static str,
     },
+    /// The session was opened before this process was forked: the threads that compute, and devices, stayed with the parent.
+    #[error(
+        "{what} after a fork: the image's session belongs to the parent process, whose threads and devices this one does not have; \
+         make the image in a session of this process, or start processes by \"spawn\""
+    )]
+    Forked {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// An evaluation that failed had let go of an image that nobody held, and that operations recorded still read.
     #[error("an image (recorded at {site}) was lost in an evaluation that failed: {cause}")]
     ImageLost {

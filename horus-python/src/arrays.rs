@@ -12,6 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::any::Held;
+use crate::ending;
 use crate::errors::detached;
 use crate::foreign::lent;
 use crate::image::Image;
@@ -73,7 +74,7 @@ pub(crate) fn taken_mask(
 /// Looks at so many bytes, while other threads of Python run if that takes a while.
 fn beside<R: Send>(py: Python<'_>, bytes: usize, look: impl FnOnce() -> R + Send) -> R {
     const FEW: usize = 1 << 18;
-    if bytes < FEW { look() } else { py.detach(look) }
+    if bytes < FEW { look() } else { ending::detached(py, look) }
 }
 
 /// The pixels of an array of this type where they lie; none if they do not lie as an image's do.

@@ -1,13 +1,14 @@
 //! Errors of Horus as Python's exceptions.
 
 use std::any::Any as Payload;
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use horus::error::{DeviceError, Error, Result};
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyValueError};
+use pyo3::exceptions::{PyException, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+
+use crate::ending;
 
 create_exception!(horus_image, HorusError, PyException, "What Horus met that no exception of Python's own names.");
 
@@ -24,6 +25,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
             PyValueError::new_err(format!("{op}: the images belong to different sessions"))
         }
         Error::Config(message) => PyValueError::new_err(message.clone()),
+        Error::Forked { .. } => PyRuntimeError::new_err(error.to_string()),
         Error::File { .. } => PyOSError::new_err(error.to_string()),
         Error::Device { source: DeviceError::OutOfMemory { .. }, .. } => {
             PyMemoryError::new_err(without_place(&error.to_string()))
@@ -62,40 +64,11 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> PyResult<R> {
     }
 }
 
-thread_local! {
-    /// Whether this thread has let go of the interpreter's lock here.
-    static DETACHED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Does something with this thread said to have let go of the interpreter's lock, or not.
-fn with_detached<R>(detached: bool, work: impl FnOnce() -> R) -> R {
-    let before = DETACHED.replace(detached);
-    let done = catch_unwind(AssertUnwindSafe(work));
-    DETACHED.set(before);
-    done.unwrap_or_else(|panic| resume_unwind(panic))
-}
-
 /// [`caught`] while other Python threads may run.
 pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
-    let done = py.detach(|| with_detached(true, || caught(work)));
+    let done = ending::detached(py, || caught(work));
     crate::logging::tell(py);
     done
-}
-
-/// What is called with the interpreter's lock by a thread that let go of it; none once the interpreter is about to end.
-pub(crate) fn attached<R>(work: impl FnOnce(Python<'_>) -> R) -> Option<R> {
-    Python::try_attach(|py| with_detached(false, || work(py)))
-}
-
-/// Does what may take long while other Python threads may run: one may evaluate, and want the lock to look whether it is to end.
-pub(crate) fn wait(work: &mut (dyn FnMut() + Send)) {
-    if DETACHED.get() {
-        return work();
-    }
-    let waited = Python::try_attach(|py| py.detach(|| with_detached(true, &mut *work)));
-    if waited.is_none() {
-        work();
-    }
 }
 
 fn panicked(panic: &(dyn Payload + Send)) -> PyErr {

@@ -10,6 +10,7 @@
 mod any;
 mod arrays;
 mod detectors;
+mod ending;
 mod errors;
 mod files;
 mod filters;
@@ -32,6 +33,8 @@ mod _horus {
 
     #[pymodule_export]
     use crate::detectors::{absdiv, extreme_value, oriented, rotate};
+    #[pymodule_export]
+    use crate::ending::{end_calls, forget_calls};
     #[pymodule_export]
     use crate::errors::HorusError;
     #[pymodule_export]
@@ -61,7 +64,7 @@ mod _horus {
     /// The version, and the operations on pixels by kind, from the table that all back ends share.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        horus::core::session::wait_by(crate::errors::wait);
+        horus::core::session::wait_by(crate::ending::wait);
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("PIXEL_OPERATIONS", crate::operators::table())
     }

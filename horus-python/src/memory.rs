@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
 use crate::any::Held;
+use crate::ending;
 use crate::foreign::{Exported, described, export};
 use crate::image::Image;
 
@@ -75,13 +76,13 @@ impl Memory {
             std::mem::replace(&mut *held, HostBuffer::zeroed(0))
         };
         let (dtype, layout) = (self.dtype, self.layout.clone());
-        py.detach(move || Memory::owned(taken, dtype, layout))
+        ending::detached(py, move || Memory::owned(taken, dtype, layout))
     }
 
     /// A copy of the pixels.
     fn copied(&self, py: Python<'_>) -> Memory {
         let (share, dtype, layout) = (self.share(), self.dtype, self.layout.clone());
-        py.detach(move || Memory::owned(share, dtype, layout))
+        ending::detached(py, move || Memory::owned(share, dtype, layout))
     }
 
     /// As NumPy knows memory.

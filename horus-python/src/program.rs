@@ -14,7 +14,8 @@ use pyo3::prelude::*;
 
 use crate::any::{Any, Behind, each};
 use crate::arrays::in_place;
-use crate::errors::{attached, detached};
+use crate::ending::attached;
+use crate::errors::detached;
 use crate::image::Image;
 use crate::memory::{Layout, Memory};
 use crate::session::{Session, Watch};

@@ -1,7 +1,7 @@
 //! Sessions, and Ctrl-C.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use horus::prelude::Session as Open;
@@ -9,7 +9,8 @@ use horus::types::Canceller;
 use pyo3::prelude::*;
 
 use crate::any::Any;
-use crate::errors::{attached, detached};
+use crate::ending::attached;
+use crate::errors::detached;
 use crate::files;
 use crate::image::Image;
 
@@ -57,6 +58,23 @@ impl Watch {
             }
         }
     }
+}
+
+/// What sessions that are open tell.
+static OPEN: Mutex<Vec<Weak<Watch>>> = Mutex::new(Vec::new());
+
+fn open() -> Vec<Arc<Watch>> {
+    lock(&OPEN).iter().filter_map(Weak::upgrade).collect()
+}
+
+/// Ends all evaluations between two of their steps, and later ones at once.
+pub(crate) fn cancel_all() {
+    open().iter().filter_map(|watch| watch.canceller.get()).for_each(Canceller::cancel);
+}
+
+/// Allows evaluations again.
+pub(crate) fn allow_all() {
+    open().iter().filter_map(|watch| watch.canceller.get()).for_each(Canceller::clear);
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -108,6 +126,10 @@ impl Session {
             builder.build()
         })?;
         let _ = watch.canceller.set(open.canceller());
+        let mut known = lock(&OPEN);
+        known.retain(|watch| watch.strong_count() > 0);
+        known.push(Arc::downgrade(&watch));
+        drop(known);
         Ok(Session { open, watch })
     }
 

@@ -296,3 +296,18 @@ def test_the_interpreter_ends_with_arrays_and_images_alive() -> None:
         [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
     )
     assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, "(300, 400) (300, 400)", "")
+
+
+def test_a_result_may_go_where_an_argument_is() -> None:
+    image = np.random.default_rng(3).random((200, 300)).astype(np.float32)
+    for call in (
+        lambda array, output: ndimage.minimum_filter(array, 1, output=output),  # a copy, where it lies
+        lambda array, output: ndimage.gaussian_filter(array, 2.0, output=output),
+        lambda array, output: ndimage.gaussian_filter(array[::-1], 2.0, output=output),
+        lambda array, output: ndimage.binary_dilation(image > 0.99, mask=array > 0.5, output=output),
+    ):
+        expected, array = call(image.copy(), None), image.copy()
+        np.testing.assert_array_equal(call(array, array), expected)
+    mask = image > 0.5
+    expected = ndimage.binary_dilation(image > 0.9, mask=mask, iterations=3)
+    np.testing.assert_array_equal(ndimage.binary_dilation(image > 0.9, mask=mask, iterations=3, output=mask), expected)

@@ -236,28 +236,6 @@ def test_ctrl_c_ends_an_evaluation_and_the_session_goes_on() -> None:
     assert ran.stdout.strip() == "interrupted True (700, 700)", ran.stderr
 
 
-def test_a_child_process_has_a_session_of_its_own() -> None:
-    program = """
-        import os
-        import numpy as np
-        import horus_image as hi
-        from horus_image import ndimage
-        ndimage.gaussian_filter(np.eye(50), 1.0)
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if ndimage.gaussian_filter(np.eye(50), 1.0).shape == (50, 50) else 1)
-        print(os.waitpid(child, 0)[1])
-    """
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert ran.stdout.strip() == "0", ran.stderr
-
-
 def ran(program: str) -> str:
     """What a program prints that ends by itself."""
     done = subprocess.run(
@@ -265,6 +243,82 @@ def ran(program: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def test_a_child_process_has_a_session_of_its_own_and_tells_what_it_has_not() -> None:
+    # The parent has threads, an evaluation that was started, and sessions that the child lets go of at its end.
+    program = """
+        import os, sys
+        import numpy as np
+        import horus_image as hi
+        from horus_image import ndimage
+        array = np.ones((300, 300))
+        ndimage.gaussian_filter(array, 1.0)
+        session = hi.session(device="cpu", threads=2)
+        image = session.asarray(array) + 1
+        early = hi.asarray(array) * 3
+        image.start()
+        child = os.fork()
+        if child == 0:
+            for what in (image.compute, early.sum, (early * 2).compute, session.evaluate, lambda: session.asarray(array).max()):
+                try:
+                    what()
+                    print("no error")
+                except RuntimeError as error:
+                    if "fork" not in str(error) or "spawn" not in str(error):
+                        print(error)
+            image.start()
+            del image, early
+            with hi.session(device="cpu") as own:
+                print((hi.asarray(array) * 2).sum(), ndimage.gaussian_filter(array, 1.0).shape, flush=True)
+            sys.exit(0)
+        print(os.waitpid(child, 0)[1], image.sum(), early.sum())
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.splitlines() == ["180000.0 (300, 300)", "0 180000.0 270000.0"], done.stdout + done.stderr
+    assert not done.stderr
+
+
+@pytest.mark.parametrize("call", ["ndimage.gaussian_filter(array, 2.0)", "(image * 2).compute()", "program(array)", "hi.iterate(step, image, 9).state.sum()"])
+def test_a_program_ends_while_threads_are_in_calls(call: str) -> None:
+    # What was registered before the package was imported is called after its own end; by then threads must not be in calls, or begin them.
+    program = f"""
+        import atexit, threading, time
+        done, found = [0] * 4, []
+
+        def at_the_end():
+            before = list(done)
+            time.sleep(0.1)
+            found.append(ndimage.gaussian_filter(array, 2.0).shape)  # who ends the program may still call
+            print(before == done, found)
+
+        atexit.register(at_the_end)
+        import numpy as np
+        import horus_image as hi
+        from horus_image import ndimage
+        array = np.ones((300, 300), np.float32)
+        image = hi.asarray(array)
+        program = hi.jit(lambda a: a + 1)
+        step = lambda a: ndimage.uniform_filter(a, 3)
+
+        def endless(at):
+            while True:
+                {call}
+                done[at] += 1
+
+        class Slow:
+            def __del__(self, sleep=time.sleep):
+                sleep(0.1)
+
+        slow = Slow()
+        for at in range(4):
+            threading.Thread(target=endless, args=(at,), daemon=True).start()
+        while sum(done) < 8:
+            time.sleep(0.01)
+    """
+    assert ran(program) == "True [(300, 300)]"
 
 
 def test_images_are_let_go_of_while_what_was_started_runs() -> None:

@@ -80,6 +80,31 @@ def test_a_function_that_looks_is_called_each_time() -> None:
     assert len(calls) == 3
 
 
+def test_arguments_that_are_equal_but_not_the_same_have_programs_of_their_own() -> None:
+    calls: list[object] = []
+
+    @hi.jit
+    def signed(image: hi.Image, number: Any) -> hi.Image:
+        calls.append(number)
+        first = number[0] if isinstance(number, tuple) else number
+        return image + float(np.copysign(2.0, float(np.real(first))))
+
+    frame = np.ones((4, 5), np.float32)
+    numbers = [0.0, -0.0, np.float32(-0.0), np.float64(0.0), np.array(0.0), np.array(-0.0), np.array(-0.0, np.float32), 0j, complex(-0.0, 0.0)]
+    numbers += [(0.0,), (-0.0,), (0,), 1, 1.0, True, float("nan"), -float("nan")]
+    for _ in range(2):
+        for number in numbers:
+            first = number[0] if isinstance(number, tuple) else number
+            expected = frame + np.float32(np.copysign(2.0, float(np.real(first))))
+            if first == first:
+                np.testing.assert_array_equal(signed(frame, number), expected, err_msg=repr(number))
+            else:
+                signed(frame, number)
+    assert len(calls) == len(numbers) - 1  # a NaN is a NaN
+    with pytest.raises(TypeError, match="no argument is an array"):
+        signed(np.array(1.0), 2.0)
+
+
 def test_what_a_program_cannot_be_is_an_error() -> None:
     first = frames(1)[0]
     for function, arguments, told in (

@@ -2,6 +2,7 @@
 
 pub mod buffer;
 pub mod external;
+pub(crate) mod fork;
 pub(crate) mod pages;
 pub mod spare;
 pub mod stores;

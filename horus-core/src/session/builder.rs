@@ -15,6 +15,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::execute::trace::Trace;
 use crate::host::buffer::Pool;
+use crate::host::fork;
 use crate::plan::partition::Partition;
 use crate::plan::{Mode, Transfer};
 use crate::record::{Numbering, Recording};
@@ -301,6 +302,7 @@ impl SessionBuilder {
             canceller: self.canceller,
             numbers: Numbering::default(),
             done: Mutex::default(),
+            process: fork::generation(),
             failures: Mutex::default(),
         }))
     }

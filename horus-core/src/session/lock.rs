@@ -178,9 +178,13 @@ impl Session {
     /// The state, after all that was put off.
     ///
     /// # Errors
-    /// [`Error::Reentry`] if this thread has it: the session evaluates, and what is called in between asks for `what`.
+    /// [`Error::Reentry`] if this thread has it: the session evaluates, and what is called in between asks for `what`;
+    /// [`Error::Forked`] in a child of the process that opened the session.
     pub(super) fn lock(&self, what: &'static str) -> Result<Locked<'_>> {
         ASKED.set(ASKED.get() + 1);
+        if !self.0.is_here() {
+            return Err(Error::Forked { what });
+        }
         if self.is_mine() {
             return Err(Error::Reentry { what });
         }
@@ -214,6 +218,9 @@ impl Session {
 
     /// [`Session::change`] by something that has so many bytes of pixels in its hands.
     pub(super) fn change_with(&self, bytes: usize, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
+        if !self.0.is_here() {
+            return;
+        }
         let owned = &self.0.state;
         loop {
             let mut later = owned.later();

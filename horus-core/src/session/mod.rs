@@ -48,6 +48,7 @@ use crate::device::{Device, Memory};
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::trace::{Times, Trace};
 use crate::host::buffer::{HostBuffer, Pool};
+use crate::host::fork;
 use crate::host::spare::Spare;
 use crate::host::workers::Workers;
 use crate::plan::partition::Partition;
@@ -123,8 +124,18 @@ struct Inner {
     numbers: Numbering,
     /// What it has done, as of the last evaluation: for those who look while another is under way.
     done: Mutex<(Stats, Times)>,
+    /// The process that opened it; see [`fork::generation`].
+    process: u32,
     /// Failed values that may still be alive.
     failures: Mutex<Vec<Weak<Failure>>>,
+}
+
+impl Inner {
+    /// Whether this process opened the session, and is no child of the one that did. Elsewhere its locks may be held for ever, by threads that
+    /// are not there: nothing is recorded, and it is never dropped.
+    fn is_here(&self) -> bool {
+        self.process == fork::generation()
+    }
 }
 
 impl Session {
@@ -189,6 +200,9 @@ impl Session {
     /// The host's threads that copy pixels.
     pub(crate) fn workers(&self) -> &Workers {
         static CALLER: Workers = Workers::alone();
+        if !self.0.is_here() {
+            return &CALLER;
+        }
         match (self.engine(), &self.0.deferred) {
             (Some(engine), _) => engine.device.workers(),
             (None, Some(deferred)) => &deferred.workers,

@@ -41,7 +41,9 @@ impl Deref for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.by_program {
+        if !self.inner.is_here() {
+            std::mem::forget(Arc::clone(&self.inner));
+        } else if self.by_program {
             waiting(|| self.inner.starter.end());
         }
     }
@@ -120,6 +122,9 @@ impl Session {
     }
 
     fn begin(&self, start: Start) {
+        if !self.0.is_here() {
+            return; // who looks at a value is told
+        }
         let turns = self.0.comm.turns();
         if (self.ranks() == 1 || turns.is_some()) && self.wake(false) {
             if let Some(turns) = turns.filter(|_| self.ranks() > 1) {
@@ -189,7 +194,7 @@ impl Session {
     /// Waits for what was started; within an observer, which is part of it, does nothing.
     #[doc(hidden)]
     pub fn settle(&self) {
-        if !self.is_mine() {
+        if self.0.is_here() && !self.is_mine() {
             drop(self.acquire());
         }
     }

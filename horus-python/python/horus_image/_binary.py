@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from . import _horus
 from ._dtype import NATIVE
+from ._foreign import read
 from ._image import Array, Image
 from ._order import extreme_under
 from ._splines import padded
@@ -146,14 +147,23 @@ def neighbours_of(offsets: Iterable[tuple[int, int, int]]) -> list[bool] | None:
     return [by in found for by in itertools.product((-1, 0, 1), repeat=3)]
 
 
-def _mask_of(mask: Any, given: Any, name: str) -> Value | None:
+def _truths(input: Any) -> Any:
+    """The input; of 64-bit integers, which `float64` does not hold all, where they are not 0."""
+    array = input if isinstance(input, Image) else read(input)
+    wide = isinstance(array, np.ndarray) and array.dtype.kind in "iu" and array.dtype.itemsize == 8
+    return array != 0 if wide else array
+
+
+def _mask_of(mask: Any, given: Any, output: Array | None, name: str) -> Value | None:
     if mask is None:
         return None
     if not isinstance(mask, Image):
         mask = np.asarray(mask)
+        # What is read where it lies must not be written to meanwhile.
+        mask = mask.copy() if output is not None and np.may_share_memory(mask, output) else mask
     if tuple(mask.shape) != tuple(given.shape):
         raise RuntimeError("mask and input must have equal sizes")
-    value, _ = enter(mask, name)
+    value, _ = enter(_truths(mask), name)
     return None if value is None else value.cast(_BOOL)
 
 
@@ -176,8 +186,8 @@ def _steps(
         raise TypeError("Complex output type not supported")
     # As in SciPy, a type that is asked for is not heeded: the result is a mask, or what an array takes of it.
     kept = output if isinstance(output, np.ndarray) else None
-    value, given = enter(input, name)
-    within = _mask_of(mask, given, name)
+    value, given = enter(_truths(input), name)
+    within = _mask_of(mask, given, kept, name)
     if kept is not None and kept.shape != given.shape:
         raise RuntimeError("output shape not correct")
     steps = [_Step(given.ndim, structure, within, border_value, origin, dilates) for dilates in dilations]
@@ -300,7 +310,7 @@ def binary_fill_holes(
         filled = outside.like(_horus.invert(outside.core))
         return filled if not isinstance(output, np.ndarray) else filled.cast(output.dtype)
 
-    return filtered("binary_fill_holes", input, output if isinstance(output, np.ndarray) else _BOOL, record)
+    return filtered("binary_fill_holes", _truths(input), output if isinstance(output, np.ndarray) else _BOOL, record)
 
 
 def _neighbours(value: Value, structure: Any, origin: Any) -> list[bool] | None:
@@ -344,4 +354,4 @@ def binary_hit_or_miss(
         found = mask.like(_horus.logic("and", fits.core, misses.core))
         return found if not isinstance(output, np.ndarray) else found.cast(output.dtype)
 
-    return filtered("binary_hit_or_miss", input, output if isinstance(output, np.ndarray) else _BOOL, record)
+    return filtered("binary_hit_or_miss", _truths(input), output if isinstance(output, np.ndarray) else _BOOL, record)

@@ -39,7 +39,8 @@ def by_parts(function: _Function) -> _Function:
 
 
 def _parts(function: Callable[..., Any], array: Array, weights: Array | None, given: dict[str, Any]) -> Array:
-    output, dtype = given.pop("output", None), np.promote_types(array.dtype, np.complex64)
+    parameters = inspect.signature(function).parameters
+    output, dtype = given.pop("output", parameters["output"].default), np.promote_types(array.dtype, np.complex64)
     if isinstance(output, np.ndarray):
         dtype = output.dtype
     elif isinstance(output, str):
@@ -59,8 +60,9 @@ def _parts(function: Callable[..., Any], array: Array, weights: Array | None, gi
         weights = weights.conj()
 
     def part(of: Array, taps: Array | None, constant: Any) -> Array:
-        more = {} if taps is None else {"weights": taps}
-        found: Array = function(of, **{**given, **more}, output=single, cval=constant)
+        more: dict[str, Any] = {} if taps is None else {"weights": taps}
+        more = {**given, **more, **({"cval": constant} if "cval" in parameters else {})}
+        found: Array = function(of, **more, output=single)
         return found
 
     if weights is None or weights.dtype.kind != "c":

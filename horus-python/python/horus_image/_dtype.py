@@ -78,9 +78,9 @@ def ready(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array if array.flags.aligned else array.copy()
 
 
-def truncated(core: _horus.Image, dtype: np.dtype[Any], bounded: bool = False) -> _horus.Image:
+def truncated(core: _horus.Image, dtype: np.dtype[Any], bounded: bool = False, wraps: bool = False) -> _horus.Image:
     """Floats as whole numbers of a type, as C converts them: without what follows the point, and what is too large for an unsigned or a
-    small type modulo its range. Bounded values are known to fit."""
+    small type modulo its range; for `int32`, too, if it `wraps`, as sums of integers do. Bounded values are known to fit."""
     signed = not (bounded and dtype.kind in "ub")
     whole = _horus.unary("floor", core)
     if signed:
@@ -88,7 +88,7 @@ def truncated(core: _horus.Image, dtype: np.dtype[Any], bounded: bool = False) -
     if dtype.kind == "b":
         return _horus.convert(whole, "bool")
     bits = 8 * dtype.itemsize
-    if not bounded and bits < 64 and not (dtype.kind == "i" and bits == 32):
+    if not bounded and bits < 64 and (wraps or not (dtype.kind == "i" and bits == 32)):
         if whole.dtype != "f64":
             whole = _horus.convert(whole, "f64")
         around = float(2**bits)
@@ -100,15 +100,20 @@ def truncated(core: _horus.Image, dtype: np.dtype[Any], bounded: bool = False) -
     return _horus.convert(whole, STORED[dtype])
 
 
+def truth(core: _horus.Image) -> _horus.Image:
+    """Where numbers are not 0: what NumPy converts to truth values."""
+    return core if core.dtype == "bool" else _horus.invert(_horus.compare("eq", core, 0.0))
+
+
 def cast(
-    core: _horus.Image, source: np.dtype[Any], dtype: np.dtype[Any], bounded: bool = False
+    core: _horus.Image, source: np.dtype[Any], dtype: np.dtype[Any], bounded: bool = False, wraps: bool = False
 ) -> _horus.Image:
     """Pixels of a type as those of another, as C converts them."""
     code = stored(dtype)
     if dtype.kind == "f":
         return core if core.dtype == code else _horus.convert(core, code)
     if source.kind == "f":
-        return truncated(core, dtype, bounded)
+        return truncated(core, dtype, bounded, wraps)
     if dtype.kind == "b":
         return _horus.convert(core, "bool")
     if bounded or np.can_cast(source, dtype):

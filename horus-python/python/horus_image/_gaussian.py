@@ -13,7 +13,7 @@ from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._linear import along, passes
-from ._values import Value, axes_of, axis_of, check_reach, filtered, for_each, number
+from ._values import Value, axes_of, axis_of, check_reach, edge, filtered, for_each, held, number
 
 DType = np.dtype[Any]
 _HIGHEST: Final = 100
@@ -55,7 +55,8 @@ def _gaussian_along(
     if scale == 0.0:
         return value.cast(dtype)
     taps = gaussian_taps(scale, int(order), int(reach))
-    return along(value, taps, axis, dtype, mode, cval, 0, bounded=order == 0 and value.dtype == dtype)
+    bounded = order == 0 and value.dtype == dtype and (edge(mode) != "constant" or held(value, cval) == cval)
+    return along(value, taps, axis, dtype, mode, cval, 0, bounded)
 
 
 @by_parts
@@ -143,13 +144,25 @@ def _added(a: Value, b: Value) -> Value:
     if a.dtype.kind == "f":
         return a.like(_horus.binary("add", a.core, b.core))
     core = _horus.binary("add", a.floats(), b.floats())
-    return a.like(cast(core, NATIVE["f64"], a.dtype))
+    return a.like(cast(core, NATIVE["f64"], a.dtype, wraps=True))
 
 
 def _squared(value: Value) -> Value:
     if value.dtype.kind == "f":
         return value.like(_horus.unary("square", value.core))
-    return value.like(cast(_horus.unary("square", value.floats()), NATIVE["f64"], value.dtype))
+    core = value.floats()
+    if value.dtype.kind in "iu" and value.dtype.itemsize == 4:
+        # A product of 32 bits, modulo 2^32, of halves whose products floats hold.
+        core = _horus.unary("abs", core)
+        high = _horus.unary("floor", _horus.binary("mul", core, 2.0**-16))
+        low = _horus.binary("sub", core, _horus.binary("mul", high, 2.0**16))
+        cross = _horus.binary("mul", _horus.binary("mul", high, low), 2.0)
+        over = _horus.binary("mul", _horus.unary("floor", _horus.binary("mul", cross, 2.0**-16)), 2.0**16)
+        upper = _horus.binary("mul", _horus.binary("sub", cross, over), 2.0**16)
+        core = _horus.binary("add", upper, _horus.unary("square", low))
+    else:
+        core = _horus.unary("square", core)
+    return value.like(cast(core, NATIVE["f64"], value.dtype, wraps=True))
 
 
 @by_parts

@@ -52,7 +52,9 @@ class _Element:
 _Record = Callable[[_Element, Value, DType], Value]
 
 
-def _grey(name: str, doc: str, record: _Record) -> Callable[..., Any]:
+def _grey(name: str, doc: str, record: _Record, typed: bool = True) -> Callable[..., Any]:
+    """A function of an element; unless it is `typed`, an `output` that is no array is not heeded, as in SciPy."""
+
     def function(
         input: Any,
         size: Any = None,
@@ -65,7 +67,8 @@ def _grey(name: str, doc: str, record: _Record) -> Callable[..., Any]:
     ) -> Any:
         _both(size, footprint)
         element = _Element(size, footprint, structure, mode, cval, origin)
-        return filtered(name, input, output, functools.partial(record, element))
+        kept = output if typed or isinstance(output, np.ndarray) else None
+        return filtered(name, input, kept, functools.partial(record, element))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc} (``scipy.ndimage.{name}``)."
@@ -73,14 +76,32 @@ def _grey(name: str, doc: str, record: _Record) -> Callable[..., Any]:
     return function
 
 
-def _difference(a: Value, b: Value, dtype: DType) -> Value:
-    """The difference, as NumPy subtracts: integers wrap around, masks differ."""
-    if dtype.kind == "b":
-        return a.like(_horus.logic("xor", a.cast(dtype).core, b.cast(dtype).core), dtype)
-    if dtype.kind == "f":
-        return a.like(_horus.binary("sub", a.cast(dtype).core, b.cast(dtype).core), dtype)
-    core = _horus.binary("sub", a.floats(), b.floats())
-    return a.like(cast(core, NATIVE["f64"], dtype), dtype)
+def _combined(kind: str, a: Value, b: Value, dtype: DType) -> Value:
+    """The sum ("add") or the difference ("sub"), as NumPy computes it into an array of a type: integers wrap around.
+
+    Raises
+    ------
+    TypeError
+        If the type does not take the result, or of masks that are to be subtracted.
+    """
+    common = np.result_type(a.dtype, b.dtype)
+    if common.kind == "b":
+        if kind == "sub":
+            raise TypeError("numpy boolean subtract, the `-` operator, is not supported; give an output array of numbers")
+        return a.like(_horus.logic("or", a.core, b.core), common).cast(dtype)
+    if not np.can_cast(common, dtype, "same_kind"):
+        raise TypeError(f"the result of type {common} is not cast to {dtype}: it is of another kind")
+    if common.kind == "f":
+        return a.like(_horus.binary(kind, a.cast(common).core, b.cast(common).core), common).cast(dtype)
+    core = _horus.binary(kind, a.floats(), b.floats())
+    return a.like(cast(core, NATIVE["f64"], dtype, wraps=True), dtype)
+
+
+def _without(a: Value, b: Value, dtype: DType) -> Value:
+    """The difference; of masks, where they differ."""
+    if a.dtype.kind == b.dtype.kind == "b":
+        return a.like(_horus.logic("xor", a.core, b.core))
+    return _combined("sub", a, b, dtype)
 
 
 def _opening(e: _Element, value: Value, dtype: DType) -> Value:
@@ -92,29 +113,24 @@ def _closing(e: _Element, value: Value, dtype: DType) -> Value:
 
 
 def _gradient(e: _Element, value: Value, dtype: DType) -> Value:
-    if value.dtype.kind == "b" and dtype.kind == "b":
-        raise TypeError("numpy boolean subtract, the `-` operator, is not supported; give an output type")
-    return _difference(e.dilate(value, value.dtype), e.erode(value, value.dtype), dtype)
+    return _combined("sub", e.dilate(value, value.dtype), e.erode(value, dtype), dtype)
 
 
 def _laplace(e: _Element, value: Value, dtype: DType) -> Value:
-    up, down = e.dilate(value, value.dtype), e.erode(value, value.dtype)
-    if value.dtype == dtype and dtype.kind == "f":
-        # Rounded as NumPy does, step by step.
-        core = _horus.binary("sub", _horus.binary("add", up.core, down.core), value.core)
-        return value.like(_horus.binary("sub", core, value.core))
-    twice = _horus.binary("mul", value.floats(), 2.0)
-    core = _horus.binary("sub", _horus.binary("add", up.floats(), down.floats()), twice)
-    return value.like(cast(core, NATIVE["f64"], dtype), dtype)
+    found = _combined("add", e.dilate(value, value.dtype), e.erode(value, dtype), dtype)
+    # Rounded, or around the range of the type, as NumPy does: step by step.
+    return _combined("sub", _combined("sub", found, value, dtype), value, dtype)
 
 
 grey_erosion = _grey("grey_erosion", "The smallest pixel under a structuring element", lambda e, v, t: e.erode(v, t))
 grey_dilation = _grey("grey_dilation", "The largest pixel under a structuring element", lambda e, v, t: e.dilate(v, t))
 grey_opening = _grey("grey_opening", "Erosion, then dilation", _opening)
 grey_closing = _grey("grey_closing", "Dilation, then erosion", _closing)
-morphological_gradient = _grey("morphological_gradient", "Dilation minus erosion", _gradient)
-morphological_laplace = _grey("morphological_laplace", "Dilation plus erosion minus twice the input", _laplace)
-white_tophat = _grey(
-    "white_tophat", "What an opening removes", lambda e, v, t: _difference(v, _opening(e, v, t), t)
+morphological_gradient = _grey("morphological_gradient", "Dilation minus erosion", _gradient, typed=False)
+morphological_laplace = _grey(
+    "morphological_laplace", "Dilation plus erosion minus twice the input", _laplace, typed=False
 )
-black_tophat = _grey("black_tophat", "What a closing adds", lambda e, v, t: _difference(_closing(e, v, t), v, t))
+white_tophat = _grey(
+    "white_tophat", "What an opening removes", lambda e, v, t: _without(v, _opening(e, v, t), t)
+)
+black_tophat = _grey("black_tophat", "What a closing adds", lambda e, v, t: _without(_closing(e, v, t), v, t))

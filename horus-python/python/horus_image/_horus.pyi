@@ -31,10 +31,12 @@ __all__ = [
     "correlate",
     "correlate_depth",
     "crop",
+    "end_calls",
     "equal",
     "extreme",
     "extreme_value",
     "flip",
+    "forget_calls",
     "histogram",
     "histogram_by_label",
     "index",
@@ -176,6 +178,8 @@ class Filter:
         offsets: Sequence[tuple[int, int]] | None = None,
     ) -> Filter: ...
 
+def end_calls() -> None: ...
+def forget_calls() -> None: ...
 def log_to(function: Callable[[int, str], object], level: int) -> None: ...
 def iterate(
     session: Session,

@@ -132,8 +132,10 @@ def affine(
     cval: float,
     prefilter: bool,
     scaled: list[tuple[float, float]] | None = None,
+    by_plane: bool = False,
 ) -> Value:
-    """The affine map from positions of the result to those of the input; `scaled` are scale and shift of each axis if it is no more."""
+    """The affine map from positions of the result to those of the input; `scaled` are scale and shift of each axis if it is no more, and
+    a map `by_plane` is one of each level, not of a volume."""
     border = edge(mode)
     if 0 in shape:
         raise NotImplementedError(f"{name}: a result without pixels, of shape {shape}")
@@ -143,6 +145,8 @@ def affine(
     core, pad = value.floats("f32" if single else "f64"), 0
     # Shifted levels wrap around with a period of their number.
     planes = _in_planes(value, matrix, offset, shape) and (mode != "wrap" or value.ndim < 3 or offset[0] == 0.0)
+    # Splines through other numbers than the pixels weigh levels, too.
+    planes = planes and (order < 2 or prefilter or by_plane or value.ndim < 3)
     if planes and value.ndim == 3 and offset[0] != 0.0:
         core = _horus.shift(core, (-int(offset[0]), 0, 0), border, cval)
     if order > 1 or mode == "wrap" or not planes:
@@ -370,6 +374,6 @@ def rotate(
         whole, move = np.eye(ndim), np.zeros(ndim)
         whole[np.ix_(plane, plane)] = matrix
         move[plane] = offset
-        return affine("rotate", value, whole, move, wanted, dtype, degree, mode, number(cval), prefilter)
+        return affine("rotate", value, whole, move, wanted, dtype, degree, mode, number(cval), prefilter, by_plane=True)
 
     return mapped("rotate", input, output, tuple(shape), record)

@@ -195,7 +195,7 @@ def _weighted(
                 )
         border, constant = one_mode(mode, ""), number(cval)
         if value.ndim == 0:
-            return value.cast(dtype)
+            return value.like(cast(_horus.binary("mul", value.floats(), float(taps)), NATIVE["f64"], dtype), dtype)
         core = _dense(value, around, origins, border, constant, is_single(value, dtype))
         return value.like(cast(core, NATIVE["f64"], dtype), dtype)
 

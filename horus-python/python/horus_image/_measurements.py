@@ -34,7 +34,7 @@ class _Groups:
     """The pixels of each group that is asked for: all, those with a label, those with one of some labels."""
 
     def __init__(self, name: str, input: Any, labels: Any, index: Any) -> None:
-        self.single = index is None or bool(np.isscalar(index)) or np.ndim(index) == 0
+        self.single = labels is None or index is None or bool(np.isscalar(index)) or np.ndim(index) == 0
         if labels is None and index is not None and name == "histogram":
             raise ValueError("index without defined labels")
         if labels is not None:
@@ -62,6 +62,8 @@ class _Groups:
         else:
             wanted = np.asarray(index).ravel()
             small = given.dtype.kind in "iub" and given.size > 0
+            if small and given.min() >= 0 and given.max() <= given.size:
+                wanted = wanted.astype(np.int64)  # as SciPy does, which counts such labels
             if small and int(given.min()) >= 0 and int(given.max()) < max(_FEW_LABELS, given.size):
                 numbered, self.count = given.astype(np.int32), int(given.max()) + 1
                 found = (wanted >= 0) & (wanted < self.count) & (wanted == np.floor(wanted))
@@ -112,8 +114,10 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     """
     groups = _Groups("sum", input, labels, index)
     if groups.value is None:
-        return groups.shaped(np.zeros(max(1, len(groups.places)))) if groups.single else np.zeros(groups.shape)
-    sums = np.nan_to_num(groups.of("sum")) if groups.labels is not None else groups.of("sum")
+        return groups.given.dtype.type(0).sum() if groups.single else np.zeros(groups.shape)
+    sums = groups.of("sum")
+    if groups.labels is not None and np.isnan(sums).any():
+        sums = np.where(groups.counts() > 0, sums, 0.0)
     kind = groups.pixels.dtype.kind
     if groups.single and kind in "iub":
         total = float(sums[0])
@@ -191,15 +195,17 @@ def histogram(
     >>> histogram([0.0, 0.2, 0.2, 0.9], 0, 1, 4)
     array([3, 0, 0, 1])
     """
+    if not min <= max:
+        raise ValueError(f"histogram: from {min} to {max}; the range begins before it ends")
     groups = _Groups("histogram", input, labels, index)
     if groups.value is None:
-        return np.zeros(bins, np.int64)
+        return np.zeros(bins, np.int64) if groups.single else np.full(groups.shape, None)
     core, low, high = groups.pixels.floats(), float(min), float(max)
     if groups.labels is None:
         return _horus.histogram(core, bins, low, high).astype(np.int64)
     rows = _horus.histogram_by_label(core, groups.labels, groups.count, bins, (low, high)).astype(np.int64)
     if groups.single:
-        return rows[groups.places[0]]
+        return rows[groups.places[0]] if index is None or groups.counts()[0] else None
     found = np.empty(len(groups.places), object)
     counts = groups.counts()
     for i, place in enumerate(groups.places.tolist()):
@@ -226,7 +232,7 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
     if most < 1:
         most = int(given.max()) if given.size else 0
     if most < 1 or not given.size:
-        return []
+        return [None] * max(most, 0)
     labels = np.where((given > 0) & (given <= most), given, 0).astype(np.int32)
     value, _ = enter(labels, "find_objects")
     assert value is not None
@@ -266,6 +272,8 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
         return leave(found_there, None, given), count
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
+    if output is not None and np.dtype(output.dtype if isinstance(output, np.ndarray) else output).kind not in "biuf":
+        raise TypeError("label: labels are numbers, and no complex ones")
     neighbours = _structure(structure, given.ndim)
     if isinstance(output, np.ndarray) and output.shape != given.shape:
         raise ValueError("output shape not correct")
@@ -282,8 +290,8 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
         result = output
     else:
         result = found if output is None else found.astype(output)
-    # Truth values and small integers do not hold every label.
-    if result.dtype.kind in "biu" and result is not found and not np.array_equal(result, found):
+    # Small integers do not hold every label.
+    if result.dtype.kind in "iu" and result is not found and not np.array_equal(result, found):
         raise RuntimeError("insufficient bit-depth in requested output type")
     return count if isinstance(output, np.ndarray) else (result, count)
 

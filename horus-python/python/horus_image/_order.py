@@ -23,6 +23,7 @@ from ._values import (
     edge,
     filtered,
     for_each,
+    held,
     line_window,
     number,
     offsets_of,
@@ -44,6 +45,9 @@ def extreme_along(value: Value, size: int, axis: int, mode: Any, cval: float, or
     """The smallest or largest of some pixels along an axis."""
     at = size // 2 + check_origin(size, origin)
     border, along, core = edge(mode), core_axis(axis, value.ndim), value.numbers()
+    if border == "constant" and held(value, cval) != cval:
+        value = value.like(value.floats(), NATIVE["f64"])  # the type of the pixels does not hold the constant
+        core = value.core
     if along > 0:
         return value.like(_again(value, _horus.extreme(core, line_window(size, at, along), "pixel", which, border, cval)))
     found = None
@@ -115,7 +119,7 @@ def extremes(
             each = [for_each(given, len(at)) for given in (shape, origin, mode)]
             for axis, one_size, one_origin, one in zip(at, *each, strict=True):
                 if one_size > 1:
-                    value = extreme_along(value, int(one_size), axis, one, cval, one_origin, which)
+                    value = extreme_along(value, int(one_size), axis, one, cval, one_origin, which).stored(dtype)
             return value.cast(dtype)
     else:
         structure = np.asarray(structure, dtype=np.float64)
@@ -125,10 +129,10 @@ def extremes(
     footprint, origins = _on_axes(footprint, for_each(origin, len(at)), at, value.ndim)
     if structure is not None and structure.ndim != value.ndim:
         raise RuntimeError("structure array has incorrect shape")
-    border = one_mode(mode, " for non-separable footprints")
+    border, cval = one_mode(mode, " for non-separable footprints"), held(value, cval)
     offsets = offsets_of(footprint, origins)
     if structure is None:
-        return extreme_under(value, offsets, border, cval, which).cast(dtype)
+        return extreme_under(value, offsets, border, cval, which).stored(dtype)
     core = _under(value.floats(), offsets, structure[footprint].tolist(), border, cval, which)
     return value.like(cast(core, NATIVE["f64"], dtype), dtype)
 
@@ -160,6 +164,8 @@ def _extreme_filter(
     axes: Any = None,
 ) -> Any:
     _both(size, footprint)
+    if size is None and footprint is None and structure is None:
+        raise RuntimeError("no footprint provided")
     return filtered(
         name,
         input,
@@ -210,12 +216,11 @@ def maximum_filter(
 def _extreme_1d(
     name: str, input: Any, size: int, axis: int, output: Any, mode: Any, cval: Any, origin: Any, which: str
 ) -> Any:
-    if size < 1:
-        raise RuntimeError("incorrect filter size")
-
     def record(value: Value, dtype: DType) -> Value:
         at = axis_of(axis, value.ndim)
-        return extreme_along(value, int(size), at, mode, number(cval), origin, which).cast(dtype)
+        if size < 1:
+            raise RuntimeError("incorrect filter size")
+        return extreme_along(value, int(size), at, mode, number(cval), origin, which).stored(dtype)
 
     return filtered(name, input, output, record)
 
@@ -260,10 +265,10 @@ def _ranked(
 ) -> Any:
     """A rank filter; `rank` tells the place in the order from the number of pixels under the footprint."""
     _both(size, footprint)
-    if size is None and footprint is None:
-        raise RuntimeError("no footprint or filter size provided")
 
     def record(value: Value, dtype: DType) -> Value:
+        if size is None and footprint is None:
+            raise RuntimeError("no footprint or filter size provided")
         at = axes_of(axes, value.ndim)
         origins = for_each(origin, len(at))
         if footprint is None:
@@ -285,7 +290,7 @@ def _ranked(
         if place in (0, count - 1):
             which = "max" if place else "min"
             return extremes(value, dtype, None, under, None, border, constant, origins, which)
-        beyond = one_mode(border, " by non-separable rank filters")
+        beyond, constant = one_mode(border, " by non-separable rank filters"), held(value, constant)
         core, all_of_it, plane = value.numbers(), bool(under.all()), under.shape[max(value.ndim - 2, 0) :]
         volume = any(extent > 1 for extent in under.shape[:-2])
         centred = not any(origins) and all(extent == 1 for extent in under.shape[:-2])
@@ -297,7 +302,7 @@ def _ranked(
             raise NotImplementedError(
                 f"{name}: a rank among {count} pixels of several levels; of those Horus has ranks of up to {MOST_RANKED}, the smallest and the largest of any number"
             )
-        return value.like(_again(value, found)).cast(dtype)
+        return value.like(_again(value, found)).stored(dtype)
 
     return filtered(name, input, output, record)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextvars
 import logging
 import os
@@ -195,11 +196,13 @@ def _forget() -> None:
     _default = None
     _lock = threading.Lock()
     _current.set(None)
+    _horus.forget_calls()
     from ._foreign import forget
 
     forget()
 
 
+atexit.register(_horus.end_calls)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from . import _horus
-from ._dtype import NATIVE, STORED, cast, is_native, ready, stored
+from ._dtype import NATIVE, STORED, cast, is_native, ready, stored, truth
 from ._foreign import DeviceArray, image_core, read, session_of
 from ._image import Array, Image, made
 from ._session import Session, current
@@ -32,7 +32,7 @@ MODES: Final = {
 
 
 class UnsupportedTypeError(TypeError, RuntimeError):
-    """An array of a type that there is no filter for; SciPy raises `RuntimeError`."""
+    """An array of a type that there is no filter for; SciPy raises one or the other."""
 
 
 class Value:
@@ -71,7 +71,13 @@ class Value:
         return self.core if self.core.dtype == code else _horus.convert(self.core, code)
 
     def cast(self, dtype: np.dtype[Any]) -> Value:
-        """The value in another type, as C converts it."""
+        """The value in another type, as NumPy converts it."""
+        if dtype == self.dtype:
+            return self
+        return self.like(truth(self.core) if dtype.kind == "b" else cast(self.core, self.dtype, dtype), dtype)
+
+    def stored(self, dtype: np.dtype[Any]) -> Value:
+        """The value in another type, as SciPy stores its results: as C converts numbers, and what is less than 1 is false."""
         return self if dtype == self.dtype else self.like(cast(self.core, self.dtype, dtype), dtype)
 
 
@@ -128,7 +134,7 @@ def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
     else:
         raise TypeError(f"output is an array or a type, not {type(output).__name__}")
     if result.kind == "c":
-        raise TypeError("Complex output type not supported")
+        raise UnsupportedTypeError("Complex output type not supported")
     stored(result)
     return result.newbyteorder("=")
 
@@ -148,7 +154,9 @@ def leave(value: Value, output: Any, given: Any) -> Any:
     if isinstance(output, np.ndarray):
         _check_shape(output, value.shape)
         flags = output.flags
-        if is_native(output.dtype) and output.dtype == dtype and flags.carray and output.ndim > 0:
+        # What is read where it lies must not be written to meanwhile.
+        apart = not np.may_share_memory(output, given)
+        if apart and is_native(output.dtype) and output.dtype == dtype and flags.carray and output.ndim > 0:
             value.core.read_into(output)
         else:
             output[...] = value.core.to_array(list(value.shape)).astype(dtype, copy=False)
@@ -249,8 +257,16 @@ def number(cval: Any) -> float:
     if type(cval) is float:
         return cval
     if np.iscomplexobj(cval):
-        raise ValueError("Cannot provide a complex-valued cval when the input is real.")
+        raise TypeError("cval must be a real number, not complex")
     return float(cval)
+
+
+def held(value: Value, cval: float) -> float:
+    """The constant beyond the edges in the type of the pixels, as SciPy holds it in windows of several axes."""
+    if value.dtype.kind == "f":
+        return cval
+    with np.errstate(invalid="ignore"):
+        return float(np.float64(cval).astype(value.dtype if value.dtype.kind != "b" else np.uint8))
 
 
 _FARTHEST: Final = 1 << 15
