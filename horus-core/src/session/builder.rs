@@ -15,6 +15,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::execute::trace::Trace;
 use crate::host::buffer::Pool;
+use crate::machine::here;
 use crate::plan::partition::Partition;
 use crate::plan::{Mode, Transfer};
 use crate::record::{Numbering, Recording};
@@ -152,7 +153,9 @@ impl SessionBuilder {
     }
 
     /// Limits the bytes of host memory that images may take: all images on a device that computes on host memory, else
-    /// the host's copies (default: no limit but the machine's).
+    /// the host's copies, and what decoders and encoders take beside them (default: 80 % of what is free when
+    /// the first session of a device is opened). A program that needs more is computed region by region, or it is an error before anything
+    /// is read or computed, which says how much would do.
     pub fn host_memory(mut self, bytes: usize) -> Self {
         self.host_memory = bytes;
         self
@@ -255,6 +258,12 @@ impl SessionBuilder {
                 (Some(deferred), pool)
             }
         };
+        if pool.most() == usize::MAX
+            && let Some(free) = here::available_memory()
+        {
+            let free = (free + pool.bounds().1 + pool.kept()) / self.comm.local_size().max(1);
+            pool.bound_by_default(free / 10 * 8);
+        }
         let state = Mutable {
             unified: engine.get().is_some_and(Engine::unified),
             program: Recording::default(),
@@ -295,7 +304,6 @@ impl SessionBuilder {
             measuring: self.trace || self.measure,
             max_pending: self.max_pending,
             max_pinned: self.max_pinned,
-            host_memory: self.host_memory,
             state: Owned::new(state),
             starter: Starter::default(),
             canceller: self.canceller,
