@@ -24,7 +24,8 @@ impl AnyImage {
     /// Decodes the bytes of a picture file, as [`AnyImage::open`] does those at a path.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{AnyImage, Format, SaveOptions}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::Format;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 3, &[0u8, 51, 255]);
     /// let file: Vec<u8> = image.encode(Format::Png, &SaveOptions::default())?;
@@ -45,14 +46,14 @@ impl AnyImage {
     /// As [`AnyImage::open_with`].
     #[track_caller]
     pub fn read_with(session: &Session, bytes: &[u8], options: &OpenOptions) -> Result<AnyImage> {
-        let decode = |means: Means<'_>| Ok(decode::decode(&Source::of(bytes)?, options, means)?.0);
+        let decode = |means: Means<'_>| decode::first(&Source::of(bytes)?, &IN_MEMORY, options, means);
         AnyImage::decoded(session, decode, Location::caller())?.map_err(unreadable)
     }
 
     /// Reads a picture file to its end, from a pipe or a socket, and decodes it. Rank 0 alone reads.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, io::AnyImage, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let sent: &[u8] = b"P5 2 1 255 \x07\x08"; // or std::io::stdin()
     /// assert_eq!(AnyImage::read_from(&session, sent)?.convert::<u8>().to_vec()?, [7, 8]);
@@ -78,7 +79,7 @@ impl AnyImage {
             if bytes.len() as u64 > MEMORY_LIMIT {
                 return Err(format!("it exceeds the limit of {MEMORY_LIMIT} bytes"));
             }
-            Ok(decode::decode(&Source::of(&bytes)?, options, means)?.0)
+            decode::first(&Source::of(&bytes)?, &IN_MEMORY, options, means)
         };
         AnyImage::decoded(session, decode, Location::caller())?.map_err(unreadable)
     }
@@ -89,7 +90,7 @@ impl<T: Pixel> Image<T> {
     /// the bytes of rank 0 are used.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let file = b"P5 3 1 255 \x00\x33\xff";
     /// assert_eq!(Image::<f32>::read(&session, file)?.to_vec()?, [0.0, 0.2, 1.0]);
@@ -111,7 +112,8 @@ impl<T: Element> Image<T> {
     /// rank. [`Image::write_to`] also returns the scale.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{Format, SaveOptions}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::Format;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 3, &[0.0f32, 0.2, 1.0]);
     /// assert_eq!(image.encode(Format::Pgm, &SaveOptions::default())?, b"P5\n3 1\n255\n\x00\x33\xff");
@@ -133,7 +135,8 @@ impl<T: Element> Image<T> {
     /// output. Rank 0 alone writes. Returns the scale, on every rank, if values were scaled.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{Format, SaveOptions, Scaling}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::Format;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 3, &[-2.0f32, 0.0, 2.0]);
     /// let mut sent = Vec::new(); // or std::io::stdout()
@@ -158,7 +161,7 @@ impl<T: Element> Image<T> {
 
     fn bytes(&self, encoder: Encoder) -> Result<(Vec<u8>, Option<Scale>), String> {
         if let Some(warning) = encoder.warning() {
-            log::warn!("a {} picture: {warning}", encoder.format().name());
+            crate::warn!("a {} picture: {warning}", encoder.format().name());
         }
         let mut to = Cursor::new(Vec::new());
         let scale = encoder.write(&mut to, self.session().workers())?;

@@ -84,7 +84,7 @@ impl<T: Element> Image<T> {
     /// as 0 and its largest integer; see [`Image::save_with`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("steps.png");
@@ -95,6 +95,7 @@ impl<T: Element> Image<T> {
     ///
     /// # Errors
     /// As [`Image::save_with`].
+    #[doc(alias("imsave", "imwrite"))]
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Option<Scale>> {
         self.save_with(path, &SaveOptions::default())
@@ -102,7 +103,7 @@ impl<T: Element> Image<T> {
 
     /// Evaluates the image and saves it in the format of the path's extension: png, jpg, tif, pgm, ppm, pnm, bmp, or
     /// npy for the exact values. Returns the scale, where values were scaled. In integer formats NaN becomes 0; a
-    /// warning is logged if floats should lie in `0..=1` and many do not.
+    /// warning is given if floats should lie in `0..=1` and many do not.
     ///
     /// When all is computed, rank 0 writes an unnamed file in the target's directory and then links it into place, so
     /// that neither a failure nor a kill leaves a partial file, and the file that a picture was read from can be
@@ -114,7 +115,7 @@ impl<T: Element> Image<T> {
     /// files are written as regions come, TIFF files in tiles if what was read is. For other formats the samples must fit.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{SaveOptions, Scaling}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("steps.png");
@@ -129,8 +130,7 @@ impl<T: Element> Image<T> {
     /// Tiles and compression of TIFF files, by all threads:
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::io::{AnyImage, Compression, OpenOptions, SaveOptions};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("tiles.tif");
@@ -146,6 +146,7 @@ impl<T: Element> Image<T> {
     /// The error that the image carries; before anything is computed, if the extension is unknown, the format cannot
     /// hold the channels, the size, the depth (the message says which formats can), tiles or compression, or no file can be created in the
     /// directory; later, if the program fails or the file cannot be written.
+    #[doc(alias = "imwrite")]
     #[track_caller]
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Option<Scale>> {
         self.look()?;
@@ -165,7 +166,7 @@ impl<T: Element> Image<T> {
         let written = encoded(self.session(), saving, ("save", Location::caller()), |encoder| {
             let target = target.ok_or("rank 0 has no file")?;
             if let Some(warning) = encoder.warning() {
-                log::warn!("{}: {warning}", path.display());
+                crate::warn!("{}: {warning}", path.display());
             }
             let mut scale = None;
             target.fill(|to| {
