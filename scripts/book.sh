@@ -36,9 +36,13 @@ def beside(match):
     name = path.relative_to(root)
     # What is read as it is: mdbook would take other names for those of pages and of programs.
     names = {".md": name.with_suffix(".txt"), ".rs": f"{name}.txt"}
-    copy = pathlib.Path("repository") / names.get(name.suffix, name)
+    copy = pathlib.Path("repository") / names.get(name.suffix, f"{name}.txt" if path.is_dir() else name)
     (source / copy).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(path, source / copy)
+    if path.is_dir():
+        # A folder is what is in it.
+        (source / copy).write_text("".join(f"{entry.name}\n" for entry in sorted(path.iterdir())))
+    else:
+        shutil.copy(path, source / copy)
     return f"]({copy})"
 
 def written(line):
