@@ -144,10 +144,11 @@
 //! - `mpi`: ranks under `mpirun`. Needs an MPI library and libclang to build.
 //!
 //! Build with `--release`: without optimisation the kernels of the CPU are some 75 times slower. To debug your own crate at
-//! full speed, let its `Cargo.toml` optimise those that it depends on:
+//! full speed, let its `Cargo.toml` optimise those that it depends on, without their debug information:
 //! ```toml
 //! [profile.dev.package."*"]
 //! opt-level = 3
+//! debug = false
 //! ```
 //!
 //! # Where to look
